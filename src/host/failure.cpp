@@ -14,6 +14,7 @@
 #include "beeline/core/registry.hpp"
 #include "beeline/device/signal.hpp"
 #include "beeline/device/wait.hpp"
+#include "core/faulty_argument.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
 #include "runtime/rank_list.hpp"
@@ -142,10 +143,12 @@ std::string describe_wait(const WaitRecord& record, const std::string& who, cons
 std::string describe_refusal(const WaitRecord& record, const std::string& place, const std::string& reason) {
   const std::string peer =
       record.peer == no_peer || record.peer == record.rank ? "" : fmt::format(" on rank {}", record.peer);
-  return fmt::format("rank {}: {}{}{} refused: {}{}{} ({})", record.rank,
-                     name(static_cast<Operation>(record.operation)), peer, place,
-                     beeline::describe(static_cast<CallFault>(record.sequence), record.expected, record.observed),
-                     reason.empty() ? "" : ": ", reason, name(static_cast<Status>(record.status)));
+  const auto operation = static_cast<Operation>(record.operation);
+  const auto fault = static_cast<CallFault>(record.sequence);
+  return fmt::format("rank {}: {}{}{} refused: {}{}{}{} ({})", record.rank, name(operation), peer, place,
+                     detail::faulty_argument(operation, fault),
+                     beeline::describe(fault, record.expected, record.observed), reason.empty() ? "" : ": ", reason,
+                     name(static_cast<Status>(record.status)));
 }
 
 bool is_refusal(const WaitRecord& record) {

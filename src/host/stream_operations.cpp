@@ -8,6 +8,7 @@
 #include "beeline/device/put_get.hpp"
 #include "beeline/host/launch.hpp"
 #include "beeline/host/world.hpp"
+#include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
 #include "transport/checks.hpp"
 
@@ -63,6 +64,20 @@ void check_sequence(const std::uint64_t* sequence, bool adds, const char* call) 
   check_signal(sequence);
 }
 
+/// The address of the signal on `peer`, after a check of the call.
+///   name  of the function, for errors
+std::uint64_t* signal_at(Team& team, const char* name, const SignalCall& call, int peer) {
+  detail::require_symmetric(team.world(), {name, "signal"}, call.signal, sizeof *call.signal);
+  check_signal(call.signal);
+  check_sequence(call.sequence, call.adds, name);
+  return team.at(call.signal, peer);
+}
+
+void check_put(Team& team, const char* name, const void* destination, const void* source, std::size_t bytes) {
+  detail::require_symmetric(team.world(), {name, "destination"}, destination, bytes);
+  detail::require_extent(team.world(), {name, "source"}, source, bytes);
+}
+
 bool is_fixed(const SignalCall& call) { return call.sequence == nullptr && !call.adds; }
 
 /// Whether a kernel of this rank stores there, or posts to an engine that does.
@@ -81,14 +96,13 @@ void require_fixed(const SignalCall& call, const char* name) {
 
 void put_on_stream(Team& team, void* destination, const void* source, std::size_t bytes, int peer, Stream* stream) {
   if (bytes == 0) return;
+  check_put(team, "put_on_stream", destination, source, bytes);
   team.world().copy(team.at(static_cast<std::byte*>(destination), peer), source, bytes, stream_of(team, stream));
 }
 
 void signal_on_stream(Team& team, int peer, const SignalCall& call) {
   Stream& stream = stream_of(team, call.stream);
-  std::uint64_t* const signal = team.at(call.signal, peer);
-  check_signal(signal);
-  check_sequence(call.sequence, call.adds, "signal_on_stream");
+  std::uint64_t* const signal = signal_at(team, "signal_on_stream", call, peer);
   if (is_fixed(call)) return stream.write_signal(signal, call.value);
   if (!kernels_reach(team, signal)) require_fixed(call, "signal_on_stream");
   launch(team, {.threads = 32, .stream = &stream, .name = call.adds ? "signal_add" : "signal"}, PutSignalKernel{},
@@ -99,9 +113,8 @@ void signal_on_stream(Team& team, int peer, const SignalCall& call) {
 void put_signal_on_stream(Team& team, void* destination, const void* source, std::size_t bytes, int peer,
                           const SignalCall& call) {
   Stream& stream = stream_of(team, call.stream);
-  std::uint64_t* const signal = team.at(call.signal, peer);
-  check_signal(signal);
-  check_sequence(call.sequence, call.adds, "put_signal_on_stream");
+  std::uint64_t* const signal = signal_at(team, "put_signal_on_stream", call, peer);
+  if (bytes > 0) check_put(team, "put_signal_on_stream", destination, source, bytes);
   require(!is_fixed(call) || stream.capture() == 0, Status::unavailable,
           "a signal with a fixed value cannot be captured in a graph: each of its runs would have the same value; give "
           "it a sequence");

@@ -234,7 +234,7 @@ TaskPlace TaskQueues::place_of(const TaskRegistration& what, std::string& fault)
   const TaskPlace place{ctx.offset_in_slot(what.payloads), what.payload_bytes / places_of_payloads() / 16 * 16};
   if (!detail::is_sound(ctx, reach, ctx.rank)) {
     const detail::Finding found = detail::finding_in(ctx, reach, ctx.rank);
-    fault = describe(found.fault, found.expected, found.observed);
+    fault = "payloads: " + describe(found.fault, found.expected, found.observed);
   } else if (place.payload_bytes == 0) {
     fault = fmt::format("a buffer of {} bytes for {} tasks that may be under way: 16 bytes for each at least",
                         what.payload_bytes, places_of_payloads());

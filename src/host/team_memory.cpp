@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "host/profiler_range.hpp"
+#include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -155,9 +156,7 @@ void* Team::translate(void* local, int peer) const {
   // Called for each transfer: no text is made where nothing is wrong.
   if (peer < 0 || peer >= size())
     throw Error(Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, size()));
-  if (world_.implementation().place_of(local).heap == nullptr)
-    throw Error(Status::invalid_argument,
-                fmt::format("address {} is not in rank {}'s symmetric memory", local, world_.rank()));
+  detail::require_symmetric(world_, {"at", "local"}, local, 1);
   // Ranks of other nodes have slots, too: copies and streams know what to do with such an address.
   const auto slots = static_cast<std::ptrdiff_t>(context_.world_rank(static_cast<std::uint32_t>(peer))) - world_.rank();
   return static_cast<std::byte*>(local) + slots * (std::ptrdiff_t{1} << context_.slot_shift);

@@ -13,6 +13,7 @@
 #include "control/engine_threads.hpp"
 #include "control/trigger_table.hpp"
 #include "control/waiting_streams.hpp"
+#include "core/faulty_argument.hpp"
 #include "host/guarded_moves.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/gpu_pointers.hpp"
@@ -210,7 +211,8 @@ Command Triggers::command_of(const TriggeredOperation::Part& part) const {
   const detail::Reach reach{part.remote, part.bytes, is_word ? part.width : std::size_t{1}};
   if (!detail::is_sound(ctx, reach, peer)) {
     const detail::Finding found = detail::finding_in(ctx, reach, peer);
-    throw Error(Status::invalid_argument, called + describe(found.fault, found.expected, found.observed),
+    const char* const argument = detail::faulty_argument(part.operation, found.fault);
+    throw Error(Status::invalid_argument, called + argument + describe(found.fault, found.expected, found.observed),
                 team_.world().rank());
   }
   const bool is_out_of_reach = ctx.kind_of(ctx.rank) == DeviceKind::host && ctx.kind_of(peer) == DeviceKind::gpu &&

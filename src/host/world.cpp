@@ -12,6 +12,7 @@
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
 #include "host/profiler_range.hpp"
+#include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/rank_list.hpp"
 #include "transport/checks.hpp"
@@ -123,11 +124,15 @@ void World::destroy_segment(std::uint32_t id) {
 
 void World::copy(void* destination, const void* source, std::size_t bytes) {
   const detail::ProfilerRange range("copy");
+  detail::require_extent(*this, {"copy", "destination"}, destination, bytes);
+  detail::require_extent(*this, {"copy", "source"}, source, bytes);
   implementation_->write(destination, source, bytes);
 }
 
 void World::copy(void* destination, const void* source, std::size_t bytes, Stream& stream) {
   const detail::ProfilerRange range("copy on a stream");
+  detail::require_extent(*this, {"copy", "destination"}, destination, bytes);
+  detail::require_extent(*this, {"copy", "source"}, source, bytes);
   implementation_->enqueue_copy(stream, destination, source, bytes);
 }
 

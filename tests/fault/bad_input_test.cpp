@@ -150,7 +150,9 @@ TEST(BadPeer, IsRefused) {
       check_error(Status::invalid_argument, {"peer " + std::to_string(peer)},
                   [&] { channel.receive(&local, 4, peer); });
     }
-    check_error(Status::invalid_argument, {"not in rank", "symmetric memory"},
+    check_error(Status::invalid_argument,
+                {join("at: local ", static_cast<const void*>(&local), " is not in this rank's symmetric memory"),
+                 "Team::allocate"},
                 [&] { static_cast<void>(world.at(&local, 0)); });
     world.barrier();
     world.free(memory);
@@ -176,6 +178,48 @@ TEST(BadAddress, OutsideEverySegmentIsRefused) {
     world.barrier();
     world.destroy_segment(segment.id);
     world.free(memory);
+  });
+}
+
+/// Which argument of which call, where it lies, and what fits.
+TEST(BadTransfer, TooLongOrNotSymmetricIsNamed) {
+  run_pair([](World& world) {
+    const SymmetricArray<std::byte> data(world, 1000);
+    const Signals signals(world, 1);
+    const int peer = 1 - world.rank();
+    const Context& ctx = world.host_context();
+    const std::uint64_t room = ctx.heap_end - ctx.offset_in_slot(data.data());
+    alignas(8) std::byte mine[16];
+    const auto too_long = [&](const char* call, const char* argument, const void* address, std::size_t bytes, int owner,
+                              const auto& make) {
+      check_error(Status::invalid_argument,
+                  {join(call, ": ", argument, " ", address, ": ", bytes, " bytes, of which ", room,
+                        " fit before the end of rank ", owner, "'s symmetric heap")},
+                  make);
+    };
+    for (const std::size_t bytes : {room + 1, std::size_t{1} << 40, huge}) {
+      too_long("put_on_stream", "destination", data.data(), bytes, world.rank(),
+               [&] { put_on_stream(world, data.data(), mine, bytes, peer); });
+      too_long("put_signal_on_stream", "destination", data.data(), bytes, world.rank(),
+               [&] { put_signal_on_stream(world, data.data(), mine, bytes, peer, {.signal = signals.data()}); });
+      too_long("copy", "destination", data.at(peer), bytes, peer, [&] { world.copy(data.at(peer), mine, bytes); });
+      too_long("copy", "source", data.at(peer), bytes, peer,
+               [&] { world.copy(mine, data.at(peer), bytes, world.stream()); });
+    }
+    const auto not_symmetric = [&](const char* call, const char* argument, const auto& make) {
+      check_error(Status::invalid_argument,
+                  {join(call, ": ", argument, " ", static_cast<const void*>(mine), " is not in this rank's symmetric"),
+                   "pass an address of memory that Team::allocate"},
+                  make);
+    };
+    auto* const word = reinterpret_cast<std::uint64_t*>(mine);
+    not_symmetric("put_on_stream", "destination", [&] { put_on_stream(world, mine, data.data(), 16, peer); });
+    not_symmetric("signal_on_stream", "signal", [&] { signal_on_stream(world, peer, {.signal = word}); });
+    not_symmetric("put_signal_on_stream", "signal",
+                  [&] { put_signal_on_stream(world, data.data(), mine, 16, peer, {.signal = word}); });
+    not_symmetric("put_signal_on_stream", "destination",
+                  [&] { put_signal_on_stream(world, mine, mine, 16, peer, {.signal = signals.data()}); });
+    world.barrier();
   });
 }
 

@@ -238,7 +238,7 @@ TEST_P(TaskFaults, BadRegistrations) {
     refused(0, buffer.data() + 8, 128, "not aligned");
     refused(0, buffer.data(), 64, "16 bytes for each");
     refused(0, reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(elsewhere) & ~std::uintptr_t{15}), 4096,
-            "not in this rank's symmetric memory");
+            "payloads: 4096 bytes at ");
     check_error(Status::invalid_argument, {"workers"},
                 [&] { const Tasks<List> none(team, {.queues = 2, .workers = 3}); });
     check_error(Status::invalid_argument, {"17 workers", "16 on each of 1 multiprocessors"},

@@ -255,6 +255,14 @@ bool can_break(const Operand& operand, Rule rule) {
 
 const std::string in_kernel = " in kernel beeline_test::CallKernel";
 
+/// What errors call an operand.
+const char* argument_of(const Operand& operand) {
+  if (operand.call == Call::wait_any) return "signals: ";
+  if (operand.named == Operation::put) return "destination: ";
+  if (operand.named == Operation::get) return "source: ";
+  return operand.named == Operation::atomic ? "target: " : "signal: ";
+}
+
 /// The call that breaks this rule, and what the error says of it.
 struct BadCall {
   Arguments arguments;
@@ -270,12 +278,13 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
   BadCall bad{good, ""};
   std::uint64_t*& given = bad.arguments.given;
   const bool names_peer = operand.call != Call::wait_any && operand.call != Call::exchange;
-  const std::string on = join(names_peer ? " on rank 1" : "", in_kernel, " refused: ");
+  const std::string refused = join(names_peer ? " on rank 1" : "", in_kernel, " refused: ");
+  const std::string on = refused + argument_of(operand);
   const auto end_at = [&](std::uint64_t offset) {  // of rank 0's slot; what is given begins one word before
     given = reinterpret_cast<std::uint64_t*>(ctx.range + offset) - 1;
-    bad.why = operand.alignment > 8
-                  ? join(on, "address ", address(given), " is not aligned")
-                  : join(on, operand.bytes, " bytes at ", address(given), " are not in this rank's symmetric memory");
+    bad.why = operand.alignment > 8 ? join(on, "address ", address(given), " is not aligned")
+                                    : join(on, operand.bytes, " bytes at ", address(given),
+                                           " are not wholly in this rank's symmetric memory");
   };
   switch (rule) {
     case Rule::peer:
@@ -284,7 +293,7 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
       break;
     case Rule::symmetric:
       given = reinterpret_cast<std::uint64_t*>(std::uintptr_t{4096});
-      bad.why = join(on, operand.bytes, " bytes at 0x1000 are not in this rank's symmetric memory");
+      bad.why = join(on, operand.bytes, " bytes at 0x1000 are not wholly in this rank's symmetric memory");
       break;
     case Rule::extent:
       end_at(std::size_t{1} << ctx.slot_shift);
@@ -305,15 +314,15 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
       break;
     case Rule::overlap:
       bad.arguments.shape = {2, 2, 1, 2};
-      bad.why = on + "blocks of 2 elements overlap in the destination, where they are 1 apart";
+      bad.why = refused + "blocks of 2 elements overlap in the destination, where they are 1 apart";
       break;
     case Rule::span:
       bad.arguments.shape = {3, 1, std::size_t{1} << 62, 1};
-      bad.why = on + "3 blocks, 4611686018427387904 elements apart, reach beyond the end of the address space";
+      bad.why = refused + "3 blocks, 4611686018427387904 elements apart, reach beyond the end of the address space";
       break;
     case Rule::none:
       bad.arguments.signals = 0;
-      bad.why = on + "a wait for any of 0 signals";
+      bad.why = refused + "a wait for any of 0 signals";
       break;
   }
   return bad;
@@ -428,8 +437,8 @@ struct StoppedCase {
 constexpr StoppedCase stopped_cases[] = {
     {Stopped::at_peer, "at in kernel beeline_test::StoppedKernel refused: peer 2 is no rank of the team"},
     {Stopped::at_address,
-     "at on rank 1 in kernel beeline_test::StoppedKernel refused: 1 bytes at 0x1000 are not in this rank's symmetric "
-     "memory"},
+     "at on rank 1 in kernel beeline_test::StoppedKernel refused: local: 1 bytes at 0x1000 are not wholly in this "
+     "rank's symmetric memory"},
     {Stopped::packet_port, "packet_send in kernel beeline_test::StoppedKernel refused: peer 7 is no rank of the team"},
     {Stopped::message_sender, "send in kernel beeline_test::StoppedKernel refused: peer 8 is no rank of the team"},
     {Stopped::message_receiver,

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/ranges.hpp"
+
+#include <fmt/format.h>
+
+#include "beeline/device/impl/caller_check.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+/// What lies in a slot at `offset`.
+const char* part_at(const SlotLayout& slot, std::uint64_t offset) {
+  if (offset < slot.device_segments_offset()) return "symmetric heap";
+  return offset >= slot.host_area_offset() && offset < slot.host_segments_offset() ? "pinned heap" : "segments";
+}
+
+}  // namespace
+
+void require_extent(const World& world, Argument argument, const void* address, std::size_t bytes) {
+  const Context& ctx = world.host_context();
+  const std::uint32_t owner = ctx.owner_of(address);
+  if (owner == no_peer) return;
+  const std::uint64_t offset = ctx.offset_in_slot(address), end = end_of_part(ctx, offset);
+  const std::uint64_t room = offset < end ? end - offset : 0;
+  if (bytes > room)
+    throw Error(Status::invalid_argument,
+                fmt::format("{}: {} {}: {} bytes, of which {} fit before the end of rank {}'s {}", argument.call,
+                            argument.name, address, bytes, room, owner, part_at(SlotLayout{ctx.slot_shift}, offset)),
+                world.rank());
+}
+
+void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes) {
+  if (world.implementation().place_of(address).heap != nullptr) return require_extent(world, argument, address, bytes);
+  throw Error(Status::invalid_argument,
+              fmt::format("{}: {} {} is not in this rank's symmetric memory: pass an address of memory that "
+                          "Team::allocate, a SymmetricArray or Signals gave this rank",
+                          argument.call, argument.name, address),
+              world.rank());
+}
+
+}  // namespace beeline::detail

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Checks of the ranges of bytes that calls of the host are given. No text is made where nothing is wrong.
+
+#include <cstddef>
+
+#include "beeline/host/world.hpp"
+
+namespace beeline::detail {
+
+/// An argument of a function, for errors.
+struct Argument {
+  const char *call, *name;
+};
+
+/// Throws invalid_argument where a range reaches beyond the end of the heap, or of the segments, that it begins in; the
+/// end of memory outside the ranks' slots is not known.
+void require_extent(const World& world, Argument argument, const void* address, std::size_t bytes);
+/// The same, and where it begins outside this rank's heaps.
+void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes);
+
+}  // namespace beeline::detail

@@ -79,7 +79,7 @@ class UnavailableError(Error):
 
 
 class PeerDiedError(Error):
-    """A rank ended without leaving the world."""
+    """A rank ended, gave up, or left the world before the others; the text names it."""
 
     code = "peer_died"
 

@@ -54,12 +54,12 @@ class SignalsObject {
   void signal_add(std::size_t index, std::uint64_t value, int peer, StreamObject* stream) const {
     change(nullptr, nullptr, {.signal = word(index), .value = value, .adds = true}, peer, stream);
   }
-  void put_signal(const Memory& destination, const nb::object& source, std::size_t index, std::uint64_t value, int peer,
-                  StreamObject* stream, const Memory* sequence) const {
+  void put_signal(const nb::object& destination, const nb::object& source, std::size_t index, std::uint64_t value,
+                  int peer, StreamObject* stream, const Memory* sequence) const {
     put(destination, source, {.signal = word(index), .value = value, .sequence = word_of(sequence, stream)}, peer,
         stream);
   }
-  void put_signal_add(const Memory& destination, const nb::object& source, std::size_t index, std::uint64_t value,
+  void put_signal_add(const nb::object& destination, const nb::object& source, std::size_t index, std::uint64_t value,
                       int peer, StreamObject* stream) const {
     put(destination, source, {.signal = word(index), .value = value, .adds = true}, peer, stream);
   }
@@ -138,10 +138,16 @@ class SignalsObject {
     throw Error(status, "the operation was refused", world.rank());
   }
 
-  void put(const Memory& destination, const nb::object& source, SignalCall how, int peer, StreamObject* stream) const {
+  void put(const nb::object& target, const nb::object& source, SignalCall how, int peer, StreamObject* stream) const {
+    if (!nb::isinstance<Memory>(target))
+      throw nb::type_error(
+          fmt::format("destination: expected a beeline.Memory, made by World.allocate, not {}", type_of(target))
+              .c_str());
+    const auto& destination = nb::cast<const Memory&>(target);
     const Tensor from = reached_tensor(source, "source", Access::read, *world_);
     if (destination.joined() != world_ || destination.rank() != world_->known().rank())
-      throw nb::value_error("destination: memory of this rank's world is expected, and the peer as a number");
+      throw nb::value_error(
+          "destination: this rank's memory in this world is expected (World.allocate), and the peer as a number");
     if (destination.bytes() != from.bytes)
       throw nb::value_error(
           fmt::format("destination has {} bytes, source {}: they must be equal", destination.bytes(), from.bytes)
@@ -222,12 +228,16 @@ Raises UnreachableError where a host rank is to signal in a GPU's memory.)")
       .def("put_signal", &SignalsObject::put_signal, nb::arg("destination"), nb::arg("source"), nb::arg("index"),
            nb::arg("value"), nb::arg("peer"), nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("sequence") = nb::none(),
+           nb::sig("def put_signal(self, destination: Memory, source: object, index: int, value: int, peer: int, *, "
+                   "stream: Stream | None = None, sequence: Memory | None = None) -> None"),
            R"(Copies a tensor to rank `peer`, then sets a signal there. A rank that has waited for it sees the data.
 
 destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`
 source       in memory that this rank's device reaches; the stream, if any, keeps it alive)")
       .def("put_signal_add", &SignalsObject::put_signal_add, nb::arg("destination"), nb::arg("source"),
            nb::arg("index"), nb::arg("value"), nb::arg("peer"), nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::sig("def put_signal_add(self, destination: Memory, source: object, index: int, value: int, peer: int, "
+                   "*, stream: Stream | None = None) -> None"),
            "The same with `signal_add`.")
       .def("wait", &SignalsObject::wait, nb::arg("index"), nb::arg("value"),
            nb::arg("comparison") = ">=", nb::kw_only(), nb::arg("peer") = nb::none(), nb::arg("stream") = nb::none(),

@@ -36,8 +36,6 @@ constexpr NamedType types[] = {
 
 [[noreturn]] void refuse(const std::string& message) { throw nb::value_error(message.c_str()); }
 
-std::string type_of(const nb::object& object) { return nb::cast<std::string>(object.type().attr("__name__")); }
-
 /// Whether elements follow each other in the order of C. Extents of 1 may have any stride.
 bool is_contiguous(const nb::dlpack::dltensor& array, std::size_t elements) {
   if (elements == 0 || array.strides == nullptr) return true;
@@ -93,6 +91,8 @@ nb::dlpack::dltensor described(const Array& array) {
 }
 
 }  // namespace
+
+std::string type_of(const nb::object& object) { return nb::cast<std::string>(object.type().attr("__name__")); }
 
 std::string type_name(nb::dlpack::dtype type) {
   for (const NamedType& known : types)

@@ -36,6 +36,9 @@ struct Tensor {
 [[nodiscard]] Tensor reached_tensor(const nanobind::object& object, const char* argument, Access access,
                                     const JoinedWorld& world);
 
+/// The name of an object's type, for errors.
+[[nodiscard]] std::string type_of(const nanobind::object& object);
+
 /// `float32` and so on, as DLPack has it; throws ValueError that lists the known names. Takes names, and the types of
 /// numpy and torch.
 [[nodiscard]] nanobind::dlpack::dtype element_type(const nanobind::object& type);

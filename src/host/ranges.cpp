@@ -31,13 +31,17 @@ void require_extent(const World& world, Argument argument, const void* address, 
                 world.rank());
 }
 
-void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes) {
-  if (world.implementation().place_of(address).heap != nullptr) return require_extent(world, argument, address, bytes);
+void refuse_not_symmetric(const World& world, Argument argument, const void* address) {
   throw Error(Status::invalid_argument,
               fmt::format("{}: {} {} is not in this rank's symmetric memory: pass an address of memory that "
-                          "Team::allocate, a SymmetricArray or Signals gave this rank",
+                          "Team::allocate (in Python World.allocate), a SymmetricArray or Signals gave this rank",
                           argument.call, argument.name, address),
               world.rank());
+}
+
+void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes) {
+  if (world.implementation().place_of(address).heap == nullptr) refuse_not_symmetric(world, argument, address);
+  require_extent(world, argument, address, bytes);
 }
 
 }  // namespace beeline::detail

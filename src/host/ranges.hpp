@@ -17,7 +17,9 @@ struct Argument {
 /// Throws invalid_argument where a range reaches beyond the end of the heap, or of the segments, that it begins in; the
 /// end of memory outside the ranks' slots is not known.
 void require_extent(const World& world, Argument argument, const void* address, std::size_t bytes);
-/// The same, and where it begins outside this rank's heaps.
+/// Throws invalid_argument: the address lies outside of this rank's symmetric memory.
+[[noreturn]] void refuse_not_symmetric(const World& world, Argument argument, const void* address);
+/// Both: where a range begins outside this rank's heaps, or reaches beyond the end of one.
 void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes);
 
 }  // namespace beeline::detail

@@ -447,7 +447,7 @@ BEELINE_CASE(collectives, collectives_refused, 1) {
                    [&] { Collectives(test.world(), {.engine_bytes = std::size_t{1} << 40}); });
     std::vector<float> outside(4);
     expect_refused(
-        test.on_several_nodes() ? "on other nodes; across_nodes serves" : "one of these lies outside it",
+        test.on_several_nodes() ? "on other nodes; across_nodes serves" : "allreduce: destination ",
         call(outside.data(), data, 4, f32, Reduction::sum, {.algorithm = Algorithm::copy_engine, .symmetric = true}));
   } else {
     expect_refused("do not serve ranks of both kinds", [&] { Collectives(test.world(), {.engine_bytes = 4096}); });

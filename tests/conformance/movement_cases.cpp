@@ -467,7 +467,7 @@ BEELINE_CASE(collectives, movement_refused, 1) {
   });
   if (!test.world().mixed()) {
     std::vector<float> outside(4 * parts);
-    expect_refused(test.on_several_nodes() ? "across_nodes serves" : "this one lies outside the heap", [&] {
+    expect_refused(test.on_several_nodes() ? "across_nodes serves" : "allgather: destination ", [&] {
       collectives.allgather_on_stream(outside.data(), data, 4, f32,
                                       {.algorithm = Algorithm::copy_engine, .symmetric = true});
     });

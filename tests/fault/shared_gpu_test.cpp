@@ -120,22 +120,34 @@ void fail_together(World& world) {
   } catch (const Error& error) {
     world.abort(error.what());
     BEELINE_CHECK_CONTAINS(error.what(), "ends every rank of its process: 0, 1");
+    if (!world.config().peer_access)
+      BEELINE_CHECK_CONTAINS(error.what(), join("kernels of rank ", world.rank(), " do not reach the memory of rank ",
+                                                1 - world.rank(), " (no peer access between the GPUs): use copies"));
     BEELINE_CHECK(stopwatch.seconds() < 5);
     return;
   }
   throw CheckFailure("a kernel stored to no memory, and nobody noticed");
 }
 
-class GpuFault : public ::testing::TestWithParam<int> {};
+struct Sharing {
+  int gpus;
+  bool peer_access;
+};
+class GpuFault : public ::testing::TestWithParam<Sharing> {};
 
 /// Last in this file: CUDA cannot be used in this process any more.
 TEST_P(GpuFault, NamesAllRanksOfItsProcess) {
-  if (const std::string why = missing_gpus(GetParam()); !why.empty()) GTEST_SKIP() << why;
-  expect_all_passed(
-      run_ranks(WorldKind::threads, 2, fail_together, test_config(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 60));
+  const Sharing how = GetParam();
+  if (const std::string why = missing_gpus(how.gpus); !why.empty()) GTEST_SKIP() << why;
+  Config config = test_config(how.gpus == 1 ? "cuda:0" : "cuda:0,1");
+  config.peer_access = how.peer_access;
+  expect_all_passed(run_ranks(WorldKind::threads, 2, fail_together, config, 60));
 }
 
-INSTANTIATE_TEST_SUITE_P(Gpus, GpuFault, ::testing::Values(1, 2));
+INSTANTIATE_TEST_SUITE_P(Gpus, GpuFault, ::testing::Values(Sharing{1, true}, Sharing{2, true}, Sharing{2, false}),
+                         [](const auto& info) {
+                           return std::to_string(info.param.gpus) + (info.param.peer_access ? "" : "WithoutPeerAccess");
+                         });
 
 }  // namespace
 

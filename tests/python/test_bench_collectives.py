@@ -75,6 +75,9 @@ def test_mpi_gives_its_core_away_where_ranks_share_cores(tmp_path: Path, monkeyp
     split = " ".join(mpirun_command(World(2, device="cpu", split_nodes=2)))
     assert " BEELINE_SPLIT_NODES=2 " in split
     assert "--mca btl self,tcp" in split
+    one_node = " ".join(mpirun_command(World(2, device="cpu", split_nodes=1)))
+    assert " BEELINE_SPLIT_NODES=1 " in one_node  # whatever the environment says
+    assert "btl" not in one_node
 
 
 def test_torch_joins_the_baselines() -> None:

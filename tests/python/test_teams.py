@@ -119,6 +119,9 @@ def test_a_call_tells_how_it_moved_data() -> None:
             assert collectives.last_transfer == expected, (algorithm, expected)
         collectives.allreduce(memory, algorithm="copy_engine", symmetric=True)
         assert collectives.last_transfer == "in_place"
+        reason = f"allreduce: source {array.ctypes.data:#x} is not in this rank's symmetric memory: .*World.allocate"
+        with pytest.raises(beeline.InvalidArgumentError, match=reason):
+            collectives.allreduce(memory, array, algorithm="copy_engine", symmetric=True)
         collectives.barrier()
         collectives.broadcast(memory, root=0, algorithm="peer")
         assert collectives.last_transfer == "in_place"

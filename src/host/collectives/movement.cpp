@@ -8,6 +8,7 @@
 #include "host/collectives/implementation.hpp"
 #include "host/collectives/movement_kernels.hpp"
 #include "host/collectives/round_kernels.hpp"
+#include "host/ranges.hpp"
 
 namespace beeline {
 
@@ -34,8 +35,8 @@ void Collectives::Implementation::copy_by_engine(const MovementPlan& plan, Strea
   const std::size_t extent = plan.receive_step * (ctx.size - 1) + plan.bytes;
   const auto offset =
       static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
-  require(offset >> ctx.slot_shift == 0 && (offset + extent - 1) >> ctx.slot_shift == 0, Status::unavailable,
-          "symmetric: the caller asserts that the destinations are symmetric, and this one lies outside the heap");
+  if (offset >> ctx.slot_shift != 0 || (offset + extent - 1) >> ctx.slot_shift != 0)
+    detail::refuse_not_symmetric(world, {name(plan.call.operation), "destination"}, plan.destination);
   detail::launch_handshake(team, options, channel, plan.call, plan.destination,
                            plan.destination);  // they may be written
   if (beside == nullptr) make_stream_beside();

@@ -4,6 +4,7 @@
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/collectives/launchers.hpp"
+#include "host/ranges.hpp"
 
 namespace beeline {
 
@@ -25,11 +26,12 @@ void Collectives::Implementation::reduce(detail::VectorCall call, const Collecti
 }
 
 void Collectives::Implementation::reduce_by_engine(const detail::VectorCall& call, const CollectiveCall& choice) {
-  for (const void* vector : {static_cast<const void*>(call.destination), call.source})
-    require(
-        !choice.symmetric || world.owner_of(vector) == world.rank(), Status::invalid_argument,
-        "symmetric: the caller asserts that vectors lie at the same place of the symmetric heap on all ranks; one of "
-        "these lies outside it");
+  const auto check_asserted = [&](const char* argument, const void* vector) {
+    if (choice.symmetric && world.owner_of(vector) != world.rank())
+      detail::refuse_not_symmetric(world, {name(call.what.operation), argument}, vector);
+  };
+  check_asserted("destination", call.destination);
+  check_asserted("source", call.source);
   if (engine == nullptr) make_engine();
   engine->allreduce({.destination = static_cast<std::byte*>(call.destination),
                      .source = static_cast<const std::byte*>(call.source),

@@ -37,7 +37,7 @@ endif()
 # ccache.
 function(beeline_precompile target)
   if(BEELINE_SANITIZE)
-    target_precompile_headers(${target} PRIVATE ${ARGN} <fmt/format.h> <cuda/atomic> <algorithm> <array> <chrono>
+    target_precompile_headers(${target} PRIVATE ${ARGN} <fmt/format.h> <algorithm> <array> <chrono>
       <functional> <map> <memory> <mutex> <optional> <span> <string> <thread> <vector>)
     target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
   endif()

@@ -5,13 +5,13 @@
 /// blocks there are and in whatever order they run. Source: seed 000 section 5.8.1, listing 5.6.
 
 #include <cstdint>
-#include <cuda/atomic>
 
 #include "beeline/core/macros.hpp"
+#include "beeline/device/impl/atomic_word.hpp"
 
 namespace apps {
 
-using DeviceCounter = cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device>;
+using DeviceCounter = beeline::machine::DeviceAtomic<std::uint32_t>;
 
 /// Whether this block is the last of `count` to call it; then everything that the others did before is visible to it,
 /// and the counter is zero again. Every thread of `block` calls it, and gets the same answer.
@@ -21,8 +21,8 @@ template <class BlockGroup>
   bool last = false;
   if (block.thread_rank() == 0) {
     const DeviceCounter arrived(*counter);
-    last = arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 == count;
-    if (last) arrived.store(0, cuda::memory_order_relaxed);
+    last = arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == count;
+    if (last) arrived.store(0, std::memory_order_relaxed);
   }
   return block.any(last);
 }

@@ -40,7 +40,7 @@ __global__ void update_half(Fields f, Half half, double* block_sums, int iterati
   const double total = block_total(grid.block(), nullptr, gosa);
   if (grid.block().thread_rank() != 0) return;
   block_sums[grid.block_rank()] = total;
-  apps::DeviceCounter(*half.finished).fetch_add(1, cuda::memory_order_release);
+  apps::DeviceCounter(*half.finished).fetch_add(1, std::memory_order_release);
 }
 
 /// What the control block works with.
@@ -84,8 +84,8 @@ class Control {
           ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected, beeline::Compare::equal},
           beeline::Timeout::none(), [&](std::uint64_t& observed) {
             // Relaxed until it holds: acquiring polls drop the cache under computing blocks.
-            observed = finished.load(cuda::memory_order_relaxed);
-            return observed == expected && finished.load(cuda::memory_order_acquire) == expected;
+            observed = finished.load(std::memory_order_relaxed);
+            return observed == expected && finished.load(std::memory_order_acquire) == expected;
           });
     }
     return is_ok(beeline::agree(block_, status));

@@ -11,8 +11,8 @@
 
 #include <bit>
 #include <cstdint>
-#include <cuda/atomic>
 
+#include "beeline/device/impl/atomic_word.hpp"
 #include "beeline/device/put_get.hpp"
 #include "common/block_total.hpp"
 #include "fields.hpp"
@@ -66,10 +66,10 @@ BEELINE_HOST_DEVICE inline std::uint64_t* mailbox_word(const Mailbox& mailbox, s
 /// blocks that compute beside this one. The last load acquires: what this rank delivers next comes after it.
 BEELINE_HOST_DEVICE inline bool poll_word(const std::uint64_t* word, std::uint64_t tag, std::uint64_t& observed_tag,
                                           std::uint64_t& value) {
-  const cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system> shared(const_cast<std::uint64_t&>(*word));
-  observed_tag = shared.load(cuda::memory_order_relaxed) >> 32;
+  const beeline::machine::SystemAtomic<std::uint64_t> shared(const_cast<std::uint64_t&>(*word));
+  observed_tag = shared.load(std::memory_order_relaxed) >> 32;
   if (observed_tag != tag) return false;
-  value = shared.load(cuda::memory_order_acquire) & 0xffffffffu;
+  value = shared.load(std::memory_order_acquire) & 0xffffffffu;
   return true;
 }
 

@@ -71,8 +71,8 @@ class Carrier {
           ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected, beeline::Compare::equal},
           beeline::Timeout::none(), [&](std::uint64_t& observed) {
             // Relaxed until it holds: acquiring polls drop the cache under computing blocks.
-            observed = finished.load(cuda::memory_order_relaxed);
-            return observed == expected && finished.load(cuda::memory_order_acquire) == expected;
+            observed = finished.load(std::memory_order_relaxed);
+            return observed == expected && finished.load(std::memory_order_acquire) == expected;
           });
     }
     return beeline::agree(block_, status);
@@ -131,7 +131,7 @@ struct Everything {
       const auto publish = [&](unsigned side) {
         block.sync();
         if (block.thread_rank() == 0)
-          apps::DeviceCounter(carriage.finished[side]).fetch_add(1, cuda::memory_order_release);
+          apps::DeviceCounter(carriage.finished[side]).fetch_add(1, std::memory_order_release);
       };
       edges_first(edges, part, update_some, publish, step.communicate ? 0 : sides);
     }

@@ -2,8 +2,8 @@
 #include "residual.hpp"
 
 #include <bit>
-#include <cuda/atomic>
 
+#include "beeline/device/impl/atomic_word.hpp"
 #include "beeline/device/impl/scalar_machine.hpp"
 
 namespace jacobi {
@@ -22,8 +22,8 @@ struct MaxChange {
       const std::uint32_t change = beeline::machine::bits_of(f.even[n] - f.odd[n]) & without_sign;
       if (change > mine) mine = change;
     }
-    const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device> largest(*bits);
-    if (mine > largest.load(cuda::memory_order_relaxed)) largest.fetch_max(mine, cuda::memory_order_relaxed);
+    const beeline::machine::DeviceAtomic<std::uint32_t> largest(*bits);
+    if (mine > largest.load(std::memory_order_relaxed)) largest.fetch_max(mine, std::memory_order_relaxed);
   }
 };
 

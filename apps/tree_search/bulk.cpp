@@ -49,10 +49,10 @@ class LevelSearch {
   using Word = beeline::detail::SystemAtomic<std::uint64_t>;
 
   [[nodiscard]] BEELINE_HOST_DEVICE static std::uint64_t load(std::uint64_t& word) {
-    return Word(word).load(cuda::memory_order_relaxed);
+    return Word(word).load(std::memory_order_relaxed);
   }
   BEELINE_HOST_DEVICE static void store(std::uint64_t& word, std::uint64_t value) {
-    Word(word).store(value, cuda::memory_order_relaxed);
+    Word(word).store(value, std::memory_order_relaxed);
   }
 
   BEELINE_HOST_DEVICE void expand(std::uint64_t level, std::uint64_t index) {
@@ -69,7 +69,7 @@ class LevelSearch {
   BEELINE_HOST_DEVICE void give(std::uint64_t level, const Node& node, std::uint32_t rank, std::uint32_t first,
                                 std::uint32_t end) {
     const std::uint64_t at =
-        Word(*ctx_.at(&levels_.widths[(level + 1) % 3], rank)).fetch_add(end - first, cuda::memory_order_relaxed);
+        Word(*ctx_.at(&levels_.widths[(level + 1) % 3], rank)).fetch_add(end - first, std::memory_order_relaxed);
     if (at + (end - first) > most_of_level) return;  // all see the width, and give up
     Node* const to = ctx_.at(levels_.nodes, rank) + (level + 1) % 2 * most_of_level + at;
     for (std::uint32_t i = first; i < end; ++i) to[i - first] = Tree::child(node, i);

@@ -19,9 +19,9 @@ class Tally {
   BEELINE_HOST_DEVICE void give(Counts& counts) const {
     using Word = beeline::detail::DeviceAtomic<std::uint64_t>;
     if (mine_.nodes == 0) return;
-    Word(counts.nodes).fetch_add(mine_.nodes, cuda::memory_order_relaxed);
-    Word(counts.leaves).fetch_add(mine_.leaves, cuda::memory_order_relaxed);
-    Word(counts.deepest).fetch_max(mine_.deepest, cuda::memory_order_relaxed);
+    Word(counts.nodes).fetch_add(mine_.nodes, std::memory_order_relaxed);
+    Word(counts.leaves).fetch_add(mine_.leaves, std::memory_order_relaxed);
+    Word(counts.deepest).fetch_max(mine_.deepest, std::memory_order_relaxed);
   }
 
  private:

@@ -4,7 +4,7 @@
 /// gives nodes away, as tasks for any worker of any rank, while it has more than it needs to keep busy. No rank waits
 /// for another; the search is over when no task is left.
 
-#include <cuda/std/bit>
+#include <bit>
 
 #include "beeline/device/impl/warp_machine.hpp"
 #include "beeline/host/tasks.hpp"
@@ -95,10 +95,10 @@ class Searcher {
     // All nodes but the root have as many children, or none; the root is alone.
     const bool is_root = group_.any(has_node && node.depth == 0);
     const std::uint32_t of_each = is_root ? tree_.root_children : tree_.children;
-    const std::uint32_t born = static_cast<std::uint32_t>(cuda::std::popcount(parents)) * of_each;
+    const std::uint32_t born = static_cast<std::uint32_t>(std::popcount(parents)) * of_each;
     if (std::uint64_t{size_} + born > stack_nodes) return fail();
     if (children != 0) {
-      const std::uint32_t before = static_cast<std::uint32_t>(cuda::std::popcount(parents & ((1u << thread) - 1)));
+      const std::uint32_t before = static_cast<std::uint32_t>(std::popcount(parents & ((1u << thread) - 1)));
       Node* const to = stack_ + size_ + before * of_each;
       for (std::uint32_t i = 0; i < children; ++i) to[i] = Tree::child(node, i);
     }
@@ -108,7 +108,7 @@ class Searcher {
   }
   BEELINE_HOST_DEVICE bool fail() const {
     if (group_.thread_rank() == 0)
-      beeline::detail::DeviceAtomic<std::uint64_t>(*search_.faults).fetch_add(1, cuda::memory_order_relaxed);
+      beeline::detail::DeviceAtomic<std::uint64_t>(*search_.faults).fetch_add(1, std::memory_order_relaxed);
     return false;
   }
 

@@ -25,7 +25,7 @@ class BareAnswers {
           if (world.device().is_gpu()) use_gpu(world.device().index);
           std::uint64_t last = before;
           for (std::uint32_t poll = 0; !stops_; machine::back_off(++poll, world.host_context().polling)) {
-            const std::uint64_t seen = BareWord(*asked).load(cuda::memory_order_acquire);
+            const std::uint64_t seen = BareWord(*asked).load(std::memory_order_acquire);
             if (seen == last) continue;
             answer(last = seen);
             poll = 0;
@@ -50,8 +50,8 @@ struct BareQuestions {
     const auto& block = grid.block();
     if (block.thread_rank() != 0) return;
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
-      BareWord(*asked).store(sequence, cuda::memory_order_release);
-      return bare_poll<cuda::memory_order_acquire>(block, ctx, answered, sequence);
+      BareWord(*asked).store(sequence, std::memory_order_release);
+      return bare_poll<std::memory_order_acquire>(block, ctx, answered, sequence);
     });
   }
 };

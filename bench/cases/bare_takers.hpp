@@ -25,7 +25,7 @@ struct PostToTakers {
     const std::uint64_t start = machine::clock_ns();
     for (std::uint64_t value = first; value < first + posts; ++value) {
       bare_post_command(slots[block], value);
-      if (!bare_poll<cuda::memory_order_acquire>(grid.block(), ctx, &taken[block].value, value)) return;
+      if (!bare_poll<std::memory_order_acquire>(grid.block(), ctx, &taken[block].value, value)) return;
     }
     times[block] = {start, machine::clock_ns()};
   }
@@ -60,11 +60,11 @@ class BareTakers {
     while (!stops)
       for (std::uint32_t slot = index; slot < blocks_; slot += count) {
         beeline::Command& posted = slots_.data()[slot];
-        const std::uint64_t sequence = BareWord(posted.sequence).load(cuda::memory_order_acquire);
+        const std::uint64_t sequence = BareWord(posted.sequence).load(std::memory_order_acquire);
         if (sequence == taken_.data()[slot].value) continue;
         const beeline::Command command = posted;
-        BareWord(words_[slot].value).store(command.local, cuda::memory_order_release);
-        BareWord(taken_.data()[slot].value).store(sequence, cuda::memory_order_release);
+        BareWord(words_[slot].value).store(command.local, std::memory_order_release);
+        BareWord(taken_.data()[slot].value).store(sequence, std::memory_order_release);
       }
   }
 

@@ -69,7 +69,7 @@ Measurement bare_posts(Bench& bench) {
 
 /// A word goes from one block to another through the second-level cache, and back.
 struct BareHops {
-  using Word = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_device>;
+  using Word = machine::DeviceAtomic<std::uint64_t>;
   static constexpr std::uint32_t most_polls = 1 << 24;
 
   template <class Grid>
@@ -79,9 +79,9 @@ struct BareHops {
     const std::uint32_t block = grid.block_rank();
     const std::uint64_t start = machine::clock_ns();
     for (std::uint64_t value = first; value < first + rounds; ++value) {
-      if (block == 0) Word(words[0].value).store(value, cuda::memory_order_release);
+      if (block == 0) Word(words[0].value).store(value, std::memory_order_release);
       if (!came(words[block == 0 ? 1 : 0].value, value)) return;
-      if (block == 1) Word(words[1].value).store(value, cuda::memory_order_release);
+      if (block == 1) Word(words[1].value).store(value, std::memory_order_release);
     }
     times[block] = {start, machine::clock_ns()};
   }
@@ -89,7 +89,7 @@ struct BareHops {
  private:
   static BEELINE_HOST_DEVICE bool came(std::uint64_t& word, std::uint64_t value) {
     for (std::uint32_t poll = 0; poll < most_polls; ++poll)
-      if (Word(word).load(cuda::memory_order_acquire) >= value) return true;
+      if (Word(word).load(std::memory_order_acquire) >= value) return true;
     return false;
   }
 };

@@ -23,7 +23,7 @@ struct Hold {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* go, std::uint64_t round,
                                       std::uint64_t* stamp) const {
     if (grid.block().thread_rank() != 0) return;
-    static_cast<void>(bare_poll<cuda::memory_order_acquire>(grid.block(), ctx, go, round));
+    static_cast<void>(bare_poll<std::memory_order_acquire>(grid.block(), ctx, go, round));
     *stamp = machine::clock_ns();
   }
 };
@@ -52,7 +52,7 @@ class QueuedKernels {
     ++round_;
     launch(world, {.threads = threads, .waits = true}, Hold{}, go_.data(), round_, stamps_.data());
     for (std::uint32_t i = 1; i <= count_; ++i) launch(world, {.threads = threads}, Stamp{}, stamps_.data() + i);
-    BareWord(*go_.data()).store(round_, cuda::memory_order_release);
+    BareWord(*go_.data()).store(round_, std::memory_order_release);
     world.synchronize();
     std::vector<std::uint64_t> stamps(count_ + 1);
     world.copy(stamps.data(), stamps_.data(), stamps.size() * sizeof stamps[0]);

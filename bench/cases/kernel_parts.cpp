@@ -23,9 +23,9 @@ struct TellTime {
                                       std::uint64_t* stamps, std::uint64_t first, std::uint32_t count) const {
     if (grid.block().thread_rank() != 0) return;
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (!bare_poll<cuda::memory_order_acquire>(grid.block(), ctx, asked, first + i)) return;
+      if (!bare_poll<std::memory_order_acquire>(grid.block(), ctx, asked, first + i)) return;
       stamps[i] = machine::clock_ns();
-      BareWord(*answered).store(first + i, cuda::memory_order_release);
+      BareWord(*answered).store(first + i, std::memory_order_release);
     }
   }
 };
@@ -93,8 +93,8 @@ class KernelParts {
     std::vector<double> middles, trips;
     for (std::uint32_t i = 0; i < asks; ++i) {
       const double before = now();
-      BareWord(*asked).store(++asked_, cuda::memory_order_release);
-      require(bare_poll<cuda::memory_order_acquire>(Thread{}, world.host_context(), answered, asked_), Status::deadline,
+      BareWord(*asked).store(++asked_, std::memory_order_release);
+      require(bare_poll<std::memory_order_acquire>(Thread{}, world.host_context(), answered, asked_), Status::deadline,
               "a kernel that tells the time does not answer");
       const double after = now();
       middles.push_back((before + after) / 2);

@@ -88,7 +88,7 @@ struct ProbeCommands {
       probe.round_trips[i - warm_up] = machine::clock_ns() - start;
       probe.posts[i - warm_up] = posted - start;
     }
-    BareWord(*posting.stop).store(1, cuda::memory_order_release);
+    BareWord(*posting.stop).store(1, std::memory_order_release);
   }
   static BEELINE_HOST_DEVICE void rest(const Context& ctx, std::uint64_t ns) {
     const std::uint64_t end = machine::clock_ns() + ns;
@@ -96,7 +96,7 @@ struct ProbeCommands {
   }
   static BEELINE_HOST_DEVICE void load(const Context& ctx, const Posting& posting, std::uint32_t block) {
     std::uint64_t next = machine::clock_ns(), value = posting.first;
-    for (std::uint32_t poll = 0; BareWord(*posting.stop).load(cuda::memory_order_relaxed) == 0; ++poll) {
+    for (std::uint32_t poll = 0; BareWord(*posting.stop).load(std::memory_order_relaxed) == 0; ++poll) {
       if (machine::clock_ns() < next) {
         machine::back_off(poll, ctx.polling);
         continue;

@@ -119,11 +119,11 @@ struct CommandState {
   [[nodiscard]] std::uint64_t* word(std::size_t index) const { return &words.data()[index].value; }
   std::vector<double> time_bare(Rounds rounds) {
     const std::uint64_t start = timed.last();
-    BareWord(asked.data()->value).store(start, cuda::memory_order_relaxed);
+    BareWord(asked.data()->value).store(start, std::memory_order_relaxed);
     bench.world().copy(word(1), &start, sizeof start);
     const BareAnswers answers(bench.world(), &asked.data()->value, start, [this](std::uint64_t value) {
       if (heap == Heap::pinned)
-        BareWord(*word(1)).store(value, cuda::memory_order_release);
+        BareWord(*word(1)).store(value, std::memory_order_release);
       else
         bare_write(*answering, word(1), value);
     });

@@ -22,7 +22,7 @@ struct StreamMemory {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, const machine::Word16* from, std::uint64_t count,
                                       const std::uint64_t* stop, std::uint64_t* sum) const {
     std::uint64_t seen = 0;
-    while (BareWord(const_cast<std::uint64_t&>(*stop)).load(cuda::memory_order_relaxed) == 0)
+    while (BareWord(const_cast<std::uint64_t&>(*stop)).load(std::memory_order_relaxed) == 0)
       for (std::uint64_t i = grid.thread_rank(); i < count; i += grid.size()) seen += from[i].low ^ from[i].high;
     if (seen == 1) *sum = seen;  // so that the loads stay
   }

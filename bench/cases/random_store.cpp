@@ -25,7 +25,7 @@ struct BareStoreWord {
 struct Wrong {
   static BEELINE_HOST_DEVICE std::uint64_t of(const Context& ctx, const Updates& updates, const RandomWord& word) {
     const detail::SystemAtomic<std::uint64_t> found(*ctx.at(updates.table + word.index, word.rank));
-    return found.load(cuda::memory_order_relaxed) == word.stored(updates) ? 0 : 1;
+    return found.load(std::memory_order_relaxed) == word.stored(updates) ? 0 : 1;
   }
 };
 

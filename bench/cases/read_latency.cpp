@@ -30,7 +30,7 @@ struct ReadChain {
       std::uint64_t value = grid.thread_rank();
       for (std::uint32_t i = 0; i < reads.loads; ++i)
         value = detail::SystemAtomic<std::uint64_t>(there[static_cast<std::uint32_t>(value)])
-                    .load(cuda::memory_order_relaxed);
+                    .load(std::memory_order_relaxed);
       reads.found[grid.thread_rank()] = value;
     }
     block.sync();

@@ -178,9 +178,9 @@ struct BareAnswer {
           [&] {
             if (loop.leads)
               for (std::uint32_t i = 0; i < payload_words; ++i) there[16 + i] = payload[i];
-            BareWord(*there).store(sequence, cuda::memory_order_release);
+            BareWord(*there).store(sequence, std::memory_order_release);
           },
-          [&] { return bare_poll<cuda::memory_order_acquire>(block, ctx, words, sequence); });
+          [&] { return bare_poll<std::memory_order_acquire>(block, ctx, words, sequence); });
     });
   }
 };
@@ -193,8 +193,8 @@ struct AskHost {
     const auto& block = grid.block();
     if (block.thread_rank() != 0) return;
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
-      BareWord(*ctx.at(wanted, loop.peer)).store(sequence, cuda::memory_order_release);
-      return bare_poll<cuda::memory_order_acquire>(block, ctx, answered, sequence);
+      BareWord(*ctx.at(wanted, loop.peer)).store(sequence, std::memory_order_release);
+      return bare_poll<std::memory_order_acquire>(block, ctx, answered, sequence);
     });
   }
 };
@@ -202,7 +202,7 @@ struct AnswerOnce {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* answered, std::uint32_t peer,
                                       std::uint64_t sequence) const {
-    if (grid.block().thread_rank() == 0) BareWord(*ctx.at(answered, peer)).store(sequence, cuda::memory_order_release);
+    if (grid.block().thread_rank() == 0) BareWord(*ctx.at(answered, peer)).store(sequence, std::memory_order_release);
   }
 };
 

@@ -127,8 +127,8 @@ struct BareTriggers {
     const auto& block = grid.block();
     if (block.thread_rank() != 0) return;
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
-      BareWord(*count).fetch_add(1, cuda::memory_order_release);
-      return bare_poll<cuda::memory_order_acquire>(block, ctx, arrived, sequence);
+      BareWord(*count).fetch_add(1, std::memory_order_release);
+      return bare_poll<std::memory_order_acquire>(block, ctx, arrived, sequence);
     });
   }
 };
@@ -178,7 +178,7 @@ struct BareHostState {
   std::vector<double> time(Rounds rounds) {
     std::uint64_t* const signal = &answered.data()->value;
     const std::uint64_t start = timed.last();
-    BareWord(asked.data()->value).store(start, cuda::memory_order_relaxed);
+    BareWord(asked.data()->value).store(start, std::memory_order_relaxed);
     const BareAnswers answers(bench.world(), &asked.data()->value, start, [&](std::uint64_t value) {
       bare_copy(*stream, buffers.destination(), buffers.source(), buffers.bytes());
       bare_write(*stream, signal, value);

@@ -34,7 +34,7 @@ class DeviceCount {
 
 /// Adds what one thread has found.
 BEELINE_HOST_DEVICE inline void add_to(std::uint64_t* count, std::uint64_t found) {
-  if (found != 0) detail::SystemAtomic<std::uint64_t>(*count).fetch_add(found, cuda::memory_order_relaxed);
+  if (found != 0) detail::SystemAtomic<std::uint64_t>(*count).fetch_add(found, std::memory_order_relaxed);
 }
 
 }  // namespace beeline::bench

@@ -43,7 +43,7 @@ void bare_copy(Stream& stream, void* to, const void* from, std::size_t bytes) {
 }
 
 void bare_write(Stream& stream, std::uint64_t* to, std::uint64_t value) {
-  if (!stream.device().is_gpu()) return BareWord(*to).store(value, cuda::memory_order_release);
+  if (!stream.device().is_gpu()) return BareWord(*to).store(value, std::memory_order_release);
   using WriteValue = int (*)(cudaStream_t stream, unsigned long long address, std::uint64_t value, unsigned flags);
   static const auto write = driver_function<WriteValue>("cuStreamWriteValue64");
   const auto place = reinterpret_cast<unsigned long long>(to);
@@ -53,7 +53,7 @@ void bare_write(Stream& stream, std::uint64_t* to, std::uint64_t value) {
 
 void bare_writes(Stream& stream, PaddedWord* to, unsigned count, std::uint64_t value) {
   if (!stream.device().is_gpu()) {
-    for (unsigned i = 0; i < count; ++i) BareWord(to[i].value).store(value, cuda::memory_order_release);
+    for (unsigned i = 0; i < count; ++i) BareWord(to[i].value).store(value, std::memory_order_release);
     return;
   }
   using BatchMemOp =
@@ -73,11 +73,11 @@ void bare_writes(Stream& stream, PaddedWord* to, unsigned count, std::uint64_t v
 #else
 
 void bare_write(Stream&, std::uint64_t* to, std::uint64_t value) {
-  BareWord(*to).store(value, cuda::memory_order_release);
+  BareWord(*to).store(value, std::memory_order_release);
 }
 
 void bare_writes(Stream&, PaddedWord* to, unsigned count, std::uint64_t value) {
-  for (unsigned i = 0; i < count; ++i) BareWord(to[i].value).store(value, cuda::memory_order_release);
+  for (unsigned i = 0; i < count; ++i) BareWord(to[i].value).store(value, std::memory_order_release);
 }
 
 void bare_copy(Stream&, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }

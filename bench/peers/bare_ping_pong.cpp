@@ -16,8 +16,8 @@ struct BareFlagPingPong {
                                       std::uint64_t* there) const {
     const auto& block = grid.block();
     if (block.thread_rank() != 0) return;
-    constexpr auto release = order == BareOrder::memory ? cuda::memory_order_release : cuda::memory_order_relaxed;
-    constexpr auto acquire = order == BareOrder::relaxed ? cuda::memory_order_relaxed : cuda::memory_order_acquire;
+    constexpr auto release = order == BareOrder::memory ? std::memory_order_release : std::memory_order_relaxed;
+    constexpr auto acquire = order == BareOrder::relaxed ? std::memory_order_relaxed : std::memory_order_acquire;
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
       return round_trip(
           loop.leads, [&] { BareWord(*there).store(sequence, release); },
@@ -49,7 +49,7 @@ struct BarePutSignalPingPong {
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
       return round_trip(
           loop.leads, [&] { bare_post(words.destination_there, words.source, words.flag_there, sequence); },
-          [&] { return bare_poll<cuda::memory_order_acquire>(block, ctx, words.flag_here, sequence); });
+          [&] { return bare_poll<std::memory_order_acquire>(block, ctx, words.flag_here, sequence); });
     });
   }
 };

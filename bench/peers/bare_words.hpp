@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What can be done with words of the peer's and of this rank without the library: `cuda::atomic_ref` of system scope.
+/// What can be done with words of the peer's and of this rank without the library: atomics of system scope.
 
 #include <cstdint>
-#include <cuda/atomic>
 #include <type_traits>
 
 #include "beeline/core/command.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/group.hpp"
+#include "beeline/device/impl/atomic_word.hpp"
 
 namespace beeline::bench {
 
-using BareWord = cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>;
+using BareWord = machine::SystemAtomic<std::uint64_t>;
 
 /// Adds to `*there`; what it held.
 BEELINE_HOST_DEVICE inline std::uint64_t bare_fetch_add(std::uint64_t* there, std::uint64_t value) {
-  return BareWord(*there).fetch_add(value, cuda::memory_order_relaxed);
+  return BareWord(*there).fetch_add(value, std::memory_order_relaxed);
 }
 
 /// Stores `desired` if `*there` is `expected`; what it held.
 BEELINE_HOST_DEVICE inline std::uint64_t bare_compare_swap(std::uint64_t* there, std::uint64_t expected,
                                                            std::uint64_t desired) {
-  BareWord(*there).compare_exchange_strong(expected, desired, cuda::memory_order_relaxed);
+  BareWord(*there).compare_exchange_strong(expected, desired, std::memory_order_relaxed);
   return expected;
 }
 
 /// Stores to `*there`.
 BEELINE_HOST_DEVICE inline void bare_store_word(std::uint64_t* there, std::uint64_t value) {
-  BareWord(*there).store(value, cuda::memory_order_relaxed);
+  BareWord(*there).store(value, std::memory_order_relaxed);
 }
 
 /// The least that a message of 8 bytes with a signal is: a store, and a store that releases it.
@@ -37,7 +37,7 @@ BEELINE_HOST_DEVICE inline void bare_store_word(std::uint64_t* there, std::uint6
 BEELINE_HOST_DEVICE inline void bare_post(std::uint64_t* destination, const std::uint64_t* source, std::uint64_t* flag,
                                           std::uint64_t sequence) {
   *destination = *source;
-  BareWord(*flag).store(sequence, cuda::memory_order_release);
+  BareWord(*flag).store(sequence, std::memory_order_release);
 }
 
 /// What a post of a command stores, without a ticket: its bytes, and its sequence behind them.
@@ -47,13 +47,13 @@ BEELINE_HOST_DEVICE inline void bare_post_command(beeline::Command& slot, std::u
   machine::store_as(to + offsetof(Command, verb), sequence);
   for (const std::size_t at : {offsetof(Command, remote), offsetof(Command, rows), offsetof(Command, remote_stride)})
     machine::store_as(to + at, machine::Word16{sequence, sequence});
-  BareWord(slot.sequence).store(sequence, cuda::memory_order_release);
+  BareWord(slot.sequence).store(sequence, std::memory_order_release);
 }
 
 /// Polls until `*here` is at least `value`; whether it came. On a CPU it gives its core away as the library does, or
 /// two ranks on one core would spend their slices spinning. A limit on polls, of about a minute, ends it when the peer
 /// is gone.
-template <cuda::memory_order order, class BlockGroup>
+template <std::memory_order order, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE bool bare_poll(const BlockGroup&, const Context& ctx, std::uint64_t* here,
                                                  std::uint64_t value) {
   constexpr std::uint32_t most_polls = std::uint32_t{1} << (std::is_same_v<BlockGroup, Block> ? 27 : 20);

@@ -5,39 +5,40 @@
 
 #include <cstdint>
 #include <cstring>
-#include <cuda/atomic>
 
 #include "beeline/core/command.hpp"
+#include "beeline/device/impl/atomic_word.hpp"
 #include "beeline/device/impl/scalar_machine.hpp"
 
 namespace beeline::detail {
 
 template <class T>
 BEELINE_HOST_DEVICE T change_as(const Command& command, void* at) {
-  const cuda::atomic_ref<T, cuda::thread_scope_system> word(*static_cast<T*>(at));
+  constexpr auto order = std::memory_order_seq_cst;
+  const machine::SystemAtomic<T> word(*static_cast<T*>(at));
   const T operand = static_cast<T>(command.local);
   switch (command.verb) {
     case Verb::add:
-      return word.fetch_add(operand);
+      return word.fetch_add(operand, order);
     case Verb::bit_and:
-      return word.fetch_and(operand);
+      return word.fetch_and(operand, order);
     case Verb::bit_or:
-      return word.fetch_or(operand);
+      return word.fetch_or(operand, order);
     case Verb::bit_xor:
-      return word.fetch_xor(operand);
+      return word.fetch_xor(operand, order);
     case Verb::minimum:
-      return word.fetch_min(operand);
+      return word.fetch_min(operand, order);
     case Verb::maximum:
-      return word.fetch_max(operand);
+      return word.fetch_max(operand, order);
     case Verb::exchange:
-      return word.exchange(operand);
+      return word.exchange(operand, order);
     case Verb::compare_swap: {
       T held = static_cast<T>(command.rows);
-      word.compare_exchange_strong(held, operand);
+      word.compare_exchange_strong(held, operand, order);
       return held;
     }
     default:
-      word.store(operand, cuda::memory_order_release);
+      word.store(operand, std::memory_order_release);
       return 0;
   }
 }
@@ -63,8 +64,8 @@ BEELINE_HOST_DEVICE inline std::uint64_t change_word(const Command& command, voi
 /// Stores the bytes that a command holds, by a CPU thread. A word may be one that its receiver waits for.
 inline void put_inline(const Command& command, void* at) {
   if (command.width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
-    cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(*static_cast<std::uint64_t*>(at))
-        .store(command.local, cuda::memory_order_release);
+    machine::SystemAtomic<std::uint64_t>(*static_cast<std::uint64_t*>(at))
+        .store(command.local, std::memory_order_release);
   else
     std::memcpy(at, &command.local, command.width);
 }

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cuda/atomic>
 #include <exception>
 #include <system_error>
 #include <utility>
@@ -43,7 +42,7 @@ bool order_with_posters() {
 }
 
 void store(std::uint64_t& word, std::uint64_t value) {
-  detail::SystemAtomic<std::uint64_t>(word).store(value, cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_release);
 }
 
 /// Of a word that one thread changes.

@@ -13,7 +13,7 @@ namespace beeline {
 namespace {
 
 std::uint64_t load(const std::uint64_t& word) {
-  return detail::SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(cuda::memory_order_acquire);
+  return detail::SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
 
 }  // namespace
@@ -24,7 +24,7 @@ void FarQueue::hand_over(const Command& command, const FiredCommand& fired, std:
   // As of command_protocol.hpp, with one poster and no answers.
   Command& slot = ring.commands[posted_ % command_ring_depth];
   std::memcpy(&slot.verb, &command.verb, sizeof command - offsetof(Command, verb));
-  detail::SystemAtomic<std::uint64_t>(slot.sequence).store(++posted_, cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(slot.sequence).store(++posted_, std::memory_order_release);
   handed_.push_back({command, fired, before, posted_});
 }
 

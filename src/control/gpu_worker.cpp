@@ -111,7 +111,7 @@ class GpuWorker final : public CommandWorker {
   }
   std::size_t batch_bytes() const override { return std::size_t{64} << 20; }  // so that gaps between batches are short
   bool over(std::uint64_t submission) override {
-    if (detail::SystemAtomic<std::uint64_t>(memory_->ended).load(cuda::memory_order_acquire) >= submission) return true;
+    if (detail::SystemAtomic<std::uint64_t>(memory_->ended).load(std::memory_order_acquire) >= submission) return true;
     if (++looks_ % looks_per_query == 0) static_cast<void>(over());  // a fault would not show in the word
     return false;
   }

@@ -57,23 +57,23 @@ struct GuardedMove {
  private:
   BEELINE_HOST_DEVICE static bool decide(const MoveGuard& guard) {
     const detail::DeviceAtomic<std::uint64_t> verdict(*guard.verdict);
-    const std::uint64_t known = verdict.load(cuda::memory_order_relaxed);
+    const std::uint64_t known = verdict.load(std::memory_order_relaxed);
     if (known / 4 == guard.number) return known % 4 == GuardWords::moves;
     const detail::SystemAtomic<std::uint64_t> decided(guard.words->decided);
-    decided.store(GuardWords::decision(guard.number, GuardWords::looks), cuda::memory_order_relaxed);
+    decided.store(GuardWords::decision(guard.number, GuardWords::looks), std::memory_order_relaxed);
     machine::fence_system();
     const bool moves =
         detail::load_acquired(guard.words->cancelled) != guard.number && detail::load_acquired(*guard.released) == 0;
     const std::uint64_t decision = GuardWords::decision(guard.number, moves ? GuardWords::moves : GuardWords::skips);
-    decided.store(decision, cuda::memory_order_release);
-    verdict.store(decision, cuda::memory_order_release);
+    decided.store(decision, std::memory_order_release);
+    verdict.store(decision, std::memory_order_release);
     return moves;
   }
   BEELINE_HOST_DEVICE static bool await_decision(const Context& ctx, const MoveGuard& guard) {
     const detail::DeviceAtomic<std::uint64_t> verdict(*guard.verdict);
     std::uint64_t known = 0;
     const Status status = detail::await_engine(ctx, {.heeds_abort = false}, [&] {
-      known = verdict.load(cuda::memory_order_acquire);
+      known = verdict.load(std::memory_order_acquire);
       return known / 4 == guard.number;
     });
     return status == Status::ok && known % 4 == GuardWords::moves;

@@ -151,13 +151,13 @@ class ServiceThread {
 
   /// Those of the host's words that posters do not read.
   BEELINE_HOST_DEVICE static void tell_host(std::uint64_t& word, std::uint64_t value) {
-    detail::SystemAtomic<std::uint64_t>(word).store(value, cuda::memory_order_release);
+    detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_release);
   }
   /// A word for posters, behind `fence_device`, which on a GPU releases several at once.
   BEELINE_HOST_DEVICE static void tell(std::uint64_t& word, std::uint64_t value) {
     constexpr bool is_fenced = detail::executor == DeviceKind::gpu;
-    detail::DeviceAtomic<std::uint64_t>(word).store(
-        value, is_fenced ? cuda::memory_order_relaxed : cuda::memory_order_release);
+    detail::DeviceAtomic<std::uint64_t>(word).store(value,
+                                                    is_fenced ? std::memory_order_relaxed : std::memory_order_release);
   }
   BEELINE_HOST_DEVICE static void fence() {
     if constexpr (detail::executor == DeviceKind::gpu) machine::fence_device();
@@ -230,7 +230,7 @@ class ServiceThread {
   /// After what the block has stored before.
   BEELINE_HOST_DEVICE static void store_signal(std::uint64_t at, const Command& command) {
     detail::SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at))
-        .store(command.local_stride, cuda::memory_order_release);
+        .store(command.local_stride, std::memory_order_release);
   }
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t address_of(std::uint32_t peer, std::uint64_t offset) const {
@@ -324,9 +324,9 @@ class ServiceThread {
 
   /// The host reads them at any time.
   BEELINE_HOST_DEVICE static void add_counts(ServedRing& served, std::uint64_t bytes, std::uint64_t taken) {
-    detail::SystemAtomic<std::uint64_t>(served.bytes).store(served.bytes + bytes, cuda::memory_order_relaxed);
+    detail::SystemAtomic<std::uint64_t>(served.bytes).store(served.bytes + bytes, std::memory_order_relaxed);
     if (taken > served.deepest)
-      detail::SystemAtomic<std::uint64_t>(served.deepest).store(taken, cuda::memory_order_relaxed);
+      detail::SystemAtomic<std::uint64_t>(served.deepest).store(taken, std::memory_order_relaxed);
   }
 
   const Service& service_;

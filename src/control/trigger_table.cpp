@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cuda/atomic>
 #include <utility>
 
 #include "beeline/core/error.hpp"
@@ -211,7 +210,7 @@ std::string TriggerTable::describe(std::uint32_t tag, const Entry* entry) const 
 
 void TriggerTable::wake(std::uint32_t tag) const {
   std::uint64_t& word = queues_[tag % queues_.size()].ring->asleep.value;
-  const std::uint64_t asleep = detail::SystemAtomic<std::uint64_t>(word).load(cuda::memory_order_relaxed);
+  const std::uint64_t asleep = detail::SystemAtomic<std::uint64_t>(word).load(std::memory_order_relaxed);
   if (asleep != 0) detail::wake_engine(asleep);
 }
 

@@ -72,7 +72,7 @@ void WaitingStreams::drop_cancelled() {
     for (const Lane& lane : lanes_)  // waits on a host rank are released by an abort alone
       if (!lane.armed.empty() && !lane.stream->device().is_gpu())
         detail::SystemAtomic<std::uint64_t>(client_.counters[lane.tag])
-            .store(lane.armed.back().threshold, cuda::memory_order_release);
+            .store(lane.armed.back().threshold, std::memory_order_release);
     require(machine::clock_ns() < end, Status::deadline, "cancelled operations do not end");
     lock.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -205,7 +205,7 @@ bool WaitingStreams::cancel(ArmedOperation operation) {
 }
 
 bool WaitingStreams::is_skipped(const MoveGuard& guard) const {
-  detail::SystemAtomic<std::uint64_t>(guard.words->cancelled).store(guard.number, cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(guard.words->cancelled).store(guard.number, std::memory_order_release);
   machine::fence_system();
   const std::uint64_t end = machine::clock_ns() + client_.deadline_ns;
   std::uint64_t decided = detail::load_acquired(guard.words->decided);
@@ -250,7 +250,7 @@ std::uint32_t WaitingStreams::armed() {
 
 const char* WaitingStreams::trigger(std::uint64_t tag, std::uint64_t count) {
   if (lanes_.front().stream->device().is_gpu()) return "its count lies in GPU memory, where kernels count";
-  detail::SystemAtomic<std::uint64_t>(client_.counters[tag]).fetch_add(count, cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(client_.counters[tag]).fetch_add(count, std::memory_order_release);
   return nullptr;
 }
 
@@ -264,7 +264,7 @@ std::uint64_t WaitingStreams::overdue_ns(const Lane& lane) const {
 void WaitingStreams::release_all() {
   released_ = true;
   if (client_.released != nullptr)
-    detail::SystemAtomic<std::uint64_t>(*client_.released).store(1, cuda::memory_order_release);
+    detail::SystemAtomic<std::uint64_t>(*client_.released).store(1, std::memory_order_release);
   for (Lane& lane : lanes_) try {
       lane.stream->release_waits();
     } catch (const Error& error) {

@@ -92,9 +92,9 @@ void DeviceEngine::answer_handed() {
     const Command command = handed.command;
     if (const char* reason = do_command(command)) {
       refuse(i, command, reason);
-      detail::SystemAtomic<std::uint64_t>(handed.is_refused).store(1, cuda::memory_order_release);
+      detail::SystemAtomic<std::uint64_t>(handed.is_refused).store(1, std::memory_order_release);
     }
-    detail::SystemAtomic<std::uint64_t>(handed.answered).store(command.sequence, cuda::memory_order_release);
+    detail::SystemAtomic<std::uint64_t>(handed.answered).store(command.sequence, std::memory_order_release);
   }
 }
 

@@ -186,7 +186,7 @@ std::uint32_t awaited_in_the_end(const std::vector<WaitRecord>& waits) {
 void collect(const WaitTable& table, std::vector<WaitRecord>& found) {
   for (const WaitRecord& record : table.records)
     if (detail::SystemAtomic<std::uint32_t>(const_cast<std::uint32_t&>(record.status))
-            .load(cuda::memory_order_acquire) != 0)
+            .load(std::memory_order_acquire) != 0)
       found.push_back(record);
 }
 
@@ -221,7 +221,7 @@ bool concerns(int rank, const std::vector<int>& ranks) {
 }
 
 std::uint64_t load_word(const std::uint64_t& word) {
-  return detail::SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(cuda::memory_order_acquire);
+  return detail::SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
 
 /// A thread that asks the driver for a stream again and again holds up other threads that call it, such as an engine's.
@@ -236,7 +236,7 @@ void let_others_call_driver(std::uint64_t wait_start_ns) {
 
 void World::Implementation::raise(std::uint32_t team, int culprit) {
   detail::SystemAtomic<std::uint64_t>(host_header(rank)->control.abort[team])
-      .store(abort_word(static_cast<std::uint32_t>(culprit < 0 ? rank : culprit)), cuda::memory_order_release);
+      .store(abort_word(static_cast<std::uint32_t>(culprit < 0 ? rank : culprit)), std::memory_order_release);
 }
 
 void World::Implementation::note_end(int culprit, const std::string& reason) {
@@ -370,7 +370,7 @@ void World::Implementation::keep_cause(Status status, const std::string& text) {
   if (load_word(cause.complete) != 0) return;
   cause.status = status;
   text.copy(cause.text, sizeof cause.text - 1);  // its end is zero already
-  detail::SystemAtomic<std::uint64_t>(cause.complete).store(1, cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(cause.complete).store(1, std::memory_order_release);
   machine::fence_system();
 }
 

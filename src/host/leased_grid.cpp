@@ -100,7 +100,7 @@ void LeasedGrid::rest() {
 
 void LeasedGrid::lease(const Lease& terms) {
   const std::lock_guard lock(leased_);
-  detail::SystemAtomic<std::uint64_t>(*wanted_.data()).store(0, cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(*wanted_.data()).store(0, std::memory_order_release);
   {
     const std::lock_guard in_use(memory_user_);
     work_.start(*stream_, terms);

@@ -65,8 +65,8 @@ struct WatchLines {
       return;
     }
     const LinesSeen mine = look_at_lines(ctx, peer, lines + peer * warps * threads + place);
-    SystemAtomic<std::uint64_t>(seen[peer].looks).fetch_add(mine.looks, cuda::memory_order_relaxed);
-    SystemAtomic<std::uint64_t>(seen[peer].torn).fetch_add(mine.torn, cuda::memory_order_relaxed);
+    SystemAtomic<std::uint64_t>(seen[peer].looks).fetch_add(mine.looks, std::memory_order_relaxed);
+    SystemAtomic<std::uint64_t>(seen[peer].torn).fetch_add(mine.torn, std::memory_order_relaxed);
   }
 };
 

@@ -168,9 +168,10 @@ EngineClient World::Implementation::engine_client() {
   client.note_refusal = [this](const std::string& text) {
     RefusedCommand& refused = host_header(rank)->refused_command;
     std::uint64_t unclaimed = 0;
-    if (!detail::SystemAtomic<std::uint64_t>(refused.is_claimed).compare_exchange_strong(unclaimed, 1)) return;
+    const detail::SystemAtomic<std::uint64_t> claim(refused.is_claimed);
+    if (!claim.compare_exchange_strong(unclaimed, 1, std::memory_order_relaxed)) return;
     text.copy(refused.text, sizeof refused.text - 1);  // its end is zero already
-    detail::SystemAtomic<std::uint64_t>(refused.complete).store(1, cuda::memory_order_release);
+    detail::SystemAtomic<std::uint64_t>(refused.complete).store(1, std::memory_order_release);
   };
   client.fail = [this](const std::string& reason) {
     note_end(rank, reason);

@@ -41,10 +41,10 @@ struct Board {
 };
 
 std::uint64_t read(std::uint64_t& word) {
-  return detail::SystemAtomic<std::uint64_t>(word).load(cuda::memory_order_acquire);
+  return detail::SystemAtomic<std::uint64_t>(word).load(std::memory_order_acquire);
 }
 void write(std::uint64_t& word, std::uint64_t value) {
-  detail::SystemAtomic<std::uint64_t>(word).store(value, cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_release);
 }
 
 /// What cudaMalloc gives, shared by CUDA IPC.

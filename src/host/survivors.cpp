@@ -130,13 +130,13 @@ std::uint32_t World::Implementation::free_ids_among(const std::vector<int>& rank
     for (const int other : members_then)
       if (std::find(ranks.begin(), ranks.end(), other) == ranks.end() &&
           (!is_near(other) || detail::SystemAtomic<std::uint64_t>(host_header(other)->held_teams[id].value)
-                                      .load(cuda::memory_order_acquire) != 0))
+                                      .load(std::memory_order_acquire) != 0))
         free &= ~(1u << id);
   return free;
 }
 
 void World::Implementation::clear_team(std::uint32_t id) {
-  detail::SystemAtomic<std::uint64_t>(host_header(rank)->control.abort[id]).store(0, cuda::memory_order_relaxed);
+  detail::SystemAtomic<std::uint64_t>(host_header(rank)->control.abort[id]).store(0, std::memory_order_relaxed);
   zero(&heap_header(rank)->abort[id], sizeof(HeapHeader::abort[id]));
   zero(&heap_header(rank)->teams[id], sizeof(TeamSync));
   std::memset(&host_header(rank)->teams[id], 0, sizeof(TeamSync));
@@ -154,9 +154,9 @@ void World::Implementation::forget_waits(std::uint32_t ids) {
     bool empty = true;
     for (WaitRecord& record : table.records) {
       const detail::SystemAtomic<std::uint32_t> status(record.status);
-      if (status.load(cuda::memory_order_acquire) == 0) continue;
+      if (status.load(std::memory_order_acquire) == 0) continue;
       if ((ids >> record.team & 1u) != 0)
-        status.store(0, cuda::memory_order_relaxed);
+        status.store(0, std::memory_order_relaxed);
       else
         empty = false;
     }
@@ -164,7 +164,7 @@ void World::Implementation::forget_waits(std::uint32_t ids) {
   };
   HostAreaHeader& header = *host_header(rank);
   if (forget(header.control.host_waits))
-    detail::DeviceAtomic<std::uint32_t>(header.wait_claims).store(0, cuda::memory_order_relaxed);
+    detail::DeviceAtomic<std::uint32_t>(header.wait_claims).store(0, std::memory_order_relaxed);
   if (device().is_gpu() && forget(header.control.device_waits))
     zero(&heap_header(rank)->wait_claims, sizeof(HeapHeader::wait_claims));
 }

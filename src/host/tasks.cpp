@@ -157,7 +157,7 @@ void TaskQueues::start_workers() {
 
 void TaskQueues::end_workers() {
   grid_.reset();
-  shared(closing_).store(1, cuda::memory_order_release);
+  shared(closing_).store(1, std::memory_order_release);
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
 }
@@ -187,7 +187,7 @@ void TaskQueues::serve_on_host(std::uint32_t worker) {
 }
 
 void TaskQueues::watch_host() {
-  while (shared(closing_).load(cuda::memory_order_acquire) == 0) {
+  while (shared(closing_).load(std::memory_order_acquire) == 0) {
     look_for_stuck_tasks();
     std::this_thread::sleep_for(watch_period);
   }
@@ -204,8 +204,8 @@ void TaskQueues::look_for_stuck_tasks() {
     if (!team_.world().device().is_gpu()) {
       const RunningTask& live = running_.data()[worker];
       // A worker counts a task before it shows the function: no task is taken for the one before.
-      task.what = shared(live.what).load(cuda::memory_order_acquire);
-      task.begun = shared(live.begun).load(cuda::memory_order_relaxed);
+      task.what = shared(live.what).load(std::memory_order_acquire);
+      task.begun = shared(live.begun).load(std::memory_order_relaxed);
     }
     Seen& seen = seen_[worker];
     if (task.what == 0 || task.begun != seen.begun) seen = {task.begun, now};
@@ -281,8 +281,8 @@ void TaskQueues::unregister_function(std::uint32_t function) {
 /// Workers of a GPU read the table when a lease begins, those of a host rank both words at any time.
 void TaskQueues::write(TaskTarget& target, const TaskTarget& value) {
   if (grid_ != nullptr) return grid_->between_leases([&] { team_.world().copy(&target, &value, sizeof target); });
-  shared(target.object).store(value.object, cuda::memory_order_relaxed);
-  shared(target.completion).store(value.completion, cuda::memory_order_relaxed);
+  shared(target.object).store(value.object, std::memory_order_relaxed);
+  shared(target.completion).store(value.completion, std::memory_order_relaxed);
 }
 
 TaskQueues::Sums TaskQueues::count() const {

@@ -106,7 +106,7 @@ void World::Implementation::open_team(std::uint32_t id, const std::vector<int>& 
     former_teams.erase(id);
     no_ll128_reasons[id].reset();
   }
-  detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(1, cuda::memory_order_relaxed);
+  detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(1, std::memory_order_relaxed);
   raise_missed_ends(id);
 }
 
@@ -117,7 +117,7 @@ void World::Implementation::close_team(std::uint32_t id) {
     teams.erase(team);
   }
   // What this rank has stored for the team is done.
-  detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(0, cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(0, std::memory_order_release);
 }
 
 std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {

@@ -115,7 +115,7 @@ NetworkEngine::~NetworkEngine() {
 
 void NetworkEngine::set_waker(CommandRing& ring, Waker* waker) {
   detail::SystemAtomic<std::uint64_t>(ring.asleep.value)
-      .store(reinterpret_cast<std::uintptr_t>(waker), cuda::memory_order_release);
+      .store(reinterpret_cast<std::uintptr_t>(waker), std::memory_order_release);
 }
 
 void NetworkEngine::connect(const std::vector<std::span<const std::byte>>& addresses) {
@@ -270,7 +270,7 @@ bool NetworkEngine::tell_aborts() {
   bool any = false;
   for (std::uint32_t team = 0; team < max_teams; ++team) {
     auto& word = client_.context.host_abort_words[team];
-    const std::uint64_t raised = detail::SystemAtomic<std::uint64_t>(word).load(cuda::memory_order_acquire);
+    const std::uint64_t raised = detail::SystemAtomic<std::uint64_t>(word).load(std::memory_order_acquire);
     if (std::exchange(told_aborts_[team], raised) == raised || raised == 0) continue;
     any = true;
     const FarAbort abort{team, raised, news_.cause(team)};

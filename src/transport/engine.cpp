@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/transport/engine.hpp"
 
-#include <cuda/atomic>
-
 #include "beeline/core/command_protocol.hpp"
 #include "beeline/device/wait.hpp"
 
@@ -24,7 +22,7 @@ struct EngineMemory {
 };
 
 void publish(std::uint64_t& word, std::uint64_t value) {
-  detail::SystemAtomic<std::uint64_t>(word).store(value, cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_release);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ struct BoardKernel {
   /// A plain load where the barrier orders memory: ThreadSanitizer then checks that it does.
   BEELINE_HOST_DEVICE static std::uint64_t read(std::uint64_t& word, Order order) {
     if (order == Order::memory) return *static_cast<volatile std::uint64_t*>(&word);
-    return detail::SystemAtomic<std::uint64_t>(word).load(cuda::memory_order_relaxed);
+    return detail::SystemAtomic<std::uint64_t>(word).load(std::memory_order_relaxed);
   }
 };
 

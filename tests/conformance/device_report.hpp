@@ -18,7 +18,7 @@ struct DeviceReport {
 BEELINE_HOST_DEVICE inline void report_failure(DeviceReport* report, std::uint32_t line, std::uint64_t expected,
                                                std::uint64_t observed) {
   beeline::detail::DeviceAtomic<std::uint32_t> failures(report->failures);
-  if (failures.fetch_add(1, cuda::memory_order_relaxed) != 0) return;
+  if (failures.fetch_add(1, std::memory_order_relaxed) != 0) return;
   report->line = line;
   report->expected = expected;
   report->observed = observed;

@@ -164,20 +164,20 @@ struct AnyKernel {
     if (!has_atomics_here && grid.thread_rank() != 0) return;
     const std::uint64_t start = machine::clock_ns();
     detail::SystemAtomic<std::uint64_t> taken(*a.taken);
-    while (taken.load(cuda::memory_order_relaxed) < a.count) {
+    while (taken.load(std::memory_order_relaxed) < a.count) {
       std::uint32_t index = ~0u;
       const Status status = wait_any(ctx, a.signals, a.count, index, Timeout{20'000});
       if (status == Status::ok) {
         const std::uint64_t value = take(ctx, &a.signals[index], has_atomics_here);
         if (value == 0) continue;  // another thread was first
         atomic_add(ctx, &a.received[index], value, ctx.rank);
-        taken.fetch_add(1, cuda::memory_order_relaxed);
+        taken.fetch_add(1, std::memory_order_relaxed);
         continue;
       }
       BEELINE_DEVICE_CHECK_EQ(report, Status::timeout, status);
       BEELINE_DEVICE_CHECK_EQ(report, ~0u, index);
       if (status != Status::timeout || machine::clock_ns() - start > ctx.deadline_ns) {
-        BEELINE_DEVICE_CHECK_EQ(report, a.count, taken.load(cuda::memory_order_relaxed));
+        BEELINE_DEVICE_CHECK_EQ(report, a.count, taken.load(std::memory_order_relaxed));
         return;
       }
     }

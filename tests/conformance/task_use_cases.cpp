@@ -24,7 +24,7 @@ struct Accumulate {
     auto* const array = static_cast<std::uint64_t*>(task.object);
     const auto* const values = static_cast<const std::uint64_t*>(task.payload);
     for (std::uint64_t i = group.thread_rank(); i < at.count; i += group.size())
-      detail::DeviceAtomic<std::uint64_t>(array[at.first + i]).fetch_add(values[i], cuda::memory_order_relaxed);
+      detail::DeviceAtomic<std::uint64_t>(array[at.first + i]).fetch_add(values[i], std::memory_order_relaxed);
   }
 };
 
@@ -108,7 +108,7 @@ BEELINE_HOST_DEVICE void Visit::operator()(const Group& group, const Context& ct
     }
   }
   detail::DeviceAtomic<std::uint64_t>(*static_cast<std::uint64_t*>(task.object))
-      .fetch_add(visited, cuda::memory_order_relaxed);
+      .fetch_add(visited, std::memory_order_relaxed);
 }
 
 void need_one_kind(RankTest& test) { test.skip_if(test.world().mixed(), "ranks of both kinds have no tasks"); }

@@ -275,9 +275,9 @@ TEST_P(Engines, EndAGetThatAnAbortFinds) {
       std::uint64_t got = 0;
       Status status = Status::ok;
       const beeline::detail::SystemAtomic<std::uint64_t> posted(ctx.routes->tickets[0].next);
-      const std::uint64_t posted_before = posted.load(cuda::memory_order_relaxed);
+      const std::uint64_t posted_before = posted.load(std::memory_order_relaxed);
       std::thread getter([&] { status = get(Thread{}, ctx, &got, word.data(), 1, 1); });
-      while (posted.load(cuda::memory_order_relaxed) == posted_before) std::this_thread::yield();
+      while (posted.load(std::memory_order_relaxed) == posted_before) std::this_thread::yield();
       std::uint64_t before = 0;
       BEELINE_CHECK(put_value(ctx, word.data(), std::uint64_t{1}, 2) == Status::invalid_argument);  // aborts the team
       for (int i = 0; i < 5; ++i)

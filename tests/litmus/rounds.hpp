@@ -14,9 +14,9 @@ namespace beeline_test {
 /// Adds one thread's counts to its rank's, in memory of its device.
 BEELINE_HOST_DEVICE inline void add_outcomes(Outcomes* total, const Outcomes& mine) {
   using beeline::detail::DeviceAtomic;
-  DeviceAtomic<std::uint64_t>(total->instances).fetch_add(mine.instances, cuda::memory_order_relaxed);
-  DeviceAtomic<std::uint64_t>(total->forbidden).fetch_add(mine.forbidden, cuda::memory_order_relaxed);
-  DeviceAtomic<std::uint64_t>(total->overlapped).fetch_add(mine.overlapped, cuda::memory_order_relaxed);
+  DeviceAtomic<std::uint64_t>(total->instances).fetch_add(mine.instances, std::memory_order_relaxed);
+  DeviceAtomic<std::uint64_t>(total->forbidden).fetch_add(mine.forbidden, std::memory_order_relaxed);
+  DeviceAtomic<std::uint64_t>(total->overlapped).fetch_add(mine.overlapped, std::memory_order_relaxed);
 }
 
 /// Where the groups of one index, one on each rank, meet.

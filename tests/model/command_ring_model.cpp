@@ -12,8 +12,8 @@
 namespace {
 
 // Relacy has macros of these names.
-constexpr auto acquires = cuda::memory_order_acquire, releases = cuda::memory_order_release,
-               exchanges = cuda::memory_order_acq_rel;
+constexpr auto acquires = std::memory_order_acquire, releases = std::memory_order_release,
+               exchanges = std::memory_order_acq_rel;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ namespace beeline {
 
 namespace {
 
-constexpr rl::memory_order order_of(cuda::memory_order order) {
+constexpr rl::memory_order order_of(std::memory_order order) {
   if (order == acquires) return rl::mo_acquire;
   if (order == exchanges) return rl::mo_acq_rel;
   return order == releases ? rl::mo_release : rl::mo_relaxed;
@@ -34,17 +34,17 @@ struct Word {
   rl::atomic<std::uint64_t>* word;
   bool is_weak;
 
-  [[nodiscard]] std::uint64_t load(cuda::memory_order order) const { return word->load(order_of(order), $); }
-  void store(std::uint64_t value, cuda::memory_order order) const {
+  [[nodiscard]] std::uint64_t load(std::memory_order order) const { return word->load(order_of(order), $); }
+  void store(std::uint64_t value, std::memory_order order) const {
     word->store(value, is_weak ? rl::mo_relaxed : order_of(order), $);
   }
-  std::uint64_t exchange(std::uint64_t value, cuda::memory_order order) const {
+  std::uint64_t exchange(std::uint64_t value, std::memory_order order) const {
     if (!is_weak) return word->exchange(value, order_of(order), $);
     const std::uint64_t held = word->load(rl::mo_acquire, $);
     word->store(value, order_of(order), $);
     return held;
   }
-  bool compare_exchange_strong(std::uint64_t& expected, std::uint64_t desired, cuda::memory_order order) const {
+  bool compare_exchange_strong(std::uint64_t& expected, std::uint64_t desired, std::memory_order order) const {
     return word->compare_exchange_strong(expected, desired, order_of(order), $);
   }
 };

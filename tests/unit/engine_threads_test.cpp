@@ -55,7 +55,7 @@ class Engines : public LoneContext {
     Command& slot = queue.ring->commands[ticket % command_ring_depth];
     constexpr std::size_t first = offsetof(Command, verb);  // the engine reads the sequence already
     std::memcpy(&slot.verb, &command.verb, sizeof command - first);
-    detail::SystemAtomic<std::uint64_t>(slot.sequence).store(ticket + 1, cuda::memory_order_release);
+    detail::SystemAtomic<std::uint64_t>(slot.sequence).store(ticket + 1, std::memory_order_release);
   }
 
   static constexpr std::size_t bytes = std::size_t{1} << 20;

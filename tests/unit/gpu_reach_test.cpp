@@ -128,7 +128,7 @@ TEST_F(ReachedGpu, AWaitForItEndsWithTheWorld) {
   const GpuReach reached = reach(std::make_unique<CountingStream>(std::move(inner), count_));
   const auto stream = make(&reached);
   stream->copy(gpu_.data(), host_.data(), 8);
-  detail::SystemAtomic<std::uint64_t>(abort_words_[0]).store(abort_word(0), cuda::memory_order_release);
+  detail::SystemAtomic<std::uint64_t>(abort_words_[0]).store(abort_word(0), std::memory_order_release);
   while (!stream->drained()) std::this_thread::yield();
   EXPECT_THROW(static_cast<void>(stream->idle()), Error);
   release = true;

@@ -129,7 +129,7 @@ class MessageReceiver {
   /// Credits go back when the next message is asked for: its way here hides what the release costs.
   BEELINE_HOST_DEVICE void return_credit() {
     if (owes_credit_ && session_.group().thread_rank() == 0)
-      detail::SystemAtomic<std::uint32_t>(link_.peer_state()->consumed).store(received_, cuda::memory_order_release);
+      detail::SystemAtomic<std::uint32_t>(link_.peer_state()->consumed).store(received_, std::memory_order_release);
     owes_credit_ = false;
   }
 

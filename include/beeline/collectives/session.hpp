@@ -117,7 +117,7 @@ class Session {
     state_->entered = entered_ ? 1 : 0, state_->went_one_way = went_one_way_ ? 1 : 0, state_->stage = stage_;
     if constexpr (detail::executor == DeviceKind::host) state_->vectors = vectors_;
     // Of a kernel its end releases what it did.
-    is_open().store(0, detail::executor == DeviceKind::host ? cuda::memory_order_release : cuda::memory_order_relaxed);
+    is_open().store(0, detail::executor == DeviceKind::host ? std::memory_order_release : std::memory_order_relaxed);
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -332,13 +332,13 @@ class Session {
   /// received the word, or another thread of the group has, and they have met since. A fence here would wait for what
   /// this thread has sent itself.
   BEELINE_HOST_DEVICE void acquire_word(std::uint32_t peer, std::uint32_t place) const {
-    static_cast<void>(detail::SystemAtomic<std::uint64_t>((area(peer) + place)->low).load(cuda::memory_order_acquire));
+    static_cast<void>(detail::SystemAtomic<std::uint64_t>((area(peer) + place)->low).load(std::memory_order_acquire));
   }
 
  private:
   BEELINE_HOST_DEVICE void open() {
     if constexpr (detail::executor == DeviceKind::host) {
-      is_taken_ = group_.any(group_.thread_rank() == 0 && is_open().exchange(1, cuda::memory_order_acquire) != 0);
+      is_taken_ = group_.any(group_.thread_rank() == 0 && is_open().exchange(1, std::memory_order_acquire) != 0);
       if (is_taken_) return refuse();
     } else {
       group_.sync();  // what an earlier session of this group left in memory is there
@@ -349,7 +349,7 @@ class Session {
     group_.sync();  // every thread has read it before the first changes it
     // No atomic, which would delay every call: two that begin at once may miss each other. Who waits looks at it.
     if (detail::executor == DeviceKind::gpu && group_.thread_rank() == 0)
-      is_open().store(is_open().load(cuda::memory_order_relaxed) + 1, cuda::memory_order_relaxed);
+      is_open().store(is_open().load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE detail::DeviceAtomic<std::uint32_t> is_open() const {
     return detail::DeviceAtomic<std::uint32_t>(state_->is_open);

@@ -21,7 +21,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cuda/atomic>
 #include <type_traits>
 
 #include "beeline/control/impl/task_slot.hpp"
@@ -178,14 +177,14 @@ struct SeenTickets {
 
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t look_at_done(TaskTickets& tickets) {
   // An acquiring load would hold up those behind it on a GPU: who writes more than the slot acquires `done` again.
-  constexpr auto order = executor == DeviceKind::gpu ? cuda::memory_order_relaxed : cuda::memory_order_acquire;
+  constexpr auto order = executor == DeviceKind::gpu ? std::memory_order_relaxed : std::memory_order_acquire;
   return SystemAtomic<std::uint64_t>(tickets.done).load(order);
 }
 /// `next` is the poster's own ticket if it claims one.
 [[nodiscard]] BEELINE_HOST_DEVICE inline SeenTickets look_at(TaskTickets& tickets, bool claims) {
   const DeviceAtomic<std::uint64_t> next(tickets.next);
   SeenTickets seen;
-  seen.next = claims ? next.fetch_add(1, cuda::memory_order_relaxed) : next.load(cuda::memory_order_relaxed);
+  seen.next = claims ? next.fetch_add(1, std::memory_order_relaxed) : next.load(std::memory_order_relaxed);
   seen.done = look_at_done(tickets);
   return seen;
 }
@@ -200,9 +199,9 @@ BEELINE_HOST_DEVICE inline Status claim_task(const Context& ctx, const TaskChann
   return poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
     ticket = seen.next, observed = seen.done;
     while (ticket < observed + channel.depth)
-      if (claims_at_once(timeout) || next.compare_exchange_weak(ticket, ticket + 1, cuda::memory_order_relaxed))
+      if (claims_at_once(timeout) || next.compare_exchange_strong(ticket, ticket + 1, std::memory_order_relaxed))
         return true;
-    if (!claims_at_once(timeout)) seen.next = next.load(cuda::memory_order_relaxed);
+    if (!claims_at_once(timeout)) seen.next = next.load(std::memory_order_relaxed);
     seen.done = look_at_done(tickets);
     return false;
   });
@@ -249,12 +248,12 @@ BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChann
 BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChannel& channel, std::uint32_t rank) {
   if constexpr (executor == DeviceKind::host) return;
   if (rank == ctx.rank)
-    cuda::atomic_thread_fence(cuda::memory_order_seq_cst, cuda::thread_scope_device);
+    machine::fence_device_sequential();
   else
     machine::fence_system();
-  if (SystemAtomic<std::uint64_t>(channel.asleep[rank]).load(cuda::memory_order_relaxed) != 0)
+  if (SystemAtomic<std::uint64_t>(channel.asleep[rank]).load(std::memory_order_relaxed) != 0)
     SystemAtomic<std::uint64_t>(*ctx.translate(channel.wanted, ctx.way_to(rank).place))
-        .store(1, cuda::memory_order_relaxed);
+        .store(1, std::memory_order_relaxed);
 }
 
 }  // namespace detail
@@ -329,10 +328,10 @@ template <class Group>
   Status status = Status::ok;
   if (group.thread_rank() == 0) {
     TaskTickets& tickets = channel.tickets[channel.ring(queue, rank)];
-    const std::uint64_t posted = detail::DeviceAtomic<std::uint64_t>(tickets.next).load(cuda::memory_order_relaxed);
+    const std::uint64_t posted = detail::DeviceAtomic<std::uint64_t>(tickets.next).load(std::memory_order_relaxed);
     const detail::SystemAtomic<std::uint64_t> done(tickets.done);
     status = poll_until(ctx, Awaited{Operation::task, rank, posted, posted}, timeout, [&](std::uint64_t& observed) {
-      observed = done.load(cuda::memory_order_acquire);
+      observed = done.load(std::memory_order_acquire);
       return observed >= posted;
     });
   }

@@ -40,7 +40,7 @@ BEELINE_HOST_DEVICE Status count_trigger(const Group& group, const Context& ctx,
                  ? refuse(ctx, Operation::trigger, ctx.rank,
                           {CallFault::cpu_in_gpu_memory, word.bytes, address_bits(word)}, Status::unreachable)
                  : Status::ok;
-    if (status == Status::ok) SystemAtomic<std::uint64_t>(counter).fetch_add(1, cuda::memory_order_release);
+    if (status == Status::ok) SystemAtomic<std::uint64_t>(counter).fetch_add(1, std::memory_order_release);
   }
   return agree(group, status);
 }

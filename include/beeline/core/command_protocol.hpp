@@ -13,8 +13,8 @@
 ///   write(slot, fields), read(slot)    a command but its sequence
 ///   answer(slot)                       the answer's value, a plain word
 
+#include <atomic>
 #include <cstdint>
-#include <cuda/atomic>
 
 #include "beeline/core/macros.hpp"
 
@@ -27,9 +27,9 @@ template <class Memory>
 BEELINE_HOST_DEVICE bool is_taken(const Memory& memory, std::uint64_t ticket, std::uint64_t known, bool looks) {
   if (known + Memory::depth > ticket) return true;
   if (!looks) return false;
-  const std::uint64_t taken = memory.taken().load(cuda::memory_order_acquire);
+  const std::uint64_t taken = memory.taken().load(std::memory_order_acquire);
   // An older value, of another poster, only makes others look again.
-  memory.known_taken().store(taken, cuda::memory_order_release);
+  memory.known_taken().store(taken, std::memory_order_release);
   return taken + Memory::depth > ticket;
 }
 
@@ -41,14 +41,14 @@ enum class Claim { got, full, lost };
 ///   looks  whether this poster may look across the bus
 template <class Memory>
 BEELINE_HOST_DEVICE Claim try_claim(const Memory& memory, std::uint64_t& ticket, bool looks) {
-  std::uint64_t first = memory.next().load(cuda::memory_order_relaxed);
-  const std::uint64_t known = memory.known_taken().load(cuda::memory_order_acquire);  // both are under way at once
+  std::uint64_t first = memory.next().load(std::memory_order_relaxed);
+  const std::uint64_t known = memory.known_taken().load(std::memory_order_acquire);  // both are under way at once
   ticket = first;
   if (!is_taken(memory, first, known, looks)) return Claim::full;
   if (Memory::has_answers &&
-      memory.freed(first % Memory::depth).load(cuda::memory_order_acquire) < first / Memory::depth)
+      memory.freed(first % Memory::depth).load(std::memory_order_acquire) < first / Memory::depth)
     return Claim::full;
-  return memory.next().compare_exchange_strong(first, first + 1, cuda::memory_order_relaxed) ? Claim::got : Claim::lost;
+  return memory.next().compare_exchange_strong(first, first + 1, std::memory_order_relaxed) ? Claim::got : Claim::lost;
 }
 
 /// Writes a command into its slot. Of one without an answer there is nothing more to read: then the slot is let go
@@ -56,7 +56,7 @@ BEELINE_HOST_DEVICE Claim try_claim(const Memory& memory, std::uint64_t& ticket,
 template <class Memory, class Fields>
 BEELINE_HOST_DEVICE void write_command(const Memory& memory, const Fields& fields, bool answers, std::uint64_t ticket) {
   if (Memory::has_answers && !answers)
-    memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, cuda::memory_order_relaxed);
+    memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, std::memory_order_relaxed);
   memory.write(ticket % Memory::depth, fields);
 }
 
@@ -65,7 +65,7 @@ template <class Memory, class Fields>
 BEELINE_HOST_DEVICE void publish_command(const Memory& memory, const Fields& fields, bool answers,
                                          std::uint64_t ticket) {
   write_command(memory, fields, answers, ticket);
-  memory.sequence(ticket % Memory::depth).store(ticket + 1, cuda::memory_order_release);
+  memory.sequence(ticket % Memory::depth).store(ticket + 1, std::memory_order_release);
 }
 
 /// In the sequence of the next command's slot: the engine, which ends when it is idle, has gone to sleep.
@@ -78,26 +78,26 @@ BEELINE_HOST_DEVICE std::uint64_t publish_to_sleeper(const Memory& memory, const
                                                      std::uint64_t ticket) {
   write_command(memory, fields, answers, ticket);
   const std::uint64_t held =
-      memory.near_sequence(ticket % Memory::depth).exchange(ticket + 1, cuda::memory_order_release);
+      memory.near_sequence(ticket % Memory::depth).exchange(ticket + 1, std::memory_order_release);
   return (held & asleep_bit) == 0 ? 0 : held & ~asleep_bit;
 }
 
 /// Whether the answer to a command has come.
 template <class Memory>
 BEELINE_HOST_DEVICE bool is_answered(const Memory& memory, std::uint64_t ticket) {
-  return memory.answer_sequence(ticket % Memory::depth).load(cuda::memory_order_acquire) > ticket;
+  return memory.answer_sequence(ticket % Memory::depth).load(std::memory_order_acquire) > ticket;
 }
 
 /// Lets the slot of a command go whose answer has been read.
 template <class Memory>
 BEELINE_HOST_DEVICE void free_slot(const Memory& memory, std::uint64_t ticket) {
-  memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, cuda::memory_order_release);
+  memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, std::memory_order_release);
 }
 
 /// The engine's side: whether the command with this ticket has been posted.
 template <class Memory>
 BEELINE_HOST_DEVICE bool is_posted(const Memory& memory, std::uint64_t ticket) {
-  return memory.sequence(ticket % Memory::depth).load(cuda::memory_order_acquire) == ticket + 1;
+  return memory.sequence(ticket % Memory::depth).load(std::memory_order_acquire) == ticket + 1;
 }
 
 /// Copies a command that has been posted.
@@ -110,13 +110,13 @@ BEELINE_HOST_DEVICE auto take_command(const Memory& memory, std::uint64_t ticket
 /// at once, since posters may be far away, and look.
 template <class Memory>
 BEELINE_HOST_DEVICE void release_slots(const Memory& memory, std::uint64_t ticket) {
-  memory.taken().store(ticket, cuda::memory_order_release);
+  memory.taken().store(ticket, std::memory_order_release);
 }
 
 template <class Memory>
 void publish_answer(const Memory& memory, std::uint64_t ticket, std::uint64_t value) {
   memory.answer(ticket % Memory::depth) = value;
-  memory.answer_sequence(ticket % Memory::depth).store(ticket + 1, cuda::memory_order_release);
+  memory.answer_sequence(ticket % Memory::depth).store(ticket + 1, std::memory_order_release);
 }
 
 /// The engine goes to sleep, before the command with this ticket: it leaves a mark in the command's slot, for its
@@ -125,8 +125,8 @@ void publish_answer(const Memory& memory, std::uint64_t ticket, std::uint64_t va
 template <class Memory>
 BEELINE_HOST_DEVICE bool falls_asleep(const Memory& memory, std::uint64_t ticket, std::uint64_t mark) {
   const auto sequence = memory.near_sequence(ticket % Memory::depth);
-  std::uint64_t held = sequence.load(cuda::memory_order_relaxed);
-  return held != ticket + 1 && sequence.compare_exchange_strong(held, mark | asleep_bit, cuda::memory_order_relaxed);
+  std::uint64_t held = sequence.load(std::memory_order_relaxed);
+  return held != ticket + 1 && sequence.compare_exchange_strong(held, mark | asleep_bit, std::memory_order_relaxed);
 }
 
 }  // namespace beeline::detail

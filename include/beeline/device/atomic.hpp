@@ -11,7 +11,6 @@
 /// Source: OpenSHMEM 1.5 atomics; GASPI atomics.
 
 #include <cstdint>
-#include <cuda/atomic>
 #include <type_traits>
 
 #include "beeline/device/access.hpp"
@@ -40,7 +39,7 @@ BEELINE_HOST_DEVICE Bits<T>* remote_bits(const Context& ctx, T* target, std::uin
 ///   expected  of compare_swap
 template <Verb verb, class T>
 BEELINE_HOST_DEVICE T change(SystemAtomic<T> word, T value, [[maybe_unused]] T expected) {
-  constexpr auto relaxed = cuda::memory_order_relaxed;
+  constexpr auto relaxed = std::memory_order_relaxed;
   if constexpr (verb == Verb::add) return word.fetch_add(value, relaxed);
   if constexpr (verb == Verb::bit_and) return word.fetch_and(value, relaxed);
   if constexpr (verb == Verb::bit_or) return word.fetch_or(value, relaxed);

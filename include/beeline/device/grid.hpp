@@ -18,7 +18,7 @@ class Grid {
       : block_(block), block_rank_(block_rank), blocks_(blocks), state_(state),
         generation_(state == nullptr
                         ? 0
-                        : detail::DeviceAtomic<std::uint32_t>(state->generation).load(cuda::memory_order_relaxed)) {}
+                        : detail::DeviceAtomic<std::uint32_t>(state->generation).load(std::memory_order_relaxed)) {}
 
   [[nodiscard]] BEELINE_HOST_DEVICE const BlockGroup& block() const { return block_; }
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned block_rank() const { return block_rank_; }
@@ -49,9 +49,9 @@ class Grid {
   }
   BEELINE_HOST_DEVICE Status arrive_and_wait(const Context& ctx) {
     detail::DeviceAtomic<std::uint32_t> arrived(state_->arrived), generation(state_->generation);
-    if (arrived.fetch_add(1, cuda::memory_order_acq_rel) + 1 == blocks_) {
-      arrived.store(0, cuda::memory_order_relaxed);
-      generation.store(generation_ + 1, cuda::memory_order_release);
+    if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == blocks_) {
+      arrived.store(0, std::memory_order_relaxed);
+      generation.store(generation_ + 1, std::memory_order_release);
       return Status::ok;
     }
     const Awaited awaited{Operation::grid_sync, ctx.rank, generation_ + 1, generation_ + 1};

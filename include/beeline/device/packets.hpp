@@ -209,7 +209,7 @@ class PacketPort {
   }
   BEELINE_HOST_DEVICE void return_credit() {
     if (owes_credit_ && group_.thread_rank() == 0)
-      detail::SystemAtomic<std::uint32_t>(*credit_word_).store(received_, cuda::memory_order_release);
+      detail::SystemAtomic<std::uint32_t>(*credit_word_).store(received_, std::memory_order_release);
     owes_credit_ = false;
   }
 

@@ -8,7 +8,6 @@
 /// signal for which no thread waits does no harm.
 
 #include <cstdint>
-#include <cuda/atomic>
 
 #include "beeline/device/access.hpp"
 
@@ -36,23 +35,23 @@ BEELINE_HOST_DEVICE constexpr bool holds(std::uint64_t observed, Compare compare
 
 BEELINE_HOST_DEVICE inline std::uint64_t load_signal(const std::uint64_t* signal, Order order) {
   SystemAtomic<std::uint64_t> word(const_cast<std::uint64_t&>(*signal));
-  return order == Order::memory ? word.load(cuda::memory_order_acquire) : word.load(cuda::memory_order_relaxed);
+  return order == Order::memory ? word.load(std::memory_order_acquire) : word.load(std::memory_order_relaxed);
 }
 
 BEELINE_HOST_DEVICE inline void store_signal(std::uint64_t* signal, std::uint64_t value, Order order) {
   SystemAtomic<std::uint64_t> word(*signal);
   if (order == Order::memory)
-    word.store(value, cuda::memory_order_release);
+    word.store(value, std::memory_order_release);
   else
-    word.store(value, cuda::memory_order_relaxed);
+    word.store(value, std::memory_order_relaxed);
 }
 
 BEELINE_HOST_DEVICE inline void add_to_signal(std::uint64_t* signal, std::uint64_t value, Order order) {
   SystemAtomic<std::uint64_t> word(*signal);
   if (order == Order::memory)
-    word.fetch_add(value, cuda::memory_order_release);
+    word.fetch_add(value, std::memory_order_release);
   else
-    word.fetch_add(value, cuda::memory_order_relaxed);
+    word.fetch_add(value, std::memory_order_relaxed);
 }
 
 /// Sets `signal` of the member in `place`, which has been admitted, after everything that the group did before.
@@ -193,7 +192,7 @@ template <class Group>
   Status status = detail::check_wait(ctx, Operation::exchange, word, no_peer);
   if (status == Status::ok) status = detail::check_local_atomic(ctx, Operation::exchange, word);
   if (status == Status::ok)
-    before = detail::SystemAtomic<std::uint64_t>(*signal).exchange(value, cuda::memory_order_acq_rel);
+    before = detail::SystemAtomic<std::uint64_t>(*signal).exchange(value, std::memory_order_acq_rel);
   return status;
 }
 

@@ -28,8 +28,8 @@ BEELINE_HOST_DEVICE inline void store_signaled(SignaledWord* to, SignaledWord wo
 #if BEELINE_ON_GPU
   if (whole) return machine::store_whole(reinterpret_cast<machine::Word16*>(to), {word.value, word.signal});
 #endif
-  SystemAtomic<std::uint64_t>(to->value).store(word.value, cuda::memory_order_relaxed);
-  SystemAtomic<std::uint64_t>(to->signal).store(word.signal, cuda::memory_order_release);
+  SystemAtomic<std::uint64_t>(to->value).store(word.value, std::memory_order_relaxed);
+  SystemAtomic<std::uint64_t>(to->signal).store(word.signal, std::memory_order_release);
 }
 
 BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, [[maybe_unused]] bool whole) {
@@ -40,8 +40,8 @@ BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, 
   }
 #endif
   auto& word = const_cast<SignaledWord&>(*from);
-  const std::uint64_t signal = SystemAtomic<std::uint64_t>(word.signal).load(cuda::memory_order_acquire);
-  return {SystemAtomic<std::uint64_t>(word.value).load(cuda::memory_order_relaxed), signal};
+  const std::uint64_t signal = SystemAtomic<std::uint64_t>(word.signal).load(std::memory_order_acquire);
+  return {SystemAtomic<std::uint64_t>(word.value).load(std::memory_order_relaxed), signal};
 }
 
 /// What was released with a word that has been seen is visible to the caller from now on.

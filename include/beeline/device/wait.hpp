@@ -4,7 +4,6 @@
 /// Polling with a time-out, a deadline and an abort word: the only loop that waits in device code.
 
 #include <cstdint>
-#include <cuda/atomic>
 #include <iterator>
 #include <type_traits>
 
@@ -12,6 +11,7 @@
 #include "beeline/core/status.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/group.hpp"
+#include "beeline/device/impl/atomic_word.hpp"
 #include "beeline/device/impl/machine.hpp"
 
 namespace beeline {
@@ -51,17 +51,15 @@ static_assert(std::is_trivially_copyable_v<Awaited> && sizeof(Awaited) == 24);
 
 namespace detail {
 
-template <class T>
-using SystemAtomic = cuda::atomic_ref<T, cuda::thread_scope_system>;
-template <class T>
-using DeviceAtomic = cuda::atomic_ref<T, cuda::thread_scope_device>;
+using machine::DeviceAtomic;
+using machine::SystemAtomic;
 
 /// Polls between two looks at the clock and the abort word: a look costs a poll or two, so it is rare.
 inline constexpr std::uint32_t polls_per_look = 64;
 
 BEELINE_HOST_DEVICE inline std::uint64_t read_abort_word(const Context& ctx) {
   return SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(ctx.abort_words[ctx.team]))
-      .load(cuda::memory_order_relaxed);
+      .load(std::memory_order_relaxed);
 }
 
 /// Raises the abort words of every member that has a place: those of its CPU threads, and from a GPU those that its
@@ -71,18 +69,18 @@ BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t cu
   BEELINE_NO_UNROLL
   for (std::uint32_t place = 0; place < ctx.places; ++place)
     for (std::uint64_t* word : {ctx.translate(ctx.host_abort_words, place), ctx.translate(words, place)})
-      SystemAtomic<std::uint64_t>(word[ctx.team]).store(abort_word(culprit), cuda::memory_order_relaxed);
+      SystemAtomic<std::uint64_t>(word[ctx.team]).store(abort_word(culprit), std::memory_order_relaxed);
 }
 
 /// Whether this rank has recorded a failed wait of this kind for this peer: after an abort every kernel that was still
 /// queued ends the same way, and one record says so.
 BEELINE_HOST_DEVICE inline bool is_recorded(const Context& ctx, const Awaited& awaited, std::uint32_t peer) {
-  const std::uint32_t claims = DeviceAtomic<std::uint32_t>(*ctx.wait_claims).load(cuda::memory_order_relaxed);
+  const std::uint32_t claims = DeviceAtomic<std::uint32_t>(*ctx.wait_claims).load(std::memory_order_relaxed);
   const std::uint32_t used = claims < max_wait_records ? claims : max_wait_records;
   BEELINE_NO_UNROLL
   for (std::uint32_t i = 0; i < used; ++i) {
     WaitRecord& record = ctx.waits[i];
-    if (SystemAtomic<std::uint32_t>(record.status).load(cuda::memory_order_acquire) != 0 && record.team == ctx.team &&
+    if (SystemAtomic<std::uint32_t>(record.status).load(std::memory_order_acquire) != 0 && record.team == ctx.team &&
         record.operation == static_cast<std::uint32_t>(awaited.operation) && record.peer == peer)
       return true;
   }
@@ -93,7 +91,7 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
                                             std::uint64_t waited_ns, Status status) {
   const std::uint32_t peer = awaited.peer == no_peer ? no_peer : ctx.world_rank(awaited.peer);
   if (is_recorded(ctx, awaited, peer)) return;
-  const std::uint32_t index = DeviceAtomic<std::uint32_t>(*ctx.wait_claims).fetch_add(1, cuda::memory_order_relaxed);
+  const std::uint32_t index = DeviceAtomic<std::uint32_t>(*ctx.wait_claims).fetch_add(1, std::memory_order_relaxed);
   if (index >= max_wait_records) return;
   WaitRecord& record = ctx.waits[index];
   record.operation = static_cast<std::uint32_t>(awaited.operation);
@@ -107,7 +105,7 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
   record.expected = awaited.expected;
   record.observed = observed;
   record.waited_ns = waited_ns;
-  SystemAtomic<std::uint32_t>(record.status).store(static_cast<std::uint32_t>(status), cuda::memory_order_release);
+  SystemAtomic<std::uint32_t>(record.status).store(static_cast<std::uint32_t>(status), std::memory_order_release);
 }
 
 /// What a refused call needs, and what it was given: see CallFault.
@@ -220,12 +218,12 @@ BEELINE_HOST_DEVICE Status await_word(const Context& ctx, const What& awaited, T
   if (order == Order::memory && timeout.ns != 0) {
     BEELINE_NO_UNROLL
     for (std::uint32_t poll = 0; poll < acquiring_polls; ++poll)
-      if (holds(word.load(cuda::memory_order_acquire))) return Status::ok;
+      if (holds(word.load(std::memory_order_acquire))) return Status::ok;
   }
   return poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
-    observed = word.load(cuda::memory_order_relaxed);
+    observed = word.load(std::memory_order_relaxed);
     if (!holds(observed) || order == Order::relaxed) return holds(observed);
-    observed = word.load(cuda::memory_order_acquire);
+    observed = word.load(std::memory_order_acquire);
     return holds(observed);
   });
 }

@@ -36,7 +36,7 @@ NodeMap map_of(const Team& team) {
 class OpenCall {
  public:
   OpenCall(const Context& ctx, const PairChannel& channel, const CallDescription& call) : state_(*channel.state) {
-    if (DeviceAtomic<std::uint32_t>(state_.is_busy).exchange(1, cuda::memory_order_acquire) != 0) {
+    if (DeviceAtomic<std::uint32_t>(state_.is_busy).exchange(1, std::memory_order_acquire) != 0) {
       static_cast<void>(
           refuse_call(ctx, {CallDifference::session_in_use, ctx.rank, {state_.packed, state_.count}, {}}));
       return;
@@ -45,7 +45,7 @@ class OpenCall {
     ++state_.calls, state_.packed = call.packed(), state_.count = call.count;
   }
   ~OpenCall() {
-    if (is_open_) DeviceAtomic<std::uint32_t>(state_.is_busy).store(0, cuda::memory_order_release);
+    if (is_open_) DeviceAtomic<std::uint32_t>(state_.is_busy).store(0, std::memory_order_release);
   }
   OpenCall(const OpenCall&) = delete;
   OpenCall& operator=(const OpenCall&) = delete;

@@ -23,7 +23,7 @@ constexpr std::size_t least_scratch = std::size_t{1} << 16;
 using Word = SystemAtomic<std::uint64_t>;
 
 std::uint64_t load(const PaddedWord& word) {
-  return Word(const_cast<std::uint64_t&>(word.value)).load(cuda::memory_order_acquire);
+  return Word(const_cast<std::uint64_t&>(word.value)).load(std::memory_order_acquire);
 }
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -101,7 +101,7 @@ void CpuLane::call(Stream& stream, const LaneVectors& vectors, Call work) {
   team_.world().implementation().note_launch(stream, team_.host_context(), false);
   thread_->enqueue([this, number, scratch, from, &state, work = std::move(work)] {
     if (await_stream(number)) work(team_.host_context(), scratch, from);
-    Word(state.done.value).store(number, cuda::memory_order_release);  // what failed is recorded
+    Word(state.done.value).store(number, std::memory_order_release);  // what failed is recorded
   });
   stream.wait_signal(&state.done.value, number);
   if (vectors.destination_bytes != 0) stream.copy(vectors.destination, scratch, vectors.destination_bytes);

@@ -64,7 +64,7 @@ PairMemory::PairMemory(Team& team, const PairSizes& sizes)
 }
 
 bool PairLinks::has_room(std::uint32_t peer) const {
-  const std::uint64_t consumed = Word(channel_.consumed[peer].value).load(cuda::memory_order_acquire);
+  const std::uint64_t consumed = Word(channel_.consumed[peer].value).load(std::memory_order_acquire);
   return channel_.counts[peer].sent - consumed < channel_.depth;
 }
 
@@ -84,7 +84,7 @@ Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* dat
 
 const ChunkHead* PairLinks::next(std::uint32_t peer) const {
   const std::uint64_t number = channel_.counts[peer].received;
-  if (Word(channel_.arrived[peer].value).load(cuda::memory_order_acquire) <= number) return nullptr;
+  if (Word(channel_.arrived[peer].value).load(std::memory_order_acquire) <= number) return nullptr;
   return reinterpret_cast<const ChunkHead*>(channel_.box(channel_.boxes, peer, number));
 }
 
@@ -120,9 +120,9 @@ Status PairLinks::compare_calls(std::uint32_t peer) const {
   for (std::uint32_t other = 0; other < ctx_.size; ++other) {
     if (other == ctx_.rank) continue;
     ShownCall& shown = channel_.shown[other];
-    const std::uint64_t theirs = Word(shown.number).load(cuda::memory_order_acquire);
-    const std::uint64_t packed = Word(shown.packed).load(cuda::memory_order_relaxed);
-    const std::uint64_t count = Word(shown.count).load(cuda::memory_order_relaxed);
+    const std::uint64_t theirs = Word(shown.number).load(std::memory_order_acquire);
+    const std::uint64_t packed = Word(shown.packed).load(std::memory_order_relaxed);
+    const std::uint64_t count = Word(shown.count).load(std::memory_order_relaxed);
     // A call that is being shown over it has another signature than these words.
     if (theirs == number || theirs >> signature_bits != mine.calls) continue;
     if (shown_number(mine.calls, packed, count) == theirs) return refuse(other, packed, count);

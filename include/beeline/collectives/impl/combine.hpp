@@ -114,7 +114,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_drawn(ThreadShare threads, const
   const auto warps = static_cast<std::uint32_t>(threads.count / warp);
   const DeviceAtomic<std::uint32_t> counter(*threads.tickets);
   const auto draw = [&counter]() -> std::uint32_t {
-    return machine::lane() == 0 ? counter.fetch_add(1, cuda::memory_order_relaxed) : 0;
+    return machine::lane() == 0 ? counter.fetch_add(1, std::memory_order_relaxed) : 0;
   };
   auto piece = static_cast<std::uint32_t>(threads.index / warp);
   BEELINE_NO_UNROLL

@@ -14,8 +14,7 @@ namespace beeline::detail {
 
 /// Makes what came before the store of a pair that this thread has seen visible to it: a load is quicker than a fence.
 BEELINE_HOST_DEVICE inline void acquire_pair(const machine::PacketPair* seen) {
-  static_cast<void>(
-      SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(seen->low)).load(cuda::memory_order_acquire));
+  static_cast<void>(SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(seen->low)).load(std::memory_order_acquire));
 }
 
 /// One session's end of a message by rendezvous: the sender's, whose bytes are const, or the receiver's.
@@ -177,7 +176,7 @@ class MessageHandshake {
     ++progress_.chunks;
     group_.sync();
     if (group_.thread_rank() + 1 == group_.size())
-      SystemAtomic<std::uint64_t>(word).store(progress_.chunks, cuda::memory_order_release);
+      SystemAtomic<std::uint64_t>(word).store(progress_.chunks, std::memory_order_release);
   }
 
   [[nodiscard]] BEELINE_HOST_DEVICE Awaited awaited(std::uint64_t expected) const {

@@ -24,7 +24,7 @@ BEELINE_HOST_DEVICE void send_vector(const Session<Group>& session, const void* 
   if (group.thread_rank() != 0) return;
   for (std::uint32_t step = 1; step <= ctx.size; ++step)
     SystemAtomic<std::uint64_t>(*ctx.translate(flag, peer_ahead(ctx, step)))
-        .store(session.line_flag(), cuda::memory_order_release);
+        .store(session.line_flag(), std::memory_order_release);
 }
 
 /// Until the vectors of all members have come. Every thread waits for all of them.
@@ -36,7 +36,7 @@ template <class Group>
     const SystemAtomic<std::uint64_t> arrived(*session.vector_flag(member));
     const SessionWait awaited{member, Compare::equal, session.state(), flag};
     const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
-      observed = arrived.load(cuda::memory_order_acquire);
+      observed = arrived.load(std::memory_order_acquire);
       return observed == flag;
     });
     if (status != Status::ok) return status;

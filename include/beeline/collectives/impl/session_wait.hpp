@@ -119,7 +119,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline WaitState look(const Context& ctx, Sessi
   Awaited awaited{Operation::collective, wait.peer, number, wait.expected >> signature_bits, wait.compare};
   observed >>= signature_bits;
   std::uint64_t waited = state.waited_ns(now);
-  const bool is_in_use = DeviceAtomic<std::uint32_t>(wait.state->is_open).load(cuda::memory_order_relaxed) > 1;
+  const bool is_in_use = DeviceAtomic<std::uint32_t>(wait.state->is_open).load(std::memory_order_relaxed) > 1;
   const SessionState* const theirs = ctx.translate(wait.state, wait.peer);
   if (is_in_use || (compares_calls(state, now) && differ(wait.state, theirs, number))) {
     const CallWords mine = words_of(wait.state, number), other = words_of(theirs, number);

@@ -19,7 +19,7 @@ struct Lease {
 
   /// By whoever finds the mark, or has work left at the end of a lease.
   BEELINE_HOST_DEVICE void ask() const {
-    detail::SystemAtomic<std::uint64_t>(*wanted).store(1, cuda::memory_order_release);
+    detail::SystemAtomic<std::uint64_t>(*wanted).store(1, std::memory_order_release);
   }
 };
 

@@ -37,9 +37,9 @@ class TaskWorker {
         worker_(worker) {
     queue_ = worker % channel_.queues, first_ = worker / channel_.queues, step_ = service.workers / channel_.queues;
     channel_.running = queue_;
-    begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(cuda::memory_order_relaxed);
+    begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(std::memory_order_relaxed);
     for (std::uint32_t poster = group.thread_rank(); poster < channel_.members; poster += group.size()) {
-      scratch.heads[poster] = head(channel_.ring(queue_, poster)).load(cuda::memory_order_relaxed);
+      scratch.heads[poster] = head(channel_.ring(queue_, poster)).load(std::memory_order_relaxed);
       scratch.untold[poster] = 0;
     }
     group.sync();
@@ -206,7 +206,7 @@ class TaskWorker {
                                 std::uint64_t reply_value) {
     // One fence for all on a GPU, where each release would take one; CPUs release without.
     constexpr bool fences = executor == DeviceKind::gpu;
-    constexpr auto order = fences ? cuda::memory_order_relaxed : cuda::memory_order_release;
+    constexpr auto order = fences ? std::memory_order_relaxed : std::memory_order_release;
     if constexpr (fences) machine::fence_acquire_release();
     if (reply != 0) store_signal(reply_of(poster, reply), reply_value, fences ? Order::relaxed : Order::memory);
     if (target.completion > TaskTarget::registered_bit)
@@ -215,7 +215,7 @@ class TaskWorker {
     TaskTickets& tickets =
         *ctx_.translate(&channel_.tickets[channel_.ring(queue_, ctx_.rank)], ctx_.way_to(poster).place);
     SystemAtomic<std::uint64_t>(tickets.done).store(done, order);
-    head(channel_.ring(queue_, poster)).store(done, cuda::memory_order_relaxed);
+    head(channel_.ring(queue_, poster)).store(done, std::memory_order_relaxed);
     scratch_.untold[poster] = 0;
   }
   /// What is left of this.
@@ -227,9 +227,9 @@ class TaskWorker {
 
   BEELINE_HOST_DEVICE void show(std::uint64_t what) {
     RunningTask& mine = service_.running[worker_];
-    if (what != 0) SystemAtomic<std::uint64_t>(mine.begun).store(++begun_, cuda::memory_order_relaxed);
+    if (what != 0) SystemAtomic<std::uint64_t>(mine.begun).store(++begun_, std::memory_order_relaxed);
     // In order where CPUs look at it, which costs nothing there.
-    constexpr auto order = executor == DeviceKind::gpu ? cuda::memory_order_relaxed : cuda::memory_order_release;
+    constexpr auto order = executor == DeviceKind::gpu ? std::memory_order_relaxed : std::memory_order_release;
     SystemAtomic<std::uint64_t>(mine.what).store(what, order);
   }
 
@@ -238,8 +238,8 @@ class TaskWorker {
     if constexpr (executor == DeviceKind::host) return load_acquired(*service_.closing) != 0;
     const DeviceAtomic<std::uint64_t> last_task(*service_.last_task);
     const std::uint64_t now = machine::clock_ns();
-    if (has_run) last_task.store(now, cuda::memory_order_relaxed);
-    const std::uint64_t last = has_run ? now : last_task.load(cuda::memory_order_relaxed);
+    if (has_run) last_task.store(now, std::memory_order_relaxed);
+    const std::uint64_t last = has_run ? now : last_task.load(std::memory_order_relaxed);
     const std::uint64_t busy = last > start ? last : start;
     return now - start >= service_.lease.lease_ns || (now > busy && now - busy >= service_.lease.idle_ns);
   }
@@ -248,7 +248,7 @@ class TaskWorker {
   BEELINE_HOST_DEVICE void tell_posters(std::uint64_t asleep) const {
     for (std::uint32_t member = group_.thread_rank(); member < channel_.members; member += group_.size()) {
       std::uint64_t* const word = ctx_.translate(&channel_.asleep[ctx_.rank], ctx_.way_to(member).place);
-      SystemAtomic<std::uint64_t>(*word).store(asleep, cuda::memory_order_relaxed);
+      SystemAtomic<std::uint64_t>(*word).store(asleep, std::memory_order_relaxed);
     }
   }
 
@@ -262,7 +262,7 @@ class TaskWorker {
     bool any = false;
     const std::size_t rings = std::size_t{channel_.queues} * channel_.members;
     for (std::size_t ring = group_.thread_rank(); ring < rings; ring += group_.size()) {
-      const std::uint64_t ticket = head(ring).load(cuda::memory_order_relaxed);
+      const std::uint64_t ticket = head(ring).load(std::memory_order_relaxed);
       const SignaledWord* const first = &channel_.slots[channel_.slot_index(ring, ticket) * task_words];
       any |= load_signaled(first, task_words_are_whole).signal == ticket + 1;
     }

@@ -74,7 +74,8 @@ BEELINE_HOST_DEVICE inline void store_flags(PacketPair* to, std::uint32_t flag) 
 BEELINE_HOST_DEVICE inline void fence_system() { __threadfence_system(); }
 /// The same, but that two threads which each store and then load may both miss the other's store: quicker.
 BEELINE_HOST_DEVICE inline void fence_acquire_release() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-/// The same towards this device.
+/// Both towards this device.
+BEELINE_HOST_DEVICE inline void fence_device_sequential() { __threadfence(); }
 BEELINE_HOST_DEVICE inline void fence_device() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
 /// Atomics whose old value nobody wants, on global memory, relaxed, of system scope. The instruction that returns
 /// nothing is half as fast again as the one that does; the compiler chooses it only for addresses that it knows to be
@@ -142,6 +143,7 @@ BEELINE_HOST_DEVICE inline void store_flags(PacketPair* to, std::uint32_t flag) 
 }
 BEELINE_HOST_DEVICE inline void fence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 BEELINE_HOST_DEVICE inline void fence_acquire_release() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
+BEELINE_HOST_DEVICE inline void fence_device_sequential() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 BEELINE_HOST_DEVICE inline void fence_device() { __atomic_thread_fence(__ATOMIC_ACQ_REL); }
 
 BEELINE_HOST_DEVICE inline void prefetch(const void*) {}

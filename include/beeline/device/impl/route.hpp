@@ -84,7 +84,7 @@ BEELINE_HOST_DEVICE Status await_engine(const Context& ctx, EngineWait wait, Rea
 }
 
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t load_acquired(const std::uint64_t& word) {
-  return SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(cuda::memory_order_acquire);
+  return SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
 
 /// Records a wait for an engine that has ended without success: for `least` commands, of which there are `observed`.
@@ -162,7 +162,7 @@ struct PosterMemory {
 /// Wakes the engine, if a command that has been posted finds it asleep. A GPU wakes no thread of the host.
 BEELINE_HOST_DEVICE inline void wake_engine_of([[maybe_unused]] CommandQueue queue) {
   if constexpr (executor == DeviceKind::host) {
-    const std::uint64_t asleep = SystemAtomic<std::uint64_t>(queue.ring->asleep.value).load(cuda::memory_order_relaxed);
+    const std::uint64_t asleep = SystemAtomic<std::uint64_t>(queue.ring->asleep.value).load(std::memory_order_relaxed);
     if (asleep != 0) [[unlikely]]
       wake_engine(asleep);
   }
@@ -187,9 +187,9 @@ class Looker {
     }
     const TicketWord looking(queue_.tickets->looking);
     const bool looks =
-        looking.load(cuda::memory_order_relaxed) == 0 && looking.exchange(1, cuda::memory_order_acquire) == 0;
+        looking.load(std::memory_order_relaxed) == 0 && looking.exchange(1, std::memory_order_acquire) == 0;
     const auto found = find(looks ? Look::for_all : Look::by_others);
-    if (looks) looking.store(0, cuda::memory_order_release);
+    if (looks) looking.store(0, std::memory_order_release);
     return found;
   }
 
@@ -210,7 +210,7 @@ BEELINE_HOST_DEVICE Status claim_command(const Context& ctx, CommandQueue queue,
         looker([&](Look look) { return try_claim(PosterMemory<answered>{queue}, ticket, look != Look::by_others); });
     if (claim == Claim::full && !waits) {
       waits = true;
-      TicketWord(queue.tickets->waits).fetch_add(1, cuda::memory_order_relaxed);
+      TicketWord(queue.tickets->waits).fetch_add(1, std::memory_order_relaxed);
     }
     return claim == Claim::got;
   });
@@ -225,7 +225,7 @@ BEELINE_HOST_DEVICE void post_command(CommandQueue queue, const CommandFields& f
     if (queue.wanted != nullptr) {
       const std::uint64_t asleep = publish_to_sleeper(memory, fields, answers, ticket);
       if (asleep == 0) return;
-      SystemAtomic<std::uint64_t>(*queue.wanted).store(1, cuda::memory_order_release);
+      SystemAtomic<std::uint64_t>(*queue.wanted).store(1, std::memory_order_release);
       if constexpr (executor == DeviceKind::host) wake_engine(asleep);
       return;
     }
@@ -320,8 +320,8 @@ class NearLook {
   /// Reads both words at once: a load takes as long as a poll.
   BEELINE_HOST_DEVICE explicit NearLook(CommandQueue queue) : word_(queue.tickets->told) {
     std::uint64_t told = 0;
-    if constexpr (executor == DeviceKind::gpu) told = TicketWord(word_).load(cuda::memory_order_relaxed);
-    posted_ = TicketWord(queue.tickets->next).load(cuda::memory_order_acquire);
+    if constexpr (executor == DeviceKind::gpu) told = TicketWord(word_).load(std::memory_order_relaxed);
+    posted_ = TicketWord(queue.tickets->next).load(std::memory_order_acquire);
     is_told_ = told != 0 && DoneCount{told}.commands() + command_ring_depth >= posted_;
   }
   /// Commands that were posted before this wait.
@@ -360,8 +360,8 @@ BEELINE_HOST_DEVICE inline Fetched drain_queue(const Context& ctx, Operation ope
     bool looks_far = false;
     if (look_near(seen, looks_far)) return true;
     return looks_far && looker([&](Look look) {
-             seen = {look == Look::by_others ? known.load(cuda::memory_order_acquire) : load_acquired(done)};
-             if (look == Look::for_all) known.store(seen.word, cuda::memory_order_release);
+             seen = {look == Look::by_others ? known.load(std::memory_order_acquire) : load_acquired(done)};
+             if (look == Look::for_all) known.store(seen.word, std::memory_order_release);
              return seen.commands() >= posted;
            });
   });

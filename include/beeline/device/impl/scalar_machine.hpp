@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// One scalar of 1, 2, 4 or 8 bytes, stored or loaded by one instruction, relaxed, of system scope. libcu++'s atomics
-/// make a compare-and-swap of the enclosing word out of those below 4 bytes, which host memory does not take from a GPU
-/// and which would write the neighbours.
+/// One scalar of 1, 2, 4 or 8 bytes, stored or loaded by one instruction, relaxed, of system scope.
+/// The compilers' own atomics change the enclosing word of one below 4 bytes by a compare-and-swap, which would write
+/// its neighbours, and which host memory does not take from a GPU.
 /// Source: PTX ISA 8.3, st and ld, `.relaxed.sys`.
 
 #include <cstdint>

@@ -176,7 +176,7 @@ BEELINE_HOST_DEVICE void put_drawn_pieces(const Session<Group>& session, const M
   std::uint32_t drawn = static_cast<std::uint32_t>(plan.share.index) * block_warps + session.group().thread_rank() / 32;
   BEELINE_NO_UNROLL
   while (drawn < chunks * ctx.size) {
-    const std::uint32_t next = lane == 0 ? counter.fetch_add(1, cuda::memory_order_relaxed) : 0;  // comes meanwhile
+    const std::uint32_t next = lane == 0 ? counter.fetch_add(1, std::memory_order_relaxed) : 0;  // comes meanwhile
     const std::size_t done = drawn / ctx.size * chunk;
     const std::uint32_t peer = peer_ahead(ctx, drawn % ctx.size);
     const std::size_t bytes = plan.whole_bytes - done < chunk ? plan.whole_bytes - done : chunk;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What ranks post to engines, and where: the layout that kernels, CPU threads and engines share (docs/design.md,
-/// Routes).
+/// The commands that ranks post to engines, and the rings that hold them: the layout that kernels, CPU threads and
+/// engines share (docs/design.md, Routes).
 ///
-/// A ring lies in host memory, which GPUs and CPUs see but have no common atomics in: each of its words has one writer.
+/// A ring is in host memory. GPUs and CPUs reach this memory but share no atomics on it, so each word of a ring has a
+/// single writer.
 ///
 ///   poster                                     engine, in the order of the ring
 ///     waits until a slot is free;  its ticket = tickets.next++
@@ -21,10 +22,11 @@
 
 namespace beeline {
 
-/// What an engine does. `put`, `get` and `copy` move rows of bytes, `put_inline` the bytes that the command itself
-/// holds, each of them with a signal behind it where their names say so; `trigger` counts for a tag whose armed
-/// operations then may start (control/trigger.hpp), the others change one word; those from `add` on are atomic towards
-/// the engine's own commands on that word, and towards whatever shares atomics with the engine.
+/// What an engine does for a command. `put`, `get` and `copy` move rows of bytes; `put_inline` moves bytes that the
+/// command itself holds. A name with `signal` adds a signal after the data. `trigger` increments the count of a tag,
+/// whose armed operations may then start (control/trigger.hpp). `store` and the verbs from `add` to `compare_swap`
+/// change one word. The latter are atomic towards the engine's other commands on that word, and towards all devices
+/// that share atomics with the engine.
 enum class Verb : std::uint8_t {
   put,
   get,
@@ -45,20 +47,21 @@ enum class Verb : std::uint8_t {
 };
 inline constexpr std::uint8_t command_verbs = 16;
 
-/// One command. The poster checks peer and addresses; `sequence` is stored last, and releases the rest.
+/// One command. The poster checks peer and addresses, and stores `sequence` last, with release order.
 struct alignas(64) Command {
   std::uint64_t sequence;  ///< ticket + 1
   Verb verb;
   std::uint8_t width;       ///< bytes of the word, or of `put_inline`; 0: rows
-  bool is_signed;           ///< the word, for minimum and maximum
+  bool is_signed;           ///< whether minimum and maximum take the word as signed
   bool answers;             ///< the poster waits for an answer
-  std::uint32_t peer;       ///< world rank; of `copy` nothing
-  std::uint64_t remote;     ///< offset in the peer's slot; of `copy` the destination's address; of `trigger` the tag
-  std::uint64_t local;      ///< address in the poster's memory; of words, triggers: operand; `put_inline` from here
-  std::uint64_t rows;       ///< of a word: what compare_swap expects
+  std::uint32_t peer;       ///< world rank; unused by `copy`
+  std::uint64_t remote;     ///< offset in the peer's slot; for `copy` the destination's address; for `trigger` the tag
+  std::uint64_t local;      ///< the poster's address; for words and triggers the operand; `put_inline`: data begin here
+  std::uint64_t rows;       ///< number of rows; for a word the value that compare_swap expects
   std::uint64_t row_bytes;  ///< of each row
-  std::uint64_t remote_stride;  ///< bytes from row to row at the peer; of verbs with a signal its offset in that slot
-  std::uint64_t local_stride;   ///< bytes from row to row here; of verbs with a signal its value
+  std::uint64_t remote_stride;  ///< bytes from row to row at the peer; for verbs with a signal the signal's offset in
+                                ///< the peer's slot
+  std::uint64_t local_stride;   ///< bytes from row to row at the poster; for verbs with a signal the signal's value
 };
 static_assert(std::is_trivially_copyable_v<Command> && sizeof(Command) == 64);
 static_assert(offsetof(Command, sequence) == 0 && offsetof(Command, verb) == 8 && offsetof(Command, width) == 9);
@@ -67,36 +70,37 @@ static_assert(offsetof(Command, remote) == 16 && offsetof(Command, local) == 24 
 static_assert(offsetof(Command, row_bytes) == 40 && offsetof(Command, remote_stride) == 48);
 static_assert(offsetof(Command, local_stride) == 56);
 
-/// Bytes that a command itself can hold, from `local` to its end.
+/// Bytes of data that fit into a command, from `local` to its end.
 inline constexpr std::size_t max_inline_bytes = sizeof(Command) - offsetof(Command, local);
-/// The same of one with a signal.
+/// Bytes of data that fit into a command with a signal.
 inline constexpr std::size_t max_inline_bytes_with_signal = offsetof(Command, remote_stride) - offsetof(Command, local);
 
-/// What a command gives back: the old value of a word; of a `get` only that the bytes have come.
+/// An engine's answer to a command: the old value of a word, or, for a `get`, only the fact that the bytes have
+/// arrived.
 struct Answer {
   std::uint64_t value;
   std::uint64_t sequence;  ///< ticket + 1, released last
 };
 static_assert(std::is_trivially_copyable_v<Answer> && sizeof(Answer) == 16);
 
-/// Commands under way in a ring at most; a power of two.
+/// Commands in flight in a ring at most; a power of two.
 inline constexpr std::uint32_t command_ring_depth = 256;
-/// Rings of a rank's kernels, and of its CPU threads: queue q posts to ring q % command_rings.
+/// Rings of a rank's kernels, and as many of its CPU threads: queue q posts to ring q % command_rings.
 inline constexpr std::uint32_t command_rings = 4;
 
-/// One ring. Between operations of one queue towards one peer, the ring's order is kept.
+/// One ring. Operations of one queue towards one peer are done in the order of the ring.
 struct CommandRing {
   Command commands[command_ring_depth];
-  Answer answers[command_ring_depth];  ///< written by the engine, as all below
-  PaddedWord taken;                    ///< count of commands: see above
+  Answer answers[command_ring_depth];  ///< written by the engine, like all members below
+  PaddedWord taken;                    ///< count of commands that the engine has copied: see above
   PaddedWord reusable, completed;      ///< counts of commands, in `DoneCount`
-  PaddedWord refused;                  ///< commands that the engine refused: nothing was touched
-  PaddedWord asleep;                   ///< 0, or what `wake_engine` needs: the threads of a host engine sleep
+  PaddedWord refused;                  ///< count of commands that the engine has refused, without touching any memory
+  PaddedWord asleep;                   ///< 0, or, if the threads of a host engine sleep, the argument of `wake_engine`
 };
 static_assert(std::is_trivially_copyable_v<CommandRing>);
 
-/// How many commands of a ring are done, and whether any of them was refused: one word, since posters may have to fetch
-/// it across a bus.
+/// How many commands of a ring are done, and whether any of them was refused. Both are in one word, since posters may
+/// have to read it across a bus.
 struct DoneCount {
   static constexpr std::uint64_t refused_bit = std::uint64_t{1} << 63;
   std::uint64_t word;
@@ -108,25 +112,26 @@ struct DoneCount {
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_refused() const { return (word & refused_bit) != 0; }
 };
 
-/// What posters share, in memory where they have atomics: one for each ring.
+/// The state that a ring's posters share, in memory on which they have atomics.
 struct CommandTickets {
-  alignas(64) std::uint64_t next;           ///< commands posted, or being written
-  std::uint64_t taken;                      ///< what a poster has seen the engine take: looked at instead, it is near
-  std::uint64_t waits;                      ///< posts that found the ring full
-  std::uint64_t completed, reusable;        ///< the same of those words
-  std::uint64_t told;                       ///< `completed`, where an engine's stream says it near its posters
-  std::uint64_t looking;                    ///< 1: a poster looks at the ring's words, for all that wait
-  std::uint64_t freed[command_ring_depth];  ///< commands that a slot has held whose answers, if any, have been read
+  alignas(64) std::uint64_t next;  ///< next ticket: commands posted or being written
+  std::uint64_t taken;  ///< a copy, in near memory, of the last value of `CommandRing::taken` that any poster has read
+  std::uint64_t waits;  ///< posts that found the ring full
+  std::uint64_t completed, reusable;  ///< copies of `CommandRing::completed` and `reusable`
+  std::uint64_t told;                 ///< `completed`, for engines whose stream writes it to the posters' own memory
+  std::uint64_t looking;              ///< 1: one poster reads the ring's words, on behalf of all that wait
+  std::uint64_t freed[command_ring_depth];  ///< for each slot: commands that it has held, counted once their answers,
+                                            ///< if any, have been read
 };
 
-/// Where commands are posted: a ring, and what its posters share.
+/// Where commands are posted: a ring, and the state that its posters share.
 struct CommandQueue {
   CommandRing* ring;
   CommandTickets* tickets;
-  std::uint64_t* wanted = nullptr;  ///< of a device engine: set where it sleeps; nullptr: a host engine serves
+  std::uint64_t* wanted = nullptr;  ///< device engine: set to wake it if it sleeps; nullptr: a host engine
 };
 
-/// The queues that `CommandQueues` makes, for kernels, by value. Any thread may post to any of them.
+/// The queues of a `CommandQueues` object, which kernels take by value. Any thread may post to any of them.
 struct CommandChannel {
   CommandRing* rings;       ///< [queues], in host memory
   CommandTickets* tickets;  ///< [queues], in memory of the device that posts
@@ -142,23 +147,23 @@ struct CommandChannel {
 enum class Way : std::uint32_t {
   direct,  ///< by loads and stores
   engine,  ///< by commands
-  refused  ///< not at all, for a reason that errors give
+  refused  ///< not at all; errors give the reason
 };
 
 /// The way to one member.
 struct WayToPeer {
   Way way;
-  std::uint32_t place;  ///< direct: the member's place in `Context`, which holds the members of the own node
+  std::uint32_t place;  ///< direct: the member's place in `Context`, which has places for the members of the own node
 };
 
-/// A member of a team, as another of them reaches it.
+/// How a member of a team reaches another member.
 struct MemberRoute {
   WayToPeer way;
   std::uint32_t world_rank;
   DeviceKind kind;
 };
 
-/// Behind a context whose team has members that loads and stores do not reach; in host memory.
+/// The routes of a context whose team has members that loads and stores do not reach; in host memory.
 struct RouteTable {
   CommandRing* rings;          ///< [command_rings]
   CommandTickets* tickets;     ///< [command_rings]
@@ -171,7 +176,7 @@ struct RouteTable {
 
 namespace detail {
 
-/// Wakes the engine's thread that `asleep` of a ring stands for. By CPU threads, after they have posted.
+/// Wakes the engine's thread that has written `asleep` of a ring. CPU threads call it after they have posted.
 void wake_engine(std::uint64_t asleep) noexcept;
 
 }  // namespace detail

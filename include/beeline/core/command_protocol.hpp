@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The loads and stores by which posters and an engine share a ring of commands, and their order. Written against a
-/// `Memory`, so that a model checker runs the same lines (tests/model):
+/// The loads and stores by which posters and an engine share a ring of commands, and their order. `Memory` is a
+/// template parameter, so that a model checker runs the same lines (tests/model):
 ///
-///   Memory::depth                      commands under way in the ring at most; a power of two
-///   Memory::has_answers                whether commands of the ring may answer: else `taken` alone guards its slots
-///   next(), known_taken(), waits()     words of the posters' own: `CommandTickets`
+///   Memory::depth                      commands in flight in the ring at most; a power of two
+///   Memory::has_answers                whether commands of the ring may have answers: if not, `taken` alone guards its
+///                                      slots
+///   next(), known_taken(), waits()     words that the posters share: `CommandTickets`
 ///   freed(slot)
 ///   taken(), sequence(slot), answer_sequence(slot)             words of the ring, as atomic references
 ///   near_sequence(slot)                                        the same word, of a ring in the posters' own memory
-///   write(slot, fields), read(slot)    a command but its sequence
+///   write(slot, fields), read(slot)    a command without its sequence
 ///   answer(slot)                       the answer's value, a plain word
 
 #include <atomic>
@@ -20,15 +21,16 @@
 
 namespace beeline::detail {
 
-/// Whether the engine has taken the command before the one with this ticket in its slot. Words in host memory are far
-/// from a GPU: what any poster has seen last is looked at first, and where many wait only some look themselves.
-///   known  what a poster has seen last, acquired
+/// Whether the engine has taken the command that had this ticket's slot before. A GPU reads host memory slowly. So a
+/// poster first tests the value of `taken` that any poster has read last, and if many posters wait, only some of them
+/// read `taken` itself.
+///   known  the last value that a poster has read, acquired
 template <class Memory>
 BEELINE_HOST_DEVICE bool is_taken(const Memory& memory, std::uint64_t ticket, std::uint64_t known, bool looks) {
   if (known + Memory::depth > ticket) return true;
   if (!looks) return false;
   const std::uint64_t taken = memory.taken().load(std::memory_order_acquire);
-  // An older value, of another poster, only makes others look again.
+  // If another poster overwrites this with an older value, posters only read `taken` once more.
   memory.known_taken().store(taken, std::memory_order_release);
   return taken + Memory::depth > ticket;
 }
@@ -36,13 +38,13 @@ BEELINE_HOST_DEVICE bool is_taken(const Memory& memory, std::uint64_t ticket, st
 /// How a try to get a ticket ended.
 enum class Claim { got, full, lost };
 
-/// Takes the next ticket once its slot is free: the engine has taken the command that the slot held, and its poster has
-/// read the answer. Nobody holds a ticket and waits, so that whoever gives up stops nobody else.
-///   looks  whether this poster may look across the bus
+/// Takes the next ticket if its slot is free: the engine has taken the slot's last command, and that command's poster
+/// has read the answer. A poster never waits while it holds a ticket. So a poster that gives up does not block others.
+///   looks  whether this poster may read `taken` across the bus
 template <class Memory>
 BEELINE_HOST_DEVICE Claim try_claim(const Memory& memory, std::uint64_t& ticket, bool looks) {
   std::uint64_t first = memory.next().load(std::memory_order_relaxed);
-  const std::uint64_t known = memory.known_taken().load(std::memory_order_acquire);  // both are under way at once
+  const std::uint64_t known = memory.known_taken().load(std::memory_order_acquire);  // in flight with the load above
   ticket = first;
   if (!is_taken(memory, first, known, looks)) return Claim::full;
   if (Memory::has_answers &&
@@ -51,8 +53,8 @@ BEELINE_HOST_DEVICE Claim try_claim(const Memory& memory, std::uint64_t& ticket,
   return memory.next().compare_exchange_strong(first, first + 1, std::memory_order_relaxed) ? Claim::got : Claim::lost;
 }
 
-/// Writes a command into its slot. Of one without an answer there is nothing more to read: then the slot is let go
-/// here, where it costs no fence, and `taken` alone guards it.
+/// Writes a command into its slot. If the command has no answer, its poster has nothing more to read. Its slot is then
+/// marked as freed here, where that needs no fence, and `taken` alone guards it.
 template <class Memory, class Fields>
 BEELINE_HOST_DEVICE void write_command(const Memory& memory, const Fields& fields, bool answers, std::uint64_t ticket) {
   if (Memory::has_answers && !answers)
@@ -68,11 +70,12 @@ BEELINE_HOST_DEVICE void publish_command(const Memory& memory, const Fields& fie
   memory.sequence(ticket % Memory::depth).store(ticket + 1, std::memory_order_release);
 }
 
-/// In the sequence of the next command's slot: the engine, which ends when it is idle, has gone to sleep.
+/// A bit in the sequence of the next command's slot: the engine, which ends when it is idle, is asleep.
 inline constexpr std::uint64_t asleep_bit = std::uint64_t{1} << 63;
 
-/// The same to an engine that may be asleep. Returns the mark of `falls_asleep`, where the caller is to wake it;
-/// otherwise 0. One exchange publishes and looks, so that either the engine sees the command, or its poster the mark.
+/// Publishes a command to an engine that may be asleep. Returns the mark of `falls_asleep` if the caller has to wake
+/// the engine; otherwise 0. One exchange publishes the command and reads the mark. So either the engine sees the
+/// command, or its poster sees the mark.
 template <class Memory, class Fields>
 BEELINE_HOST_DEVICE std::uint64_t publish_to_sleeper(const Memory& memory, const Fields& fields, bool answers,
                                                      std::uint64_t ticket) {
@@ -82,13 +85,13 @@ BEELINE_HOST_DEVICE std::uint64_t publish_to_sleeper(const Memory& memory, const
   return (held & asleep_bit) == 0 ? 0 : held & ~asleep_bit;
 }
 
-/// Whether the answer to a command has come.
+/// Whether the answer to a command has arrived.
 template <class Memory>
 BEELINE_HOST_DEVICE bool is_answered(const Memory& memory, std::uint64_t ticket) {
   return memory.answer_sequence(ticket % Memory::depth).load(std::memory_order_acquire) > ticket;
 }
 
-/// Lets the slot of a command go whose answer has been read.
+/// Frees the slot of a command whose answer has been read.
 template <class Memory>
 BEELINE_HOST_DEVICE void free_slot(const Memory& memory, std::uint64_t ticket) {
   memory.freed(ticket % Memory::depth).store(ticket / Memory::depth + 1, std::memory_order_release);
@@ -106,8 +109,8 @@ BEELINE_HOST_DEVICE auto take_command(const Memory& memory, std::uint64_t ticket
   return memory.read(ticket % Memory::depth);
 }
 
-/// The slots of all commands before this ticket, which have been taken, may be written again: said of several commands
-/// at once, since posters may be far away, and look.
+/// Tells posters that the slots of all commands before this ticket may be written again. The engine says so for several
+/// commands at once, since each store may cross a bus.
 template <class Memory>
 BEELINE_HOST_DEVICE void release_slots(const Memory& memory, std::uint64_t ticket) {
   memory.taken().store(ticket, std::memory_order_release);
@@ -119,9 +122,9 @@ void publish_answer(const Memory& memory, std::uint64_t ticket, std::uint64_t va
   memory.answer_sequence(ticket % Memory::depth).store(ticket + 1, std::memory_order_release);
 }
 
-/// The engine goes to sleep, before the command with this ticket: it leaves a mark in the command's slot, for its
-/// poster. False: that has been posted, and nobody wakes the engine.
-///   mark  less than `asleep_bit`; 0: nobody is to wake it
+/// The engine goes to sleep before the command with this ticket: it leaves a mark for the poster in the command's slot.
+/// Returns false if the command has been posted meanwhile: then nobody wakes the engine, which has to go on.
+///   mark  less than `asleep_bit`; 0: nobody has to wake the engine
 template <class Memory>
 BEELINE_HOST_DEVICE bool falls_asleep(const Memory& memory, std::uint64_t ticket, std::uint64_t mark) {
   const auto sequence = memory.near_sequence(ticket % Memory::depth);

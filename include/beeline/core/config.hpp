@@ -17,8 +17,8 @@ namespace beeline {
 
 class EngineMaker;
 
-/// Everything that the environment can set, and what a program alone can: engines. Programs may change fields before
-/// they make a world.
+/// All settings: those of the environment, and `engines`, which only a program can set. Programs may change fields
+/// before they make a world.
 struct Config {
   Launcher launcher;            ///< what started this process; torchrun, mpirun or srun give rank and size
   int rank = 0;                 ///< BEELINE_RANK: this process's rank
@@ -26,27 +26,28 @@ struct Config {
   bool threads = false;         ///< BEELINE_THREADS: all ranks are threads of this process
   std::string rendezvous;       ///< BEELINE_RENDEZVOUS: host:port of the launcher's server
   std::string token;            ///< BEELINE_TOKEN: the world's secret, never printed
-  std::string device = "auto";  ///< BEELINE_DEVICE: auto, cpu, cuda:ID[,ID...], or one of them a rank
-  std::int64_t deadline_ns = 30'000'000'000;  ///< BEELINE_DEADLINE_S: end of every wait, seconds in the environment
-  std::int64_t stream_deadline_ns = 600'000'000'000;  ///< BEELINE_STREAM_DEADLINE_S: end of a host's wait for a stream
+  std::string device = "auto";  ///< BEELINE_DEVICE: auto, cpu, cuda:ID[,ID...], or one of these for each rank
+  std::int64_t deadline_ns = 30'000'000'000;  ///< BEELINE_DEADLINE_S: limit of every wait; the variable has seconds
+  std::int64_t stream_deadline_ns = 600'000'000'000;  ///< BEELINE_STREAM_DEADLINE_S: the host's limit for a stream
   std::size_t heap_bytes = 0;  ///< BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: by device kind
   std::size_t pinned_heap_bytes = std::size_t{64} << 20;  ///< BEELINE_PINNED_HEAP_BYTES: host-memory heap of a rank
   std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
-  bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as if no device reached another's memory
-  int split_nodes = 1;      ///< BEELINE_SPLIT_NODES: nodes that each machine counts as, by blocks of ranks, 1 to 64
+  bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as without peer access
+  int split_nodes = 1;  ///< BEELINE_SPLIT_NODES: nodes into which each machine is split, by blocks of ranks, 1 to 64
   WaitPolicy wait_policy = WaitPolicy::automatic;  ///< BEELINE_WAIT_POLICY: automatic, spin, yield, sleep, event
-  int wait_period_us = 50;                         ///< BEELINE_WAIT_PERIOD_US: between polls that sleep, 1 to 1000000
+  int wait_period_us = 50;                         ///< BEELINE_WAIT_PERIOD_US: sleep between two polls, 1 to 1000000
   int engine_threads = 1;         ///< BEELINE_ENGINE_THREADS: threads of a rank that serve command queues, 1 to 8
-  int engine_poll_us = 100;       ///< BEELINE_ENGINE_POLL_US: between looks of one that is idle; 0: it spins
-  std::vector<int> engine_cores;  ///< BEELINE_ENGINE_CORES: that they are bound to, in turn: 0,2; none: near the GPU
+  int engine_poll_us = 100;       ///< BEELINE_ENGINE_POLL_US: sleep between two polls of an idle one; 0: it spins
+  std::vector<int> engine_cores;  ///< BEELINE_ENGINE_CORES: their cores, in turn, as in 0,2; none: near the GPU
   int host_threads = 1;           ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
   std::string powercap = "/sys/class/powercap";  ///< BEELINE_POWERCAP: folder of the kernel's energy counters
   LogLevel log_level = LogLevel::warning;        ///< BEELINE_LOG: error, warning, info, debug
-  /// Makes what carries operations to peers that loads and stores do not reach; none: no such peers.
+  /// Makes the engine that carries operations to peers that loads and stores do not reach; nullptr: UCX between nodes,
+  /// none inside a node.
   std::shared_ptr<const EngineMaker> engines;
 
-  /// Reads the environment; throws `invalid_argument` naming the variable and its value when one does not parse.
+  /// Reads the environment. Throws `invalid_argument`, with the variable's name and value, if a value does not parse.
   [[nodiscard]] static Config from_environment();
 };
 

@@ -11,7 +11,8 @@
 
 namespace beeline {
 
-/// A failure with its code, the rank that met it (-1: no rank yet), and the place that found it.
+/// A failure: its code, the rank on which it occurred (-1: no rank yet), and the place in the source that has detected
+/// it.
 class Error : public std::runtime_error {
  public:
   Error(Status code, const std::string& message, int rank = -1,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Structures in shared memory that host code, kernels and other processes read by the same layout.
+/// Structures in shared memory that host code, kernels and other processes read.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +16,10 @@ enum class DeviceKind : std::uint32_t { host, gpu };
 
 /// Ranks of one node that have a slot in the address range.
 inline constexpr std::uint32_t max_ranks = 64;
-/// Limits of log2 of a rank's slot: distances between slots count steps of the smallest.
+/// Limits of log2 of the size of a rank's slot. Distances between slots are multiples of the smallest size.
 inline constexpr std::uint32_t min_slot_shift = 32, max_slot_shift = 40;
 
-/// Where things lie in a slot of 2^shift bytes, in quarters, of which the last one is halved:
+/// The areas of a slot of 2^shift bytes: three quarters, and the two halves of the last quarter:
 ///   [ heap | device segments | free | host area, host segments ]
 struct SlotLayout {
   std::uint32_t shift;
@@ -36,13 +36,14 @@ struct SlotLayout {
 inline constexpr std::uint32_t max_teams = 32;
 /// Ordered streams of operations that a rank may use towards each peer.
 inline constexpr std::uint32_t max_queues = 32;
-/// Waits that one rank can have recorded between two checks; later ones are counted only.
+/// Failed waits that one rank can record between two checks; later ones are only counted.
 inline constexpr std::uint32_t max_wait_records = 64;
-/// Kernels that a rank's errors can name, and the characters of a name, its end included. Kernels count from 1 on.
+/// Number of kernels that a rank's errors can name, and the length of a name, with its terminating zero. Kernels are
+/// numbered from 1.
 inline constexpr std::uint32_t max_named_kernels = 512, max_kernel_name = 128;
 
-/// A wait that ended without success: what was waited for, and what was seen instead. Or an operation that was refused:
-/// then `sequence` is the CallFault, and what is expected and observed are as it says.
+/// The record of a failed wait, with the expected and the observed value, or of a refused operation. For the latter,
+/// `sequence` is a CallFault, which says what `expected` and `observed` are.
 struct WaitRecord {
   std::uint32_t status;     ///< Status that was returned: deadline, aborted or unreachable; 0: record unused
   std::uint32_t operation;  ///< Operation
@@ -50,27 +51,28 @@ struct WaitRecord {
   std::uint32_t peer;       ///< world rank waited for, or `no_peer`
   std::uint32_t team;       ///< team id
   std::uint8_t comparison;  ///< Compare: `observed <comparison> expected` did not hold
-  bool resident;            ///< whether all blocks of the kernel were sure to run: `LaunchOptions::waits`
-  std::uint16_t kernel;     ///< number of the kernel that waited, among those of its rank; 0: host code, or unknown
-  std::uint64_t sequence;   ///< which message, epoch or signal index
+  bool resident;            ///< whether all blocks of the kernel were resident: `LaunchOptions::waits`
+  std::uint16_t kernel;     ///< number of the kernel that waited, counted on its rank; 0: host code, or unknown
+  std::uint64_t sequence;   ///< number of the message, epoch or signal
   std::uint64_t expected, observed;
   std::uint64_t waited_ns;
 };
 inline constexpr std::uint32_t no_peer = 0xffffffffu;
 static_assert(std::is_trivially_copyable_v<WaitRecord> && sizeof(WaitRecord) == 56);
 
-/// Abort word of a team: 0 while it works, otherwise `abort_word(culprit)`. Many may write it, none reads before
-/// writing, so it needs no atomic between GPUs and CPUs.
+/// Abort word of a team: 0 while it works, otherwise `abort_word(culprit)`. Several threads may write it, and none
+/// reads it before it writes, so that no atomics between GPUs and CPUs are needed.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t abort_word(std::uint32_t culprit) {
   return std::uint64_t{1} + culprit;
 }
 
-/// A table of wait records with one kind of writer; the counter of used records lies where that writer has atomics.
+/// A table of wait records that either kernels or CPU threads write. The counter of used records is in memory on which
+/// the writers have atomics.
 struct WaitTable {
   WaitRecord records[max_wait_records];
 };
 
-/// What every rank shows to the others and to its own kernels, at the start of its host area.
+/// Words of a rank that other ranks and its own kernels read, at the start of its host area.
 struct ControlBlock {
   alignas(128) std::uint64_t abort[max_teams];
   alignas(128) WaitTable device_waits;  ///< written by this rank's kernels
@@ -82,9 +84,9 @@ struct alignas(64) PaddedWord {
   std::uint64_t value;
 };
 
-/// Barrier state of one team on one rank, where that rank's waiter polls.
+/// Barrier state of one team on one rank, in memory that this rank polls.
 struct TeamSync {
-  PaddedWord arrived_from[max_ranks];  ///< epoch reached by each member, written by it
+  PaddedWord arrived_from[max_ranks];  ///< epoch that each member has reached, written by that member
   PaddedWord entered, completed;       ///< epochs that this rank has entered and completed
 };
 

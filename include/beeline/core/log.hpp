@@ -12,7 +12,7 @@ enum class LogLevel { error, warning, info, debug };
 /// Writes one line, `beeline[rank] level: text`, when `level` is enabled. Any thread may call it.
 void log(LogLevel level, std::string_view text, int rank = -1);
 
-/// Whether a line of this level would be written: ask before building a costly text.
+/// Whether a line of this level would be written. Call it before building a text that takes long.
 [[nodiscard]] bool log_enabled(LogLevel level) noexcept;
 
 /// Sets the most detailed level that is written. Default: warning.

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Every function qualifier and compiler switch of the project; no other file asks which compiler runs, or with what.
+/// Every function qualifier and compiler switch of the project. No other file tests for the compiler or its options.
 
 #if defined(__CUDACC__)
 #define BEELINE_HOST_DEVICE __host__ __device__
 #define BEELINE_COMPILES_CUDA 1
-/// For what is rarely run: a lone waiting thread pays for every line of instructions that lies in its way.
+/// For code that rarely runs: out of line, it does not take up the instruction cache of a waiting thread.
 #define BEELINE_COLD __noinline__
-/// For what takes a session: a call of it would put the session's state, and every access to it, in memory.
+/// For functions with a session as parameter: if they were not inline, the session's state would be in memory, not in
+/// registers.
 #define BEELINE_INLINE __forceinline__
 #else
 #define BEELINE_HOST_DEVICE
@@ -29,8 +30,9 @@
 #define BEELINE_UNROLL
 #endif
 
-/// Units that are compiled with BEELINE_CHECKED check the arguments of all device operations. Whatever depends on it
-/// lies in an inline namespace of this name, so that units of both kinds link into one program and each keeps its own.
+/// Units that are compiled with BEELINE_CHECKED check the arguments of all device operations. Code that depends on
+/// BEELINE_CHECKED is in an inline namespace with this name, so that one program can link checked and unchecked units,
+/// each with its own code.
 #if defined(BEELINE_CHECKED)
 #define BEELINE_CHECKS_CALLS 1
 #define BEELINE_CALLS checked_calls

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The operations by name, and what each collective one does with its vectors. Checks, calls on streams, Python,
-/// benchmarks and tests go through the table of shapes: a new collective gets a row here, methods in core/registry.hpp,
-/// and its function in kernels (collectives/) and on the host (host/collectives.hpp).
+/// The operations' names, and the shape of each collective: what it does with its vectors. Checks, calls on streams,
+/// Python, benchmarks and tests use the table of shapes. A new collective needs a row in this table, methods in
+/// core/registry.hpp, and its functions for kernels (collectives/) and for the host (host/collectives.hpp).
 
 #include <array>
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace beeline {
 
-/// The operations of the library: those that have methods (core/registry.hpp), and others that a wait belongs to, or
-/// that were refused; named in errors and wait records.
+/// The operations of the library: those that have methods (core/registry.hpp), and others that errors and wait records
+/// name.
 enum class Operation : std::uint16_t {
   none = 0,
   wait,
@@ -33,17 +33,17 @@ enum class Operation : std::uint16_t {
   signal,
   signal_add,
   atomic,
-  collective,  ///< a round of one
+  collective,  ///< one round of a collective
   send,        ///< of a message (`Messages`)
   receive,     ///< of a message
   exchange,
   at,  ///< `Context::at`
   flush,
   quiet,
-  copy,     ///< posted: by the engine's device
-  trigger,  ///< of armed operations
+  copy,     ///< a posted copy, by the engine's device
+  trigger,  ///< starts armed operations
   task,     ///< posted to a rank, or run there
-  barrier,  ///< the first of the collective ones
+  barrier,  ///< this and all that follow are collectives
   broadcast,
   scatter,
   gather,
@@ -103,7 +103,7 @@ static_assert(operations == static_cast<std::uint32_t>(Operation::alltoallv) + 1
 /// The operation's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] const char* name(Operation operation) noexcept;
 
-/// A set of operations: bit by Operation.
+/// A set of operations: one bit for each `Operation`.
 using Operations = std::uint64_t;
 static_assert(operations <= 64);
 
@@ -114,32 +114,32 @@ static_assert(operations <= 64);
   return (some & set_of(operation)) != 0;
 }
 
-/// What each member, or only the root, has on one side of a collective call: a vector of `count` elements, or a piece
-/// of `count` elements for each member.
+/// What a member passes as source or as destination of a collective call: a vector of `count` elements, or a piece of
+/// `count` elements for each member. `roots_`: only the root passes it.
 enum class Side : std::uint8_t { vector, pieces, roots_vector, roots_pieces };
 
 [[nodiscard]] constexpr bool has_pieces(Side side) { return side == Side::pieces || side == Side::roots_pieces; }
 [[nodiscard]] constexpr bool is_of_root(Side side) { return side >= Side::roots_vector; }
-/// Times `count` elements that a member has there; 0: it has none, and what it passes is not looked at.
+/// Number of parts of `count` elements that a member passes on this side. 0: none, and its argument is ignored.
 [[nodiscard]] constexpr std::size_t parts_of(Side side, std::size_t members, bool is_root) {
   if (is_of_root(side) && !is_root) return 0;
   return has_pieces(side) ? members : 1;
 }
 
 /// What a collective does. Each member sends its vector to every member that has a destination, or sends each of them
-/// the piece of that member's rank. A member that receives several pieces gets them in the order of ranks, or, in a
-/// reduction, their combination.
+/// the piece of that member's rank. A member that receives several pieces gets them in the order of ranks; in a
+/// reduction it gets their combination.
 struct CollectiveShape {
   Operation operation;
   Side source, destination;
   const char* summary;   ///< one line, for Python's help
-  bool reduces = false;  ///< what is received is combined
-  bool varies = false;   ///< pieces are of any lengths, at any places
+  bool reduces = false;  ///< the receiver combines what it receives
+  bool varies = false;   ///< pieces have any lengths and positions
 
   [[nodiscard]] constexpr bool has_root() const { return is_of_root(source) || is_of_root(destination); }
-  /// Whether any side has a piece for each member: the size of such a call is that of all pieces.
+  /// Whether source or destination has a piece for each member. The size of such a call is that of all pieces.
   [[nodiscard]] constexpr bool any_pieces() const { return has_pieces(source) || has_pieces(destination); }
-  /// Whether all send to all, and nothing is combined.
+  /// Whether all members send to all, and nothing is combined.
   [[nodiscard]] constexpr bool moves_all() const { return any_pieces() && !has_root() && !reduces; }
 };
 
@@ -168,7 +168,7 @@ template <class IsMeant>
 
 namespace detail {
 
-/// By operation: every call asks.
+/// Shapes indexed by operation, since every call looks one up.
 inline constexpr auto shapes_of_operations = [] {
   std::array<const CollectiveShape*, operations> all{};
   for (const CollectiveShape& shape : collective_shapes) all[static_cast<std::size_t>(shape.operation)] = &shape;
@@ -186,7 +186,7 @@ inline constexpr Operations receives_of_root =
 
 }  // namespace detail
 
-/// The shape of a collective; of barriers and others nullptr.
+/// The shape of a collective; nullptr for barriers and other operations.
 [[nodiscard]] constexpr const CollectiveShape* find_shape(Operation operation) {
   const auto index = static_cast<std::size_t>(operation);
   return index < operations ? detail::shapes_of_operations[index] : nullptr;

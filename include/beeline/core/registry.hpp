@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The methods: every way in which every operation can be done, a row each. Rows hold what is possible; what is
-/// preferred is in selection/preferences.hpp. Checks, benchmarks, tests, Python, `beeline info` and the tables of the
-/// documents go through these rows: a new algorithm gets one, and with it all of that. What collectives do with their
-/// vectors is in core/operation.hpp.
+/// The registry of methods: one row for each way to carry out each operation. The rows say what is possible;
+/// selection/preferences.hpp says which method is preferred. Checks, benchmarks, tests, Python, `beeline info` and the
+/// tables of the documents read these rows, so a new algorithm needs only a row to appear in all of them.
+/// core/operation.hpp has the shapes of the collectives.
 
 #include <bit>
 #include <cstddef>
@@ -20,9 +20,9 @@
 
 namespace beeline {
 
-/// A schedule, a protocol and a path by one name.
+/// The name of a combination of schedule, protocol and path.
 enum class Algorithm : std::uint32_t {
-  automatic,  ///< what selection/preferences.hpp says
+  automatic,  ///< selection/preferences.hpp chooses
   ll_one_shot,
   ll_two_shot,
   ll128_one_shot,
@@ -53,34 +53,33 @@ inline constexpr std::uint32_t algorithms = 25;
 /// The algorithm's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] const char* name(Algorithm algorithm) noexcept;
 
-/// Which member sends which part to which other, and where parts are combined.
+/// Which member sends which part to which other member, and which member combines parts.
 enum class Schedule : std::uint8_t {
-  direct,              ///< each piece to its receiver, which combines those of a reduction; an all-reduce sends it back
-  one_shot,            ///< all to all, every member combines everything
-  two_shot,            ///< parts to their owners, which combine them and send the result to its receivers
-  read,                ///< every member reads everything that it combines (000, 6.8.1)
-  gather,              ///< all to the root, which combines (000, 6.8.2)
-  gather_cast,         ///< the same, and the root writes the result to all (000, 6.8.2)
-  allgather,           ///< all write to all, every member combines everything (000, 6.8.2)
-  alltoall_gather,     ///< parts written to their owners, which combine them and write them to the root (000, 6.8.3)
+  direct,           ///< each piece to its receiver, which combines it in a reduction; an all-reduce returns the result
+  one_shot,         ///< all send to all, every member combines everything
+  two_shot,         ///< parts go to their owners, which combine them and send the result to its receivers
+  read,             ///< every member reads everything that it combines (000, 6.8.1)
+  gather,           ///< all send to the root, which combines (000, 6.8.2)
+  gather_cast,      ///< all send to the root, which combines and writes the result to all (000, 6.8.2)
+  allgather,        ///< all write to all, every member combines everything (000, 6.8.2)
+  alltoall_gather,  ///< parts written to their owners, which combine them and write them to the root (000, 6.8.3)
   alltoall_allgather,  ///< parts written to their owners, which combine them and write them to all (000, 6.8.3)
   tree,                ///< up a binomial tree, and down again (000, 6.8.3)
-  dissemination,       ///< in step k each to the member 2^k behind it
-  hierarchical         ///< those of a unit among themselves, then the units: blocks of grids and members (000, 6.7.1),
-                       ///< members of nodes and nodes
+  dissemination,       ///< in step k, member r sends to member r + 2^k
+  hierarchical         ///< first inside each unit, then between units: grids (000, 6.7.1), or nodes
 };
 
-/// What an algorithm asks of its ranks, as bits.
+/// What an algorithm requires of its ranks, as bits.
 namespace needs {
 inline constexpr std::uint32_t nothing = 0;
-inline constexpr std::uint32_t loads_and_stores = 1;  ///< all reach each other's memory, so they are of one kind
-inline constexpr std::uint32_t whole_lines = 2;       ///< GPUs that store 128 bytes at once, as a self-test finds out
+inline constexpr std::uint32_t loads_and_stores = 1;  ///< loads and stores reach all members, so all are of one kind
+inline constexpr std::uint32_t whole_lines = 2;       ///< GPUs that store 128 bytes at once, as found by a self-test
 inline constexpr std::uint32_t bulk_copies = 4;       ///< GPUs of compute capability 9.0, or host ranks
-inline constexpr std::uint32_t engines = 8;           ///< copy engines, which have no blocks
-inline constexpr std::uint32_t several_nodes = 16;    ///< members on several nodes, which have this alone
+inline constexpr std::uint32_t engines = 8;           ///< copy engines; there are no blocks
+inline constexpr std::uint32_t several_nodes = 16;    ///< members on several nodes; such teams have no other algorithm
 }  // namespace needs
 
-/// What an algorithm is.
+/// The properties of an algorithm.
 struct AlgorithmInfo {
   Algorithm algorithm;
   const char* name;
@@ -91,7 +90,7 @@ struct AlgorithmInfo {
   const char* summary;  ///< one line: what each member does
 };
 
-/// All but `automatic`, in the order of their values.
+/// All algorithms except `automatic`, in the order of their values.
 inline constexpr AlgorithmInfo algorithm_infos[] = {
     {Algorithm::ll_one_shot, "ll_one_shot", Schedule::one_shot, Path::peer, Protocol::ll, needs::nothing,
      "all to all in packets, every rank reduces everything"},
@@ -142,29 +141,29 @@ inline constexpr AlgorithmInfo algorithm_infos[] = {
      needs::several_nodes, "the members of each node, then the nodes: puts and signals, through memory or the network"},
 };
 
-/// What it needs, in words.
+/// What an algorithm requires, in words.
 [[nodiscard]] std::string needs_of(const AlgorithmInfo& info);
 
-/// What is known of an algorithm but `automatic`.
+/// The properties of an algorithm other than `automatic`.
 [[nodiscard]] constexpr const AlgorithmInfo& info_of(Algorithm algorithm) {
   return algorithm_infos[static_cast<std::uint32_t>(algorithm) - 1];
 }
 
-/// Whether it sends lines, so is there only where `no_ll128_reason` (host/packets.hpp) finds no reason against it.
+/// Whether an algorithm uses LL128. It is available only if `no_ll128_reason` (host/packets.hpp) returns no reason.
 [[nodiscard]] constexpr bool is_ll128(Algorithm algorithm) {
   return algorithm != Algorithm::automatic && info_of(algorithm).protocol == Protocol::ll128;
 }
 
-/// Sizes in bytes with which a method is of interest: benchmarks measure these.
+/// The range of sizes in bytes that benchmarks measure with a method.
 struct ByteRange {
   std::size_t least = 0, most = std::numeric_limits<std::size_t>::max();
 };
 
-/// An operation by an algorithm.
+/// An operation and an algorithm that carries it out.
 struct MethodRow {
   Operation operation;
   Algorithm algorithm;
-  std::uint32_t controls;  ///< bit by Control: the controls that can issue it
+  std::uint32_t controls;  ///< one bit for each `Control` that can issue it
   ByteRange sizes = {};
 
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_by(Control control) const {
@@ -269,7 +268,7 @@ inline constexpr MethodRow rows[] = {
 
 inline constexpr std::span<const MethodRow> method_rows = detail::registry::rows;
 
-/// A set of algorithms: bit by Algorithm.
+/// A set of algorithms: one bit for each `Algorithm`.
 using Algorithms = std::uint32_t;
 
 [[nodiscard]] constexpr Algorithms set_of(std::initializer_list<Algorithm> all) {
@@ -282,7 +281,7 @@ using Algorithms = std::uint32_t;
   return number < algorithms && (some >> number & 1u) != 0;
 }
 
-/// The algorithms that an operation has, issued by `control`.
+/// The algorithms of an operation that `control` can issue.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr Algorithms algorithms_of(Operation operation, Control control) {
   Algorithms all = 0;
   for (const MethodRow& row : detail::registry::rows)
@@ -291,7 +290,7 @@ using Algorithms = std::uint32_t;
   return all;
 }
 
-/// Those of `some` of which `is_meant` holds.
+/// The algorithms in `some` for which `is_meant` returns true.
 template <class IsMeant>
 [[nodiscard]] constexpr Algorithms algorithms_where(Algorithms some, IsMeant is_meant) {
   Algorithms found = 0;
@@ -300,8 +299,8 @@ template <class IsMeant>
   return found;
 }
 
-/// What `use` returns with `member`, an algorithm or operation of the set `some`, as a constant:
-/// `use.operator()<member>()`.
+/// Calls `use.operator()<member>()` and returns its result. `member`, an algorithm or operation of the set `some`,
+/// becomes a template argument.
 template <auto some, class Member, class Use>
 BEELINE_INLINE BEELINE_HOST_DEVICE constexpr auto with_member(Member member, const Use& use) {
   constexpr auto first = static_cast<Member>(std::countr_zero(some));
@@ -311,7 +310,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE constexpr auto with_member(Member member, con
   return use.template operator()<first>();
 }
 
-/// Whether the operation has the algorithm, issued by `control`.
+/// Whether `control` can issue the operation with this algorithm.
 [[nodiscard]] bool has_algorithm(Operation operation, Algorithm algorithm, Control control) noexcept;
 
 }  // namespace beeline

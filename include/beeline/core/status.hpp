@@ -14,11 +14,11 @@ namespace beeline {
 enum class Status : std::uint32_t {
   ok = 0,
   in_progress,       ///< not finished, nothing is wrong
-  timeout,           ///< the call's own time-out passed; nothing is lost, the same call continues
+  timeout,           ///< the call's own time-out passed; nothing is lost, and the same call made again continues
   no_resource,       ///< a queue, table or the device is full; try again after progress
   deadline,          ///< the deadline passed while waiting; the team is aborted
   aborted,           ///< another participant aborted the team
-  unreachable,       ///< no path to this memory from here; nothing was touched
+  unreachable,       ///< no path from the caller to this memory; nothing was touched
   invalid_argument,  ///< refused before anything was touched
   unavailable,       ///< this machine or build lacks what the operation needs
   peer_died,         ///< a rank ended without leaving the world

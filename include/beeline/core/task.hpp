@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Active messages as they lie in memory: what posters, workers and the host share (docs/control.md, Tasks).
+/// The layout in memory of active messages (tasks), which posters, workers and the host share (docs/control.md, Tasks).
 ///
-/// Each target has a ring for every queue and every poster, in its own memory. A ring has one poster, the rank, whose
-/// threads share the tickets in the rank's memory, and one worker. A slot of the ring is an array of words, each stored
-/// together with the task's sequence number: a word that shows the number has come, so that a poster needs no fence
-/// between the words, and a worker finds the whole task with the load that polls for it.
+/// Each target has, in its own memory, a ring for every queue and every poster. A poster is a rank, whose threads share
+/// the ring's tickets in the rank's memory. Each ring has one worker. A slot of the ring is an array of words, each
+/// stored together with the task's sequence number. A word with the expected number has arrived. So a poster needs no
+/// fence between the words, and a worker reads the whole task with the loads that poll for it.
 ///
 ///   poster                                          worker of the target, in the order of the ring
 ///     waits until ticket < done + depth; its ticket = next++
@@ -26,20 +26,20 @@ namespace beeline {
 
 struct SignaledWord;
 
-/// Bytes of a task's arguments at most.
+/// Largest size of a task's arguments, in bytes.
 inline constexpr std::uint32_t max_task_arguments = 256;
-/// Words of a slot, and those before the arguments.
+/// Words of a slot, and words before the arguments.
 inline constexpr std::uint32_t task_words = 40, task_header_words = 4;
-/// Arguments begin here, and so does a payload that travels in the slot, behind them.
+/// Alignment in bytes of the arguments, and of a payload that travels in the slot behind them.
 inline constexpr std::uint32_t task_alignment = 16;
 
-/// What a task's slot begins with.
+/// The header at the start of a task's slot.
 struct TaskHeader {
   std::uint32_t function;        ///< its index in the task list
-  std::uint32_t argument_bytes;  ///< the top bit: what the poster did before is visible to the function
+  std::uint32_t argument_bytes;  ///< top bit set: what the poster did before the post is visible to the function
   std::uint64_t payload_bytes;
-  std::uint64_t reply;        ///< offset in the poster's slot of the signal that is set when it has run; 0: none
-  std::uint64_t reply_value;  ///< what it is set to; 0: the function sets it
+  std::uint64_t reply;  ///< offset, in the poster's slot, of the signal that is set when the task has run; 0: none
+  std::uint64_t reply_value;  ///< value of that signal; 0: the function sets the signal
 
   static constexpr std::uint32_t ordered_bit = std::uint32_t{1} << 31;
 };
@@ -48,7 +48,7 @@ static_assert(offsetof(TaskHeader, function) == 0 && offsetof(TaskHeader, argume
 static_assert(offsetof(TaskHeader, payload_bytes) == 8 && offsetof(TaskHeader, reply) == 16);
 static_assert(offsetof(TaskHeader, reply_value) == 24);
 
-/// Where words lie in a slot whose arguments have so many bytes.
+/// Positions of the words in a slot, which depend on the size of the arguments.
 struct TaskLayout {
   std::uint32_t argument_bytes;
 
@@ -56,7 +56,7 @@ struct TaskLayout {
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t payload_word() const {
     return task_header_words + (argument_bytes + task_alignment - 1) / task_alignment * (task_alignment / 8);
   }
-  /// Whether a payload travels in the slot: the others go to the target's buffer.
+  /// Whether a payload of this size travels in the slot. Longer payloads go to the target's buffer.
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool holds(std::uint64_t payload_bytes) const {
     return payload_bytes <= 8 * (task_words - payload_word());
   }
@@ -67,22 +67,22 @@ struct TaskLayout {
 };
 static_assert(TaskLayout{max_task_arguments}.payload_word() <= task_words);
 
-/// What a rank's threads share that post to a ring, in the rank's memory.
+/// The state that a rank's threads share to post to a ring, in the rank's memory.
 struct TaskTickets {
-  alignas(64) std::uint64_t next;  ///< tasks posted, or being written; theirs
-  alignas(64) std::uint64_t done;  ///< tasks that the target has run; written by its worker
+  alignas(64) std::uint64_t next;  ///< next ticket: tasks posted or being written; written by the posting threads
+  alignas(64) std::uint64_t done;  ///< tasks that the target has run; written by the target's worker
 };
 
-/// What a target has for a function. Every member has it of all.
+/// A target's payload buffer for a function. Every member has these of all members.
 struct TaskPlace {
-  std::uint64_t payloads;       ///< offset in the target's slot of its buffer
-  std::uint64_t payload_bytes;  ///< room for the payload of one task: the buffer has one for each that is under way
+  std::uint64_t payloads;       ///< offset of the buffer in the target's slot
+  std::uint64_t payload_bytes;  ///< largest payload of one task; the buffer has room for that of each task in flight
 };
 
-/// What a function finds at its target; only there. One load brings all of it.
+/// The entry of a function at its target, which no other rank has. A single load reads all of it.
 struct alignas(16) TaskTarget {
-  std::uint64_t object;      ///< address of what the function works on
-  std::uint64_t completion;  ///< address of the count of tasks that have run, 0: none; plus 1 where it is registered
+  std::uint64_t object;      ///< address of the function's object
+  std::uint64_t completion;  ///< address of the count of tasks that have run (0: none), plus 1 if it is registered
 
   static constexpr std::uint64_t registered_bit = 1;
 };
@@ -91,7 +91,7 @@ static_assert(sizeof(TaskTarget) == 16);
 /// The task that a worker runs, for errors.
 struct RunningTask {
   alignas(64) std::uint64_t begun;  ///< tasks that the worker has begun
-  std::uint64_t what;               ///< index of the function + 1, in the upper half the poster's rank; 0: none
+  std::uint64_t what;               ///< index of the function + 1, and the poster's rank in the upper half; 0: no task
 
   [[nodiscard]] static BEELINE_HOST_DEVICE constexpr std::uint64_t what_of(std::uint32_t function,
                                                                            std::uint32_t poster) {
@@ -105,23 +105,23 @@ struct RunningTask {
   }
 };
 
-/// Outside of tasks.
+/// Value of `TaskChannel::running` outside of tasks.
 inline constexpr std::uint32_t outside_tasks = 0xffffffffu;
 
-/// What `Tasks` makes, for kernels, by value.
+/// The channel of a `Tasks` object, which kernels take by value.
 struct TaskChannel {
   SignaledWord* slots;    ///< [queues, members, depth, task_words] of this rank as target; symmetric
-  TaskTickets* tickets;   ///< [queues, members] of this rank as poster: of its posts to each member; symmetric
+  TaskTickets* tickets;   ///< [queues, members] of this rank as poster, for its posts to each member; symmetric
   TaskPlace* places;      ///< [members, functions]
-  std::uint64_t* asleep;  ///< [members] whether a member's workers have ended; symmetric, written by them
-  std::uint64_t* wanted;  ///< set by who posts to workers that have ended; symmetric, in host memory
+  std::uint64_t* asleep;  ///< [members] whether a member's workers have ended; symmetric, written by the workers
+  std::uint64_t* wanted;  ///< set by a rank that posts to workers that have ended; symmetric, in host memory
   std::uint32_t queues, members, depth, functions;
-  std::uint32_t running;  ///< queue of the task that has this channel; `outside_tasks` outside of tasks
+  std::uint32_t running;  ///< queue of the task that uses this channel; `outside_tasks` outside of tasks
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t ring(std::uint32_t queue, std::uint32_t member) const {
     return std::size_t{queue} * members + member;
   }
-  /// Of a ring's ticket, among those of all rings, which are some millions.
+  /// Index of the slot of a ring's ticket among the slots of all rings; fits in 32 bits.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slot_index(std::size_t ring, std::uint64_t ticket) const {
     return static_cast<std::uint32_t>(ring) * depth + (static_cast<std::uint32_t>(ticket) & (depth - 1));
   }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How vectors got from member to member.
+/// How the vectors of a collective call travelled.
 
 #include <cstdint>
 
 namespace beeline {
 
-/// How the vectors of a collective call get from member to member.
+/// How the vectors of a collective call travel from member to member.
 enum class Transfer : std::uint32_t {
   none,       ///< nothing was moved yet, or there was nothing to move
-  in_place,   ///< zero-copy: members load from and store to each other's vectors where they lie
-  staged,     ///< in and out through the channel's memory
-  packets,    ///< copied into packets, and out of them
-  registered  ///< as in_place, of vectors in ordinary memory that the members have mapped
+  in_place,   ///< zero-copy: members load from and store to each other's vectors
+  staged,     ///< through bounce buffers in the channel's memory
+  packets,    ///< copied into packets, and out of packets
+  registered  ///< as in_place, with vectors in ordinary memory that the members have mapped
 };
 inline constexpr std::uint32_t transfers = 5;
 

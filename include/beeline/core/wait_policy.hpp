@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a CPU thread does between two looks at what it waits for.
+/// What a CPU thread does between two polls of a wait.
 
 #include <cstdint>
 
@@ -9,25 +9,26 @@
 
 namespace beeline {
 
-/// Waits of the host: those of CPU threads in operations, and for streams and events. Kernels on GPUs always spin. The
-/// deadline is the same with all of them. Source: seed 000, listing 5.8, which sleeps between polls to save energy.
+/// How CPU threads wait in operations, for streams and for events. Kernels on GPUs always spin. The deadline does not
+/// depend on the policy. Source: seed 000, listing 5.8, which sleeps between polls to save energy.
 enum class WaitPolicy : std::uint32_t {
-  automatic,  ///< spin while every rank may have a core, then yield, then sleep; for a host rank's stream, asleep
-  spin,       ///< never give the core away: quickest, and a core at full power
+  automatic,  ///< spin if every rank may have a core of its own, then yield, then sleep; for a host rank's stream,
+              ///< sleep
+  spin,       ///< never give the core away: the fastest, with a core at full power
   yield,      ///< spin, then yield the core between polls
-  sleep,      ///< for the poll period between any two polls
-  event       ///< sleep until the stream signals its end; waits for words in memory are as `sleep`
+  sleep,      ///< sleep for the poll period between two polls
+  event       ///< sleep until the stream signals its end; for words in memory the same as `sleep`
 };
 inline constexpr std::uint32_t wait_policies = 5;
 
 /// The policy's name as it appears in configuration and JSON.
 [[nodiscard]] const char* name(WaitPolicy policy) noexcept;
 
-/// How a CPU thread polls, in one word: contexts are kernels' arguments, and GPUs do not read it.
+/// How a CPU thread polls. Packed in one word, since contexts are kernel arguments, and GPUs do not read this.
 class Polling {
  public:
   Polling() = default;
-  /// The policy `automatic`, which spins for so many polls.
+  /// The policy `automatic`, which spins for `spins` polls.
   BEELINE_HOST_DEVICE constexpr Polling(std::uint32_t spins) : Polling(WaitPolicy::automatic, spins) {}
   /// number  automatic, yield: polls before the core is given away; sleep, event: microseconds between polls
   BEELINE_HOST_DEVICE constexpr Polling(WaitPolicy policy, std::uint32_t number)
@@ -51,7 +52,7 @@ class Polling {
 
 namespace detail {
 
-/// Is told when a CPU thread yields its core in a wait.
+/// Called when a CPU thread yields its core in a wait.
 class WaitListener {
  public:
   virtual void on_wait() noexcept = 0;
@@ -59,13 +60,13 @@ class WaitListener {
  protected:
   ~WaitListener() = default;
 };
-/// Makes it this thread's (nullptr: none). Returns the one that was before.
+/// Sets this thread's listener (nullptr: none), and returns the one before.
 WaitListener* listen_to_waits(WaitListener* next) noexcept;
-/// Tells this thread's, if it has one, and does what work there is.
+/// Calls this thread's listener, if it has one, and all registered wait work.
 void tell_wait() noexcept;
 
-/// Work that CPU threads do while they wait, whichever rank's they are: an engine's, so that what is waited for needs
-/// no other thread to run first.
+/// Work that waiting CPU threads of any rank do: that of an engine, so that the operation for which they wait needs no
+/// other thread to run first.
 class WaitWork {
  public:
   virtual void work() noexcept = 0;
@@ -74,25 +75,25 @@ class WaitWork {
   ~WaitWork() = default;
 };
 void add_wait_work(WaitWork& work);
-/// Returns when no thread does it any more.
+/// Removes `work`; returns once no thread runs it any more.
 void remove_wait_work(WaitWork& work);
 
-/// Asked by a CPU thread's waits once they have lasted for a while: a program's signals are not held up until they end.
+/// Asked by waits of a CPU thread that last for a while, so that a program handles its signals before the wait ends.
 class WaitInterrupt {
  public:
-  /// Whether the wait is to end now: with `Status::timeout`, unless this has aborted its team. Holds up no lock's
-  /// owner.
+  /// Whether the wait has to end now. It then returns `Status::timeout`, or `aborted` if this call has aborted its
+  /// team. Must not block on a lock.
   virtual bool ends_wait(std::uint64_t now_ns) noexcept = 0;
 
  protected:
   ~WaitInterrupt() = default;
 };
-/// Makes it this thread's (nullptr: none). Returns the one that was before.
+/// Sets this thread's interrupt (nullptr: none), and returns the one before.
 WaitInterrupt* interrupt_waits_by(WaitInterrupt* next) noexcept;
-/// Asks this thread's, if it has one.
+/// Asks this thread's `WaitInterrupt`, if it has one.
 [[nodiscard]] bool is_interrupted(std::uint64_t now_ns) noexcept;
 
-/// How long a wait has lasted before it asks: what is short pays nothing.
+/// Time in nanoseconds after which a wait begins to ask, so that short waits have no cost.
 inline constexpr std::uint64_t interruptible_from_ns = 10'000'000;
 
 }  // namespace detail

@@ -1,35 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which code may access which memory directly, and which arguments of a call are checked.
+/// Which code may load from, store to and do atomics on which memory, and which arguments of a call are checked.
 ///
 /// | code on a | GPU memory          | host memory                                             |
 /// |-----------|---------------------|---------------------------------------------------------|
 /// | GPU       | load, store, atomic | load, store; atomics where they exclude all others    |
 /// | CPU       | nothing             | load, store, atomic                                     |
 ///
-/// "Host memory" is the pinned heap of every rank and all memory of host ranks. A GPU's read-modify-write of it
-/// (`atomic_*`, `signal_add`, `exchange`) excludes those of CPUs and of other GPUs only where the device says so
-/// (hostNativeAtomicSupported, as on Grace). Elsewhere kernels may do it only if every rank of the world is on that one
-/// GPU; host code then must not: stores and loads only. A CPU may always reset, by `exchange`, what GPUs only store.
+/// "Host memory" is the pinned heap of every rank and all memory of host ranks. A GPU's read-modify-write of host
+/// memory (`atomic_*`, `signal_add`, `exchange`) is atomic towards CPUs and other GPUs only if the device says so
+/// (hostNativeAtomicSupported, as on Grace). On other devices a kernel may do such an operation only if every rank of
+/// the world is on that one GPU; host code must then use only loads and stores on that memory. A CPU may always
+/// `exchange` a word that GPUs only store to.
 ///
-/// Operations that this forbids touch nothing and are refused, in every build: the refusal is recorded, the team is
-/// aborted, since another rank may wait for the operation's effect, and the host throws an error that names rank,
-/// operation, peer, address and kernel. Since a refusal ends the program in any case, the status of an operation that
-/// gives the caller nothing back (`put`, `signal`, atomics without a value) may be dropped; that of every other is
-/// `[[nodiscard]]`: what waits, fetches or receives has given nothing unless it says ok. `World::copy` and streams
-/// reach everything, but a GPU's streams no peer behind an engine. Source: seed 000, 6.3; CUDA C++ Programming Guide,
-/// "Mapped memory" and "Atomic functions"; libcu++, hostNativeAtomicSupported.
+/// A forbidden operation is *refused*, in every build. It touches nothing, and the refusal is recorded. The team is
+/// aborted, since another rank may wait for the operation's effect. The host throws an error that names rank,
+/// operation, peer, address and kernel. A refusal ends the program in any case. So a program may ignore the status of
+/// an operation without a result (`put`, `signal`, atomics that return no value). The status of all other operations is
+/// `[[nodiscard]]`: if it is not `ok`, there is no result. `World::copy` and streams reach all memory, with one
+/// exception: a GPU's streams do not reach peers that only an engine reaches. Source: seed 000, 6.3; CUDA C++
+/// Programming Guide, "Mapped memory" and "Atomic functions"; libcu++, hostNativeAtomicSupported.
 ///
-/// **Arguments.** A peer outside the team, an address that does not lie with its whole extent in a heap of the calling
-/// rank or where its segments are (not each allocation is looked at), a word that is not aligned, and a null address of
-/// a word to wait for are refused in the same way, with `invalid_argument`: always by CPUs; by kernels on GPUs in units
-/// that are compiled with BEELINE_CHECKED, which the CMake package defines for Debug builds and builds without a type.
-/// Units of both kinds may be linked into one program. Strided transfers with a bad peer, with overlapping blocks or
-/// with blocks beyond the end of the address space, and a wait for any of no signals, return `invalid_argument` in
-/// every build, and are recorded where calls are checked; a collective whose root is no member is refused in every
-/// build. What returns no status throws on a CPU and ends the kernel on a GPU: the constructor of a port and, with
-/// BEELINE_CHECKED only, `Context::at`.
+/// **Arguments.** Bad arguments are refused in the same way, with `invalid_argument`. CPUs always check them. GPU
+/// kernels check them in translation units that are compiled with BEELINE_CHECKED, which the CMake package defines for
+/// Debug builds and for builds without a type. One program may link units of both kinds. These are bad arguments:
+///   - a peer outside the team;
+///   - an address range that is not entirely inside a heap, or the area of segments, of the calling rank (the bounds of
+///     single allocations are not checked);
+///   - a word that is not aligned;
+///   - a null address of a word to wait for.
+///
+/// Some arguments are checked in every build. A collective whose root is not a member is refused. `invalid_argument` is
+/// also returned by strided transfers with a bad peer, overlapping blocks or blocks beyond the end of the address
+/// space, and by a wait for any of no signals; these are recorded only in units that check arguments. Functions that
+/// return no status, which are the constructors of ports and, with BEELINE_CHECKED only, `Context::at`, throw on a CPU
+/// and end the kernel on a GPU.
 
 #include <cstdint>
 
@@ -37,12 +43,12 @@
 
 namespace beeline {
 
-/// What an operation does to a word.
+/// How an operation accesses memory: by plain loads and stores, or by atomic read-modify-writes.
 enum class Access : std::uint32_t { load_store, atomic };
 
 namespace detail {
 
-/// A group in code that is out of the way: its copies take few registers, and are slow.
+/// Marks a group as used in out-of-line code, whose copies are slower but take few registers.
 template <class Group>
 struct OutOfLine : Group {};
 template <class Group>
@@ -50,7 +56,7 @@ inline constexpr bool is_out_of_line = false;
 template <class Group>
 inline constexpr bool is_out_of_line<OutOfLine<Group>> = true;
 
-/// Whether code on `from` may do this to `target`, an address in the memory of the member in `place`.
+/// Whether code on a device of kind `from` may access `target`, an address in the memory of the member in `place`.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool may_touch(const Context& ctx, DeviceKind from, Access access,
                                                         const void* target, std::uint32_t place) {
   if (from == DeviceKind::host) return ctx.kind_at(place) == DeviceKind::host || ctx.in_host_half(target);
@@ -58,7 +64,7 @@ inline constexpr bool is_out_of_line<OutOfLine<Group>> = true;
   return ctx.kind_at(place) == DeviceKind::gpu && !ctx.in_host_half(target);
 }
 
-/// Decides where a test of constants did not; `refuses`: records it too.
+/// Decides on an access that `is_plain` does not permit. `refuses`: also records a refusal.
 BEELINE_HOST_DEVICE inline Status decide(const Context& ctx, Access access, Operation operation, const Reach& target,
                                          std::uint32_t place, bool refuses) {
   if (may_touch(ctx, executor, access, target.local, place)) return Status::ok;
@@ -68,17 +74,17 @@ BEELINE_HOST_DEVICE inline Status decide(const Context& ctx, Access access, Oper
   return refuse(ctx, operation, place + ctx.first_place, {fault, target.bytes, address_bits(target)},
                 Status::unreachable);
 }
-/// The same out of the way.
+/// `decide`, compiled out of line.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status judge(const Context& ctx, Access access, Operation operation,
                                                      Reach target, std::uint32_t place, bool refuses) {
   return decide(ctx, access, operation, target, place, refuses);
 }
 
-/// Whether constants alone say that memory of the member in `place` may be accessed.
+/// Whether the context's constants alone permit an access to memory of the member in `place`.
 template <Access access>
 [[nodiscard]] BEELINE_HOST_DEVICE bool is_plain(const Context& ctx, const void* local, std::uint32_t place) {
   if constexpr (executor == DeviceKind::host) return ctx.kind_at(place) == DeviceKind::host;
-  if constexpr (access == Access::load_store) return true;  // what is mapped, kernels load and store
+  if constexpr (access == Access::load_store) return true;  // kernels may load from and store to all mapped memory
   return !ctx.is_guarded(ctx.translate(static_cast<const std::byte*>(local), place));
 }
 
@@ -99,7 +105,8 @@ BEELINE_HOST_DEVICE Status check_access(const Group& group, const Context& ctx, 
   }
 }
 
-/// The same for a read-modify-write of a local word by one thread. Of a word outside all slots nothing is known.
+/// The same check for a read-modify-write of a local word by one thread. A word outside all slots is permitted, because
+/// nothing is known about it.
 BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operation operation, const Reach& word) {
   const bool is_plain =
       executor == DeviceKind::gpu ? !ctx.is_guarded(word.local) : ctx.kind_of(ctx.rank) == DeviceKind::host;
@@ -109,8 +116,9 @@ BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operati
 
 inline namespace BEELINE_CALLS {
 
-/// An operation where there are routes, or on memory that is not plain: by an engine, by loads and stores, or refused.
-/// All of it is out of the way, and takes values: what it took by reference would have to lie in memory.
+/// The slow path of an operation, for contexts with routes and for memory with restricted atomics: an engine or loads
+/// and stores carry out the operation, or it is refused. The function is out of line. It takes its arguments by value,
+/// since a variable passed by reference would have to be in memory instead of a register.
 template <class Group, class Operation>
 BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Group group, const Context& ctx,
                                                                              Operation operation) {
@@ -127,19 +135,21 @@ BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Gro
   return operation.by_loads(slow, ctx, to.place);
 }
 
-/// Admission, which every operation asks for once its arguments are checked: finds the route to its peer. Every thread
-/// calls it. `operation` is a small structure, whose copy costs a register for each word:
-///   Access access, Result        what it does to memory; `Status`, or a structure that begins with it
-///   request(), reach()           of the peer; what it uses of the peer's memory, as an address of the caller
+/// Finds the route to an operation's peer and carries out the operation. Every operation calls this *admission* after
+/// the check of its arguments, with every thread of the group. `operation` is a small structure, since each word of its
+/// copy takes a register:
+///   Access access, Result        how it accesses memory; `Status`, or a structure that begins with a status
+///   request(), reach()           the request to the peer; the range of the peer's memory, as an address of the caller
 ///   by_loads(group, ctx, place)  loads and stores at the peer's place
 ///   by_engine(group, ctx)        posts commands
-/// Returns what the last two do; `unreachable` after one thread of the group has refused the operation. What is not
-/// plain ends out of line, and does not come back to the loads and stores below: so a peer's address, once computed,
-/// serves these too, and stays in uniform registers where it is the same for all threads.
+/// Returns the result of `by_loads` or `by_engine`; `unreachable` after one thread of the group has refused the
+/// operation. The slow path ends out of line and does not return to the loads and stores below. So the compiler
+/// computes a peer's address once, and keeps it in uniform registers if it is the same for all threads.
 template <class Group, class Operation>
 BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Context& ctx,
                                                     const Operation& operation) {
-  // Where the peer's memory is looked at, that is done beside the test of routes, not behind it: any number is a place.
+  // The check of the peer's memory runs in parallel with the test of routes. That is safe because any number is a valid
+  // place.
   constexpr bool looks = executor == DeviceKind::host || Operation::access == Access::atomic;
   const std::uint32_t peer = operation.request().peer, place = looks ? peer % max_ranks : peer;
   const bool plain = is_plain<Operation::access>(ctx, operation.reach().local, place);
@@ -148,7 +158,7 @@ BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Co
   return operation.by_loads(group, ctx, place);
 }
 
-/// The same with the check of arguments before it (invalid_argument).
+/// Checks the arguments (invalid_argument), then admits the operation.
 template <class Group, class Operation>
 BEELINE_HOST_DEVICE typename Operation::Result admit(const Group& group, const Context& ctx,
                                                      const Operation& operation) {
@@ -162,7 +172,7 @@ BEELINE_HOST_DEVICE typename Operation::Result admit(const Group& group, const C
 
 }  // namespace detail
 
-/// Whether `atomic_*` and `signal_add` on `target` at `peer` work from here; otherwise they are refused.
+/// Whether the caller may use `atomic_*` and `signal_add` on `target` at `peer`; if not, these are refused.
 ///   target  symmetric address
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_atomics(const Context& ctx, const void* target, std::uint32_t peer) {
   const WayToPeer to = ctx.way_to(peer);
@@ -171,8 +181,8 @@ BEELINE_HOST_DEVICE typename Operation::Result admit(const Group& group, const C
                            ctx.translate(static_cast<const std::byte*>(target), to.place), to.place);
 }
 
-/// Whether this code may load and store `target` at `peer`, through `ctx.at` or by operations. Where an engine carries
-/// these, it may not: `ctx.way_to(peer)` tells.
+/// Whether the caller may load from and store to `target` at `peer`, through `ctx.at` or by operations. False if only
+/// an engine reaches the peer; `ctx.way_to(peer)` says whether that is so.
 ///   target  symmetric address
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_loads_and_stores(const Context& ctx, const void* target,
                                                                    std::uint32_t peer) {

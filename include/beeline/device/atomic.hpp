@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Atomics on a peer's memory. One thread calls each; they order nothing else (relaxed). Those named `fetch`, exchange
-/// and compare-swap wait for the old value and give it as `before`, their last parameter; the others do not wait.
+/// Atomics on a peer's memory. One thread calls each. They are relaxed: they order no other access. The functions whose
+/// name has `fetch`, `atomic_exchange` and `atomic_compare_swap` block until the old value has arrived, and store it in
+/// `before`, their last parameter. The other functions do not block.
 ///
-/// They exclude each other among the devices that share atomics over that memory: all GPUs of a node over GPU memory,
-/// all CPU threads over host memory, and what else access.hpp says. Any other atomic is refused (`has_atomics` tells):
-/// it returns `unreachable`, touches neither the target nor `before`, and aborts the team; so does a bad argument,
-/// which returns `invalid_argument`. `target` is a symmetric address, aligned to its type: a 32- or 64-bit integer.
-/// Source: OpenSHMEM 1.5 atomics; GASPI atomics.
+/// They are atomic among the devices that share atomics on that memory: all GPUs of a node on GPU memory, all CPU
+/// threads on host memory, and further devices listed in access.hpp. From other devices an atomic is refused: it
+/// returns `unreachable`, touches neither the target nor `before`, and aborts the team. `has_atomics` asks in advance.
+/// A bad argument is refused in the same way, with `invalid_argument`. If an engine carries out an atomic, the call
+/// returns `deadline` if the engine's queue stays full or, for functions that block, if no answer arrives. `target` is
+/// a symmetric address, aligned to its type, a 32- or 64-bit integer. Source: OpenSHMEM 1.5 atomics; GASPI atomics.
 
 #include <cstdint>
 #include <type_traits>
@@ -25,7 +27,8 @@ BEELINE_HOST_DEVICE SystemAtomic<T> remote_word(const Context& ctx, T* target, s
   return SystemAtomic<T>(*ctx.translate(target, place));
 }
 
-/// The word as what the machine's reductions take: their operations do not see the sign.
+/// The unsigned type of a word's size. The machine's reductions take this type, since their results do not depend on
+/// the sign.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
@@ -35,7 +38,7 @@ BEELINE_HOST_DEVICE Bits<T>* remote_bits(const Context& ctx, T* target, std::uin
   return reinterpret_cast<Bits<T>*>(ctx.translate(target, place));
 }
 
-/// Does what `verb` says to a word, and gives what it held.
+/// Applies `verb` to a word and returns the word's old value.
 ///   expected  of compare_swap
 template <Verb verb, class T>
 BEELINE_HOST_DEVICE T change(SystemAtomic<T> word, T value, [[maybe_unused]] T expected) {
@@ -51,7 +54,7 @@ BEELINE_HOST_DEVICE T change(SystemAtomic<T> word, T value, [[maybe_unused]] T e
   return expected;
 }
 
-/// The same where the old value is not wanted.
+/// Applies `verb` to a word; the old value is not needed.
 template <Verb verb, class B>
 BEELINE_HOST_DEVICE void reduce(B* word, B value) {
   if constexpr (verb == Verb::add) machine::reduce_add(word, value);
@@ -62,7 +65,7 @@ BEELINE_HOST_DEVICE void reduce(B* word, B value) {
 
 inline namespace BEELINE_CALLS {
 
-/// What atomics that return no value ask admission for (access.hpp).
+/// An atomic without a result, in the form that `admit` of access.hpp takes.
 template <Verb verb, class T>
 struct ReduceWord {
   static constexpr Access access = Access::atomic;
@@ -86,7 +89,7 @@ struct ReduceWord {
   }
 };
 
-/// What those do that give the old value.
+/// Carries out an atomic that returns the old value.
 ///   expected  of compare_swap
 template <Verb verb, class T>
 struct FetchWord {
@@ -127,75 +130,86 @@ BEELINE_HOST_DEVICE Status fetch_word(const Context& ctx, T* target, T value, T 
 
 }  // namespace detail
 
-/// The element type without letting it take part in deduction, so that literals convert.
+/// The element type as a non-deduced context, so that literals convert to it.
 template <class T>
 using Operand = std::type_identity_t<T>;
 
 inline namespace BEELINE_CALLS {
 
+/// Adds `value` to `target` on `peer`.
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_add(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
   return detail::reduce_word<Verb::add, T>(ctx, target, value, peer);
 }
 
+/// Replaces `target` on `peer` by `target & value`.
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_and(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
   return detail::reduce_word<Verb::bit_and, T>(ctx, target, value, peer);
 }
 
+/// Replaces `target` on `peer` by `target | value`.
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_or(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
   return detail::reduce_word<Verb::bit_or, T>(ctx, target, value, peer);
 }
 
+/// Replaces `target` on `peer` by `target ^ value`.
 template <class T>
 BEELINE_HOST_DEVICE Status atomic_xor(const Context& ctx, T* target, Operand<T> value, std::uint32_t peer) {
   return detail::reduce_word<Verb::bit_xor, T>(ctx, target, value, peer);
 }
 
+/// Adds `value` to `target` on `peer`; `before` gets the old value.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_add(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
   return detail::fetch_word<Verb::add, T>(ctx, target, value, T{}, peer, before);
 }
 
+/// Replaces `target` on `peer` by `target & value`; `before` gets the old value.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_and(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
   return detail::fetch_word<Verb::bit_and, T>(ctx, target, value, T{}, peer, before);
 }
 
+/// Replaces `target` on `peer` by `target | value`; `before` gets the old value.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_or(const Context& ctx, T* target, Operand<T> value,
                                                          std::uint32_t peer, T& before) {
   return detail::fetch_word<Verb::bit_or, T>(ctx, target, value, T{}, peer, before);
 }
 
+/// Replaces `target` on `peer` by `target ^ value`; `before` gets the old value.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_xor(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
   return detail::fetch_word<Verb::bit_xor, T>(ctx, target, value, T{}, peer, before);
 }
 
+/// Replaces `target` on `peer` by the smaller of `target` and `value`; `before` gets the old value.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_min(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
   return detail::fetch_word<Verb::minimum, T>(ctx, target, value, T{}, peer, before);
 }
 
+/// Replaces `target` on `peer` by the larger of `target` and `value`; `before` gets the old value.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_fetch_max(const Context& ctx, T* target, Operand<T> value,
                                                           std::uint32_t peer, T& before) {
   return detail::fetch_word<Verb::maximum, T>(ctx, target, value, T{}, peer, before);
 }
 
+/// Replaces `target` on `peer` by `value`; `before` gets the old value.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_exchange(const Context& ctx, T* target, Operand<T> value,
                                                          std::uint32_t peer, T& before) {
   return detail::fetch_word<Verb::exchange, T>(ctx, target, value, T{}, peer, before);
 }
 
-/// Stores `desired` if the target equals `expected`.
+/// Stores `desired` into `target` on `peer` if `target` equals `expected`; `before` gets the old value either way.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status atomic_compare_swap(const Context& ctx, T* target, Operand<T> expected,
                                                              Operand<T> desired, std::uint32_t peer, T& before) {

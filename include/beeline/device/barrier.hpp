@@ -9,8 +9,8 @@
 
 namespace beeline {
 
-/// A team's barrier, opened by one group of each member. Keeps the epoch in registers, so that a round costs one
-/// store to and one poll from each peer; the epoch in memory lets a later kernel continue.
+/// A team's barrier, opened by one group of each member. The epoch is in registers, so that a round costs one store to
+/// each peer and one poll for each peer. The epoch is also in memory, where a later kernel finds it.
 ///
 /// At most one group of a rank has a team's barrier open at a time.
 template <class Group>
@@ -18,7 +18,8 @@ class Barrier {
  public:
   /// Every thread of `group` calls it.
   BEELINE_HOST_DEVICE Barrier(const Group& group, const Context& ctx) : group_(group), ctx_(ctx) {
-    group_.sync();  // what an earlier barrier of this group left in memory is there; `enter` syncs before it changes it
+    group_.sync();  // the epochs that an earlier barrier of this group wrote are visible; `enter` syncs before it
+                    // changes them
     entered_ = ctx.sync->entered.value;
     completed_ = ctx.sync->completed.value;
     if (ctx.has_routes != 0) [[unlikely]] {
@@ -28,10 +29,11 @@ class Barrier {
   }
 
   /// Blocks until every member has called it as often as this one.
-  ///   order    memory: what every member did before is visible to all after; relaxed: execution only
+  ///   order    memory: writes of every member before the call are visible to all members after it; relaxed: execution
+  ///            only
   ///   timeout  the call's own limit; after `timeout` the same call continues the same round
-  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted; unreachable where
-  /// loads and stores do not reach a member (refused by the constructor: see access.hpp). Source: seed 000 section 6.7;
+  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted; unreachable if loads
+  /// and stores do not reach some member (the constructor has refused: see access.hpp). Source: seed 000 section 6.7;
   /// OpenSHMEM 1.5 sync (relaxed) and barrier (memory).
   [[nodiscard]] BEELINE_HOST_DEVICE Status sync(Order order = Order::memory, Timeout timeout = Timeout::none()) {
     if (entered_ == completed_) enter(order);
@@ -68,7 +70,7 @@ class Barrier {
   Group group_;
   const Context& ctx_;
   std::uint64_t entered_ = 0, completed_ = 0;
-  Status reachable_ = Status::ok;  ///< whether loads and stores reach all members, asked once: a round is short
+  Status reachable_ = Status::ok;  ///< unreachable if loads and stores do not reach all members; checked once
 };
 
 /// One round of the team's barrier; see `Barrier::sync`. Loops should keep a `Barrier` instead.

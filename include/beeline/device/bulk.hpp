@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Bulk transfers (path `bulk`, TMA): one thread of a block moves large pieces through the block's shared memory, and a
-/// few blocks fill a link, where the path `peer` needs every multiprocessor.
+/// Bulk transfers (path `bulk`, TMA): one thread of a block moves large pieces through the block's shared memory. A few
+/// blocks suffice to fill a link; the path `peer` needs every multiprocessor for that.
 ///
 /// The thread starts loads into the stages of a ring ahead of time and stores each as soon as it has arrived. GPUs of
-/// compute capability 9.0 or more have the instructions; on others, and on host ranks, the same calls copy by loads and
-/// stores of all the block's threads.
+/// compute capability 9.0 or more have the instructions. On other GPUs, and on host ranks, the same calls copy by loads
+/// and stores of all the block's threads.
 ///
 /// Order: the last wait (`cp.async.bulk.wait_group`, without `.read`) ends when the writes are complete and visible to
-/// the thread that issued them, and a completion so observed includes the fence between the proxies (PTX ISA,
-/// "Asynchronous copy: async proxy"). From there on they are ordered like the thread's own stores: a later release
-/// (`signal`, `quiet`) covers them. Before the first read `fence.proxy.async` orders what the block stored or acquired.
+/// the thread that issued them. A completion observed in this way includes the fence between the proxies (PTX ISA,
+/// "Asynchronous copy: async proxy"). From then on the writes are ordered like the thread's own stores: a later release
+/// (`signal`, `quiet`) covers them. Before the first read, `fence.proxy.async` makes the data that the block stored or
+/// acquired visible to the bulk copies.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,19 +26,19 @@ namespace beeline {
 /// Compute capability, as 90 for 9.0, from which GPUs copy in bulk.
 inline constexpr int bulk_compute_capability = 90;
 
-/// Pieces on their way through a block, and the bytes of each: 46 GB/s, what one multiprocessor stores to a peer (m),
-/// times 2 us from the start of a load to the end of its store is 92 KB.
+/// Pieces in flight through a block, and the bytes of each. One multiprocessor stores 46 GB/s to a peer (measured), and
+/// a piece takes 2 us from the start of its load to the end of its store. The product, 92 KB, has to be in flight.
 inline constexpr std::uint32_t bulk_stages = 8, bulk_stage_bytes = 16 << 10;
 
-/// What a block's bulk transfers go through, in its shared memory (128 KB): dynamic, since static shared memory ends at
-/// 48 KB. Kernels that `launch` starts have it by declaring `static constexpr std::size_t shared_bytes =
-/// sizeof(BulkBuffer)`, and get it from `bulk_buffer()`.
+/// The buffer of a block's bulk transfers (128 KB). It is in dynamic shared memory, since static shared memory is
+/// limited to 48 KB. A kernel that `launch` starts reserves it with `static constexpr std::size_t shared_bytes =
+/// sizeof(BulkBuffer)`, and gets its address from `bulk_buffer()`.
 struct alignas(128) BulkBuffer {
   std::byte stages[bulk_stages][bulk_stage_bytes];
   std::uint64_t loaded[bulk_stages];  ///< mbarriers
 };
 
-/// The start of the calling block's dynamic shared memory; nullptr on a host rank, where transfers need none.
+/// The start of the calling block's dynamic shared memory; nullptr on a host rank, where transfers need no buffer.
 [[nodiscard]] BEELINE_HOST_DEVICE inline BulkBuffer* bulk_buffer() {
   return reinterpret_cast<BulkBuffer*>(machine::dynamic_shared_memory());
 }
@@ -51,7 +52,7 @@ class BulkCopies {
   BEELINE_HOST_DEVICE BulkCopies(const BlockGroup& block, const Context& ctx, BulkBuffer* buffer)
       : block_(block), ctx_(ctx), buffer_(buffer) {
 #if BEELINE_HAS_BULK_COPIES
-    block_.sync();  // no thread uses the memory for anything else any more
+    block_.sync();  // all threads have ended their other uses of the buffer
     if (block_.thread_rank() == 0) {
       for (std::uint64_t& barrier : buffer_->loaded) machine::make_bulk_barrier(&barrier);
       machine::fence_async_proxy();
@@ -84,7 +85,7 @@ class BulkCopies {
       detail::copy_unaligned(thread, threads, to, from, bytes);
       return;
     }
-    block_.sync();  // what any thread stored or acquired before this call is covered by the fence below
+    block_.sync();  // the fence below covers what any thread stored or acquired before this call
     const std::size_t body = (bytes - head) & ~(grain - 1), tail = head + body;
     detail::copy_words<std::byte>(thread, threads, to, from, head);
     detail::copy_words<std::byte>(thread, threads, to + tail, from + tail, bytes - tail);
@@ -101,8 +102,8 @@ class BulkCopies {
 
  private:
 #if BEELINE_HAS_BULK_COPIES
-  /// Each wait here is for this thread's own copy, which like a load ends with the data or a fault: no rank is waited
-  /// for, so there is no deadline.
+  /// Each wait here is for this thread's own copy, which, like a load, ends with the data or a fault. No wait depends
+  /// on another rank, so there is no deadline.
   BEELINE_HOST_DEVICE void move_through_stages(std::byte* to, const std::byte* from, std::size_t bytes) {
     std::size_t loaded = 0, stored = 0;
     Turn load_turn = turn_;
@@ -121,7 +122,7 @@ class BulkCopies {
       machine::bulk_store(to + stored, buffer_->stages[turn_.stage], piece);
       stored += piece;
       turn_.pass();
-      // One piece behind: the store that has just begun goes on while the stage before it is filled again.
+      // Refills the previous stage while the store that has just begun goes on.
       if (stored <= bulk_stage_bytes || loaded == bytes) continue;
       machine::await_earlier_bulk_reads();
       load_next();
@@ -157,14 +158,15 @@ inline namespace BEELINE_CALLS {
 
 /// Transfers by one block. `BlockGroup` is `Block` on a GPU, `HostTeam` on a host rank.
 ///
-/// Speed: addresses in GPUs' memory that agree modulo 16; for others, host memory included, the block's threads copy.
-/// Both ends lie in global memory, not in a kernel's shared or local memory.
+/// Speed: bulk copies need addresses in GPU memory that are equal modulo 16. For other addresses, host memory included,
+/// the block's threads copy. Source and destination are in global memory, not in a kernel's shared or local memory.
 template <class BlockGroup>
 class BulkPort {
   static_assert(!std::is_same_v<BlockGroup, Thread> && !std::is_same_v<BlockGroup, Warp>, "a whole block's");
 
  public:
-  /// Every thread of `block` calls it. `buffer` is the port's until its end and the block's next `sync()`.
+  /// Every thread of `block` calls it. The port uses `buffer` until the port is destroyed and the block has called
+  /// `sync()`.
   BEELINE_HOST_DEVICE BulkPort(const BlockGroup& block, const Context& ctx, BulkBuffer* buffer)
       : copies_(block, ctx, checked(ctx, buffer)) {}
   BulkPort(const BulkPort&) = delete;
@@ -172,8 +174,8 @@ class BulkPort {
 
   /// Copies `count` elements from local `source` to `destination` on `peer`.
   ///   destination  [count] symmetric address;  source  [count] local, reusable when every thread returned
-  /// Every thread of the block calls it, with the same arguments. Waits for its own copies, not for the peer. The two
-  /// must not overlap.
+  /// Every thread of the block calls it, with the same arguments. Waits for its own copies, not for the peer. Source
+  /// and destination must not overlap.
   /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
   /// Returns as `beeline::put`. Source: OpenSHMEM 1.5 put.
   template <class T>
@@ -188,8 +190,8 @@ class BulkPort {
 
   /// Copies `count` elements from `source` on `peer` to local `destination`.
   ///   source  [count] symmetric address;  destination  [count] local
-  /// Every thread of the block calls it. The whole has arrived after the block's next `sync()`. Acquire the data first
-  /// (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
+  /// Every thread of the block calls it. All data have arrived after the block's next `sync()`. If the peer writes them
+  /// concurrently, acquire them first (`wait` for their signal, or `barrier`).
   /// Returns as `put`. Source: OpenSHMEM 1.5 get.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
@@ -219,7 +221,7 @@ class BulkPort {
   }
 
  private:
-  /// Arguments and access, of a peer that is near.
+  /// Checks the arguments and the access of a call for a peer that `is_near`.
   [[nodiscard]] BEELINE_HOST_DEVICE Status check(Operation operation, const detail::Reach& reach,
                                                  std::uint32_t peer) const {
     const Status status = detail::check_call(copies_.block(), copies_.context(), operation, reach, peer);
@@ -235,7 +237,7 @@ class BulkPort {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
     copies_.move(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), count * sizeof(T), place);
   }
-  /// `buffer`, which transfers need that go through it.
+  /// Returns `buffer`; refuses a null buffer if the transfers need one.
   [[nodiscard]] BEELINE_HOST_DEVICE static BulkBuffer* checked([[maybe_unused]] const Context& ctx,
                                                                BulkBuffer* buffer) {
 #if BEELINE_HAS_BULK_COPIES

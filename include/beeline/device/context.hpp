@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a kernel needs to communicate, passed to it by value.
+/// The context that a kernel needs to communicate; kernels take it by value.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,52 +18,54 @@ struct Context;
 
 namespace detail {
 
-/// Stops a unit compiled with BEELINE_CHECKED at an address or a peer that `at` does not take (caller_check.hpp).
+/// In a unit compiled with BEELINE_CHECKED: stops the caller if `at` does not take the address or the peer
+/// (caller_check.hpp).
 template <bool checked>
 BEELINE_HOST_DEVICE void check_at(const Context& ctx, const void* local, std::uint32_t peer);
-/// From this rank's memory to that of a peer that is not near, in bytes; stops where loads and stores do not reach it
-/// (route.hpp).
+/// Distance in bytes from this rank's memory to that of a peer that is not near. Stops the caller if loads and stores
+/// do not reach the peer (route.hpp).
 template <bool checked>
 BEELINE_COLD BEELINE_HOST_DEVICE std::int64_t distance_by_route(const Context& ctx, std::uint32_t peer);
 
 }  // namespace detail
 
 /// Rank, team and addresses for device operations. Made by `Team::context()`; copies are free, also into shared memory.
-/// Kernels of your own take it as `const __grid_constant__ Context`, so that it stays in constant memory. Every `peer`
-/// below, and of every operation, is a rank of the team, less than `size`. Who checks that, and when, is said in
-/// access.hpp.
+/// CUDA kernels of your own take it as `const __grid_constant__ Context`, so that it stays in constant memory. Every
+/// `peer` below and in every operation is a rank of the team, less than `size`; access.hpp says when that is checked.
 struct Context {
   std::byte* range;                  ///< start of the address range in this process
-  const std::uint64_t* abort_words;  ///< this rank's, one for each team, where this context's waiters poll
-  std::uint64_t* host_abort_words;   ///< this rank's for CPU threads: the same on a host rank, host memory beside a GPU
+  const std::uint64_t* abort_words;  ///< this rank's abort words, one for each team, where this context's waiters poll
+  std::uint64_t* host_abort_words;   ///< abort words for this rank's CPU threads: on a host rank the same words, on a
+                                     ///< GPU rank words in host memory
   WaitRecord* waits;                 ///< where this context's waits are recorded [max_wait_records]
-  std::uint32_t* wait_claims;        ///< records used, in memory where the recorder has atomics
+  std::uint32_t* wait_claims;        ///< number of records used, in memory on which the recorder has atomics
   TeamSync* sync;                    ///< this rank's barrier state, symmetric
   std::uint64_t deadline_ns;         ///< end of every wait
   std::uint32_t slot_shift;          ///< log2 of a rank's slot
-  std::uint32_t slots;               ///< ranks that have a slot: those of the world
+  std::uint32_t slots;               ///< ranks that have a slot: all ranks of the world
   Polling polling;                   ///< host: what a waiter does between polls
   std::uint32_t team;                ///< team id
   std::uint32_t rank, size;          ///< this rank in the team, members of the team
   std::uint32_t own_world_rank;      ///< this rank in the world
-  bool mixed;                        ///< members of both kinds
-  bool resident;         ///< all threads that it is for run at once: host code, kernels that are launched with `waits`
-  std::uint16_t kernel;  ///< number of the kernel that it was launched with, for errors; 0: none
-  std::uint64_t gpu_members;  ///< bit by place: its member is a GPU rank
-  /// Bits of an offset in `range` that may mean host memory in which this rank's kernels have no atomics: 0 where they
-  /// have them everywhere, the bit of the host half in worlds of GPUs, all where members differ in kind.
+  bool mixed;                        ///< whether the team has GPU ranks and host ranks
+  bool resident;         ///< all threads that use the context run at once: host code, kernels launched with `waits`
+  std::uint16_t kernel;  ///< number of the kernel that has this context, for errors; 0: none
+  std::uint64_t gpu_members;  ///< one bit for each place: set if its member is a GPU rank
+  /// Mask of offsets in `range`: an address with one of these bits may be in host memory on which this rank's kernels
+  /// have no atomics. 0 if kernels have atomics on all memory; the bit of the host half in worlds of GPU ranks; all
+  /// bits if members differ in kind.
   std::uint64_t guarded_offsets;
-  /// Where members are that this rank does not reach by loads and stores, or that have no place here; nullptr: all
-  /// are direct, and rank p of the team has place p. See `set_routes`.
+  /// Routes to the members that this rank does not reach by loads and stores, or that have no place in this context.
+  /// nullptr: all members are direct, and rank p of the team has place p. See `set_routes`.
   const RouteTable* routes;
-  std::uint64_t direct_places;  ///< with routes, bit by place: its member is direct
+  std::uint64_t direct_places;  ///< with routes, one bit for each place: set if its member is direct
   std::uint32_t first_place;    ///< rank of the team that has the first place; 0 without routes
-  std::uint32_t places;         ///< members that have a place; all without routes
-  std::uint32_t has_routes;     ///< 0 or 1: all that operations test, since a pointer takes 20 ns longer on an H100
-  /// From this rank's slot to that of the member in each place, in steps of 2^min_slot_shift bytes: between a flag's
-  /// arrival and the answer an address costs one load and one addition. Members of other nodes have no place.
+  std::uint32_t places;         ///< members that have a place; without routes all members
+  std::uint32_t has_routes;  ///< 0 or 1: operations test this word, since testing a pointer takes 20 ns more on an H100
+  /// Distance from this rank's slot to that of the member in each place, in units of 2^min_slot_shift bytes. With this
+  /// table an address costs one load and one addition. Members of other nodes have no place.
   std::int32_t distances[max_ranks];
-  /// Where the symmetric and the pinned heap end, in bytes from the start of a slot: the same on every rank.
+  /// Ends of the symmetric and the pinned heap, in bytes from the start of a slot: the same on every rank.
   std::uint64_t heap_end, pinned_heap_end;
 
   BEELINE_HOST_DEVICE void set_routes(const RouteTable* table) {
@@ -77,13 +79,13 @@ struct Context {
     return own_world_rank + static_cast<std::uint32_t>(distances[peer] >> (slot_shift - min_slot_shift));
   }
 
-  /// How this rank reaches the team's `peer`, which is direct, with its place, where there are no routes.
+  /// How this rank reaches the team's `peer`, and the peer's place. Without routes every peer is direct.
   [[nodiscard]] BEELINE_HOST_DEVICE WayToPeer way_to(std::uint32_t peer) const {
     if (is_near(peer)) return {Way::direct, peer - first_place};
     return routes->members[peer].way;
   }
-  /// Whether the team's `peer` is direct and `peer - first_place` its place: so are all where there are no routes. The
-  /// table tells of others.
+  /// Whether the team's `peer` is direct and `peer - first_place` is its place. Without routes that holds for every
+  /// peer; with routes the table has the other peers.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_near(std::uint32_t peer) const {
     if (has_routes == 0) [[likely]]
       return true;
@@ -95,25 +97,25 @@ struct Context {
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceKind kind_of(std::uint32_t peer) const {
     return has_routes == 0 ? kind_at(peer) : routes->members[peer].kind;
   }
-  /// The same of the member in a place.
+  /// What the member in a place runs on.
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceKind kind_at(std::uint32_t place) const {
     return (gpu_members >> place & 1u) != 0 ? DeviceKind::gpu : DeviceKind::host;
   }
 
-  /// Whether an address inside the range lies in the half of its slot that is host memory on every rank.
+  /// Whether an address inside the range is in the half of its slot that is host memory on every rank.
   [[nodiscard]] BEELINE_HOST_DEVICE bool in_host_half(const void* address) const {
     return (offset_of(address) >> (slot_shift - 1) & 1u) != 0;
   }
 
-  /// Whether atomics of this rank's kernels on an address inside the range take more than this test to allow.
+  /// Whether an atomic of this rank's kernels on an address inside the range needs a further check.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_guarded(const void* address) const {
     return (offset_of(address) & guarded_offsets) != 0;
   }
 
-  /// The address on `peer` of what `local` is here. `local` lies in this rank's symmetric memory; the result can be
-  /// loaded from and stored to directly (global address space). Where BEELINE_CHECKED is defined, a kernel stops, and a
-  /// CPU thread throws invalid_argument, at what is not so; in every build at a peer that loads and stores do not reach
-  /// (unreachable). Source: seed 000 chapter 6.
+  /// The address on `peer` that corresponds to `local` in this rank's symmetric memory. The caller can load from and
+  /// store to it directly (global address space). Errors end a kernel, and are thrown on a CPU thread: invalid_argument
+  /// for a bad peer or address, if BEELINE_CHECKED is defined; unreachable, in every build, if loads and stores do not
+  /// reach the peer. Source: seed 000 chapter 6.
   template <class T, bool checked = BEELINE_CHECKS_CALLS != 0>
   [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
     if constexpr (checked) detail::check_at<checked>(*this, local, peer);
@@ -122,24 +124,24 @@ struct Context {
     return translate(local, peer - first_place);
   }
 
-  /// As `at` of the member in `place`, and never checked: for what has been checked before.
+  /// `at` for the member in `place`, without checks: for arguments that have been checked before.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE T* translate(T* local, std::uint32_t place) const {
     return moved(local, distance_to(place));
   }
-  /// From this rank's memory to that of the member in `place`, in bytes.
+  /// Distance in bytes from this rank's memory to that of the member in `place`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::int64_t distance_to(std::uint32_t place) const {
     return std::int64_t{distances[place]} * (std::int64_t{1} << min_slot_shift);
   }
 
-  /// World rank whose memory `address` is, or `no_peer` outside the range. One subtraction, one shift.
+  /// World rank that owns the memory at `address`, or `no_peer` outside the range. Costs one subtraction and one shift.
   /// Source: seed 001, unified virtual address space; seed 000 section 6.3.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_of(const void* address) const {
     const std::uintptr_t slot = offset_of(address) >> slot_shift;
     return slot < slots ? static_cast<std::uint32_t>(slot) : no_peer;
   }
 
-  /// From the start of its slot on, of an address inside the range.
+  /// Offset in bytes of an address inside the range from the start of its slot.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset_in_slot(const void* address) const {
     return offset_of(address) & (SlotLayout{slot_shift}.slot_bytes() - 1);
   }

@@ -51,7 +51,7 @@ struct HostTeamState {
   HostTeamState(unsigned threads, std::uint64_t deadline, Polling poll)
       : size(threads), deadline_ns(deadline), polling(poll) {}
   const unsigned size;
-  const std::uint64_t deadline_ns;  ///< longest wait for team-mates
+  const std::uint64_t deadline_ns;  ///< longest wait for the other threads of the team
   const Polling polling;
   std::atomic<bool> broken{false};  ///< a thread ended by an exception
   std::atomic<unsigned> arrived{0}, generation{0}, any[2] = {0, 0};
@@ -65,8 +65,8 @@ class HostTeam {
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned thread_rank() const { return thread_rank_; }
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned size() const { return size_of(state_); }
   BEELINE_HOST_DEVICE void sync() const { static_cast<void>(any(false)); }
-  /// True on every thread of the team when it is true on one. Also a `sync()`. Throws aborted when a team-mate ended by
-  /// an exception, deadline when one does not come.
+  /// Returns true on every thread of the team if `mine` is true on at least one. Includes a `sync()`. Throws aborted if
+  /// another thread of the team ended by an exception, deadline if one does not arrive.
   [[nodiscard]] BEELINE_HOST_DEVICE bool any(bool mine) const;
 
  private:

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Packets: data and flag travel in one store, so that arrival needs no fence: the lowest latency. In the protocol LL
-/// (device/impl/ll.hpp) half of 8 bytes is flag; in LL128 (device/impl/ll128.hpp) a sixteenth of 128, which only GPUs
-/// store whole.
+/// Packets: one store carries data and flag, so that no fence is needed before the flag. This gives the lowest latency.
+/// In the protocol LL (device/impl/ll.hpp) a packet has 8 bytes, of which the flag takes 4. In LL128
+/// (device/impl/ll128.hpp) it has 128 bytes, of which the flag takes 8; only GPUs store that much at once.
 ///
-/// The flag is the message's sequence number, of 32 bits. A ring slot keeps old flags of earlier laps; every 2^30
-/// messages the sender rewrites whole slots, so that no flag is old enough to be taken for a new one after the sequence
-/// wraps.
+/// The flag is the message's sequence number, which has 32 bits. A slot of the ring still holds flags of earlier laps.
+/// Every 2^30 messages the sender rewrites whole slots, so that after the sequence wraps no old flag is mistaken for a
+/// new one.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,9 +20,9 @@ namespace beeline {
 /// One rank's state towards one peer, in symmetric memory. Sequences wrap at 2^32.
 struct alignas(128) PacketState {
   std::uint32_t sent, received;              ///< sequence of the last message, each way
-  std::uint32_t credit;                      ///< messages of mine known to be unpacked, as last looked up
+  std::uint32_t credit;                      ///< own messages that the peer had unpacked when `consumed` was last read
   std::uint64_t sent_bytes, received_bytes;  ///< progress of a message that a time-out interrupted
-  alignas(64) std::uint32_t consumed;        ///< written by the peer: messages of mine that it has unpacked
+  alignas(64) std::uint32_t consumed;  ///< written by the peer: number of this rank's messages that it has unpacked
 };
 
 /// A symmetric set of rings, one from each rank to each other, made by `ProtocolRings`. Passed by value.
@@ -30,8 +30,8 @@ template <class Protocol>
 struct ProtocolChannel {
   machine::PacketPair* rings;  ///< [ranks, depth, slot_units, Protocol::unit_bytes] at the receiver
   PacketState* states;         ///< [ranks]
-  std::uint32_t depth;         ///< messages in flight, a power of two, at least 2; half of them are always granted
-  std::uint32_t slot_units;    ///< `Protocol::payload_bytes` each
+  std::uint32_t depth;         ///< messages in flight at most: a power of two, at least 2
+  std::uint32_t slot_units;    ///< units of a slot, with units of a slot, with `Protocol::payload_bytes` each
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const {
     return std::size_t{Protocol::payload_bytes} * slot_units;
   }
@@ -44,12 +44,12 @@ namespace detail {
 /// Whole slots are rewritten when the sequence passes a multiple of this.
 inline constexpr std::uint32_t packet_sweep_period = std::uint32_t{1} << 30;
 
-/// Until the receiver has unpacked message `awaited.expected`. Once or twice a lap, so out of the way of messages.
+/// Waits until the receiver has unpacked message `awaited.expected`. Called once or twice a lap, so it is out of line.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status await_consumed(Group group, const Context& ctx, Awaited awaited,
                                                        Timeout timeout, std::uint32_t* consumed) {
   const auto needed = static_cast<std::uint32_t>(awaited.expected);
-  // Acquire: the slot may be overwritten once the receiver's reads of it are known to be over.
+  // Acquire: the slot may be overwritten only after the receiver has read it.
   const Status status = await_word(
       ctx, awaited, timeout, SystemAtomic<std::uint32_t>(*consumed), Order::memory, [needed](std::uint64_t observed) {
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(observed) - needed) >= 0;
@@ -62,16 +62,16 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status await_consumed(Group group, const Contex
 inline namespace BEELINE_CALLS {
 
 /// One rank's end of the channel to `peer`, opened by one group (for LL128 a warp or a block of whole warps); sequence
-/// numbers live in its registers, and in memory for the next port. At most one group of a rank sends to a peer at a
-/// time, and one receives from it.
+/// numbers are in its registers while it is open, and in memory for the next port. At most one group of a rank sends to
+/// a peer at a time, and at most one receives from it.
 ///
-/// Its arithmetic is of 32 bits: between a flag's arrival and the answer, every instruction counts.
+/// Its arithmetic has 32 bits, since every instruction between a flag's arrival and the answer adds latency.
 template <class Group, class Protocol = LL>
 class PacketPort {
   static_assert(Protocol::threads == 1 || !std::is_same_v<Group, Thread>, "lines are stored by whole warps");
 
  public:
-  /// Every thread of `group` calls it. A peer outside the team, a warp that is not whole: see access.hpp.
+  /// Every thread of `group` calls it. Stops the caller at a peer outside the team or a partial warp: see access.hpp.
   BEELINE_HOST_DEVICE PacketPort(const Group& group, const Context& ctx, const ProtocolChannel<Protocol>& channel,
                                  std::uint32_t peer)
       : group_(group), ctx_(ctx), peer_(detail::checked_peer(ctx, Operation::packet_send, peer)), depth_(channel.depth),
@@ -80,13 +80,13 @@ class PacketPort {
         out_(ctx.translate(ring_of(channel, ctx.rank), peer)), in_(ring_of(channel, peer)) {
     if (detail::checks_operations && detail::executor == DeviceKind::gpu && group.size() % Protocol::threads != 0)
       detail::stop_call(ctx, Operation::packet_send, peer, {CallFault::partial_warp, 32, group.size()});
-    group_.sync();  // what an earlier port of this group left in memory is there
+    group_.sync();  // the sequence numbers that an earlier port of this group wrote are visible
     first_sent_ = sent_ = state_->sent, first_received_ = received_ = state_->received, credit_ = state_->credit;
     prepare_slot();
-    group_.sync();  // every thread has read it before the first changes it
+    group_.sync();  // every thread has read the state before thread 0 changes it
   }
-  /// Leaves the sequence numbers for the next port: those of the directions that it used, since a group may have one
-  /// port to send and another to receive.
+  /// Writes the sequence numbers to memory for the next port, but only those of the directions in use, since a group
+  /// may have one port to send and another to receive.
   BEELINE_HOST_DEVICE ~PacketPort() {
     return_credit();
     if (group_.thread_rank() != 0) return;
@@ -96,8 +96,8 @@ class PacketPort {
   PacketPort(const PacketPort&) = delete;
   PacketPort& operator=(const PacketPort&) = delete;
 
-  /// Sends `bytes` from `source`; messages above a slot's size use several slots. `source` may be reused on return.
-  /// Blocks only while the receiver is at least `depth` / 2 messages behind.
+  /// Sends a message of `bytes` from local `source`, of any alignment; a message longer than a slot takes several
+  /// slots. `source` may be reused on return. Blocks only while the receiver is at least `depth` / 2 messages behind.
   /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
   [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes,
                                                 Timeout timeout = Timeout::none()) {
@@ -108,8 +108,9 @@ class PacketPort {
     return send_slot(from, static_cast<std::uint32_t>(bytes), timeout);
   }
 
-  /// Receives a message of `bytes`, as many as were sent, into `destination`, visible to the whole group on return.
-  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted.
+  /// Receives a message into local `destination`, of any alignment. `bytes` is the length that the sender has passed.
+  /// Blocks until the message has arrived; on return it is visible to the whole group. Every thread of the group calls
+  /// it, and gets the same status: ok, timeout, deadline, aborted.
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive(void* destination, std::size_t bytes,
                                                    Timeout timeout = Timeout::none()) {
     auto* to = static_cast<std::byte*>(destination);
@@ -120,32 +121,32 @@ class PacketPort {
   }
 
  private:
-  /// The ring of what `from` sends.
+  /// The ring of messages from `from`.
   [[nodiscard]] BEELINE_HOST_DEVICE static machine::PacketPair* ring_of(const ProtocolChannel<Protocol>& channel,
                                                                         std::uint32_t from) {
     constexpr std::size_t pairs = Protocol::unit_bytes / sizeof(machine::PacketPair);
     return channel.rings + pairs * from * channel.depth * channel.slot_units;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slot_bytes() const { return Protocol::payload_bytes * slot_units_; }
-  /// The place of message `sequence` in a ring: one multiplication of 32 bits and an addition.
+  /// The slot of message `sequence` in a ring: one 32-bit multiplication and one addition.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* slot_of(machine::PacketPair* ring,
                                                                  std::uint32_t sequence) const {
     const std::uint32_t stride = Protocol::unit_bytes * slot_units_;
     return reinterpret_cast<machine::PacketPair*>(reinterpret_cast<std::byte*>(ring) +
                                                   std::uint64_t{sequence & (depth_ - 1)} * stride);
   }
-  /// An empty message has a unit, too.
+  /// An empty message also takes one unit.
   [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t units_for(std::uint32_t bytes) {
     return bytes == 0 ? 1 : (bytes + Protocol::payload_bytes - 1) / Protocol::payload_bytes;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t half_lap() const { return depth_ / 2; }
 
-  /// Moves a message of more than one slot with `move(done, part)`. One that is interrupted leaves its `progress`,
-  /// where the next call goes on.
+  /// Moves a message of more than one slot with `move(done, part)`. If a time-out interrupts it, `progress` says where
+  /// the next call continues.
   template <class Move>
   BEELINE_HOST_DEVICE Status in_parts(std::uint64_t& progress, std::size_t bytes, const Move& move) {
     const std::size_t begun = progress;
-    group_.sync();  // every thread has read it
+    group_.sync();  // every thread has read `progress`
     for (std::size_t done = begun; done < bytes;) {
       const std::size_t rest = bytes - done;
       const std::uint32_t part = rest < slot_bytes() ? static_cast<std::uint32_t>(rest) : slot_bytes();
@@ -156,21 +157,23 @@ class PacketPort {
   }
   BEELINE_HOST_DEVICE Status leave(std::uint64_t& progress, std::size_t done, Status status) {
     if (group_.thread_rank() == 0) progress = done;
-    group_.sync();  // the next message of many slots finds it
+    group_.sync();  // the next message of several slots reads it
     return status;
   }
 
-  /// All threads decide the same: `credit_` follows from the sequence, not from what a thread has observed.
+  /// All threads get the same `credit_`, since it is computed from the sequence, not from the value that a thread has
+  /// observed.
   BEELINE_HOST_DEVICE Status renew_credit(Timeout timeout) {
     const std::uint32_t needed = sent_ + 1 - depth_;
     const Awaited awaited{Operation::packet_send, peer_, sent_ + 1, needed};
     const Status status = detail::await_consumed(group_, ctx_, awaited, timeout, &state_->consumed);
-    // Credits come back at multiples of half a lap only, so that `needed` of them means all up to the next multiple.
+    // The receiver returns credits only at multiples of half a lap, so `needed` credits imply all credits up to the
+    // next multiple.
     if (status == Status::ok) credit_ = (needed + half_lap() - 1) & ~(half_lap() - 1);
     return status;
   }
 
-  /// Sends message `sent_` + 1, then makes ready what the next one needs, while this one travels.
+  /// Sends message `sent_` + 1, then prepares the slot of the next message while this one travels.
   BEELINE_HOST_DEVICE Status send_slot(const std::byte* source, std::uint32_t bytes, Timeout timeout) {
     if (sent_ - credit_ == depth_) [[unlikely]]
       if (const Status status = renew_credit(timeout); status != Status::ok) return status;
@@ -178,7 +181,7 @@ class PacketPort {
                     rewrites_slot_ ? slot_units_ : units_for(bytes));
     ++sent_;
     prepare_slot();
-    // Credits are looked for when they are due, not when they are used up: this message travels meanwhile.
+    // Reads the credits as soon as they are due, while this message travels, not when the next message needs them.
     if (sent_ - credit_ == depth_) [[unlikely]]
       static_cast<void>(renew_credit(Timeout::test()));
     return Status::ok;
@@ -196,13 +199,13 @@ class PacketPort {
     const Status mine =
         Protocol::read(group_, ctx_, awaited, timeout,
                        detail::IncomingMessage{slot_of(in_, sequence), destination, bytes}, units_for(bytes));
-    const Status status = agree(group_, mine);  // in one place of the code: it may be a barrier
+    const Status status = agree(group_, mine);  // called in one place only, since it may be a barrier
     if (status == Status::ok) consume(sequence);
     return status;
   }
 
   /// Credits are due twice a lap: often enough to keep the sender going, rarely enough for their release to be cheap.
-  /// They go back when the next message is asked for: its way here hides what the release costs.
+  /// They are returned when the next message is received, whose travel time hides the cost of the release.
   BEELINE_HOST_DEVICE void consume(std::uint32_t sequence) {
     received_ = sequence;
     owes_credit_ = (sequence & (half_lap() - 1)) == 0;

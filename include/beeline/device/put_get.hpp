@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// One-sided transfers by the threads that call them (path `peer`: plain loads and stores), or, to peers that these do
-/// not reach, by an engine (docs/design.md, Routes).
+/// One-sided transfers. The threads that call them move the data by plain loads and stores (path `peer`); if these do
+/// not reach the peer, an engine moves the data (docs/design.md, Routes).
 ///
-/// **Queues.** Operations carry a queue. Inside one queue towards one rank, operations are done in their order: a
-/// signal becomes visible after the data put before it; between queues nothing is ordered. "Before" is happens-before:
-/// the same thread, a `sync()` of a common group, or a release/acquire of at least device scope. `flush` and `quiet`
-/// cover, in the same sense, what happens before them, whichever block posted it. Source: GASPI queues (seed 000, 4.3
-/// and 5.7); OpenSHMEM 1.5 fence, quiet.
+/// **Queues.** Each operation belongs to a queue. Operations of one queue towards one rank are done in their order: a
+/// signal becomes visible after the data that were put before it. Operations of different queues have no order.
+/// "Before" is happens-before: the same thread, a `sync()` of a common group, or a release/acquire of at least device
+/// scope. `flush` and `quiet` cover all operations that happen before them in the same sense, whichever block has
+/// posted them. Source: GASPI queues (seed 000, 4.3 and 5.7); OpenSHMEM 1.5 fence, quiet.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace beeline {
 
 namespace detail {
 
-/// Copies `words` of type Word, strided over the threads, four loads in flight each.
+/// Copies `words` of type Word. Thread i copies words i, i + size and so on, with four loads in flight.
 template <class Word>
 BEELINE_HOST_DEVICE void copy_words(std::size_t thread, std::size_t threads, std::byte* to, const std::byte* from,
                                     std::size_t words) {
@@ -43,7 +43,8 @@ BEELINE_HOST_DEVICE void copy_words(std::size_t thread, std::size_t threads, std
   for (; i < words; i += threads) machine::store_as(to + size * i, machine::load_as<Word>(from + size * i));
 }
 
-/// Any size and alignment: the largest words that both addresses allow, bytes before and behind them.
+/// Copies any number of bytes at any alignment: in the largest words that both addresses allow, and single bytes before
+/// and after them.
 BEELINE_COLD BEELINE_HOST_DEVICE inline void copy_unaligned(std::size_t thread, std::size_t threads, std::byte* to,
                                                             const std::byte* from, std::size_t bytes) {
   const auto skew = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
@@ -69,7 +70,7 @@ BEELINE_HOST_DEVICE void copy_slowly(const Group& group, std::byte* to, const st
     machine::store_as(to + sizeof(Word) * i, machine::load_as<Word>(from + sizeof(Word) * i));
 }
 
-/// Copies with all threads of the group. What is aligned stays inline, where small messages are quick.
+/// Copies with all threads of the group. The copy of aligned data is inline, so that small messages are fast.
 template <class Group>
 BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const void* source, std::size_t bytes) {
 #if BEELINE_ON_GPU
@@ -101,7 +102,7 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
 
 inline namespace BEELINE_CALLS {
 
-/// What `put` and `get` ask admission for (access.hpp).
+/// `put` and `get`, in the form that `admit` of access.hpp takes.
 template <bool puts, class T>
 struct MoveElements {
   static constexpr Access access = Access::load_store;
@@ -129,7 +130,7 @@ struct MoveElements {
   }
 };
 
-/// What `put_signal` does, and `put_signal_add`.
+/// `put_signal` and `put_signal_add`, in the form that `admit` of access.hpp takes.
 template <bool adds, class T>
 struct PutSignal : MoveElements<true, T> {
   using Put = MoveElements<true, T>;
@@ -166,7 +167,7 @@ BEELINE_HOST_DEVICE Status put_and_signal(const Group& group, const Context& ctx
   return status == Status::ok ? pass(group, ctx, operation) : status;
 }
 
-/// One scalar.
+/// The put of one scalar.
 template <class T>
 struct PutValue {
   static constexpr Access access = Access::load_store;
@@ -198,13 +199,14 @@ struct PutValue {
 inline namespace BEELINE_CALLS {
 
 /// Copies `count` elements from local `source` to `destination` on `peer`.
-///   destination  [count] symmetric address;  source  [count] any local address, reusable when every thread returned;
-///                after `flush`, where an engine carries it
-/// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
+///   destination  [count] symmetric address;  source  [count] any local address, reusable when every thread has
+///                returned; if an engine carries the put, after `flush`
+/// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. Source and destination must
+/// not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
-/// Returns ok; unreachable when a CPU thread puts into GPU memory or no route leads to the peer, invalid_argument for a
-/// bad peer or address (refused: see access.hpp); deadline when an engine's queue stays full.
-/// Speed: 16-byte accesses where source and destination agree modulo 16.
+/// Returns ok; unreachable if a CPU thread puts into GPU memory or there is no route to the peer, invalid_argument for
+/// a bad peer or address (both refused: see access.hpp); deadline if an engine's queue stays full.
+/// Speed: 16-byte accesses if the addresses of source and destination are equal modulo 16.
 /// Source: OpenSHMEM 1.5 put; seed 000 sections 5.7 and 6.2.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destination, const T* source,
@@ -215,9 +217,11 @@ BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destin
 
 /// Copies `count` elements from `source` on `peer` to local `destination`.
 ///   source  [count] symmetric address;  destination  [count] any local address
-/// Every thread of `group` calls it. Blocking: each thread's share has arrived when it returns; after `group.sync()`
-/// the whole does. Acquire the data first (`wait` for its signal, `barrier`) if the peer wrote it concurrently.
-/// Returns as `put`; an engine that has not done it by the deadline may still write `destination` then.
+/// Every thread of `group` calls it. Blocking: each thread's share has arrived when the thread returns, and all data
+/// after `group.sync()`. If the peer writes the data concurrently, acquire them first (`wait` for their signal, or
+/// `barrier`).
+/// Returns as `put`. If an engine carries the get and the call returns `deadline`, the engine may still write
+/// `destination` later.
 /// Source: OpenSHMEM 1.5 get.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get(const Group& group, const Context& ctx, T* destination, const T* source,
@@ -228,8 +232,8 @@ template <class Group, class T>
 
 /// `put`, then sets `signal` on `peer` to `value`: a thread there that acquires the signal's value sees the data.
 ///   signal  symmetric address, 8-byte aligned
-/// Every thread of `group` calls it. Does not wait for the peer. `source` is reusable as that of `put`.
-/// Returns as `put` and `signal` do; whichever of the two is refused, nothing is put.
+/// Every thread of `group` calls it. Does not wait for the peer. `source` is reusable as in `put`. Returns as `put` and
+/// `signal`; if either is refused, nothing is put.
 /// Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T* destination, const T* source,
@@ -240,8 +244,8 @@ BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T*
 }
 
 /// `put_signal` that adds `value` to `signal`, as `signal_add` does: one signal counts the puts of many senders.
-/// Returns as `put` and `signal_add` do; whichever of the two is refused, nothing is put. Source: OpenSHMEM 1.5
-/// put_signal with SHMEM_SIGNAL_ADD.
+/// Returns as `put` and `signal_add`; if either is refused, nothing is put. Source: OpenSHMEM 1.5 put_signal with
+/// SHMEM_SIGNAL_ADD.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put_signal_add(const Group& group, const Context& ctx, T* destination, const T* source,
                                           std::size_t count, std::uint64_t* signal, std::uint64_t value,
@@ -262,8 +266,8 @@ inline constexpr bool is_scalar = std::is_trivially_copyable_v<T> &&
 
 inline namespace BEELINE_CALLS {
 
-/// Stores one scalar into `destination` on `peer`: one store, never torn (1, 2, 4 or 8 bytes, naturally aligned), so it
-/// may be polled there with `load_value`. One thread calls it. Returns as `put`.
+/// Stores one scalar into `destination` on `peer`: by a single store (1, 2, 4 or 8 bytes, naturally aligned), so that
+/// the peer may poll it with `load_value`. One thread calls it. Returns as `put`.
 /// Source: OpenSHMEM 1.5 p; seed 003, scalar put.
 template <class T>
 BEELINE_HOST_DEVICE Status put_value(const Context& ctx, T* destination, T value, std::uint32_t peer,
@@ -274,29 +278,30 @@ BEELINE_HOST_DEVICE Status put_value(const Context& ctx, T* destination, T value
 
 }  // namespace BEELINE_CALLS
 
-/// The local scalar that a peer's `put_value` may be changing: one load, never torn, that orders nothing else.
-/// One thread calls it.
+/// Reads a local scalar that a peer's `put_value` may be changing, by a single load that orders no other access. One
+/// thread calls it. Does not block.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE T load_value(const T* word) {
   static_assert(detail::is_scalar<T>, "a scalar of 1, 2, 4 or 8 bytes");
   return machine::load_scalar(word);
 }
 
-/// Orders what happened before this call ahead of what this thread does after it, as every other device sees it.
+/// Memory fence: every device sees what happened before this call before it sees what this thread does afterwards. One
+/// thread calls it.
 BEELINE_HOST_DEVICE inline void fence() { machine::fence_system(); }
 
-/// Local completion of `queue`: the sources of its puts may be reused. Every thread of `group` calls it, and gets the
-/// same status: ok; where an engine carries puts, deadline or aborted. Source: GASPI wait.
+/// Local completion of `queue`: on return the sources of its puts may be reused. Blocks. Every thread of `group` calls
+/// it, and gets the same status: ok; if an engine carries puts, also deadline or aborted. Source: GASPI wait.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status flush(const Group& group, const Context& ctx, Queue queue = {}) {
   if (ctx.has_routes != 0) [[unlikely]]
     return detail::drain_route(group, ctx, Operation::flush, queue);
-  group.sync();  // a put by loads and stores has read its source when its threads have returned
+  group.sync();  // a put by loads and stores has read its source as soon as its threads have returned
   return Status::ok;
 }
 
-/// Remote completion of `queue`: its puts are visible at their targets. Every thread of `group` calls it. Returns as
-/// `flush`. Source: OpenSHMEM 1.5 quiet.
+/// Remote completion of `queue`: on return its puts are visible at their targets. Blocks. Every thread of `group` calls
+/// it. Returns as `flush`. Source: OpenSHMEM 1.5 quiet.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, Queue queue = {}) {
   group.sync();

@@ -3,9 +3,9 @@
 /// @file
 /// Signals: 64-bit words that announce data (GASPI: notifications), and the waits on them.
 ///
-/// A signal lies where its waiter polls: in the symmetric heap (`Signals`) for kernels, in the pinned heap
-/// (`Signals` in `Heap::pinned`) for CPU threads; in a mixed world always in host memory, which both reach. A
-/// signal for which no thread waits does no harm.
+/// A signal is in memory that its waiter can poll: in the symmetric heap (`Signals`) for kernels, in the pinned heap
+/// (`Signals` in `Heap::pinned`) for CPU threads. In a mixed world it is always in host memory, which GPUs and CPUs
+/// reach. A signal for which no thread waits does no harm.
 
 #include <cstdint>
 
@@ -54,7 +54,8 @@ BEELINE_HOST_DEVICE inline void add_to_signal(std::uint64_t* signal, std::uint64
     word.fetch_add(value, std::memory_order_relaxed);
 }
 
-/// Sets `signal` of the member in `place`, which has been admitted, after everything that the group did before.
+/// Sets `signal` of the member in `place` after everything that the group did before. The caller has checked the
+/// access.
 template <class Group>
 BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
                                     std::uint32_t place, Order order) {
@@ -64,7 +65,7 @@ BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std:
 
 inline namespace BEELINE_CALLS {
 
-/// What `signal` and `signal_add` ask admission for (access.hpp), once its group has met.
+/// `signal` and `signal_add`, in the form that `admit` of access.hpp takes; the caller has synchronized the group.
 template <bool adds>
 struct ChangeSignal {
   static constexpr Access access = adds ? Access::atomic : Access::load_store;
@@ -97,8 +98,8 @@ struct ChangeSignal {
 
 }  // namespace detail
 
-/// Whether the local `signal` compares true with `value` now. One thread calls it. Acquires: when true, the data that
-/// the signal announced is visible to this thread.
+/// Whether the comparison of the local `signal` with `value` holds now. One thread calls it. Does not block. Acquires:
+/// if the result is true, the data that the signal announced are visible to this thread.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool test(const std::uint64_t* signal, Compare compare, std::uint64_t value) {
   return detail::holds(detail::load_signal(signal, Order::memory), compare, value);
 }
@@ -109,8 +110,8 @@ inline namespace BEELINE_CALLS {
 ///   signal   symmetric address, 8-byte aligned
 ///   queue    of the puts that it announces
 /// Every thread of `group` calls it. Does not block. `Order::relaxed` orders nothing and saves half a microsecond.
-/// Returns ok; unreachable when a CPU thread signals in GPU memory or no route leads to the peer, invalid_argument for
-/// a bad peer, address or alignment (refused: see access.hpp); deadline where an engine takes no more commands. Source:
+/// Returns ok; unreachable if a CPU thread signals in GPU memory or there is no route to the peer, invalid_argument for
+/// a bad peer, address or alignment (both refused: see access.hpp); deadline if an engine's queue stays full. Source:
 /// GASPI notify; OpenSHMEM 1.5 signal_set.
 template <class Group>
 BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
@@ -118,9 +119,10 @@ BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::u
   return detail::admit(group, ctx, detail::ChangeSignal<false>{signal, value, peer, queue, order});
 }
 
-/// Adds `value` to `signal` on `peer`, otherwise as `signal`. The sum of many senders is exact: it is an atomic of
-/// devices that share atomics over this memory (all GPUs of a node over GPU memory, all CPU threads over host memory).
-/// Returns as `signal`; unreachable also where `has_atomics` says no (see access.hpp): use a signal for each sender.
+/// Adds `value` to `signal` on `peer`, otherwise as `signal`. The sum of many senders is exact, because the addition is
+/// atomic among the devices that share atomics on this memory (all GPUs of a node on GPU memory, all CPU threads on
+/// host memory). Returns as `signal`; also unreachable if `has_atomics` is false (see access.hpp): then use one signal
+/// for each sender.
 template <class Group>
 BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, std::uint64_t* signal,
                                       std::uint64_t value, std::uint32_t peer, Order order = Order::memory,
@@ -129,10 +131,11 @@ BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, st
   return detail::admit(group, ctx, detail::ChangeSignal<true>{signal, value, peer, queue, order});
 }
 
-/// Blocks until the local `signal` compares true with `value`; then the data that it announced is visible to the group.
-///   peer     rank expected to send it, named in errors; `no_peer` when any may
+/// Blocks until the comparison of the local `signal` with `value` holds; the data that the signal announced are then
+/// visible to the group.
+///   peer     rank that is expected to send the signal, for errors; `no_peer` if any rank may
 ///   timeout  the call's own limit; after `timeout` the same call continues
-///   order    relaxed: nothing is announced, the value itself is the message
+///   order    relaxed: the signal announces no data, its value is the message
 /// Every thread of `group` calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument for a
 /// null address, a word that is not aligned or a bad peer (refused: see access.hpp). Source: OpenSHMEM 1.5 wait_until;
 /// GASPI notify_waitsome.
@@ -151,11 +154,11 @@ template <class Group>
   return agree(group, status);
 }
 
-/// Blocks until one of `signals[0, count)` is not zero and sets `index` to the first such.
-/// One thread calls it; several may, over overlapping ranges. Reset the signal with `exchange(ctx, &signals[index], 0,
-/// value)`, which hands it to exactly one of them.
-/// Returns ok; timeout, deadline, aborted, with `index` untouched; invalid_argument for a null address, for signals
-/// that are not aligned, and, in every build, for count 0 (refused: see access.hpp). Source: GASPI notify_waitsome.
+/// Blocks until one of `signals[0, count)` is not zero, and sets `index` to the first that is not zero.
+/// One thread calls it. Several threads may call it with overlapping ranges. Each then resets the signal with
+/// `exchange(ctx, &signals[index], 0, value)`: exactly one of them gets its value.
+/// Returns ok; timeout, deadline, aborted, with `index` unchanged; invalid_argument for a null address, signals that
+/// are not aligned, or, in every build, count 0 (refused: see access.hpp). Source: GASPI notify_waitsome.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status wait_any(const Context& ctx, const std::uint64_t* signals,
                                                          std::uint32_t count, std::uint32_t& index,
                                                          Timeout timeout = Timeout::none()) {
@@ -179,13 +182,13 @@ template <class Group>
   return status;
 }
 
-/// Sets the local `signal` to `value`, and `before` to what it held, as one atomic operation that acquires and
-/// releases. One thread calls it.
-///   signal  8-byte aligned. In the pinned heap a kernel may exchange it only where access.hpp says so: elsewhere let
-///           values grow, and wait for the next. Outside of symmetric memory nothing is checked: a kernel's exchange in
-///           other host memory excludes only those of the same GPU.
-/// Returns ok; unreachable, invalid_argument for a null address or a word that is not aligned (refused), with `before`
-/// untouched. Source: GASPI notify_reset.
+/// Sets the local `signal` to `value`, and `before` to its old value, in one atomic operation with acquire and release
+/// order. One thread calls it. Does not block.
+///   signal  8-byte aligned. In the pinned heap a kernel may exchange it only if access.hpp permits it; otherwise use
+///           signals whose values grow, and wait for the next value. Outside of symmetric memory nothing is checked:
+///           there, a kernel's exchange of host memory is atomic only towards the same GPU.
+/// Returns ok; unreachable, or invalid_argument for a null address or a word that is not aligned (both refused), with
+/// `before` unchanged. Source: GASPI notify_reset.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status exchange(const Context& ctx, std::uint64_t* signal, std::uint64_t value,
                                                          std::uint64_t& before) {
   const detail::Reach word = detail::reach_of_word(signal);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A word with the signal that announces it beside it: both travel in one store, so that no fence is waited for. It is
-/// the quickest put of 8 bytes into plain memory: `put` and `signal` wait half a microsecond and more for the
-/// acknowledgement of the data before they may announce it.
+/// A word beside the signal that announces it. One store carries both, so that no fence is needed between them. This is
+/// the fastest put of 8 bytes into memory without flags of a protocol: `put` with `signal` has to wait half a
+/// microsecond or more until the data are acknowledged.
 
 #include <cstdint>
 
@@ -19,7 +19,8 @@ struct alignas(16) SignaledWord {
 
 namespace detail {
 
-/// Whether the word lies in GPU memory: there an access of 16 bytes is whole, in host memory only one of 8 is.
+/// Whether the word is in GPU memory. There an access of 16 bytes is indivisible; in host memory only one of 8 bytes
+/// is.
 BEELINE_HOST_DEVICE inline bool is_whole_at(const Context& ctx, const SignaledWord* word, std::uint32_t place) {
   return BEELINE_ON_GPU && ctx.kind_at(place) == DeviceKind::gpu && !ctx.in_host_half(word);
 }
@@ -44,11 +45,11 @@ BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, 
   return {SystemAtomic<std::uint64_t>(word.value).load(std::memory_order_relaxed), signal};
 }
 
-/// What was released with a word that has been seen is visible to the caller from now on.
+/// Acquires: what the sender released with a word that the caller has seen is visible to the caller afterwards.
 BEELINE_HOST_DEVICE inline void acquire_signaled([[maybe_unused]] const SignaledWord* from) {
 #if BEELINE_ON_GPU
   static_cast<void>(machine::load_whole_acquired(reinterpret_cast<const machine::Word16*>(from)));
-#endif  // elsewhere each load acquires
+#endif  // on CPUs each load acquires
 }
 
 }  // namespace detail
@@ -57,7 +58,7 @@ namespace detail {
 
 inline namespace BEELINE_CALLS {
 
-/// What `put_signal` of a signaled word asks admission for (access.hpp).
+/// `put_signal` of a signaled word, in the form that `admit` of access.hpp takes.
 struct PutSignaledWord {
   static constexpr Access access = Access::load_store;
   using Result = Status;
@@ -75,7 +76,7 @@ struct PutSignaledWord {
     store_signaled(there, word, is_whole_at(ctx, there, place));
     return Status::ok;
   }
-  /// The value, then the signal.
+  /// Stores the value, then the signal.
   template <class Group>
   BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
     const Status status = change_by_engine(group, ctx, request(), Queue{}, &destination->value, word.value);
@@ -91,19 +92,19 @@ struct PutSignaledWord {
 inline namespace BEELINE_CALLS {
 
 /// Sets value and signal of `destination` on `peer`: a thread there that sees the signal sees the value.
-///   destination  symmetric address; in host memory, where value and signal are two stores, the receiver must have
-///                answered before it is written again
-/// One thread calls it. Does not wait for the peer. Orders nothing else, not even inside a queue: what was put before
-/// may arrive after it. In host memory it costs a release.
+///   destination  symmetric address, 16-byte aligned; in host memory, where value and signal are two stores, write the
+///                word again only after the receiver has answered
+/// One thread calls it. Does not wait for the peer. It has no order with other operations, not even in the same queue:
+/// data that were put before it may arrive after it. In host memory it includes a release.
 /// Returns as `signal`. Source: OpenSHMEM 1.5 put_signal, for one word.
 BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* destination, std::uint64_t value,
                                              std::uint64_t signal, std::uint32_t peer) {
   return detail::admit(Thread{}, ctx, detail::PutSignaledWord{destination, {value, signal}, peer});
 }
 
-/// Blocks until the signal of the local `word` compares true with `expected`; `value` is then what came with it, and
-/// is untouched otherwise.
-///   peer     rank expected to send it, named in errors; `no_peer` when any may
+/// Blocks until the comparison of the local `word`'s signal with `expected` holds, and sets `value` to the value that
+/// came with the signal. On any other status `value` is unchanged.
+///   peer     rank that is expected to send the word, for errors; `no_peer` if any rank may
 ///   timeout  the call's own limit; after `timeout` the same call continues
 /// One thread calls it. Returns ok, timeout, deadline, aborted; invalid_argument as `wait` for a signal.
 /// Source: OpenSHMEM 1.5 wait_until.

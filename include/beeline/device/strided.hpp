@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Strided transfers by the threads that call them (path `peer`): blocks of elements that lie apart, like the columns
-/// of a matrix or the faces of a volume.
+/// Strided transfers by the threads that call them (path `peer`): blocks of elements with gaps between them, like the
+/// columns of a matrix or the faces of a volume.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace beeline {
 
-/// `count` blocks of `block_length` elements each; strides lead from one block's first element to the next one's.
+/// `count` blocks of `block_length` elements each. A stride is the distance from the first element of a block to the
+/// first element of the next block.
 struct StridedShape {
   std::size_t count, block_length;                ///< 0: nothing is moved
   std::size_t destination_stride, source_stride;  ///< in elements
@@ -35,7 +36,7 @@ BEELINE_HOST_DEVICE constexpr bool can_span(std::size_t count, std::size_t block
   return block_length <= most && (stride == 0 || count - 1 <= (most - block_length) / stride);
 }
 
-/// Blocks of the destination that overlap have no defined result; those of the source may.
+/// Blocks of the source may overlap; blocks of the destination may not, since their result would be undefined.
 BEELINE_HOST_DEVICE constexpr bool is_valid(const StridedShape& shape, std::size_t element_bytes) {
   if (shape.count == 0 || shape.block_length == 0) return true;
   if (shape.count > 1 && shape.destination_stride < shape.block_length) return false;
@@ -43,7 +44,7 @@ BEELINE_HOST_DEVICE constexpr bool is_valid(const StridedShape& shape, std::size
          can_span(shape.count, shape.block_length, shape.source_stride, element_bytes);
 }
 
-/// Which rule a shape breaks that is not valid.
+/// Which rule an invalid shape breaks.
 BEELINE_HOST_DEVICE constexpr Finding finding_in(const StridedShape& shape, std::size_t element_bytes) {
   if (shape.count > 1 && shape.destination_stride < shape.block_length)
     return {CallFault::blocks_overlap, shape.block_length, shape.destination_stride};
@@ -53,8 +54,7 @@ BEELINE_HOST_DEVICE constexpr Finding finding_in(const StridedShape& shape, std:
 
 inline namespace BEELINE_CALLS {
 
-/// `ok`, or `invalid_argument` for a peer or a shape that there are no addresses for: in every build. Every thread
-/// calls it.
+/// `ok`, or `invalid_argument` for a bad peer or shape, in every build. Every thread calls it.
 template <class Group>
 BEELINE_HOST_DEVICE Status check_shape(const Group& group, const Context& ctx, Operation operation,
                                        const StridedShape& shape, std::size_t element_bytes, std::uint32_t peer) {
@@ -66,8 +66,8 @@ BEELINE_HOST_DEVICE Status check_shape(const Group& group, const Context& ctx, O
 
 }  // namespace BEELINE_CALLS
 
-/// Copies words of type Word, strided over the threads row by row, four loads in flight each. A thread's place moves on
-/// by additions: dividing its index by the row's length would take longer than the copy.
+/// Copies words of type Word, row by row; each thread has four loads in flight. A thread finds its next word by
+/// additions, since a division by the row's length would take longer than the copy.
 template <class Word>
 BEELINE_COLD BEELINE_HOST_DEVICE void copy_row_words(std::size_t thread, std::size_t threads, const Rows& rows) {
   constexpr std::size_t size = sizeof(Word), in_flight = 4;
@@ -88,7 +88,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE void copy_row_words(std::size_t thread, std::si
   }
 }
 
-/// Short rows: each thread has words of any row, of the largest size that everything is aligned for.
+/// Copies short rows in the largest words for which addresses, strides and lengths are aligned. A thread copies words
+/// of several rows.
 BEELINE_HOST_DEVICE inline void copy_short_rows(std::size_t thread, std::size_t threads, const Rows& rows) {
 #if BEELINE_ON_GPU
   const auto bits = reinterpret_cast<std::uintptr_t>(rows.to) | reinterpret_cast<std::uintptr_t>(rows.from) |
@@ -139,7 +140,7 @@ BEELINE_HOST_DEVICE Rows rows_of(T* destination, const T* source, const StridedS
           shape.source_stride * sizeof(T)};
 }
 
-/// From the first block's first element to the last block's last.
+/// The range from the first element of the first block to the last element of the last block.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Reach reach_of_blocks(const T* first, const StridedShape& shape, std::size_t stride) {
   const bool none = shape.count == 0 || shape.block_length == 0;
@@ -148,7 +149,7 @@ template <class T>
 
 inline namespace BEELINE_CALLS {
 
-/// What strided transfers ask admission for (access.hpp).
+/// A strided transfer, in the form that `admit` of access.hpp takes.
 template <bool puts, class T>
 struct MoveBlocks {
   static constexpr Access access = Access::load_store;
@@ -195,15 +196,16 @@ BEELINE_HOST_DEVICE Status move_blocks(const Group& group, const Context& ctx, c
 
 inline namespace BEELINE_CALLS {
 
-/// Copies the shape's blocks from local `source` to `destination` on `peer`; what lies between the blocks stays as it
-/// is.
+/// Copies the shape's blocks from local `source` to `destination` on `peer`; the gaps between the blocks are unchanged.
 ///   destination  symmetric address of the first block;  source  local address of the first block, reusable when every
-///                thread returned; its blocks may overlap (stride 0: one block many times)
-/// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. The two must not overlap.
+///                thread has returned; if an engine carries the put, after `flush`; its blocks may overlap (stride 0:
+///                one block many times)
+/// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. Source and destination must
+/// not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
 /// Returns as `put`; invalid_argument also for a peer outside the team, a destination stride below the block length, or
-/// blocks beyond the end of the address space, with nothing touched in every build (refused: see access.hpp). Source:
-/// OpenSHMEM 1.5 shmem_iput (blocks of one element), 1.6 shmem_ibput.
+/// blocks beyond the end of the address space, with nothing touched, in every build (see access.hpp). Source: OpenSHMEM
+/// 1.5 shmem_iput (blocks of one element), 1.6 shmem_ibput.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status put_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer,
@@ -213,9 +215,9 @@ template <class Group, class T>
 
 /// Copies the shape's blocks from `source` on `peer` to local `destination`.
 ///   source  symmetric address of the first block; blocks may overlap;  destination  local address of the first block
-/// Every thread of `group` calls it. Blocking: each thread's share has arrived when it returns; after `group.sync()`
-/// the whole does. Acquire the data first (`wait` for its signal, `barrier`) if the peer wrote it concurrently. Returns
-/// as `put_strided`. Source: OpenSHMEM 1.5 shmem_iget, 1.6 shmem_ibget.
+/// Every thread of `group` calls it. Blocking: each thread's share has arrived when the thread returns, and all data
+/// after `group.sync()`. If the peer writes the data concurrently, acquire them first (`wait` for their signal, or
+/// `barrier`). Returns as `put_strided`. Source: OpenSHMEM 1.5 shmem_iget, 1.6 shmem_ibget.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer) {

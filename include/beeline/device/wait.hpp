@@ -16,33 +16,35 @@
 
 namespace beeline {
 
-/// A call's own time limit. Expiry returns `Status::timeout`, harms nothing, and the same call continues.
+/// A call's own time limit. After it the call returns `Status::timeout`; nothing is lost, and the same call made again
+/// continues.
 /// Source: GASPI specification, time-out argument (seed 000, 4.3).
 struct Timeout {
   std::uint64_t ns;
-  /// Up to the context's deadline.
+  /// No limit but the context's deadline.
   [[nodiscard]] BEELINE_HOST_DEVICE static constexpr Timeout none() { return {~std::uint64_t{0}}; }
-  /// Looks once.
+  /// Polls once.
   [[nodiscard]] BEELINE_HOST_DEVICE static constexpr Timeout test() { return {0}; }
 };
 
-/// What ordering an operation gives beside its own effect.
+/// The memory order that an operation gives, besides its own effect.
 enum class Order : std::uint32_t {
   relaxed,  ///< none: execution only
   memory    ///< release on the side that signals, acquire on the side that waits
 };
 
-/// How a wait compares what it observes with its value: `observed <compare> value`. Source: OpenSHMEM 1.5, wait_until.
+/// How a wait compares the observed value with the given one: `observed <compare> value`. Source: OpenSHMEM 1.5,
+/// wait_until.
 enum class Compare : std::uint16_t { equal, not_equal, greater, greater_equal, less, less_equal };
 
-/// What a wait is for; written to its record when it fails. A comparison costs no register: it shares the operation's.
+/// What a wait waits for; written to the wait's record if it fails. `compare` shares a register with `operation`.
 struct Awaited {
   BEELINE_HOST_DEVICE constexpr Awaited(Operation waiting, std::uint32_t from, std::uint64_t number,
                                         std::uint64_t value, Compare comparison = Compare::greater_equal)
       : operation(waiting), compare(comparison), peer(from), sequence(number), expected(value) {}
 
   Operation operation;
-  Compare compare;     ///< of `expected` with what is observed; counters by default
+  Compare compare;     ///< of the observed value with `expected`; by default that of a counter
   std::uint32_t peer;  ///< rank of the team, or `no_peer`
   std::uint64_t sequence;
   std::uint64_t expected;
@@ -54,7 +56,7 @@ namespace detail {
 using machine::DeviceAtomic;
 using machine::SystemAtomic;
 
-/// Polls between two looks at the clock and the abort word: a look costs a poll or two, so it is rare.
+/// Polls between two checks of the clock and the abort word. A check takes as long as one or two polls, so it is rare.
 inline constexpr std::uint32_t polls_per_look = 64;
 
 BEELINE_HOST_DEVICE inline std::uint64_t read_abort_word(const Context& ctx) {
@@ -62,8 +64,8 @@ BEELINE_HOST_DEVICE inline std::uint64_t read_abort_word(const Context& ctx) {
       .load(std::memory_order_relaxed);
 }
 
-/// Raises the abort words of every member that has a place: those of its CPU threads, and from a GPU those that its
-/// kernels poll too. Plain stores: words in host memory have no atomics between GPU and CPU.
+/// Sets the abort words of every member that has a place, both those for its CPU threads and those that its kernels
+/// poll. Plain stores: GPU and CPU share no atomics on host memory.
 BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t culprit) {
   auto* words = const_cast<std::uint64_t*>(ctx.abort_words);
   BEELINE_NO_UNROLL
@@ -72,8 +74,8 @@ BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t cu
       SystemAtomic<std::uint64_t>(word[ctx.team]).store(abort_word(culprit), std::memory_order_relaxed);
 }
 
-/// Whether this rank has recorded a failed wait of this kind for this peer: after an abort every kernel that was still
-/// queued ends the same way, and one record says so.
+/// Whether this rank has already recorded a failed wait of the same operation for the same peer. After an abort every
+/// queued kernel fails in the same way, and one record suffices.
 BEELINE_HOST_DEVICE inline bool is_recorded(const Context& ctx, const Awaited& awaited, std::uint32_t peer) {
   const std::uint32_t claims = DeviceAtomic<std::uint32_t>(*ctx.wait_claims).load(std::memory_order_relaxed);
   const std::uint32_t used = claims < max_wait_records ? claims : max_wait_records;
@@ -108,7 +110,7 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
   SystemAtomic<std::uint32_t>(record.status).store(static_cast<std::uint32_t>(status), std::memory_order_release);
 }
 
-/// What a refused call needs, and what it was given: see CallFault.
+/// What a refused call needs, and which value it got: see CallFault.
 struct Finding {
   CallFault fault;
   std::uint64_t expected = 0, observed = 0;
@@ -116,7 +118,7 @@ struct Finding {
 
 /// Records the refusal of a call and aborts the team, since another rank may wait for the call's effect. One thread
 /// calls it.
-///   peer  any number: one that is no rank of the team is not recorded as the peer
+///   peer  any number; a number that is not a rank of the team is not recorded
 BEELINE_HOST_DEVICE inline Status record_refusal(const Context& ctx, Operation operation, std::uint32_t peer,
                                                  Finding found, Status status) {
   const auto fault = static_cast<std::uint64_t>(found.fault);
@@ -125,7 +127,7 @@ BEELINE_HOST_DEVICE inline Status record_refusal(const Context& ctx, Operation o
   raise_abort(ctx, ctx.own_world_rank);
   return status;
 }
-/// The same out of the way.
+/// `record_refusal`, compiled out of line.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operation operation, std::uint32_t peer,
                                                       Finding found, Status status) {
   return record_refusal(ctx, operation, peer, found, status);
@@ -140,10 +142,10 @@ BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awa
   return status;
 }
 
-/// How a wait stands.
+/// The state of a wait.
 struct WaitState {
   Status status;           ///< ok while it goes on
-  std::uint64_t start_ns;  ///< time of the first look, even; 0 before it, odd once the wait has seen its end
+  std::uint64_t start_ns;  ///< time of the first check, even; 0 before it; odd once the wait has to end
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_over() const { return status != Status::ok && status != Status::timeout; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t waited_ns(std::uint64_t now) const {
@@ -151,9 +153,9 @@ struct WaitState {
   }
 };
 
-/// Looks at the abort word and, with `now`, at the limits of a wait. One that sees its end polls once more before it
-/// gives up: what came before the end counts, so that a barrier which one rank has left does not fail on another
-/// because of what that rank did next.
+/// Checks the abort word and, with `now`, the limits of a wait. If the wait has to end, it polls once more before it
+/// gives up, so that a value that arrived before the end counts. Otherwise a barrier that one rank has completed could
+/// fail on another rank because of what the first rank did next.
 [[nodiscard]] BEELINE_HOST_DEVICE inline WaitState state_of_wait(const Context& ctx, std::uint64_t now, Timeout timeout,
                                                                  std::uint64_t start_ns) {
   WaitState state{Status::ok, start_ns == 0 ? now & ~std::uint64_t{1} : start_ns};
@@ -170,8 +172,9 @@ struct WaitState {
   return state;
 }
 
-/// Looks at the clock and the abort word. Arguments by value: what has an address would have to lie in memory while the
-/// wait polls. Waits for what is no `Awaited` have a `look` of their own (collectives/impl/session_wait.hpp).
+/// Checks the clock and the abort word. Arguments are passed by value: an argument with an address would have to be in
+/// memory while the wait polls. Waits with another type than `Awaited` have a `look` of their own
+/// (collectives/impl/session_wait.hpp).
 BEELINE_COLD BEELINE_HOST_DEVICE inline WaitState look(const Context& ctx, Awaited awaited, Timeout timeout,
                                                        std::uint64_t observed, std::uint64_t start_ns) {
   const std::uint64_t now = machine::clock_ns();
@@ -183,8 +186,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline WaitState look(const Context& ctx, Await
 }  // namespace detail
 
 /// Polls `ready(observed)` until it is true. One thread calls it.
-///   awaited  an `Awaited`, or what else has a `look`
-///   ready    sets `observed` to what it saw, returns whether the wait is over
+///   awaited  an `Awaited`, or another type that has a `look`
+///   ready    sets `observed` to the value that it has read, and returns whether the wait is over
 /// Returns ok; timeout (the call's own limit passed); deadline (recorded, team aborted); aborted (recorded).
 template <class What = Awaited, class Ready>
 BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const What& awaited, Timeout timeout, Ready ready) {
@@ -206,12 +209,13 @@ BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const What& awaited, T
 
 namespace detail {
 
-/// Polls of a word that acquire each time, some 7 us on a GPU. An acquiring poll adds nothing to a short wait, but
-/// drops the multiprocessor's first-level cache under the blocks that compute beside the waiter: a long wait polls
-/// relaxed, and pays for it with one more load at its end.
+/// Number of polls of a word that acquire, which take some 7 us on a GPU. An acquiring poll does not lengthen a short
+/// wait, but it invalidates the multiprocessor's first-level cache, which slows down blocks that compute beside the
+/// waiter. So a long wait goes on with relaxed polls, and needs one more load at its end.
 inline constexpr std::uint32_t acquiring_polls = 64;
 
-/// Polls `word` until `holds(value)`; `Order::memory` acquires what was released with the value. One thread calls it.
+/// Polls `word` until `holds(value)`; `Order::memory` acquires the data that were released with the value. One thread
+/// calls it.
 template <class What = Awaited, class Word, class Holds>
 BEELINE_HOST_DEVICE Status await_word(const Context& ctx, const What& awaited, Timeout timeout, const Word& word,
                                       Order order, Holds holds) {
@@ -232,7 +236,7 @@ BEELINE_HOST_DEVICE Status await_word(const Context& ctx, const What& awaited, T
 
 namespace detail {
 
-/// The gravest status of any thread of the group, one of which is not `ok`.
+/// The most severe status of the group's threads. At least one status is not `ok`.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status gravest(const Group& group, Status mine) {
   constexpr Status order[] = {Status::deadline, Status::aborted, Status::timeout, Status::no_resource,
@@ -247,7 +251,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status gravest(const Group& group, Status mine)
 
 }  // namespace detail
 
-/// Makes one thread's status the status of the whole group. Also a `group.sync()`.
+/// Gives all threads of the group one status: `ok` if it is `ok` on all of them, otherwise the most severe. Includes a
+/// `group.sync()`. Every thread calls it.
 template <class Group>
 BEELINE_HOST_DEVICE Status agree(const Group& group, Status mine) {
   if constexpr (std::is_same_v<Group, Thread>)

@@ -17,22 +17,23 @@ inline constexpr Algorithms allreduces_in_packets = algorithms_where(
     algorithms_of(Operation::allreduce, Control::device),
     [](const AlgorithmInfo& info) { return info.protocol == Protocol::ll || info.protocol == Protocol::ll128; });
 
-/// All-reduce; see below. A kernel that says which algorithm it has (`known`) holds the code of no other; `members`: of
-/// the team, for which LL128 has code of its own, or (0) any number.
+/// All-reduce; see below. `known`: the only algorithm for which the kernel has code, unless it is `automatic`.
+/// `members`: size of the team, for which LL128 has special code; 0: any size.
 template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_allreduce(Session<Group>& session,
                                                                       const AllreduceCall<T>& call,
                                                                       const SessionCall& how) {
   const bool is_chosen = known == Algorithm::automatic && how.algorithm == Algorithm::automatic;
   const Timeout timeout = how.timeout;
-  // All sessions come to the same choice: by the first slice, which is the longest.
+  // All sessions make the same choice, by the length of the first slice, which is the longest.
   const std::size_t longest = part_of(call.count, call.call.slices, 0, elements_in_16<T>).count;
   Algorithm algorithm =
       is_chosen ? choose_in_kernel<Operation::allreduce>(session.context(), longest * sizeof(T)) : how.algorithm;
   if (is_chosen && longest < session.context().size) algorithm = Algorithm::ll_one_shot;  // no work to share
   const auto in_packets = [&]<Algorithm one>() {
     constexpr AlgorithmInfo info = info_of(one);
-    // What is never chosen is not compiled where the choice is automatic; nor is what only GPUs have, for hosts.
+    // If the choice is automatic, algorithms that are never chosen are not compiled. For host ranks, algorithms that
+    // only GPUs have are not compiled.
     constexpr bool may_be_chosen = contains(selection::chosen_in_kernels(Operation::allreduce), one);
     if constexpr (executor == DeviceKind::gpu || info.protocol == Protocol::ll)
       if (!is_chosen || may_be_chosen)
@@ -58,15 +59,15 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
 
 }  // namespace detail
 
-/// Combines `count` elements of every member.
+/// Combines `count` elements of every member; every member gets the result.
 ///   source       [count] any local address, unchanged until the call has ended with ok
-///   destination  [count] any local address; may be `source`; else the two do not overlap
+///   destination  [count] any local address; may be `source`; otherwise the two must not overlap
 /// Every thread of the session calls it, on every member with the same type, count, reduction and algorithm. Blocking:
-/// with ok the result is visible to the group, and `source` may change. Nothing else is ordered between members. A call
-/// of no elements is a barrier.
-/// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that all-reduce does not have here (in
-/// teams of both kinds of rank only those in packets), and when members make different calls: then the team is aborted,
-/// and the host's error names the call of each member. Source: seed 000, 6.8; MPI 4.0, 6.9.
+/// after ok the result is visible to the group, and `source` may change. It orders no other memory accesses between
+/// members. A call with 0 elements is a barrier.
+/// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team cannot use (teams with GPU
+/// ranks and host ranks have only those in packets), or if members make different calls: then the team is aborted, and
+/// the host's error names the calls of all members. Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce(Session<Group>& session, T* destination,
                                                                   const T* source, std::size_t count,

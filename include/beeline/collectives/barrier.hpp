@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Barriers of a team on a channel, by algorithm, for a group of each member or for whole grids. Without a channel
-/// there is the one of device/barrier.hpp.
+/// Barriers of a team on a channel, with a choice of algorithm, for a group of each member or for whole grids. The
+/// barrier of device/barrier.hpp needs no channel.
 
 #include "beeline/collectives/session.hpp"
 
 namespace beeline {
 
-/// How a barrier is to be made in a kernel; the same on all members, but for the time-out.
+/// Options of a barrier in a kernel; the same on all members, except the time-out.
 struct SessionBarrierCall {
   Timeout timeout = Timeout::none();  ///< the call's own limit; after `timeout` the same call continues
   Algorithm algorithm = Algorithm::alltoall;
-  Order order = Order::memory;  ///< what every member did before is visible to all after; relaxed: execution only
+  Order order = Order::memory;  ///< writes before are visible to all after; relaxed: execution only
 };
 
 namespace detail {
@@ -30,9 +30,10 @@ template <class Group>
 
 }  // namespace detail
 
-/// Blocks until every member's group has called it; by grids, until the blocks of the session's number have.
-/// Every thread of the session calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument in
-/// grids of more blocks than sessions, for an algorithm that barriers do not have, and when members make different
+/// Blocks until every member's group has called it. With sessions of grids, each block waits for the blocks with the
+/// same number.
+/// Every thread of the session calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument for
+/// a grid with more blocks than sessions, for an algorithm that barriers do not have, or if members make different
 /// calls: then the team is aborted. Source: seed 000, 6.7; MPI 4.0, 6.3.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Session<Group>& session, const SessionBarrierCall& how = {}) {
@@ -40,18 +41,18 @@ template <class Group>
   return detail::meet(session, how);
 }
 
-/// As above until every thread of every member's grid has called it: the blocks of each grid meet, block 0 meets the
-/// other members' in its session, and lets its grid go on. Grids may have more blocks than the channel has sessions.
-/// The launch must have said `waits`. Orders memory.
-/// Returns ok, deadline, aborted; invalid_argument in a launch that did not say so, for an algorithm that barriers do
-/// not have, and when members make different calls. Source: seed 000, 6.7.1.
+/// Blocks until every thread of every member's grid has called it. First the blocks of each grid synchronize; then the
+/// blocks 0 of all members synchronize in their session; then each block 0 releases its grid. Grids may have more
+/// blocks than the channel has sessions. The kernel must be launched with `LaunchOptions::waits`. Orders memory.
+/// Returns ok, deadline, aborted; invalid_argument without `waits`, for an algorithm that barriers do not have, or if
+/// members make different calls. Source: seed 000, 6.7.1.
 template <class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Grid<BlockGroup>& grid, Session<BlockGroup>& session,
                                                  Algorithm algorithm) {
-  if (!detail::is_barrier(algorithm)) return Status::invalid_argument;  // every block alike: none waits for another
+  if (!detail::is_barrier(algorithm)) return Status::invalid_argument;  // on every block: none waits for another
   const Context& ctx = session.context();
   if (const Status status = grid.sync(ctx); status != Status::ok) return status;
-  // If block 0 fails, the team is aborted, which ends the other blocks' wait for it.
+  // If block 0 fails, the team is aborted, which ends the waits of the other blocks.
   if (grid.block_rank() == 0)
     if (const Status status = detail::meet(session, {.algorithm = algorithm}); status != Status::ok) return status;
   return grid.sync(ctx);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What kernels need for the collectives of a team, made by `Collectives` and passed by value.
+/// The channel that kernels need for the collectives of a team. `Collectives` makes it; kernels take it by value.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,32 +12,32 @@
 
 namespace beeline {
 
-/// Where one session of one rank stands. Kept from call to call, and over a time-out.
+/// The state of one session of one rank. Kept from call to call, and over a time-out.
 struct alignas(128) SessionState {
-  std::uint64_t round;         ///< the last that this rank has entered, and its call's signature: see session.hpp
-  std::uint64_t offset;        ///< what an interrupted call has done already
-  std::uint64_t vectors;       ///< rounds of vectors that this rank has entered
-  std::uint32_t entered;       ///< whether `round` is still under way
-  std::uint32_t went_one_way;  ///< whether some member may not have read yet what came in the last round
-  std::uint32_t stage;         ///< how far an interrupted call has come
-  std::uint32_t is_open;       ///< whether a session has it
+  std::uint64_t round;         ///< number of the last round entered, and its call's signature: see session.hpp
+  std::uint64_t offset;        ///< progress of an interrupted call, in the algorithm's units
+  std::uint64_t vectors;       ///< number of vector rounds that this rank has entered
+  std::uint32_t entered;       ///< whether `round` is still in progress
+  std::uint32_t went_one_way;  ///< whether a member may not have read the data of the last round yet
+  std::uint32_t stage;         ///< stage of an interrupted call
+  std::uint32_t is_open;       ///< whether a session uses it
   std::uint32_t transfer;      ///< how the last call's vectors travelled (Transfer), where its kernel decided it
-  std::uint32_t tickets;       ///< of the first session: pieces that warps of a kernel have drawn, 0 between calls
-  std::uint32_t ended;         ///< of the first session: blocks of that kernel that will draw no more
-  /// This rank's current call and its previous one, read by the other members: see impl/session_wait.hpp.
+  std::uint32_t tickets;       ///< of the first session: pieces that warps of a kernel have taken; 0 between calls
+  std::uint32_t ended;         ///< of the first session: blocks of that kernel that take no more pieces
+  /// Descriptions of this rank's current and previous call, which other members read: see impl/session_wait.hpp.
   machine::PacketPair calls[2][2];
 };
 static_assert(sizeof(SessionState) == 128);
 
-/// A channel for the collectives of a team. It has *sessions*: a block of every member's grid meets the blocks of the
-/// same number on a session of their own, so that a grid needs no barrier over its blocks.
+/// A channel for the collectives of a team. It has *sessions*. The blocks with the same number of all members' grids
+/// communicate on one session, so that a grid needs no barrier over its blocks.
 ///
-/// On one session the members make the same calls in the same order. Calls that go on at the same time, from several
-/// streams or kernels, take channels of their own.
+/// On one session all members make the same calls in the same order. Concurrent calls, from several streams or kernels,
+/// need one channel each.
 struct CollectiveChannel {
   SessionState* states;  ///< [sessions]
-  PaddedWord* arrived;   ///< [sessions, max_ranks] last barrier round that each member has reached, written by it
-  PaddedWord* finished;  ///< [sessions, max_ranks] last round whose packets each has read, where one rank sends
+  PaddedWord* arrived;   ///< [sessions, max_ranks] last barrier round of each member, written by that member
+  PaddedWord* finished;  ///< [sessions, max_ranks] last round with one sender whose packets each member has read
   machine::PacketPair* packets;  ///< [sessions, 2, members, area_pairs] by the parity of the round, and the sender
   machine::PacketPair* lines;    ///< [sessions, 2, members, area_lines, line_threads] the same for packets of 128 bytes
   std::byte* vectors;  ///< [sessions, 2, members, vector_bytes] by the parity of the round of vectors, and the sender

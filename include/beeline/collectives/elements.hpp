@@ -11,15 +11,15 @@
 
 namespace beeline {
 
-/// What the elements of a vector are.
+/// The type of a vector's elements.
 enum class ElementType : std::uint32_t { float32, float64, float16, bfloat16, int32, int64, uint8, uint32, uint64 };
 inline constexpr std::uint32_t element_types = 9;
 
-/// IEEE 754 binary16, by its bits: laid out as `__half` and `torch.float16`.
+/// The bits of an IEEE 754 binary16, with the layout of `__half` and `torch.float16`.
 struct Float16 {
   std::uint16_t bits;
 };
-/// The upper half of a binary32, by its bits: laid out as `__nv_bfloat16` and `torch.bfloat16`.
+/// The upper half of the bits of a binary32, with the layout of `__nv_bfloat16` and `torch.bfloat16`.
 struct BFloat16 {
   std::uint16_t bits;
 };
@@ -52,8 +52,8 @@ struct BFloat16 {
 
 namespace detail {
 
-/// `Accumulator`: what elements of T are added up in; `widen` and `narrow` convert. Narrowing rounds to nearest, ties
-/// to even; integers keep their low bits.
+/// `Accumulator` is the type in which elements of T are combined; `widen` and `narrow` convert. Narrowing rounds floats
+/// to nearest, ties to even; integers keep their low bits.
 template <class T>
 struct ElementTraits;
 

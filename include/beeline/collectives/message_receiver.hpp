@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The receiving end of messages. What travels, and when, is said in message_sender.hpp.
+/// The receiving end of messages. message_sender.hpp describes the protocols.
 
 #include "beeline/collectives/impl/message_handshake.hpp"
 #include "beeline/collectives/message_session.hpp"
@@ -10,7 +10,7 @@ namespace beeline {
 
 namespace detail {
 
-/// Stores what pair `i` behind a header holds.
+/// Stores the payload of pair `i` behind a header.
 BEELINE_HOST_DEVICE inline void store_payload(const SlotPart<const machine::PacketPair, std::byte>& part,
                                               std::uint32_t i, const machine::PacketPair& pair) {
   std::byte* const to = part.memory + std::size_t{8} * i;
@@ -20,7 +20,7 @@ BEELINE_HOST_DEVICE inline void store_payload(const SlotPart<const machine::Pack
     scatter_bytes(to, payload_of(pair), part.bytes - 8 * i);
 }
 
-/// Reads the pairs behind a slot's header but the first of each thread.
+/// Reads the pairs behind a slot's header, except the first pair of each thread.
 template <class Group>
 [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status
 read_payload(Group group, const Context& ctx, Awaited awaited, Timeout timeout,
@@ -47,11 +47,11 @@ read_payload(Group group, const Context& ctx, Awaited awaited, Timeout timeout,
 
 inline namespace BEELINE_CALLS {
 
-/// A session's receiving end from `peer`, for loops: while it is open, its state is in registers.
+/// A session's receiving end from `peer`. Loops keep one open, since its state is then in registers.
 template <class Group>
 class MessageReceiver {
  public:
-  /// Every thread of the session's group calls it. A peer outside the team: see device/access.hpp.
+  /// Every thread of the session's group calls it. Stops the caller at a peer outside the team: see device/access.hpp.
   BEELINE_HOST_DEVICE MessageReceiver(const MessageSession<Group>& session, std::uint32_t peer)
       : session_(session), link_(session.link_to(Operation::receive, peer)), ring_(link_.in_ring()) {
     load();
@@ -63,7 +63,7 @@ class MessageReceiver {
   MessageReceiver(const MessageReceiver&) = delete;
   MessageReceiver& operator=(const MessageReceiver&) = delete;
 
-  /// As `receive` below.
+  /// The same as `receive` below.
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive(void* destination, std::size_t bytes,
                                                    const MessageSessionCall& call = {}) {
     const auto slice = session_.slice_of(static_cast<std::byte*>(destination), bytes);
@@ -77,9 +77,9 @@ class MessageReceiver {
  private:
   BEELINE_HOST_DEVICE void load() {
     if (!session_.exists()) return;
-    session_.group().sync();  // what an earlier receiver of this group left in memory is there
+    session_.group().sync();  // the state that an earlier receiver of this group wrote is visible
     received_ = link_.own_state()->in.sequence;
-    session_.group().sync();  // every thread has read it before the first changes it
+    session_.group().sync();  // every thread has read the state before thread 0 changes it
   }
   BEELINE_HOST_DEVICE void save() {
     if (session_.exists() && session_.group().thread_rank() == 0) link_.own_state()->in.sequence = received_;
@@ -126,7 +126,7 @@ class MessageReceiver {
     return Status::ok;
   }
 
-  /// Credits go back when the next message is asked for: its way here hides what the release costs.
+  /// Credits are returned when the next message is received, whose travel time hides the cost of the release.
   BEELINE_HOST_DEVICE void return_credit() {
     if (owes_credit_ && session_.group().thread_rank() == 0)
       detail::SystemAtomic<std::uint32_t>(link_.peer_state()->consumed).store(received_, std::memory_order_release);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The sending end of messages. Up to `MessageChannel::eager_bytes` they are *eager*: header and data go into the
-/// receiver's ring, in packets, and the sender is done, whether the receiver has called or not, as long as the ring has
-/// room. Longer ones go by rendezvous (impl/message_handshake.hpp).
+/// The sending end of messages. Messages of up to `MessageChannel::eager_bytes` are *eager*: the sender writes header
+/// and data into the receiver's ring, in packets. If the ring has room, it does not wait for the receiver. Longer
+/// messages use a rendezvous, a handshake of sender and receiver (impl/message_handshake.hpp).
 
 #include "beeline/collectives/impl/message_handshake.hpp"
 #include "beeline/collectives/message_session.hpp"
@@ -12,11 +12,11 @@ namespace beeline {
 
 inline namespace BEELINE_CALLS {
 
-/// A session's sending end towards `peer`, for loops: while it is open, its state is in registers.
+/// A session's sending end towards `peer`. Loops keep one open, since its state is then in registers.
 template <class Group>
 class MessageSender {
  public:
-  /// Every thread of the session's group calls it. A peer outside the team: see device/access.hpp.
+  /// Every thread of the session's group calls it. Stops the caller at a peer outside the team: see device/access.hpp.
   BEELINE_HOST_DEVICE MessageSender(const MessageSession<Group>& session, std::uint32_t peer)
       : session_(session), link_(session.link_to(Operation::send, peer)), ring_(link_.out_ring()) {
     load();
@@ -25,7 +25,7 @@ class MessageSender {
   MessageSender(const MessageSender&) = delete;
   MessageSender& operator=(const MessageSender&) = delete;
 
-  /// As `send` below.
+  /// The same as `send` in messages.hpp.
   [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes,
                                                 const MessageSessionCall& call = {}) {
     const auto slice = session_.slice_of(static_cast<const std::byte*>(source), bytes);
@@ -40,11 +40,11 @@ class MessageSender {
  private:
   BEELINE_HOST_DEVICE void load() {
     if (!session_.exists()) return;
-    session_.group().sync();  // what an earlier sender of this group left in memory is there
+    session_.group().sync();  // the state that an earlier sender of this group wrote is visible
     const MessageProgress& kept = link_.own_state()->out;
     sent_ = kept.sequence, credit_ = kept.credit;
     prepare_slot();
-    session_.group().sync();  // every thread has read it before the first changes it
+    session_.group().sync();  // every thread has read the state before thread 0 changes it
   }
   BEELINE_HOST_DEVICE void save() {
     if (!session_.exists() || session_.group().thread_rank() != 0) return;
@@ -66,7 +66,7 @@ class MessageSender {
     return detail::renew_credit(session_.group(), link_, sent_ + 1, credit_, timeout);
   }
 
-  /// Writes message `sent_` + 1, then makes ready what the next one needs, while this one travels.
+  /// Writes message `sent_` + 1, then prepares the slot of the next message while this one travels.
   BEELINE_HOST_DEVICE void write_slot(const detail::MessageSlice<const std::byte>& slice) {
     const Group& group = session_.group();
     const std::uint32_t sequence = sent_ + 1;
@@ -76,7 +76,7 @@ class MessageSender {
               rewrites_slot_ ? link_.channel.slot_pairs - 1 : detail::payload_pairs(bytes));
     sent_ = sequence;
     prepare_slot();
-    // Credits are looked for when they are due, not when they are used up: this message travels meanwhile.
+    // Reads the credits as soon as they are due, while this message travels, not when the next message needs them.
     if (sent_ - credit_ == link_.channel.depth) [[unlikely]]
       static_cast<void>(renew_credit(Timeout::test()));
   }

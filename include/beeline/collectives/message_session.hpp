@@ -1,38 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What one group needs to send and receive messages in a kernel: a session, as collectives have.
+/// The session on which one group sends and receives messages in a kernel.
 
 #include "beeline/collectives/impl/message_link.hpp"
 #include "beeline/device/grid.hpp"
 
 namespace beeline {
 
-/// How one call is to be made in a kernel.
+/// Options of one call in a kernel.
 struct MessageSessionCall {
   Timeout timeout = Timeout::none();  ///< the call's own limit; after `timeout` the same call continues
 };
 
 inline namespace BEELINE_CALLS {
 
-/// One group's part in the messages of a team, in a kernel:
+/// The session on which one group sends and receives the messages of a team, in a kernel:
 ///
 ///   MessageSession session(grid.block(), ctx, channel);  // by one group of each end
 ///   MessageSession session(grid, ctx, channel);          // by a grid of each end: each block moves a slice
 ///   if (send(session, source, bytes, peer) != Status::ok) return;
 ///
-/// Every thread of the group makes it and calls its functions alike. Both ends of a message have it in as many slices.
-/// Towards one peer and in one direction at most one group of a rank uses a session at a time.
+/// Every thread of the group makes it, and calls its functions with the same arguments. Sender and receiver of a
+/// message use the same number of slices. At most one group of a rank uses a session for one peer and direction at a
+/// time.
 template <class Group>
 class MessageSession {
  public:
-  /// The channel's session `index` by one group, which moves slice `index` of `slices` of every message.
+  /// Session `index` of the channel, for one group, which moves slice `index` of the `slices` of every message.
   BEELINE_HOST_DEVICE MessageSession(const Group& group, const Context& ctx, const MessageChannel& channel,
                                      std::uint32_t index = 0, std::uint32_t slices = 1)
       : group_(group), ctx_(ctx), channel_(channel), index_(index), slices_(slices) {}
-  /// The session of each block's number. With more blocks than the channel has sessions, every call returns
-  /// invalid_argument. A call returns each block the status of its slice; what others of the grid have received is
-  /// visible after `grid.sync`, and at the kernel's end. After `timeout`, the blocks that got it call again.
+  /// For each block, the session with the block's number. If the grid has more blocks than the channel has sessions,
+  /// every call returns invalid_argument. In each block, a call returns the status of the block's slice. Data that
+  /// other blocks have received are visible after `grid.sync`, and at the end of the kernel. A block whose call
+  /// returned `timeout` calls again.
   BEELINE_HOST_DEVICE MessageSession(const Grid<Group>& grid, const Context& ctx, const MessageChannel& channel)
       : MessageSession(grid.block(), ctx, channel, grid.block_rank(), grid.blocks()) {
     exists_ = grid.blocks() <= channel.sessions;
@@ -41,11 +43,11 @@ class MessageSession {
   [[nodiscard]] BEELINE_HOST_DEVICE const Group& group() const { return group_; }
   /// Whether the channel has a session for every block.
   [[nodiscard]] BEELINE_HOST_DEVICE bool exists() const { return exists_; }
-  /// Whether a message is sent without asking the receiver; none is where the session does not exist.
+  /// Whether a message of this length is sent eagerly; false if the session does not exist.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_eager(std::size_t bytes) const {
     return exists_ && channel_.is_eager(bytes, slices_);
   }
-  /// What this session moves of a message.
+  /// The slice of a message that this session moves.
   template <class Byte>
   [[nodiscard]] BEELINE_HOST_DEVICE detail::MessageSlice<Byte> slice_of(Byte* data, std::size_t bytes) const {
     const std::uint64_t header = detail::message_header(bytes, slices_);
@@ -53,7 +55,7 @@ class MessageSession {
     const detail::Range mine = detail::part_of(bytes, slices_, index_, 16);
     return {data + mine.first, mine.count, header};
   }
-  /// The session's link to a peer. A peer outside the team: see device/access.hpp.
+  /// The session's link to a peer. Stops the caller at a peer outside the team: see device/access.hpp.
   [[nodiscard]] BEELINE_HOST_DEVICE detail::MessageLink link_to(Operation operation, std::uint32_t peer) const {
     return {ctx_, channel_, detail::checked_peer(ctx_, operation, peer), index_};
   }

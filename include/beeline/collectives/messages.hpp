@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Messages in kernels: send and receive, on a session. How they travel is said in message_sender.hpp.
+/// Messages in kernels: send and receive, on a session. message_sender.hpp describes the protocols.
 ///
-/// Between two members messages are matched in the order in which they are sent and received, without tags, as NCCL's.
-/// A message is received as it is sent: in as many bytes, and by as many blocks.
+/// Between two members, messages are matched in the order of the calls, without tags, as in NCCL. A receive has the
+/// same number of bytes, and of blocks, as its send.
 
 #include "beeline/collectives/message_receiver.hpp"
 #include "beeline/collectives/message_sender.hpp"
@@ -14,10 +14,11 @@ namespace beeline {
 inline namespace BEELINE_CALLS {
 
 /// Sends `bytes` from `source` to `peer`. Loops keep a `MessageSender(session, peer)` instead.
-///   source  any local address; may be reused when every thread has returned with ok
-/// Every thread of the session's group calls it, and gets the same status. Eager, it waits only while the receiver is
-/// `depth` messages behind; longer messages wait for the receiver. After `timeout` the same call continues.
-/// Returns ok, timeout, deadline, aborted; invalid_argument for a grid of more blocks than sessions.
+///   source  [bytes] any local address and alignment; may be reused when every thread has returned with ok
+/// Every thread of the session's group calls it, and gets the same status. An eager message waits only while the
+/// receiver is `depth` messages behind; a longer message waits for the receiver. After `timeout` the same call
+/// continues.
+/// Returns ok, timeout, deadline, aborted; invalid_argument for a grid with more blocks than sessions.
 /// Source: MPI 4.0, 3.2, MPI_Send.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status send(const MessageSession<Group>& session, const void* source,
@@ -26,13 +27,13 @@ template <class Group>
   return MessageSender<Group>(session, peer).send(source, bytes, call);
 }
 
-/// Receives the next message of `peer`, which is one of `bytes`, into `destination`. Loops keep a
+/// Receives the next message from `peer`, which has `bytes` bytes, into `destination`. Blocking. Loops keep a
 /// `MessageReceiver(session, peer)` instead.
-///   destination  any local address
-/// Every thread of the session's group calls it, and gets the same status; with ok the message is visible to the group.
-/// After `timeout` the same call continues. A message of another length, or in another number of slices, is refused:
-/// the team is aborted, and the host's error names both.
-/// Returns ok, timeout, deadline, aborted; invalid_argument for a message that is refused, and as `send`.
+///   destination  [bytes] any local address and alignment
+/// Every thread of the session's group calls it, and gets the same status; after ok the message is visible to the
+/// group. After `timeout` the same call continues. A message with another length or number of slices is refused: the
+/// team is aborted, and the host's error names both values.
+/// Returns ok, timeout, deadline, aborted; invalid_argument for a refused message, and as `send`.
 /// Source: MPI 4.0, 3.2, MPI_Recv.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status receive(const MessageSession<Group>& session, void* destination,

@@ -3,18 +3,19 @@
 /// @file
 /// The collectives that move data: broadcast, scatter, gather, all-gather, all-to-all(v).
 ///
-/// Every thread of the session calls them, on every member with the same type, count, root and algorithm, or the team
-/// ends with an error that names both calls. They are blocking: with ok the result is visible to the group, and
-/// `source` may change. Nothing else is ordered between members. A call of no elements is a barrier. They return ok,
-/// timeout, deadline, aborted; invalid_argument for an algorithm that does not work here (in teams of both kinds of
-/// rank only packets), and for a root that is no member (refused: see access.hpp).
+/// Every thread of the session calls them, with the same type, count, root and algorithm on every member. If the calls
+/// of two members differ, the team is aborted with an error that names both calls. The calls block: after ok the result
+/// is visible to the group, and `source` may change. They order no other memory accesses between members. A call with 0
+/// elements is a barrier. They return ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team
+/// cannot use (teams with GPU ranks and host ranks have only those in packets), or for a root that is not a member
+/// (refused: see access.hpp).
 
 #include "beeline/collectives/impl/movement.hpp"
 
 namespace beeline {
 
-/// Any of the calls below but `alltoallv`, by its operation.
-///   root  of an operation that has one
+/// The call below that `operation` names; all but `alltoallv`.
+///   root  only for an operation that has one
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, Operation operation, T* destination,
                                                        const T* source, std::size_t count, const SessionCall& how,
@@ -29,8 +30,8 @@ template <class T, class Group>
 }
 
 /// Copies `count` elements of `root` to every member.
-///   source       [count] of the root, any local address; of others not looked at
-///   destination  [count] any local address; at the root it may be `source`, otherwise the two do not overlap
+///   source       [count] at the root, any local address; ignored at other members
+///   destination  [count] any local address; at the root it may be `source`; otherwise the two must not overlap
 /// Source: MPI 4.0, 6.4.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status broadcast(Session<Group>& session, T* destination, const T* source,
@@ -39,8 +40,8 @@ template <class T, class Group>
 }
 
 /// Copies part `r` of the root's vector to member `r`.
-///   source       [members, count] of the root, any local address; of others not looked at
-///   destination  [count] any local address; the root's may be its part of `source`, otherwise the two do not overlap
+///   source       [members, count] at the root, any local address; ignored at other members
+///   destination  [count] any local address; the root's may be its part of `source`; otherwise the two must not overlap
 /// Source: MPI 4.0, 6.6.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status scatter(Session<Group>& session, T* destination, const T* source,
@@ -48,10 +49,10 @@ template <class T, class Group>
   return move_elements(session, Operation::scatter, destination, source, count, how, root);
 }
 
-/// Copies every member's vector to the root, by rank.
+/// Copies every member's vector to the root, in the order of ranks.
 ///   source       [count] any local address
-///   destination  [members, count] of the root, any local address; of others not looked at. The root's `source` may be
-///                its part of it, otherwise the two do not overlap
+///   destination  [members, count] at the root, any local address; ignored at other members. The root's `source` may be
+///                its part of `destination`; otherwise the two must not overlap
 /// Source: MPI 4.0, 6.5.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status gather(Session<Group>& session, T* destination, const T* source,
@@ -59,10 +60,10 @@ template <class T, class Group>
   return move_elements(session, Operation::gather, destination, source, count, how, root);
 }
 
-/// Copies every member's vector to all, by rank.
+/// Copies every member's vector to all members, in the order of ranks.
 ///   source       [count] any local address
-///   destination  [members, count] any local address; `source` may be this member's part of it, otherwise the two do
-///                not overlap
+///   destination  [members, count] any local address; `source` may be this member's part of `destination`; otherwise
+///                the two must not overlap
 /// Source: MPI 4.0, 6.7.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status allgather(Session<Group>& session, T* destination, const T* source,
@@ -70,9 +71,9 @@ template <class T, class Group>
   return move_elements(session, Operation::allgather, destination, source, count, how);
 }
 
-/// Copies part `j` of member `i`'s vector to part `i` of member `j`'s.
+/// Copies part `j` of member `i`'s vector to part `i` of member `j`'s vector.
 ///   source       [members, count] any local address
-///   destination  [members, count] any local address; the two do not overlap
+///   destination  [members, count] any local address; the two must not overlap
 /// Source: MPI 4.0, 6.8.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination, const T* source,
@@ -80,13 +81,13 @@ template <class T, class Group>
   return move_elements(session, Operation::alltoall, destination, source, count, how);
 }
 
-/// As `alltoall`, with pieces of any lengths at any places: `pieces.send_counts[j]` elements from
-/// `source + pieces.send_offsets[j]` on go to member `j`; `pieces.receive_counts[i]` from member `i` go to
-/// `destination + pieces.receive_offsets[i]`.
-///   source, destination  any local address; what is received overlaps nothing
-/// The members compare first: where one does not expect what another sends, nothing goes from that one to it (other
-/// pieces may), both get invalid_argument, or aborted if they hear of each other's end sooner, and the team ends with
-/// an error that names both and their lengths.
+/// All-to-all with pieces of any lengths and positions. `pieces.send_counts[j]` elements, starting at `source +
+/// pieces.send_offsets[j]`, go to member `j`. `pieces.receive_counts[i]` elements from member `i` go to `destination +
+/// pieces.receive_offsets[i]`.
+///   source, destination  any local address; received pieces must not overlap each other or `source`
+/// The members first compare the lengths. If a receiver expects another length than its sender sends, this piece is not
+/// moved (other pieces may be). Both members get invalid_argument, or aborted if they learn of the abort first, and the
+/// team is aborted with an error that names both members and both lengths.
 /// Source: MPI 4.0, 6.8, MPI_Alltoallv.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Session<Group>& session, T* destination, const T* source,

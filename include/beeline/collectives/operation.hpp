@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The one description of a collective call, from the host's function to the words that its kernels exchange.
+/// The description of a collective call, used from the host's function to the words that its kernels exchange.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,30 +12,31 @@
 
 namespace beeline {
 
-/// Pieces whose lengths differ from peer to peer, in elements. In memory that the calling threads can read, unchanged
-/// until the call has ended. What a member receives from a peer is as long as what that peer sends to it.
+/// Pieces whose lengths differ from peer to peer, in elements. The arrays are in memory that the calling threads can
+/// read, and are unchanged until the call has ended. The length that a member expects from a peer equals the length
+/// that the peer sends to it.
 /// Source: MPI 4.0, 6.8, MPI_Alltoallv.
 struct PieceTable {
   const std::size_t* send_counts;      ///< [members]
-  const std::size_t* send_offsets;     ///< [members] from the source
+  const std::size_t* send_offsets;     ///< [members] in elements from the source
   const std::size_t* receive_counts;   ///< [members]
-  const std::size_t* receive_offsets;  ///< [members] from the destination
+  const std::size_t* receive_offsets;  ///< [members] in elements from the destination
 };
 
-/// What the elements of a call are.
+/// The element type of a call.
 struct ElementMark {
   ElementType type = ElementType::uint8;
-  std::uint32_t untyped_bytes = 0;  ///< of an element that has no ElementType; 0: `type` says it
+  std::uint32_t untyped_bytes = 0;  ///< size of an element without an ElementType; 0: `type` holds
 };
 
 namespace detail {
 
-/// Whether one member has a part of its own.
+/// Whether the operation has a root.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_root(Operation operation) {
   return contains(sends_of_root | receives_of_root, operation);
 }
 
-/// The mark of elements of T.
+/// The `ElementMark` of T.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr ElementMark mark_of() {
   if constexpr (requires { ElementTraits<T>::type; })
@@ -49,18 +50,18 @@ inline constexpr std::uint32_t signature_bits = 16;
 
 }  // namespace detail
 
-/// The arguments that all members of a call must give alike. It leaves out what a member may choose freely (where its
-/// vectors lie) and lengths that differ from peer to peer, which the members compare in pairs.
+/// The arguments that must be the same on all members of a call. It leaves out the vectors' addresses, which a member
+/// chooses freely, and lengths that differ from peer to peer, which the members compare in pairs.
 struct CallDescription {
   Operation operation = Operation::none;
   ElementMark element = {};
   Reduction reduction = Reduction::sum;
   Algorithm algorithm = Algorithm::automatic;
-  std::uint32_t root = no_peer;  ///< `no_peer`: there is none
-  std::uint32_t slices = 1;      ///< blocks that share the call, each on a session of its own
-  std::uint64_t count = 0;       ///< elements of the vector, or of each piece; 0 where lengths differ
+  std::uint32_t root = no_peer;  ///< `no_peer`: none
+  std::uint32_t slices = 1;      ///< blocks that share the call, each on its own session
+  std::uint64_t count = 0;       ///< elements of the vector, or of each piece; 0 if lengths differ
 
-  /// All but the count.
+  /// All fields except the count, packed into one word.
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t packed() const {
     return std::uint64_t{static_cast<std::uint32_t>(operation)} |
            std::uint64_t{static_cast<std::uint32_t>(element.type)} << 6 |
@@ -69,9 +70,10 @@ struct CallDescription {
            std::uint64_t{slices & 0xfff} << 28 | std::uint64_t{element.untyped_bytes} << 40;
   }
 
-  /// 16 bits that travel in the flags of the call's rounds (session.hpp), so that members take nothing from a call that
-  /// is not theirs. Two calls that differ have the same with a chance of 2^-16, over the draw of the multipliers.
-  /// Source: multilinear hashing of words of 32 bits (Lemire and Kaser, "Strongly universal string hashing is fast").
+  /// A hash of 16 bits that travels in the flags of the call's rounds (session.hpp), so that a member accepts no data
+  /// of another call. Two different calls have the same signature with a probability of 2^-16, over the random choice
+  /// of the multipliers. Source: multilinear hashing of words of 32 bits (Lemire and Kaser, "Strongly universal string
+  /// hashing is fast").
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t signature() const {
     const std::uint64_t word = packed();
     const std::uint64_t sum = 0xf1518f9c3511cd13u + 0x485554a268c26d65u * static_cast<std::uint32_t>(word) +
@@ -83,7 +85,7 @@ struct CallDescription {
 };
 static_assert(operations <= 64 && element_types <= 16 && reductions <= 8 && algorithms <= 128 && max_ranks <= 0xff);
 
-/// The description that `packed` said.
+/// The description from the word of `packed` and the count.
 [[nodiscard]] constexpr CallDescription unpacked_call(std::uint64_t word, std::uint64_t count) {
   return {.operation = static_cast<Operation>(word & 0x3f),
           .element = {static_cast<ElementType>(word >> 6 & 0xf), static_cast<std::uint32_t>(word >> 40)},

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reduce: the root gets the combination of all members' vectors. Reduce-scatter: each member gets its part of it.
+/// Reduce: the root gets the combination of all members' vectors. Reduce-scatter: each member gets its part of the
+/// combination.
 
 #include "beeline/collectives/impl/reduce_by.hpp"
 
@@ -9,8 +10,8 @@ namespace beeline {
 
 /// Combines `count` elements of every member on the root.
 ///   source       [count] any local address
-///   destination  [count] the root's, any local address; it may be `source`, else the two do not overlap; of others not
-///                looked at
+///   destination  [count] at the root, any local address; it may be `source`, otherwise the two must not overlap;
+///                ignored at other members
 ///   how          ll, two_shot, read, gather, alltoall_gather or tree
 /// Every thread of the session calls it, on every member with the same count, reduction, root and algorithm.
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
@@ -32,8 +33,9 @@ template <class T, class Group>
 }
 
 /// Combines part `r` of all members' vectors on member `r`.
-///   source       [members, count] any local address; read from others where all lie at the same place of their slots
-///   destination  [count] any local address; it may be this member's part of `source`, else the two do not overlap
+///   source       [members, count] any local address; other members read it directly if it is symmetric
+///   destination  [count] any local address; it may be this member's part of `source`; otherwise the two must not
+///                overlap
 ///   how          ll, read, peer or bulk
 /// Every thread of the session calls it, on every member with the same count, reduction and algorithm.
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between

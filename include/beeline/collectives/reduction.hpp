@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What collectives compute with.
+/// The reductions of collectives, and their numerical properties.
 ///
-/// Elements are combined in the order of ranks (by `Algorithm::tree` in pairs, the same everywhere), so that every rank
-/// gets the same bits, in every run, on whichever rank they are computed. 16-bit floats are combined in float32 and
-/// rounded once, at the end; integers in 64 bits (8-bit ones in 32), of which the low bits are kept. An average is the
-/// sum divided by the number of ranks (integers: towards zero). Floats follow IEEE 754: infinities and NaNs are handed
-/// on, what is too large becomes an infinity. Minimum and maximum of anything and a NaN are a NaN; of two zeros they
-/// are the one of the lower rank. A NaN is one on every rank, but its sign and payload are not promised.
+/// Elements are combined in the order of ranks, or by `Algorithm::tree` in a fixed order of pairs. So every rank gets
+/// the same bits, in every run, whichever rank computes them. 16-bit floats are combined in float32 and rounded once,
+/// at the end. Integers are combined in 64 bits (8-bit integers in 32), of which the low bits are kept. An average is
+/// the sum divided by the number of ranks; integer averages round towards zero. Floats follow IEEE 754: infinities and
+/// NaNs propagate, and a result that is too large becomes an infinity. The minimum and the maximum of a NaN and any
+/// other value are a NaN; of two zeros they are the zero of the lower rank. If a result is a NaN, it is one on every
+/// rank, but its sign and payload are unspecified.
 
 #include <cstdint>
 #include <type_traits>
@@ -17,9 +18,9 @@
 
 namespace beeline {
 
-/// How elements are combined. The bitwise ones are for integers.
+/// How elements are combined. The bitwise reductions are for integers only.
 enum class Reduction : std::uint32_t { sum, product, minimum, maximum, average, bit_and, bit_or, bit_xor };
-/// Whether it is a sum, or follows from one.
+/// Whether the reduction is a sum or is computed from one.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool adds(Reduction reduction) {
   return reduction == Reduction::sum || reduction == Reduction::average;
 }
@@ -54,7 +55,7 @@ BEELINE_HOST_DEVICE Wide multiply(Wide a, Wide b) {
   else
     return a * b;
 }
-/// The one of the two that compares as asked; a NaN if either is one.
+/// The minimum or maximum of two values; a NaN if either is a NaN.
 template <class Wide>
 BEELINE_HOST_DEVICE Wide extreme(Wide a, Wide b, bool smaller) {
   if (a != a || b != b) return add(a, b);
@@ -81,8 +82,8 @@ BEELINE_HOST_DEVICE Wide combine(Reduction reduction, Wide a, Wide b) {
   }
 }
 
-/// The elements in one register word of type Word while they are being combined. What all elements have in common is
-/// asked once for a word, not once for each.
+/// The elements of one register word of type Word while they are combined. Tests that have the same result for all
+/// elements are made once for each word.
 template <class T, class Word>
 struct Partial {
   static constexpr unsigned count = sizeof(Word) / sizeof(T);

@@ -4,22 +4,21 @@
 /// A session: the state with which one group of each member communicates, in rounds. Algorithms are written on it.
 ///
 /// A round is a barrier, or an exchange of packets: 8 bytes of data with a flag, the round's number, in one store.
-/// There are two areas for packets, used in turn: round n + 1 reuses the area of round n - 1. In a round where every
-/// member sends to every other, no acknowledgement is needed for that: a member that has ended round n has received
-/// from all members, so all of them have entered round n, and therefore have read what came in round n - 1 (each group
-/// has synchronized in `finish` since).
-/// A round in which only one member sends gives no such proof. Then each member announces that it has read
-/// (`finish_one_way`), and the next round waits for that. In a third kind of round the members wait for one member,
-/// which waits for none.
+/// There are two areas for packets, used alternately: round n + 1 reuses the area of round n - 1. If every member sends
+/// to every other member in round n, the reuse needs no acknowledgement: a member that has ended round n has received
+/// packets from all members, so all members have entered round n, and therefore have read the packets of round n - 1
+/// (each group has synchronized in `finish` since). A round in which only one member sends gives no such guarantee. In
+/// such a round each member announces that it has read (`finish_one_way`), and the next round waits for these
+/// announcements. In a third kind of round the members wait for one member, which waits for none.
 ///
-/// *Which call.* What members wait for is the round's number and the signature of its call, as one value:
+/// *Which call.* Members wait for a value that consists of the round's number and the signature of its call:
 ///
 ///     flags of lines and vectors, words of barriers   | round: 48 bits                   | signature: 16 |
 ///     flags of packets                                                | round: its low 16 | signature: 16 |
 ///
-/// so a member takes nothing from a call that differs from its own, except with a probability of 2^-16
-/// (operation.hpp). A member that waits for long compares the calls themselves (impl/session_wait.hpp): this also finds
-/// calls so different that their members poll different memory.
+/// So a member accepts data of a call that differs from its own only with a probability of 2^-16 (operation.hpp). A
+/// member that waits for long compares the calls themselves (impl/session_wait.hpp). This also finds calls that differ
+/// so much that their members poll different memory.
 ///
 /// *Flags of 16 bits repeat* every 2^16 rounds, so no packet in an area may be that old. At the end of the first two
 /// rounds of every 2^15, a member gives all packets in the area of the round's parity the flag of that round. It leaves
@@ -28,8 +27,8 @@
 /// rounds old, and none of those rounds equals n modulo 2^16. Memory is zero at first, which is the flag of no round
 /// before 2^16.
 ///
-/// A call that its time-out ends is called again with the same arguments, and goes on: the round, its stage and its
-/// offset stay in the session. What was sent is not sent again, or with the same bits.
+/// A call that a time-out has ended is made again with the same arguments, and continues: the round, its stage and its
+/// offset stay in the session. Data that were sent are not sent again, or are sent again with the same bits.
 
 #include <cstdint>
 
@@ -47,52 +46,55 @@ namespace beeline {
 
 namespace detail {
 
-/// Packets get new flags in the first two of so many rounds; see the file.
+/// Packets get new flags in the first two of this many rounds; see the top of this file.
 inline constexpr std::uint64_t refresh_period = std::uint64_t{1} << 15;
 
-/// Gives `count` pairs of packets the flag. Rare, so out of the way, and by value: see packets.hpp.
+/// Sets the flag of `count` pairs of packets. Rarely called, so it is out of line, with arguments by value: see
+/// packets.hpp.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE void refresh_flags(Group group, machine::PacketPair* pairs, std::uint32_t count,
                                                     std::uint32_t flag) {
   BEELINE_NO_UNROLL
   for (std::uint32_t i = group.thread_rank(); i < count; i += group.size()) machine::store_flags(pairs + i, flag);
-  machine::fence_system();  // before anything that tells other members that they may send there again
+  machine::fence_system();  // before any store that permits other members to send there again
   group.sync();
 }
 
-/// The peer `distance` (up to the number of members) behind this one, on a ring: members begin with different peers.
+/// The peer at `distance` (at most the number of members) after this member, on a ring, so that members begin with
+/// different peers.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t peer_ahead(const Context& ctx, std::uint32_t distance) {
   return ctx.rank + distance < ctx.size ? ctx.rank + distance : ctx.rank + distance - ctx.size;
 }
 
 }  // namespace detail
 
-/// Whether a session's group has done anything in its kernel yet: if not, the kernel's start has made what its stream
-/// did before visible to all, and the first meeting needs no fence. An early start waits for the kernels before it,
-/// too, and what these wrote is where peers read it: in the second-level cache of the memory's own GPU, or with its
-/// owner. On host ranks nothing makes it visible but a fence. Such a kernel is a whole call: it has no time-out of its
-/// own, and does not go on with one that another's has ended.
+/// Whether a session's group may have written to memory before its first call in the kernel. `of_kernel`: it has not.
+/// The kernel's start has then made the earlier work of its stream visible to all, so that the first synchronization
+/// needs no fence. That also holds for a kernel with an early start, which waits for the kernels before it: their
+/// writes are in the second-level cache of the memory's GPU, or at its owner, where peers read them. Host ranks always
+/// need a fence. Such a kernel makes a whole call: it has no time-out, and does not continue a call that another
+/// time-out has ended.
 enum class SessionStart : std::uint32_t { anywhere, of_kernel };
 
-/// What the kernels' calls have in common; the same on all members, but for the buffer.
+/// Options of all calls in kernels; the same on all members, except the buffer.
 struct SessionCall {
   Timeout timeout = Timeout::none();           ///< the call's own limit; after `timeout` the same call continues
-  Algorithm algorithm = Algorithm::automatic;  ///< of those that the operation has
-  BulkBuffer* buffer = nullptr;                ///< for bulk on a GPU: the block's shared memory (device/bulk.hpp)
+  Algorithm algorithm = Algorithm::automatic;  ///< one that the operation has
+  BulkBuffer* buffer = nullptr;                ///< for `bulk` on a GPU: in the block's shared memory (device/bulk.hpp)
 };
 
-/// One group's part in the collectives of a team, in a kernel:
+/// The session on which one group takes part in the collectives of a team, in a kernel:
 ///
 ///   Session session(grid.block(), ctx, channel);  // by one group of each member
 ///   Session session(grid, ctx, channel);          // by every member's grid: each block takes a slice of a call
 ///   if (allreduce(session, destination, source, count, Reduction::sum) != Status::ok) return;
 ///
 /// Every thread of the group makes it, and calls its functions with the same arguments; all members make the same calls
-/// in the same order. Loops keep one over many calls: then the state of the rounds stays in registers.
+/// in the same order. Loops keep one session over many calls, since the state of its rounds is then in registers.
 template <class Group>
 class Session {
  public:
-  /// The channel's session `index` by one group. At most one group of a rank has it at a time.
+  /// Session `index` of the channel, for one group. At most one group of a rank uses it at a time.
   BEELINE_HOST_DEVICE Session(const Group& group, const Context& ctx, const CollectiveChannel& channel,
                               std::uint32_t index = 0, SessionStart start = SessionStart::anywhere)
       : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]),
@@ -100,15 +102,15 @@ class Session {
         has_worked_(!starts_kernel_ || detail::executor == DeviceKind::host) {
     open();
   }
-  /// The session of each block's number, in grids of as many blocks on every member. With more blocks than the channel
-  /// has sessions, every call that gives each block a slice returns invalid_argument.
-  /// A call returns each block the status of its slice, which that block's threads see; what others of the grid have
-  /// received is visible after `grid.sync`, and at the kernel's end, and until then sources do not change. After
-  /// `timeout`, the blocks that got it call again.
+  /// For each block, the session with the block's number. All members have grids of the same number of blocks. If a
+  /// grid has more blocks than the channel has sessions, every call that gives each block a slice returns
+  /// invalid_argument. In each block, a call returns the status of the block's slice. Data that other blocks have
+  /// received are visible after `grid.sync`, and at the end of the kernel; sources must not change before. A block
+  /// whose call returned `timeout` calls again.
   BEELINE_HOST_DEVICE Session(const Grid<Group>& grid, const Context& ctx, const CollectiveChannel& channel)
       : group_(grid.block()), ctx_(ctx), channel_(channel), index_(grid.block_rank()), slices_(grid.blocks()),
         state_(&channel.states[grid.block_rank()]), starts_kernel_(false), has_worked_(true) {
-    is_taken_ = index_ >= channel.sessions;  // there is nothing to open, or to close
+    is_taken_ = index_ >= channel.sessions;  // there is no session to open or to close
     if (!is_taken_) open();
   }
   BEELINE_HOST_DEVICE ~Session() {
@@ -116,7 +118,7 @@ class Session {
     state_->round = round_, state_->offset = offset_;
     state_->entered = entered_ ? 1 : 0, state_->went_one_way = went_one_way_ ? 1 : 0, state_->stage = stage_;
     if constexpr (detail::executor == DeviceKind::host) state_->vectors = vectors_;
-    // Of a kernel its end releases what it did.
+    // The end of a kernel releases the kernel's writes.
     is_open().store(0, detail::executor == DeviceKind::host ? std::memory_order_release : std::memory_order_relaxed);
   }
   Session(const Session&) = delete;
@@ -126,7 +128,7 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t index() const { return index_; }
   [[nodiscard]] BEELINE_HOST_DEVICE SessionState* state() const { return state_; }
-  /// Which slice of a call this group has, and of how many.
+  /// The index of the slice that this group has, and the number of slices.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slice() const { return slices_ == 1 ? 0 : index_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slices() const { return slices_; }
   /// Whether the channel has a session for every block.
@@ -134,15 +136,15 @@ class Session {
 
   // --- Where an interrupted call goes on ------------------------------------------------------------------------
 
-  /// 0 in a new call; what `set_stage` said last in one that goes on. Ends at 0 with the call.
+  /// 0 in a new call; in a continued call the last value of `set_stage`. The end of the call resets it to 0.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t stage() const { return stage_; }
   BEELINE_HOST_DEVICE void set_stage(std::uint32_t stage) { stage_ = stage; }
-  /// As `stage`, for calls that go in chunks: what is done, in units of the algorithm's own.
+  /// The progress of a call in chunks, in units that the algorithm defines; kept like `stage`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset() const { return offset_; }
   BEELINE_HOST_DEVICE void set_offset(std::uint64_t offset) { offset_ = offset; }
 
-  /// Whether a round of this call sends what it has to itself, too: it may end before it is done, or has, and go on
-  /// with vectors that hold results already. `is_new`: see `enter`.
+  /// Whether a round of this call also sends its data to itself. It does if the call may be interrupted, or was: it
+  /// then continues with vectors that already hold results. `is_new`: see `enter`.
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends_to_itself(Timeout timeout, bool is_new) const {
     return !starts_kernel_ && (!is_new || timeout.ns != Timeout::none().ns);
   }
@@ -152,21 +154,21 @@ class Session {
     if (group_.thread_rank() == 0) state_->transfer = static_cast<std::uint32_t>(transfer);
   }
 
-  /// Begins a call, unless it goes on after a time-out: its rounds bear its signature, and the others can see it. At
-  /// least one round follows. invalid_argument where another session of this rank was open: on a CPU; kernels on GPUs
-  /// find that while they wait.
+  /// Begins a call, unless it continues after a time-out: its rounds carry its signature, and other members can read
+  /// its description. At least one round follows. Returns invalid_argument on a CPU if another session of this rank is
+  /// open; kernels on GPUs detect that while they wait.
   [[nodiscard]] BEELINE_HOST_DEVICE Status begin(const CallDescription& call) {
     if (detail::executor == DeviceKind::host && is_taken_) return Status::invalid_argument;
     if (!starts_kernel_ && (entered_ || stage_ != 0 || offset_ != 0)) return Status::ok;
     round_ = detail::unsigned_round(round_) | call.signature();
-    // The last thread, which has the least to do where little is sent.
+    // The last thread has the least work if little is sent.
     if (group_.thread_rank() == group_.size() - 1)
       detail::show_call(state_, static_cast<std::uint32_t>((round_ + detail::one_round) >> detail::signature_bits),
                         call);
     return Status::ok;
   }
 
-  /// Whether what the group did before may not be visible to the other members yet. From now on it may.
+  /// Whether the group's earlier writes may not be visible to the other members yet. Later calls return true.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_worked() {
     const bool worked = has_worked_;
     has_worked_ = true;
@@ -175,7 +177,7 @@ class Session {
 
   // --- Memory of the channel ------------------------------------------------------------------------------------
 
-  /// This session's part of the channel's memory, at the same place on every member: two halves.
+  /// Half `half` of this session's staging memory, at the same offset on every member.
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* staging(std::uint32_t half) const {
     return channel_.staging + (std::size_t{index_} * 2 + half) * channel_.staging_bytes;
   }
@@ -183,7 +185,8 @@ class Session {
 
   // --- Barrier rounds -------------------------------------------------------------------------------------------
 
-  /// A round without data: every member has come. `Order::memory`: what each did before is visible to all after.
+  /// A round without data: waits for every member. `Order::memory`: writes before it are visible to all members after
+  /// it.
   [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Order order, Timeout timeout) {
     if (!entered_) {
       next_round();
@@ -193,7 +196,7 @@ class Session {
     return end_round(detail::await_members(group_, ctx_, arrived(), round_, order, timeout));
   }
 
-  /// The same by an algorithm. Members agree on it; from round to round it may change.
+  /// The same with a choice of algorithm. All members pass the same one; it may change from round to round.
   [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Algorithm algorithm, Order order, Timeout timeout) {
     if (algorithm != Algorithm::flat && algorithm != Algorithm::dissemination) return barrier(order, timeout);
     if (!entered_) next_round();
@@ -222,13 +225,13 @@ class Session {
 
   // --- Packet rounds --------------------------------------------------------------------------------------------
 
-  /// Enters a round of packets. `is_new`: whether this call entered it, and so sends; false when an earlier call that
-  /// was interrupted has sent already.
+  /// Enters a round of packets. `is_new`: whether this call has entered it, and therefore sends; false if an earlier,
+  /// interrupted call has already sent.
   [[nodiscard]] BEELINE_HOST_DEVICE Status enter(Timeout timeout, bool& is_new) {
     is_new = !entered_;
     if (entered_) return Status::ok;
     if (went_one_way_) {
-      // The next one's areas were in use in the round before the last.
+      // The next round uses the areas of the round before the last.
       const std::uint64_t before = detail::unsigned_round(round_ - detail::one_round);
       const Status status = detail::await_members(group_, ctx_, finished(), before, Order::memory, timeout);
       if (status != Status::ok) return status;
@@ -236,10 +239,11 @@ class Session {
     next_round();
     return Status::ok;
   }
-  /// Ends a round in which every member has received from every other one. Every thread passes what it has come to, and
-  /// gets what the group has: from the same place of the code.
+  /// Ends a round in which every member has received from every other member. Every thread passes its status, and gets
+  /// the group's status. Called at one place in the code, since it is a barrier.
   [[nodiscard]] BEELINE_HOST_DEVICE Status finish(Status mine) { return end_round(agree(group_, mine)); }
-  /// Ends a round in which members received from some only: tells all that their packets have been read.
+  /// Ends a round in which members have received from some members only: tells all members that their packets have been
+  /// read.
   [[nodiscard]] BEELINE_HOST_DEVICE Status finish_one_way(Status mine) {
     const Status status = agree(group_, mine);
     if (status != Status::ok) return status;
@@ -249,22 +253,22 @@ class Session {
     return status;
   }
 
-  /// 8-byte words that an area holds.
+  /// Number of 8-byte words in an area.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t area_words() const { return channel_.area_pairs; }
 
-  /// What ends a packet of this round; see the file.
+  /// The flag of this round's packets; see the top of this file.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t flag() const { return static_cast<std::uint32_t>(round_); }
-  /// Where what this rank sends to `peer`, itself included, arrives in this round.
+  /// The area at `peer` (which may be this rank) for the packets that this rank sends in this round.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area_at(std::uint32_t peer) const {
     return ctx_.translate(area(ctx_.rank), peer);
   }
-  /// Word `place` of that.
+  /// Sends word `place` of that area.
   BEELINE_HOST_DEVICE void send_word(std::uint32_t peer, std::uint32_t place, std::uint64_t word) const {
     machine::store_packets(ctx_.translate(area(ctx_.rank) + place, peer), detail::packets_of(word, flag()));
   }
 
-  /// Words `place` of what `count` peers from `first` on sent, but for that of `silent`, which stays as it was. One
-  /// thread waits for all of them.
+  /// Receives word `place` from each of `count` peers, starting with `first`, except `silent`, whose word is unchanged.
+  /// One thread waits for all of them.
   template <unsigned count>
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive_words(std::uint32_t first, std::uint32_t place,
                                                          std::uint64_t (&words)[count], Timeout timeout,
@@ -283,37 +287,37 @@ class Session {
         if (first + k == silent) continue;
         words[k] = detail::payload_of(pair[k]);
         if (detail::has_flags(pair[k], sequence)) continue;
-        observed = pair[k].low >> 32, awaited.peer = first + k;  // who is late, for the error
+        observed = pair[k].low >> 32, awaited.peer = first + k;  // the late peer, for the error
         all = false;
       }
       return all;
     };
-    if constexpr (detail::executor == DeviceKind::host)  // whose threads have many words: most are there already
+    if constexpr (detail::executor == DeviceKind::host)  // its threads have many words, most of which have arrived
       if (std::uint64_t observed = 0; ready(observed)) return Status::ok;
     return poll_until(ctx_, awaited, timeout, ready);
   }
 
-  /// Lines (device/packets.hpp) that an area holds: even, and 0 where the members send none.
+  /// Number of lines (LL128 packets: device/packets.hpp) in an area: even, and 0 if the members cannot send lines.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t area_lines() const { return channel_.area_lines; }
 
-  /// Where line `place` of what `sender` sends in this round arrives, on every member. What ends it is `line_flag`.
+  /// Line `place` of the area in which every member receives from `sender` in this round. Its flag is `line_flag`.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* line(std::uint32_t sender, std::uint32_t place) const {
     const std::size_t area = std::size_t{index_ * 2 + parity_of(round_)} * ctx_.size + sender;
     return channel_.lines + (area * channel_.area_lines + place) * line_threads;
   }
-  /// The round's number does not wrap here: lines and vectors keep their flags.
+  /// The flag of lines and vectors. It has enough bits not to wrap, so lines and vectors need no refresh of flags.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t line_flag() const { return round_; }
 
-  /// Bytes of a vector that one member sends another behind a single flag, between CPUs; 0 elsewhere.
+  /// Bytes of a vector that one CPU member can send to another behind a single flag; 0 for GPU members.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t vector_bytes() const {
     return channel_.vector_bytes == 0 ? 0 : channel_.vector_bytes - sizeof(std::uint64_t);
   }
-  /// Makes the round that this call has entered the next round of vectors. They take turns with their areas by
-  /// themselves: their flags order the reads of one round before the stores of the next but one, while packets, between
-  /// which other rounds may be, order nothing.
+  /// Makes the round that this call has entered the next vector round. Vector rounds alternate between their two areas
+  /// independently of other rounds: their flags order the reads of one vector round before the stores of the next
+  /// vector round but one. Packets cannot order these, since rounds of packets may lie in between.
   BEELINE_HOST_DEVICE void enter_vectors() { ++vectors_; }
-  /// Where the flag of the vector arrives that `sender` sends in this round, on every member; the vector is behind it,
-  /// and that of the next sender `vector_step` on. What it is flagged with is `line_flag`.
+  /// The address at which every member receives the flag of `sender`'s vector in this round; the flag's value is
+  /// `line_flag`. The vector follows the flag. The vector of the next sender is `vector_step` further.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* vector_flag(std::uint32_t sender) const {
     const auto parity = static_cast<std::uint32_t>(vectors_ & 1u);
     const std::size_t area = std::size_t{index_ * 2 + parity} * ctx_.size + sender;
@@ -321,16 +325,16 @@ class Session {
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t vector_step() const { return channel_.vector_bytes; }
 
-  /// Word `place` of what `peer` sent in the round of packets `rounds` before this one, which the group has received:
-  /// to every thread, until the next round of packets.
+  /// Word `place` from `peer` in the packet round that is `rounds` before this one, which the group has received. Every
+  /// thread may read it until the next packet round.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t heard_word(std::uint32_t peer, std::uint32_t place,
                                                              std::uint32_t rounds) const {
     return detail::payload_of(machine::load_packets(area(peer, round_ - rounds * detail::one_round) + place));
   }
 
-  /// What `peer` did before a fence, after which it sent word `place` of this round, is visible to this thread; it has
-  /// received the word, or another thread of the group has, and they have met since. A fence here would wait for what
-  /// this thread has sent itself.
+  /// Makes the writes of `peer` visible to this thread that precede a fence after which `peer` has sent word `place` of
+  /// this round. This thread has received the word, or another thread of the group has, and the two have synchronized
+  /// since. A fence in place of this load would also wait for this thread's own stores.
   BEELINE_HOST_DEVICE void acquire_word(std::uint32_t peer, std::uint32_t place) const {
     static_cast<void>(detail::SystemAtomic<std::uint64_t>((area(peer) + place)->low).load(std::memory_order_acquire));
   }
@@ -341,20 +345,21 @@ class Session {
       is_taken_ = group_.any(group_.thread_rank() == 0 && is_open().exchange(1, std::memory_order_acquire) != 0);
       if (is_taken_) return refuse();
     } else {
-      group_.sync();  // what an earlier session of this group left in memory is there
+      group_.sync();  // the state that an earlier session of this group wrote is visible
     }
     round_ = state_->round, offset_ = state_->offset, stage_ = state_->stage;
     entered_ = state_->entered != 0, went_one_way_ = state_->went_one_way != 0;
     if constexpr (detail::executor == DeviceKind::host) vectors_ = state_->vectors;
-    group_.sync();  // every thread has read it before the first changes it
-    // No atomic, which would delay every call: two that begin at once may miss each other. Who waits looks at it.
+    group_.sync();  // every thread has read the state before thread 0 changes it
+    // Not an atomic, which would delay every call. So two sessions that open at the same time may miss each other;
+    // waits check this word again.
     if (detail::executor == DeviceKind::gpu && group_.thread_rank() == 0)
       is_open().store(is_open().load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   [[nodiscard]] BEELINE_HOST_DEVICE detail::DeviceAtomic<std::uint32_t> is_open() const {
     return detail::DeviceAtomic<std::uint32_t>(state_->is_open);
   }
-  /// Another call uses the session.
+  /// Refuses a call because another call uses the session.
   BEELINE_HOST_DEVICE void refuse() const {
     if (group_.thread_rank() != 0) return;
     const detail::CallWords other = detail::words_of(state_, detail::last_call(state_));
@@ -367,7 +372,7 @@ class Session {
     if ((round_ & (detail::refresh_period - 2) * detail::one_round) == 0) [[unlikely]]
       detail::refresh_flags(group_, area(0), ctx_.size * channel_.area_pairs, flag());
   }
-  /// Of a round in which all have met.
+  /// Ends a round in which all members have synchronized.
   [[nodiscard]] BEELINE_HOST_DEVICE Status end_round(Status status) {
     if (status != Status::ok) return status;
     leave_round();
@@ -384,7 +389,7 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE detail::MemberWords finished() const {
     return {channel_.finished + index_ * max_ranks, state_};
   }
-  /// Where this rank gets the packets of `sender` in this round.
+  /// The area in which this rank receives the packets of `sender` in this round.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area(std::uint32_t sender) const {
     return area(sender, round_);
   }
@@ -398,7 +403,7 @@ class Session {
   std::uint32_t index_;
   std::uint32_t slices_ = 1;
   SessionState* state_;
-  std::uint64_t round_ = 0;  ///< the number times `one_round`, and the signature of the call that it is of
+  std::uint64_t round_ = 0;  ///< number of the round times `one_round`, plus the signature of its call
   std::uint64_t offset_ = 0, vectors_ = 0;
   std::uint32_t stage_ = 0;
   bool entered_ = false, went_one_way_ = false, is_taken_ = false;
@@ -408,8 +413,8 @@ class Session {
 
 namespace detail {
 
-/// Goes through `count` units, at most `most` of them in each `round(done, some)`, on from where an interrupted call
-/// has left off.
+/// Processes `count` units, at most `most` in each `round(done, some)`. Continues at the point where a call was
+/// interrupted.
 template <class Group, class Round>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status in_rounds(Session<Group>& session, std::size_t count,
                                                                   std::size_t most, const Round& round) {

@@ -15,13 +15,13 @@
 
 namespace beeline::energy {
 
-/// What to do with a window that is too short for a counter, which knows its energy to whole ticks only.
+/// How to treat a window that is too short for a counter, which measures energy in whole ticks only.
 enum class ShortWindow {
-  refuse,  ///< its joules are missing, with the length that would do
-  widen    ///< its joules are those up to the next tick, with a notice
+  refuse,  ///< its joules are missing; the reason names a sufficient length
+  widen    ///< its joules include those up to the next tick, with a notice
 };
 
-/// A window's error may be this share of its joules.
+/// Largest error of a window, as a share of its joules.
 inline constexpr double largest_error = 0.02;
 
 /// The energy of one component in a window.
@@ -30,48 +30,47 @@ struct ComponentEnergy {
   std::optional<double> joules;
   std::optional<double> watts;  ///< average
   std::optional<double> error;  ///< bound, as a share of the joules
-  double seconds = 0;           ///< of the window that the joules belong to
+  double seconds = 0;           ///< length of the window to which the joules belong
   std::string reason;           ///< why there are no joules
-  std::string notice;           ///< what was done to the window
+  std::string notice;           ///< how the window was changed
 };
 
-/// CPU time and sleep states in a window; always there, where the kernel shows them.
+/// CPU time and sleep states in a window; present if the operating system reports them.
 struct CpuUse {
   double process_seconds = 0;                   ///< of this process, and of children that have ended
   std::optional<double> machine_seconds;        ///< all CPUs of the machine, busy
-  std::map<std::string, double> sleep_seconds;  ///< by the name of the sleep state, sum over CPUs
+  std::map<std::string, double> sleep_seconds;  ///< for each sleep state by name, summed over CPUs
   std::string reason;                           ///< why something of these is missing
 };
 
-/// What a window held.
+/// The result of a window.
 struct Measured {
   double seconds = 0;
   std::vector<ComponentEnergy> components;
   CpuUse cpu;
-  /// The sum over components of a kind; none where one of them is missing.
+  /// The sum over the components of a kind; no value if one of them is missing.
   [[nodiscard]] std::optional<double> joules(Kind kind) const;
-  /// The sum over kinds that are known; none where none is.
+  /// The sum over all kinds with a value; no value if there are none.
   [[nodiscard]] std::optional<double> joules() const;
 };
 
 /// One point of a component's power over time.
 struct Sample {
-  std::size_t component = 0;  ///< index in Meter::components
-  std::int64_t time_ns = 0;   ///< since the meter was made
-  std::optional<double>
-      joules;                   ///< counted since the meter was made; not at each sample of a counter that reads slowly
-  std::optional<double> watts;  ///< as the device tells it, otherwise the counter's slope
-  std::string reason;           ///< why joules are missing
+  std::size_t component = 0;     ///< index in Meter::components
+  std::int64_t time_ns = 0;      ///< since the meter was made
+  std::optional<double> joules;  ///< since the meter was made; missing in some samples of slow counters
+  std::optional<double> watts;   ///< as reported by the device, otherwise the slope of the counter
+  std::string reason;            ///< why joules are missing
 };
 
-/// The time that a meter goes by; tests have their own.
+/// The clock of a meter; tests pass their own.
 struct Clock {
   std::function<std::int64_t()> now_ns;
   std::function<void(std::int64_t)> sleep_ns;
   [[nodiscard]] static Clock steady();
 };
 
-/// Meters components by their sources. Any thread may call; a process may have several.
+/// Measures the energy of components by their sources. Any thread may call; a process may have several meters.
 class Meter {
  public:
   explicit Meter(Sources sources = machine_sources(), Clock clock = Clock::steady());
@@ -82,15 +81,16 @@ class Meter {
   [[nodiscard]] std::vector<Component> components() const;
 
   class Window;
-  /// Blocks until every counter has ticked, 100 ms with GPUs; the work may begin then. Windows may overlap.
+  /// Begins a window. Blocks until every counter has ticked, which takes about 100 ms with GPUs; start the work after
+  /// it returns. Windows may overlap.
   [[nodiscard]] Window start();
   /// Ends the window now, and blocks until every counter has ticked once more.
   [[nodiscard]] Measured stop(const Window& window, ShortWindow short_window = ShortWindow::refuse);
 
-  /// Samples all components every `period_ns` in a thread, from now on. Counters that take long to read are read as
-  /// seldom as keeps their cost below half a percent of a core. Windows longer than a counter's range need it.
+  /// Starts a thread that samples all components every `period_ns`. Counters that are slow to read are read less often,
+  /// so that they take less than half a percent of a core. Windows longer than a counter's range need this thread.
   void sample_every(std::int64_t period_ns);
-  /// The samples since the last call. If they are not taken, the oldest are dropped (dropped_samples).
+  /// The samples since the last call. If nobody takes them, the oldest are dropped (dropped_samples).
   [[nodiscard]] std::vector<Sample> take_samples();
   [[nodiscard]] std::uint64_t dropped_samples() const;
   /// CPU time that the sampling thread has used, seconds.

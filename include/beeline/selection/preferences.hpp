@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which of the methods that are possible (core/registry.hpp) is taken, with how many blocks, and in pieces of which
-/// size: by tables, of which the first row that fits holds. No other file prefers anything by size.
+/// The choice among the possible methods (core/registry.hpp), of the number of blocks and of the sizes of pieces. The
+/// choices are tables, of which the first matching row applies. No other file chooses by size.
 ///
-/// Sizes of GPUs are those at which the methods' times cross on H200 (bench/records), with two members and with four.
+/// The sizes for GPUs are the crossover points of the methods' times on H200 (bench/records), with two members and with
+/// four.
 
 #include <iterator>
 
@@ -13,11 +14,11 @@
 
 namespace beeline {
 
-/// What a choice follows from. All members know the same.
+/// The facts on which a choice depends. They are the same on all members.
 struct Situation {
   std::uint32_t members = 1;
-  bool on_hosts = false;         ///< what makes the call, or any rank of its world, runs on CPU threads
-  bool mixed = false;            ///< members of both kinds
+  bool on_hosts = false;         ///< the caller, or any rank of its world, runs on CPU threads
+  bool mixed = false;            ///< whether GPU ranks and host ranks are members
   bool several_nodes = false;    ///< members on several nodes
   bool has_lines = false;        ///< GPUs that exchange packets of 128 bytes
   bool has_engines = false;      ///< copy engines may be taken
@@ -26,7 +27,7 @@ struct Situation {
 
 namespace detail::selection {
 
-/// Which teams a row is for.
+/// The teams to which a row applies.
 enum class Members : std::uint8_t {
   any,
   hosts,
@@ -73,10 +74,11 @@ inline constexpr Operations
     moves = rooted | all_to_all, allreduce_only = set_of(Operation::allreduce), reduce_only = set_of(Operation::reduce),
     reduce_scatter_only = set_of(Operation::reduce_scatter), reductions_to_some = reduce_only | reduce_scatter_only;
 
-/// Up to which size a row holds. In kernels of a program's own the vectors are those of one session.
+/// The largest size to which a row applies. For calls in a program's own kernels, the vectors are the slices of one
+/// session.
 struct UpTo {
   std::size_t bytes = ~std::size_t{0};    ///< of the vector, or of the piece from one to another
-  std::size_t traffic = ~std::size_t{0};  ///< of it to all other members
+  std::size_t traffic = ~std::size_t{0};  ///< of the pieces from one member to all others
   std::size_t in_all = ~std::size_t{0};   ///< of all members' vectors
 };
 
@@ -108,7 +110,7 @@ inline constexpr Preference on_streams[] = {
     {allreduce_only, Members::gpus, {.traffic = 512 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll_two_shot},
     {allreduce_only, Members::gpus, {.bytes = 32 * mib}, Algorithm::two_shot},
-    // Engines go through the channel's memory there.
+    // In this range copy engines would use the channel's memory.
     {allreduce_only, Members::two_gpus, {.bytes = 384 * mib}, Algorithm::two_shot, Vectors::not_known},
     {allreduce_only, Members::gpus, {.bytes = 192 * mib}, Algorithm::two_shot, Vectors::not_known},
     {allreduce_only, Members::gpus, {}, Algorithm::copy_engine},
@@ -120,12 +122,13 @@ inline constexpr Preference on_streams[] = {
     {all_to_all, Members::gpus_with_lines, {.bytes = 512 * kib}, Algorithm::ll128},
     {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::ll},
     {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::ll},
-    // Of three or more a broadcast's members pass on what they get: engines would send it to each from the root.
+    // With three or more members, `peer` relays a broadcast from member to member; copy engines would send it from the
+    // root to each member.
     {set_of(Operation::broadcast), Members::not_two_gpus, {}, Algorithm::peer},
     {rooted, Members::gpus, {.bytes = 96 * mib - 1}, Algorithm::peer},
     {all_to_all, Members::two_gpus, {.bytes = 96 * mib - 1}, Algorithm::peer},
     {all_to_all, Members::not_two_gpus, {.bytes = 32 * mib - 1}, Algorithm::peer},
-    // Through the channel's memory they are slower than `peer`.
+    // With the channel's memory as bounce buffer, copy engines are slower than `peer`.
     {moves, Members::gpus, {}, Algorithm::copy_engine, Vectors::known_symmetric},
     {moves | varied, Members::any, {}, Algorithm::peer},
 
@@ -137,7 +140,8 @@ inline constexpr Preference on_streams[] = {
     {reduce_only, Members::any, {}, Algorithm::two_shot},
 };
 
-/// For calls in kernels, which decide themselves: what is not in a row is not compiled where the choice is automatic.
+/// For calls in kernels, which choose on the device. Algorithms without a row are not compiled if the choice is
+/// automatic.
 inline constexpr Preference in_kernels[] = {
     {allreduce_only, Members::hosts, {.bytes = 1 * kib, .in_all = 16 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::hosts, {}, Algorithm::two_shot},
@@ -154,16 +158,16 @@ inline constexpr Preference in_kernels[] = {
     {reduce_only, Members::any, {}, Algorithm::two_shot},
 };
 
-/// What keeps one block busy, and how many blocks there are at most, of calls on streams by GPUs. On host ranks a call
-/// has one block.
+/// The bytes that keep one block busy, and the largest number of blocks, for calls on streams of GPUs. On host ranks a
+/// call has one block.
 struct BlockRule {
   Operations operations;
   Algorithms algorithms;
-  std::size_t block_bytes;  ///< of the vector; of what moves data, of all that goes to others
+  std::size_t block_bytes;  ///< of the vector; for operations that move data, of all pieces to others
   unsigned most = ~0u, most_of_two = ~0u;
 };
 
-/// The algorithms that a table holds for any of `operations`.
+/// The algorithms that a table has for any of `operations`.
 template <std::size_t count>
 [[nodiscard]] constexpr Algorithms chosen_in(const Preference (&table)[count], Operations operations) {
   Algorithms all = 0;
@@ -187,7 +191,8 @@ inline constexpr BlockRule block_rules[] = {
     // A packet for every other thread.
     {allreduce_only, algorithms_in(Protocol::ll), 1 * kib, 64, 64},
     {allreduce_only, algorithms_in(Protocol::ll128), 2 * kib, 64, 64},
-    // Four loads of 16 bytes for each thread. Reads from one peer need more on their way than reads from several.
+    // Four loads of 16 bytes for each thread. Reads from a single peer need more loads in flight than reads from
+    // several.
     {allreduce_only, every_algorithm, 32 * kib, 24, 64},
     {moves, set_of({Algorithm::ll}), 1 * kib},
     {moves, set_of({Algorithm::ll128}), 4 * kib},
@@ -201,20 +206,21 @@ inline constexpr BlockRule block_rules[] = {
 
 // --- Sizes within a method --------------------------------------------------------------------------------------
 
-/// An all-reduce by `two_shot` from which the blocks draw their parts: below, a kernel is over too soon for its blocks
-/// to differ by much.
+/// The smallest all-reduce by `two_shot` whose blocks take their parts dynamically. A shorter kernel ends too soon for
+/// its blocks to differ much.
 inline constexpr std::size_t least_drawn_bytes = 6 * mib;
 
-/// The same of pieces that all members send to all, which warps draw in chunks: four words of 16 bytes a thread.
+/// The smallest piece, of operations in which all members send to all, whose chunks warps take dynamically; and the
+/// size of a chunk: four words of 16 bytes for each thread.
 inline constexpr std::size_t least_drawn_piece_bytes = mib, drawn_chunk_bytes = 2 * kib;
 
-/// Bytes of a slice from which what a member sends to itself is copied first, of two slices by every other session: as
-/// long as the others' stores fill the link.
+/// The smallest slice for which every other session copies its member's own piece first, while the stores of the other
+/// sessions fill the link.
 inline constexpr std::size_t least_paired_bytes = 64 * kib;
 
-/// A broadcast whose members pass on what they get.
+/// Sizes of a broadcast that is relayed from member to member.
 struct RelaySizes {
-  std::size_t least;       ///< of a slice: below, what parts save is less than the wait for them
+  std::size_t least;       ///< smallest slice: below, chunks save less time than the waits for them cost
   std::size_t most_chunk;  ///< of a slice
 };
 inline constexpr RelaySizes relay_of_gpus{16 * kib, 128 * kib}, relay_of_hosts{4 * kib, mib};
@@ -238,11 +244,11 @@ struct MessageSizes {
 inline constexpr MessageSizes messages_of_gpus{8 * kib, 4 * kib, 32 * kib, 64 * kib, 64 * kib, ~std::size_t{0}},
     messages_of_hosts{2 * kib, ~std::size_t{0}, ~std::size_t{0}, 4 * kib, 64 * kib, 512 * kib};
 
-/// Memory of a channel for collectives, of each session: packets for messages of microseconds, of all members together
-/// so many, and staging that hides a barrier.
+/// Memory of a collective channel, for each session: packets, for short messages, with a limit for all members
+/// together; and staging, large enough to hide a barrier.
 struct ChannelSizes {
   std::size_t packets = 128 * kib, least_packets = 256, staging = 256 * kib;
-  std::size_t heap_share = 8;  ///< of the symmetric heap, one part in so many at most for engines, without being asked
+  std::size_t heap_share = 8;  ///< by default engines get at most 1 / `heap_share` of the symmetric heap
 };
 inline constexpr ChannelSizes channel_sizes{};
 
@@ -256,19 +262,19 @@ inline constexpr ChannelSizes channel_sizes{};
 
 }  // namespace detail::selection
 
-/// Blocks of each member's grid that first meet among themselves, in a hierarchical barrier on a stream.
+/// Blocks of each member's grid in a hierarchical barrier on a stream; these first synchronize among themselves.
 inline constexpr unsigned hierarchical_barrier_blocks = 4;
 
-/// What a call on a stream takes.
-///   bytes  of the vector, or of the piece from one to another
-///   count  its elements: with fewer of an all-reduce than members there is no work to share
+/// The algorithm for a call on a stream.
+///   bytes  of the vector, or of the piece from one member to another
+///   count  elements of the vector or piece: an all-reduce of fewer elements than members has no work to share
 [[nodiscard]] Algorithm choose_on_stream(Operation operation, const Situation& here, std::size_t bytes,
                                          std::size_t count);
-/// Blocks of a call on a stream, on a channel of so many sessions.
+/// The number of blocks of a call on a stream, for a channel with `sessions` sessions.
 [[nodiscard]] unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation& here, std::size_t bytes,
                                      unsigned sessions);
 
-/// What a call in a kernel takes; all rows of `operation` follow as constants.
+/// The algorithm for a call in a kernel; the rows of `operation` are compile-time constants.
 template <Operation operation, std::size_t index = 0>
 [[nodiscard]] BEELINE_HOST_DEVICE Algorithm choose_in_kernel(const Context& ctx, std::size_t bytes) {
   constexpr detail::selection::Preference row = detail::selection::in_kernels[index];

@@ -25,9 +25,9 @@ void check(const UcxFunctions& ucx, ucs_status_t status, const char* call) {
 
 }  // namespace
 
-UcxWorker::UcxWorker(UcxReceiver& receiver, const std::string& transports) : ucx_(ucx()), receiver_(receiver) {
+UcxWorker::UcxWorker(UcxReceiver& receiver, std::span<const UcxSetting> settings) : ucx_(ucx()), receiver_(receiver) {
   try {
-    open_context(transports);
+    open_context(settings);
     open_worker();
   } catch (...) {
     if (worker_ != nullptr) ucx_.ucp_worker_destroy(worker_);
@@ -36,11 +36,12 @@ UcxWorker::UcxWorker(UcxReceiver& receiver, const std::string& transports) : ucx
   }
 }
 
-void UcxWorker::open_context(const std::string& transports) {
+void UcxWorker::open_context(std::span<const UcxSetting> settings) {
   ucp_config_t* config = nullptr;
   check(ucx_, ucx_.ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-  if (!transports.empty() && std::getenv("UCX_TLS") == nullptr)
-    static_cast<void>(ucx_.ucp_config_modify(config, "TLS", transports.c_str()));
+  for (const UcxSetting& each : settings)
+    if (std::getenv((std::string("UCX_") + each.name).c_str()) == nullptr)
+      static_cast<void>(ucx_.ucp_config_modify(config, each.name, each.value));
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
   parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

@@ -38,12 +38,17 @@ class UcxReceiver {
   ~UcxReceiver() = default;
 };
 
+/// One of UCX's variables, without the prefix UCX_.
+struct UcxSetting {
+  const char *name, *value;
+};
+
 /// Used by one thread at a time.
 class UcxWorker {
  public:
-  ///   transports  UCX_TLS where the environment does not say it; empty: UCX chooses
+  ///   settings  where the environment does not say them
   /// Throws unavailable.
-  UcxWorker(UcxReceiver& receiver, const std::string& transports);
+  UcxWorker(UcxReceiver& receiver, std::span<const UcxSetting> settings);
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
@@ -103,7 +108,7 @@ class UcxWorker {
   static void on_error(void* line, ucp_ep_h endpoint, ucs_status_t status);
   [[nodiscard]] Sending* take_sending();
   void end_sending(Sending* sending);
-  void open_context(const std::string& transports);
+  void open_context(std::span<const UcxSetting> settings);
   void open_worker();
   void close(Line& line);
   /// UCX is C: nothing may be thrown through it.

@@ -147,6 +147,25 @@ BEELINE_CASE(collectives, named_reductions_of_other_memory, 1) {
   });
 }
 
+/// Across nodes: more than members have staging memory for, of vectors that lie open, that do not, or both.
+BEELINE_CASE(collectives, reductions_in_many_blocks, 2) {
+  test.skip_if(!test.on_several_nodes(), "ranks of one node: their algorithms have no such blocks");
+  Collectives collectives(test.world(), small_channel);
+  const std::size_t count = under_thread_sanitizer ? 30'011 : 300'007,
+                    bytes = 4 * count * static_cast<std::size_t>(test.size());
+  StreamCall call(test, collectives, everyone(test.size()), bytes);
+  const ForeignMemory source(test, bytes + 1024), destination(test, bytes + 1024);
+  const CollectiveCall how{.algorithm = Algorithm::across_nodes};
+  std::uint64_t round = 0;
+  for (const Kind kind : kinds) {
+    for (const bool in_place : {false, true})
+      call.check(kind, {ElementType::float32, Reduction::sum, ++round}, count, {0, 0, in_place}, how);
+    for_each_elsewhere(test.rank(), source.data(), destination.data(), [&](const Elsewhere& elsewhere) {
+      call.check(kind, {ElementType::float32, Reduction::sum, ++round}, count, {0, 0, false}, how, elsewhere);
+    });
+  }
+}
+
 BEELINE_CASE(collectives, named_reductions_in_two_teams, 2) {
   World& world = test.world();
   const std::vector<int> members = test.alternate_ranks();

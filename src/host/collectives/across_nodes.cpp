@@ -18,7 +18,7 @@ namespace {
 
 /// Chunks that hide a round trip; together, of all peers, about this much memory for each direction.
 constexpr std::uint32_t chunk_depth = 4;
-constexpr std::size_t all_chunks = std::size_t{1} << 20, least_chunk = 4096, most_chunk = std::size_t{64} << 10;
+constexpr std::size_t all_chunks = std::size_t{2} << 20, least_chunk = 4096, most_chunk = std::size_t{128} << 10;
 
 PairSizes sizes_for(const Team& team) {
   const std::size_t share = all_chunks / (chunk_depth * static_cast<std::size_t>(team.size()));
@@ -120,7 +120,8 @@ LaneVectors vectors_of(const Context& ctx, const MovementPlan& plan) {
 }  // namespace
 
 AcrossNodes::AcrossNodes(Team& team)
-    : team_(team), nodes_(map_of(team)), memory_(team, sizes_for(team)),
+    : team_(team), nodes_(map_of(team)), shares_heaps_(!team.world().implementation().has_gpus()),
+      memory_(team, sizes_for(team)),
       lane_(team.world().device().is_gpu() ? std::make_unique<CpuLane>(team) : nullptr) {}
 
 template <class Kernel, class Placed>
@@ -159,20 +160,21 @@ void AcrossNodes::reduce(const LaunchOptions& options, const VectorCall& call) {
   const std::size_t bytes = bytes_of(call.what);
   const bool gets_none = call.what.operation == Operation::reduce && call.what.root != ctx.rank;
   const std::size_t pieces = call.what.operation == Operation::reduce_scatter ? ctx.size : 1;
-  start(
-      options, NodeReductionKernel{}, {call.destination, gets_none ? 0 : bytes, call.source, pieces * bytes},
-      [channel = memory_.channel(), nodes = nodes_, what = call.what](std::byte* destination, const std::byte* source) {
-        return std::tuple(channel, nodes,
-                          NodeReduction{what, destination, source, &wide_reducer(what.element.type), what.count});
-      });
+  start(options, NodeReductionKernel{}, {call.destination, gets_none ? 0 : bytes, call.source, pieces * bytes},
+        [channel = memory_.channel(), nodes = nodes_, what = call.what, shares = shares_heaps_](
+            std::byte* destination, const std::byte* source) {
+          return std::tuple(
+              channel, nodes,
+              NodeReduction{what, destination, source, &wide_reducer(what.element.type), what.count, shares});
+        });
 }
 
 void AcrossNodes::meet(const LaunchOptions& options, const CallDescription& call) {
-  start(
-      options, NodeMeetingKernel{}, {},
-      [channel = memory_.channel(), nodes = nodes_, call](std::byte*, const std::byte*) {
-        return std::tuple(channel, nodes, NodeReduction{call, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0});
-      });
+  start(options, NodeMeetingKernel{}, {},
+        [channel = memory_.channel(), nodes = nodes_, call](std::byte*, const std::byte*) {
+          return std::tuple(channel, nodes,
+                            NodeReduction{call, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0, false});
+        });
 }
 
 }  // namespace beeline::detail

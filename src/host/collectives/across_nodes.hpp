@@ -38,6 +38,7 @@ class AcrossNodes {
 
   Team& team_;
   NodeMap nodes_;
+  const bool shares_heaps_;  ///< CPU threads of a node reach each other's
   PairMemory memory_;
   std::unique_ptr<CpuLane> lane_;  ///< of a GPU rank
 };

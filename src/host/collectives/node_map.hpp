@@ -41,6 +41,12 @@ class NodeMap {
   [[nodiscard]] std::span<const std::uint8_t> members_of(std::uint32_t node) const {
     return {order_ + first_[node], static_cast<std::size_t>(first_[node + 1] - first_[node])};
   }
+  /// Members of the node that has the fewest.
+  [[nodiscard]] std::size_t smallest() const {
+    std::size_t found = members_of(0).size();
+    for (std::uint32_t node = 1; node < nodes_; ++node) found = std::min(found, members_of(node).size());
+    return found;
+  }
   /// The member of a node that speaks for it in a piece of work: they take turns.
   [[nodiscard]] std::uint32_t speaker(std::uint32_t node, std::size_t piece) const {
     const auto members = members_of(node);

@@ -2,15 +2,24 @@
 #include "host/collectives/node_reduction.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <deque>
 #include <vector>
+
+#include "control/mapped_memory.hpp"
 
 namespace beeline::detail {
 
 namespace {
 
-/// Blocks of which the first half is done before the second half of the first.
-constexpr std::size_t window = 2;
+/// Elements that are combined at a time: they stay in the first-level cache from the first vector to the last.
+constexpr std::size_t run_elements = 1024;
+/// A block of fewer bytes is not divided among speakers: each further message to another node costs both ends some
+/// 10 us, as long as 32 KiB take.
+constexpr std::size_t least_block_bytes = std::size_t{32} << 10;
+/// In the place of an offset: the vector is copied to and from the member's staging memory.
+constexpr std::uint64_t is_staged = ~std::uint64_t{0};
 
 /// Elements that are reduced together, of the piece that `owner` gets; `no_peer`: all get it.
 struct Block {
@@ -18,29 +27,41 @@ struct Block {
   std::uint32_t owner;
 };
 
+/// Where a member of this node has its vectors, as this member reaches them.
+struct OpenVectors {
+  std::byte *source, *destination;
+  std::byte* staging;  ///< of the blocks of a segment, one behind the other; nullptr: the vectors lie open themselves
+};
+
 class Reducing {
  public:
   Reducing(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction)
-      : links_(links), ctx_(links.context()), nodes_(nodes), what_(reduction), here_(nodes.node_of(ctx_.rank)),
+      : links_(links), ctx_(links.context()), nodes_(nodes), what_(reduction), reducer_(*reduction.reducer),
+        here_(nodes.node_of(ctx_.rank)), near_(nodes.members_of(here_)),
         element_bytes_(bytes_of(reduction.call.element.type)),
-        most_(links.channel().chunk_bytes() / std::max(reduction.reducer->wide_bytes, element_bytes_)),
-        pieces_(contains(piecewise_sends, reduction.call.operation) ? ctx_.size : 1) {
-    for (auto& partial : partials_) partial.resize(std::min(most_, what_.count) * what_.reducer->wide_bytes);
-    whole_.resize(partials_[0].size()), result_.resize(std::min(most_, what_.count) * element_bytes_);
-  }
+        pieces_(contains(piecewise_sends, reduction.call.operation) ? ctx_.size : 1),
+        is_for_all_(pieces_ == 1 && reduction.call.root == no_peer), most_(block_elements()),
+        blocks_(pieces_ * std::max<std::size_t>(1, (reduction.count + most_ - 1) / most_)),
+        lag_(is_for_all_ ? 2 * nodes.smallest() : 1), lies_open_(shares_vectors()) {}
 
   [[nodiscard]] Status run() {
-    const std::size_t blocks = pieces_ * std::max<std::size_t>(1, (what_.count + most_ - 1) / most_);
-    for (std::size_t step = 0; step < blocks + window - 1; ++step) {
-      if (step < blocks)
-        if (const Status status = first_half(block_of(step)); status != Status::ok) return status;
-      if (step + 1 >= window)
-        if (const Status status = second_half(block_of(step + 1 - window)); status != Status::ok) return status;
+    for (first_ = 0; first_ < blocks_; first_ = end_) {
+      end_ = std::min(blocks_, first_ + staged_blocks());
+      if (const Status status = open(); status != Status::ok) return status;
+      if (const Status status = reduce(); status != Status::ok) return status;
+      if (const Status status = close(); status != Status::ok) return status;
     }
     return Status::ok;
   }
 
  private:
+  /// Of a block: what a chunk takes, or less where each member may speak for a part.
+  [[nodiscard]] std::size_t block_elements() const {
+    const std::size_t most = links_.channel().chunk_bytes() / std::max(reducer_.wide_bytes, element_bytes_);
+    const std::size_t speakers = pieces_ == 1 ? nodes_.smallest() : 1, least = least_block_bytes / element_bytes_;
+    const std::size_t share = (what_.count + speakers - 1) / speakers;
+    return std::min(most, std::max(share, least));
+  }
   [[nodiscard]] Block block_of(std::size_t number) const {
     const std::size_t first = number / pieces_ * most_;
     const std::uint32_t owner = pieces_ == 1 ? what_.call.root : static_cast<std::uint32_t>(number % pieces_);
@@ -49,114 +70,256 @@ class Reducing {
   [[nodiscard]] std::uint32_t speaker(std::uint32_t node, const Block& block) const {
     return nodes_.speaker(node, block.number, block.owner);
   }
-  [[nodiscard]] const std::byte* source(const Block& block) const {
-    const std::size_t piece = pieces_ == 1 ? 0 : block.owner * what_.count;
-    return what_.source == nullptr ? nullptr : what_.source + (piece + block.first) * element_bytes_;
+  [[nodiscard]] bool speaks_for(const Block& block) const { return speaker(here_, block) == ctx_.rank; }
+  /// Whether this member combines the nodes' sums.
+  [[nodiscard]] bool finishes(const Block& block) const {
+    return is_for_all_ ? speaks_for(block) : block.owner == ctx_.rank;
   }
-  [[nodiscard]] std::byte* destination(const Block& block) const {
-    return what_.destination == nullptr ? nullptr : what_.destination + block.first * element_bytes_;
+  /// Whether the node's sum goes to `node`.
+  [[nodiscard]] bool sends_to(std::uint32_t node, const Block& block) const {
+    return node != here_ && (is_for_all_ || node == nodes_.node_of(block.owner));
   }
-  [[nodiscard]] std::vector<std::byte>& partial(const Block& block) { return partials_[block.number % window]; }
 
-  /// What this node's members have goes to its speaker, and to the other nodes.
-  [[nodiscard]] Status first_half(const Block& block) {
-    const std::uint32_t mine = speaker(here_, block);
-    if (mine != ctx_.rank) return send(mine, source(block), block.count * element_bytes_);
-    bool is_first = true;
-    for (const std::uint32_t member : nodes_.members_of(here_)) {
-      const auto combine = [&](const void* elements) {
-        if (is_first)
-          what_.reducer->start(partial(block).data(), elements, block.count);
-        else
-          what_.reducer->add(what_.call.reduction, partial(block).data(), elements, block.count);
-        is_first = false;
-      };
-      if (member == ctx_.rank)
-        combine(source(block));
-      else if (const Status status = receive(member, combine); status != Status::ok)
-        return status;
-    }
-    for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
-      const bool is_told = block.owner == no_peer ? node != here_ : node == nodes_.node_of(block.owner);
-      if (node == here_ || !is_told) continue;
-      const Status status = send(speaker(node, block), partial(block).data(), block.count * what_.reducer->wide_bytes);
+  // Where vectors are.
+
+  [[nodiscard]] std::size_t source_offset(const Block& block) const {
+    const std::size_t piece = pieces_ == 1 ? 0 : block.owner * what_.count;
+    return (piece + block.first) * element_bytes_;
+  }
+  [[nodiscard]] std::size_t destination_offset(const Block& block) const { return block.first * element_bytes_; }
+  [[nodiscard]] std::size_t staging_offset(const Block& block) const {
+    return (block.number - first_) * most_ * element_bytes_;
+  }
+  /// A member's staging memory here: its own chunks to itself, which there are none of.
+  [[nodiscard]] std::byte* own_staging(std::uint32_t member) const {
+    return links_.channel().box(links_.channel().outbox, member, 0);
+  }
+  [[nodiscard]] std::size_t staged_blocks() const {
+    const PairChannel& channel = links_.channel();
+    return std::max<std::size_t>(1, channel.depth * channel.box_bytes / (most_ * element_bytes_));
+  }
+  [[nodiscard]] bool lies_in_own_heap(const std::byte* vector, std::size_t bytes) const {
+    return vector == nullptr || (ctx_.owner_of(vector) == ctx_.own_world_rank &&
+                                 beeline::lies_in_heap(ctx_, ctx_.offset_in_slot(vector), bytes));
+  }
+  [[nodiscard]] bool shares_vectors() const {
+    const std::size_t bytes = what_.count * element_bytes_;
+    return what_.may_share_heaps && lies_in_own_heap(what_.source, pieces_ * bytes) &&
+           (!is_for_all_ || lies_in_own_heap(what_.destination, bytes));
+  }
+  [[nodiscard]] const std::byte* source_of(std::uint32_t member, const Block& block) const {
+    if (member == ctx_.rank) return what_.source + source_offset(block);
+    const OpenVectors& open = open_[member];
+    return open.staging == nullptr ? open.source + source_offset(block) : open.staging + staging_offset(block);
+  }
+  [[nodiscard]] std::byte* destination_of(std::uint32_t member, const Block& block) const {
+    if (member == ctx_.rank) return what_.destination + destination_offset(block);
+    const OpenVectors& open = open_[member];
+    return open.staging == nullptr ? open.destination + destination_offset(block)
+                                   : open.staging + staging_offset(block);
+  }
+
+  // Inside the node.
+
+  /// Calls `use(block)` for the blocks of this segment that other members of the node speak for.
+  template <class Use>
+  void for_others_blocks(const Use& use) const {
+    for (std::size_t number = first_; number < end_; ++number)
+      if (const Block block = block_of(number); !speaks_for(block) && block.count != 0) use(block);
+  }
+  /// Sends a chunk to each other member of the node, and takes one of each.
+  template <class Take>
+  [[nodiscard]] Status exchange(const ChunkHead& head, const Take& take) {
+    for (const std::uint32_t member : near_)
+      if (member != ctx_.rank)
+        if (const Status status = send(member, head, nullptr); status != Status::ok) return status;
+    for (const std::uint32_t member : near_) {
+      if (member == ctx_.rank) continue;
+      const ChunkHead* chunk = nullptr;
+      Status status = await(member, chunk);
+      if (status == Status::ok) take(member, *chunk), status = links_.release(member);
       if (status != Status::ok) return status;
     }
     return Status::ok;
   }
+  [[nodiscard]] ChunkHead head_of(std::size_t bytes) const {
+    return {what_.call.packed(), what_.call.count, bytes, bytes, ctx_.rank};
+  }
 
-  /// What nodes have becomes the result, where it is wanted.
-  [[nodiscard]] Status second_half(const Block& block) {
-    const std::uint32_t mine = speaker(here_, block);
-    if (block.owner != no_peer) return block.owner == ctx_.rank ? finish(block, destination(block)) : Status::ok;
-    const std::size_t bytes = block.count * element_bytes_;
-    if (mine != ctx_.rank)
-      return receive(mine, [&](const void* elements) { copy(destination(block), elements, bytes); });
-    if (const Status status = finish(block, result_.data()); status != Status::ok) return status;
-    copy(destination(block), result_.data(), bytes);
-    for (const std::uint32_t member : nodes_.members_of(here_))
-      if (member != ctx_.rank)
-        if (const Status status = send(member, result_.data(), bytes); status != Status::ok) return status;
+  /// Tells the node's members where this one's vectors are, and learns where theirs are. If all lie open there is one
+  /// segment.
+  [[nodiscard]] Status open() {
+    ChunkHead head = head_of(0);
+    if (lies_open_) {
+      head.source = what_.source == nullptr ? 0 : ctx_.offset_in_slot(what_.source);
+      head.destination = what_.destination == nullptr ? 0 : ctx_.offset_in_slot(what_.destination);
+    } else {
+      head.source = is_staged;
+      for_others_blocks([&](const Block& block) {
+        std::memcpy(own_staging(ctx_.rank) + staging_offset(block), what_.source + source_offset(block),
+                    block.count * element_bytes_);
+      });
+    }
+    bool all_lie_open = lies_open_;
+    const Status status = exchange(head, [&](std::uint32_t member, const ChunkHead& chunk) {
+      open_[member] = vectors_of(member, chunk);
+      all_lie_open = all_lie_open && chunk.source != is_staged;
+    });
+    if (all_lie_open) end_ = blocks_;
+    return status;
+  }
+  [[nodiscard]] OpenVectors vectors_of(std::uint32_t member, const ChunkHead& chunk) const {
+    const std::uint32_t place = ctx_.way_to(member).place;
+    std::byte* const staging = own_staging(member);
+    if (chunk.source == is_staged) return {nullptr, nullptr, ctx_.translate(staging, place)};
+    std::byte* const slot = staging - ctx_.offset_in_slot(staging);
+    return {ctx_.translate(slot + chunk.source, place), ctx_.translate(slot + chunk.destination, place), nullptr};
+  }
+
+  /// Waits until the others have read and written what is this member's.
+  [[nodiscard]] Status close() {
+    const Status status = exchange(head_of(0), [](std::uint32_t, const ChunkHead&) {});
+    if (status == Status::ok && is_for_all_ && !lies_open_)
+      for_others_blocks([&](const Block& block) {
+        std::memcpy(what_.destination + destination_offset(block), own_staging(ctx_.rank) + staging_offset(block),
+                    block.count * element_bytes_);
+      });
+    return status;
+  }
+
+  // Between nodes.
+
+  [[nodiscard]] Status reduce() {
+    for (std::size_t step = first_; step < end_ + lag_; ++step) {
+      if (step < end_)
+        if (const Status status = gather(block_of(step)); status != Status::ok) return status;
+      if (step >= first_ + lag_)
+        if (const Status status = finish(block_of(step - lag_)); status != Status::ok) return status;
+    }
     return Status::ok;
   }
 
-  static void copy(std::byte* to, const void* from, std::size_t bytes) {
-    if (bytes != 0) std::memcpy(to, from, bytes);
+  /// What this node's members have goes to the other nodes.
+  [[nodiscard]] Status gather(const Block& block) {
+    if (!speaks_for(block)) return Status::ok;
+    const ChunkHead head = head_of(block.count * reducer_.wide_bytes);
+    std::byte* sum = nullptr;
+    for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
+      if (!sends_to(node, block)) continue;
+      const std::uint32_t peer = speaker(node, block);
+      if (const Status status = await_room(peer); status != Status::ok) return status;
+      if (sum == nullptr) add_up(block, sum = links_.place_for(peer));
+      if (const Status status = links_.put(peer, head, sum); status != Status::ok) return status;
+    }
+    if (!finishes(block)) return Status::ok;
+    if (sum == nullptr) {
+      std::vector<std::byte>& kept = kept_[block.number / pieces_ % kept_.size()];
+      kept.resize(std::max<std::size_t>(1, block.count * reducer_.wide_bytes));
+      add_up(block, sum = kept.data());
+    }
+    sums_.push_back(sum);
+    return Status::ok;
+  }
+
+  void add_up(const Block& block, std::byte* sum) const {
+    for_runs(block, [&](std::size_t first, std::size_t count) {
+      std::byte* const to = sum + first * reducer_.wide_bytes;
+      bool is_first = true;
+      for (const std::uint32_t member : near_) {
+        const std::byte* const from = source_of(member, block) + first * element_bytes_;
+        if (std::exchange(is_first, false))
+          reducer_.start(to, from, count);
+        else
+          reducer_.add(what_.call.reduction, to, from, count);
+      }
+    });
+  }
+
+  /// What nodes have becomes the result, where it is wanted.
+  [[nodiscard]] Status finish(const Block& block) {
+    if (!finishes(block)) return Status::ok;
+    std::array<const std::byte*, max_ranks> sums{};
+    for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
+      const ChunkHead* chunk = nullptr;
+      if (node != here_)
+        if (const Status status = await(speaker(node, block), chunk); status != Status::ok) return status;
+      sums[node] = node == here_ ? sums_.front() : reinterpret_cast<const std::byte*>(chunk + 1);
+    }
+    for_runs(block, [&](std::size_t first, std::size_t count) { write_result(block, sums, first, count); });
+    sums_.pop_front();
+    for (std::uint32_t node = 0; node < nodes_.nodes(); ++node)
+      if (node != here_)
+        if (const Status status = links_.release(speaker(node, block)); status != Status::ok) return status;
+    return Status::ok;
   }
 
   /// Nodes in their order.
-  [[nodiscard]] Status finish(const Block& block, std::byte* elements) {
-    for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
-      const auto merge = [&](const void* wide) {
-        if (node == 0)
-          copy(whole_.data(), wide, block.count * what_.reducer->wide_bytes);
-        else
-          what_.reducer->merge(what_.call.reduction, whole_.data(), wide, block.count);
-      };
-      if (node == here_)
-        merge(partial(block).data());
-      else if (const Status status = receive(speaker(node, block), merge); status != Status::ok)
-        return status;
-    }
-    what_.reducer->finish(what_.call.reduction, ctx_.size, whole_.data(), elements, block.count);
-    return Status::ok;
+  ///   sums  [nodes]
+  void write_result(const Block& block, const std::array<const std::byte*, max_ranks>& sums, std::size_t first,
+                    std::size_t count) {
+    std::byte* const whole = whole_.data();
+    std::memcpy(whole, sums[0] + first * reducer_.wide_bytes, count * reducer_.wide_bytes);
+    for (std::uint32_t node = 1; node < nodes_.nodes(); ++node)
+      reducer_.merge(what_.call.reduction, whole, sums[node] + first * reducer_.wide_bytes, count);
+    std::byte* const own = destination_of(ctx_.rank, block) + first * element_bytes_;
+    reducer_.finish(what_.call.reduction, ctx_.size, whole, own, count);
+    if (!is_for_all_) return;
+    for (const std::uint32_t member : near_)
+      if (member != ctx_.rank)
+        std::memcpy(destination_of(member, block) + first * element_bytes_, own, count * element_bytes_);
   }
 
-  [[nodiscard]] Status send(std::uint32_t peer, const void* data, std::size_t bytes) {
+  template <class Use>
+  static void for_runs(const Block& block, const Use& use) {
+    for (std::size_t first = 0; first < block.count; first += run_elements)
+      use(first, std::min(run_elements, block.count - first));
+  }
+
+  // Chunks.
+
+  [[nodiscard]] Status send(std::uint32_t peer, const ChunkHead& head, const void* data) {
+    const Status status = await_room(peer);
+    return status == Status::ok ? links_.put(peer, head, data) : status;
+  }
+  [[nodiscard]] Status await_room(std::uint32_t peer) const {
     const std::uint64_t number = links_.next_number(peer);
     const PairWait wait{Operation::collective, peer, number, &links_};
-    const Status status = poll_until(ctx_, wait, Timeout::none(), [&](std::uint64_t& observed) {
+    return poll_until(ctx_, wait, Timeout::none(), [&](std::uint64_t& observed) {
       observed = number - 1;
       return links_.has_room(peer);
     });
-    if (status != Status::ok) return status;
-    return links_.put(peer, {what_.call.packed(), what_.call.count, bytes, bytes, ctx_.rank}, data);
   }
-
-  /// The next chunk of `peer`'s, to `use`.
-  template <class Use>
-  [[nodiscard]] Status receive(std::uint32_t peer, const Use& use) {
+  /// The next chunk of `peer`'s, which is of this call.
+  [[nodiscard]] Status await(std::uint32_t peer, const ChunkHead*& chunk) const {
     const std::uint64_t number = links_.awaited_number(peer);
     const PairWait wait{Operation::collective, peer, number, &links_};
-    const ChunkHead* chunk = nullptr;
-    Status status = poll_until(ctx_, wait, Timeout::none(), [&](std::uint64_t& observed) {
+    const Status status = poll_until(ctx_, wait, Timeout::none(), [&](std::uint64_t& observed) {
       observed = number - 1;
       chunk = links_.next(peer);
       return chunk != nullptr;
     });
-    if (status == Status::ok) status = links_.check_call(peer, *chunk);
-    if (status != Status::ok) return status;
-    use(chunk + 1);
-    return links_.release(peer);
+    return status == Status::ok ? links_.check_call(peer, *chunk) : status;
   }
 
   const PairLinks& links_;
   const Context& ctx_;
   const NodeMap& nodes_;
   const NodeReduction& what_;
+  const WideReducer& reducer_;
   const std::uint32_t here_;
-  const std::size_t element_bytes_, most_, pieces_;
-  std::vector<std::byte> partials_[window], whole_, result_;
+  const std::span<const std::uint8_t> near_;  ///< the members of this node
+  const std::size_t element_bytes_, pieces_;
+  const bool is_for_all_;
+  const std::size_t most_, blocks_;
+  /// Blocks from the gathering of one to its finishing: two more of this member's, where all members of a node speak in
+  /// turn. With fewer than `depth` chunks under way from one member to another, no two wait for each other's room.
+  const std::size_t lag_;
+  const bool lies_open_;
+  std::size_t first_ = 0, end_ = 0;  ///< blocks of this segment
+  std::array<OpenVectors, max_ranks> open_;
+  std::deque<const std::byte*> sums_;  ///< of the blocks that have been gathered, and not finished
+  std::array<std::vector<std::byte>, 2> kept_;
+  alignas(64) std::array<std::byte, run_elements * sizeof(std::uint64_t)> whole_;
 };
 
 }  // namespace

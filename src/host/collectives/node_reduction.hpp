@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reductions over several nodes. For each block of elements one member of every node is the *speaker*. It combines the
-/// vectors of its node's members in the order of ranks, and sends this sum to the other speakers, or to the member that
-/// gets the result. Each receiver combines the nodes' sums in the order of nodes, so all get the same bits. In an
-/// all-reduce the speaker then sends the result to its node's members.
+/// Reductions over several nodes. Members of a node read and write each other's vectors, or copies of them in memory
+/// that they share. For each block of elements one member of every node is the *speaker*. It combines the vectors of
+/// its node's members in the order of ranks, and sends this sum to the other speakers, or to the member that gets the
+/// result. Each receiver combines the nodes' sums in the order of nodes, so all get the same bits, and writes the
+/// result where the members of its node want it.
 ///
-///     first half of a block      member -> its speaker          speaker -> the other nodes' speakers
-///     second half                speaker: result -> member      (a block later: so the network is never idle)
+///     all members of a node      open: tell each other where their vectors are
+///     the speaker of a block     gather: combine them, send the sum to the other nodes
+///                                finish: combine the nodes' sums, write the result (some blocks later: so the network
+///                                is never idle)
+///     all members of a node      close: wait until the others have finished their blocks
 
 #include <cstddef>
 
@@ -24,7 +28,8 @@ struct NodeReduction {
   std::byte* destination;
   const std::byte* source;
   const WideReducer* reducer;
-  std::size_t count;  ///< of the vector, or of each piece
+  std::size_t count;     ///< of the vector, or of each piece
+  bool may_share_heaps;  ///< CPU threads of a node read and write each other's symmetric heaps
 };
 
 /// One member's part. Returns ok; deadline, aborted or invalid_argument, recorded.

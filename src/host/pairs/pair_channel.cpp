@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/pairs/pair_channel.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "beeline/collectives/impl/session_wait.hpp"
@@ -63,29 +64,53 @@ PairMemory::PairMemory(Team& team, const PairSizes& sizes)
   channel_ = cut(memory, static_cast<std::size_t>(team.size()), sizes);
 }
 
-bool PairLinks::has_room(std::uint32_t peer) const {
-  const std::uint64_t consumed = Word(channel_.consumed[peer].value).load(std::memory_order_acquire);
-  return channel_.counts[peer].sent - consumed < channel_.depth;
+std::uint64_t PairLinks::arrived_from(std::uint32_t peer) const {
+  return Word(channel_.arrived[peer].value).load(std::memory_order_acquire);
 }
 
-Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* data) const {
-  const std::uint64_t number = channel_.counts[peer].sent++;
-  std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, number);  // at the peer, too
-  std::uint64_t* const arrived = &channel_.arrived[ctx_.rank].value;
+const ChunkHead* PairLinks::head(std::uint32_t peer, std::uint64_t number) const {
+  return reinterpret_cast<const ChunkHead*>(channel_.box(channel_.boxes, peer, number));
+}
+
+bool PairLinks::has_room(std::uint32_t peer) const {
+  PairCounts& counts = channel_.counts[peer];
+  if (counts.sent - counts.heard < channel_.depth) return true;
+  // Who waits for room may not read chunks: what the last of them says counts all the same.
+  if (const std::uint64_t arrived = arrived_from(peer); arrived > counts.received)
+    counts.heard = std::max(counts.heard, head(peer, arrived - 1)->consumed);
+  const std::uint64_t consumed = Word(channel_.consumed[peer].value).load(std::memory_order_acquire);
+  return counts.sent - std::max(consumed, counts.heard) < channel_.depth;
+}
+
+std::byte* PairLinks::next_box(std::uint32_t peer) const {
+  const std::uint64_t number = channel_.counts[peer].sent;
   const WayToPeer to = ctx_.way_to(peer);
-  std::byte* const written =
-      to.way == Way::direct ? ctx_.translate(box, to.place) : channel_.box(channel_.outbox, peer, number);
+  return to.way == Way::direct ? ctx_.translate(channel_.box(channel_.boxes, ctx_.rank, number), to.place)
+                               : channel_.box(channel_.outbox, peer, number);
+}
+
+std::byte* PairLinks::place_for(std::uint32_t peer) const { return next_box(peer) + sizeof(ChunkHead); }
+
+Status PairLinks::put(std::uint32_t peer, ChunkHead head, const void* data) const {
+  PairCounts& counts = channel_.counts[peer];
+  std::byte* const written = next_box(peer);
+  head.consumed = counts.told = counts.received;
   std::memcpy(written, &head, sizeof head);
-  if (head.bytes != 0) std::memcpy(written + sizeof head, data, head.bytes);
-  if (to.way == Way::direct) return signal(Thread{}, ctx_, arrived, number + 1, peer);
+  if (head.bytes != 0 && data != written + sizeof head) std::memcpy(written + sizeof head, data, head.bytes);
+  std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, counts.sent);  // at the peer, too
+  std::uint64_t* const arrived = &channel_.arrived[ctx_.rank].value;
+  const std::uint64_t number = ++counts.sent;
+  if (ctx_.way_to(peer).way == Way::direct) return signal(Thread{}, ctx_, arrived, number, peer);
   return put_signal(Thread{}, ctx_, box, static_cast<const std::byte*>(written), sizeof head + head.bytes, arrived,
-                    number + 1, peer);
+                    number, peer);
 }
 
 const ChunkHead* PairLinks::next(std::uint32_t peer) const {
-  const std::uint64_t number = channel_.counts[peer].received;
-  if (Word(channel_.arrived[peer].value).load(std::memory_order_acquire) <= number) return nullptr;
-  return reinterpret_cast<const ChunkHead*>(channel_.box(channel_.boxes, peer, number));
+  PairCounts& counts = channel_.counts[peer];
+  if (arrived_from(peer) <= counts.received) return nullptr;
+  const ChunkHead* const chunk = head(peer, counts.received);
+  counts.heard = std::max(counts.heard, chunk->consumed);
+  return chunk;
 }
 
 Status PairLinks::release(std::uint32_t peer) const {

@@ -7,7 +7,8 @@
 ///     sender                                                   receiver
 ///     box `sent % depth` is free: consumed > sent - depth
 ///     put head and data, signal arrived = ++sent          ->   looks at arrived, reads the box
-///                                                         <-   signal consumed = received, every half lap
+///                                                         <-   consumed, in the head of a chunk the other way
+///                                                         <-   or a signal, where none has gone for half a lap
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,11 @@ struct alignas(64) ChunkHead {
   std::uint64_t total;          ///< bytes of the whole transfer
   std::uint64_t bytes;          ///< of this chunk
   std::uint64_t origin;         ///< the member whose data it carries
+  std::uint64_t source = 0,
+                destination = 0;  ///< of a chunk that tells where its sender has vectors: its slot's offsets
+  std::uint64_t consumed = 0;     ///< chunks of the receiver's that the sender has read: `put` fills it in
 };
+static_assert(sizeof(ChunkHead) == 64);
 
 /// The call that a member is in, shown to a member that it waits for.
 struct alignas(64) ShownCall {
@@ -36,7 +41,8 @@ struct alignas(64) ShownCall {
 /// A member's own counts of one peer.
 struct alignas(64) PairCounts {
   std::uint64_t sent, received;
-  std::uint64_t told;  ///< chunks received that the peer knows to be consumed
+  std::uint64_t told;   ///< chunks received that the peer knows to be consumed
+  std::uint64_t heard;  ///< chunks sent that the peer's chunks say to be consumed
 };
 
 /// A member's own, of all peers.
@@ -49,7 +55,7 @@ struct alignas(64) PairState {
 /// Its parts lie at the same places of all members' heaps.
 struct PairChannel {
   PaddedWord* arrived;   ///< [members] chunks that each has put here, written by it
-  PaddedWord* consumed;  ///< [members] chunks of this member's that each has read, written by it
+  PaddedWord* consumed;  ///< [members] chunks of this member's that each has read, where its heads do not say so
   ShownCall* shown;      ///< [members] by each
   PairCounts* counts;    ///< [members] this member's own
   PairState* state;      ///< this member's own
@@ -102,8 +108,11 @@ class PairLinks {
 
   /// Whether a chunk may be put.
   [[nodiscard]] bool has_room(std::uint32_t peer) const;
-  /// Puts one, for which there is room. `data` may be reused at once. Returns as `put_signal`.
-  [[nodiscard]] Status put(std::uint32_t peer, const ChunkHead& head, const void* data) const;
+  /// Where the data of the next chunk for `peer` go, for which there is room: they may be made there.
+  [[nodiscard]] std::byte* place_for(std::uint32_t peer) const;
+  /// Puts one, for which there is room. `data` may be reused at once, unless it is `place_for(peer)`: that stays as it
+  /// is until `depth` further chunks have been put. Returns as `put_signal`.
+  [[nodiscard]] Status put(std::uint32_t peer, ChunkHead head, const void* data) const;
   /// The next chunk of `peer`'s, its data behind it; nullptr: it has not come.
   [[nodiscard]] const ChunkHead* next(std::uint32_t peer) const;
   /// Its box is free.
@@ -120,6 +129,9 @@ class PairLinks {
   [[nodiscard]] Status check_call(std::uint32_t peer, const ChunkHead& head) const;
 
  private:
+  [[nodiscard]] std::byte* next_box(std::uint32_t peer) const;
+  [[nodiscard]] std::uint64_t arrived_from(std::uint32_t peer) const;
+  [[nodiscard]] const ChunkHead* head(std::uint32_t peer, std::uint64_t number) const;
   [[nodiscard]] Status refuse(std::uint32_t peer, std::uint64_t packed, std::uint64_t count) const;
 
   const Context& ctx_;

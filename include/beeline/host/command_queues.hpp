@@ -16,33 +16,35 @@ namespace beeline {
 class DeviceEngine;
 class EngineThreads;
 
-/// What serves command queues (docs/control.md).
+/// Which kind of engine serves command queues (docs/control.md).
 enum class EngineKind {
-  host,   ///< threads of the host: copy engines move the bytes of GPUs
-  device  ///< a thread block of the rank's device: its loads and stores do, and commands stay in the device's memory
+  host,   ///< threads of the host; copy engines move the bytes of GPUs
+  device  ///< a thread block of the rank's device, by loads and stores; commands stay in device memory
 };
 
-/// Who serves command queues.
+/// Options of the engine that serves command queues.
 struct CommandQueueOptions {
   EngineKind engine = EngineKind::host;
-  /// Of EngineKind::host. 0: the rank's engine; otherwise, 1 to 8: an engine with so many threads, for them alone.
+  /// For EngineKind::host. 0: the rank's engine serves the queues; 1 to 8: an engine of their own, with this number of
+  /// threads.
   int engine_threads = 0;
   bool is_timed = false;  ///< whether such an engine keeps the times of its parts (`EngineStatistics::begin_s`)
 };
 
-/// Queues of the calling rank, of `command_ring_depth` commands each, and the engine that serves them: that of the
-/// host, which the first of a world start (`Config::engine_threads`), or a block of the device for them alone, for
-/// which room on the device is kept while they exist: waiting kernels do not get it. On a GPU rank make them while none
-/// of its kernels runs.
+/// Command queues of the calling rank, with `command_ring_depth` commands each, and the engine that serves them. That
+/// is the rank's host engine, which the first queues of a world start (`Config::engine_threads`), or a block of the
+/// device that serves these queues only. Room for this block is reserved on the device while the queues exist, so
+/// waiting kernels do not get it. On a GPU rank, make the queues while none of its kernels runs.
 class CommandQueues {
  public:
-  /// Collective, with the same number of queues and kind of engine on all members. A queue takes 21 KiB of the pinned
-  /// heap, so that 3,000 fit unless it was chosen, and 2 KiB of the symmetric heap; one that the device serves 24 KiB
-  /// of the symmetric heap. Throws invalid_argument for no queues, and for a device engine with threads of the host;
-  /// otherwise as `Team::allocate`; unavailable where the engine cannot be; no_resource where what waits on the device
-  /// leaves a device engine no room.
+  /// Collective, with the same number of queues and kind of engine on all members. A queue of a host engine takes 21
+  /// KiB of the pinned heap, whose default size has room for 3,000 queues, and 2 KiB of the symmetric heap. A queue of
+  /// a device engine takes 24 KiB of the symmetric heap.
+  /// Throws invalid_argument for 0 queues or for a device engine with host threads; unavailable if there can be no such
+  /// engine; no_resource if waiting kernels leave no room for a device engine; otherwise the same as `Team::allocate`.
   explicit CommandQueues(Team& team, std::uint32_t queues = 1, const CommandQueueOptions& options = {});
-  /// Collective. Kernels that post to them must be over; waits until what they have posted is done, up to the deadline.
+  /// Collective. Kernels that post to the queues must have ended. Waits, up to the deadline, until all posted commands
+  /// are done.
   ~CommandQueues();
   CommandQueues(const CommandQueues&) = delete;
   CommandQueues& operator=(const CommandQueues&) = delete;
@@ -52,11 +54,11 @@ class CommandQueues {
   /// Waits until what has been posted is done, up to the deadline; no kernel may be posting. Throws deadline or
   /// aborted.
   void quiet() const;
-  /// Why the engine refused commands: of each queue where it did, the first.
+  /// Why the engine refused commands: the first refusal of each queue that has any.
   [[nodiscard]] std::vector<std::string> refusals() const;
-  /// What the engine that serves them has done, for all its queues.
+  /// Statistics of the engine that serves these queues, over all queues that it serves.
   [[nodiscard]] EngineStatistics statistics() const;
-  /// Posts that found their queue full.
+  /// Number of posts that found their queue full.
   [[nodiscard]] std::uint64_t full_posts() const;
 
  private:

@@ -14,15 +14,15 @@
 
 namespace beeline {
 
-/// How an array is dealt out to the ranks: chunks go to ranks 0, 1, ... in turn.
+/// How an array is distributed: its chunks go to ranks 0, 1, ... in turn.
 struct Distribution {
   std::size_t chunk_elements = 0;  ///< 0: one equal chunk for each rank; otherwise block-cyclic
   /// `device`: each rank's own kind of memory; `pinned` or `host`: host memory on all.
   MemoryKind kind = MemoryKind::device;
 };
 
-/// A distributed array as kernels see it; pass it by value. Elements of all ranks are loaded and stored directly,
-/// where the access matrix allows it (docs/design.md).
+/// The view of a distributed array in kernels; pass it by value. Kernels load and store the elements of all ranks
+/// directly, if the access matrix permits it (docs/design.md).
 template <class T>
 struct DistributedView {
   T* data;
@@ -30,7 +30,7 @@ struct DistributedView {
   ChunkTable chunks;
 
   [[nodiscard]] BEELINE_HOST_DEVICE T& operator[](std::size_t index) const { return data[index]; }
-  /// World rank in whose memory the element (its first byte) lies; `index` is less than `count`.
+  /// World rank whose memory has the element's first byte; `index` is less than `count`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_of(std::size_t index) const {
     return chunks.owner_at(index * sizeof(T));
   }
@@ -46,21 +46,21 @@ namespace detail {
 void free_distributed(World& world, std::uintptr_t base);
 }  // namespace detail
 
-/// `count` zeroed elements of T, dealt out over the ranks of the world. Freed by its destructor, which is collective
-/// and waits for the default stream, as `Team::free`; an exception that leaves its scope on one rank only must end
-/// that rank's world.
+/// `count` zeroed elements of T, distributed over the ranks of the world. The destructor frees them; like `Team::free`,
+/// it is collective and waits for the default stream. An exception that leaves the array's scope on one rank only must
+/// end that rank's world.
 ///
-/// Chunks are rounded up to whole pages: 4 KiB, 2 MiB where the memory of GPUs takes part. Where sizeof(T) does not
-/// divide that, an element may lie in two chunks; its owner is that of its first byte. The pointer is the same on every
-/// rank where `World::global_addresses()`. After a failure an array that has chunks of a dead rank is to be freed.
-/// Source: seed 001 (unified address space; one object over several devices); seed 000 section 6.3.
+/// Chunks are rounded up to whole pages: 4 KiB, or 2 MiB if GPU memory takes part. If sizeof(T) does not divide this
+/// size, an element may extend over two chunks; the owner of its first byte owns it. The pointer is the same on every
+/// rank if `World::global_addresses()` is true. After a failure, free an array that has chunks of a dead rank. Source:
+/// seed 001 (unified address space; one object over several devices); seed 000 section 6.3.
 template <class T>
 class DistributedArray {
  public:
   static_assert(std::is_trivially_copyable_v<T>, "elements are zeroed, and travel as bytes");
 
-  /// Collective. Throws invalid_argument when ranks ask for different arrays, for none (0 elements) or for too many
-  /// chunks (16384; 512 where the memory of GPUs takes part), no_resource when there is no memory or no place.
+  /// Collective. Throws invalid_argument if ranks pass different arguments, for 0 elements, or for too many chunks
+  /// (more than 16384, or 512 if GPU memory takes part); no_resource if memory or address space is full.
   DistributedArray(World& world, std::size_t count, const Distribution& distribution = {})
       : world_(&world), count_(count),
         chunks_(detail::make_distributed(world, detail::array_bytes(count, sizeof(T)),
@@ -83,14 +83,14 @@ class DistributedArray {
   [[nodiscard]] T* data() const { return reinterpret_cast<T*>(chunks_.base); }
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(T); }
-  /// Plain access by a CPU thread: for elements in host memory. Others go through `World::copy`.
+  /// Direct access by a CPU thread, for elements in host memory only; copy other elements with `World::copy`.
   [[nodiscard]] T& operator[](std::size_t index) const { return data()[index]; }
   [[nodiscard]] int owner_of(std::size_t index) const { return static_cast<int>(chunks_.owner_at(index * sizeof(T))); }
   [[nodiscard]] const ChunkTable& chunks() const { return chunks_; }
   /// For kernels.
   [[nodiscard]] DistributedView<T> view() const { return {data(), count_, chunks_}; }
 
-  /// The elements that `rank` owns, in ascending pieces.
+  /// The elements that `rank` owns, as ranges in ascending order.
   [[nodiscard]] std::vector<ElementRange> elements_of(int rank) const {
     std::vector<ElementRange> ranges;
     for (std::size_t start = 0; start < chunks_.bytes; start += chunks_.chunk_bytes()) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Portable kernels: one functor, run on a GPU as a grid of thread blocks, on a host rank as teams of CPU threads.
+/// Portable kernels: a functor that runs on a GPU as a grid of thread blocks, and on a host rank as teams of CPU
+/// threads.
 ///
 ///   struct Hello {
 ///     template <class Grid>
@@ -9,11 +10,11 @@
 ///   };
 ///   beeline::launch(world, {.blocks = 4, .threads = 256}, Hello{}, data);
 ///
-/// A functor's `static constexpr std::size_t shared_bytes`, if it has one, is the dynamic shared memory of each of its
-/// thread blocks; its `static constexpr unsigned max_threads` the most threads of a block that it is compiled for. With
-/// `static constexpr bool starts_early = true` the GPU sets it up while the stream's earlier kernel ends (programmatic
-/// dependent launch), where it is compiled for compute capability 9.0 or later; it begins when that has ended, as
-/// always.
+/// A functor may have three constants. `static constexpr std::size_t shared_bytes` is the size of the dynamic shared
+/// memory of each thread block. `static constexpr unsigned max_threads` is the largest number of threads of a block for
+/// which the kernel is compiled. With `static constexpr bool starts_early = true` the GPU prepares the kernel while the
+/// stream's earlier kernel ends (programmatic dependent launch), if it is compiled for compute capability 9.0 or later;
+/// the functor still begins after that kernel has ended.
 
 #include <type_traits>
 
@@ -23,18 +24,17 @@
 
 namespace beeline {
 
-/// Starts `kernel(grid, context, args...)` on this rank's device, with the team's context: its peers are ranks of the
-/// team. Asynchronous. Kernel and arguments travel as bytes, so they are trivially copyable: pointers, numbers,
-/// structures of these. Throws no_resource when a waiting grid could
-/// not be resident beside what already waits on the device (naming both), unavailable when the rank is a GPU and this
-/// file was compiled without CUDA.
+/// Starts `kernel(grid, context, args...)` on this rank's device, with the team's context, whose peers are ranks of the
+/// team. Asynchronous. Kernel and arguments are copied as bytes, so they are trivially copyable: pointers, numbers,
+/// structures of these. Throws no_resource if a waiting grid could not be resident beside the grids that already wait
+/// on the device (the error names both); unavailable on a GPU rank if the calling file is compiled without CUDA.
 template <class Kernel, class... Args>
 void launch(Team& team, const LaunchOptions& options, const Kernel& kernel, Args&&... args) {
   constexpr bool travels = (detail::travels_as_bytes<Kernel> && ... && detail::travels_as_bytes<std::decay_t<Args>>);
   static_assert(travels,
                 "a kernel and its arguments are copied to the device as bytes: they must be trivially copyable (pass "
                 "data(), not the array)");
-  if constexpr (travels) {  // else the compiler goes on with errors inside the library
+  if constexpr (travels) {  // otherwise the compiler would add errors inside the library
     constexpr bool callable = detail::is_kernel<Kernel, std::decay_t<Args>...>;
     static_assert(callable,
                   "the kernel has no operator()(Grid& grid, const Context& ctx, args...) const for these arguments");
@@ -42,14 +42,15 @@ void launch(Team& team, const LaunchOptions& options, const Kernel& kernel, Args
   }
 }
 
-/// Blocks of `threads` threads of this kernel that may wait on this rank at once: its share of what the device holds.
-/// On a host rank as many as its share of the cores runs at once, `threads` or not; a grid may have more, up to
-/// `max_host_threads` CPU threads, which then take turns on the cores.
+/// Largest number of blocks, with `threads` threads each, of a waiting grid of this kernel on this rank: the rank's
+/// share of the device's capacity. On a host rank it is the number of blocks that the rank's share of the cores runs at
+/// once, and does not depend on `threads`. A grid may have more blocks there, up to `max_host_threads` CPU threads,
+/// which then take turns on the cores.
 template <class Kernel, class... Args>
 [[nodiscard]] unsigned resident_blocks(World& world, unsigned threads) {
   return detail::resident_blocks<Kernel, Args...>(world, threads);
 }
-/// The same of the kernel and the arguments that `launch` is to get.
+/// The same, with the kernel and the arguments of a later `launch`.
 template <class Kernel, class... Args>
 [[nodiscard]] unsigned resident_blocks(World& world, unsigned threads, const Kernel& /*kernel*/, Args&&... /*args*/) {
   return detail::resident_blocks<Kernel, std::decay_t<Args>...>(world, threads);

@@ -7,19 +7,19 @@
 
 namespace beeline {
 
-/// CPU threads that a host rank's waiting grids may have together.
+/// Largest number of CPU threads of all waiting grids of a host rank together.
 inline constexpr unsigned max_host_threads = 64;
 
 /// Shape and conditions of a launch.
 struct LaunchOptions {
   unsigned blocks = 1;
-  unsigned threads = 256;  ///< a block's, on a GPU; a host rank runs a block on `host_threads` CPU threads
-  bool waits = false;  ///< its threads wait for others (signals, barriers, `grid.sync`): every block must be resident
+  unsigned threads = 256;  ///< of a block, on a GPU; on a host rank a block has `Config::host_threads` CPU threads
+  bool waits = false;  ///< whether threads wait for others (signals, barriers, `grid.sync`): all blocks are resident
   Stream* stream = nullptr;  ///< nullptr: the rank's default stream
-  /// Waiting launches that give the same take turns on whatever streams, as calls of one channel do: only the largest
-  /// needs room on the device.
+  /// Waiting launches with the same key never run at the same time, on whichever streams, like the calls of one
+  /// channel. So only the largest of them needs room on the device.
   const void* serialization_key = nullptr;
-  const char* name = nullptr;  ///< what errors call the kernel, a literal, as `allreduce`; nullptr: its type
+  const char* name = nullptr;  ///< the kernel's name in errors, a string literal; nullptr: its type
 };
 
 }  // namespace beeline

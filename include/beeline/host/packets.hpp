@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The memory of channels of packets (methods device/peer/ll and device/peer/ll128).
+/// The memory of packet channels (methods device/peer/ll and device/peer/ll128).
 
 #include <cstddef>
 #include <cstdint>
@@ -12,24 +12,27 @@
 
 namespace beeline {
 
-/// Collective. Why the members cannot use ll128, the same on each; empty if they can. Worlds with host ranks
-/// cannot. Among GPUs a team's first call tests every pair of members for some milliseconds, unless all ranks of the
-/// world have passed: while lines of changing data are stored, does the receiver ever see one whose data is not its
-/// flag's?
+/// Why the members cannot use LL128, the same on all of them; empty if they can. Collective. Worlds with host ranks
+/// cannot use it. Among GPUs, a team's first call tests every pair of members for some milliseconds, unless all ranks
+/// of the world have already passed the test. The test stores lines of changing data, and checks that the receiver
+/// never sees a line whose data do not belong to its flag.
 [[nodiscard]] std::string no_ll128_reason(Team& team);
 
-/// Packet rings between all pairs of a team's members, in a protocol: LL, or LL128 in worlds that have it. They are
-/// freed by the destructor, which is collective.
+/// Packet rings between all pairs of a team's members. The protocol is LL, or LL128 in worlds that support it. The
+/// destructor frees them, and is collective.
 template <class Protocol>
 class ProtocolRings {
  public:
-  /// Collective. Messages of up to `slot_bytes` need one slot; `depth` is a power of two. In a team of both kinds of
-  /// rank always pinned. Throws invalid_argument for other sizes, and for LL128 in another heap than the symmetric one;
-  /// unavailable, with the reason, where there is no LL128, and LL serves instead; otherwise as `Team::allocate`.
+  /// Collective.
+  ///   slot_bytes  length of the longest message that takes a single slot
+  ///   depth       slots of a ring, a power of two
+  ///   heap        ignored in a team with GPU ranks and host ranks, whose rings are always in the pinned heap
+  /// Throws invalid_argument for other sizes, or for LL128 in another heap than the symmetric heap; unavailable, with
+  /// the reason, if these ranks cannot use LL128 (use LL then); otherwise the same as `Team::allocate`.
   explicit ProtocolRings(Team& team, std::size_t slot_bytes, std::uint32_t depth = 16, Heap heap = Heap::symmetric,
                          std::uint32_t first_sequence = 0);
 
-  /// For kernels, by value.
+  /// The channel for kernels; pass it by value.
   [[nodiscard]] const ProtocolChannel<Protocol>& channel() const { return channel_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which paths ranks take to each other, for people.
+/// Descriptions, in words, of the paths between ranks.
 
 #include <string>
 
@@ -11,12 +11,12 @@ namespace beeline {
 
 /// How a rank reaches the memory of another, in words.
 struct PathToRank {
-  std::string operations;  ///< those of kernels and CPU threads
-  std::string copies;      ///< those by the host and on streams
+  std::string operations;  ///< path of operations of kernels and CPU threads
+  std::string copies;      ///< path of copies by the host and on streams
   std::string reason;      ///< why it is this path
 };
 
-/// Of this rank to another. Throws invalid_argument for a bad rank.
+/// The path from this rank to `rank`. Throws invalid_argument for a bad rank.
 [[nodiscard]] PathToRank path_to(World& world, int rank);
 
 }  // namespace beeline

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Ordinary memory of the ranks, which they map for each other segment by segment, as collectives come to use it.
+/// Mappings of ordinary memory between ranks, made segment by segment when collectives first use the memory.
 ///
-/// A segment is an allocation of the CUDA runtime (cudaMalloc); frameworks cut tensors out of it. It is found by a
-/// vector's address, shown to the peers on a board in shared memory, and mapped by them in their next call. Nobody
-/// waits for that: until all have mapped a segment, calls with it go through the channel's memory. Whether a call uses
-/// its vectors where they lie, its members agree upon in its first round (impl/schedule/mapped.hpp).
+/// A segment is an allocation of the CUDA runtime (cudaMalloc), in which frameworks place several tensors. A rank finds
+/// the segment by a vector's address and publishes it on a board in shared memory. The peers map it in their next call.
+/// No rank waits for that: until all peers have mapped a segment, calls with its vectors go through the channel's
+/// memory. In the first round of a call the members agree whether they access its vectors directly
+/// (impl/schedule/mapped.hpp).
 ///
 ///     owner: a call with a new segment          peer: its next call
 ///     fills a free place of its board
@@ -16,10 +17,10 @@
 ///     generation = 0                       -->  closes the mapping; seen: generation 0
 ///     the place is free when no member's `seen` is g
 ///
-/// An allocation's id, which CUDA never gives again, tells a new segment at the address of an old one. Each call looks
-/// at one of this rank's segments, whose memory may have been freed; until then, and until their own next call, peers
-/// keep the memory of what was freed: at most `most_segments` of a rank's, for as many of its calls as it has segments
-/// mapped, and one of the peer's.
+/// CUDA never reuses an allocation's id, so the id distinguishes a new segment from an old one at the same address.
+/// Each call checks whether one of this rank's segments has been freed. A peer keeps a freed segment's memory mapped
+/// until this check, and then until the peer's own next call. This affects at most `most_segments` segments of a rank,
+/// for at most as many of the rank's calls as it has segments mapped, and one call of the peer.
 
 #include <array>
 #include <cstddef>
@@ -32,36 +33,38 @@
 
 namespace beeline {
 
-/// Memory of which segments are cut, as a rank and its peers see it. Any number of calls, from one thread at a time.
+/// Interface to the memory in which a rank and its peers find segments. Any number of calls, from one thread at a time.
 class SegmentMemory {
  public:
   struct Segment {
     std::uintptr_t start = 0;
-    std::size_t bytes = 0;  ///< 0: there is none
-    std::uint64_t id = 0;   ///< no other segment has it, before or after
+    std::size_t bytes = 0;  ///< 0: no segment
+    std::uint64_t id = 0;   ///< unique, also among freed segments
   };
   using Handle = std::array<unsigned char, 64>;
 
   virtual ~SegmentMemory() = default;
-  /// Of the segment that holds an address; 0: none does. Quick: every call asks.
+  /// Id of the segment that contains an address; 0: none. Fast, since every call uses it.
   [[nodiscard]] virtual std::uint64_t id_at(std::uintptr_t address) const = 0;
   [[nodiscard]] virtual Segment segment_at(std::uintptr_t address) const = 0;
-  /// Names a segment of this rank for the other members; throws where it cannot be shared.
+  /// A handle of a segment of this rank for the other members; throws if the segment cannot be shared.
   [[nodiscard]] virtual Handle share(std::uintptr_t start) const = 0;
-  /// The address at which this rank reaches a segment that `owner` has shared; throws where it cannot.
+  /// Maps a segment that `owner` has shared, and returns its address on this rank; throws if that is impossible.
   [[nodiscard]] virtual std::uintptr_t open(int owner, std::uintptr_t start, const Handle& handle) = 0;
   virtual void close(int owner, std::uintptr_t address) = 0;
 };
 
-/// What the ranks of a world map of each other's memory, for `CollectiveCall::mappings`; see the file.
+/// The mappings of ordinary memory between the ranks of a world, for `CollectiveCall::mappings`; see the top of this
+/// file.
 class SegmentMappings {
  public:
   static constexpr std::size_t most_segments = 256;  ///< of a rank
 
-  /// Collective over the world, of at most detail::most_mapping_members ranks.
-  ///   memory  nullptr: CUDA's on a GPU rank; on host ranks nothing is mapped, and those of one process reach all of it
+  /// Collective over the world, which has at most detail::most_mapping_members ranks.
+  ///   memory  nullptr: CUDA's on a GPU rank; on host ranks nothing is mapped, and ranks of one process reach all of
+  ///           its memory
   explicit SegmentMappings(World& world, std::unique_ptr<SegmentMemory> memory = nullptr);
-  /// Collective. The calls must be over.
+  /// Collective. All calls with these mappings must have ended.
   ~SegmentMappings();
   SegmentMappings(const SegmentMappings&) = delete;
   SegmentMappings& operator=(const SegmentMappings&) = delete;
@@ -70,12 +73,14 @@ class SegmentMappings {
     const void* at;
     std::size_t bytes;
   };
-  /// Where the members of `team` reach two vectors of this rank's. Shows theirs to peers that do not know them, maps
-  /// what these have shown, without waiting. Any thread, one at a time for each rank.
-  ///   is_captured  the call is captured by a graph: it reaches what all had mapped before, for as long as the segments
-  ///                are there; the caller keeps the memory as long as the graph, as for every kernel of a graph
+  /// The addresses at which the members of `team` reach two vectors of this rank. Publishes the vectors' segments to
+  /// peers that do not know them, and maps segments that peers have published, without waiting. Any thread may call it,
+  /// one at a time for each rank.
+  ///   is_captured  the call is captured in a graph: it uses only earlier mappings; as for every kernel of a graph, the
+  ///                caller keeps the memory as long as the graph
   [[nodiscard]] detail::VectorMappings find(Team& team, Vector destination, Vector source, bool is_captured = false);
-  /// Why the vectors of the latest `find` cannot be mapped; empty if they are, or as soon as all peers have been here.
+  /// Why the vectors of the latest `find` cannot be mapped; empty if they are mapped, or will be once all peers have
+  /// called `find`.
   [[nodiscard]] std::string reason() const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Teams: ordered sets of ranks that communicate. The first of them is the world, of all ranks.
+/// Teams: ordered sets of ranks that communicate. The first team is the world, which has all ranks.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,30 +24,32 @@ class World;
 
 namespace detail {
 
-/// A member's part in a reduction of values.
+/// A member's value in a reduction of single values.
 struct Scalar {
   ElementType type;
   Reduction reduction;
   std::uint64_t bits;
 };
-/// Collective. The bits of each member, in the order of ranks: [max_ranks]. Returns how many there are.
+/// Collective. Sets `all` [max_ranks] to the bits of each member's value, in the order of ranks. Returns the number of
+/// members.
 std::uint32_t exchange_scalars(Team& team, const Scalar& mine, std::uint64_t* all);
 
 }  // namespace detail
 
-/// Where a rank's allocation lies: where the code that polls or computes on it runs.
+/// The heap of an allocation: `symmetric` is in the memory of the rank's device, `pinned` is in host memory.
 enum class Heap { symmetric, pinned };
 
-/// An all-gather among the ranks that are to be a team: gives each the bytes of all, by rank of the team.
+/// An all-gather among the future members of a team: returns the bytes of all members, in the order of their ranks in
+/// the team.
 using MemberAllgather = std::function<std::vector<std::vector<std::byte>>(std::span<const std::byte>)>;
 
-/// This rank's membership of a team: the world, or some of its ranks (`World::make_team`, `make_team_among`). A team
-/// has a barrier and an abort of its own. `launch(team, ...)` gives kernels its context: peers in it are ranks of the
-/// team.
+/// This rank's membership of a team: of the world, or of a subset of its ranks (`World::make_team`, `make_team_among`).
+/// Each team has its own barrier and its own abort. `launch(team, ...)` passes the team's context to kernels: peers in
+/// it are ranks of the team.
 ///
-/// Functions marked *collective*, and constructors of what ranks make together (`SymmetricArray`, `PacketRings`,
-/// `Collectives`, `Messages`), are called by the members of the team that they are given, in the same order: with a
-/// `World` by all ranks, with a `Team` by its members alone.
+/// All members of a team call its functions marked *collective*, in the same order. The same holds for constructors
+/// that take a team (`SymmetricArray`, `PacketRings`, `Collectives`, `Messages`). With a `World`, all ranks call them;
+/// with a `Team`, only its members.
 class Team {
  public:
   virtual ~Team();
@@ -58,50 +60,52 @@ class Team {
   [[nodiscard]] int size() const { return static_cast<int>(context_.size); }
   [[nodiscard]] int world_rank(int rank) const;  ///< throws invalid_argument outside the team
   [[nodiscard]] World& world() const { return world_; }
-  /// For kernels of this rank: pass it by value.
+  /// The context for kernels of this rank; pass it by value.
   [[nodiscard]] const Context& context() const { return context_; }
-  /// For CPU threads of this rank: its barrier state and wait records lie in host memory.
+  /// The context for CPU threads of this rank; its barrier state and wait records are in host memory.
   [[nodiscard]] const Context& host_context() const { return host_context_; }
-  /// Whether the team is aborted: by a deadline of its own, or the end of a member. Its members may go on with a new
-  /// team; those of the world with `World::survivors`.
+  /// Whether the team is aborted: by a deadline in the team, or by the end of a member. Its members may continue with a
+  /// new team; ranks of an aborted world continue with `World::survivors`.
   [[nodiscard]] bool failed() const;
 
   /// Collective. Barrier of the members' CPU threads; orders memory. Throws deadline or aborted, naming the missing
   /// rank.
   void barrier() { static_cast<void>(barrier(Timeout::none())); }
-  /// The same up to the call's own limit: then `timeout`, and the same call continues the barrier. Until it has
-  /// returned ok, other collective functions throw invalid_argument.
+  /// The same with the call's own limit: after it, `timeout` is returned, and the same call continues the barrier.
+  /// Until the barrier has returned ok, other collective functions throw invalid_argument.
   [[nodiscard]] Status barrier(Timeout timeout);
   /// Bytes that each member of a team other than the world may pass to `allgather`.
   static constexpr std::size_t max_gathered_bytes = 120;
-  /// Collective. The bytes of every member, by rank of the team; none from ranks of the world that have failed or left.
-  /// Sizes may differ. Throws invalid_argument for too many, deadline or aborted.
+  /// Collective. Returns the bytes of every member, in the order of ranks; empty for ranks of the world that have
+  /// failed or left. Sizes may differ. Blocks. Throws invalid_argument for too many bytes, deadline or aborted.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine);
 
-  /// Collective. Combines a value of each member in the order of ranks; all get the same bits. The members' CPU threads
-  /// do it, through host memory; it orders memory as `barrier`, and takes a little longer.
-  /// Throws invalid_argument when members give different types or reductions, or are in different calls, and otherwise
-  /// as `barrier`.
+  /// Collective. Combines one value of each member, in the order of ranks; all members get the same bits. CPU threads
+  /// do this through host memory. It orders memory like `barrier`, and takes a little longer.
+  /// Throws invalid_argument if members pass different types or reductions, or are in different calls; otherwise the
+  /// same as `barrier`.
   template <detail::Reducible T>
   [[nodiscard]] T allreduce(T value, Reduction reduction = Reduction::sum);
 
   /// Collective. `bytes` of zeroed symmetric memory, 256-byte aligned, at the same offset on every member: device
-  /// memory on a GPU rank, host memory on a host rank (Heap::symmetric), or host memory on all (Heap::pinned). The
-  /// world's comes from the near end of the heap, that of other teams from the far end, where only some ranks have
-  /// less. Members that need different sizes ask for the largest: `allreduce(bytes, Reduction::maximum)`. Throws
-  /// invalid_argument when they ask for different ones (names them), no_resource when the heap of one is full.
+  /// memory on a GPU rank, host memory on a host rank (Heap::symmetric), or host memory on all (Heap::pinned). Memory
+  /// of the world comes from the low end of the heap, memory of other teams from the high end, where free space may
+  /// differ between ranks. Members that need different sizes allocate the largest: `allreduce(bytes,
+  /// Reduction::maximum)`. Throws invalid_argument if members pass different sizes (the error names them), no_resource
+  /// if the heap of a member is full.
   [[nodiscard]] void* allocate(std::size_t bytes, Heap heap = Heap::symmetric);
-  /// Collective. Waits for this rank's default stream first, whose kernels may use the memory; the work of its other
-  /// streams must be over. Throws invalid_argument for a pointer that `allocate` did not return, or returned and was
-  /// freed, and when members free different memory.
+  /// Collective. First waits for this rank's default stream, whose kernels may use the memory; work on its other
+  /// streams must have ended. Throws invalid_argument for a pointer that `allocate` did not return or that is already
+  /// freed, or if members free different memory.
   void free(void* pointer);
-  /// The address on `peer` of what `local` is here; throws invalid_argument outside symmetric memory.
+  /// The address on `peer` that corresponds to `local` on this rank; throws invalid_argument outside symmetric memory.
   template <class T>
   [[nodiscard]] T* at(T* local, int peer) const {
     return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));
   }
 
-  /// Ends every wait of the team: as a deadline of this rank would, but for `reason`, which errors name. Any thread.
+  /// Aborts the team: ends every wait, as a deadline of this rank would, with `reason` in the errors. Any thread may
+  /// call it.
   void give_up(const std::string& reason);
 
  private:
@@ -129,30 +133,32 @@ T Team::allreduce(T value, Reduction reduction) {
   return combined.finish(reduction, members);
 }
 
-/// Collective over `ranks` alone, which exchange data by `allgather`: as `World::make_team`, without any part of the
-/// other ranks. Ranks that are members of two teams make them in the same order.
+/// Makes a team without the participation of other ranks: collective over `ranks` only, which exchange data by
+/// `allgather`. Otherwise the same as `World::make_team`. Ranks that are members of two teams make these in the same
+/// order.
 ///   ranks      world ranks, ascending, this one among them
 ///   allgather  called twice, one after the other; its waits have a deadline of their own
-/// Throws as `World::make_team`, and what `allgather` throws.
+/// Throws the errors of `World::make_team` and of `allgather`.
 [[nodiscard]] std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,
                                                     const MemberAllgather& allgather);
 
 namespace detail {
 
-/// Bytes of `count` elements; where that is more than an address space, as many as no heap has.
+/// Bytes of `count` elements; if the product overflows, a size that no heap has.
 [[nodiscard]] constexpr std::size_t array_bytes(std::size_t count, std::size_t element_bytes) {
   return count > SIZE_MAX / element_bytes ? SIZE_MAX : count * element_bytes;
 }
 
-/// Frees memory of a team from the destructor of its owner. Memory of a failed world or team is freed with the world,
-/// as is memory that an exception on this rank leaves behind, since other ranks do not free it then. Errors are logged.
+/// Frees memory of a team from the destructor of its owner. Memory of a failed world or team is freed with the world.
+/// So is memory whose owner an exception on this rank destroys, since other ranks do not free it then. Errors are
+/// logged.
 void free_with_owner(Team& team, void* pointer) noexcept;
 
 }  // namespace detail
 
-/// Symmetric memory for `count` elements of T, made by the members of a team and freed by its destructor, which is
-/// collective: see `Team::free`. An exception that leaves its scope on one rank only must end that rank's world; caught
-/// before, it leaves the other ranks waiting for this rank.
+/// Symmetric memory for `count` elements of T, made by the members of a team. The destructor frees it, and is
+/// collective: see `Team::free`. An exception that leaves the array's scope on one rank only must end that rank's
+/// world; if the program catches it earlier, the other ranks wait for this rank.
 template <class T>
 class SymmetricArray {
  public:
@@ -177,8 +183,9 @@ class SymmetricArray {
   std::size_t count_;
 };
 
-/// Zeroed signals where kernels poll them (symmetric) or CPU threads do (pinned). In a team of both kinds of rank
-/// always pinned: every member can set those. What kernels may do to pinned ones is said in device/access.hpp.
+/// Zeroed signals, in memory that kernels poll (symmetric) or that CPU threads poll (pinned). In a team with GPU ranks
+/// and host ranks they are always pinned, so that every member can set them. device/access.hpp says what kernels may do
+/// with pinned signals.
 class Signals : public SymmetricArray<std::uint64_t> {
  public:
   /// Collective.

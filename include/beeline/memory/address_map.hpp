@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The owner of any address: slots by a shift, distributed arrays by their chunk tables, registered memory by
-/// intervals.
+/// Finds the owner of any address: in slots by a shift, in distributed arrays by their chunk tables, in registered
+/// memory by intervals.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace beeline {
 
-/// Slots behind those of the ranks, where distributed arrays lie.
+/// Slots for distributed arrays, behind the slots of the ranks.
 inline constexpr std::uint32_t array_slots = 8;
-/// Equal places that these slots are divided into: an array takes one or several.
+/// Number of equal places into which these slots are divided; an array takes one or several.
 inline constexpr std::uint32_t array_places = 256;
-/// Registered parts that are reached by address.
+/// Largest number of registered parts that have an address.
 inline constexpr std::uint32_t max_intervals = 256;
 
 /// Memory outside the address range that a rank has registered.
@@ -29,7 +29,7 @@ struct AddressInterval {
   std::uint32_t unused;
 };
 
-/// What is not said by an address itself. Each rank has one where its kernels read it.
+/// The owners that do not follow from an address alone. Each rank has a table in memory that its kernels read.
 struct AddressTable {
   std::uint16_t array_at[array_places];  ///< 1 + place at which the array there begins; 0: none
   ChunkTable arrays[array_places];       ///< by the place at which they begin
@@ -38,14 +38,14 @@ struct AddressTable {
 };
 static_assert(std::is_trivially_copyable_v<AddressTable>);
 
-/// For kernels: pass it by value. Made by `World::address_map`. What it points to follows arrays and registrations that
-/// come and go; kernels that use it must not run meanwhile.
+/// The map for kernels, made by `World::address_map`; pass it by value. Its table changes when arrays or registrations
+/// are made or destroyed; kernels that use the map must not run meanwhile.
 struct AddressMap {
   std::byte* range;  ///< start of the address range in this process
   std::uint32_t slot_shift, slots;
   const AddressTable* table;
 
-  /// World rank whose memory `address` is, or `no_peer`.
+  /// World rank that owns the memory at `address`, or `no_peer`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_of(const void* address) const {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
     const std::uintptr_t slot = offset >> slot_shift;
@@ -55,7 +55,7 @@ struct AddressMap {
     return interval == nullptr ? no_peer : interval->owner;
   }
 
-  /// The distributed array whose place holds `address`, or nullptr.
+  /// The distributed array whose place contains `address`, or nullptr.
   [[nodiscard]] BEELINE_HOST_DEVICE const ChunkTable* array_of(const void* address) const {
     const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(range) + (std::uintptr_t{slots} << slot_shift);
     const std::uintptr_t place = (reinterpret_cast<std::uintptr_t>(address) - first) >> place_shift();
@@ -63,7 +63,7 @@ struct AddressMap {
     return &table->arrays[table->array_at[place] - 1];
   }
 
-  /// The registered memory that holds `address`, or nullptr.
+  /// The registered memory that contains `address`, or nullptr.
   [[nodiscard]] BEELINE_HOST_DEVICE const AddressInterval* interval_of(const void* address) const {
     const auto wanted = reinterpret_cast<std::uintptr_t>(address);
     std::uint32_t first = 0, last = table->interval_count;

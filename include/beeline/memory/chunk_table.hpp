@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which rank owns which chunk of an object that lies across several ranks: read by host code and kernels alike.
+/// Which rank owns which chunk of an object that is distributed over several ranks; host code and kernels read it.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace beeline {
 
-/// Equal chunks side by side, dealt out to `owner_count` ranks in turn. Source: seed 001, unified address space (whose
+/// Equal, contiguous chunks, distributed to `owner_count` ranks in turn. Source: seed 001, unified address space (whose
 /// limit is the object across devices); seed 000 section 6.3.
 struct ChunkTable {
-  /// Chunks are whole pages of this size, so that their number fits 32 bits: a quick division on a GPU.
+  /// Chunks are whole pages of this size, so that their number fits 32 bits, which makes the division fast on a GPU.
   static constexpr std::uint32_t page_shift = 12;
 
   std::uintptr_t base;  ///< in this process; 0: no object

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Memory that a program had before it told the world of it: addressed by rank and offset.
+/// Existing memory of a program, registered with the world, and addressed by rank and offset.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,17 +12,18 @@
 
 namespace beeline {
 
-/// One rank's part, as the rank that asks reaches it. Source: GASPI segments from existing memory (seed 000, 4.3).
+/// One rank's part, as the calling rank reaches it. Source: GASPI segments from existing memory (seed 000, 4.3).
 struct RegisteredPart {
   MemoryKind kind = MemoryKind::host;  ///< device or host
   std::size_t bytes = 0;               ///< 0: this rank has no part
-  /// In this process, for loads and stores from this rank's device; nullptr where only copies reach it, or nothing.
+  /// Address in this process, for loads and stores of this rank's device; nullptr if only copies, or nothing, reach the
+  /// part.
   std::byte* address = nullptr;
   bool copies = false;       ///< whether `World::copy` reaches it
-  std::string not_directly;  ///< why `address` is nullptr, and, where `copies` is false, why not even copies
+  std::string not_directly;  ///< why `address` is nullptr and, if `copies` is false, why copies do not reach it either
 };
 
-/// What `World::register_memory` gives; its parts lie anywhere.
+/// The result of `World::register_memory`. The parts have any addresses.
 struct RegisteredMemory {
   std::uint32_t id = 0;               ///< the same on every rank
   std::vector<RegisteredPart> parts;  ///< [ranks]

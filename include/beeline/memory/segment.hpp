@@ -9,8 +9,8 @@
 
 namespace beeline {
 
-/// Where memory lies. `device`: the GPU's memory on a GPU rank. `pinned`: host memory that GPUs reach too.
-/// `host`: host memory; on this version registered like `pinned` where the world has GPUs.
+/// The kind of memory. `device`: GPU memory on a GPU rank. `pinned`: host memory that GPUs also reach. `host`: host
+/// memory; in this version registered like `pinned` if the world has GPUs.
 enum class MemoryKind : std::uint32_t { device, pinned, host };
 
 /// One rank's part of a segment, at the same address in every process of the node.

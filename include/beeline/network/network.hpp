@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Whether worlds may span nodes here (docs/network.md).
+/// Whether worlds on this machine may span several nodes (docs/network.md).
 
 #include <string>
 
 namespace beeline {
 
-/// Why this build or machine has no network for ranks on several nodes, with what to install; empty: it has one. Opens
-/// UCX.
+/// Why this build or machine cannot connect ranks on several nodes, and what to install; empty if it can. Opens UCX.
 [[nodiscard]] std::string no_network_reason();
 
 }  // namespace beeline

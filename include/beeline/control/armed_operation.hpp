@@ -10,10 +10,10 @@ namespace beeline {
 /// No tag to trigger when an operation is complete.
 inline constexpr std::uint32_t no_chain = ~std::uint32_t{0};
 
-/// An operation that `Triggers::arm` has armed: for its `wait` and `cancel`.
+/// An operation that `Triggers::arm` has armed, for `Triggers::wait` and `Triggers::cancel`.
 struct ArmedOperation {
   std::uint32_t entry = ~std::uint32_t{0};  ///< of the table
-  std::uint32_t turn = 0;                   ///< which of the operations that the entry holds one after the other
+  std::uint32_t turn = 0;                   ///< number of the operation among those that have used the entry
 };
 
 }  // namespace beeline

@@ -9,11 +9,11 @@ namespace beeline {
 
 /// Sums over the threads of an engine since it was made.
 struct EngineStatistics {
-  std::uint64_t commands = 0;  ///< begun, those refused included
+  std::uint64_t commands = 0;  ///< commands begun, with refused ones
   std::uint64_t bytes = 0;     ///< moved, words included
   std::uint64_t refused = 0;   ///< commands that it could not do
-  std::uint64_t deepest = 0;   ///< commands taken from a queue at once, at most: 64 are
-  std::uint64_t sleeps = 0;    ///< times that a thread found nothing for so long that it slept
+  std::uint64_t deepest = 0;   ///< largest number of commands taken from a queue at once; 64 is the limit
+  std::uint64_t sleeps = 0;    ///< number of times that an idle thread went to sleep
   std::uint64_t leases = 0;    ///< of a device engine: times that its service block was started
   double cpu_s = 0;            ///< CPU time of its threads, seconds
   std::uint64_t batches = 0;   ///< commands of a queue that were begun together

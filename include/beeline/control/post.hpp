@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Operations that a kernel posts to a command queue, for the rank's engine to do (control `proxy`): the caller neither
-/// moves the bytes nor waits for them. Queues are made by `CommandQueues` (host/command_queues.hpp); docs/control.md
-/// says when to take which control.
+/// Operations that a kernel posts to a command queue, and that the rank's engine carries out (control `proxy`): the
+/// caller neither moves the bytes nor waits for them. `CommandQueues` makes the queues (host/command_queues.hpp);
+/// docs/control.md says when to use which control.
 ///
 /// The commands of a queue take effect in the order in which they were posted towards one peer; "before" is
-/// happens-before, as with the queues of put_get.hpp. Any thread of any block may post to a queue, and wait for it.
-/// Whatever the caller's group did before is visible to the engine. Posts of up to `max_inline_bytes` bytes travel in
-/// the command: their sources may be reused at once.
+/// happens-before, as with the queues of put_get.hpp. Any thread of any block may post to a queue, and wait for it. All
+/// earlier writes of the caller's group are visible to the engine. Up to `max_inline_bytes` bytes travel in the command
+/// itself, so that their source may be reused at once.
 ///
-/// **Returns**, unless said otherwise: ok; timeout when the queue had no place until then: nothing was posted, and the
-/// call may be repeated; invalid_argument for a bad peer or address (refused: see access.hpp); deadline where the
-/// engine takes no more commands, and aborted; unreachable for CPU threads of a GPU rank. What only the engine can find
-/// out (memory that is not mapped, ranges that overlap) it refuses, with everything that is posted to the queue later:
-/// `flush` and `quiet` of the queue return invalid_argument then, and `CommandQueues::refusals` explains.
+/// **Returns**, unless stated otherwise: ok; timeout if the queue had no free place in time: nothing was posted, and
+/// the call may be repeated; invalid_argument for a bad peer or address (refused: see access.hpp); deadline if the
+/// engine takes no more commands; aborted; unreachable for CPU threads of a GPU rank. Some errors only the engine
+/// detects: memory that is not mapped, and ranges that overlap. It then refuses the command and everything that is
+/// posted to the queue later: `flush` and `quiet` of the queue return invalid_argument, and `CommandQueues::refusals`
+/// gives the reason.
 ///
 /// Source: seed 003, ComP-Net and GPU host networking; OpenSHMEM 1.5 put_nbi, get_nbi, put_signal_nbi.
 
@@ -60,7 +61,7 @@ inline namespace BEELINE_CALLS {
 /// Copies `count` elements from local `source` to `destination` on `peer`.
 ///   destination  [count] symmetric address
 ///   source       [count] any local address that the engine's device reads, reusable after `flush`
-///   timeout      of the wait for a place in the queue
+///   timeout      limit of the wait for a free place in the queue
 /// Every thread of `group` calls it, with the same arguments. Completion: visible at `peer` after a later `post_signal`
 /// of this queue, or `quiet`. With `count` 0 nothing is posted.
 template <class Group, class T>
@@ -77,8 +78,8 @@ template <class Group, class T>
   });
 }
 
-/// Copies `count` elements from `source` on `peer` to local `destination`, and does not wait for them: they are there
-/// after `quiet`.
+/// Copies `count` elements from `source` on `peer` to local `destination`, and does not wait for them: they have
+/// arrived after `quiet`.
 ///   source  [count] symmetric address;  destination  [count] any local address that the engine's device writes
 /// Every thread of `group` calls it.
 template <class Group, class T>
@@ -94,7 +95,7 @@ template <class Group, class T>
   });
 }
 
-/// Sets `signal` on `peer` to `value` after what was posted to this queue before is visible there.
+/// Sets `signal` on `peer` to `value` after everything posted to this queue before is visible there.
 ///   signal  symmetric address, 8-byte aligned
 /// Every thread of `group` calls it.
 template <class Group>
@@ -114,9 +115,9 @@ template <class Group>
 ///                travel in the command, and it may be reused at once
 ///   signal       symmetric address, 8-byte aligned
 ///   timeout      of the wait for a place in the queue
-/// Every thread of `group` calls it. A thread at the peer that acquires the signal's value sees the data, and what was
-/// posted to this queue before. With `count` 0 it is `post_signal`. Whichever of the two is refused, nothing is put.
-/// Source: OpenSHMEM 1.5 put_signal_nbi.
+/// Every thread of `group` calls it. A thread at the peer that acquires the signal's value sees the data, and
+/// everything posted to this queue before. With `count` 0 it is `post_signal`. If data or signal is refused, nothing is
+/// put. Source: OpenSHMEM 1.5 put_signal_nbi.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_put_signal(const Group& group, const Context& ctx, T* destination,
                                                          const T* source, std::size_t count, std::uint64_t* signal,
@@ -136,11 +137,13 @@ template <class Group, class T>
   });
 }
 
-/// Changes a word on `peer` as the atomic of that name does, in the order of the queue; the old value is not given.
+/// Changes a word on `peer` as the atomic of that name does, in the order of the queue, without returning the old
+/// value.
 ///   verb    add, bit_and, bit_or, bit_xor, minimum, maximum or exchange
 ///   target  symmetric address of a 32- or 64-bit integer, aligned to its type
-/// One thread calls it. Any other verb: invalid_argument. It excludes the engine's other commands on that word, and
-/// what access.hpp says of the engine's device: a CPU on host memory, a GPU on GPU memory.
+/// One thread calls it. Any other verb: invalid_argument. The change is atomic towards the engine's other commands on
+/// that word, and towards the devices that access.hpp lists for the engine's device: a CPU on host memory, a GPU on GPU
+/// memory.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_atomic(const Context& ctx, Verb verb, T* target,
                                                      std::type_identity_t<T> value, std::uint32_t peer,
@@ -155,8 +158,8 @@ template <class T>
 }
 
 /// Copies bytes between any two places that this rank's device reaches, peers' memory included (`Context::at`): on a
-/// GPU by a copy engine, beside the kernel; on a host rank by the engine's thread. There after `quiet`. Every thread of
-/// `group` calls it. Source: seed 000, 6.5 (a copy that a kernel starts).
+/// GPU by a copy engine, beside the kernel; on a host rank by the engine's thread. The bytes have arrived after
+/// `quiet`. Every thread of `group` calls it. Source: seed 000, 6.5 (a copy that a kernel starts).
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_copy(const Group& group, const Context& ctx, void* destination,
                                                    const void* source, std::size_t bytes, CommandQueue queue,
@@ -173,7 +176,7 @@ template <class Group>
 
 namespace detail {
 
-/// Waits for a queue, and tells whether the engine has refused what was posted to it.
+/// Waits for a queue, and reports whether the engine has refused commands of it.
 template <class Group>
 BEELINE_HOST_DEVICE Status drain(const Group& group, const Context& ctx, Operation operation, CommandQueue queue,
                                  Timeout timeout) {
@@ -188,17 +191,17 @@ BEELINE_HOST_DEVICE Status drain(const Group& group, const Context& ctx, Operati
 
 }  // namespace detail
 
-/// Local completion: what was posted to the queue before has read its sources. Every thread of `group` calls it, and
-/// gets the same status: ok; timeout; deadline; aborted; invalid_argument when the engine has refused a command of this
-/// queue, ever. Source: GASPI wait.
+/// Local completion: blocks until everything posted to the queue before has read its sources. Every thread of `group`
+/// calls it, and gets the same status: ok; timeout; deadline; aborted; invalid_argument if the engine has ever refused
+/// a command of this queue. Source: GASPI wait.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status flush(const Group& group, const Context& ctx, CommandQueue queue,
                                                Timeout timeout = Timeout::none()) {
   return detail::drain(group, ctx, Operation::flush, queue, timeout);
 }
 
-/// Remote completion: what was posted to the queue before is visible at its targets, and gets have come. Returns as
-/// `flush`. Source: OpenSHMEM 1.5 quiet.
+/// Remote completion: blocks until everything posted to the queue before is visible at its targets, and gets have
+/// arrived. Returns as `flush`. Source: OpenSHMEM 1.5 quiet.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, CommandQueue queue,
                                                Timeout timeout = Timeout::none()) {

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// A block's context with the operations of SHMEM, over a command queue: `p`, `put_nbi`, `get_nbi`, `wait_until`,
-/// `quiet`. On a GPU it lies in the block's shared memory, so that its threads hold two registers of it.
+/// `quiet`. On a GPU its state is in the block's shared memory, so that it takes only two registers of each thread.
 ///
 ///   struct Kernel {
 ///     static constexpr std::size_t shared_bytes = sizeof(ShmemState);
@@ -11,7 +11,7 @@
 ///       if (grid.block().thread_rank() == 0) shmem.p(word, 7, peer);
 ///       shmem.quiet();
 ///
-/// What the functions return, and what is refused, is as of those of control/post.hpp which they call.
+/// Status and refusals are those of the functions of control/post.hpp that it calls.
 /// Source: seed 003, ComP-Net's SHMEM with a context for each work-group; OpenSHMEM 1.5, shmem_ctx_*.
 
 #include <cstdint>
@@ -22,13 +22,13 @@
 
 namespace beeline {
 
-/// What a context consists of.
+/// The state of a context.
 struct ShmemState {
   Context context;
   CommandQueue queue;
 };
 
-/// The context of one block. Blocks may share a queue: `quiet` waits then for what all of them have posted before.
+/// The context of one block. Blocks may share a queue: `quiet` then waits for the earlier posts of all of them.
 template <class BlockGroup>
 class ShmemContext {
  public:
@@ -61,20 +61,20 @@ class ShmemContext {
                                                    std::uint32_t peer) const {
     return post_put(block_, state().context, destination, source, count, peer, state().queue);
   }
-  /// Copies `count` elements from `peer`, which are there after `quiet`. Every thread of the block calls it.
+  /// Copies `count` elements from `peer`, which have arrived after `quiet`. Every thread of the block calls it.
   /// Source: shmem_get_nbi.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE Status get_nbi(T* destination, const T* source, std::size_t count,
                                                    std::uint32_t peer) const {
     return post_get(block_, state().context, destination, source, count, peer, state().queue);
   }
-  /// Until this rank's `*word` compares true with `value`; then what was put before it is visible to the block. Every
-  /// thread of the block calls it. Source: shmem_wait_until.
+  /// Blocks until the comparison of this rank's `*word` with `value` holds; data that were put before the word are then
+  /// visible to the block. Every thread of the block calls it. Source: shmem_wait_until.
   [[nodiscard]] BEELINE_HOST_DEVICE Status wait_until(const std::uint64_t* word, Compare compare,
                                                       std::uint64_t value) const {
     return wait(block_, state().context, word, compare, value);
   }
-  /// Until all that was posted to the queue before is in place. Every thread of the block calls it. Source:
+  /// Blocks until everything posted to the queue before is in place. Every thread of the block calls it. Source:
   /// shmem_quiet.
   [[nodiscard]] BEELINE_HOST_DEVICE Status quiet() const {
     return beeline::quiet(block_, state().context, state().queue);

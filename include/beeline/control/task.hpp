@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Active messages (control `task`): a kernel, or a CPU thread, names a function of a list that all ranks have, and a
-/// worker of the target runs it on what the message brings. `Tasks` (host/tasks.hpp) makes the queues and the workers;
-/// docs/control.md says when to take which control.
+/// worker of the target runs it with the message's arguments and payload. `Tasks` (host/tasks.hpp) makes the queues and
+/// the workers; docs/control.md says when to use which control.
 ///
 ///   struct Add {
 ///     static constexpr const char* name = "add";
@@ -28,22 +28,22 @@
 
 namespace beeline {
 
-/// A message, as its function finds it.
+/// A message, as its function receives it.
 struct Task {
   const void* arguments;  ///< [argument_bytes] aligned to 16 bytes
   void* payload;          ///< [payload_bytes] aligned to 16 bytes: in the buffer that this rank has registered, or,
                           ///< where it is short, in memory of the worker. Both are the function's until it returns
   std::size_t payload_bytes;
-  void* object;  ///< what this rank has registered for the function
+  void* object;  ///< the object that this rank has registered for the function
   std::uint32_t argument_bytes;
   std::uint32_t poster;  ///< rank of the team
-  std::uint32_t worker;  ///< which of this rank's workers runs it: for memory of its own
+  std::uint32_t worker;  ///< index of the worker that runs it, for memory of each worker
   TaskChannel channel;   ///< to post further tasks from here
-  std::uint64_t* reply;  ///< the poster's signal, in its memory; nullptr: it waits for none
+  std::uint64_t* reply;  ///< the poster's signal, in the poster's memory; nullptr: none
 
-  /// Sets the poster's signal to `value`, at once: of a task whose poster has left that to the function
-  /// (`TaskPost::reply_value` 0). The value is all that it says: what the function did before is not visible with it.
-  /// One thread calls it.
+  /// Sets the poster's signal to `value` at once, in a task whose poster leaves that to the function
+  /// (`TaskPost::reply_value` 0). The signal carries only the value: it does not make earlier writes of the function
+  /// visible. One thread calls it.
   BEELINE_HOST_DEVICE void answer(std::uint64_t value) const {
     if (reply != nullptr) detail::store_signal(reply, value, Order::relaxed);
   }
@@ -105,7 +105,7 @@ struct TaskList {
   }
 };
 
-/// What is posted: a function by its index, its arguments and, where it has one, a payload.
+/// A task to post: the index of its function, its arguments and, if any, its payload.
 struct TaskPost {
   std::uint32_t rank = 0;  ///< of the team: the target
   std::uint32_t queue = 0, function = 0;
@@ -113,15 +113,15 @@ struct TaskPost {
   std::uint32_t argument_bytes = 0;
   const void* payload = nullptr;  ///< [payload_bytes] any address that the caller loads from; the same
   std::size_t payload_bytes = 0;
-  std::uint64_t* reply = nullptr;  ///< symmetric address, here, of a signal that is set when the function has run
-  std::uint64_t reply_value = 1;   ///< what it is set to; 0: the function sets it (`Task::answer`)
-  /// Whether all that the group did before is visible to the function, or with `Order::relaxed`, which saves a fence,
-  /// only arguments and payload.
+  std::uint64_t* reply = nullptr;  ///< symmetric address of this rank's signal, set when the function has run
+  std::uint64_t reply_value = 1;   ///< the signal's value; 0: the function sets it (`Task::answer`)
+  /// `memory`: all earlier writes of the group are visible to the function. `relaxed`: only arguments and payload are,
+  /// which saves a fence.
   Order order = Order::memory;
 };
 
-/// A task of a function of `List`.
-///   arguments  stay where they are until it is posted
+/// Makes a task of a function of `List`.
+///   arguments  must exist until the task is posted
 template <class List, class Function>
 [[nodiscard]] BEELINE_HOST_DEVICE TaskPost task_of(const typename Function::Arguments& arguments, std::uint32_t rank,
                                                    std::uint32_t queue = 0) {
@@ -258,19 +258,19 @@ BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChann
 
 }  // namespace detail
 
-/// Posts a task: its payload lands in the target's registered buffer, then a worker there runs the function. No CPU of
-/// the target takes part.
-///   timeout  of the wait for a place in the queue; in a task (`Task::channel`) it must be `Timeout::test()`, except
-///   for
-///            queues of a lower number than the task's own: so no two ranks wait for each other's places
-/// Every thread of `group` calls it, with the same arguments. Whatever the group did before is visible to the function,
-/// unless the post's order is relaxed.
+/// Posts a task: its payload is stored in the target's registered buffer, then a worker there runs the function. No CPU
+/// of the target takes part.
+///   timeout  limit of the wait for a free place in the queue; in a task (`Task::channel`) it must be
+///            `Timeout::test()`, except for queues with lower numbers than the task's own, so that no two ranks wait
+///            for each other's places
+/// Every thread of `group` calls it, with the same arguments. All earlier writes of the group are visible to the
+/// function, unless the post's order is relaxed.
 /// Completion: `reply`, or `quiet`. Ordering: tasks of a queue run in the order in which this rank posted them to one
-/// target, those of other queues beside them.
+/// target; tasks of other queues run concurrently.
 /// Returns ok; timeout: nothing was posted, and the call may be repeated; invalid_argument for a bad rank, queue,
 /// function, size or address, in every build (refused: see access.hpp); deadline; aborted; unreachable for CPU threads
-/// of a GPU rank. What only the target knows (functions that are not registered, arguments of the wrong size) it
-/// refuses, with the poster's rank, and ends the team.
+/// of a GPU rank. The target refuses functions that are not registered and arguments of the wrong size, which only it
+/// can detect; it then aborts the team with an error that names the poster's rank.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_task(const Group& group, const Context& ctx, const TaskChannel& channel,
                                                    const TaskPost& post, Timeout timeout = Timeout::none()) {
@@ -316,9 +316,9 @@ template <class Group>
   return agree(group, status);
 }
 
-/// Until the tasks that this rank has posted to `queue` of `rank` before have run; what they did is visible to the
-/// group. Every thread of `group` calls it. Returns ok, timeout, deadline, aborted; invalid_argument for a rank or a
-/// queue that there is not.
+/// Blocks until the tasks that this rank has posted to `queue` of `rank` before have run; their effects are then
+/// visible to the group. Every thread of `group` calls it. Returns ok, timeout, deadline, aborted; invalid_argument for
+/// a rank or a queue that does not exist.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, const TaskChannel& channel,
                                                std::uint32_t rank, std::uint32_t queue,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Triggers (control `triggered`): the host arms operations for a tag beforehand; a kernel that has their data ready
+/// Triggers (control `triggered`): the host arms operations for a tag in advance. A kernel whose data are ready
 /// increments the tag's count, and goes on. An operation starts when its tag's count reaches its threshold. `Triggers`
-/// (host/triggers.hpp) makes tags and arms; docs/control.md says when to take which control.
+/// (host/triggers.hpp) makes the tags and arms the operations; docs/control.md says when to use which control.
 ///
 /// | level  | call                                                    | threshold |
 /// |--------|---------------------------------------------------------|-----------|
@@ -20,16 +20,17 @@
 
 namespace beeline {
 
-/// The tags that `Triggers` makes, for kernels, by value. Any thread may trigger any of them.
+/// The tags of a `Triggers` object, which kernels take by value. Any thread may trigger any of them.
 struct TriggerChannel {
-  CommandChannel queues;    ///< a tag's is queue(tag); none where streams wait
-  std::uint64_t* counters;  ///< [tags] where streams wait, in memory of the device that triggers; otherwise nullptr
+  CommandChannel queues;    ///< tag t uses queue(t); no queues if streams wait
+  std::uint64_t* counters;  ///< [tags] if streams wait, in memory of the device that triggers; otherwise nullptr
   std::uint32_t tags;       ///< 0 to tags - 1
 };
 
 namespace detail {
 
-/// Counts where a stream waits: the driver, or a CPU thread, sees it with all that came before. Every thread calls it.
+/// Increments the counter for which a stream waits, with release order towards the driver or the CPU thread that polls
+/// it. Every thread calls it.
 template <class Group>
 BEELINE_HOST_DEVICE Status count_trigger(const Group& group, const Context& ctx, std::uint64_t& counter) {
   group.sync();
@@ -47,18 +48,17 @@ BEELINE_HOST_DEVICE Status count_trigger(const Group& group, const Context& ctx,
 
 }  // namespace detail
 
-/// Increments the count of `tag`, after everything that the group did before: operations that fire then see it.
-///   timeout  of the wait for a place in the tag's queue
+/// Increments the count of `tag`. Operations that start then see all earlier writes of the group.
+///   timeout  limit of the wait for a free place in the tag's queue
 /// Every thread of `group` calls it, with the same arguments; the group counts once. Does not wait for the operations.
 /// Completion: `quiet(group, ctx, channel, tag)`, or a signal that was armed with the operation.
-/// Ordering: operations of a tag start in the order of their thresholds, those of a threshold as they were armed, and
-/// take effect in this order towards each peer.
-/// Returns ok; timeout when the queue had no place until then: nothing was counted, and the call may be repeated;
-/// invalid_argument for a tag that does not exist (refused: see access.hpp); deadline where the engine takes no more
-/// commands, and aborted; unreachable for CPU threads of a GPU rank, which have `Triggers::trigger`.
-/// A trigger of a tag for which nothing is armed counts too: what is armed later, with a threshold that the count has
-/// reached, starts at once. A count that is above the tag's highest armed threshold at the deadline is an error of the
-/// team.
+/// Ordering: operations of a tag start in the order of their thresholds, and with equal thresholds in the order in
+/// which they were armed. They take effect in this order at each peer.
+/// Returns ok; timeout if the queue had no free place in time: nothing was counted, and the call may be repeated;
+/// invalid_argument for a tag that does not exist (refused: see access.hpp); deadline if the engine takes no more
+/// commands; aborted; unreachable for CPU threads of a GPU rank, which use `Triggers::trigger`.
+/// A tag without armed operations is counted, too: an operation that is armed later starts at once if the count has
+/// reached its threshold. If a count exceeds the tag's highest armed threshold at the deadline, the team is aborted.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status trigger(const Group& group, const Context& ctx, const TriggerChannel& channel,
                                                  std::uint32_t tag, Timeout timeout = Timeout::none()) {
@@ -76,10 +76,10 @@ template <class Group>
   });
 }
 
-/// Remote completion: the triggers that were posted for `tag` before are counted, and what they fired is in place.
-/// Every thread of `group` calls it. Returns as `quiet` of the tag's queue (post.hpp): invalid_argument where the
-/// engine has refused one of the queue's triggers or operations, ever; unavailable where streams wait
-/// (TriggeredBy::stream): there signals tell.
+/// Remote completion: blocks until the triggers posted for `tag` before are counted, and the operations that they have
+/// started are in place. Every thread of `group` calls it. Returns as `quiet` of the tag's queue (post.hpp):
+/// invalid_argument if the engine has ever refused one of the queue's triggers or operations; unavailable if streams
+/// wait (TriggeredBy::stream): use signals there.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, const TriggerChannel& channel,
                                                std::uint32_t tag, Timeout timeout = Timeout::none()) {

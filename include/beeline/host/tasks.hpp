@@ -19,44 +19,46 @@ class LeasedGrid;
 
 /// Shape of `Tasks`: the same on all members, but for workers, threads and times.
 struct TaskOptions {
-  std::uint32_t queues = 2;           ///< a task may wait for a place in queues of a lower number than its own
-  std::uint32_t depth = 64;           ///< tasks of one poster that a queue holds; a power of two
-  std::uint32_t workers = 2;          ///< a multiple of the queues: warps on a GPU, threads on a host rank
-  std::uint32_t multiprocessors = 1;  ///< GPU: the workers take no more; each has up to 16 of them
+  std::uint32_t queues = 2;   ///< a task may wait for free places only in queues with lower numbers than its own
+  std::uint32_t depth = 64;   ///< tasks of one poster in a queue at most; a power of two
+  std::uint32_t workers = 2;  ///< a multiple of the queues: warps on a GPU, threads on a host rank
+  std::uint32_t multiprocessors = 1;  ///< GPU: largest number that the workers use, 16 workers on each
   std::int64_t lease_ns = 2'000'000;  ///< GPU: the workers' grid ends after it,
   std::int64_t idle_ns = 200'000;     ///< or after so long without a task, until the next is posted
 };
 
-/// What a rank has for a function: addresses and sizes may differ from rank to rank.
+/// A function's registration on one rank; addresses and sizes may differ from rank to rank.
 struct TaskRegistration {
   void* object = nullptr;         ///< `Task::object`
   void* payloads = nullptr;       ///< [payload_bytes] symmetric address, aligned to 16 bytes; nullptr: no payloads
   std::size_t payload_bytes = 0;  ///< of all: `TaskQueues::payload_buffer_bytes`
-  std::uint64_t* completion = nullptr;  ///< a word of the rank that counts the function's tasks once they have run
+  std::uint64_t* completion = nullptr;  ///< a word of this rank that counts the tasks of the function that have run
 };
 
-/// Queues and workers but for the task list: see `Tasks`.
+/// The part of `Tasks` that does not depend on the task list.
 class TaskQueues {
  public:
   TaskQueues(const TaskQueues&) = delete;
   TaskQueues& operator=(const TaskQueues&) = delete;
 
-  /// For kernels, by value; on a host rank for CPU threads too, with `Thread{}` and `Team::host_context()`.
+  /// The channel for kernels; pass it by value. On a host rank CPU threads may use it too, with `Thread{}` and
+  /// `Team::host_context()`.
   [[nodiscard]] const TaskChannel& channel() const { return channel_; }
-  /// Bytes of a buffer for payloads of up to `bytes_of_one`: it has a place for each task that may be under way.
+  /// Bytes of a buffer for payloads of up to `bytes_of_one`: room for one payload of each task that may be in flight.
   [[nodiscard]] std::size_t payload_buffer_bytes(std::size_t bytes_of_one) const;
 
-  /// Collective. Says what the function of this index finds on this rank. Nobody may have posted it before. Throws
-  /// invalid_argument on all members, naming the rank, for an index that is not in the list, a buffer that is not
-  /// symmetric memory of the rank, not aligned, or too small for 16 bytes a task.
+  /// Collective. Registers the function with this index on this rank, before any rank posts a task of it. Throws
+  /// invalid_argument on all members, with the rank at fault, for an index that is not in the list, or a buffer that is
+  /// not symmetric memory of the rank, not aligned, or too small for 16 bytes for each task.
   void register_function(std::uint32_t function, const TaskRegistration& what);
-  /// From now on tasks of the function are refused here, which ends the team: call `quiet` first. Its memory may be
-  /// freed then. On a GPU rank this waits, as `register_function` does, for the end of the workers' lease.
+  /// Ends the registration on this rank, whose memory may then be freed. Later tasks of the function are refused here,
+  /// which aborts the team, so call `quiet` first. On a GPU rank this waits, as `register_function` does, for the end
+  /// of the workers' lease.
   void unregister_function(std::uint32_t function);
-  /// Collective. Returns when all tasks that any member has posted are over, those that tasks have posted included; no
-  /// kernel may be posting. Throws deadline where no task ends any more, and aborted.
+  /// Collective. Blocks until all tasks that any member has posted have run, those posted by tasks included; no kernel
+  /// may be posting. Throws deadline if no more tasks end, and aborted.
   void quiet();
-  /// Leases that this rank's workers have begun (GPU): how often the host has started them.
+  /// Number of leases of this rank's workers (GPU): how often the host has started them.
   [[nodiscard]] std::uint64_t leases() const;
 
  protected:
@@ -131,21 +133,21 @@ struct PostTask {
 
 /// Active messages among the members of a team that run the functions of `Functions`, a `TaskList`.
 ///
-/// On a GPU rank the workers are the warps of a small grid, a block on each of at most `multiprocessors`, whose room on
-/// the device is booked while this lives. It holds leases of `lease_ns`, and ends when it is idle; then a thread of the
-/// host starts it again. So calls that wait for the whole device, and kernels that fill it, get through. A task that
-/// does not return by the deadline ends the team, with an error that names function and poster; one that loops for ever
-/// ends with its process.
+/// On a GPU rank the workers are the warps of a small grid, with one block on each of at most `multiprocessors`. Room
+/// for this grid on the device is reserved while the object exists. The grid runs for leases of `lease_ns`, and ends
+/// when it is idle; a host thread starts it again. So calls that wait for the whole device, and kernels that fill the
+/// device, can proceed. If a task does not return by the deadline, the team is aborted with an error that names
+/// function and poster; a task that loops for ever ends with its process.
 template <class Functions>
 class Tasks : public TaskQueues {
  public:
-  /// Collective. On a GPU rank make it while none of its kernels runs. Throws invalid_argument where members have
-  /// different lists or options, naming two of them, and for options that there are not; unavailable for a team of both
-  /// kinds of rank, or of several nodes; unreachable where loads and stores do not reach a member; no_resource where
-  /// what waits on the device leaves the workers no room; otherwise as `Team::allocate`.
+  /// Collective. On a GPU rank make it while none of its kernels runs. Throws invalid_argument if members have
+  /// different lists or options (the error names two members), or for invalid options; unavailable for a team with GPU
+  /// ranks and host ranks, or on several nodes; unreachable if loads and stores do not reach a member; no_resource if
+  /// waiting grids leave no room for the workers; otherwise the same as `Team::allocate`.
   explicit Tasks(Team& team, const TaskOptions& options = {})
       : TaskQueues(team, options, {Functions::count, Functions::hash(), &Functions::name, &room, &start, &serve}) {}
-  /// Collective. Kernels that post must be over; waits until what has been posted is done, as `quiet`.
+  /// Collective. Kernels that post must have ended. Waits until all posted tasks have run, as `quiet`.
   ~Tasks() = default;
 
   using TaskQueues::register_function;
@@ -154,7 +156,8 @@ class Tasks : public TaskQueues {
     register_function(Functions::template index_of<Function>(), what);
   }
 
-  /// Posts a task by a kernel on a stream of this rank (nullptr: the default one): host code's way on GPU ranks.
+  /// Posts a task from host code, by a kernel on a stream of this rank (nullptr: the default stream). Host code of GPU
+  /// ranks has no other way.
   template <class Function>
   void post(const typename Function::Arguments& arguments, int rank, std::uint32_t queue = 0,
             Stream* stream = nullptr) {

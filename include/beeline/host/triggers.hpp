@@ -21,8 +21,8 @@ class TriggerBackEnd;
 struct TriggeredCommands;
 struct WaitingStreamsClient;
 
-/// What is to be done when a tag's count reaches a threshold. Sources are read then, not before, and stay as they are
-/// until it is over.
+/// An operation that starts when a tag's count reaches a threshold. Its sources are read only then; keep them unchanged
+/// until the operation has ended.
 class TriggeredOperation {
  public:
   /// Copies `count` elements from local `source` to `destination` on `peer`.
@@ -54,7 +54,8 @@ class TriggeredOperation {
     part.width = sizeof(T), part.is_signed = std::is_signed_v<T>;
     return {part};
   }
-  /// The same, and behind it a signal where the data arrives: on the peer, of `get` and `copy` on the own rank.
+  /// The same operation, followed by a signal where the data arrive: at the peer, or, for `get` and `copy`, at the own
+  /// rank.
   [[nodiscard]] TriggeredOperation and_signal(std::uint64_t* signal, std::uint64_t value) const {
     TriggeredOperation both = *this;
     const bool arrives_here = parts_[0].verb == Verb::get || parts_[0].verb == Verb::copy;
@@ -95,85 +96,87 @@ class TriggeredOperation {
   std::uint32_t count_ = 1;
 };
 
-/// When an operation starts, and what else belongs to it.
+/// When an operation starts, its deadline, and the tag that it triggers.
 struct TriggerCondition {
   std::uint32_t tag = 0;
-  std::uint64_t threshold = 1;    ///< it starts once the tag's count is not below; at least 1
-  std::uint32_t then = no_chain;  ///< a tag that it triggers, once it is in place: chains
-  std::int64_t deadline_ns = 0;   ///< for its threshold, from now or from the latest trigger of the tag; 0: the world's
+  std::uint64_t threshold = 1;    ///< it starts once the tag's count has reached this; at least 1
+  std::uint32_t then = no_chain;  ///< a tag that it triggers once it has ended (chain)
+  std::int64_t deadline_ns = 0;   ///< for its threshold, from now or from the tag's last trigger; 0: the world's
 };
 
-/// Who waits for a count, and does what it fires.
+/// What waits for a count, and carries out the operations that start.
 enum class TriggeredBy : std::uint32_t {
-  engine,  ///< the rank's engine: everything that this file offers
-  /// Streams of the rank's device, each of which waits for the count of one tag: no multiprocessor, no engine and no
-  /// CPU take part, on a GPU a copy engine does the copy. Few at a time, each with up to 64 operations, whose
-  /// thresholds rise; no atomics, no chains, no `quiet` in kernels. They cannot be cancelled: where the team ends, on a
-  /// GPU the copies of what was armed run, so their memory stays until `Triggers` is destroyed.
+  engine,  ///< the rank's engine; it supports all functions of this file
+  /// Streams of the rank's device. Each stream waits for the count of one tag. Neither multiprocessors nor an engine
+  /// nor the CPU take part; on a GPU a copy engine copies. There are few streams, each with up to 64 operations, whose
+  /// thresholds ascend. There are no atomics, no chains, and no `quiet` in kernels. Operations cannot be cancelled: if
+  /// the team is aborted, copies that are armed on a GPU still run, so keep their memory until `Triggers` is destroyed.
   stream,
-  /// The same, but behind the wait a small kernel moves the bytes, unless the operation was cancelled, or the team has
-  /// ended: then nothing moves. It takes the place of up to 16 blocks on the device, which is kept while `Triggers`
-  /// exists, and reaches what kernels reach.
+  /// As `stream`, but after the wait a small kernel moves the bytes. It moves nothing if the operation was cancelled or
+  /// the team has ended. Room for up to 16 blocks on the device is reserved while `Triggers` exists. It reaches the
+  /// same memory as kernels.
   guarded_stream
 };
 
 /// Sizes of `Triggers`.
 struct TriggerOptions {
   std::uint32_t tags = 4096;     ///< 0 to tags - 1
-  std::uint32_t entries = 4096;  ///< engine: operations that are armed or under way at most
-  std::uint32_t queues = 1;      ///< engine: tag t belongs to queue t % queues: nothing waits for what another moves
+  std::uint32_t entries = 4096;  ///< engine: largest number of operations that are armed or in progress
+  std::uint32_t queues = 1;      ///< engine: tag t uses queue t % queues; queues do not wait for each other
   TriggeredBy by = TriggeredBy::engine;
-  std::uint32_t streams = 2;  ///< stream: tags with armed operations at most, up to `most_streams`
-  /// A GPU has few connections for streams, and one that waits holds up others of its connection.
+  std::uint32_t streams = 2;  ///< stream: largest number of tags with armed operations, at most `most_streams`
+  /// A GPU has few hardware queues for streams, and a waiting stream delays others of its queue.
   static constexpr std::uint32_t most_streams = 16;
 };
 
-/// Tags of the calling rank, each with a count, and the operations that are armed for them. The rank's engine counts,
-/// and does what fires, or streams wait (`TriggeredBy`; docs/control.md). On a GPU rank make it while none of its
+/// Tags of the calling rank, each with a count, and the operations armed for them. The rank's engine counts and carries
+/// out the operations, or streams do (`TriggeredBy`; docs/control.md). On a GPU rank, make the object while none of its
 /// kernels runs.
 ///
-/// What the engine can only find out when an operation fires (memory that is not mapped any more, places that overlap)
-/// it refuses, with all that comes later to that queue, as of commands: `quiet` says invalid_argument, `wait` throws.
+/// Some errors are found only when an operation starts: memory that is no longer mapped, and ranges that overlap. The
+/// engine then refuses the operation and everything later in its queue, as for commands: `quiet` returns
+/// invalid_argument, `wait` throws.
 class Triggers {
  public:
-  /// Collective, with the same options on all members. Throws invalid_argument for no tags, entries, queues or streams,
-  /// and for more than `most_streams`; otherwise as `CommandQueues`.
+  /// Collective, with the same options on all members. Throws invalid_argument for 0 tags, entries, queues or streams,
+  /// or for more than `most_streams`; otherwise the same as `CommandQueues`.
   explicit Triggers(Team& team, const TriggerOptions& options = {});
-  /// Collective. Kernels that trigger must be over; waits until what they have triggered is done, up to the deadline,
-  /// and cancels what is armed still. What streams wait for, it waits for too: at the deadline the team ends.
+  /// Collective. Kernels that trigger must have ended. Waits, up to the deadline, until all triggered operations are
+  /// done, and cancels those that are still armed. Operations armed on streams cannot be cancelled, so it waits for
+  /// their thresholds; at the deadline the team is aborted.
   ~Triggers();
   Triggers(const Triggers&) = delete;
   Triggers& operator=(const Triggers&) = delete;
 
-  /// For kernels, by value.
+  /// The channel for kernels; pass it by value.
   [[nodiscard]] const TriggerChannel& channel() const { return channel_; }
 
   // Any thread may call these; none blocks but `wait`.
 
-  /// Arms an operation. It starts at once where the tag has been triggered often enough. Several operations may be
-  /// armed for a tag, each with its threshold: a count only grows. Throws invalid_argument for a peer, an address or a
-  /// tag that there is not, and for streams for a threshold below one that is armed, unreachable for memory that the
-  /// engine does not reach, no_resource where `entries` operations are armed or under way, or no stream is free,
-  /// unavailable for what streams cannot do.
-  /// Where its threshold is not reached by the deadline, the team is aborted, with an error that names tag, count and
-  /// threshold.
+  /// Arms an operation. It starts at once if the tag's count has already reached its threshold. A tag may have several
+  /// operations with different thresholds; its count only grows. If a threshold is not reached by the deadline, the
+  /// team is aborted with an error that names tag, count and threshold.
+  /// Throws invalid_argument for a bad peer, address or tag, and, for streams, for a threshold below one that is armed;
+  /// unreachable for memory that the engine does not reach; no_resource if `entries` operations are armed or in
+  /// progress, or no stream is free; unavailable for operations that streams do not support.
   ArmedOperation arm(const TriggeredOperation& operation, const TriggerCondition& when);
-  /// Whether it was armed still: then it never starts. On a guarded stream it keeps its place, one of the stream's 64,
-  /// until its threshold is reached. Throws unavailable where streams wait without a guard.
+  /// Cancels an operation that has not started. Returns true if it was still armed: it then never starts. On a guarded
+  /// stream it still takes one of the stream's 64 places until its threshold is reached. Throws unavailable for streams
+  /// without a guard.
   bool cancel(ArmedOperation operation);
-  /// Until it is in place (or was cancelled). Returns ok or timeout; throws invalid_argument where it was refused,
-  /// deadline, and what ended the team.
+  /// Blocks until the operation has ended or was cancelled. Returns ok or timeout. Throws invalid_argument if it was
+  /// refused, deadline, and the error that ended the team.
   Status wait(ArmedOperation operation, Timeout timeout = Timeout::none());
-  /// A trigger by the host: what the calling thread did before is visible to what fires. Throws unavailable where
-  /// streams of a GPU wait.
+  /// Triggers a tag from the host. What the calling thread did before is visible to the operations that start. Throws
+  /// unavailable for streams of a GPU.
   void trigger(std::uint32_t tag, std::uint64_t count = 1);
   /// How often the engine has counted for a tag.
   [[nodiscard]] std::uint64_t count(std::uint32_t tag) const;
   /// Operations that are armed, and have not started.
   [[nodiscard]] std::uint32_t armed() const;
-  /// Why the engine refused triggers, or what they fired: of each queue where it did, the first.
+  /// Why the engine refused triggers or operations: the first refusal of each queue that has any.
   [[nodiscard]] std::vector<std::string> refusals() const;
-  /// What the rank's engine has done for all its queues; of streams nothing.
+  /// Statistics of the rank's engine, over all its queues; they do not include streams.
   [[nodiscard]] EngineStatistics statistics() const;
 
  private:

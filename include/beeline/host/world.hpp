@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The world: all ranks, their memory, and what each rank's programs and kernels need to communicate.
+/// The world: all ranks, their memory, streams and teams, and what happens when a rank fails.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,115 +26,120 @@ class Bootstrap;
 
 /// One rank's view of the world, the first team. Functions marked *collective*, a team's included, are called by every
 /// rank, in the same order; all others by any rank, from any thread. Every wait ends by `config().deadline_ns` with an
-/// `Error`. Calls that take a `Timeout` may end before, with `Status::timeout`, which harms nothing (GASPI's time-out;
-/// zero looks once); calls that set up take none, since a rank cannot tell how far other ranks have come.
+/// `Error`. Calls that take a `Timeout` may end earlier, with `Status::timeout`, and are then continued by the same
+/// call (GASPI's time-out; with zero they poll once). Calls for set-up take none, since a rank cannot know the progress
+/// of other ranks.
 class World final : public Team {
  public:
-  /// Collective. Joins the world that the environment describes (a world of one where it describes none).
+  /// Collective. Joins the world that the environment describes, or makes a world of one rank if it describes none.
   [[nodiscard]] static std::unique_ptr<World> create(const Config& config = Config::from_environment());
-  /// Collective. As above over an existing bootstrap: one for each rank, also for ranks that are threads.
+  /// Collective. Joins a world over an existing bootstrap. Each rank has its own, also ranks that are threads.
   [[nodiscard]] static std::unique_ptr<World> create(const Config& config, std::unique_ptr<Bootstrap> bootstrap);
-  /// Collective: leaves, if `leave` was not called and nothing has failed; what goes wrong is logged.
+  /// Collective: leaves the world, if `leave` was not called and nothing has failed. Errors are logged.
   ~World() override;
   /// Collective. Waits for the default stream, then until every rank leaves, since others may still read this rank's
-  /// memory (up to `config().stream_deadline_ns`); nothing but the destructor may follow. `run` calls it. Throws what
-  /// went wrong in the stream, invalid_argument when another rank is in some other collective function.
+  /// memory (up to `config().stream_deadline_ns`); only the destructor may follow. `run` calls it. Throws errors of the
+  /// stream; invalid_argument if another rank is in a different collective function.
   void leave();
 
   [[nodiscard]] const Device& device() const;          ///< this rank's
   [[nodiscard]] const Device& device(int rank) const;  ///< any rank's (its index is meaningful on its process only)
-  /// Whether ranks of both kinds take part: see `Context::kind_of`, and access.hpp for which rank may access which
-  /// memory.
+  /// Whether the world has GPU ranks and host ranks: see `Context::kind_of`; access.hpp says which rank may access
+  /// which memory.
   [[nodiscard]] bool mixed() const;
   [[nodiscard]] const Config& config() const;
   /// Ranks of this process that share this rank's GPU, this one included; 1 on a host rank.
   [[nodiscard]] int ranks_on_device() const;
-  /// Whether global addresses mean the same in every process. Otherwise only (rank, offset) pairs may be exchanged.
+  /// Whether the address range has the same address in every process. If not, exchange (rank, offset) pairs in place of
+  /// addresses.
   [[nodiscard]] bool global_addresses() const;
 
   // --- Memory -------------------------------------------------------------------------------------------------
 
-  /// Collective. A segment of which each rank asks for its own kind and size (0: no part).
+  /// Collective. Makes a segment. Each rank passes the kind and the size of its own part (0: no part).
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
   /// Collective. Throws invalid_argument for an unknown id, and when ranks destroy different segments.
   void destroy_segment(std::uint32_t id);
-  /// Collective. Makes memory that each rank has already, wherever it comes from, known to all: host memory, or what
-  /// cudaMalloc gave on the rank's own GPU; sizes may differ, a rank without a part passes nullptr and 0. It stays the
-  /// caller's, and must stay where it is until it is deregistered.
+  /// Collective. Registers existing memory of each rank with all ranks: host memory, or memory from cudaMalloc on the
+  /// rank's own GPU. Sizes may differ; a rank without a part passes nullptr and 0. The caller still owns the memory,
+  /// and must not free it before it is deregistered.
   ///   pointer  aligned to 16 bytes, outside the world's memory, registered once
-  /// Each part says how this rank reaches it: parts of ranks that are threads of this process by their address, GPU
-  /// memory of other processes by an address here (CUDA IPC), host memory of other processes by `copy` only.
-  /// Throws the same on all ranks, naming the rank at fault: invalid_argument (no memory there, not aligned, registered
-  /// already, no bytes, the world's own), no_resource (more than 256 parts with an address here).
+  /// The result says how this rank reaches each part: parts of ranks in this process by their address, GPU memory of
+  /// other processes by an address in this process (CUDA IPC), host memory of other processes by `copy` only. Throws
+  /// the same error on all ranks, which names the rank at fault: invalid_argument (no memory at the address, not
+  /// aligned, already registered, no rank has bytes, or the world's own memory), no_resource (more than 256 parts with
+  /// an address in this process).
   [[nodiscard]] const RegisteredMemory& register_memory(void* pointer, std::size_t bytes);
-  /// Collective. No rank may be copying to or from it; from then on its owners may free it.
+  /// Collective. No rank may still copy to or from the memory. Afterwards its owners may free it.
   void deregister_memory(std::uint32_t id);
   /// Rank whose memory `address` is (a chunk of a `DistributedArray`, or a registered part, included), or -1.
   [[nodiscard]] int owner_of(const void* address) const;
-  /// The same question for kernels: this by value.
+  /// A map that answers the same question in kernels; pass it by value.
   [[nodiscard]] AddressMap address_map() const;
 
   // --- Moving data from the host --------------------------------------------------------------------------------
 
-  /// Copies between any two addresses, on `stream` (asynchronous, in its order) or blocking without one: then in no
-  /// order with any stream, so `synchronize` first where a kernel made the data. Any thread, any device: host ranks
-  /// reach GPU memory with a GPU that their process sees. A range onto itself is no work. Throws unreachable where the
-  /// process sees no GPU, and invalid_argument where the two overlap otherwise.
+  /// Copies between any two addresses. With `stream` it is asynchronous, in the stream's order. Without `stream` it
+  /// blocks, and has no order with any stream: `synchronize` first if a kernel writes the data. Any thread may call it,
+  /// for any device: host ranks reach GPU memory through a GPU that their process sees. A copy of a range onto itself
+  /// does nothing. Throws unreachable if the process sees no GPU, invalid_argument if the ranges overlap otherwise.
   void copy(void* destination, const void* source, std::size_t bytes);
   void copy(void* destination, const void* source, std::size_t bytes, Stream& stream);
-  /// Copies to or from registered memory by rank and offset, over the best path that there is; blocking, as `copy`.
-  /// Throws invalid_argument (not registered, outside the part), unreachable (the part says why), peer_died.
+  /// Copies to or from registered memory, given by rank and offset, over the best available path. Blocks. Throws
+  /// invalid_argument (not registered, or outside the part), unreachable (the `RegisteredPart` gives the reason),
+  /// peer_died.
   void copy(const RegisteredPlace& destination, const void* source, std::size_t bytes);
   void copy(void* destination, const RegisteredPlace& source, std::size_t bytes);
   /// This rank's default stream.
   [[nodiscard]] Stream& stream();
   /// Another stream of this rank.
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
-  /// A stream that other code made, as one of this rank's: `native` is a cudaStream_t of its GPU (nullptr: the
-  /// legacy default stream). It is not destroyed with the result, which is to be destroyed before it, after its work.
-  /// Throws unavailable on a host rank, invalid_argument for another GPU's stream.
+  /// Wraps a stream that other code has made: `native` is a cudaStream_t of this rank's GPU (nullptr: the legacy
+  /// default stream). Destroying the result does not destroy `native`. Destroy the result after the stream's work has
+  /// ended, and before `native`. Throws unavailable on a host rank, invalid_argument for another GPU's stream.
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
-  /// Blocks until `stream`'s work is over. Throws what went wrong in it, a kernel's failed wait included: the failure
-  /// of each team whose kernels `launch` has put on it, or on a stream whose event it waits for, or of any team of this
-  /// rank where `launch` never did. At the deadline names the rank, and dumps every pending wait of the team.
+  /// Blocks until the work of `stream` has ended. Throws its errors, with failed waits of kernels: failures of each
+  /// team whose kernels `launch` has put on the stream, or on a stream for whose event it waits. If `launch` never put
+  /// a kernel there, it throws failures of any team of this rank. At the deadline, the error names the rank and lists
+  /// every pending wait of the team.
   void synchronize(Stream& stream) { static_cast<void>(synchronize(stream, Timeout::none())); }
   void synchronize() { synchronize(stream()); }
-  /// The same up to the call's own limit: then `timeout`, the work goes on, and a later call finds it.
+  /// The same with the call's own limit. After `timeout` the work goes on, and a later call can wait for it.
   [[nodiscard]] Status synchronize(Stream& stream, Timeout timeout);
   [[nodiscard]] Status synchronize(Timeout timeout) { return synchronize(stream(), timeout); }
-  /// Blocks until `event` is done. Throws the failures of the world and of teams whose kernels come before the event.
+  /// Blocks until `event` is done. Throws failures of the world, and of teams whose kernels precede the event.
   void synchronize(Event& event) { static_cast<void>(synchronize(event, Timeout::none())); }
   [[nodiscard]] Status synchronize(Event& event, Timeout timeout);
 
   // --- Working together -----------------------------------------------------------------------------------------
 
-  /// Collective. Each rank passes the team it is to belong to (world ranks, ascending, itself among them), or none, and
-  /// then gets nullptr. Several teams may be made at once if no rank is in two of them.
-  /// Throws invalid_argument when members disagree, peer_died when one has failed or left, no_resource beyond
-  /// `max_teams` (ids of teams whose members failed are not used again).
+  /// Collective over the world. Each rank passes the ranks of its new team (world ranks, ascending, with its own), or
+  /// no ranks; then it gets nullptr. One call may make several teams if no rank is in two of them. Throws
+  /// invalid_argument if members disagree, peer_died if a member has failed or left, no_resource beyond `max_teams`
+  /// (ids of teams with failed members are not reused).
   [[nodiscard]] std::unique_ptr<Team> make_team(const std::vector<int>& ranks);
 
   // --- Failure --------------------------------------------------------------------------------------------------
 
-  /// Ends every wait of the world: this rank gives up, and counts as failed. Waits in kernels end with `aborted`; host
+  /// Aborts the world: this rank counts as failed, and every wait ends. Waits in kernels return `aborted`; host
   /// functions throw aborted or peer_died, with this rank's number and the first line of `reason`.
   void abort(const std::string& reason);
-  /// Each rank's state as this rank sees it, by rank. Does not block.
+  /// The state of each rank as known to this rank, in the order of ranks. Does not block.
   /// Source: GASPI's error vector (seed 000, section 3.4).
   [[nodiscard]] std::vector<RankHealth> health() const;
-  /// Collective over the ranks that have neither failed nor left, after a failure or a deadline: they agree on which
-  /// ranks are left, clear the world's abort, and go on without the rest. Returns their team, in world order, until the
-  /// next call; its context is for kernels. From then on all collective functions are called by these ranks alone.
-  /// Memory that is allocated stays, parts of lost ranks too; channels with transfers under way are to be made anew.
-  /// The work of this rank's other streams is over (`synchronize`) when it calls. A rank that does not call by the
-  /// deadline counts as failed. Throws aborted when this rank counts as failed itself, peer_died when the launcher
-  /// ended.
+  /// Collective over the ranks that have neither failed nor left, after a failure or a deadline: they agree on the
+  /// remaining ranks, clear the world's abort, and go on without the others. Returns the team of the remaining ranks,
+  /// in world order, which is valid until the next call; kernels use its context. From then on only these ranks call
+  /// collective functions. Allocated memory stays, with the parts of lost ranks; make channels with transfers in flight
+  /// anew. Work on this rank's streams other than the default stream must have ended (`synchronize`). A rank that does
+  /// not call by the deadline counts as failed. Throws aborted if this rank itself counts as failed, peer_died if the
+  /// launcher has ended.
   Team& survivors();
-  /// Throws if the world or one of this rank's teams is aborted, or one of their waits has failed: names operation,
-  /// rank, peer, sequence, expected and observed value, and lists the waits of the other ranks.
+  /// Throws if the world or one of this rank's teams is aborted, or one of their waits has failed: the error names
+  /// operation, rank, peer, sequence, expected and observed value, and lists the waits of the other ranks.
   void check();
-  /// Throws what a collective function would before it touches anything: what `check` throws of the world, or
-  /// invalid_argument while a barrier that timed out has not been called to its end.
+  /// Throws the errors that a collective function throws before it touches anything: those of `check` for the world,
+  /// and invalid_argument if a barrier that timed out has not been completed.
   void check_collective();
   /// Every failed wait recorded so far, on all ranks.
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;

@@ -55,9 +55,9 @@ class AddressRange {
   [[nodiscard]] std::span<const std::byte> piece_at(const void* address);
   /// All pieces, by address.
   [[nodiscard]] std::vector<std::span<const std::byte>> pieces();
-  /// Who uses pieces by plain loads and stores: nothing is unmapped meanwhile.
+  /// The users of pieces by plain loads and stores: nothing is unmapped while they are active.
   [[nodiscard]] MemoryUsers& users() { return users_; }
-  /// How often that has been.
+  /// The number of unmaps so far.
   [[nodiscard]] const std::atomic<std::uint64_t>& unmaps() const { return unmaps_; }
   /// By rank, the GPUs of this process that its device memory is mapped for. Set before anything is mapped.
   void set_access(std::vector<std::vector<int>> seen_by);
@@ -78,7 +78,7 @@ class AddressRange {
   /// writes to the range. Throws deadline.
   void unmap(std::byte* address, std::int64_t deadline_ns);
 
-  /// Bytes rounded up to what device memory is handed out in.
+  /// Bytes rounded up to the granularity of device memory.
   [[nodiscard]] static std::size_t device_bytes(std::size_t bytes);
 
  private:

@@ -12,12 +12,12 @@ namespace beeline {
 
 class MemoryUser;
 
-/// Those of one address range. Who unmaps holds its lock: it waits for the users that work, and the others wait for it,
-/// also those that come back at once.
+/// The users of one address range. A thread that unmaps holds the lock: it waits for the active users, and all others
+/// wait for it, also users that return at once.
 class MemoryUsers {
  public:
-  /// For a use that outlasts a call: nothing is unmapped until `release`, which any thread may call. Returns false
-  /// where a thread is about to unmap.
+  /// Begins a use that outlasts a call: nothing is unmapped until `release`, which any thread may call. Returns false
+  /// if a thread is about to unmap.
   [[nodiscard]] bool try_hold();
   void release() { --held_; }
   /// While it lives, nothing is held.
@@ -44,8 +44,8 @@ class MemoryUsers {
 };
 
 /// One thread's use of memory, between `lock` and `unlock`: nothing is unmapped meanwhile. Taken before anything else
-/// of the range. It has a lock and a cache line of its own, so that threads which use memory millions of times a second
-/// do not meet in one word.
+/// of the range. It has its own lock and cache line, so that threads that use memory millions of times a second do not
+/// contend for one word.
 class alignas(64) MemoryUser {
  public:
   explicit MemoryUser(MemoryUsers& users);

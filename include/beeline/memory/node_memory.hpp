@@ -23,7 +23,7 @@ enum class Route : std::uint32_t {
   none     ///< the owner's device is not seen by this process
 };
 
-/// What the memory layer of a rank needs to know of each.
+/// The properties of each rank that the memory layer needs.
 struct MemoryMember {
   std::uint64_t process = 0;  ///< equal for ranks that are threads of one process
   bool is_near = true;        ///< on this rank's node; memory of others is not mapped
@@ -76,7 +76,8 @@ class NodeMemory {
 
   void reserve(const std::vector<bool>& gpu_ranks);
   [[nodiscard]] bool everyone(bool mine);
-  /// Collective: makes this rank's part, hands it to the others, and maps theirs. Throws on all when it fails on one.
+  /// Collective: makes this rank's part, passes it to the others, and maps theirs. If it fails on one rank, it throws
+  /// on all.
   void share(const std::vector<Part>& parts);
   [[nodiscard]] Part place(int rank, MemoryKind kind, std::size_t bytes);
   /// Undoes place and share.

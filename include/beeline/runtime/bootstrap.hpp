@@ -23,36 +23,36 @@ struct Config;
 /// deadline passes, all ranks that wait with it get that error. A rank that destroys its bootstrap leaves the world:
 /// ranks that still wait for it get peer_died. abort(), on_abort() and health() may be called from any thread.
 ///
-/// Once a rank has failed, every call fails on every rank, until the others agree on who is left: then the calls are
-/// collective over those. The server that they agree through lives in the launcher; its end is the end for all.
+/// Once a rank has failed, every call fails on every rank until the others agree on the remaining ranks; then the calls
+/// are collective over these. They agree through the server in the launcher; if it ends, all ranks end.
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
 
-  /// Everyone's bytes, by rank; nothing from ranks that have failed or left. Sizes may differ. Throws deadline (names
-  /// who is missing), peer_died, aborted.
+  /// The bytes of all ranks, in the order of ranks; empty for ranks that have failed or left. Sizes may differ. Blocks.
+  /// Throws deadline (the error names the missing ranks), peer_died, aborted.
   [[nodiscard]] virtual std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                                                       std::int64_t deadline_ns) = 0;
 
-  /// Everyone's file descriptor, by rank, as descriptors of this process; the caller keeps `mine`. A rank passes -1
-  /// when it has none, and gets an empty one back in its place. The own rank's entry is a duplicate.
+  /// The file descriptors of all ranks, in the order of ranks, as descriptors of this process. The caller still owns
+  /// `mine`; a rank without a descriptor passes -1, and its entry is empty. The own rank's entry is a duplicate.
   [[nodiscard]] virtual std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) = 0;
 
-  /// From here on descriptors go to and come from these ranks alone, those of this rank's node, ascending; this rank is
-  /// one of them. The others get none, and show none. Until then they go to all.
+  /// Restricts `exchange_descriptors` from now on to these ranks, those of this rank's node, ascending, with this rank.
+  /// The entries of other ranks are empty. Before this call descriptors go to all ranks.
   virtual void set_neighbors(std::vector<int> ranks) = 0;
 
   /// Called, from any thread, for each rank that died, aborted, left while others waited for it, or did not answer
   /// them; `culprit` is -1 when the launcher ended. Called by on_abort() itself for what has happened already. Must not
   /// throw or call on_abort().
   using AbortHandler = std::function<void(int culprit, const std::string& reason)>;
-  /// Replaces the handler; an earlier one (or none: nullptr) is not running any more when this returns.
+  /// Replaces the handler (nullptr: none). The earlier handler is no longer running when this returns.
   virtual void on_abort(AbortHandler handler) = 0;
 
-  /// Tells the launcher and every other rank that this rank gives up. Does not throw, waits a second at most. The own
-  /// handler is not called.
+  /// Tells the launcher and every other rank that this rank gives up. Does not throw, and blocks for a second at most.
+  /// Does not call this rank's own handler.
   virtual void abort(const std::string& reason) = 0;
 
   /// Every rank's state as known here. Does not block.
@@ -71,10 +71,10 @@ class Bootstrap {
   void barrier(std::int64_t deadline_ns);
 };
 
-/// Joins the world that `config` names, over TCP and, for descriptors, Unix sockets of the same user. The server is the
-/// one at `config.rendezvous`; without that, rank 0 of the launcher's job makes one, and leaves the world last.
-/// Throws unreachable (nobody listens), invalid_argument (bad token or rank, a file or folder that is not this user's
-/// alone, several hosts without a token), deadline (ranks missing).
+/// Joins the world that `config` names, over TCP and, for descriptors, Unix sockets of the same user. The server is at
+/// `config.rendezvous`; if that is empty, rank 0 of the launcher's job makes a server, and leaves the world last.
+/// Throws unreachable (no server listens), invalid_argument (bad token or rank, a file or folder that other users can
+/// access, several hosts without a token), deadline (ranks are missing).
 [[nodiscard]] std::unique_ptr<Bootstrap> join_world(const Config& config);
 
 /// Bootstraps of `size` ranks that are threads of this process; element r is for the thread of rank r.

@@ -32,14 +32,14 @@ struct Device {
 /// The host device of this machine.
 [[nodiscard]] Device host_device();
 
-/// What one rank has to choose from, exchanged by all before any chooses.
+/// The devices from which one rank can choose; all ranks exchange this before they choose.
 struct DeviceInventory {
   std::uint64_t process = 0;      ///< equal for ranks that are threads of one process
   std::vector<std::string> gpus;  ///< UUIDs in CUDA order
   std::string choice = "auto";    ///< its entry of `devices_of_ranks`
 };
 
-/// What each of `ranks` ranks is to have: auto, cpu, or cuda:ID (ID an index or a UUID).
+/// The device requested for each of `ranks` ranks: auto, cpu, or cuda:ID (ID is an index or a UUID).
 ///   choice   auto or cpu, for all; cuda:ID[,ID...], the IDs in turn; or a list with an entry for each rank, each cpu
 ///            or cuda:ID, as in cuda:0,cuda:1,cpu,cpu
 /// Throws invalid_argument: unknown syntax, a list with more or fewer entries than ranks.
@@ -51,14 +51,15 @@ struct DeviceInventory {
 /// Throws invalid_argument (no such device) or no_resource (a GPU shared by processes without MPS).
 [[nodiscard]] int choose_gpu(int rank, const std::vector<DeviceInventory>& inventories, bool mps);
 
-/// The GPU with which host rank `rank` copies to and from GPU memory, as an index into its inventory's GPUs: one of
-/// those that ranks have, in turn; -1 where its process sees none of them. Pure, as `choose_gpu`.
+/// The GPU with which host rank `rank` copies to and from GPU memory, as an index into its inventory's GPUs: one of the
+/// ranks' GPUs, in turn; -1 if its process sees none of them. Pure, as `choose_gpu`.
 ///   owned    each rank's GPU by UUID, empty for host ranks
 [[nodiscard]] int choose_reaching_gpu(int rank, const std::vector<DeviceInventory>& inventories,
                                       const std::vector<std::string>& owned);
 
-/// Whether kernels of `rank` may read-modify-write host memory: its GPU's atomics there exclude all others, or there
-/// are none, since every rank of the world is on that GPU and CPUs are told to leave it be (device/access.hpp). Pure.
+/// Whether kernels of `rank` may do read-modify-writes of host memory. That is so if its GPU's atomics on host memory
+/// are atomic towards all other devices, or if every rank of the world is on that GPU, since CPUs then do none
+/// (device/access.hpp). Pure.
 ///   devices  [ranks] of the world
 [[nodiscard]] bool kernels_have_host_atomics(const std::vector<Device>& devices, int rank);
 
@@ -89,15 +90,15 @@ struct KernelCode {
   std::size_t shared_bytes = 0;
 };
 
-/// Loads the kernel's code on GPU `device` now: lazy loading would wait behind a spinning kernel.
+/// Loads the kernel's code on GPU `device` now, since lazy loading would wait for a spinning kernel.
 void load_kernel(const KernelCode& kernel, int device);
-/// Blocks of `threads` threads of `kernel` that GPU `device` holds at once; 0 if not even one fits. Asked of the driver
+/// Blocks of `threads` threads of `kernel` that GPU `device` holds at once; 0 if not even one fits. The driver is asked
 /// once for each combination.
 [[nodiscard]] unsigned gpu_resident_blocks(const KernelCode& kernel, unsigned threads, int device);
-/// What `__CUDA_ARCH__` was, as 90 for 9.0, where the code of `kernel` was compiled that GPU `device` runs: less than
-/// its compute capability where the build has nothing newer. Asked of the driver once for each combination.
+/// The architecture for which the code of `kernel` that GPU `device` runs was compiled, as 90 for 9.0. Less than the
+/// GPU's compute capability if the build has no newer code. The driver is asked once for each combination.
 [[nodiscard]] int kernel_architecture(const KernelCode& kernel, int device);
-/// Why the calling thread's last launch failed; empty if it did not.
+/// Why the calling thread's last launch failed; empty if it succeeded.
 [[nodiscard]] std::string launch_error();
 
 }  // namespace beeline

@@ -11,23 +11,23 @@ namespace beeline {
 
 /// Cores of this process, ascending.
 struct NearCores {
-  std::vector<int> cores;  ///< that share the GPU's place on the bus; empty: `reason` says why
+  std::vector<int> cores;  ///< near the GPU; empty: `reason` says why
   std::string reason;
 };
 
-/// The cores near GPU `gpu` of this process (on its socket) that this process may run on, as the kernel tells of the
-/// GPU's place on the PCI bus. None, with a reason, where the system does not tell, or its cores are not this
-/// process's.
+/// The cores near GPU `gpu` of this process (on its socket) that this process may run on, as the operating system
+/// reports for the GPU's address on the PCI bus. Empty, with a reason, if the system does not report them, or if this
+/// process may not run on them.
 [[nodiscard]] NearCores cores_near_gpu(int gpu);
 
 /// Why CPU threads cannot store into the memory of GPU `gpu`: they have no mapping of it. The library stores words
 /// there by operations of streams.
 [[nodiscard]] std::string no_cpu_stores_reason(int gpu);
 
-/// Place of GPU `gpu` of this process on the PCI bus, as 0000:1b:00.0, empty without CUDA in the build.
+/// Address of GPU `gpu` of this process on the PCI bus, as 0000:1b:00.0; empty without CUDA in the build.
 [[nodiscard]] std::string pci_address(int gpu);
 
-/// Cores of a list as the kernel writes them, `0-3,8`; what is no such list gives none.
+/// The cores of a list in the format of the operating system, as `0-3,8`; empty if the text is not such a list.
 [[nodiscard]] std::vector<int> cores_in(std::string_view list);
 
 }  // namespace beeline

@@ -34,8 +34,8 @@ class RendezvousServer {
     std::string address = "127.0.0.1";  ///< host[:port] to listen on; without a port the system chooses one
   };
 
-  /// Listens from now on. Throws invalid_argument (size, token, address) or unreachable (the address is not ours, or in
-  /// use).
+  /// Begins to listen. Throws invalid_argument (size, token, address) or unreachable (the address is not one of this
+  /// machine, or is in use).
   explicit RendezvousServer(Options options);
   /// Closes every connection: ranks that are still connected see that their launcher has ended.
   ~RendezvousServer();
@@ -43,10 +43,10 @@ class RendezvousServer {
   /// host:port for BEELINE_RENDEZVOUS.
   [[nodiscard]] const std::string& address() const noexcept;
 
-  /// Accepts nobody from now on; who has joined stays. What a rank does next finds it so.
+  /// Accepts no further clients; those that have joined stay.
   void close();
-  /// Blocks until every rank that joined has left, or has been told of a failure that it has not gone on from,
-  /// `nanoseconds` at most.
+  /// Blocks until every rank that has joined has left, or was told of a failure after which it did not continue; for at
+  /// most `nanoseconds`.
   void await_departure(std::int64_t nanoseconds);
 
   /// Tells every rank, those that join later included, that `culprit` has failed (-1: that the launcher ends all
@@ -60,7 +60,7 @@ class RendezvousServer {
   /// The failures since the last call, in order.
   [[nodiscard]] std::vector<WorldFailure> take_failures();
 
-  /// Descriptor that is readable, for poll(), while take_failures() has something to give.
+  /// A descriptor for poll(), which is readable while take_failures() would return failures.
   [[nodiscard]] int failure_descriptor() const noexcept;
 
  private:

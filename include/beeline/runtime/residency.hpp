@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The residency ledger: what waits inside kernels on each device of this process.
+/// The residency ledger: the waiting grids on each device of this process.
 
 #include <compare>
 #include <functional>
@@ -18,8 +18,8 @@ class ResidencyLedger {
   /// The ledger of GPU `index`; each host rank makes its own.
   [[nodiscard]] static ResidencyLedger& of_gpu(int index);
 
-  /// Books a launch. Launches of one stream follow each other, and so do those with the same `serialization_key`,
-  /// whatever their streams (nullptr: none): of either the largest counts.
+  /// Books a launch. Launches of one stream run one after the other, and so do launches with the same
+  /// `serialization_key` (nullptr: none) on any streams. Of such launches only the largest counts.
   ///   stream   what stands for the launch's stream, or for a graph
   ///   share    blocks of the launch / blocks of its kind that the device holds
   ///   what     names the launch; called for errors only
@@ -27,9 +27,9 @@ class ResidencyLedger {
   /// Throws no_resource, naming what waits already.
   void claim(const void* stream, const void* serialization_key, double share, std::function<std::string()> what,
              std::function<bool()> is_idle);
-  /// The same of what `owner` keeps until it is forgotten: no launch of the others gets it.
+  /// Reserves a share for `owner` until `forget(owner)`; no other launch gets this share.
   void keep(const void* owner, double share, std::function<std::string()> what);
-  /// The sum of what is kept.
+  /// The sum of all reserved shares.
   [[nodiscard]] double kept();
   /// Forgets a stream that is being destroyed, or an owner.
   void forget(const void* stream);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Engines: what carries a rank's operations to peers that its loads and stores do not reach. A world asks its engine
-/// once for the route to each peer; from then on the operations of kernels and of CPU threads post commands
-/// (core/command.hpp), which the engine serves by threads of its own (docs/design.md, Routes).
+/// Engines carry a rank's operations to peers that its loads and stores do not reach. A world asks its engine once for
+/// the route to each peer. From then on, operations of kernels and CPU threads for these peers post commands
+/// (core/command.hpp), which the engine's own threads carry out (docs/design.md, Routes).
 
 #include <atomic>
 #include <cstddef>
@@ -24,12 +24,12 @@ namespace beeline {
 /// The route to one peer.
 struct PeerRoute {
   Way way = Way::direct;
-  std::string reason;  ///< why it is not direct; errors say it
+  std::string reason;  ///< why the route is not direct, for errors
 };
 
 class Engine;
 
-/// What an engine serves: one rank. It stays where it is for the engine's life.
+/// The rank that an engine serves. The object must outlive the engine, at the same address.
 struct EngineClient {
   int rank = 0, ranks = 1;  ///< of the world
   Device device;
@@ -37,25 +37,26 @@ struct EngineClient {
   Context context;                  ///< of its CPU threads: deadline and abort words
   /// The address in this process of an offset in a peer's slot, for engines of this node.
   std::function<std::byte*(std::uint32_t peer, std::uint64_t offset)> address_of;
-  /// The piece of symmetric memory, of any rank of this node, that an address lies in; empty: none. It holds until
+  /// The piece of symmetric memory, of any rank of this node, that contains an address; empty: none. Valid until
   /// `unmaps` grows.
   std::function<std::span<const std::byte>(const void* address)> piece_at;
   const std::atomic<std::uint64_t>* unmaps = nullptr;
-  /// Threads of an engine that load and store in such memory are among them: none is unmapped meanwhile.
+  /// Threads of an engine register here while they load from and store to such memory, so that none is unmapped
+  /// meanwhile.
   MemoryUsers* memory_users = nullptr;
   /// Whether an address of the range is host memory.
   std::function<bool(const void* address)> is_host_memory;
-  /// Keeps why a command was refused, where other ranks that wait in vain find it.
+  /// Records why a command was refused, for the errors of other ranks that wait for its effect.
   std::function<void(const std::string& text)> note_refusal;
   /// Ends every wait of the world, for a reason that errors give.
   std::function<void(const std::string& reason)> fail;
-  /// Carries what command queues hold for ranks of other nodes; nullptr: there are none.
+  /// Carries commands of command queues to ranks of other nodes; nullptr: there are no other nodes.
   Engine* network = nullptr;
   /// Whether a rank is on another node.
   std::function<bool(std::uint32_t peer)> is_far;
 };
 
-/// What `CommandRing::asleep` points to: CPU threads call it when they have posted.
+/// The object to which `CommandRing::asleep` points: CPU threads call it after they have posted.
 class Waker {
  public:
   virtual void wake() noexcept = 0;
@@ -64,15 +65,15 @@ class Waker {
   ~Waker() = default;
 };
 
-/// What a command queue holds for ranks of other nodes: a ring of its own, which has one poster. Its `reusable` and
-/// `completed` are in `DoneCount`.
+/// The commands of a command queue for ranks of other nodes: a separate ring with one poster. Its `reusable` and
+/// `completed` are `DoneCount` words.
 class CarriedQueue {
  public:
   CommandRing ring{};
 
-  /// The engine, or the rank that the command is for, has refused it: with it the engine refuses all that is posted
-  /// later. Called once, before the command counts as done, by a thread of the engine.
-  ///   command  its number in the ring, from 1 on
+  /// The engine, or the target of the command, has refused it; the engine then also refuses everything posted later. A
+  /// thread of the engine calls this once, before the command counts as done.
+  ///   command  its number in the ring, starting at 1
   virtual void refused(std::uint64_t command, const std::string& reason) noexcept = 0;
   /// The counts of the ring have grown. Called by a thread of the engine.
   virtual void has_grown() noexcept = 0;
@@ -81,33 +82,32 @@ class CarriedQueue {
   ~CarriedQueue() = default;
 };
 
-/// Carries the operations of one rank. Its destructor ends its threads; commands that it has not done by then stay so.
+/// Carries the operations of one rank. The destructor ends the engine's threads; unfinished commands stay unfinished.
 class Engine {
  public:
   virtual ~Engine() = default;
   /// The route to a peer other than the rank itself, which is direct.
   [[nodiscard]] virtual PeerRoute route_to(int peer) const = 0;
-  /// Begins to serve the rings. Called once, before anything is posted, and while no kernel of the rank runs: an engine
-  /// that uses its GPU loads its kernels here, and warms its streams.
+  /// Begins to serve the rings. Called once, before anything is posted, and while no kernel of the rank runs, so that
+  /// an engine that uses the GPU can load its kernels and warm up its streams.
   ///
-  /// It takes the commands of a ring in their order, and does those of one queue towards one peer so that they take
-  /// effect in this order; it publishes what `CommandReader` has functions for.
+  /// It takes the commands of a ring in order. Commands of one queue towards one peer take effect in this order. It
+  /// publishes its progress with the functions of `CommandReader`.
   virtual void serve(const EngineClient& client) = 0;
 
-  /// Serves a command queue, too, until `close_queue` returns. Engines of one node are not asked.
+  /// Also serves a command queue, until `close_queue` returns. Not called for engines of one node.
   virtual void open_queue([[maybe_unused]] CarriedQueue& queue) {}
   virtual void close_queue([[maybe_unused]] CarriedQueue& queue) {}
 
   // After failures. Engines of one node carry everything at once, and have nothing to do then.
 
-  /// Returns once no source in this rank's memory of commands to `peers` is in use: an engine gives a peer up that does
-  /// not take what goes to it. Any thread may call it, also while others post.
+  /// Blocks until commands to `peers` no longer use any source in this rank's memory. The engine gives up a peer that
+  /// does not accept data. Any thread may call it, also while others post.
   virtual void end_sources([[maybe_unused]] const std::vector<int>& peers) {}
-  /// While this rank's threads post nothing: returns once all that was posted to `left` is done, and what was posted to
-  /// other ranks counts as done.
-  /// Returns those among `left` that it does not reach any more.
+  /// Blocks until everything posted to the ranks `left` is done; commands to other ranks then count as done. This
+  /// rank's threads must not post meanwhile. Returns the ranks of `left` that the engine no longer reaches.
   [[nodiscard]] virtual std::vector<int> settle([[maybe_unused]] const std::vector<int>& left) { return {}; }
-  /// Once all ranks left have settled: nothing that failed before fails the world again.
+  /// Called once all remaining ranks have settled: earlier failures do not abort the world again.
   virtual void forget_failures() {}
 };
 
@@ -124,15 +124,15 @@ class CommandReader {
  public:
   explicit CommandReader(CommandRing& ring) : ring_(&ring), next_(ring.taken.value), released_(next_) {}
 
-  /// Whether a command has been posted that is not taken.
+  /// Whether a posted command has not been taken yet.
   [[nodiscard]] bool has_next() const;
-  /// What the next command does, which has been posted.
+  /// The verb of the next command, which must have been posted.
   [[nodiscard]] Verb next_verb() const;
-  /// The next command, if it has been posted: what its poster did before is visible.
+  /// Takes the next command, if it has been posted. Earlier writes of its poster are then visible.
   [[nodiscard]] bool take(Command& command);
-  /// Posters may use the slots of the commands that have been taken.
+  /// Lets posters reuse the slots of the commands that have been taken.
   void release_slots();
-  /// Gives a command's poster what the word held, once the command is done and its data in place.
+  /// Answers a command's poster with the word's old value, once the command is done and its data are in place.
   void answer(const Command& command, std::uint64_t value);
   /// The sources of all commands up to this one may be reused.
   void release_sources(const Command& command) { release_sources(DoneCount{command.sequence}); }
@@ -144,7 +144,7 @@ class CommandReader {
  private:
   CommandRing* ring_;
   std::uint64_t next_;      ///< ticket of the next command
-  std::uint64_t released_;  ///< of the first whose slot has not been released
+  std::uint64_t released_;  ///< ticket of the first command whose slot has not been released
 };
 
 }  // namespace beeline

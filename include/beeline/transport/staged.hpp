@@ -37,12 +37,12 @@ class StagedEnd {
   /// Chunks finished when the current message is over.
   [[nodiscard]] std::uint64_t target() const { return target_; }
   [[nodiscard]] bool over() const { return finished_ == target_; }
-  /// Nanoseconds that this side had nothing to do but to wait for the other: a sender for a buffer, a receiver for
-  /// data.
+  /// Time in nanoseconds that this side has waited for the other: a sender for a free buffer, a receiver for data.
   [[nodiscard]] std::uint64_t waited_ns() const { return waited_ns_; }
 
  protected:
-  /// Starts chunks while fewer than `limit` have been, then counts those whose copies are done. True if any was.
+  /// Starts chunks until `limit` chunks have been started, then counts the chunks whose copies have ended. Returns true
+  /// if there were any.
   template <class Start>
   bool advance(std::uint64_t limit, Start start);
   [[nodiscard]] std::byte* buffer(std::uint64_t chunk) const {
@@ -72,7 +72,7 @@ class StagedEnd {
 class StagedSender : public StagedEnd {
  public:
   using StagedEnd::StagedEnd;
-  /// Does what can be done now; call until `over()`. `source` may be reused then.
+  /// Makes progress without blocking; call it until `over()`. Then `source` may be reused.
   void progress(const std::byte* source);
 };
 
@@ -84,8 +84,8 @@ class StagedReceiver : public StagedEnd {
     StagedEnd::begin(bytes);
     other_length_.reset();
   }
-  /// Does what can be done now; call until `over()`. The message is in `destination` then; one of another length than
-  /// expected stays in the ring, for the next `begin`.
+  /// Makes progress without blocking; call it until `over()`. Then the message is in `destination`; a message of
+  /// another length than expected stays in the ring for the next `begin`.
   void progress(std::byte* destination);
   /// The length of the sender's message, where it is not the expected one.
   [[nodiscard]] std::optional<std::uint64_t> other_length() const { return other_length_; }

@@ -17,21 +17,22 @@ namespace beeline {
 
 class HostWorkers;
 
-/// The teams of this rank whose kernels are part of a stream's work or come before it: a wait for the stream gets
-/// of their failures. By bit of a team's id; any thread.
+/// The teams of this rank whose kernels are part of a stream's work or precede it: a wait for the stream reports their
+/// failures. One bit for each team id. Any thread may use it.
 class LaunchedTeams {
  public:
-  /// Of a kernel that was put on the stream.
+  /// Adds the team of a kernel that was put on the stream.
   void note(std::uint32_t team) noexcept { word_.fetch_or(known | team, std::memory_order_relaxed); }
-  /// Of those that come before an event which the stream waits for. Whose kernels it has itself stays as unknown.
+  /// Adds the teams whose kernels precede an event for which the stream waits. Whether the teams of the stream's own
+  /// kernels are known does not change.
   void hand_on(std::uint32_t teams) noexcept { word_.fetch_or(teams, std::memory_order_relaxed); }
-  /// What is there is over.
+  /// Removes all teams: the stream's work has ended.
   void forget() noexcept { word_.fetch_and(known, std::memory_order_relaxed); }
-  /// All of them since the last `forget`, as far as they are known.
+  /// The known teams since the last `forget`.
   [[nodiscard]] std::uint32_t teams() const noexcept {
     return static_cast<std::uint32_t>(word_.load(std::memory_order_relaxed));
   }
-  /// The same; nothing where `note` was never called, so that the teams of the stream's kernels are unknown.
+  /// The same; no value if `note` was never called, since the teams of the stream's kernels are then unknown.
   [[nodiscard]] std::optional<std::uint32_t> all() const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_relaxed);
     return (word & known) == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(word));
@@ -46,30 +47,30 @@ class LaunchedTeams {
 class Event {
  public:
   virtual ~Event() = default;
-  /// Teams whose kernels come before the last record, by bit of their id: `Stream::record` sets it, `wait_event` hands
-  /// it on.
+  /// Teams whose kernels precede the last record, one bit for each team id: `Stream::record` sets it, `wait_event`
+  /// passes it on.
   std::atomic<std::uint32_t> teams{0};
-  /// Whether the work before the last record is over; true when nothing was recorded. Throws unavailable when the last
-  /// record is part of a graph, since that says nothing about the graph's runs.
+  /// Whether the work before the last record has ended; true if nothing was recorded. Throws unavailable if the last
+  /// record is part of a graph, since the event then does not follow the graph's runs.
   [[nodiscard]] virtual bool done() const = 0;
 };
 
 /// An in-order queue of work for one device: a CUDA stream on a GPU, a thread on a host rank.
 /// Any thread may call any function; enqueuing holds a short lock and never waits for the device.
-/// A stream is destroyed after its work; its destructor waits for what is still running.
+/// The destructor waits for work that is still running.
 ///
 /// While a CUDA graph captures the stream, `copy`, `fill`, `record`, `wait_event` and `launch` become part of the
-/// graph. What would not be repeated by it, or cannot wait inside it, throws unavailable, and the capture goes on:
-/// `write_signal` and `wait_signal` (their value is fixed), copies that go through host memory, and whatever asks about
+/// graph. Functions that a graph cannot repeat, or that would wait inside it, throw unavailable, and the capture goes
+/// on: `write_signal` and `wait_signal` (their value is fixed), copies through host memory, and functions that ask for
 /// the stream's progress. Programs signal and wait by `signal_on_stream` and `wait_on_stream`
-/// (host/stream_operations.hpp), whose values may also lie in memory, and advance.
+/// (host/stream_operations.hpp), whose values may also be in memory, and grow from run to run.
 class Stream {
  public:
   virtual ~Stream() = default;
   [[nodiscard]] virtual const Device& device() const = 0;
 
   /// Copies between any two addresses of the node that this process knows; directions are found from the addresses.
-  /// A range onto itself is no work. Throws invalid_argument when the two places overlap otherwise.
+  /// A copy of a range onto itself does nothing. Throws invalid_argument if the ranges overlap otherwise.
   virtual void copy(void* destination, const void* source, std::size_t bytes) = 0;
   /// Sets every byte of [destination, destination + bytes).
   virtual void fill(void* destination, unsigned char value, std::size_t bytes) = 0;
@@ -80,7 +81,7 @@ class Stream {
   /// this rank's memory. On a GPU the wait itself cannot be cancelled: `World::synchronize` releases it when the world
   /// is aborted or its deadline passes.
   virtual void wait_signal(std::uint64_t* signal, std::uint64_t value) = 0;
-  /// Whether a `wait_signal` may hold back work that only `release_waits` would let go: on a GPU.
+  /// Whether a `wait_signal` may hold back work until `release_waits` is called; that is so on a GPU only.
   [[nodiscard]] virtual bool holds_signal_waits() = 0;
   /// Ends the stream's pending `wait_signal`s so that its work drains; only for a world that has failed.
   virtual void release_waits() = 0;
@@ -91,40 +92,42 @@ class Stream {
   /// have been recorded in the same one; otherwise throws unavailable.
   virtual void wait_event(Event& event) = 0;
 
-  /// Whether all work is over, whether it failed or not. False while the stream is captured.
+  /// Whether all work has ended, with or without failures. False while the stream is captured.
   [[nodiscard]] virtual bool drained() const noexcept = 0;
-  /// Sleeps until the work so far is over, at most `longest_ns`, on a condition that the stream signals; on a GPU one
-  /// that is put behind that work. False, at once, where only polling tells.
+  /// Sleeps until the work so far has ended, at most `longest_ns`, on a condition that the stream signals after that
+  /// work. Returns false at once if the stream can only be polled.
   [[nodiscard]] virtual bool sleep_until_drained(std::int64_t longest_ns) = 0;
-  /// Whether all work is over. Throws the first failure of the stream's work, once; unavailable while the stream is
+  /// Whether all work has ended. Throws the first failure of the stream's work, once; unavailable while the stream is
   /// captured.
   [[nodiscard]] virtual bool idle() = 0;
   /// The underlying `cudaStream_t`, or nullptr on a host rank.
   [[nodiscard]] virtual void* native() const = 0;
-  /// Runs `work` on the stream's thread, in order; on a GPU on a thread of CUDA, where it must not call CUDA, and other
-  /// streams' such work waits. Throws unavailable on a GPU's stream that is captured.
+  /// Runs `work` in the order of the stream: on a host rank on the stream's thread; on a GPU on a thread of CUDA, where
+  /// `work` must not call CUDA and delays such work of other streams. Throws unavailable while a GPU's stream is
+  /// captured.
   virtual void enqueue(std::function<void()> work) = 0;
-  /// Host device: if the stream has no work, all that this thread puts on it from now on, up to `end_here`, runs at
-  /// once, on this thread, in place of the stream's; what others put on it comes behind. What fails is told as ever, by
-  /// `idle`. False, and nothing has changed, where there is work, and on a GPU.
+  /// Host device: if the stream has no work, everything that this thread puts on it until `end_here` runs at once on
+  /// this thread, not on the stream's thread. Work of other threads comes after it. `idle` reports failures as usual.
+  /// Returns false, without effect, if the stream has work, and on a GPU.
   [[nodiscard]] virtual bool begin_here() { return false; }
   virtual void end_here() {}
-  /// Host device: the threads that its grids run on; nullptr on a GPU.
+  /// Host device: the threads on which the stream's grids run; nullptr on a GPU.
   [[nodiscard]] virtual HostWorkers* workers() { return nullptr; }
-  /// State of the grid barrier that this stream's kernels share: they run one after the other.
+  /// State of the grid barrier. The stream's kernels share it, since they run one after the other.
   [[nodiscard]] virtual GridState* grid_state() const = 0;
-  /// Whose kernels its work includes or comes after, kept by `World`'s launches and by `record` and `wait_event`.
+  /// The teams of kernels in the stream's work or before it, kept by launches, `record` and `wait_event`.
   [[nodiscard]] virtual LaunchedTeams& launched_teams() = 0;
 
   /// Number of the CUDA graph capture that this stream is in; 0: in none, as on a host rank. Throws unavailable when an
   /// error has ended the capture.
   [[nodiscard]] virtual std::uint64_t capture() const { return 0; }
-  /// In a capture: keeps `held` until the graph and all that is made of it are destroyed. A thread of CUDA's may let it
-  /// go, so its destructor calls nothing of CUDA.
+  /// In a capture: keeps `held` until the graph and everything made from it are destroyed. A thread of CUDA may destroy
+  /// `held`, so its destructor must not call CUDA.
   virtual void keep_with_graph(std::shared_ptr<void> /*held*/) {}
 };
 
-/// While it lives, the stream's work is done by the thread that puts it there, if the stream had none (`begin_here`).
+/// During its lifetime, the calling thread itself runs the work that it puts on the stream, if the stream had no work
+/// before (`begin_here`).
 class WorkHere {
  public:
   explicit WorkHere(Stream& stream) : stream_(stream.begin_here() ? &stream : nullptr) {}
@@ -139,10 +142,10 @@ class WorkHere {
   Stream* stream_;
 };
 
-/// Whose kernels a GPU starts first. Where blocks of several streams wait for room, those of a `high` stream get it
-/// before those of a `normal` one; what runs is not interrupted, and nothing else about the order of work follows. It
-/// holds for kernels, also in a graph that is captured from the stream, not for copies and signals. On a host rank all
-/// streams are threads of the operating system, all of one priority.
+/// The priority of a stream's kernels on a GPU. If blocks of several streams wait for room, blocks of a `high` stream
+/// start before those of a `normal` stream. Running blocks are not interrupted, and no other order is implied. The
+/// priority applies to kernels, also in a graph captured from the stream, but not to copies and signals. On a host rank
+/// all streams have the same priority.
 /// Source: CUDA Runtime API, cudaStreamCreateWithPriority.
 enum class StreamPriority {
   normal,
@@ -151,7 +154,7 @@ enum class StreamPriority {
 
 /// A new stream of `device`.
 ///   context     deadline and abort word of its waits; outlives the stream
-///   grid_state  in the device's memory, for this stream alone; let go when the stream is destroyed
+///   grid_state  in the device's memory, used by this stream only; released when the stream is destroyed
 [[nodiscard]] std::unique_ptr<Stream> make_stream(const Device& device, const Context& context,
                                                   std::shared_ptr<GridState> grid_state,
                                                   StreamPriority priority = StreamPriority::normal);

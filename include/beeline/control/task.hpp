@@ -281,7 +281,7 @@ template <class Group>
   detail::SeenTickets seen{};
   detail::EarlyPayload early;
   group.sync();
-  if (found.fault == CallFault::none) {  // all of it is under way together, while the rest is checked
+  if (found.fault == CallFault::none) {  // these loads are in flight together, while the rest is checked
     if (post.payload_bytes != 0) at = channel.places[post.rank * channel.functions + post.function];
     if (group.thread_rank() == 0) {
       seen = detail::look_at(channel.tickets[channel.ring(post.queue, post.rank)], detail::claims_at_once(timeout));
@@ -298,7 +298,7 @@ template <class Group>
   std::uint64_t ticket = 0;
   if (group.thread_rank() == 0) status = detail::claim_task(ctx, channel, post, timeout, seen, ticket);
   if (!TaskLayout{post.argument_bytes}.holds(post.payload_bytes)) {
-    if (group.thread_rank() == 0)  // what read the payload before this one is over
+    if (group.thread_rank() == 0)  // the reads of the previous payload have ended
       static_cast<void>(detail::load_acquired(channel.tickets[channel.ring(post.queue, post.rank)].done));
     status = agree(group, status);
     if (status != Status::ok) return status;

@@ -23,7 +23,7 @@ class ResidencyLedger {
   ///   stream   what stands for the launch's stream, or for a graph
   ///   share    blocks of the launch / blocks of its kind that the device holds
   ///   what     names the launch; called for errors only
-  ///   is_idle  whether the stream's work is over; asked before a launch is refused
+  ///   is_idle  whether the stream's work has ended; called before a launch is refused
   /// Throws no_resource, naming what waits already.
   void claim(const void* stream, const void* serialization_key, double share, std::function<std::string()> what,
              std::function<bool()> is_idle);
@@ -39,7 +39,7 @@ class ResidencyLedger {
   struct Key {
     const void *stream, *serialization_key;
     auto operator<=>(const Key&) const = default;
-    /// What it takes turns with: others of the same, or those of its stream.
+    /// The object that identifies launches that run one after the other: the key, or the stream.
     [[nodiscard]] const void* turn() const { return serialization_key == nullptr ? stream : serialization_key; }
   };
   struct Entry {

@@ -30,11 +30,11 @@ class StagedEnd {
  public:
   StagedEnd(Stream& stream, const StagedRing& ring);
 
-  /// Begins a message of `bytes`; the previous one is over.
+  /// Begins a message of `bytes`; the previous message has ended.
   void begin(std::size_t bytes);
   /// Chunks finished since the ring was made.
   [[nodiscard]] std::uint64_t finished() const { return finished_; }
-  /// Chunks finished when the current message is over.
+  /// The value of `finished()` at which the current message has ended.
   [[nodiscard]] std::uint64_t target() const { return target_; }
   [[nodiscard]] bool over() const { return finished_ == target_; }
   /// Time in nanoseconds that this side has waited for the other: a sender for a free buffer, a receiver for data.

@@ -80,7 +80,7 @@ class ToldPlaces {
   std::uint64_t longest_ = 0, outside_ = 0;
 };
 
-/// What this thread has heard of what the members need.
+/// The members' needs, as received by this thread.
 class HeardNeeds {
  public:
   BEELINE_HOST_DEVICE HeardNeeds(const Context& ctx, const MovementPlan& plan) : ctx_(ctx), plan_(plan) {}

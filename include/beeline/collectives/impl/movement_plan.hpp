@@ -126,7 +126,7 @@ static_assert(std::is_trivially_copyable_v<MovementPlan>);
           .receiver = contains(receives_of_root, call.operation) ? call.root : no_peer};
 }
 
-/// What a session copies of what its member sends to itself.
+/// The part of its member's own piece that a session copies.
 struct OwnPiece {
   Piece<const std::byte> from;
   Piece<std::byte> to;

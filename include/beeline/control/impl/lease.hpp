@@ -17,7 +17,7 @@ struct Lease {
   std::uint64_t lease_ns;     ///< so long a lease lasts at most
   std::uint64_t idle_ns;      ///< so long it looks for work
 
-  /// By whoever finds the mark, or has work left at the end of a lease.
+  /// Called by a thread that finds the mark, or that has work left at the end of a lease.
   BEELINE_HOST_DEVICE void ask() const {
     detail::SystemAtomic<std::uint64_t>(*wanted).store(1, std::memory_order_release);
   }

@@ -29,7 +29,7 @@ class TaskSlotWriter {
     store(2, header.reply);
     store(3, header.reply_value);
   }
-  /// Bytes of any alignment, from a word on. Loads first, so that they are under way together.
+  /// Bytes of any alignment, from a word on. Loads first, so that all loads are in flight together.
   BEELINE_HOST_DEVICE void store_bytes(std::uint32_t word, const void* from, std::uint32_t bytes) const {
     constexpr std::uint32_t at_once = 8;
     const auto* const source = static_cast<const std::uint8_t*>(from);

@@ -86,7 +86,7 @@ class TaskWorker {
     return TaskSlotReader<Group>(group_, scratch_).look(slot(poster, scratch_.heads[poster]));
   }
 
-  /// Looks at two rings at a time: both loads are under way together. Returns the tasks that have run, or `has_failed`.
+  /// Polls two rings at a time, with both loads in flight together. Returns the tasks that have run, or `has_failed`.
   BEELINE_HOST_DEVICE std::uint32_t serve_rings() {
     std::uint32_t ran = 0;
     for (std::uint32_t poster = first_; poster < channel_.members; poster += 2 * step_) {

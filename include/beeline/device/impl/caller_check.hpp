@@ -74,7 +74,7 @@ template <class T>
   return {CallFault::not_symmetric, reach.bytes, address_bits(reach)};
 }
 
-/// Refuses a call that is not sound, out of the way of those that are.
+/// Refuses a bad call; out of line, so that good calls are not slowed down.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_unsound(const Context& ctx, Operation operation, Reach reach,
                                                               std::uint32_t peer, bool records) {
   if (!records) return Status::invalid_argument;
@@ -132,7 +132,7 @@ BEELINE_HOST_DEVICE Status check_call(const Group& group, const Context& ctx, Op
   return Status::ok;
 }
 
-/// The same for data and the signal behind them: both are checked before the first byte moves.
+/// Checks data and the signal behind them; both are checked before the first byte moves.
 template <class Group>
 BEELINE_HOST_DEVICE Status check_calls(const Group& group, const Context& ctx, const Reach& data, const Reach& signal,
                                        std::uint32_t peer) {

@@ -35,7 +35,7 @@ BEELINE_HOST_DEVICE inline CommandFields inline_put(const Context& ctx, const vo
                    {reinterpret_cast<const void*>(word(0)), word(1), word(2), word(3), word(4)});
 }
 
-/// The same with a signal behind it; `bytes` at most `max_inline_bytes_with_signal`.
+/// The same for a payload with a signal behind it; `bytes` at most `max_inline_bytes_with_signal`.
 BEELINE_HOST_DEVICE inline CommandFields inline_put_signal(const Context& ctx, const void* destination,
                                                            const void* source, std::size_t bytes, std::uint32_t peer,
                                                            std::uint64_t signal_offset, std::uint64_t value) {

@@ -72,14 +72,14 @@ BEELINE_HOST_DEVICE inline void store_flags(PacketPair* to, std::uint32_t flag) 
 }
 /// Orders everything this thread observed or did before it, towards the whole system.
 BEELINE_HOST_DEVICE inline void fence_system() { __threadfence_system(); }
-/// The same, but that two threads which each store and then load may both miss the other's store: quicker.
+/// A faster, weaker fence with the same scope: two threads that each store and then load may both miss the other's
+/// store.
 BEELINE_HOST_DEVICE inline void fence_acquire_release() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-/// Both towards this device.
+/// The same two fences with the scope of this device.
 BEELINE_HOST_DEVICE inline void fence_device_sequential() { __threadfence(); }
 BEELINE_HOST_DEVICE inline void fence_device() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-/// Atomics whose old value nobody wants, on global memory, relaxed, of system scope. The instruction that returns
-/// nothing is half as fast again as the one that does; the compiler chooses it only for addresses that it knows to be
-/// global.
+/// Atomics without a result, on global memory, relaxed, of system scope. The instruction that returns nothing is half
+/// as fast again as the one that does; the compiler chooses it only for addresses that it knows to be global.
 #define BEELINE_REDUCTION(name, operation)                                                               \
   BEELINE_HOST_DEVICE inline void name(std::uint32_t* word, std::uint32_t value) {                       \
     asm volatile("red.relaxed.sys.global." operation "32 [%0], %1;" ::"l"(word), "r"(value) : "memory"); \
@@ -93,7 +93,7 @@ BEELINE_REDUCTION(reduce_or, "or.b")
 BEELINE_REDUCTION(reduce_xor, "xor.b")
 #undef BEELINE_REDUCTION
 
-/// Starts to bring what a later load will want; nobody waits for it.
+/// Prefetches the data of a later load, without waiting for them.
 BEELINE_HOST_DEVICE inline void prefetch(const void* from) {
   asm volatile("{ .reg .u32 unused; ld.global.u8 unused, [%0]; }" ::"l"(from));
 }

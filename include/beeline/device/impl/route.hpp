@@ -194,7 +194,7 @@ class Looker {
   }
 
  private:
-  static constexpr std::uint32_t own_polls = 16;  ///< a round trip of a queue that nobody else uses takes fewer
+  static constexpr std::uint32_t own_polls = 16;  ///< a round trip of a queue with a single user takes fewer
   CommandQueue queue_;
   std::uint32_t polls_ = 0;
 };

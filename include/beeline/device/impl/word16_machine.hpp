@@ -24,7 +24,7 @@ BEELINE_HOST_DEVICE inline Word16 load_whole(const Word16* from) {
                : "memory");
   return value;
 }
-/// The same, and what was released with the value is visible to the caller.
+/// The same load, with acquire order: what was released with the value is visible to the caller.
 BEELINE_HOST_DEVICE inline Word16 load_whole_acquired(const Word16* from) {
   Word16 value;
   asm volatile("{\n\t.reg .b128 whole;\n\tld.acquire.sys.global.b128 whole, [%2];\n\tmov.b128 {%0, %1}, whole;\n\t}"

@@ -29,7 +29,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE void scatter_elements(T* to, std::uint64_t word
   for (std::size_t i = 0; i < 8 / sizeof(T) && i < count; ++i) to[i] = elements[i];
 }
 
-/// The same of bytes, without an array, which a GPU would have in its stack.
+/// The same for bytes, without an array, which a GPU would keep in its stack.
 BEELINE_COLD BEELINE_HOST_DEVICE inline std::uint64_t gather_bytes(const std::byte* from, std::size_t bytes) {
   std::uint64_t word = 0;
   BEELINE_NO_UNROLL

@@ -103,7 +103,7 @@ __global__ void grid_kernel(Kernel kernel, const __grid_constant__ Context conte
   kernel(grid, context, args...);
 }
 
-/// The same with no more registers a thread than blocks of `max_threads` leave.
+/// The same with at most as many registers for each thread as blocks of `max_threads` threads permit.
 template <class Kernel, class... Args>
 __global__ __launch_bounds__(max_threads_of<Kernel>(), 1) void bounded_kernel(Kernel kernel,
                                                                               const __grid_constant__ Context context,

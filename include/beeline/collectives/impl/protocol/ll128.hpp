@@ -87,7 +87,7 @@ class PacketRound<LL128, Group, members> {
     send_parts(parts, whole_lines);
   }
 
-  /// Threads whose line does not exist combine whatever they have, and nobody takes it.
+  /// Threads without a line combine undefined words, which are never used.
   template <class T>
   [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status combine(const LinePlace& place, Reduction reduction,
                                                                   machine::PacketPair own,

@@ -46,7 +46,7 @@ class RoundPieces {
   std::size_t done_, some_;
 };
 
-/// The same where all pieces are as long, and everyone sends to everyone: less to compute for each unit.
+/// The same for pieces of equal length that all members send to all members: each unit needs fewer computations.
 template <class Round, bool outgoing>
 class EqualPieces {
   using Byte = std::conditional_t<outgoing, const std::byte, std::byte>;

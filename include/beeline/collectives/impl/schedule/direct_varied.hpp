@@ -28,7 +28,7 @@ class VariedRound {
     for_each_share([&](const Share& share) {
       if (status == Status::ok && share.first < told_words) status = hear(share, timeout);
     });
-    // Who sends another length than is expected is found before its words are waited for.
+    // A member that sends another length than expected is detected before this member waits for its words.
     status = agree(session_.group(), status);
     for_each_share([&](const Share& share) {
       if (status == Status::ok && share.peer != ctx().rank) status = receive(share, timeout);

@@ -86,7 +86,7 @@ template <class T, class Group>
   if (plan.count == 0) return Status::ok;
   if (const Status status = session.begin(plan.call); status != Status::ok) return status;
   const Context& ctx = session.context();
-  const auto compare = [&](Transfer& how) {  // a destination that nobody reaches is told, and not used
+  const auto compare = [&](Transfer& how) {  // a destination that no member reaches is announced, but not used
     const bool is_reached = plan.call.root == ctx.rank;
     return tell_mappings(session, table, is_reached ? plan.destination : plan.source, plan.source, timeout, how);
   };

@@ -26,7 +26,7 @@ template <class T, class Group, class Compare, class Combine>
     session.note(how);
     const bool can = how != Transfer::staged;
     if (can) combine();
-    session.set_stage(can ? has_combined : 1);  // the others have come: nobody uses the channel's memory otherwise
+    session.set_stage(can ? has_combined : 1);  // all members have arrived, so the channel's memory is free
   }
   if (session.stage() != has_combined) {
     SignalStores<Group> stores{session.group(), session.context()};
@@ -37,7 +37,7 @@ template <class T, class Group, class Compare, class Combine>
   return status;
 }
 
-/// Each reads its part of all vectors where they are, if they lie alike.
+/// Each member reads its part of all vectors directly, if the vectors are symmetric.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter_read(Session<Group>& session, const ReductionPlan<T>& plan,
                                                              Timeout timeout) {

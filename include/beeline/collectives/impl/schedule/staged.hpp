@@ -24,7 +24,7 @@ template <class Group, class Steps>
 [[nodiscard]] BEELINE_HOST_DEVICE Status run_steps(Session<Group>& session, Steps& steps, std::size_t count,
                                                    Timeout timeout) {
   if (session.stage() == 0) {
-    // Nobody uses the channel's memory for an earlier call any more.
+    // No member still uses the channel's memory for an earlier call.
     if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
     session.set_stage(1);
   }

@@ -91,7 +91,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_share(const Session<Group>& sessi
   combine_vectors<T>(threads, from, to, count, call.call.reduction, store);
 }
 
-/// The same of vectors that lie at the same places of all slots.
+/// The same for symmetric vectors.
 template <class T, class Group>
 BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Session<Group>& session, const AllreduceCall<T>& call) {
   const Context& ctx = session.context();
@@ -152,7 +152,7 @@ template <class T, class Group, class Compare, class Reduce>
   return Status::ok;
 }
 
-/// The same where members reach vectors that lie at the same places of all slots.
+/// The same if members reach the vectors and these are symmetric.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_two_shot(Session<Group>& session,
                                                                            const AllreduceCall<T>& call,

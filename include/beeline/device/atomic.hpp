@@ -8,9 +8,10 @@
 /// They are atomic among the devices that share atomics on that memory: all GPUs of a node on GPU memory, all CPU
 /// threads on host memory, and further devices listed in access.hpp. From other devices an atomic is refused: it
 /// returns `unreachable`, touches neither the target nor `before`, and aborts the team. `has_atomics` asks in advance.
-/// A bad argument is refused in the same way, with `invalid_argument`. If an engine carries out an atomic, the call
-/// returns `deadline` if the engine's queue stays full or, for functions that block, if no answer arrives. `target` is
-/// a symmetric address, aligned to its type, a 32- or 64-bit integer. Source: OpenSHMEM 1.5 atomics; GASPI atomics.
+/// A bad argument is refused in the same way, with `invalid_argument`. If an engine carries out an atomic, the call may
+/// also return `aborted`, or `deadline` if the engine's queue stays full or, for functions that block, if no answer
+/// arrives. `target` is a symmetric address, aligned to its type, a 32- or 64-bit integer. Source: OpenSHMEM 1.5
+/// atomics; GASPI atomics.
 
 #include <cstdint>
 #include <type_traits>

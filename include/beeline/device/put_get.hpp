@@ -205,7 +205,8 @@ inline namespace BEELINE_CALLS {
 /// not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.
 /// Returns ok; unreachable if a CPU thread puts into GPU memory or there is no route to the peer, invalid_argument for
-/// a bad peer or address (both refused: see access.hpp); deadline if an engine's queue stays full.
+/// a bad peer or address (both refused: see access.hpp); if an engine carries the put, also deadline (its queue stays
+/// full) or aborted.
 /// Speed: 16-byte accesses if the addresses of source and destination are equal modulo 16.
 /// Source: OpenSHMEM 1.5 put; seed 000 sections 5.7 and 6.2.
 template <class Group, class T>

@@ -111,8 +111,8 @@ inline namespace BEELINE_CALLS {
 ///   queue    of the puts that it announces
 /// Every thread of `group` calls it. Does not block. `Order::relaxed` orders nothing and saves half a microsecond.
 /// Returns ok; unreachable if a CPU thread signals in GPU memory or there is no route to the peer, invalid_argument for
-/// a bad peer, address or alignment (both refused: see access.hpp); deadline if an engine's queue stays full. Source:
-/// GASPI notify; OpenSHMEM 1.5 signal_set.
+/// a bad peer, address or alignment (both refused: see access.hpp); if an engine carries the signal, also deadline (its
+/// queue stays full) or aborted. Source: GASPI notify; OpenSHMEM 1.5 signal_set.
 template <class Group>
 BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
                                   std::uint32_t peer, Order order = Order::memory, Queue queue = {}) {

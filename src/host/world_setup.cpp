@@ -204,8 +204,10 @@ Polling polling_of(const Config& config, int ranks) {
     return {config.wait_policy, static_cast<std::uint32_t>(config.wait_period_us)};
   // Spinning helps only if every rank has a core of its own; otherwise it takes the core from the rank that is waited
   // for. A running rank answers within a microsecond, and a microsecond is lost if the scheduler puts two on one core.
+  // Nodes that are one machine share its cores.
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  return {config.wait_policy, static_cast<unsigned>(ranks) <= cores ? 64u : 2u};
+  const auto crowd = static_cast<unsigned>(ranks * std::max(1, config.split_nodes));
+  return {config.wait_policy, crowd <= cores ? 64u : 2u};
 }
 
 }  // namespace

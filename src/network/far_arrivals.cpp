@@ -45,7 +45,9 @@ FarRank* FarExchange::sender_in_turn(const NetworkMessage& message) {
   from->acknowledged = std::max(from->acknowledged, std::min(message.acknowledged, from->sent));
   from->refusals_told = std::max(from->refusals_told, message.refusals);
   if (message.kind == MessageKind::hello) from->has_greeted = true;
+  if (message.kind == MessageKind::ask) from->awaited = std::max(from->awaited, message.value);
   if (message.number == 0) return nullptr;
+  if (message.may_wait == 0) from->awaited = std::max(from->awaited, message.number);
   if (from->arrivals.may_come(message)) return from;
   fail(fmt::format("rank {} sends message {}, after {} that were done", message.from, message.number,
                    from->arrivals.done()));

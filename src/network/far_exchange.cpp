@@ -23,13 +23,17 @@ static_assert(std::endian::native == std::endian::little, "messages are little-e
 constexpr std::size_t batch = 64;
 /// Messages of a rank that are done before it is told so, where there is always something else to do.
 constexpr std::uint64_t untold_messages = 64;
+/// The longest that an acknowledgement waits for a message which it can go with: a ping-pong is quicker, and rings of
+/// commands are long enough.
+constexpr std::uint64_t longest_untold_ns = 200'000;
 /// Of messages whose sources nobody waits for.
 constexpr std::uint64_t no_token = ~std::uint64_t{0};
 
-/// Between nodes that are one machine TCP alone: UCX would take its shared memory. UCX announces a message from some 8
-/// KiB on, and its data follow when the target has answered. Over TCP that takes 80 us longer than to send it at once;
-/// its data, which then are copied once more at the target, are as quick again from 256 KiB on.
-constexpr UcxSetting split_settings[] = {{"TLS", "tcp"}, {"RNDV_THRESH", "256k"}};
+/// Between nodes that are one machine: TCP alone, since UCX would take its shared memory. UCX announces messages from
+/// some 8 KiB on, and their data follow when the target has answered. Over TCP that takes 80 us longer than to send
+/// them at once, and is quicker from 256 KiB on only. To copy what is sent at once into UCX's buffers takes longer than
+/// to name it where it lies, from some 16 KiB on.
+constexpr UcxSetting split_settings[] = {{"TLS", "tcp"}, {"RNDV_THRESH", "256k"}, {"ZCOPY_THRESH", "16k"}};
 
 }  // namespace
 
@@ -81,6 +85,7 @@ NetworkMessage FarExchange::make_message(int to, MessageKind kind) {
   message.kind = kind;
   message.from = static_cast<std::uint32_t>(plan_.rank);
   message.acknowledged = rank.told = rank.in_place;
+  rank.untold_since_ns = 0;
   message.refusals = rank.refusals;
   return message;
 }
@@ -89,6 +94,7 @@ std::uint64_t FarExchange::send(int to, NetworkMessage message, std::span<const 
                                 StagedBytes staged, bool& reusable) {
   FarRank& rank = far(static_cast<std::uint32_t>(to));
   message.number = ++rank.sent;
+  if (message.may_wait != 0) rank.last_deferred = message.number;
   // What is lost is never done: who waits for it ends with the world, or by the deadline.
   reusable = rank.is_lost() || worker_.send(to, message, payload, token, std::move(staged));
   return message.number;
@@ -183,6 +189,8 @@ void FarExchange::send_piece(std::uint32_t number, PostedCommands& ring, PostedC
   const std::uint64_t piece = posted.next++;
   NetworkMessage message = make_message(static_cast<int>(whole.peer), MessageKind::command);
   message.request = request, message.piece = static_cast<std::uint32_t>(piece);
+  if (acknowledgement_may_wait(ring, posted))
+    message.may_wait = std::exchange(far(whole.peer).is_waited_for, false) ? 0 : 1;
   message.command = whole;
   if (whole.answers || whole.verb == Verb::get) ++posted.awaited, ++far(whole.peer).unanswered;
   if (!puts_rows(whole) && whole.verb != Verb::get) return send_command(message, posted, {}, {});
@@ -268,10 +276,45 @@ void FarExchange::acknowledge(bool idle) {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     FarRank& each = ranks_[rank];
     const std::uint64_t untold = each.in_place - each.told;
-    if (untold == 0 || (!idle && untold < untold_messages) || each.is_lost()) continue;
-    const int to = static_cast<int>(rank);
-    static_cast<void>(worker_.send(to, make_message(to, MessageKind::acknowledge), {}, no_token));
+    if (untold == 0 || each.is_lost()) continue;
+    if (untold < untold_messages && (!idle || !is_due(each))) continue;
+    tell(static_cast<int>(rank), MessageKind::acknowledge, 0);
   }
+}
+
+bool FarExchange::is_due(FarRank& rank) {
+  if (rank.awaited > rank.told) return true;
+  const std::uint64_t now = machine::clock_ns();
+  if (rank.untold_since_ns == 0) rank.untold_since_ns = now;
+  return now - rank.untold_since_ns >= longest_untold_ns;
+}
+
+void FarExchange::acknowledge_all() {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
+    if (ranks_[rank].in_place != ranks_[rank].told && !ranks_[rank].is_lost())
+      tell(static_cast<int>(rank), MessageKind::acknowledge, 0);
+}
+
+void FarExchange::ask() {
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    FarRank& each = ranks_[rank];
+    each.is_waited_for = each.acknowledged < each.sent;
+    if (each.last_deferred <= std::max(each.acknowledged, each.asked) || each.is_lost()) continue;
+    each.asked = each.last_deferred;
+    tell(static_cast<int>(rank), MessageKind::ask, each.asked);
+  }
+}
+
+void FarExchange::tell(int to, MessageKind kind, std::uint64_t value) {
+  NetworkMessage message = make_message(to, kind);
+  message.value = value;
+  static_cast<void>(worker_.send(to, message, {}, no_token));
+}
+
+/// Of commands of queues, and from GPUs, nobody says when somebody waits for them. Who signals hears from its target
+/// soon, most of the time. Who has waited after the last message is likely to do so after this one.
+bool FarExchange::acknowledgement_may_wait(const PostedCommands& ring, const PostedCommand& posted) const {
+  return ring.queue() == nullptr && staging_ == nullptr && !client_->device.is_gpu() && has_signal(posted.command);
 }
 
 /// Nothing counts as in place once something was refused: who waits ends with the world.

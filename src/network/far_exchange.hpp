@@ -56,6 +56,10 @@ class FarExchange final : public UcxReceiver {
   bool send_posted();
   /// One round of everything. Whether there was anything to do.
   bool turn();
+  /// Asks for acknowledgements that may wait: somebody waits for them.
+  void ask();
+  /// Sends those that may wait.
+  void acknowledge_all();
   [[nodiscard]] bool has_posted() const;
   /// See UcxWorker.
   [[nodiscard]] bool arm() { return worker_.arm(); }
@@ -181,6 +185,12 @@ class FarExchange final : public UcxReceiver {
   [[nodiscard]] PostedCommand* posted_of(std::uint32_t request);
   bool send_replies();
   void acknowledge(bool idle);
+  /// Whether what a rank does not know to be done is acknowledged now.
+  [[nodiscard]] static bool is_due(FarRank& rank);
+  /// Sends a message that has no number.
+  void tell(int to, MessageKind kind, std::uint64_t value);
+  /// Whether the acknowledgement of a command may wait.
+  [[nodiscard]] bool acknowledgement_may_wait(const PostedCommands& ring, const PostedCommand& posted) const;
   void advance();
   void fail(const std::string& text);
 

@@ -21,7 +21,12 @@ struct FarRank {
   std::uint64_t refusals_told = 0, refusals_taken = 0;  ///< that it has sent, and that have come
   std::uint64_t unanswered = 0;                         ///< answers of its that this rank waits for
   std::uint64_t told = 0;                               ///< numbered messages of its that it knows to be done
-  std::uint64_t refusals = 0;                           ///< of its commands
+  std::uint64_t awaited = 0;              ///< of these, number of the last whose acknowledgement it wants at once
+  std::uint64_t untold_since_ns = 0;      ///< since when some have been done that it does not know of; 0: none
+  std::uint64_t last_deferred = 0;        ///< number of the last message to it whose acknowledgement may wait
+  std::uint64_t asked = 0;                ///< number up to which it has been asked for acknowledgements
+  bool is_waited_for = false;             ///< so were messages to it, after the last: the next is acknowledged at once
+  std::uint64_t refusals = 0;             ///< of its commands
   std::set<std::uint32_t> refused_rings;  ///< its rings of which a command was refused: so are all later ones
   OrderedArrivals arrivals;
   std::uint64_t under_way = 0;   ///< of the messages that have arrived: the device still does them

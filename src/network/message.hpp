@@ -15,6 +15,7 @@ namespace beeline {
 enum class MessageKind : std::uint32_t {
   hello,        ///< that the sender reaches this rank
   acknowledge,  ///< only `acknowledged`
+  ask,          ///< for an acknowledgement of messages up to the number `value`
   abort,        ///< of a team: `request` its id, `value` its abort word; the payload says why
   command,      ///< `command` with its data, if it puts some
   value,        ///< answers a command: what the word held
@@ -30,7 +31,7 @@ inline constexpr std::uint64_t most_ahead = 4 * most_under_way;
 /// Precedes each payload. Little-endian, as every platform that Beeline runs on.
 struct NetworkMessage {
   std::uint64_t world;         ///< secret of the world: messages of others are dropped
-  std::uint64_t number;        ///< from 1 on for each pair, of what is done in order; 0: hello, acknowledge
+  std::uint64_t number;        ///< from 1 on for each pair, of what is done in order; 0: hello, acknowledge, ask
   std::uint64_t acknowledged;  ///< numbered messages of the receiver's that the sender has done
   std::uint64_t value;
   MessageKind kind;
@@ -38,11 +39,12 @@ struct NetworkMessage {
   std::uint32_t request;   ///< of a command: what its answers name
   std::uint32_t piece;     ///< of a command that is sent in pieces: which one
   std::uint64_t refusals;  ///< messages of this kind among those to the receiver, for what is acknowledged here
+  std::uint64_t may_wait;  ///< 1: its acknowledgement may wait for a message the other way, or until it is asked for
   Command command;
 };
 static_assert(std::is_trivially_copyable_v<NetworkMessage> && sizeof(NetworkMessage) == 128);
 
 /// What ranks compare before they exchange addresses.
-inline constexpr std::string_view network_protocol = "beeline network 4, little-endian";
+inline constexpr std::string_view network_protocol = "beeline network 5, little-endian";
 
 }  // namespace beeline

@@ -191,7 +191,11 @@ void NetworkEngine::ring() noexcept {
 void NetworkEngine::wake() noexcept {
   turns_.announce();
   if (works_alone()) return ring();
-  static_cast<void>(try_work([this] { return exchange_.send_posted(); }));
+  static_cast<void>(try_work([this] {
+    const bool any = exchange_.send_posted();
+    if (!any) exchange_.ask();  // nothing has been posted: somebody waits for what was
+    return any;
+  }));
 }
 
 void NetworkEngine::work() noexcept {
@@ -231,7 +235,11 @@ void NetworkEngine::run() {
 }
 
 void NetworkEngine::sleep() {
-  if (turns_.may_sleep([this] { return !exchange_.has_posted() && exchange_.arm(); })) rest(longest_sleep_us_, true);
+  const auto prepare = [this] {
+    exchange_.acknowledge_all();
+    return !exchange_.has_posted() && exchange_.arm();
+  };
+  if (turns_.may_sleep(prepare)) rest(longest_sleep_us_, true);
 }
 
 void NetworkEngine::rest(int us, bool heeds_network) {

@@ -90,6 +90,30 @@ BEELINE_CASE(network, the_order_of_a_queue, 2) {
   world.barrier();
 }
 
+/// More than a ring of commands holds, to targets that send nothing back: what they have done is acknowledged.
+BEELINE_CASE(network, signals_that_nobody_answers, 2) {
+  World& world = test.world();
+  constexpr std::uint64_t rounds = 2 * command_ring_depth;
+  const SymmetricArray<std::uint64_t> data(world, 1), arrived(world, 1);
+  const Context& ctx = world.host_context();
+  world.barrier();
+  if (test.rank() == 0) {
+    for (std::uint64_t round = 1; round <= rounds; ++round)
+      for (std::uint32_t peer = 1; peer < ctx.size; ++peer)
+        BEELINE_CHECK(put_signal(Thread{}, ctx, data.data(), &round, 1, arrived.data(), round, peer) == Status::ok);
+    BEELINE_CHECK(quiet(Thread{}, ctx) == Status::ok);
+    for (std::uint32_t peer = 1; peer < ctx.size; ++peer) {
+      std::uint64_t there = 0;
+      BEELINE_CHECK(get(Thread{}, ctx, &there, data.data(), 1, peer) == Status::ok);
+      BEELINE_CHECK_EQ(rounds, there);
+    }
+  } else {
+    BEELINE_CHECK(wait(Thread{}, ctx, arrived.data(), Compare::equal, rounds) == Status::ok);
+    BEELINE_CHECK_EQ(rounds, data.data()[0]);
+  }
+  world.barrier();
+}
+
 /// What any member did before the barrier, by whatever queue, any other sees after it; in the world and in teams.
 void check_barrier(RankTest& test, Team& team) {
   const SymmetricArray<std::uint64_t> slots(team, static_cast<std::size_t>(team.size()));

@@ -56,7 +56,8 @@ struct EngineClient {
   std::function<bool(std::uint32_t peer)> is_far;
 };
 
-/// The object to which `CommandRing::asleep` points: CPU threads call it after they have posted.
+/// The object to which `CommandRing::asleep` points: CPU threads call it after they have posted, and when they begin to
+/// wait until all that they have posted is in place.
 class Waker {
  public:
   virtual void wake() noexcept = 0;

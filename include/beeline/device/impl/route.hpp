@@ -377,6 +377,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status drain_route(Group group, const Context& 
                                                     bool heeds_abort = true) {
   group.sync();
   Status status = Status::ok;
+  if (operation == Operation::quiet && group.thread_rank() == 0) wake_engine_of(ctx.routes->queue(queue.index));
   if (group.thread_rank() == 0)
     status = drain_queue(ctx, operation, ctx.routes->queue(queue.index), {heeds_abort}).status;
   return agree_on_engine(group, status);

@@ -6,7 +6,6 @@ from __future__ import annotations
 import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +15,12 @@ import torch.distributed as dist
 import beeline
 from beeline.torch_compilation import not_compiled
 from beeline.torch_tensors import Tensors
+
+
+def _future_of(result: list[torch.Tensor], devices: list[torch.device]) -> torch.futures.Future:
+    future = torch.futures.Future(devices=devices)
+    future.set_result(result)
+    return future
 
 
 @not_compiled
@@ -47,11 +52,18 @@ class BeelineWork(dist.Work):
         return list(self._outputs)
 
     def get_future(self) -> torch.futures.Future:
-        # A future of torch's records what it waits for on the current stream.
-        with nullcontext() if self._stream is None else torch.cuda.stream(self._stream):
-            future = torch.futures.Future(devices=list({each.device for each in self._outputs if each.is_cuda}) or None)
-            future.set_result(self.result())
-        return future
+        if self._stream is None:
+            devices = {each.device for each in self._outputs if each.is_cuda}
+            return _future_of(self.result(), list(devices))
+        # A future waits for what the current stream has been given. DDP makes one for each bucket, and the context
+        # `torch.cuda.stream` would take longer than the call.
+        device = self._stream.device
+        current = torch.cuda.current_stream(device)
+        torch.cuda.set_stream(self._stream)
+        try:
+            return _future_of(self.result(), [device])
+        finally:
+            torch.cuda.set_stream(current)
 
 
 @not_compiled

@@ -56,6 +56,11 @@ def all_reduce() -> None:
         assert work.get_future().wait()[0] is tensor or (work.get_future().wait()[0] == tensor).all()
         if op != dist.ReduceOp.PRODUCT or SIZE == 4:
             assert (tensor == expected).all(), (op, tensor)
+    current = torch.cuda.current_stream() if tensor.is_cuda else None
+    tensor = full(1 << 22, RANK + 1)
+    future = dist.all_reduce(tensor, async_op=True).get_future()
+    assert current is None or torch.cuda.current_stream() == current  # the future waits for another one
+    assert (future.wait()[0] == SIZE * (SIZE + 1) / 2).all()
     masks = full(9, 1 << RANK, torch.int32)
     dist.all_reduce(masks, op=dist.ReduceOp.BOR)
     assert (masks == (1 << SIZE) - 1).all()

@@ -23,7 +23,6 @@ struct alignas(128) SessionState {
   std::uint32_t is_open;       ///< whether a session uses it
   std::uint32_t transfer;      ///< how the last call's vectors travelled (Transfer), where its kernel decided it
   std::uint32_t tickets;       ///< of the first session: pieces that warps of a kernel have taken; 0 between calls
-  std::uint32_t ended;         ///< of the first session: blocks of that kernel that take no more pieces
   /// Descriptions of this rank's current and previous call, which other members read: see impl/session_wait.hpp.
   machine::PacketPair calls[2][2];
 };

@@ -55,17 +55,6 @@ template <class Grid>
   return *table;
 }
 
-/// The last block leaves the tickets as the next kernel wants them.
-template <class Grid>
-BEELINE_HOST_DEVICE void end_drawing(const Grid& grid, SessionState& state) {
-  grid.block().sync();  // the block's other warps draw no more
-  if (grid.block().thread_rank() != 0) return;
-  const DeviceAtomic<std::uint32_t> ended(state.ended), tickets(state.tickets);
-  if (ended.fetch_add(1, std::memory_order_acq_rel) + 1 != grid.blocks()) return;
-  tickets.store(0, std::memory_order_relaxed);
-  ended.store(0, std::memory_order_relaxed);
-}
-
 using ReductionLauncher = void (*)(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                                    const VectorCall& call);
 [[nodiscard]] ReductionLauncher reduction_launcher(ElementType type, Reduction reduction);

@@ -41,7 +41,6 @@ struct MovementKernel {
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     // What fails is recorded where it fails.
     static_cast<void>(move(session, mine, {.algorithm = algorithm, .buffer = buffer}));
-    if (plan.tickets != nullptr) end_drawing(grid, channel.states[0]);
   }
 };
 
@@ -61,7 +60,6 @@ struct MappedMovementKernel {
     plan.tickets = tickets_for(ctx, channel, plan);
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     static_cast<void>(move(session, plan.slice(grid.block_rank(), grid.blocks()), {.algorithm = Algorithm::peer}));
-    if (plan.tickets != nullptr) end_drawing(grid, channel.states[0]);
   }
 };
 

@@ -37,7 +37,6 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
   Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
   // What fails is recorded where it fails.
   static_cast<void>(run_allreduce<algorithm, members>(session, call, {.algorithm = algorithm}));
-  if (call.tickets != nullptr) end_drawing(grid, channel.states[0]);
 }
 
 /// Sums and averages on GPUs: code that could do more would be longer, and fetched each time that the kernel starts.
@@ -143,7 +142,6 @@ struct MappedReductionKernel {
                             plan.count, grid.block_rank(), tickets_for<T>(channel, plan.count)};
       call.call.slices = grid.blocks();
       static_cast<void>(allreduce_mapped(session, call, table, Timeout::none()));
-      if (call.tickets != nullptr) end_drawing(grid, channel.states[0]);
     }
   }
 };

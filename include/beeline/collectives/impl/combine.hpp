@@ -4,6 +4,7 @@
 /// Combining vectors that a rank's loads reach: one of each member, in the order of ranks.
 
 #include "beeline/collectives/impl/combine_on_host.hpp"
+#include "beeline/collectives/impl/drawn_pieces.hpp"
 #include "beeline/device/impl/warp_machine.hpp"
 
 namespace beeline::detail {
@@ -111,21 +112,17 @@ template <class T, class Vectors, class Store>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_drawn(ThreadShare threads, const Vectors& from, std::size_t count,
                                                       Reduction reduction, const Store& store) {
   constexpr std::size_t warp = 32, bytes = sizeof(machine::Word16);
-  const auto warps = static_cast<std::uint32_t>(threads.count / warp);
-  const DeviceAtomic<std::uint32_t> counter(*threads.tickets);
-  const auto draw = [&counter]() -> std::uint32_t {
-    return machine::lane() == 0 ? counter.fetch_add(1, std::memory_order_relaxed) : 0;
-  };
-  auto piece = static_cast<std::uint32_t>(threads.index / warp);
+  DrawnPieces pieces(threads.tickets, static_cast<std::uint32_t>(threads.index / warp),
+                     static_cast<std::uint32_t>(threads.count / warp),
+                     static_cast<std::uint32_t>((count + 2 * warp - 1) / (2 * warp)));
   BEELINE_NO_UNROLL
-  while (std::size_t{piece} * 2 * warp < count) {
-    const std::uint32_t next = draw();  // comes while this piece is combined
-    const std::size_t i = std::size_t{piece} * 2 * warp + machine::lane();
+  for (; pieces.any(); pieces.next()) {
+    pieces.draw();
+    const std::size_t i = std::size_t{pieces.piece()} * 2 * warp + machine::lane();
     if (i + warp < count)
       combine_some<T, machine::Word16, 2>(from, i * bytes, warp * bytes, reduction, store);
     else if (i < count)
       combine_some<T, machine::Word16, 1>(from, i * bytes, warp * bytes, reduction, store);
-    piece = warps + static_cast<std::uint32_t>(machine::from_lane(next, 0));
   }
 }
 

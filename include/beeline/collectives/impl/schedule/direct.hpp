@@ -4,6 +4,7 @@
 /// Direct: each piece of a movement from its sender to its receiver. In packets, rounds of as much of every piece as an
 /// area holds; or by stores into the peers' memory, of the calling threads or in bulk.
 
+#include "beeline/collectives/impl/drawn_pieces.hpp"
 #include "beeline/collectives/impl/protocol/ll.hpp"
 #include "beeline/collectives/impl/protocol/ll128.hpp"
 #include "beeline/collectives/impl/schedule/relay.hpp"
@@ -166,26 +167,25 @@ BEELINE_HOST_DEVICE void put_drawn_pieces(const Session<Group>& session, const M
   constexpr std::size_t chunk = selection::drawn_chunk_bytes;
   const Context& ctx = session.context();
   const std::size_t sliced = plan.first_byte();
-  const DeviceAtomic<std::uint32_t> counter(*plan.tickets);
   const std::uint32_t lane = machine::lane(), block_warps = session.group().size() / 32;
-  const auto warps = static_cast<std::uint32_t>(plan.share.count) * block_warps;
   const auto chunks = static_cast<std::uint32_t>((plan.whole_bytes + chunk - 1) / chunk);
   // A thread for each peer: where its piece is to lie.
   const std::uint64_t places =
       lane < ctx.size && lane != ctx.rank ? session.heard_word(lane, told_place, 0) - sliced : 0;
-  std::uint32_t drawn = static_cast<std::uint32_t>(plan.share.index) * block_warps + session.group().thread_rank() / 32;
+  DrawnPieces drawn(plan.tickets,
+                    static_cast<std::uint32_t>(plan.share.index) * block_warps + session.group().thread_rank() / 32,
+                    static_cast<std::uint32_t>(plan.share.count) * block_warps, chunks * ctx.size);
   BEELINE_NO_UNROLL
-  while (drawn < chunks * ctx.size) {
-    const std::uint32_t next = lane == 0 ? counter.fetch_add(1, std::memory_order_relaxed) : 0;  // comes meanwhile
-    const std::size_t done = drawn / ctx.size * chunk;
-    const std::uint32_t peer = peer_ahead(ctx, drawn % ctx.size);
+  for (; drawn.any(); drawn.next()) {
+    drawn.draw();
+    const std::size_t done = drawn.piece() / ctx.size * chunk;
+    const std::uint32_t peer = peer_ahead(ctx, drawn.piece() % ctx.size);
     const std::size_t bytes = plan.whole_bytes - done < chunk ? plan.whole_bytes - done : chunk;
     const std::byte* const from = plan.source + peer * plan.send_step - sliced + done;
     std::byte* const to = peer == ctx.rank
                               ? plan.destination + peer * plan.receive_step - sliced + done
                               : ctx.translate(own_slot(ctx) + machine::from_lane(places, peer) + done, peer);
     if (to != from) copy_bytes(Warp{}, to, from, bytes);
-    drawn = warps + static_cast<std::uint32_t>(machine::from_lane(next, 0));
   }
 }
 

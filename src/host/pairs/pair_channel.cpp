@@ -91,11 +91,12 @@ std::byte* PairLinks::next_box(std::uint32_t peer) const {
 
 std::byte* PairLinks::place_for(std::uint32_t peer) const { return next_box(peer) + sizeof(ChunkHead); }
 
-Status PairLinks::put(std::uint32_t peer, ChunkHead head, const void* data) const {
+Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* data) const {
   PairCounts& counts = channel_.counts[peer];
   std::byte* const written = next_box(peer);
-  head.consumed = counts.told = counts.received;
-  std::memcpy(written, &head, sizeof head);
+  auto* const written_head = reinterpret_cast<ChunkHead*>(written);
+  *written_head = head;
+  written_head->consumed = counts.told = counts.received;
   if (head.bytes != 0 && data != written + sizeof head) std::memcpy(written + sizeof head, data, head.bytes);
   std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, counts.sent);  // at the peer, too
   std::uint64_t* const arrived = &channel_.arrived[ctx_.rank].value;

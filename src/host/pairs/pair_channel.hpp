@@ -112,7 +112,7 @@ class PairLinks {
   [[nodiscard]] std::byte* place_for(std::uint32_t peer) const;
   /// Puts one, for which there is room. `data` may be reused at once, unless it is `place_for(peer)`: that stays as it
   /// is until `depth` further chunks have been put. Returns as `put_signal`.
-  [[nodiscard]] Status put(std::uint32_t peer, ChunkHead head, const void* data) const;
+  [[nodiscard]] Status put(std::uint32_t peer, const ChunkHead& head, const void* data) const;
   /// The next chunk of `peer`'s, its data behind it; nullptr: it has not come.
   [[nodiscard]] const ChunkHead* next(std::uint32_t peer) const;
   /// Its box is free.

@@ -17,8 +17,9 @@ from beeline.torch_compilation import not_compiled
 from beeline.torch_tensors import Tensors
 
 
-def _future_of(result: list[torch.Tensor], devices: list[torch.device]) -> torch.futures.Future:
-    future = torch.futures.Future(devices=devices)
+def _future_of(result: list[torch.Tensor], devices: list[torch.device]) -> torch._C.Future:
+    """What the works of torch's own back ends return. Its result is there when the current stream has got here."""
+    future = torch._C.Future(devices)
     future.set_result(result)
     return future
 
@@ -51,19 +52,22 @@ class BeelineWork(dist.Work):
     def result(self) -> list[torch.Tensor]:
         return list(self._outputs)
 
-    def get_future(self) -> torch.futures.Future:
-        if self._stream is None:
+    def get_future(self) -> torch._C.Future:
+        stream = self._stream
+        if stream is None:
             devices = {each.device for each in self._outputs if each.is_cuda}
             return _future_of(self.result(), list(devices))
-        # A future waits for what the current stream has been given. DDP makes one for each bucket, and the context
-        # `torch.cuda.stream` would take longer than the call.
-        device = self._stream.device
-        current = torch.cuda.current_stream(device)
-        torch.cuda.set_stream(self._stream)
+        if torch._C._cuda_getDevice() != stream.device_index:
+            with torch.cuda.stream(stream):
+                return _future_of(self.result(), [stream.device])
+        # The same without Python's part of it, which takes longer than the call: DDP asks for the future of each
+        # bucket, on the thread that launches the backward pass.
+        current = torch._C._cuda_getCurrentStream(stream.device_index)
+        torch._C._cuda_setStream(stream.stream_id, stream.device_index, stream.device_type)
         try:
-            return _future_of(self.result(), [device])
+            return _future_of(self.result(), [stream.device])
         finally:
-            torch.cuda.set_stream(current)
+            torch._C._cuda_setStream(*current)
 
 
 @not_compiled
@@ -91,7 +95,7 @@ class BeelineMessage(BeelineWork):
     def is_completed(self) -> bool:
         return self._arrival.done if self._arrival is not None else super().is_completed()
 
-    def get_future(self) -> torch.futures.Future:
+    def get_future(self) -> torch._C.Future:
         if self._arrival is not None:
             self._arrival.wait()
         return super().get_future()
@@ -122,7 +126,7 @@ class MatchedMessage(BeelineWork):
     def is_completed(self) -> bool:
         return self._match.done() and (self._match.exception() is not None or self._match.result().is_completed())
 
-    def get_future(self) -> torch.futures.Future:
+    def get_future(self) -> torch._C.Future:
         return self._match.result().get_future()
 
     def source_rank(self) -> int:

@@ -5,11 +5,11 @@
 ///
 /// A round is a barrier, or an exchange of packets: 8 bytes of data with a flag, the round's number, in one store.
 /// There are two areas for packets, used alternately: round n + 1 reuses the area of round n - 1. If every member sends
-/// to every other member in round n, the reuse needs no acknowledgement: a member that has ended round n has received
-/// packets from all members, so all members have entered round n, and therefore have read the packets of round n - 1
-/// (each group has synchronized in `finish` since). A round in which only one member sends gives no such guarantee. In
-/// such a round each member announces that it has read (`finish_one_way`), and the next round waits for these
-/// announcements. In a third kind of round the members wait for one member, which waits for none.
+/// to every other member in round n, the reuse needs no acknowledgement. A member that has ended round n has received
+/// packets of all members. So all members have entered round n, and have read the packets of round n - 1 before (each
+/// group synchronizes in `finish`). The area of round n - 1 is therefore free. A round in which only one member sends
+/// gives no such guarantee. In such a round each member announces that it has read (`finish_one_way`), and the next
+/// round waits for these announcements. In a third kind of round the members wait for one member, which waits for none.
 ///
 /// *Which call.* Members wait for a value that consists of the round's number and the signature of its call:
 ///
@@ -20,12 +20,12 @@
 /// member that waits for long compares the calls themselves (impl/session_wait.hpp). This also finds calls that differ
 /// so much that their members poll different memory.
 ///
-/// *Flags of 16 bits repeat* every 2^16 rounds, so no packet in an area may be that old. At the end of the first two
-/// rounds of every 2^15, a member gives all packets in the area of the round's parity the flag of that round. It leaves
-/// their data, which may still be read (`heard_word`). No member sends to it in round n + 2, the next round with that
-/// area, before it has ended round n. A packet seen in round n with another round's flag is therefore at most 2^15 + 2
-/// rounds old, and none of those rounds equals n modulo 2^16. Memory is zero at first, which is the flag of no round
-/// before 2^16.
+/// *Flags of 16 bits repeat* every 2^16 rounds, so no packet in an area may be that old. Of every 2^15 rounds, the
+/// first two end with a refresh: the member sets all flags in the area that the round used to the round's own flag. It
+/// leaves the data, which may still be read (`heard_word`). No member sends to it in round n + 2, the next round with
+/// that area, before it has ended round n. A packet seen in round n with another round's flag is therefore at most 2^15
+/// + 2 rounds old, and none of those rounds equals n modulo 2^16. Memory is zero at first, and no round before 2^16 has
+/// the flag 0.
 ///
 /// A call that a time-out has ended is made again with the same arguments, and continues: the round, its stage and its
 /// offset stay in the session. Data that were sent are not sent again, or are sent again with the same bits.
@@ -143,8 +143,8 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset() const { return offset_; }
   BEELINE_HOST_DEVICE void set_offset(std::uint64_t offset) { offset_ = offset; }
 
-  /// Whether a round of this call also sends its data to itself. It does if the call may be interrupted, or was: it
-  /// then continues with vectors that already hold results. `is_new`: see `enter`.
+  /// Whether a member also sends a round's data to itself. That is needed if the call may be interrupted, or was: its
+  /// source may then already hold results. `is_new`: see `enter`.
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends_to_itself(Timeout timeout, bool is_new) const {
     return !starts_kernel_ && (!is_new || timeout.ns != Timeout::none().ns);
   }
@@ -168,7 +168,8 @@ class Session {
     return Status::ok;
   }
 
-  /// Whether the group's earlier writes may not be visible to the other members yet. Later calls return true.
+  /// Whether the group may have written data that other members do not see yet, so that a fence is needed. Only the
+  /// first call may return false.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_worked() {
     const bool worked = has_worked_;
     has_worked_ = true;
@@ -313,8 +314,9 @@ class Session {
     return channel_.vector_bytes == 0 ? 0 : channel_.vector_bytes - sizeof(std::uint64_t);
   }
   /// Makes the round that this call has entered the next vector round. Vector rounds alternate between their two areas
-  /// independently of other rounds: their flags order the reads of one vector round before the stores of the next
-  /// vector round but one. Packets cannot order these, since rounds of packets may lie in between.
+  /// independently of other rounds: a member stores into an area again two vector rounds later, and the flags of the
+  /// vector round between show that the area has been read. Packets cannot order these, since rounds of packets may lie
+  /// in between.
   BEELINE_HOST_DEVICE void enter_vectors() { ++vectors_; }
   /// The address at which every member receives the flag of `sender`'s vector in this round; the flag's value is
   /// `line_flag`. The vector follows the flag. The vector of the next sender is `vector_step` further.
@@ -325,15 +327,15 @@ class Session {
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t vector_step() const { return channel_.vector_bytes; }
 
-  /// Word `place` from `peer` in the packet round that is `rounds` before this one, which the group has received. Every
+  /// Word `place` that `peer` sent `rounds` rounds ago, in a packet round whose words the group has received. Every
   /// thread may read it until the next packet round.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t heard_word(std::uint32_t peer, std::uint32_t place,
                                                              std::uint32_t rounds) const {
     return detail::payload_of(machine::load_packets(area(peer, round_ - rounds * detail::one_round) + place));
   }
 
-  /// Makes the writes of `peer` visible to this thread that precede a fence after which `peer` has sent word `place` of
-  /// this round. This thread has received the word, or another thread of the group has, and the two have synchronized
+  /// `peer` has written data, made a fence, and sent word `place` of this round. This makes the data visible to this
+  /// thread. This thread has received the word, or another thread of the group has, and the two have synchronized
   /// since. A fence in place of this load would also wait for this thread's own stores.
   BEELINE_HOST_DEVICE void acquire_word(std::uint32_t peer, std::uint32_t place) const {
     static_cast<void>(detail::SystemAtomic<std::uint64_t>((area(peer) + place)->low).load(std::memory_order_acquire));

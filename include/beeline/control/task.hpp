@@ -32,7 +32,7 @@ namespace beeline {
 struct Task {
   const void* arguments;  ///< [argument_bytes] aligned to 16 bytes
   void* payload;          ///< [payload_bytes] aligned to 16 bytes: in the buffer that this rank has registered, or,
-                          ///< where it is short, in memory of the worker. Both are the function's until it returns
+                          ///< where it is short, in memory of the worker. The function may use both until it returns
   std::size_t payload_bytes;
   void* object;  ///< the object that this rank has registered for the function
   std::uint32_t argument_bytes;
@@ -111,7 +111,7 @@ struct TaskPost {
   std::uint32_t queue = 0, function = 0;
   const void* arguments = nullptr;  ///< [argument_bytes] read before the call returns
   std::uint32_t argument_bytes = 0;
-  const void* payload = nullptr;  ///< [payload_bytes] any address that the caller loads from; the same
+  const void* payload = nullptr;  ///< [payload_bytes] where the caller loads from; read before the call returns
   std::size_t payload_bytes = 0;
   std::uint64_t* reply = nullptr;  ///< symmetric address of this rank's signal, set when the function has run
   std::uint64_t reply_value = 1;   ///< the signal's value; 0: the function sets it (`Task::answer`)
@@ -149,7 +149,7 @@ namespace detail {
     return {CallFault::wrong_arguments, max_task_arguments, post.argument_bytes};
   return {CallFault::none};
 }
-/// The same, for what it brings.
+/// What is wrong with a post's arguments, payload, reply or time-out.
 ///   room  for its payload at the target
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding fault_of(const Context& ctx, const TaskChannel& channel,
                                                           const TaskPost& post, Timeout timeout, std::uint64_t room) {
@@ -176,7 +176,7 @@ struct SeenTickets {
 }
 
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t look_at_done(TaskTickets& tickets) {
-  // An acquiring load would hold up those behind it on a GPU: who writes more than the slot acquires `done` again.
+  // On a GPU an acquiring load would delay the loads after it. A post that writes more than its slot acquires later.
   constexpr auto order = executor == DeviceKind::gpu ? std::memory_order_relaxed : std::memory_order_acquire;
   return SystemAtomic<std::uint64_t>(tickets.done).load(order);
 }
@@ -216,7 +216,7 @@ BEELINE_HOST_DEVICE std::uint32_t share_slot(const Group& group, std::uint32_t m
   return slot;
 }
 
-/// Orders what this thread did before it for threads of the team's `rank`.
+/// A fence towards the threads of `rank`: they see what this thread did before.
 BEELINE_HOST_DEVICE inline void fence_towards(const Context& ctx, std::uint32_t rank) {
   if (rank == ctx.rank)
     machine::fence_device();
@@ -243,8 +243,8 @@ BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChann
                        post.reply_value});
 }
 
-/// Asks for the target's workers if they have ended: of this fence with the load behind it and that of a worker which
-/// ends, one comes first. Workers of host ranks do not end.
+/// Asks for the target's workers if they have ended. The fence pairs with that of a worker that ends: either this
+/// thread sees that the workers sleep, or the worker sees the task. Workers of host ranks do not end.
 BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChannel& channel, std::uint32_t rank) {
   if constexpr (executor == DeviceKind::host) return;
   if (rank == ctx.rank)
@@ -260,9 +260,9 @@ BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChann
 
 /// Posts a task: its payload is stored in the target's registered buffer, then a worker there runs the function. No CPU
 /// of the target takes part.
-///   timeout  limit of the wait for a free place in the queue; in a task (`Task::channel`) it must be
-///            `Timeout::test()`, except for queues with lower numbers than the task's own, so that no two ranks wait
-///            for each other's places
+///   timeout  limit of the wait for a free place in the queue. A task (`Task::channel`) may wait only for queues with
+///            lower numbers than its own, and passes `Timeout::test()` for others. Otherwise two ranks could wait for
+///            each other's places
 /// Every thread of `group` calls it, with the same arguments. All earlier writes of the group are visible to the
 /// function, unless the post's order is relaxed.
 /// Completion: `reply`, or `quiet`. Ordering: tasks of a queue run in the order in which this rank posted them to one

@@ -20,7 +20,7 @@
 
 namespace beeline {
 
-/// The tags of a `Triggers` object, which kernels take by value. Any thread may trigger any of them.
+/// The tags of a `Triggers` object. Kernels take this structure by value. Any thread may trigger any of them.
 struct TriggerChannel {
   CommandChannel queues;    ///< tag t uses queue(t); no queues if streams wait
   std::uint64_t* counters;  ///< [tags] if streams wait, in memory of the device that triggers; otherwise nullptr
@@ -56,9 +56,9 @@ BEELINE_HOST_DEVICE Status count_trigger(const Group& group, const Context& ctx,
 /// which they were armed. They take effect in this order at each peer.
 /// Returns ok; timeout if the queue had no free place in time: nothing was counted, and the call may be repeated;
 /// invalid_argument for a tag that does not exist (refused: see access.hpp); deadline if the engine takes no more
-/// commands; aborted; unreachable for CPU threads of a GPU rank, which use `Triggers::trigger`.
-/// A tag without armed operations is counted, too: an operation that is armed later starts at once if the count has
-/// reached its threshold. If a count exceeds the tag's highest armed threshold at the deadline, the team is aborted.
+/// commands; aborted; unreachable for CPU threads of a GPU rank, which use `Triggers::trigger`. A tag without armed
+/// operations is counted, too: an operation that is armed later starts at once if the count has reached its threshold.
+/// A count that stays above the highest threshold ever armed for its tag until the deadline aborts the team.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status trigger(const Group& group, const Context& ctx, const TriggerChannel& channel,
                                                  std::uint32_t tag, Timeout timeout = Timeout::none()) {

@@ -5,7 +5,7 @@
 ///
 /// | code on a | GPU memory          | host memory                                             |
 /// |-----------|---------------------|---------------------------------------------------------|
-/// | GPU       | load, store, atomic | load, store; atomics where they exclude all others    |
+/// | GPU       | load, store, atomic | load, store; atomics only on some devices (below)     |
 /// | CPU       | nothing             | load, store, atomic                                     |
 ///
 /// "Host memory" is the pinned heap of every rank and all memory of host ranks. A GPU's read-modify-write of host
@@ -16,11 +16,12 @@
 ///
 /// A forbidden operation is *refused*, in every build. It touches nothing, and the refusal is recorded. The team is
 /// aborted, since another rank may wait for the operation's effect. The host throws an error that names rank,
-/// operation, peer, address and kernel. A refusal ends the program in any case. So a program may ignore the status of
-/// an operation without a result (`put`, `signal`, atomics that return no value). The status of all other operations is
-/// `[[nodiscard]]`: if it is not `ok`, there is no result. `World::copy` and streams reach all memory, with one
-/// exception: a GPU's streams do not reach peers that only an engine reaches. Source: seed 000, 6.3; CUDA C++
-/// Programming Guide, "Mapped memory" and "Atomic functions"; libcu++, hostNativeAtomicSupported.
+/// operation, peer, address and kernel. Since the host throws in any case, a program may ignore the status of an
+/// operation without a result (`put`, `signal`, atomics that return no value). The status of all other operations is
+/// `[[nodiscard]]`: if it is not `ok`, there is no result. `World::copy` and streams reach all memory, with two
+/// exceptions: the memory of a GPU that no device of the process sees, and, for a GPU's streams, peers that only an
+/// engine reaches. Source: seed 000, 6.3; CUDA C++ Programming Guide, "Mapped memory" and "Atomic functions"; libcu++,
+/// hostNativeAtomicSupported.
 ///
 /// **Arguments.** Bad arguments are refused in the same way, with `invalid_argument`. CPUs always check them. GPU
 /// kernels check them in translation units that are compiled with BEELINE_CHECKED, which the CMake package defines for
@@ -33,9 +34,9 @@
 ///
 /// Some arguments are checked in every build. A collective whose root is not a member is refused. `invalid_argument` is
 /// also returned by strided transfers with a bad peer, overlapping blocks or blocks beyond the end of the address
-/// space, and by a wait for any of no signals; these are recorded only in units that check arguments. Functions that
-/// return no status, which are the constructors of ports and, with BEELINE_CHECKED only, `Context::at`, throw on a CPU
-/// and end the kernel on a GPU.
+/// space, and by `wait_any` of 0 signals; these are recorded only in units that check arguments. Functions that return
+/// no status, which are the constructors of ports and, with BEELINE_CHECKED only, `Context::at`, throw on a CPU and end
+/// the kernel on a GPU.
 
 #include <cstdint>
 
@@ -135,11 +136,11 @@ BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Gro
   return operation.by_loads(slow, ctx, to.place);
 }
 
-/// Finds the route to an operation's peer and carries out the operation. Every operation calls this *admission* after
-/// the check of its arguments, with every thread of the group. `operation` is a small structure, since each word of its
-/// copy takes a register:
+/// Finds the route to an operation's peer and carries out the operation. Every operation ends here, after the check of
+/// its arguments, with every thread of the group. `operation` is a small structure, since each word of its copy takes a
+/// register:
 ///   Access access, Result        how it accesses memory; `Status`, or a structure that begins with a status
-///   request(), reach()           the request to the peer; the range of the peer's memory, as an address of the caller
+///   request(), reach()           the request to the peer; the range accessed there, by the caller's own address
 ///   by_loads(group, ctx, place)  loads and stores at the peer's place
 ///   by_engine(group, ctx)        posts commands
 /// Returns the result of `by_loads` or `by_engine`; `unreachable` after one thread of the group has refused the

@@ -7,8 +7,8 @@
 /// **Queues.** Each operation belongs to a queue. Operations of one queue towards one rank are done in their order: a
 /// signal becomes visible after the data that were put before it. Operations of different queues have no order.
 /// "Before" is happens-before: the same thread, a `sync()` of a common group, or a release/acquire of at least device
-/// scope. `flush` and `quiet` cover all operations that happen before them in the same sense, whichever block has
-/// posted them. Source: GASPI queues (seed 000, 4.3 and 5.7); OpenSHMEM 1.5 fence, quiet.
+/// scope. `flush` and `quiet` cover all operations that happen before them in the same sense, whichever block called
+/// them. Source: GASPI queues (seed 000, 4.3 and 5.7); OpenSHMEM 1.5 fence, quiet.
 
 #include <cstddef>
 #include <cstdint>
@@ -102,7 +102,7 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
 
 inline namespace BEELINE_CALLS {
 
-/// `put` and `get`, in the form that `admit` of access.hpp takes.
+/// The structure for `put` and `get` that `admit` (access.hpp) expects.
 template <bool puts, class T>
 struct MoveElements {
   static constexpr Access access = Access::load_store;
@@ -130,7 +130,7 @@ struct MoveElements {
   }
 };
 
-/// `put_signal` and `put_signal_add`, in the form that `admit` of access.hpp takes.
+/// The structure for `put_signal` and `put_signal_add` that `admit` (access.hpp) expects.
 template <bool adds, class T>
 struct PutSignal : MoveElements<true, T> {
   using Put = MoveElements<true, T>;

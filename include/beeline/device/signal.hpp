@@ -3,9 +3,9 @@
 /// @file
 /// Signals: 64-bit words that announce data (GASPI: notifications), and the waits on them.
 ///
-/// A signal is in memory that its waiter can poll: in the symmetric heap (`Signals`) for kernels, in the pinned heap
-/// (`Signals` in `Heap::pinned`) for CPU threads. In a mixed world it is always in host memory, which GPUs and CPUs
-/// reach. A signal for which no thread waits does no harm.
+/// A signal lies in memory that its waiter can poll. Kernels poll the symmetric heap (`Signals`). CPU threads of a GPU
+/// rank poll the pinned heap (`Signals` in `Heap::pinned`). In a mixed world a signal is always in host memory, which
+/// GPUs and CPUs reach. A signal for which no thread waits does no harm.
 
 #include <cstdint>
 
@@ -65,7 +65,8 @@ BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std:
 
 inline namespace BEELINE_CALLS {
 
-/// `signal` and `signal_add`, in the form that `admit` of access.hpp takes; the caller has synchronized the group.
+/// The structure for `signal` and `signal_add` that `admit` (access.hpp) expects. For `signal_add` the caller has
+/// synchronized the group.
 template <bool adds>
 struct ChangeSignal {
   static constexpr Access access = adds ? Access::atomic : Access::load_store;
@@ -108,7 +109,7 @@ inline namespace BEELINE_CALLS {
 
 /// Sets `signal` on `peer` to `value` after everything that the group did before is visible there.
 ///   signal   symmetric address, 8-byte aligned
-///   queue    of the puts that it announces
+///   queue    the queue of the puts that the signal announces
 /// Every thread of `group` calls it. Does not block. `Order::relaxed` orders nothing and saves half a microsecond.
 /// Returns ok; unreachable if a CPU thread signals in GPU memory or there is no route to the peer, invalid_argument for
 /// a bad peer, address or alignment (both refused: see access.hpp); if an engine carries the signal, also deadline (its
@@ -155,10 +156,10 @@ template <class Group>
 }
 
 /// Blocks until one of `signals[0, count)` is not zero, and sets `index` to the first that is not zero.
-/// One thread calls it. Several threads may call it with overlapping ranges. Each then resets the signal with
-/// `exchange(ctx, &signals[index], 0, value)`: exactly one of them gets its value.
-/// Returns ok; timeout, deadline, aborted, with `index` unchanged; invalid_argument for a null address, signals that
-/// are not aligned, or, in every build, count 0 (refused: see access.hpp). Source: GASPI notify_waitsome.
+/// One thread calls it. Several threads may call it with overlapping ranges. Each then calls `exchange(ctx,
+/// &signals[index], 0, value)`: exactly one of them gets the signal's value, the others get 0. Returns ok; timeout,
+/// deadline, aborted, with `index` unchanged; invalid_argument for a null address, signals that are not aligned, or, in
+/// every build, count 0 (refused: see access.hpp). Source: GASPI notify_waitsome.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status wait_any(const Context& ctx, const std::uint64_t* signals,
                                                          std::uint32_t count, std::uint32_t& index,
                                                          Timeout timeout = Timeout::none()) {

@@ -101,7 +101,7 @@ struct TriggerCondition {
   std::uint32_t tag = 0;
   std::uint64_t threshold = 1;    ///< it starts once the tag's count has reached this; at least 1
   std::uint32_t then = no_chain;  ///< a tag that it triggers once it has ended (chain)
-  std::int64_t deadline_ns = 0;   ///< for its threshold, from now or from the tag's last trigger; 0: the world's
+  std::int64_t deadline_ns = 0;   ///< of the wait, from arming or the tag's last trigger; 0: the world's
 };
 
 /// What waits for a count, and carries out the operations that start.
@@ -191,7 +191,7 @@ class Triggers {
   struct Counts {
     SymmetricArray<std::uint64_t> counters;   ///< [tags]
     SymmetricArray<std::uint64_t> completed;  ///< [streams], and behind them whether waits were released
-    Context waiting;                          ///< of streams on host ranks: they wait without end of their own
+    Context waiting;                          ///< of streams on host ranks: their waits have no deadline of their own
   };
 
   struct Guards;

@@ -24,11 +24,11 @@ namespace beeline {
 
 class Bootstrap;
 
-/// One rank's view of the world, the first team. Functions marked *collective*, a team's included, are called by every
-/// rank, in the same order; all others by any rank, from any thread. Every wait ends by `config().deadline_ns` with an
-/// `Error`. Calls that take a `Timeout` may end earlier, with `Status::timeout`, and are then continued by the same
-/// call (GASPI's time-out; with zero they poll once). Calls for set-up take none, since a rank cannot know the progress
-/// of other ranks.
+/// One rank's view of the world, the first team. Every rank calls the functions marked *collective*, those of teams
+/// too, in the same order; any rank may call the others, from any thread. Every wait ends by `config().deadline_ns`
+/// with an `Error`. Calls that take a `Timeout` may end earlier, with `Status::timeout`, and are then continued by the
+/// same call (GASPI's time-out; with zero they poll once). Calls for set-up take none, since a rank cannot know the
+/// progress of other ranks.
 class World final : public Team {
  public:
   /// Collective. Joins the world that the environment describes, or makes a world of one rank if it describes none.
@@ -38,13 +38,13 @@ class World final : public Team {
   /// Collective: leaves the world, if `leave` was not called and nothing has failed. Errors are logged.
   ~World() override;
   /// Collective. Waits for the default stream, then until every rank leaves, since others may still read this rank's
-  /// memory (up to `config().stream_deadline_ns`); only the destructor may follow. `run` calls it. Throws errors of the
-  /// stream; invalid_argument if another rank is in a different collective function.
+  /// memory; it waits up to `config().stream_deadline_ns`. Afterwards only the destructor may be called. `run` calls
+  /// it. Throws errors of the stream; invalid_argument if another rank is in a different collective function.
   void leave();
 
   [[nodiscard]] const Device& device() const;          ///< this rank's
   [[nodiscard]] const Device& device(int rank) const;  ///< any rank's (its index is meaningful on its process only)
-  /// Whether the world has GPU ranks and host ranks: see `Context::kind_of`; access.hpp says which rank may access
+  /// Whether the world has both GPU ranks and host ranks: see `Context::kind_of`; access.hpp says which rank may access
   /// which memory.
   [[nodiscard]] bool mixed() const;
   [[nodiscard]] const Config& config() const;
@@ -82,7 +82,8 @@ class World final : public Team {
   /// Copies between any two addresses. With `stream` it is asynchronous, in the stream's order. Without `stream` it
   /// blocks, and has no order with any stream: `synchronize` first if a kernel writes the data. Any thread may call it,
   /// for any device: host ranks reach GPU memory through a GPU that their process sees. A copy of a range onto itself
-  /// does nothing. Throws unreachable if the process sees no GPU, invalid_argument if the ranges overlap otherwise.
+  /// does nothing. Throws unreachable for GPU memory that no GPU of this process reaches, invalid_argument if the
+  /// ranges overlap otherwise.
   void copy(void* destination, const void* source, std::size_t bytes);
   void copy(void* destination, const void* source, std::size_t bytes, Stream& stream);
   /// Copies to or from registered memory, given by rank and offset, over the best available path. Blocks. Throws
@@ -113,8 +114,8 @@ class World final : public Team {
 
   // --- Working together -----------------------------------------------------------------------------------------
 
-  /// Collective over the world. Each rank passes the ranks of its new team (world ranks, ascending, with its own), or
-  /// no ranks; then it gets nullptr. One call may make several teams if no rank is in two of them. Throws
+  /// Collective over the world. Each rank passes the ranks of its new team (world ranks, ascending, its own included),
+  /// or no ranks; then it gets nullptr. One call may make several teams if no rank is in two of them. Throws
   /// invalid_argument if members disagree, peer_died if a member has failed or left, no_resource beyond `max_teams`
   /// (ids of teams with failed members are not reused).
   [[nodiscard]] std::unique_ptr<Team> make_team(const std::vector<int>& ranks);

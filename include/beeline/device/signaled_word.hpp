@@ -45,11 +45,16 @@ BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, 
   return {SystemAtomic<std::uint64_t>(word.value).load(std::memory_order_relaxed), signal};
 }
 
-/// Acquires: what the sender released with a word that the caller has seen is visible to the caller afterwards.
-BEELINE_HOST_DEVICE inline void acquire_signaled([[maybe_unused]] const SignaledWord* from) {
+/// The same load, acquiring: what the sender released with the word is visible to the caller afterwards. Callers have
+/// to use the word: ptxas 13.0 drops a load of 16 bytes whose value is unused, and its order.
+BEELINE_HOST_DEVICE inline SignaledWord load_signaled_acquired(const SignaledWord* from, bool whole) {
 #if BEELINE_ON_GPU
-  static_cast<void>(machine::load_whole_acquired(reinterpret_cast<const machine::Word16*>(from)));
-#endif  // on CPUs each load acquires
+  if (whole) {
+    const machine::Word16 word = machine::load_whole_acquired(reinterpret_cast<const machine::Word16*>(from));
+    return {word.low, word.high};
+  }
+#endif
+  return load_signaled(from, whole);  // on CPUs each load acquires
 }
 
 }  // namespace detail

@@ -121,9 +121,9 @@ class TaskSlotReader {
     const std::uint32_t looked = group_.size() < task_header_words ? task_header_words : group_.size();
     lost = load(slot, sequence, thread + looked, words, lost);
     if (group_.any(lost < words)) return false;
-    if (scratch_.is_ordered()) acquire_signaled(slot);
-    group_.sync();
-    return true;
+    const bool is_visible =
+        !scratch_.is_ordered() || load_signaled_acquired(slot, task_words_are_whole).signal == sequence;
+    return !group_.any(!is_visible);
   }
 
  private:

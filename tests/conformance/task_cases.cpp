@@ -258,6 +258,59 @@ BEELINE_CASE(task, replies_and_completions, 1) {
   world.barrier();
 }
 
+constexpr std::uint64_t looks = 200;
+struct Looked {
+  std::uint64_t next;  ///< the function's
+  std::uint64_t words[looks];
+};
+/// Answers with the next word that it finds.
+struct Look {
+  static constexpr const char* name = "look";
+  struct Arguments {};
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context&, const Task& task) const {
+    if (group.thread_rank() != 0) return;
+    auto& looked = *static_cast<Looked*>(task.object);
+    task.answer(looked.words[looked.next++]);
+  }
+};
+using Looks = TaskList<Look>;
+
+struct LookArguments {
+  TaskChannel channel;
+  Looked* looked;
+  std::uint64_t* reply;
+};
+/// A function finds what its poster has stored before the post, also beside what functions have read before.
+struct LookKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LookArguments a) const {
+    if (grid.block().thread_rank() != 0) return;
+    const std::uint32_t peer = (ctx.rank + 1) % ctx.size;
+    const Look::Arguments none{};
+    for (std::uint64_t value = 1; value <= looks; ++value) {
+      ctx.at(a.looked, peer)->words[value - 1] = value;
+      TaskPost post = task_of<Looks, Look>(none, peer);
+      post.reply = a.reply, post.reply_value = 0;
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_task(Thread{}, ctx, a.channel, post));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(Thread{}, ctx, a.reply, Compare::not_equal, value - 1, peer));
+      BEELINE_DEVICE_CHECK_EQ(report, value, *a.reply);
+    }
+  }
+};
+
+BEELINE_CASE(task, stores_before_a_post, 1) {
+  need_one_kind(test);
+  World& world = test.world();
+  Tasks<Looks> tasks(world, {.queues = 1, .workers = 1});
+  const SymmetricArray<Looked> looked(world, 1);
+  const Signals reply(world, 1);
+  tasks.register_function<Look>({looked.data(), nullptr, 0, nullptr});
+  test.run(test.shape(1, true), LookKernel{}, LookArguments{tasks.channel(), looked.data(), reply.data()}, "looks");
+  tasks.quiet();
+  world.barrier();
+}
+
 /// What is registered again while workers look at their queues is what tasks find from then on.
 BEELINE_CASE(task, functions_registered_again, 1) {
   need_one_kind(test);

@@ -24,6 +24,7 @@
 #include <type_traits>
 
 #include "beeline/control/impl/task_slot.hpp"
+#include "beeline/device/impl/ticket_machine.hpp"
 #include "beeline/device/put_get.hpp"
 
 namespace beeline {
@@ -54,6 +55,12 @@ struct Task {
 };
 
 namespace detail {
+
+/// Bytes of a function's arguments. Those of an empty type do not travel.
+template <class Function>
+inline constexpr std::uint32_t argument_bytes_of = std::is_empty_v<typename Function::Arguments>
+                                                       ? 0
+                                                       : sizeof(typename Function::Arguments);
 
 /// FNV-1a, of texts and numbers.
 constexpr std::uint64_t hash_byte(std::uint64_t hash, std::uint8_t byte) { return (hash ^ byte) * 1099511628211u; }
@@ -94,7 +101,7 @@ struct TaskList {
   }
   [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t argument_bytes(std::uint32_t function) {
     std::uint32_t index = 0, bytes = 0;
-    ((index++ == function ? void(bytes = sizeof(typename Functions::Arguments)) : void()), ...);
+    ((index++ == function ? void(bytes = detail::argument_bytes_of<Functions>) : void()), ...);
     return bytes;
   }
   template <class Group>
@@ -128,7 +135,7 @@ template <class List, class Function>
   TaskPost post;
   constexpr std::uint32_t index = List::template index_of<Function>();
   post.rank = rank, post.queue = queue, post.function = index;
-  post.arguments = &arguments, post.argument_bytes = sizeof arguments;
+  post.arguments = &arguments, post.argument_bytes = detail::argument_bytes_of<Function>;
   return post;
 }
 
@@ -184,7 +191,7 @@ struct SeenTickets {
 [[nodiscard]] BEELINE_HOST_DEVICE inline SeenTickets look_at(TaskTickets& tickets, bool claims) {
   const DeviceAtomic<std::uint64_t> next(tickets.next);
   SeenTickets seen;
-  seen.next = claims ? next.fetch_add(1, std::memory_order_relaxed) : next.load(std::memory_order_relaxed);
+  seen.next = claims ? machine::take_ticket(&tickets.next) : next.load(std::memory_order_relaxed);
   seen.done = look_at_done(tickets);
   return seen;
 }
@@ -224,23 +231,36 @@ BEELINE_HOST_DEVICE inline void fence_towards(const Context& ctx, std::uint32_t 
     machine::fence_acquire_release();
 }
 
+/// Where and what a poster writes, as far as it is known before it has a ticket.
+struct TaskDraft {
+  SignaledWord* ring;  ///< at the target
+  TaskHeader header;
+};
+[[nodiscard]] BEELINE_HOST_DEVICE inline TaskDraft draft_of(const Context& ctx, const TaskChannel& channel,
+                                                            const TaskPost& post) {
+  const TaskLayout layout{post.argument_bytes};
+  SignaledWord* const ring = &channel.slots[channel.slot_index(channel.ring(post.queue, ctx.rank), 0) * task_words];
+  return {.ring = ctx.translate(ring, ctx.way_to(post.rank).place),
+          .header = {.function = post.function,
+                     .argument_bytes = static_cast<std::uint16_t>(post.argument_bytes),
+                     .words = static_cast<std::uint8_t>(layout.words(post.payload_bytes)),
+                     .is_ordered = post.order == Order::memory || !layout.holds(post.payload_bytes),
+                     .payload_bytes = post.payload_bytes,
+                     .reply = post.reply == nullptr ? 0 : ctx.offset_in_slot(post.reply),
+                     .reply_value = post.reply_value}};
+}
+
 /// Writes a task into its slot; from then on a worker may run it. One thread calls it.
 BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
-                                             const EarlyPayload& early, std::uint64_t ticket) {
-  const std::uint32_t place = ctx.way_to(post.rank).place;
+                                             const TaskDraft& draft, const EarlyPayload& early, std::uint64_t ticket) {
   const TaskLayout layout{post.argument_bytes};
-  const bool is_short = layout.holds(post.payload_bytes), is_ordered = post.order == Order::memory || !is_short;
-  if (is_ordered) fence_towards(ctx, post.rank);
-  SignaledWord* const slot =
-      &channel.slots[channel.slot_index(channel.ring(post.queue, ctx.rank), ticket) * task_words];
-  const TaskSlotWriter writer(ctx.translate(slot, place), ticket + 1);
+  if (draft.header.is_ordered) fence_towards(ctx, post.rank);
+  const TaskSlotWriter writer(&draft.ring[channel.slot_index(0, ticket) * task_words], ticket + 1);
   writer.store_bytes(task_header_words, post.arguments, post.argument_bytes);
   if (post.argument_bytes % task_alignment - 1 < 8) writer.store(layout.payload_word() - 1, 0);
-  if (is_short && !early.store(writer, layout.payload_word()))
+  if (layout.holds(post.payload_bytes) && !early.store(writer, layout.payload_word()))
     writer.store_bytes(layout.payload_word(), post.payload, static_cast<std::uint32_t>(post.payload_bytes));
-  writer.store_header({post.function, post.argument_bytes | (is_ordered ? TaskHeader::ordered_bit : 0),
-                       post.payload_bytes, post.reply == nullptr ? 0 : ctx.offset_in_slot(post.reply),
-                       post.reply_value});
+  writer.store_header(draft.header);
 }
 
 /// Asks for the target's workers if they have ended. The fence pairs with that of a worker that ends: either this
@@ -279,13 +299,15 @@ template <class Group>
   detail::Finding found = detail::fault_of_names(ctx, channel, post);
   TaskPlace at{};
   detail::SeenTickets seen{};
+  detail::TaskDraft draft{};
   detail::EarlyPayload early;
   group.sync();
   if (found.fault == CallFault::none) {  // these loads are in flight together, while the rest is checked
     if (post.payload_bytes != 0) at = channel.places[post.rank * channel.functions + post.function];
     if (group.thread_rank() == 0) {
+      early.load(post.payload, post.payload_bytes);  // first: what a GPU does behind an atomic may wait for its result
       seen = detail::look_at(channel.tickets[channel.ring(post.queue, post.rank)], detail::claims_at_once(timeout));
-      early.load(post.payload, post.payload_bytes);
+      draft = detail::draft_of(ctx, channel, post);
     }
     found = detail::fault_of(ctx, channel, post, timeout, at.payload_bytes);
   }
@@ -310,7 +332,7 @@ template <class Group>
     group.sync();
   }
   if (group.thread_rank() == 0 && status == Status::ok) {
-    detail::publish_task(ctx, channel, post, early, ticket);
+    detail::publish_task(ctx, channel, post, draft, early, ticket);
     detail::wake_workers(ctx, channel, post.rank);
   }
   return agree(group, status);

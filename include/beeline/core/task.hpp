@@ -35,18 +35,15 @@ inline constexpr std::uint32_t task_alignment = 16;
 
 /// The header at the start of a task's slot.
 struct TaskHeader {
-  std::uint32_t function;        ///< its index in the task list
-  std::uint32_t argument_bytes;  ///< top bit set: what the poster did before the post is visible to the function
+  std::uint32_t function;  ///< its index in the task list
+  std::uint16_t argument_bytes;
+  std::uint8_t words;  ///< of the slot in use, which the worker then does not compute
+  bool is_ordered;     ///< what the poster did before the post is visible to the function
   std::uint64_t payload_bytes;
   std::uint64_t reply;  ///< offset, in the poster's slot, of the signal that is set when the task has run; 0: none
   std::uint64_t reply_value;  ///< value of that signal; 0: the function sets the signal
-
-  static constexpr std::uint32_t ordered_bit = std::uint32_t{1} << 31;
 };
 static_assert(std::is_trivially_copyable_v<TaskHeader> && sizeof(TaskHeader) == 8 * task_header_words);
-static_assert(offsetof(TaskHeader, function) == 0 && offsetof(TaskHeader, argument_bytes) == 4);
-static_assert(offsetof(TaskHeader, payload_bytes) == 8 && offsetof(TaskHeader, reply) == 16);
-static_assert(offsetof(TaskHeader, reply_value) == 24);
 
 /// Positions of the words in a slot, which depend on the size of the arguments.
 struct TaskLayout {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "beeline/core/task.hpp"
 #include "beeline/device/impl/words.hpp"
@@ -24,10 +25,10 @@ class TaskSlotWriter {
     store_signaled(&slot_[word], {value, sequence_}, task_words_are_whole);
   }
   BEELINE_HOST_DEVICE void store_header(const TaskHeader& header) const {
-    store(0, std::uint64_t{header.argument_bytes} << 32 | header.function);
-    store(1, header.payload_bytes);
-    store(2, header.reply);
-    store(3, header.reply_value);
+    std::uint64_t words[task_header_words];
+    std::memcpy(words, &header, sizeof header);
+    BEELINE_UNROLL
+    for (std::uint32_t i = 0; i < task_header_words; ++i) store(i, words[i]);
   }
   /// Bytes of any alignment, from a word on. Loads first, so that all loads are in flight together.
   BEELINE_HOST_DEVICE void store_bytes(std::uint32_t word, const void* from, std::uint32_t bytes) const {
@@ -80,18 +81,14 @@ class EarlyPayload {
 struct TaskScratch {
   alignas(task_alignment) std::uint64_t words[task_words];
   std::uint64_t heads[max_ranks];  ///< [members] tasks of each ring that have run
-  std::uint8_t untold[max_ranks];  ///< [members] of these, those that the poster does not know of
+  std::byte* posters[max_ranks];   ///< [members] where the slot of each begins in the address range
+  std::uint8_t untold[max_ranks];  ///< [members] of the tasks that have run, those that the poster does not know of
 
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t function() const { return static_cast<std::uint32_t>(words[0]); }
-  [[nodiscard]] BEELINE_HOST_DEVICE bool is_ordered() const {
-    return (static_cast<std::uint32_t>(words[0] >> 32) & TaskHeader::ordered_bit) != 0;
+  [[nodiscard]] BEELINE_HOST_DEVICE TaskHeader header() const {
+    TaskHeader header;
+    std::memcpy(&header, words, sizeof header);
+    return header;
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE TaskLayout layout() const {
-    return {static_cast<std::uint32_t>(words[0] >> 32) & ~TaskHeader::ordered_bit};
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t payload_bytes() const { return words[1]; }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t reply() const { return words[2]; }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t reply_value() const { return words[3]; }
 };
 
 /// A worker's access to a slot. Each thread of the group has words of its own: of a warp's, one load brings the whole
@@ -117,12 +114,11 @@ class TaskSlotReader {
       if (group_.any(lost < task_header_words)) return false;
     }
     group_.sync();
-    const std::uint32_t words = scratch_.layout().words(scratch_.payload_bytes());
+    const TaskHeader header = scratch_.header();
     const std::uint32_t looked = group_.size() < task_header_words ? task_header_words : group_.size();
-    lost = load(slot, sequence, thread + looked, words, lost);
-    if (group_.any(lost < words)) return false;
-    const bool is_visible =
-        !scratch_.is_ordered() || load_signaled_acquired(slot, task_words_are_whole).signal == sequence;
+    lost = load(slot, sequence, thread + looked, header.words, lost);
+    if (group_.any(lost < header.words)) return false;
+    const bool is_visible = !header.is_ordered || load_signaled_acquired(slot, task_words_are_whole).signal == sequence;
     return !group_.any(!is_visible);
   }
 

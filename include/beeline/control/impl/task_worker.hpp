@@ -40,6 +40,7 @@ class TaskWorker {
     begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(std::memory_order_relaxed);
     for (std::uint32_t poster = group.thread_rank(); poster < channel_.members; poster += group.size()) {
       scratch.heads[poster] = head(channel_.ring(queue_, poster)).load(std::memory_order_relaxed);
+      scratch.posters[poster] = ctx.translate(at_offset(ctx, 0), ctx.way_to(poster).place);
       scratch.untold[poster] = 0;
     }
     group.sync();
@@ -52,6 +53,7 @@ class TaskWorker {
     if constexpr (executor == DeviceKind::gpu) tell_posters(0);
     std::uint32_t passes = 0;  // since the last look at the clock and the abort word
     bool has_run = false;      // since then
+    std::uint32_t looks = 0;
     for (std::uint32_t idle = 0;;) {
       const std::uint32_t ran = serve_rings();
       if (ran == has_failed) return;
@@ -61,10 +63,11 @@ class TaskWorker {
       if (idle == passes_before_telling) tell_rest();
       if (idle > 0) machine::back_off(idle, ctx_.polling);
       if (passes < polls_per_look && !machine::backs_off(idle, ctx_.polling)) continue;
-      tell_rest();
+      if (++looks % looks_before_telling == 0) tell_rest();
       if (group_.any(group_.thread_rank() == 0 && is_over(start, has_run))) break;
       passes = 0, has_run = false;
     }
+    tell_rest();
     if constexpr (executor == DeviceKind::gpu) end();
   }
 
@@ -75,6 +78,8 @@ class TaskWorker {
   /// Looks at empty rings, some 5 us, before the posters of answered tasks are told: a poster that asks again and again
   /// waits for no fence meanwhile.
   static constexpr std::uint32_t passes_before_telling = 16;
+  /// Looks at the clock before they are told even though others' tasks keep coming.
+  static constexpr std::uint32_t looks_before_telling = 16;
 
   [[nodiscard]] BEELINE_HOST_DEVICE const SignaledWord* slot(std::uint32_t poster, std::uint64_t ticket) const {
     return &channel_.slots[channel_.slot_index(channel_.ring(queue_, poster), ticket) * task_words];
@@ -123,17 +128,16 @@ class TaskWorker {
   /// Whether the team goes on.
   ///   is_awaited  set where the poster may wait to be told that this task, or one before, has run; the first thread's
   BEELINE_HOST_DEVICE bool run(std::uint32_t poster, std::uint64_t ticket, bool& is_awaited) {
-    const std::uint32_t function = scratch_.function();
-    const TaskTarget target = target_of(function);
-    const Finding found = fault_of(function, target);
+    const TaskHeader header = scratch_.header();
+    const TaskTarget target = target_of(header.function);
+    const Finding found = fault_of(header, target);
     if (found.fault != CallFault::none) [[unlikely]] {
       if (group_.thread_rank() == 0)
         static_cast<void>(refuse(ctx_, Operation::task, poster, found, Status::invalid_argument));
       return false;
     }
-    const Task what = task(target, poster, ticket);  // before `show`, which would have the header loaded again
-    if (group_.thread_rank() == 0) show(RunningTask::what_of(function, poster));
-    List::run(function, group_, ctx_, what);
+    if (group_.thread_rank() == 0) show(RunningTask::what_of(header.function, poster));
+    List::run(header.function, group_, ctx_, task(header, target, poster, ticket));
     group_.sync();
     if (group_.thread_rank() == 0) complete(target, poster, ticket, is_awaited);
     group_.sync();  // the next task takes the scratch memory
@@ -148,38 +152,37 @@ class TaskWorker {
         machine::load_packets(reinterpret_cast<const machine::PacketPair*>(&targets_[function]));
     return {words.low, words.high};
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE Finding fault_of(std::uint32_t function, const TaskTarget& target) const {
-    if (function >= channel_.functions) return {CallFault::no_function, channel_.functions, function};
-    if ((target.completion & TaskTarget::registered_bit) == 0) return {CallFault::not_registered, 0, function};
-    const std::uint32_t bytes = List::argument_bytes(function);
-    if (scratch_.layout().argument_bytes != bytes)
-      return {CallFault::wrong_arguments, bytes, scratch_.layout().argument_bytes};
-    if (scratch_.layout().holds(scratch_.payload_bytes())) return {CallFault::none};
-    const std::uint64_t room = channel_.places[ctx_.rank * channel_.functions + function].payload_bytes;
-    if (scratch_.payload_bytes() > room) return {CallFault::long_payload, room, scratch_.payload_bytes()};
+  [[nodiscard]] BEELINE_HOST_DEVICE Finding fault_of(const TaskHeader& header, const TaskTarget& target) const {
+    if (header.function >= channel_.functions) return {CallFault::no_function, channel_.functions, header.function};
+    if ((target.completion & TaskTarget::registered_bit) == 0) return {CallFault::not_registered, 0, header.function};
+    const std::uint32_t bytes = List::argument_bytes(header.function);
+    if (header.argument_bytes != bytes) return {CallFault::wrong_arguments, bytes, header.argument_bytes};
+    if (TaskLayout{bytes}.holds(header.payload_bytes)) return {CallFault::none};
+    const std::uint64_t room = channel_.places[ctx_.rank * channel_.functions + header.function].payload_bytes;
+    if (header.payload_bytes > room) return {CallFault::long_payload, room, header.payload_bytes};
     return {CallFault::none};
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE Task task(const TaskTarget& target, std::uint32_t poster,
+  [[nodiscard]] BEELINE_HOST_DEVICE Task task(const TaskHeader& header, const TaskTarget& target, std::uint32_t poster,
                                               std::uint64_t ticket) const {
-    const TaskLayout layout = scratch_.layout();
+    const TaskLayout layout{header.argument_bytes};
     void* payload = &scratch_.words[layout.payload_word()];
-    if (!layout.holds(scratch_.payload_bytes())) {
-      const TaskPlace& place = channel_.places[ctx_.rank * channel_.functions + scratch_.function()];
+    if (!layout.holds(header.payload_bytes)) {
+      const TaskPlace& place = channel_.places[ctx_.rank * channel_.functions + header.function];
       payload = at_offset(
           ctx_, place.payloads + channel_.slot_index(channel_.ring(queue_, poster), ticket) * place.payload_bytes);
     }
     return {&scratch_.words[task_header_words],
             payload,
-            scratch_.payload_bytes(),
+            header.payload_bytes,
             reinterpret_cast<void*>(target.object),
-            layout.argument_bytes,
+            header.argument_bytes,
             poster,
             worker_,
             channel_,
-            scratch_.reply() == 0 ? nullptr : reply_of(poster, scratch_.reply())};
+            header.reply == 0 ? nullptr : reply_of(poster, header.reply)};
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* reply_of(std::uint32_t poster, std::uint64_t offset) const {
-    return reinterpret_cast<std::uint64_t*>(ctx_.translate(at_offset(ctx_, offset), ctx_.way_to(poster).place));
+    return reinterpret_cast<std::uint64_t*>(scratch_.posters[poster] + offset);
   }
 
   /// Says that a task has run: at once where somebody waits for it alone, else together with later ones, since it takes
@@ -187,11 +190,12 @@ class TaskWorker {
   BEELINE_HOST_DEVICE void complete(const TaskTarget& target, std::uint32_t poster, std::uint64_t ticket,
                                     bool& is_awaited) {
     show(0);
-    const bool has_answered = executor == DeviceKind::gpu && scratch_.reply() != 0;
-    std::uint64_t reply = scratch_.reply_value() == 0 ? 0 : scratch_.reply();
+    const TaskHeader header = scratch_.header();
+    const bool has_answered = executor == DeviceKind::gpu && header.reply != 0;
+    std::uint64_t reply = header.reply_value == 0 ? 0 : header.reply;
     if (executor == DeviceKind::gpu && reply != 0 && poster == ctx_.rank) {  // CPUs hear of the task as of others
       machine::fence_device();
-      store_signal(reply_of(poster, reply), scratch_.reply_value(), Order::relaxed);
+      store_signal(reply_of(poster, reply), header.reply_value, Order::relaxed);
       reply = 0;
     }
     const std::uint32_t most = channel_.depth / 4 < most_untold ? channel_.depth / 4 : most_untold;
@@ -200,7 +204,7 @@ class TaskWorker {
       return;
     }
     is_awaited = false;
-    tell(poster, ticket + 1, target, reply, scratch_.reply_value());
+    tell(poster, ticket + 1, target, reply, header.reply_value);
   }
   BEELINE_HOST_DEVICE void tell(std::uint32_t poster, std::uint64_t done, const TaskTarget& target, std::uint64_t reply,
                                 std::uint64_t reply_value) {
@@ -212,9 +216,8 @@ class TaskWorker {
     if (target.completion > TaskTarget::registered_bit)
       SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(target.completion - TaskTarget::registered_bit))
           .fetch_add(1, order);
-    TaskTickets& tickets =
-        *ctx_.translate(&channel_.tickets[channel_.ring(queue_, ctx_.rank)], ctx_.way_to(poster).place);
-    SystemAtomic<std::uint64_t>(tickets.done).store(done, order);
+    TaskTickets& mine = channel_.tickets[channel_.ring(queue_, ctx_.rank)];  // symmetric: the poster's are its own
+    SystemAtomic<std::uint64_t>(*reply_of(poster, ctx_.offset_in_slot(&mine.done))).store(done, order);
     head(channel_.ring(queue_, poster)).store(done, std::memory_order_relaxed);
     scratch_.untold[poster] = 0;
   }

@@ -102,9 +102,16 @@ class TaskSlotReader {
   [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look(const SignaledWord* slot) const {
     return load_signaled(&slot[group_.thread_rank()], task_words_are_whole);
   }
+  /// The same, and what the poster had stored before is visible where the word has come. On a GPU it drops the
+  /// multiprocessor's first-level cache: for slots in which a task is likely.
+  [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look_acquiring(const SignaledWord* slot) const {
+    return load_signaled_acquired(&slot[group_.thread_rank()], task_words_are_whole);
+  }
   /// Whether the task has come, all of it: then it lies in the scratch memory, for the whole group.
-  ///   seen  by `look`
-  BEELINE_HOST_DEVICE bool take(const SignaledWord* slot, const SignaledWord& seen, std::uint64_t sequence) const {
+  ///   seen      by one of the two
+  ///   acquired  by which
+  BEELINE_HOST_DEVICE bool take(const SignaledWord* slot, const SignaledWord& seen, bool acquired,
+                                std::uint64_t sequence) const {
     const std::uint32_t thread = group_.thread_rank();
     std::uint32_t lost = seen.signal == sequence ? task_words : thread;
     if (group_.any(lost < task_header_words)) return false;
@@ -118,7 +125,8 @@ class TaskSlotReader {
     const std::uint32_t looked = group_.size() < task_header_words ? task_header_words : group_.size();
     lost = load(slot, sequence, thread + looked, header.words, lost);
     if (group_.any(lost < header.words)) return false;
-    const bool is_visible = !header.is_ordered || load_signaled_acquired(slot, task_words_are_whole).signal == sequence;
+    const bool is_visible =
+        acquired || !header.is_ordered || load_signaled_acquired(slot, task_words_are_whole).signal == sequence;
     return !group_.any(!is_visible);
   }
 

@@ -37,6 +37,7 @@ class TaskWorker {
         worker_(worker) {
     queue_ = worker % channel_.queues, first_ = worker / channel_.queues, step_ = service.workers / channel_.queues;
     channel_.running = queue_;
+    looks_ = executor == DeviceKind::gpu && first_ + 2 * step_ >= channel_.members ? most_looks : 1;
     begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(std::memory_order_relaxed);
     for (std::uint32_t poster = group.thread_rank(); poster < channel_.members; poster += group.size()) {
       scratch.heads[poster] = head(channel_.ring(queue_, poster)).load(std::memory_order_relaxed);
@@ -58,8 +59,8 @@ class TaskWorker {
       const std::uint32_t ran = serve_rings();
       if (ran == has_failed) return;
       has_run |= ran != 0;
-      idle = ran != 0 ? 0 : idle + 1;
-      passes += 1 + ran;
+      idle = ran != 0 ? 0 : idle + looks_;
+      passes += looks_ + ran;
       if (idle == passes_before_telling) tell_rest();
       if (idle > 0) machine::back_off(idle, ctx_.polling);
       if (passes < polls_per_look && !machine::backs_off(idle, ctx_.polling)) continue;
@@ -78,6 +79,9 @@ class TaskWorker {
   /// Looks at empty rings, some 5 us, before the posters of answered tasks are told: a poster that asks again and again
   /// waits for no fence meanwhile.
   static constexpr std::uint32_t passes_before_telling = 16;
+  /// Looks at a GPU worker's only two rings before anything else.
+  static constexpr std::uint32_t most_looks = 4;
+  static_assert(passes_before_telling % most_looks == 0);
   /// Looks at the clock before they are told even though others' tasks keep coming.
   static constexpr std::uint32_t looks_before_telling = 16;
 
@@ -87,18 +91,35 @@ class TaskWorker {
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceAtomic<std::uint64_t> head(std::size_t ring) const {
     return DeviceAtomic<std::uint64_t>(service_.heads[ring]);
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look(std::uint32_t poster) const {
-    return TaskSlotReader<Group>(group_, scratch_).look(slot(poster, scratch_.heads[poster]));
+  /// Words of the next slots of two rings, as this thread sees them.
+  struct Seen {
+    SignaledWord here, there;
+  };
+  /// Looks at two rings, whose loads are under way together, up to `looks_` times: until the header has come, of which
+  /// the last word is written last.
+  [[nodiscard]] BEELINE_HOST_DEVICE Seen look(std::uint32_t poster, std::uint32_t next) const {
+    const TaskSlotReader<Group> reader(group_, scratch_);
+    const bool is_last = group_.thread_rank() + 1 == task_header_words;
+    const std::uint64_t here = scratch_.heads[poster], there = scratch_.heads[next];
+    const SignaledWord* const slot_here = slot(poster, here);
+    const SignaledWord* const slot_there = slot(next, there);
+    Seen seen{};
+    BEELINE_NO_UNROLL
+    for (std::uint32_t left = looks_; left > 0; --left) {
+      seen = {reader.look(slot_here), reader.look(slot_there)};
+      if (group_.any(is_last && (seen.here.signal == here + 1 || seen.there.signal == there + 1))) break;
+    }
+    return seen;
   }
 
-  /// Polls two rings at a time, with both loads in flight together. Returns the tasks that have run, or `has_failed`.
+  /// Returns the tasks that have run, or `has_failed`.
   BEELINE_HOST_DEVICE std::uint32_t serve_rings() {
     std::uint32_t ran = 0;
     for (std::uint32_t poster = first_; poster < channel_.members; poster += 2 * step_) {
       const std::uint32_t next = poster + step_ < channel_.members ? poster + step_ : poster;
-      const SignaledWord seen = look(poster), seen_next = look(next);
-      const std::uint32_t here = serve_ring(poster, seen);
-      const std::uint32_t there = next == poster || here == has_failed ? 0 : serve_ring(next, seen_next);
+      const Seen seen = look(poster, next);
+      const std::uint32_t here = serve_ring(poster, seen.here);
+      const std::uint32_t there = next == poster || here == has_failed ? 0 : serve_ring(next, seen.there);
       if (here == has_failed || there == has_failed) return has_failed;
       ran += here + there;
     }
@@ -110,11 +131,11 @@ class TaskWorker {
     std::uint64_t ticket = scratch_.heads[poster];
     std::uint32_t ran = 0;
     bool is_awaited = false;
-    while (reader.take(slot(poster, ticket), seen, ticket + 1)) {
+    while (reader.take(slot(poster, ticket), seen, ran != 0, ticket + 1)) {
       if (!run(poster, ticket, is_awaited)) return has_failed;
       ++ran, ++ticket;
       if (ran == tasks_at_once) break;
-      seen = reader.look(slot(poster, ticket));
+      seen = reader.look_acquiring(slot(poster, ticket));
     }
     if (ran == 0) return 0;
     if (group_.thread_rank() == 0) {
@@ -279,6 +300,7 @@ class TaskWorker {
   const TaskTarget* const targets_;
   TaskScratch& scratch_;
   std::uint32_t worker_, queue_, first_, step_;
+  std::uint32_t looks_;  ///< at two rings in turn
   std::uint64_t begun_;  ///< tasks, by this worker in all leases
 };
 
@@ -292,16 +314,18 @@ struct TaskKernel {
   BEELINE_HOST_DEVICE void operator()([[maybe_unused]] Grid& grid, [[maybe_unused]] const Context& ctx,
                                       [[maybe_unused]] TaskService service) const {
 #if BEELINE_ON_GPU
-    __shared__ TaskScratch scratch[most_workers_of_block];
-    __shared__ TaskTarget targets[List::count];
+    __shared__ struct {
+      TaskScratch scratch[most_workers_of_block];
+      TaskTarget targets[List::count];
+    } memory;
     for (std::uint32_t i = grid.block().thread_rank(); i < List::count; i += grid.block().size())
-      targets[i] = service.targets[i];
+      memory.targets[i] = service.targets[i];
     grid.block().sync();
     const std::uint32_t warp = grid.block().thread_rank() / 32;
     const std::uint32_t worker = warp * grid.blocks() + grid.block_rank();
     if (worker >= service.workers) return;
     const Warp group;
-    TaskWorker<List, Warp>(group, ctx, service, targets, worker, scratch[warp]).serve();
+    TaskWorker<List, Warp>(group, ctx, service, memory.targets, worker, memory.scratch[warp]).serve();
 #endif
   }
 };

@@ -50,7 +50,7 @@ std::string Method::id() const {
 
 std::string needs_of(const AlgorithmInfo& info) {
   if (info.path == Path::staged) return "host memory";
-  if (info.path == Path::network) return "host ranks on several nodes, and UCX";
+  if (info.path == Path::network) return "ranks on several nodes, and UCX";
   if ((info.needs & needs::whole_lines) != 0) return "peer access between GPUs, and a self-test that sees no torn line";
   return fmt::format("peer access between GPUs{}; shared memory between host ranks",
                      (info.needs & needs::bulk_copies) != 0 ? " of compute capability 9.0" : "");

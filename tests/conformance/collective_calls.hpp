@@ -3,7 +3,9 @@
 /// @file
 /// What the cases of all collectives share.
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -38,13 +40,18 @@ struct Placing {
   return all;
 }
 
+/// All-reduces that use vectors where they lie, without staging.
+inline constexpr beeline::Algorithm allreduces_in_place[] = {beeline::Algorithm::two_shot,
+                                                             beeline::Algorithm::copy_engine};
+
 /// Whether the cases of all-reduces take the algorithm; those of reductions of all kinds take the others.
 [[nodiscard]] inline bool is_of_allreduce_cases(beeline::Algorithm algorithm) {
   using enum beeline::Algorithm;
   constexpr beeline::Algorithms in_packets = beeline::algorithms_where(
       beeline::algorithms_of(beeline::Operation::allreduce, beeline::Control::stream),
       [](const beeline::AlgorithmInfo& info) { return info.protocol != beeline::Protocol::signal; });
-  return beeline::contains(in_packets | beeline::set_of({automatic, two_shot, copy_engine}), algorithm);
+  return beeline::contains(in_packets | beeline::set_of({automatic}), algorithm) ||
+         std::ranges::find(allreduces_in_place, algorithm) != std::end(allreduces_in_place);
 }
 
 /// Why a case does not run where ranks differ in kind.

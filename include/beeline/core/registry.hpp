@@ -3,8 +3,8 @@
 /// @file
 /// The registry of methods: one row for each way to carry out each operation. The rows say what is possible;
 /// selection/preferences.hpp says which method is preferred. Checks, benchmarks, tests, Python, `beeline info` and the
-/// tables of the documents read these rows, so a new algorithm needs only a row to appear in all of them.
-/// core/operation.hpp has the shapes of the collectives.
+/// tables of the documents read these rows, so a new algorithm appears in all of them by its rows (CONTRIBUTING.md
+/// lists what else it needs). core/operation.hpp has the shapes of the collectives.
 
 #include <bit>
 #include <cstddef>

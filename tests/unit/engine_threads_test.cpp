@@ -277,6 +277,7 @@ class LateWorker final : public CommandWorker {
   struct Device {
     std::atomic<std::uint64_t> begun{0}, behind_others{0};  ///< commands, of these
     std::atomic<std::uint64_t> submitted{0}, ended{0};      ///< submissions
+    std::atomic<std::uint64_t> told{0};                     ///< posters that it is to tell of the end
   };
   LateWorker(const EngineClient& client, Device& device) : does_(make_host_worker(client)), device_(device) {}
 
@@ -288,7 +289,10 @@ class LateWorker final : public CommandWorker {
     ++device_.begun;
     return reason;
   }
-  bool end_ring(std::uint64_t*, std::uint64_t) override { return true; }
+  bool end_ring(std::uint64_t* told, std::uint64_t) override {
+    device_.told += told != nullptr ? 1 : 0;
+    return true;
+  }
   std::uint64_t submit() override { return device_.submitted = ++submitted_; }
   bool over(std::uint64_t submission) override { return device_.ended >= submission; }
   bool over() override { return over(submitted_); }
@@ -336,6 +340,33 @@ TEST_F(Engines, BeginWhileOthersAreUnderWay) {
   for (Queue* queue : {&busy, &other}) EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue->ends()));
   EXPECT_EQ(most_word_batches + 1, completed(busy));
   for (Queue* queue : {&busy, &other}) EXPECT_TRUE(engine.remove(*queue->ring));
+}
+
+/// A device that has nothing else to do tells the posters of the end. One that has tells nobody, and the thread does.
+TEST_F(Engines, TellPostersByADeviceThatHasNothingElseToDo) {
+  LateWorker::Device device;
+  std::uint64_t told = 0;
+  Queue queue;
+  EngineThread engine(client_, {.poll_us = 0, .make = [&](const EngineClient& client) {
+                                  return std::make_unique<LateWorker>(client, device);
+                                }});
+  engine.add(*queue.ring, &told);
+  const auto post = [&](std::uint64_t submissions) {
+    ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &submissions, 1, 0, queue.ends()));
+    const Stopwatch watch;
+    while (device.submitted < submissions) ASSERT_LT(watch.seconds(), 10);
+  };
+  post(1);
+  EXPECT_EQ(1u, device.told);
+  post(2);
+  EXPECT_EQ(1u, device.told) << "the first is under way";
+  device.ended = 2;
+  EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
+  post(3);
+  EXPECT_EQ(2u, device.told);
+  device.ended = 3;
+  EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
+  EXPECT_TRUE(engine.remove(*queue.ring));
 }
 
 /// Of a device that never ends what it was given, the queue goes at the deadline.

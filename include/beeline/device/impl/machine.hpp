@@ -104,6 +104,9 @@ BEELINE_HOST_DEVICE inline void await_stream() {
 #endif
 }
 
+/// For about `ns` nanoseconds, at most twice as long.
+BEELINE_HOST_DEVICE inline void pause_ns(std::uint32_t ns) { __nanosleep(ns); }
+
 BEELINE_HOST_DEVICE inline void back_off(std::uint32_t, Polling) {}
 BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t, Polling) { return false; }
 BEELINE_HOST_DEVICE inline bool is_interrupted(std::uint64_t, std::uint64_t) { return false; }
@@ -201,6 +204,7 @@ BEELINE_HOST_DEVICE inline bool is_interrupted(std::uint64_t now, std::uint64_t 
 
 // Groups of GPU threads do not exist on a CPU; these twins let the same templates compile there, and never run.
 [[noreturn]] BEELINE_HOST_DEVICE inline void not_on_a_cpu() { __builtin_trap(); }
+BEELINE_HOST_DEVICE inline void pause_ns(std::uint32_t) { not_on_a_cpu(); }
 BEELINE_HOST_DEVICE inline unsigned block_thread_rank() { not_on_a_cpu(); }
 BEELINE_HOST_DEVICE inline unsigned block_size() { not_on_a_cpu(); }
 BEELINE_HOST_DEVICE inline unsigned block_rank() { not_on_a_cpu(); }

@@ -173,7 +173,8 @@ BEELINE_HOST_DEVICE inline void wake_engine_of([[maybe_unused]] CommandQueue que
 enum class Look { for_itself, for_all, by_others };
 
 /// Thousands of threads of a GPU that poll words across the bus would leave no room on it for what they wait for: after
-/// some polls of its own a thread looks only while no other does, and tells all.
+/// some polls of its own a thread looks only while no other does, and tells all. It pauses before: the more often the
+/// bus is read, the longer a stream of the GPU takes to store a word.
 class Looker {
  public:
   BEELINE_HOST_DEVICE explicit Looker(CommandQueue queue) : queue_(queue) {}
@@ -185,6 +186,7 @@ class Looker {
       ++polls_;
       return find(Look::for_itself);
     }
+    machine::pause_ns(pause_between_looks_ns);
     const TicketWord looking(queue_.tickets->looking);
     const bool looks =
         looking.load(std::memory_order_relaxed) == 0 && looking.exchange(1, std::memory_order_acquire) == 0;
@@ -195,6 +197,7 @@ class Looker {
 
  private:
   static constexpr std::uint32_t own_polls = 16;  ///< a round trip of a queue with a single user takes fewer
+  static constexpr std::uint32_t pause_between_looks_ns = 1000;
   CommandQueue queue_;
   std::uint32_t polls_ = 0;
 };
@@ -314,7 +317,8 @@ BEELINE_HOST_DEVICE inline std::uint32_t peer_of_first([[maybe_unused]] const Co
 }
 
 /// Looks at what an engine's stream tells a GPU's posters in their own memory, where it has told them of late: words in
-/// host memory, which are always right in the end, are then looked at now and then only.
+/// host memory, which are always right in the end, are then looked at only when that takes long, and seldom: such a
+/// look takes as long as four near ones, and the stream stores more slowly meanwhile.
 class NearLook {
  public:
   /// Reads both words at once: a load takes as long as a poll.
@@ -332,12 +336,14 @@ class NearLook {
     if (!is_told_) return false;
     seen = {load_acquired(word_)};
     if (seen.commands() >= posted_) return true;
-    looks_far = ++polls_ % polls_for_far == 0;
+    ++polls_;
+    looks_far = polls_ >= near_polls && polls_ % polls_for_far == 0;
     return false;
   }
 
  private:
-  static constexpr std::uint32_t polls_for_far = 4;
+  static constexpr std::uint32_t near_polls = 24;    ///< a round trip of a queue with a single user takes fewer
+  static constexpr std::uint32_t polls_for_far = 8;  ///< from then on
   std::uint64_t& word_;
   std::uint64_t posted_ = 0;
   std::uint32_t polls_ = 0;

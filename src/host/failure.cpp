@@ -15,6 +15,7 @@
 #include "beeline/device/signal.hpp"
 #include "beeline/device/wait.hpp"
 #include "core/faulty_argument.hpp"
+#include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
 #include "runtime/rank_list.hpp"
@@ -116,7 +117,9 @@ bool is_satisfied(const WaitRecord& record) {
 /// A wait that ended without success.
 ///   who    waited, as `rank 3`
 ///   place  what waited, as ` in kernel NAME`
-std::string describe_wait(const WaitRecord& record, const std::string& who, const std::string& place) {
+///   word   where the awaited one lies, as of awaited_place
+std::string describe_wait(const WaitRecord& record, const std::string& who, const std::string& place,
+                          const std::string& word) {
   const std::string peer = record.peer == record.rank ? ""
                            : record.peer == no_peer   ? " on any rank"
                                                       : fmt::format(" on rank {}", record.peer);
@@ -130,8 +133,8 @@ std::string describe_wait(const WaitRecord& record, const std::string& who, cons
   const std::string number = operation == Operation::wait       ? ""
                              : operation == Operation::wait_any ? fmt::format(", {} signals", record.sequence)
                                                                 : fmt::format(", sequence {}", record.sequence);
-  return fmt::format("{}: {}{}{}{}: expected {} {}, observed {}, after {:.3f} s ({}){}", who, name(operation), peer,
-                     place, number, symbol(record.comparison), record.expected, record.observed, seconds, status,
+  return fmt::format("{}: {}{}{}{}: expected {} {}, observed {}{}, after {:.3f} s ({}){}", who, name(operation), peer,
+                     place, number, symbol(record.comparison), record.expected, record.observed, word, seconds, status,
                      may_lack_room
                          ? "; the kernel was launched without .waits = true: one that waits needs it, so that "
                            "all its blocks are resident"
@@ -158,14 +161,16 @@ bool is_refusal(const WaitRecord& record) {
 /// What a record says.
 ///   kernel  what errors call the kernel that it is of; empty: host code, or unknown
 ///   reason  as of describe_refusal
-std::string describe_record(const WaitRecord& record, const std::string& kernel, const std::string& reason) {
+///   word    as of describe_wait
+std::string describe_record(const WaitRecord& record, const std::string& kernel, const std::string& reason,
+                            const std::string& word) {
   const std::string place = kernel.empty() ? "" : fmt::format(" in {}", kernel);
   if (has_status(record, Status::invalid_argument) && is_collective(record)) return describe_difference(record, place);
   if (has_status(record, Status::invalid_argument) && record.peer != no_peer &&
       record.operation == static_cast<std::uint32_t>(Operation::receive))
     return describe_message(record);
   return is_refusal(record) ? describe_refusal(record, place, reason)
-                            : describe_wait(record, fmt::format("rank {}", record.rank), place);
+                            : describe_wait(record, fmt::format("rank {}", record.rank), place, word);
 }
 
 /// The rank that the first of these waits depends on in the end, through ranks that wait for each other; `no_peer`:
@@ -399,7 +404,7 @@ std::string World::Implementation::describe(const WaitRecord& record) const {
                            (fault == CallFault::no_route || fault == CallFault::by_engine_only);
   const std::string reason =
       is_of_route ? host_header(static_cast<int>(record.rank))->route_reasons[record.observed] : "";
-  return describe_record(record, kernel_name(record.rank, record.kernel), reason);
+  return describe_record(record, kernel_name(record.rank, record.kernel), reason, detail::awaited_place(*this, record));
 }
 
 std::string World::Implementation::describe_all(const std::vector<WaitRecord>& waits, const std::string& known) const {
@@ -414,7 +419,8 @@ std::string World::Implementation::describe_all(const std::vector<WaitRecord>& w
     if (text == known || is_satisfied(record)) continue;
     WaitRecord timeless = record;
     timeless.waited_ns = 0;
-    if (!is_refusal(record)) text = describe_wait(timeless, "", kernel_name(record.rank, record.kernel));
+    const std::string word = detail::awaited_place(*this, record);
+    if (!is_refusal(record)) text = describe_wait(timeless, "", kernel_name(record.rank, record.kernel), word);
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.text == text; });
     if (same == groups.end()) {
       groups.push_back({std::move(text), record, {static_cast<int>(record.rank)}});
@@ -426,9 +432,10 @@ std::string World::Implementation::describe_all(const std::vector<WaitRecord>& w
   std::string all;
   for (const auto& [text, longest, ranks] : groups) {
     const std::string kernel = kernel_name(longest.rank, longest.kernel), place = kernel.empty() ? "" : " in " + kernel;
-    all += "\n  " + (ranks.size() == 1
-                         ? describe(longest)
-                         : describe_wait(longest, detail::rank_list(ranks) + ", the longest of these waits", place));
+    all +=
+        "\n  " + (ranks.size() == 1 ? describe(longest)
+                                    : describe_wait(longest, detail::rank_list(ranks) + ", the longest of these waits",
+                                                    place, detail::awaited_place(*this, longest)));
   }
   return all;
 }

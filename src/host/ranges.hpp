@@ -4,6 +4,7 @@
 /// Checks of the ranges of bytes that calls of the host are given. No text is made where nothing is wrong.
 
 #include <cstddef>
+#include <string>
 
 #include "beeline/host/world.hpp"
 
@@ -21,5 +22,9 @@ void require_extent(const World& world, Argument argument, const void* address, 
 [[noreturn]] void refuse_not_symmetric(const World& world, Argument argument, const void* address);
 /// Both: where a range begins outside this rank's heaps, or reaches beyond the end of one.
 void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes);
+
+/// Where the word lies that a wait for a signal waited for, as ` at offset 0x40 of its own symmetric heap`; empty:
+/// unknown.
+[[nodiscard]] std::string awaited_place(const World::Implementation& world, const WaitRecord& record);
 
 }  // namespace beeline::detail

@@ -24,12 +24,14 @@ constexpr double deadline_s = 1.5;
 
 /// What both ranks prepare together; rank 0 then waits in vain.
 struct Scene {
-  explicit Scene(World& in) : world(in), signals(in, 8), rings(in, 64, 2), staged(in, 1000, 1), data(in, 100'000) {
+  explicit Scene(World& in)
+      : world(in), before(in, 64), signals(in, 8), rings(in, 64, 2), staged(in, 1000, 1), data(in, 100'000) {
     const std::uint64_t initial = 3;
     world.copy(signals.data(), &initial, sizeof initial);
     world.barrier();
   }
   World& world;
+  Signals before;  ///< so that `signals` do not lie at the heap's start
   Signals signals;
   PacketRings rings;
   StagedChannel staged;
@@ -175,7 +177,11 @@ void wait_in_vain(Scene& scene, const Unanswered& unanswered) {
                     allowed_excess(deadline_s), " s are allowed, ", scheduling_slack_s, " s more for a busy machine\n")
                    .c_str(),
                stdout);
-    BEELINE_CHECK_CONTAINS(error.what(), message_of(unanswered, scene.world));
+    const std::string message = message_of(unanswered, scene.world);
+    BEELINE_CHECK_CONTAINS(error.what(), message);
+    if (message.find(": wait on ") != std::string::npos)
+      BEELINE_CHECK_CONTAINS(error.what(), join(" at offset 0x200 of its own ",
+                                                scene.world.mixed() ? "pinned" : "symmetric", " heap, after 1."));
     BEELINE_CHECK_EQ(std::string(name(Status::deadline)), name(error.code()));
     BEELINE_CHECK_EQ(0, error.rank());
     BEELINE_CHECK(excess >= -0.001);

@@ -53,7 +53,7 @@ struct WaitRecord {
   std::uint8_t comparison;  ///< Compare: `observed <comparison> expected` did not hold
   bool resident;            ///< whether all blocks of the kernel were resident: `LaunchOptions::waits`
   std::uint16_t kernel;     ///< number of the kernel that waited, counted on its rank; 0: host code, or unknown
-  std::uint64_t sequence;   ///< number of the message, epoch or signal
+  std::uint64_t sequence;   ///< number of the message or epoch; for `Operation::wait` the word's offset in the slot
   std::uint64_t expected, observed;
   std::uint64_t waited_ns;
 };

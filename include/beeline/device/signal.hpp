@@ -147,7 +147,7 @@ template <class Group>
   Status status = Status::ok;
   if (group.thread_rank() == 0) status = detail::check_wait(ctx, Operation::wait, detail::reach_of_word(signal), peer);
   if (group.thread_rank() == 0 && status == Status::ok) {
-    const Awaited awaited{Operation::wait, peer, 0, value, compare};
+    const Awaited awaited{Operation::wait, peer, reinterpret_cast<std::uintptr_t>(signal), value, compare};
     const detail::SystemAtomic<std::uint64_t> word(const_cast<std::uint64_t&>(*signal));
     status = detail::await_word(ctx, awaited, timeout, word, order,
                                 [=](std::uint64_t observed) { return detail::holds(observed, compare, value); });

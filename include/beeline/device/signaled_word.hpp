@@ -120,7 +120,7 @@ BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* d
   if (checked != Status::ok) return checked;
   const bool whole = detail::is_whole_at(ctx, word, ctx.rank - ctx.first_place);
   SignaledWord seen{};
-  const Awaited awaited{Operation::wait, peer, 0, expected, compare};
+  const Awaited awaited{Operation::wait, peer, reinterpret_cast<std::uintptr_t>(word), expected, compare};
   const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
     seen = detail::load_signaled(word, whole);
     observed = seen.signal;

@@ -44,9 +44,9 @@ struct Awaited {
       : operation(waiting), compare(comparison), peer(from), sequence(number), expected(value) {}
 
   Operation operation;
-  Compare compare;     ///< of the observed value with `expected`; by default that of a counter
-  std::uint32_t peer;  ///< rank of the team, or `no_peer`
-  std::uint64_t sequence;
+  Compare compare;         ///< of the observed value with `expected`; by default that of a counter
+  std::uint32_t peer;      ///< rank of the team, or `no_peer`
+  std::uint64_t sequence;  ///< number of the message or epoch; for `Operation::wait` the address of the word
   std::uint64_t expected;
 };
 static_assert(std::is_trivially_copyable_v<Awaited> && sizeof(Awaited) == 24);
@@ -133,9 +133,16 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operat
   return record_refusal(ctx, operation, peer, found, status);
 }
 
+/// Where a word lies in this rank's slot, which other processes know, too; 0: in other memory.
+BEELINE_HOST_DEVICE inline std::uint64_t place_in_slot(const Context& ctx, std::uint64_t address) {
+  const auto* const word = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address));
+  return ctx.owner_of(word) == ctx.own_world_rank ? ctx.offset_in_slot(word) : 0;
+}
+
 /// Ends a wait for good: writes its record, and aborts the team unless it is aborted already.
-BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, const Awaited& awaited, std::uint64_t observed,
+BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, Awaited awaited, std::uint64_t observed,
                                           std::uint64_t waited_ns, Status status) {
+  if (awaited.operation == Operation::wait) awaited.sequence = place_in_slot(ctx, awaited.sequence);
   record_wait(ctx, awaited, observed, waited_ns, status);
   if (status != Status::aborted)
     raise_abort(ctx, awaited.peer == no_peer ? ctx.own_world_rank : ctx.world_rank(awaited.peer));

@@ -53,7 +53,7 @@ struct WaitCall {
 ///   destination  symmetric address;  source  any address of this rank's device, unchanged until the stream has passed
 ///   stream       nullptr: the rank's default stream
 /// Completion: later work of the stream, also a signal, finds the data in place. Throws invalid_argument for a
-/// destination outside of symmetric memory or a bad peer; otherwise the same as `Stream::copy`.
+/// bad peer, and for a destination that is not wholly in symmetric memory; otherwise the same as `Stream::copy`.
 void put_on_stream(Team& team, void* destination, const void* source, std::size_t bytes, int peer,
                    Stream* stream = nullptr);
 

@@ -24,7 +24,7 @@ def draw() -> Canvas:
     canvas.box(640, sender - 20, 130, 40, "next kernel", "gpu")
     canvas.box(370, memory - 20, 140, 40, "data", "mark")
     canvas.box(520, memory - 20, 110, 40, "signal = 1", "mark")
-    canvas.box(330, receiver - 20, 300, 40, "front end waits for signal >= 1")
+    canvas.box(330, receiver - 20, 300, 40, "stream waits for signal >= 1")
     canvas.box(660, receiver - 20, 170, 40, "kernel reads the data", "gpu")
     canvas.box(660, last - 20, 170, 40, "synchronize", "host")
     canvas.arrow((440, sender + 20), (440, memory - 22))

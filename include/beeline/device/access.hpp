@@ -19,7 +19,7 @@
 /// operation, peer, address and kernel. Since the host throws in any case, a program may ignore the status of an
 /// operation without a result (`put`, `signal`, atomics that return no value). The status of all other operations is
 /// `[[nodiscard]]`: if it is not `ok`, there is no result. `World::copy` and streams reach all memory, with two
-/// exceptions: the memory of a GPU that no device of the process sees, and, for a GPU's streams, peers that only an
+/// exceptions: the memory of a GPU that the process does not see, and, for a GPU's streams, peers that only an
 /// engine reaches. Source: seed 000, 6.3; CUDA C++ Programming Guide, "Mapped memory" and "Atomic functions"; libcu++,
 /// hostNativeAtomicSupported.
 ///
@@ -34,9 +34,9 @@
 ///
 /// Some arguments are checked in every build. A collective whose root is not a member is refused. `invalid_argument` is
 /// also returned by strided transfers with a bad peer, overlapping blocks or blocks beyond the end of the address
-/// space, and by `wait_any` of 0 signals; these are recorded only in units that check arguments. Functions that return
-/// no status, which are the constructors of ports and, with BEELINE_CHECKED only, `Context::at`, throw on a CPU and end
-/// the kernel on a GPU.
+/// space, and by `wait_any` of 0 signals; these are recorded only in units that check arguments. The constructors of
+/// ports and `Context::at` return no status. For a bad argument they throw on a CPU and end the kernel on a GPU; `at`
+/// checks it only with BEELINE_CHECKED.
 
 #include <cstdint>
 
@@ -182,8 +182,8 @@ BEELINE_HOST_DEVICE typename Operation::Result admit(const Group& group, const C
                            ctx.translate(static_cast<const std::byte*>(target), to.place), to.place);
 }
 
-/// Whether the caller may load from and store to `target` at `peer`, through `ctx.at` or by operations. False if only
-/// an engine reaches the peer; `ctx.way_to(peer)` says whether that is so.
+/// Whether the caller's loads and stores reach `target` at `peer`. If not, operations may still reach it by an engine;
+/// `ctx.way_to(peer)` says whether they do.
 ///   target  symmetric address
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_loads_and_stores(const Context& ctx, const void* target,
                                                                    std::uint32_t peer) {

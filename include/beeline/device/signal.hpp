@@ -4,8 +4,8 @@
 /// Signals: 64-bit words that announce data (GASPI: notifications), and the waits on them.
 ///
 /// A signal lies in memory that its waiter can poll. Kernels poll the symmetric heap (`Signals`). CPU threads of a GPU
-/// rank poll the pinned heap (`Signals` in `Heap::pinned`). In a mixed world a signal is always in host memory, which
-/// GPUs and CPUs reach. A signal for which no thread waits does no harm.
+/// rank poll the pinned heap (`Signals` in `Heap::pinned`). In a team of both kinds of rank `Signals` always lie in
+/// host memory, which both reach. A signal for which no thread waits does no harm.
 
 #include <cstdint>
 
@@ -109,8 +109,8 @@ inline namespace BEELINE_CALLS {
 
 /// Sets `signal` on `peer` to `value` after everything that the group did before is visible there.
 ///   signal   symmetric address, 8-byte aligned
-///   queue    the queue of the puts that the signal announces
-/// Every thread of `group` calls it. Does not block. `Order::relaxed` orders nothing and saves half a microsecond.
+///   queue    of the puts that the signal announces, if an engine carries operations to `peer`
+/// Every thread of `group` calls it. Does not block. `Order::relaxed` saves half a microsecond, and orders nothing.
 /// Returns ok; unreachable if a CPU thread signals in GPU memory or there is no route to the peer, invalid_argument for
 /// a bad peer, address or alignment (both refused: see access.hpp); if an engine carries the signal, also deadline (its
 /// queue stays full) or aborted. Source: GASPI notify; OpenSHMEM 1.5 signal_set.
@@ -186,8 +186,8 @@ template <class Group>
 /// Sets the local `signal` to `value`, and `before` to its old value, in one atomic operation with acquire and release
 /// order. One thread calls it. Does not block.
 ///   signal  8-byte aligned. In the pinned heap a kernel may exchange it only if access.hpp permits it; otherwise use
-///           signals whose values grow, and wait for the next value. Outside of symmetric memory nothing is checked:
-///           there, a kernel's exchange of host memory is atomic only towards the same GPU.
+///           signals whose values grow, and wait for the next value. Outside of symmetric memory an exchange is never
+///           unreachable; a kernel's exchange of host memory there is atomic only towards the same GPU.
 /// Returns ok; unreachable, or invalid_argument for a null address or a word that is not aligned (both refused), with
 /// `before` unchanged. Source: GASPI notify_reset.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status exchange(const Context& ctx, std::uint64_t* signal, std::uint64_t value,

@@ -17,11 +17,11 @@ namespace beeline::energy {
 
 /// How to treat a window that is too short for a counter, which measures energy in whole ticks only.
 enum class ShortWindow {
-  refuse,  ///< its joules are missing; the reason names a sufficient length
-  widen    ///< its joules include those up to the next tick, with a notice
+  refuse,  ///< the component has no joules; `reason` names a length that suffices
+  widen    ///< the joules are those up to the next tick; `notice` says so
 };
 
-/// Largest error of a window, as a share of its joules.
+/// A window is too short for a counter if the error would be a larger share of the joules.
 inline constexpr double largest_error = 0.02;
 
 /// The energy of one component in a window.
@@ -38,7 +38,7 @@ struct ComponentEnergy {
 /// CPU time and sleep states in a window; present if the operating system reports them.
 struct CpuUse {
   double process_seconds = 0;                   ///< of this process, and of children that have ended
-  std::optional<double> machine_seconds;        ///< all CPUs of the machine, busy
+  std::optional<double> machine_seconds;        ///< busy time, summed over the CPUs of the machine
   std::map<std::string, double> sleep_seconds;  ///< for each sleep state by name, summed over CPUs
   std::string reason;                           ///< why something of these is missing
 };

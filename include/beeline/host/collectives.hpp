@@ -26,12 +26,12 @@ namespace beeline {
 /// Sizes of a channel, the same on all ranks. 0: chosen by the kind and number of ranks.
 struct CollectiveOptions {
   unsigned sessions = 0;          ///< largest number of blocks of a call
-  std::size_t packet_bytes = 0;   ///< payload of a packet round, per session and sender: at least 32, doubled for LL128
-  std::size_t staging_bytes = 0;  ///< for vectors that are not symmetric, twice for each session
-  /// Symmetric memory for large calls by copy engines, a multiple of 256 bytes. Not set: an eighth of the heap, or less
-  /// if the heap is full, for a channel of a world whose ranks have one GPU each; at most 256 MB for each other rank,
-  /// which is all that the engines can use; none for any other channel. 0: none; then `automatic` never chooses copy
-  /// engines, and `copy_engine` uses the staging memory.
+  std::size_t packet_bytes = 0;   ///< payload of a member's packets in a round: at least 32; LL128 has twice as much
+  std::size_t staging_bytes = 0;  ///< size of each of a session's two areas for vectors that are not symmetric
+  /// Symmetric memory for large calls by copy engines, a multiple of 256 bytes. Not set: for a channel of a
+  /// world whose ranks have one GPU each, an eighth of the heap (less if the heap is full; at most 256 MB for each
+  /// other rank, which is all that engines can use); for other channels none. 0: none; then `automatic` never chooses
+  /// copy engines, and `copy_engine` uses the staging memory.
   std::optional<std::size_t> engine_bytes = std::nullopt;
   std::uint64_t first_round = 0;  ///< number of the first round, for tests
 
@@ -44,13 +44,13 @@ struct CollectiveCall {
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;  ///< the same on all ranks; 0: by size; if set, `automatic` never chooses copy engines
   /// If true, the caller asserts that the vectors are symmetric buffers: they have the same offset in the heaps of all
-  /// members. For calls that only move data this holds for the destinations. All ranks pass the same value. Copy
+  /// members. Of calls that only move data, destinations alone are meant. All ranks pass the same value. Copy
   /// engines then write results directly to their destinations, and `automatic` chooses copy engines if that is faster.
   /// If the assertion is false and copy engines are used, the team is aborted with an error; on GPUs they have then
   /// written to the addresses of the assumed symmetric buffers. All other methods detect whether vectors are symmetric.
   bool symmetric = false;
-  /// If set, calls by kernels that are too long for packets access vectors in ordinary memory directly, as soon as all
-  /// members have mapped them. Set on all members or on none.
+  /// If set, reductions by `two_shot`, reduce-scatter by `read` and data movement by `peer` access vectors in ordinary
+  /// memory directly, as soon as all members have mapped them. Set on all members or on none.
   SegmentMappings* mappings = nullptr;
 };
 
@@ -65,7 +65,7 @@ struct BarrierCall {
 [[nodiscard]] std::string reason_against(Team& team, Algorithm algorithm);
 
 /// Pieces whose lengths differ from peer to peer, in elements, as in MPI_Alltoallv. Each span has [members] values,
-/// which are read during the call.
+/// which have been read when the function returns.
 struct PieceSpans {
   std::span<const std::size_t> send_counts, send_offsets, receive_counts, receive_offsets;
 };
@@ -175,8 +175,8 @@ class Collectives {
     });
   }
 
-  /// Blocks until the default streams of all members have reached this call. With `call.stream`, it instead holds later
-  /// work of that stream until then.
+  /// Blocks until the default streams of all members have reached this call. With `call.stream` it returns at once,
+  /// and later work of that stream waits until the streams of all members have reached the call.
   void barrier(const BarrierCall& call = {}) {
     detail::make_call(team(), call.stream, [&] { barrier_on_stream(call); });
   }
@@ -195,14 +195,14 @@ class Collectives {
     call_on_stream(call_of(Operation::allreduce, count, type, -1, reduction), destination, source, call);
   }
 
-  /// The call of this section that `what.operation` names; all but all-to-all-v and the barrier.
+  /// Makes the call that `what.operation` names: any but all-to-all-v and the barrier.
   ///   what  operation, element type, count; reduction and root if the operation has them
   void call_on_stream(const CallDescription& what, void* destination, const void* source,
                       const CollectiveCall& call = {});
 
   /// Combines `count` elements of all ranks on the root. Otherwise the same as `allreduce_on_stream`.
   ///   destination  [count] at the root; may be `source`; ignored at other ranks
-  ///   call         ll, two_shot, read, gather, alltoall_gather or tree
+  ///   call         its algorithm: automatic, ll, two_shot, read, gather, alltoall_gather, tree; across_nodes
   void reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type, Reduction reduction,
                         int root, const CollectiveCall& call = {}) {
     call_on_stream(call_of(Operation::reduce, count, type, root, reduction), destination, source, call);
@@ -210,7 +210,7 @@ class Collectives {
   /// Combines part r of all ranks' vectors on rank r. Otherwise the same as `allreduce_on_stream`.
   ///   source       [members, count]
   ///   destination  [count]; may be this rank's part of `source`
-  ///   call         ll, read, peer or bulk
+  ///   call         its algorithm: automatic, ll, read, peer, bulk; across_nodes
   void reduce_scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                 Reduction reduction, const CollectiveCall& call = {}) {
     call_on_stream(call_of(Operation::reduce_scatter, count, type, -1, reduction), destination, source, call);
@@ -271,8 +271,8 @@ class Collectives {
     call_on_stream(call_of(Operation::alltoall, count, type), destination, source, call);
   }
   /// All-to-all with pieces of any lengths and positions. The length that a member expects from another equals the
-  /// length that the other sends to it. The members first compare the lengths: if they differ, this piece is not moved
-  /// (others may be), and the team is aborted with an error that names both ranks and both lengths.
+  /// length that the other sends to it. The members first compare the lengths: if those of a piece differ, it is not
+  /// moved (others may be), and the team is aborted with an error that names both ranks and both lengths.
   void alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                            const CollectiveCall& call = {});
   /// Holds later work of the stream until the streams of all members have reached this call; the effects of their
@@ -284,7 +284,7 @@ class Collectives {
   /// ended: synchronize its stream first. The result is the same on all members. Some algorithms decide during the call
   /// whether they can access vectors directly (two_shot; read in a reduce-scatter; peer and bulk in calls that move
   /// data); their decision is read from the channel's memory, blocking. copy_engine accesses vectors directly if
-  /// `CollectiveCall::symmetric` is set. Reductions by any other algorithm are staged.
+  /// `CollectiveCall::symmetric` is set. Algorithms in packets give `packets`; other reductions are staged.
   [[nodiscard]] Transfer last_transfer() const;
   /// The algorithm of the host's last call; `automatic` before the first call.
   [[nodiscard]] Algorithm last_algorithm() const;

@@ -28,7 +28,7 @@ struct CommandQueueOptions {
   /// For EngineKind::host. 0: the rank's engine serves the queues; 1 to 8: an engine of their own, with this number of
   /// threads.
   int engine_threads = 0;
-  bool is_timed = false;  ///< whether such an engine keeps the times of its parts (`EngineStatistics::begin_s`)
+  bool is_timed = false;  ///< whether `engine_threads` keep the times of their parts (`EngineStatistics::begin_s`)
 };
 
 /// Command queues of the calling rank, with `command_ring_depth` commands each, and the engine that serves them. That
@@ -40,8 +40,8 @@ class CommandQueues {
   /// Collective, with the same number of queues and kind of engine on all members. A queue of a host engine takes 21
   /// KiB of the pinned heap, whose default size has room for 3,000 queues, and 2 KiB of the symmetric heap. A queue of
   /// a device engine takes 24 KiB of the symmetric heap.
-  /// Throws invalid_argument for 0 queues or for a device engine with host threads; unavailable if there can be no such
-  /// engine; no_resource if waiting kernels leave no room for a device engine; otherwise the same as `Team::allocate`.
+  /// Throws invalid_argument for 0 queues or for a device engine with `engine_threads`; unavailable if there can be no
+  /// such engine; no_resource if waiting kernels leave no room for a device engine; otherwise see `Team::allocate`.
   explicit CommandQueues(Team& team, std::uint32_t queues = 1, const CommandQueueOptions& options = {});
   /// Collective. Kernels that post to the queues must have ended. Waits, up to the deadline, until all posted commands
   /// are done.

@@ -44,8 +44,8 @@ void launch(Team& team, const LaunchOptions& options, const Kernel& kernel, Args
 
 /// Largest number of blocks, with `threads` threads each, of a waiting grid of this kernel on this rank: the rank's
 /// share of the device's capacity. On a host rank it is the number of blocks that the rank's share of the cores runs at
-/// once, and does not depend on `threads`. A grid may have more blocks there, up to `max_host_threads` CPU threads,
-/// which then take turns on the cores.
+/// once, and does not depend on `threads`. A waiting grid may have more blocks there, of at most `max_host_threads`
+/// CPU threads in all, which then take turns on the cores.
 template <class Kernel, class... Args>
 [[nodiscard]] unsigned resident_blocks(World& world, unsigned threads) {
   return detail::resident_blocks<Kernel, Args...>(world, threads);

@@ -22,7 +22,7 @@ struct MessageOptions {
   unsigned sessions = 0;            ///< largest number of blocks of a message
   std::size_t eager_bytes = 0;      ///< longest message that is sent eagerly; tune this value first
   std::uint32_t depth = 0;          ///< messages in flight to one receiver, a power of two, at least 2
-  std::size_t chunk_bytes = 0;      ///< of one of 4 chunks on each session, for memory outside the heaps
+  std::size_t chunk_bytes = 0;      ///< size of a chunk, for memory outside the heaps; 4 for each session and sender
   std::uint32_t first_message = 0;  ///< number of the first message, for tests
 
   bool operator==(const MessageOptions&) const = default;
@@ -48,7 +48,7 @@ struct ReceivedMessage {
 };
 
 /// A channel for messages between the members of a team, and the host's calls on it. These are two-sided calls on
-/// streams. Each is one kernel, and needs no CPU while it runs.
+/// streams. Between GPUs of a node each is one kernel, and needs no CPU while it runs.
 ///
 /// Between two members, messages are matched in the order of the calls, without tags. A receive has the same number of
 /// bytes, and of blocks, as its send. A difference is detected, and aborts the team with an error that names both
@@ -63,7 +63,7 @@ class Messages {
  public:
   /// Collective over the team, which must outlive this object; other ranks neither call it nor need memory for it.
   /// Throws invalid_argument if members pass different or invalid options, no_resource if the heap is full, unavailable
-  /// if a member's kernels do not reach another member's memory.
+  /// if a member's kernels do not reach the memory of another member on the same node.
   explicit Messages(Team& team, const MessageOptions& options = {});
   /// Collective. All calls must have ended, since the memory is freed.
   ~Messages();

@@ -64,8 +64,8 @@ class Team {
   [[nodiscard]] const Context& context() const { return context_; }
   /// The context for CPU threads of this rank; its barrier state and wait records are in host memory.
   [[nodiscard]] const Context& host_context() const { return host_context_; }
-  /// Whether the team is aborted: by a deadline in the team, or by the end of a member. Its members may continue with a
-  /// new team; ranks of an aborted world continue with `World::survivors`.
+  /// Whether the team is aborted: by a deadline, a refusal, calls that differ, or a member's end. Members may continue
+  /// with a new team; ranks of an aborted world continue with `World::survivors`.
   [[nodiscard]] bool failed() const;
 
   /// Collective. Barrier of the members' CPU threads; orders memory. Throws deadline or aborted, naming the missing
@@ -157,8 +157,8 @@ void free_with_owner(Team& team, void* pointer) noexcept;
 }  // namespace detail
 
 /// Symmetric memory for `count` elements of T, made by the members of a team. The destructor frees it, and is
-/// collective: see `Team::free`. An exception that leaves the array's scope on one rank only must end that rank's
-/// world; if the program catches it earlier, the other ranks wait for this rank.
+/// collective: see `Team::free`. If an exception destroys the array on one rank only, let it leave the
+/// scope of the world, too; if the program catches it before, the other ranks wait for this rank.
 template <class T>
 class SymmetricArray {
  public:

@@ -13,9 +13,8 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
       return fmt::format("peer {} is no rank of the team: these are 0 to {}", observed, expected - 1);
     case CallFault::not_symmetric:
       return fmt::format(
-          "{} bytes at {:#x} are not wholly in this rank's symmetric memory: pass an address of memory that "
-          "Team::allocate, "
-          "a SymmetricArray or Signals gave this rank, which `peer` translates",
+          "{} bytes at {:#x} are not wholly in this rank's symmetric memory: pass this rank's address of memory that "
+          "Team::allocate, a SymmetricArray or Signals made, and no more bytes than it has",
           expected, observed);
     case CallFault::null_address:
       return fmt::format("{} bytes at a null address: pass that of a signal, or of symmetric memory", expected);

@@ -92,6 +92,7 @@ Measurement measurement_of(std::shared_ptr<BarrierLoop> loop, bool on_gpu, unsig
 }
 
 std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
+  bench.require_loads_and_stores();
   const bool on_gpu = bench.world().device().is_gpu();
   std::vector<unsigned> threads = {32, 256};
   if (bench.options().threads_per_block != 0) threads = {bench.options().threads_per_block};

@@ -179,6 +179,7 @@ template <class Library, class Bare, class Verify>
 [[nodiscard]] std::vector<Measurement> update_measurements(Bench& bench, const char* operation, const char* bare_method,
                                                            Verify verify) {
   bench.require_alike();
+  bench.require_loads_and_stores();  // for the loads and stores of the bare loop, and the barriers
   const std::vector<GridShape> shapes = update_shapes<Library, Bare>(bench);
   auto table = std::make_shared<RandomTable>(bench);
   auto timed = std::make_shared<TimedGrid>(bench, shapes.back().blocks);

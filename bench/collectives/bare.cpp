@@ -137,6 +137,7 @@ Measurement bare_measurement(const std::string& method, CallSite control, const 
 
 Case pair_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> places, CopiedAs copied_as) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
+    bench.require_loads_and_stores();
     const auto place = places->get(bench, operation, bytes);
     const auto copies = std::make_shared<PairCopies>(place);
     const std::vector<CopyPlan> plans = copied_as == CopiedAs::whole_pieces

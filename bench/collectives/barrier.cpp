@@ -54,6 +54,7 @@ std::string method_of(CallSite control, Algorithm algorithm) {
 Case in_kernel(Algorithm algorithm, std::shared_ptr<BarrierPlaces> places) {
   const std::string method = method_of(CallSite::device, algorithm);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
+    bench.require_loads_and_stores();
     const auto place = places->get(bench);
     std::vector<Measurement> all;
     for (const GridShape& shape : place->kernels.shapes(algorithm)) {

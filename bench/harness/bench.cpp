@@ -44,6 +44,12 @@ void Bench::require_alike() const {
             fmt::format("grids of a GPU and of a host rank do not match: ranks 0 and {} differ in kind", rank));
 }
 
+void Bench::require_loads_and_stores() const {
+  for (int rank = 0; rank < world_.size(); ++rank)
+    require(world_.host_context().way_to(static_cast<std::uint32_t>(rank)).way == Way::direct, Status::unreachable,
+            fmt::format("loads and stores do not reach rank {} from rank {}", rank, world_.rank()));
+}
+
 bool Bench::everywhere(bool mine) const {
   const std::byte vote{mine};
   for (const auto& other : world_.allgather(std::span(&vote, 1)))

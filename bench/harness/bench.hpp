@@ -34,6 +34,8 @@ class Bench {
   [[nodiscard]] std::vector<double> slowest(const std::vector<double>& mine) const;
   /// Throws unavailable in worlds of GPU and host ranks, whose grids do not match.
   void require_alike() const;
+  /// Throws unreachable if this rank does not reach every other by loads and stores, as in a world on several nodes.
+  void require_loads_and_stores() const;
   /// Collective. Whether it is true on every rank.
   [[nodiscard]] bool everywhere(bool mine) const;
   /// Collective. The first rank's error that is not empty, with the rank's number in front; empty if there is none.

@@ -19,19 +19,12 @@ std::atomic<bool> any_work{false};
 std::shared_mutex works_mutex;
 std::vector<WaitWork*> works;
 
-void do_works() noexcept {
-  const std::shared_lock lock(works_mutex, std::try_to_lock);
-  if (!lock) return;
-  for (WaitWork* each : works) each->work();
-}
-
 }  // namespace
 
 WaitListener* listen_to_waits(WaitListener* next) noexcept { return std::exchange(listener, next); }
 
 void tell_wait() noexcept {
   if (listener != nullptr) listener->on_wait();
-  if (any_work.load(std::memory_order_relaxed)) do_works();
 }
 
 void add_wait_work(WaitWork& work) {
@@ -44,6 +37,15 @@ void remove_wait_work(WaitWork& work) {
   const std::lock_guard lock(works_mutex);
   works.erase(std::find(works.begin(), works.end(), &work));
   any_work = !works.empty();
+}
+
+bool do_wait_work() noexcept {
+  if (!any_work.load(std::memory_order_relaxed)) return false;
+  const std::shared_lock lock(works_mutex, std::try_to_lock);
+  if (!lock) return false;
+  bool any = false;
+  for (WaitWork* each : works) any = each->work() || any;
+  return any;
 }
 
 WaitInterrupt* interrupt_waits_by(WaitInterrupt* next) noexcept { return std::exchange(interrupt, next); }

@@ -27,8 +27,7 @@ MemoryUsers::NoHolds::NoHolds(MemoryUsers& users, std::int64_t deadline_ns) : us
                   fmt::format("memory is not unmapped: a put from another node has been writing to it for {} s",
                               deadline.total_seconds()));
     }
-    detail::tell_wait();
-    ::sched_yield();
+    if (!detail::do_wait_work()) ::sched_yield();
   }
 }
 

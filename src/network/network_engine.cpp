@@ -72,7 +72,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork {
   /// Whom those wake who post to a ring.
   void set_waker(CommandRing& ring, Waker* waker);
   void wake() noexcept override;  // Waker
-  void work() noexcept override;  // WaitWork
+  bool work() noexcept override;  // WaitWork
   /// Does some work, unless another thread does; then that one looks again.
   template <class Work>
   bool try_work(Work some) noexcept;
@@ -198,9 +198,9 @@ void NetworkEngine::wake() noexcept {
   }));
 }
 
-void NetworkEngine::work() noexcept {
-  static_cast<void>(try_work([this] { return exchange_.turn(); }));
+bool NetworkEngine::work() noexcept {
   helped_.fetch_add(1, std::memory_order_relaxed);
+  return try_work([this] { return exchange_.turn(); });
 }
 
 void NetworkEngine::run() {

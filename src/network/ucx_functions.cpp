@@ -19,15 +19,14 @@ constexpr const char* remedy =
   throw Error(Status::unavailable, fmt::format("ranks on several nodes need UCX: {}; {}", what, remedy));
 }
 
-/// Each library finds the earlier ones by name where they are loaded, which a folder's own need.
-void* open_libraries() {
+/// In a folder whose libraries have no search path, each finds the earlier ones by name where they are loaded. PyPI's
+/// have one, and UCX 1.22's libucm opens only with libucs: the last library tells what is wrong.
+void* open_library() {
   const std::string folder = detail::environment("BEELINE_UCX").value_or("");
   if (folder.empty()) return ::dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);
   void* opened = nullptr;
-  for (const char* name : {"libucm.so.0", "libucs.so.0", "libuct.so.0", "libucp.so.0"}) {
+  for (const char* name : {"libucm.so.0", "libucs.so.0", "libuct.so.0", "libucp.so.0"})
     opened = ::dlopen(fmt::format("{}/{}", folder, name).c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (opened == nullptr) return nullptr;
-  }
   return opened;
 }
 
@@ -38,14 +37,15 @@ void* find(void* library, const char* function) {
 }
 
 UcxFunctions open_ucx() {
-  void* const library = open_libraries();
+  void* const library = open_library();
   if (library == nullptr) fail(fmt::format("it was not found ({})", ::dlerror()));
   UcxFunctions functions{};
   functions.ucp_get_version = reinterpret_cast<decltype(functions.ucp_get_version)>(find(library, "ucp_get_version"));
-  unsigned major = 0, minor = 0, release = 0;
-  functions.ucp_get_version(&major, &minor, &release);
-  functions.version = fmt::format("{}.{}.{}", major, minor, release);
-  if (major != least_major || minor < least_minor) fail(fmt::format("version {} was found", functions.version));
+  unsigned major = 0, release = 0;
+  functions.ucp_get_version(&major, &functions.minor, &release);
+  functions.version = fmt::format("{}.{}.{}", major, functions.minor, release);
+  if (major != least_major || functions.minor < least_minor)
+    fail(fmt::format("version {} was found", functions.version));
 #define BEELINE_UCX_FIND(function) \
   functions.function = reinterpret_cast<decltype(functions.function)>(find(library, #function));
   BEELINE_UCX_FUNCTIONS(BEELINE_UCX_FIND)

@@ -24,6 +24,7 @@ struct UcxFunctions {
   BEELINE_UCX_FUNCTIONS(BEELINE_UCX_MEMBER)
 #undef BEELINE_UCX_MEMBER
   std::string version;  ///< of the library that was found
+  unsigned minor = 0;   ///< its second number
 };
 
 /// Opens UCX, once in a process: the libraries in the folder that BEELINE_UCX names (PyPI's libucx-cu13 has them in

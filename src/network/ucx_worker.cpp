@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include "beeline/core/error.hpp"
@@ -17,6 +18,12 @@ namespace {
 
 constexpr unsigned message_id = 0;
 constexpr std::chrono::seconds longest_close{1};
+
+/// The name that ucp_config_modify knows a setting by: before UCX 1.18 one of TCP has no prefix there.
+const char* name_for(const UcxFunctions& ucx, std::string_view name) {
+  constexpr std::string_view prefix = "TCP_";
+  return name.data() + (ucx.minor < 18 && name.starts_with(prefix) ? prefix.size() : 0);
+}
 
 void check(const UcxFunctions& ucx, ucs_status_t status, const char* call) {
   require(status == UCS_OK, Status::unavailable,
@@ -41,7 +48,7 @@ void UcxWorker::open_context(std::span<const UcxSetting> settings) {
   check(ucx_, ucx_.ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
   for (const UcxSetting& each : settings)
     if (std::getenv((std::string("UCX_") + each.name).c_str()) == nullptr)
-      static_cast<void>(ucx_.ucp_config_modify(config, each.name, each.value));
+      static_cast<void>(ucx_.ucp_config_modify(config, name_for(ucx_, each.name), each.value));
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
   parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;

@@ -62,14 +62,15 @@ class WaitListener {
 };
 /// Sets this thread's listener (nullptr: none), and returns the one before.
 WaitListener* listen_to_waits(WaitListener* next) noexcept;
-/// Calls this thread's listener, if it has one, and all registered wait work.
+/// Calls this thread's listener, if it has one.
 void tell_wait() noexcept;
 
 /// Work that waiting CPU threads of any rank do: that of an engine, so that the operation for which they wait needs no
-/// other thread to run first.
+/// other thread to run first. A short wait does none.
 class WaitWork {
  public:
-  virtual void work() noexcept = 0;
+  /// Whether there was any.
+  virtual bool work() noexcept = 0;
 
  protected:
   ~WaitWork() = default;
@@ -77,6 +78,8 @@ class WaitWork {
 void add_wait_work(WaitWork& work);
 /// Removes `work`; returns once no thread runs it any more.
 void remove_wait_work(WaitWork& work);
+/// Does all registered work that no other thread does. Returns whether there was any.
+bool do_wait_work() noexcept;
 
 /// Asked by waits of a CPU thread that last for a while, so that a program handles its signals before the wait ends.
 class WaitInterrupt {

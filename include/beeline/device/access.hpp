@@ -149,14 +149,23 @@ BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Gro
 template <class Group, class Operation>
 BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Context& ctx,
                                                     const Operation& operation) {
-  // The check of the peer's memory runs in parallel with the test of routes. That is safe because any number is a valid
-  // place.
-  constexpr bool looks = executor == DeviceKind::host || Operation::access == Access::atomic;
-  const std::uint32_t peer = operation.request().peer, place = looks ? peer % max_ranks : peer;
-  const bool plain = is_plain<Operation::access>(ctx, operation.reach().local, place);
-  if ((ctx.has_routes != 0) | !plain) [[unlikely]]
-    return pass_out_of_line(group, ctx, operation);
-  return operation.by_loads(group, ctx, place);
+  const std::uint32_t peer = operation.request().peer;
+  const void* const local = operation.reach().local;
+  if constexpr (executor == DeviceKind::host) {
+    // Ranks of one node are as fast in a world on several nodes as in their own.
+    const WayToPeer to = ctx.way_to(peer);
+    if (to.way != Way::direct || !is_plain<Operation::access>(ctx, local, to.place)) [[unlikely]]
+      return pass_out_of_line(group, ctx, operation);
+    return operation.by_loads(group, ctx, to.place);
+  } else {
+    // The check of the peer's memory runs in parallel with the test of routes. That is safe because any number is a
+    // valid place.
+    const std::uint32_t place = Operation::access == Access::atomic ? peer % max_ranks : peer;
+    const bool plain = is_plain<Operation::access>(ctx, local, place);
+    if ((ctx.has_routes != 0) | !plain) [[unlikely]]
+      return pass_out_of_line(group, ctx, operation);
+    return operation.by_loads(group, ctx, place);
+  }
 }
 
 /// Checks the arguments (invalid_argument), then admits the operation.

@@ -98,7 +98,8 @@ class Team {
   /// streams must have ended. Throws invalid_argument for a pointer that `allocate` did not return or that is already
   /// freed, or if members free different memory.
   void free(void* pointer);
-  /// The address on `peer` that corresponds to `local` on this rank; throws invalid_argument outside symmetric memory.
+  /// The address on `peer` that corresponds to `local` on this rank, for `World::copy`, and for loads and stores where
+  /// they reach the peer's memory. Throws invalid_argument outside symmetric memory.
   template <class T>
   [[nodiscard]] T* at(T* local, int peer) const {
     return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));

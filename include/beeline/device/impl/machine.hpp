@@ -184,14 +184,17 @@ BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
 #endif
     return;
   }
+  constexpr std::uint32_t yields_before_work = 4;  // an engine's work takes as long as several yields
+  const std::uint32_t yields = poll - polling.number();
+  const bool sleeps =
+      polling.sleeps_at_once() || (polling.policy() != WaitPolicy::yield && yields >= yields_before_sleep);
   detail::tell_wait();
-  if (polling.sleeps_at_once()) {
-    sleep_us(polling.number());
-  } else if (polling.policy() == WaitPolicy::yield || poll - polling.number() < yields_before_sleep) {
+  // After some work there is more: data arrive in parts.
+  if ((sleeps || (yields + 1) % yields_before_work == 0) && detail::do_wait_work()) return;
+  if (sleeps)
+    sleep_us(polling.sleeps_at_once() ? polling.number() : 50);
+  else
     sched_yield();
-  } else {
-    sleep_us(50);
-  }
 }
 
 /// Whether `back_off` gives the core away at this poll.

@@ -90,7 +90,8 @@ void World::Implementation::take_far_abort(std::uint32_t team, std::uint64_t wor
 }
 
 void World::Implementation::lose(int peer, const std::string& reason) {
-  if (has_left || bootstrap->health()[static_cast<std::size_t>(peer)].state != RankState::healthy) return;
+  if (has_left || is_left_out || bootstrap->health()[static_cast<std::size_t>(peer)].state != RankState::healthy)
+    return;
   const std::string text = fmt::format("rank {} has lost its connection to rank {}: {}", rank, peer, reason);
   note_end(peer, text);
   raise_with_cause(Status::peer_died, text, barrier_context);

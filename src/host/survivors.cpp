@@ -73,6 +73,8 @@ std::vector<int> World::Implementation::agree_on_connected() {
 void World::Implementation::leave_out(int kept) {
   const std::string text =
       fmt::format("it lost its connection to rank {}: of the two, the rank with the lower number goes on", kept);
+  is_left_out = true;
+  engine->forget_failures();  // once it returns, this rank's losses end nothing of those who go on
   bootstrap->abort(text);
   throw Error(Status::unreachable, fmt::format("rank {} is not among those that are left: {}", rank, text), rank);
 }

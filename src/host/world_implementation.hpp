@@ -259,6 +259,7 @@ class World::Implementation {
     return team.context().team == world_id ? barrier_context : team.host_context();
   }
   std::atomic<bool> has_left{false};                       ///< the engine's thread asks
+  std::atomic<bool> is_left_out{false};                    ///< of the survivors
   std::optional<std::string> no_ll128_reasons[max_teams];  ///< by team id; unknown until first asked for
 
   /// The heap of this rank that holds an address, and where; nullptr outside both.

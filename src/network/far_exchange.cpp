@@ -29,22 +29,24 @@ constexpr std::uint64_t longest_untold_ns = 200'000;
 /// Of messages whose sources nobody waits for.
 constexpr std::uint64_t no_token = ~std::uint64_t{0};
 
-/// Between nodes that are one machine: TCP alone, since UCX would take its shared memory. UCX announces messages from
-/// some 8 KiB on, and their data follow when the target has answered. Over TCP that takes 80 us longer than to send
-/// them at once, and is quicker from 256 KiB on only. To copy what is sent at once into UCX's buffers takes longer than
-/// to name it where it lies, from some 16 KiB on. Each segment takes a system call: UCX's own are of 64 KiB where it
-/// receives and of 8 KiB where it copies, as UCX 1.22 does with all that it announces.
-constexpr UcxSetting split_settings[] = {{"TLS", "tcp"},
-                                         {"RNDV_THRESH", "256k"},
-                                         {"ZCOPY_THRESH", "16k"},
-                                         {"TCP_RX_SEG_SIZE", "160k"},
-                                         {"TCP_TX_SEG_SIZE", "160k"}};
+/// UCX announces messages from some 8 KiB on, and their data follow when the target has answered. Over TCP that takes
+/// 80 us longer than to send them at once, and is quicker from 256 KiB on only. To copy what is sent at once into UCX's
+/// buffers takes longer than to name it where it lies, from some 16 KiB on. Each segment takes a system call: UCX's own
+/// are of 64 KiB where it receives and of 8 KiB where it copies, as UCX 1.22 does with all that it announces.
+constexpr UcxSetting tcp_settings[] = {
+    {"RNDV_THRESH", "256k"}, {"ZCOPY_THRESH", "16k"}, {"TCP_RX_SEG_SIZE", "160k"}, {"TCP_TX_SEG_SIZE", "160k"}};
+
+std::vector<UcxSetting> settings_for(const NetworkPlan& plan) {
+  std::vector<UcxSetting> settings;
+  if (plan.is_tcp_alone) settings.assign(std::begin(tcp_settings), std::end(tcp_settings));
+  if (plan.is_split) settings.push_back({"TLS", "tcp"});  // UCX would take the machine's shared memory
+  return settings;
+}
 
 }  // namespace
 
 FarExchange::FarExchange(const NetworkPlan& plan)
-    : plan_(plan), ranks_(plan.node_of.size()),
-      worker_(*this, plan.is_split ? std::span(split_settings) : std::span<const UcxSetting>()) {
+    : plan_(plan), ranks_(plan.node_of.size()), worker_(*this, settings_for(plan)) {
   const int own = plan.node_of[static_cast<std::size_t>(plan.rank)];
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].is_far = plan.node_of[rank] != own;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a rank says of itself before any message: the protocol that it speaks, a zero, its address.
+/// What ranks say to each other before any message: the protocol that they speak, a zero, and a content.
 
 #include <fmt/format.h>
 
@@ -15,16 +15,16 @@
 
 namespace beeline {
 
-[[nodiscard]] inline std::vector<std::byte> introduction(std::span<const std::byte> address) {
+[[nodiscard]] inline std::vector<std::byte> introduction(std::span<const std::byte> content) {
   const auto protocol = std::as_bytes(std::span(network_protocol));
   std::vector<std::byte> all(protocol.begin(), protocol.end());
   all.push_back(std::byte{0});
-  all.insert(all.end(), address.begin(), address.end());
+  all.insert(all.end(), content.begin(), content.end());
   return all;
 }
 
-/// The address in what `rank` says. Throws invalid_argument where it speaks another protocol.
-[[nodiscard]] inline std::span<const std::byte> address_in(int rank, std::span<const std::byte> introduction) {
+/// The content of what `rank` says. Throws invalid_argument where it speaks another protocol.
+[[nodiscard]] inline std::span<const std::byte> content_of(int rank, std::span<const std::byte> introduction) {
   const auto end = std::find(introduction.begin(), introduction.end(), std::byte{0});
   const std::string_view protocol(reinterpret_cast<const char*>(introduction.data()),
                                   static_cast<std::size_t>(end - introduction.begin()));

@@ -13,6 +13,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -354,15 +355,36 @@ std::string no_network_reason() {
   }
 }
 
-std::unique_ptr<Engine> make_network_engine(Bootstrap& bootstrap, const NetworkPlan& plan, NetworkNews news) {
+namespace {
+
+using Introductions = std::vector<std::vector<std::byte>>;
+
+std::vector<std::span<const std::byte>> contents_of(const Introductions& all) {
+  std::vector<std::span<const std::byte>> contents;
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    contents.push_back(content_of(static_cast<int>(rank), all[rank]));
+  return contents;
+}
+
+/// Collective. Whether no rank's machine has a device for RDMA.
+bool has_tcp_alone(Bootstrap& bootstrap, std::int64_t deadline_ns) {
+  std::error_code absent;
+  const std::byte has_rdma{!std::filesystem::is_empty("/sys/class/infiniband", absent) && !absent};
+  const Introductions all = bootstrap.allgather(introduction(std::span(&has_rdma, 1)), deadline_ns);
+  const auto answers = contents_of(all);
+  return std::all_of(answers.begin(), answers.end(),
+                     [](auto answer) { return answer.size() == 1 && answer.front() == std::byte{0}; });
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_network_engine(Bootstrap& bootstrap, NetworkPlan plan, NetworkNews news) {
+  plan.is_tcp_alone = has_tcp_alone(bootstrap, plan.deadline_ns) || plan.is_split;
   std::unique_ptr<NetworkEngine> engine;
   const Problem problem = problem_of([&] { engine = std::make_unique<NetworkEngine>(plan, std::move(news)); });
   fail_together(bootstrap, problem, plan.deadline_ns);
-  const auto all = bootstrap.allgather(introduction(engine->address()), plan.deadline_ns);
-  std::vector<std::span<const std::byte>> addresses;
-  for (std::size_t rank = 0; rank < all.size(); ++rank)
-    addresses.push_back(address_in(static_cast<int>(rank), all[rank]));
-  engine->connect(addresses);
+  const Introductions all = bootstrap.allgather(introduction(engine->address()), plan.deadline_ns);
+  engine->connect(contents_of(all));
   return engine;
 }
 

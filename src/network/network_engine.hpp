@@ -21,6 +21,7 @@ struct NetworkPlan {
   std::vector<bool> is_staged;  ///< [ranks] whose memory is read and written by way of buffers
   std::uint64_t world = 0;      ///< secret that its ranks have in common
   bool is_split = false;        ///< the nodes are one machine, whose shared memory is to be left alone
+  bool is_tcp_alone = false;    ///< nothing but TCP is between the nodes; `make_network_engine` finds out
   std::int64_t deadline_ns = 0;
   int poll_us = 100;  ///< between looks at what a GPU posts, where there is nothing to do; 0: it spins
 };
@@ -40,7 +41,6 @@ struct NetworkNews {
 /// Collective. Connects this rank with those of other nodes, by UCX.
 /// Throws unavailable where a rank has no UCX that serves (names it, and says what to install), unreachable or deadline
 /// where one does not reach another, invalid_argument where they speak different protocols.
-[[nodiscard]] std::unique_ptr<Engine> make_network_engine(Bootstrap& bootstrap, const NetworkPlan& plan,
-                                                          NetworkNews news);
+[[nodiscard]] std::unique_ptr<Engine> make_network_engine(Bootstrap& bootstrap, NetworkPlan plan, NetworkNews news);
 
 }  // namespace beeline

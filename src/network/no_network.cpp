@@ -11,7 +11,7 @@ std::string no_network_reason() {
          "PyPI's libucx-cu13, and build again";
 }
 
-std::unique_ptr<Engine> make_network_engine(Bootstrap&, const NetworkPlan&, NetworkNews) {
+std::unique_ptr<Engine> make_network_engine(Bootstrap&, NetworkPlan, NetworkNews) {
   throw Error(Status::unavailable, no_network_reason());
 }
 

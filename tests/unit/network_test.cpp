@@ -277,12 +277,12 @@ TEST(PostedCommands, OfManyPiecesAreDoneWhenAllAreSent) {
 TEST(Introduction, HoldsTheProtocolAndTheAddress) {
   const std::vector<std::byte> address(38, std::byte{7});
   std::vector<std::byte> said = introduction(address);
-  const auto found = address_in(3, said);
+  const auto found = content_of(3, said);
   EXPECT_EQ(address, std::vector<std::byte>(found.begin(), found.end()));
   said[8] = std::byte{'X'};
   check_error(Status::invalid_argument, {"rank 3 speaks", "the same Beeline"},
-              [&] { static_cast<void>(address_in(3, said)); });
-  check_error(Status::invalid_argument, {"rank 3"}, [&] { static_cast<void>(address_in(3, {})); });
+              [&] { static_cast<void>(content_of(3, said)); });
+  check_error(Status::invalid_argument, {"rank 3"}, [&] { static_cast<void>(content_of(3, {})); });
 }
 
 }  // namespace

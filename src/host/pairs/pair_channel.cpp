@@ -74,12 +74,13 @@ const ChunkHead* PairLinks::head(std::uint32_t peer, std::uint64_t number) const
 
 bool PairLinks::has_room(std::uint32_t peer) const {
   PairCounts& counts = channel_.counts[peer];
-  if (counts.sent - counts.heard < channel_.depth) return true;
+  const Word heard(counts.heard);
+  if (counts.sent - heard.load(std::memory_order_acquire) < channel_.depth) return true;
   // Who waits for room may not read chunks: what the last of them says counts all the same.
-  if (const std::uint64_t arrived = arrived_from(peer); arrived > counts.received)
-    counts.heard = std::max(counts.heard, head(peer, arrived - 1)->consumed);
+  if (const std::uint64_t arrived = arrived_from(peer); arrived > Word(counts.received).load(std::memory_order_relaxed))
+    heard.fetch_max(load_value(&head(peer, arrived - 1)->consumed), std::memory_order_acq_rel);
   const std::uint64_t consumed = Word(channel_.consumed[peer].value).load(std::memory_order_acquire);
-  return counts.sent - std::max(consumed, counts.heard) < channel_.depth;
+  return counts.sent - std::max(consumed, heard.load(std::memory_order_acquire)) < channel_.depth;
 }
 
 std::byte* PairLinks::next_box(std::uint32_t peer) const {
@@ -94,9 +95,10 @@ std::byte* PairLinks::place_for(std::uint32_t peer) const { return next_box(peer
 Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* data) const {
   PairCounts& counts = channel_.counts[peer];
   std::byte* const written = next_box(peer);
-  auto* const written_head = reinterpret_cast<ChunkHead*>(written);
-  *written_head = head;
-  written_head->consumed = counts.told = counts.received;
+  const std::uint64_t received = Word(counts.received).load(std::memory_order_acquire);
+  std::memcpy(written, &head, offsetof(ChunkHead, consumed));
+  machine::store_scalar(&reinterpret_cast<ChunkHead*>(written)->consumed, received);
+  Word(counts.told).store(received, std::memory_order_relaxed);
   if (head.bytes != 0 && data != written + sizeof head) std::memcpy(written + sizeof head, data, head.bytes);
   std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, counts.sent);  // at the peer, too
   std::uint64_t* const arrived = &channel_.arrived[ctx_.rank].value;
@@ -110,15 +112,18 @@ const ChunkHead* PairLinks::next(std::uint32_t peer) const {
   PairCounts& counts = channel_.counts[peer];
   if (arrived_from(peer) <= counts.received) return nullptr;
   const ChunkHead* const chunk = head(peer, counts.received);
-  counts.heard = std::max(counts.heard, chunk->consumed);
+  Word(counts.heard).fetch_max(load_value(&chunk->consumed), std::memory_order_acq_rel);
   return chunk;
 }
 
 Status PairLinks::release(std::uint32_t peer) const {
   PairCounts& counts = channel_.counts[peer];
-  if (++counts.received - counts.told < channel_.depth / 2) return Status::ok;
-  counts.told = counts.received;
-  return signal(Thread{}, ctx_, &channel_.consumed[ctx_.rank].value, counts.received, peer);
+  const std::uint64_t received = counts.received + 1;
+  Word(counts.received).store(received, std::memory_order_release);
+  const Word told(counts.told);
+  if (received - told.load(std::memory_order_relaxed) < channel_.depth / 2) return Status::ok;
+  told.store(received, std::memory_order_relaxed);
+  return signal(Thread{}, ctx_, &channel_.consumed[ctx_.rank].value, received, peer);
 }
 
 Status PairLinks::refuse(std::uint32_t peer, std::uint64_t packed, std::uint64_t count) const {

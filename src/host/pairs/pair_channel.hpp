@@ -30,7 +30,7 @@ struct alignas(64) ChunkHead {
                 destination = 0;  ///< of a chunk that tells where its sender has vectors: its slot's offsets
   std::uint64_t consumed = 0;     ///< chunks of the receiver's that the sender has read: `put` fills it in
 };
-static_assert(sizeof(ChunkHead) == 64);
+static_assert(sizeof(ChunkHead) == 64 && offsetof(ChunkHead, consumed) == 56);  // behind what `put` copies
 
 /// The call that a member is in, shown to a member that it waits for.
 struct alignas(64) ShownCall {
@@ -38,7 +38,8 @@ struct alignas(64) ShownCall {
   std::uint64_t number;  ///< from 1 on, and behind it the call's signature; stored last
 };
 
-/// A member's own counts of one peer.
+/// A member's own counts of one peer. One thread sends to it, and another may receive from it at the same time, on
+/// another stream: each changes its own count, and both change `told` and `heard`.
 struct alignas(64) PairCounts {
   std::uint64_t sent, received;
   std::uint64_t told;   ///< chunks received that the peer knows to be consumed

@@ -201,7 +201,7 @@ def other_program(folder: Path, pattern: bytes, other: bytes) -> Path:
 
 @pytest.mark.parametrize(
     ("pattern", "other"),
-    [(rb"beeline network \d, little", b"beeline network ?, little"), (rb", little-endian", b", mixed--endian")],
+    [(rb"beeline network \d", b"beeline network ?"), (rb", little-endian", b", mixed--endian")],
     ids=["version", "byte order"],
 )
 def test_ranks_that_speak_another_protocol_are_refused(

@@ -34,7 +34,7 @@ void write(const fs::path& path, const std::string& text) {
 class EnergySources : public ::testing::Test {
  protected:
   EnergySources() {
-    std::string pattern = (fs::temp_directory_path() / "beeline-energy-XXXXXX").string();
+    std::string pattern = (fs::temp_directory_path() / "beeline-energy-").string() + std::string(6, 'X');
     root = ::mkdtemp(pattern.data());
     fs::permissions(root, fs::perms(0755));
   }

@@ -152,7 +152,7 @@ BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Co
   const std::uint32_t peer = operation.request().peer;
   const void* const local = operation.reach().local;
   if constexpr (executor == DeviceKind::host) {
-    // Ranks of one node are as fast in a world on several nodes as in their own.
+    // Ranks of one node are spared the slow path in a world on several nodes.
     const WayToPeer to = ctx.way_to(peer);
     if (to.way != Way::direct || !is_plain<Operation::access>(ctx, local, to.place)) [[unlikely]]
       return pass_out_of_line(group, ctx, operation);

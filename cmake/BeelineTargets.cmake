@@ -32,15 +32,11 @@ else()
   target_link_libraries(beeline_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
-# beeline_precompile(target [header...]): what most sources include, and these headers, parsed once for the target. Only
-# under sanitizers: builds without show what a source forgets to include, and share their objects with the wheel's, by
-# ccache.
+# beeline_precompile(target [header...]): these headers and the library's, parsed once for the target.
 function(beeline_precompile target)
-  if(BEELINE_SANITIZE)
-    target_precompile_headers(${target} PRIVATE ${ARGN} <fmt/format.h> <algorithm> <array> <chrono>
-      <functional> <map> <memory> <mutex> <optional> <span> <string> <thread> <vector>)
-    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
-  endif()
+  target_precompile_headers(${target} PRIVATE ${ARGN} <beeline/beeline.hpp> <fmt/format.h> <algorithm> <array> <chrono>
+    <functional> <map> <memory> <mutex> <optional> <span> <string> <thread> <vector>)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
 endfunction()
 
 # beeline_sources_run_once(a.cpp ...): sources that parse options or print a line. Templates of CLI11 and nlohmann_json

@@ -68,7 +68,7 @@ std::unique_ptr<Bootstrap> host_world(Config config, const Deadline& deadline) {
 std::unique_ptr<Bootstrap> try_to_join(Config config, const Deadline& deadline, std::string& why_not) {
   config.rendezvous = config.launcher.address;
   if (config.launcher.one_host) {
-    const detail::Look look = detail::look_for_publication(config.launcher.job);
+    const detail::PublicationLook look = detail::look_for_publication(config.launcher.job);
     why_not = look.why_not;
     if (!look.found) return nullptr;
     require(!config.token.empty() || !look.publication.token.empty(), Status::invalid_argument,

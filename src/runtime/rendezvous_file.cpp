@@ -125,7 +125,7 @@ void RendezvousFile::write(const std::string& text) const {
                                                text.size() > max_file_bytes ? "too long" : system_message(error)));
 }
 
-Look look_for_publication(const std::string& job) {
+PublicationLook look_for_publication(const std::string& job) {
   const FileDescriptor folder = open_folder();
   const std::string name = file_name(job), path = folder_path() + "/" + name;
   const FileDescriptor file = open_file(folder, name);

@@ -42,13 +42,13 @@ class RendezvousFile {
 };
 
 /// One look at `job`'s file.
-struct Look {
+struct PublicationLook {
   bool found = false;
   Publication publication;  ///< if found
   std::string why_not;      ///< otherwise
 };
 
 /// Throws invalid_argument where file or folder are not this user's alone.
-[[nodiscard]] Look look_for_publication(const std::string& job);
+[[nodiscard]] PublicationLook look_for_publication(const std::string& job);
 
 }  // namespace beeline::detail

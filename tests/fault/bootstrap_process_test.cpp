@@ -12,7 +12,7 @@
 
 #include "../unit/bootstrap_worlds.hpp"
 
-namespace beeline::test {
+namespace beeline::tests {
 
 namespace {
 
@@ -87,4 +87,4 @@ TEST(Processes, ADeathInSetUpFreesTheOthersAndIsNamed) {
 
 }  // namespace
 
-}  // namespace beeline::test
+}  // namespace beeline::tests

@@ -178,14 +178,17 @@ struct Parameter {
 /// The victim is killed some time after all have begun: later with each repetition.
 std::vector<RankOutcome> kill_while(const Activity& activity, int size, const Config& config, int repetition) {
   const auto body = [&](World& world) {
-    world.barrier();
-    std::thread killer([=, rank = world.rank()] {
-      if (rank != victim_of(size)) return;
-      usleep(20'000 + 777u * static_cast<unsigned>(repetition % 50));
-      Killings::end_this_process();
-    });
-    killer.detach();
-    survive([&] { activity.repeat(world); }, victim_of(size));
+    const auto act = [&] {
+      world.barrier();  // some may be in it still when the victim has left it
+      std::thread killer([=, rank = world.rank()] {
+        if (rank != victim_of(size)) return;
+        usleep(20'000 + 777u * static_cast<unsigned>(repetition % 50));
+        Killings::end_this_process();
+      });
+      killer.detach();
+      activity.repeat(world);
+    };
+    survive(act, victim_of(size));
   };
   return run_ranks(WorldKind::processes, size, body, config, 60);
 }

@@ -204,14 +204,16 @@ void kill_while(World& world, const Activity& activity, int victim, int repetiti
   const SymmetricArray<std::uint64_t> before(world, 3);
   const std::uint64_t written = 77 + static_cast<std::uint64_t>(world.rank());
   world.copy(before.data() + 1, &written, sizeof written);
-  world.barrier();
-  std::thread killer([=, rank = world.rank()] {
-    if (rank != victim) return;
-    usleep(15'000 + 777u * static_cast<unsigned>(repetition % 50));
-    Killings::end_this_process();
+  check_error(Status::peer_died, {join("rank ", victim, " ended")}, [&] {
+    world.barrier();  // some may be in it still when the victim has left it
+    std::thread killer([=, rank = world.rank()] {
+      if (rank != victim) return;
+      usleep(15'000 + 777u * static_cast<unsigned>(repetition % 50));
+      Killings::end_this_process();
+    });
+    killer.detach();
+    activity.repeat(world);
   });
-  killer.detach();
-  check_error(Status::peer_died, {join("rank ", victim, " ended")}, [&] { activity.repeat(world); });
   Killings::noticed();
   go_on_without(world, victim);
   std::uint64_t read = 0;
@@ -272,9 +274,8 @@ TEST(Survivors, OfThreadsGoOn) {
   const auto outcomes = run_ranks(
       WorldKind::threads, ranks,
       [](World& world) {
-        world.barrier();
         if (world.rank() == 1) {
-          usleep(200'000);  // the others have left the barrier
+          world.barrier();
           throw std::runtime_error("the input file is empty");
         }
         check_error(Status::peer_died, {"rank 1", "the input file is empty"}, [&] {
@@ -294,8 +295,10 @@ TEST(Survivors, MayLoseOneAfterTheOther) {
       [](World& world) {
         std::vector<int> gone;
         for (int victim = 0; victim < ranks - 1; ++victim) {
-          world.barrier();
-          if (world.rank() == victim) throw std::runtime_error("in its turn");
+          if (world.rank() == victim) {
+            world.barrier();
+            throw std::runtime_error("in its turn");
+          }
           check_error(Status::peer_died, {join(": rank ", victim, " aborted: in its turn")}, [&] {
             for (;;) world.barrier();
           });
@@ -377,7 +380,10 @@ TEST(Teams, WithoutTheDeadGoOn) {
         const SymmetricArray<std::uint64_t> board(world, ranks + 2);
         meet_in_a_kernel(world, *team, board.data());
         world.barrier();
-        if (world.rank() == 3) kill(getpid(), SIGKILL);
+        if (world.rank() == 3) {
+          usleep(200'000);  // the others have left the barrier
+          kill(getpid(), SIGKILL);
+        }
         if (!first) {
           check_error(Status::peer_died, {"rank 3 ended"}, [&] {
             for (;;) team->barrier();

@@ -12,7 +12,7 @@
 
 #include "bootstrap_worlds.hpp"
 
-namespace beeline::test {
+namespace beeline::tests {
 
 namespace {
 
@@ -307,4 +307,4 @@ TEST(ThreadBootstraps, RefuseSizesThatNoWorldHas) {
 
 }  // namespace
 
-}  // namespace beeline::test
+}  // namespace beeline::tests

@@ -20,7 +20,7 @@
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/rendezvous.hpp"
 
-namespace beeline::test {
+namespace beeline::tests {
 
 inline constexpr std::int64_t generous_ns = 20'000'000'000;
 
@@ -105,4 +105,4 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace beeline::test
+}  // namespace beeline::tests

@@ -17,7 +17,7 @@
 #include "energy/cpu_use.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline::test {
+namespace beeline::tests {
 
 namespace {
 
@@ -245,4 +245,4 @@ TEST_F(EnergySources, CpuTimeAndSleepStates) {
   EXPECT_GE(used.process_seconds, 0);
 }
 
-}  // namespace beeline::test
+}  // namespace beeline::tests

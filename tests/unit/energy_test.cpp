@@ -8,7 +8,7 @@
 #include "beeline/energy/meter.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline::test {
+namespace beeline::tests {
 
 namespace {
 
@@ -251,4 +251,4 @@ TEST(Energy, BrokenRecordsAreRefused) {
   });
 }
 
-}  // namespace beeline::test
+}  // namespace beeline::tests

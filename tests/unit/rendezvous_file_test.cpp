@@ -15,7 +15,7 @@
 #include "bootstrap_worlds.hpp"
 #include "tests/support/child_process.hpp"
 
-namespace beeline::test {
+namespace beeline::tests {
 
 namespace {
 
@@ -51,7 +51,7 @@ TEST_F(RendezvousFiles, AreForOneJobAndOneUserAndGoWithRankZero) {
   EXPECT_FALSE(look_for_publication("job 1").found);
   {
     const RendezvousFile first = publish("job 1"), second = publish("job 2");
-    const detail::Look look = look_for_publication("job 1");
+    const detail::PublicationLook look = look_for_publication("job 1");
     ASSERT_TRUE(look.found) << look.why_not;
     EXPECT_EQ(place.address, look.publication.address);
     EXPECT_EQ(place.token, look.publication.token);
@@ -80,7 +80,7 @@ TEST_F(RendezvousFiles, AFileThatAKilledRankZeroLeftIsNotBelievedAndReplaced) {
   killed.tell("");
   while (!killed.read_more()) continue;
   ASSERT_EQ(1u, files());
-  const detail::Look look = look_for_publication("job");
+  const detail::PublicationLook look = look_for_publication("job");
   EXPECT_FALSE(look.found);
   EXPECT_NE(std::string::npos, look.why_not.find("was left by a process that has ended")) << look.why_not;
   const RendezvousFile next = publish("job");
@@ -112,4 +112,4 @@ TEST_F(RendezvousFiles, LinksAreNotFollowed) {
 
 }  // namespace
 
-}  // namespace beeline::test
+}  // namespace beeline::tests

@@ -16,7 +16,7 @@
 
 #include "bootstrap_worlds.hpp"
 
-namespace beeline::test {
+namespace beeline::tests {
 
 namespace {
 
@@ -326,4 +326,4 @@ TEST(Token, Is128RandomBits) {
 
 }  // namespace
 
-}  // namespace beeline::test
+}  // namespace beeline::tests

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
@@ -31,6 +33,18 @@ void check_hosts(const beeline::launch::Options& options) {
   if (options.hosts.size() > static_cast<std::size_t>(options.ranks))
     throw CLI::ValidationError(
         "--hosts", fmt::format("{} hosts for {} ranks: each has one at least", options.hosts.size(), options.ranks));
+}
+
+/// Ranks are dealt to hosts, and to parts of a machine, by blocks.
+void check_nodes(const beeline::launch::Options& options) {
+  if (!options.split_nodes && std::getenv("BEELINE_SPLIT_NODES") != nullptr) return;  // the ranks say it themselves
+  const auto hosts = std::max<int>(1, static_cast<int>(options.hosts.size()));
+  const int nodes = std::max(hosts, options.split_nodes.value_or(1));
+  const int most = (options.ranks + nodes - 1) / nodes, limit = beeline::max_node_ranks;
+  if (most > limit)
+    throw CLI::ValidationError("--ranks", fmt::format("{} ranks on a node, which has {} at most: --hosts starts ranks "
+                                                      "on several, --split-nodes makes several of this machine",
+                                                      most, limit));
 }
 
 }  // namespace
@@ -77,6 +91,7 @@ int main(int argument_count, char** arguments) {
     if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
     check_devices(options);
     check_hosts(options);
+    check_nodes(options);
     if (options.command.empty()) throw CLI::RequiredError("PROGRAM");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : usage_error;

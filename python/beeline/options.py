@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-MAX_RANKS = 64
+MAX_RANKS = 1024
 MAX_ITERATIONS = 1_000_000_000
 SIZE = re.compile(r"(\d+)([KMG]?)", re.IGNORECASE)
 SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}

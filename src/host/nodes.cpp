@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "beeline/device/put_get.hpp"
 #include "host/world_implementation.hpp"
@@ -32,6 +33,13 @@ void World::Implementation::learn_nodes(const std::vector<std::string>& nodes) {
     members[each].node = static_cast<int>(found - known.begin());
     if (found == known.end()) known.push_back(nodes[each]);
   }
+  for (int node = 0; node < static_cast<int>(known.size()); ++node) {
+    const auto on_it = [node](const Member& member) { return member.node == node; };
+    const auto count = std::count_if(members.begin(), members.end(), on_it);
+    require(
+        count <= max_node_ranks, Status::invalid_argument,
+        fmt::format("{} ranks of a world of {} are on one node, which has {} at most", count, size, max_node_ranks));
+  }
   if (known.size() == 1) return;
   bootstrap->set_neighbors(near_ranks());
 }
@@ -54,7 +62,7 @@ std::unique_ptr<Engine> World::Implementation::make_network() {
     plan.is_staged.push_back(member.device.is_gpu() || !config.peer_access);
   }
   NetworkNews news;
-  news.far_members = [this](std::uint32_t team) { return far_members(team); };
+  news.members_to_tell = [this](std::uint32_t team) { return members_to_tell(team); };
   news.cause = [this](std::uint32_t team) {
     const std::vector<WaitRecord> waits = failed_waits_of(team);
     if (!waits.empty() && waits.front().status != static_cast<std::uint32_t>(Status::aborted))
@@ -77,6 +85,21 @@ std::vector<int> World::Implementation::far_members(std::uint32_t team) const {
     std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(far),
                  [this](int member) { return !is_near(member); });
   return far;
+}
+
+std::vector<int> World::Implementation::members_to_tell(std::uint32_t team) const {
+  const std::vector<int> far = far_members(team);
+  const std::lock_guard lock(team_mutex);
+  const auto found = teams.find(team);
+  if (found == teams.end() || found->second.size() <= max_node_ranks) return far;
+  const std::vector<int>& all = found->second;
+  const auto number = std::count_if(all.begin(), std::find(all.begin(), all.end(), rank),
+                                    [this](int member) { return is_near(member); });
+  std::map<int, std::vector<int>> by_node;
+  for (const int member : far) by_node[members[static_cast<std::size_t>(member)].node].push_back(member);
+  std::vector<int> told;
+  for (const auto& [node, there] : by_node) told.push_back(there[static_cast<std::size_t>(number) % there.size()]);
+  return told;
 }
 
 void World::Implementation::take_far_abort(std::uint32_t team, std::uint64_t word, const std::string& cause) {
@@ -119,39 +142,6 @@ Status World::Implementation::drain_engine(const Context& among, Timeout timeout
       const Status status = detail::drain_queue(among, Operation::quiet, drained, {true, timeout}).status;
       if (status != Status::ok) return status;
     }
-  return Status::ok;
-}
-
-/// Each member stores its epoch at every other, as `Barrier` does; where the engine carries that, after all that it has
-/// carried before is in place.
-Status World::Implementation::barrier_across_nodes(const Context& among, Timeout timeout) {
-  TeamSync& sync = *among.sync;
-  if (sync.entered.value == sync.completed.value) {
-    if (const Status drained = drain_engine(among, timeout); drained != Status::ok) return drained;
-    const std::uint64_t epoch = ++sync.entered.value;
-    std::uint64_t* const mine = &sync.arrived_from[among.rank].value;
-    for (std::uint32_t peer = 0; peer < among.size; ++peer) {
-      if (peer == among.rank) continue;
-      const WayToPeer to = among.way_to(peer);
-      if (to.way == Way::direct) {
-        detail::store_signal(among.translate(mine, to.place), epoch, Order::memory);
-        continue;
-      }
-      const detail::Request request{Operation::barrier, Verb::store, sizeof epoch, 0, 0, peer};
-      const detail::CommandFields fields = detail::word_fields(among, request, mine, epoch);
-      const Status posted = detail::command_engine(among, among.routes->queue(0), fields).status;
-      if (posted != Status::ok) return posted;
-    }
-  }
-  const std::uint64_t epoch = sync.entered.value;
-  for (std::uint32_t peer = 0; peer < among.size; ++peer) {
-    if (peer == among.rank) continue;
-    const detail::SystemAtomic<std::uint64_t> flag(sync.arrived_from[peer].value);
-    const Status status = detail::await_word(among, Awaited{Operation::barrier, peer, epoch, epoch}, timeout, flag,
-                                             Order::memory, [epoch](std::uint64_t seen) { return seen >= epoch; });
-    if (status != Status::ok) return status;
-  }
-  sync.completed.value = epoch;
   return Status::ok;
 }
 

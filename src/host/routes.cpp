@@ -215,17 +215,17 @@ bool World::Implementation::has_routes(const std::vector<int>& ranks) const {
                      [this](int member) { return peer_routes[static_cast<std::size_t>(member)].way != Way::direct; });
 }
 
-void World::Implementation::add_routes(Context& context, const std::vector<int>& ranks, bool for_host) const {
+void World::Implementation::add_routes(Context& context, const std::vector<int>& ranks,
+                                       const std::vector<std::uint32_t>& places, bool for_host) const {
   if (!has_routes(ranks)) return;
   HostAreaHeader& header = *host_header(rank);
   MemberRoute* const routes_of_team = header.members[context.team];
   for (std::size_t member = 0; member < ranks.size(); ++member) {
     const auto world_rank = static_cast<std::size_t>(ranks[member]);
     const Way way = peer_routes[world_rank].way;
-    routes_of_team[member] = {{way, static_cast<std::uint32_t>(member)},
-                              static_cast<std::uint32_t>(world_rank),
-                              members[world_rank].device.kind};
-    if (way == Way::direct) context.direct_places |= std::uint64_t{1} << member;
+    const std::uint32_t place = places[member];
+    routes_of_team[member] = {{way, place}, static_cast<std::uint32_t>(world_rank), members[world_rank].device.kind};
+    if (way == Way::direct && member - context.first_place == place) context.direct_places |= std::uint64_t{1} << place;
   }
   CommandTickets* const tickets = for_host ? header.host_tickets : heap_header(rank)->tickets;
   RouteTable& table = header.routes[context.team][for_host ? 1 : 0];

@@ -18,9 +18,16 @@ namespace {
 
 /// What a rank proposes: the team that it is to belong to, and the team ids that it has free.
 struct Proposal {
+  std::uint32_t free_ids = ~0u;  // of a rank that has failed or left
   std::uint32_t count = 0;
-  std::uint32_t free_ids = 0;
-  std::uint8_t ranks[max_ranks] = {};
+  std::uint64_t hash = 0;  ///< of the world ranks; two teams have the same with a chance of 2^-64
+
+  [[nodiscard]] bool has_same_team(const Proposal& other) const { return count == other.count && hash == other.hash; }
+};
+
+/// With the world ranks.
+struct ListedProposal : Proposal {
+  std::vector<std::uint16_t> ranks;
 };
 
 void check_members(const std::vector<int>& ranks, const World& world) {
@@ -40,45 +47,54 @@ void check_members(const std::vector<int>& ranks, const World& world) {
           fmt::format("{} does not hold rank {}, which asks for it: pass no ranks to stay outside", text, rank));
 }
 
-Proposal propose(const std::vector<int>& ranks, std::uint32_t free_ids) {
-  Proposal mine{};
-  mine.count = static_cast<std::uint32_t>(ranks.size());
-  for (std::size_t i = 0; i < ranks.size(); ++i) mine.ranks[i] = static_cast<std::uint8_t>(ranks[i]);
-  mine.free_ids = free_ids;
+ListedProposal propose(const std::vector<int>& ranks, std::uint32_t free_ids) {
+  ListedProposal mine{{free_ids, static_cast<std::uint32_t>(ranks.size()), 0xcbf29ce484222325u}, {}};
+  for (const int rank : ranks) {
+    mine.ranks.push_back(static_cast<std::uint16_t>(rank));
+    mine.hash = (mine.hash ^ static_cast<std::uint64_t>(rank)) * 0x100000001b3u;  // FNV-1a
+  }
   return mine;
 }
 
-std::vector<Proposal> proposals(const std::vector<std::vector<std::byte>>& everyones) {
-  std::vector<Proposal> all;
+std::vector<std::byte> bytes_of(const Proposal& head, const std::vector<std::uint16_t>& ranks) {
+  const auto first = std::as_bytes(std::span(&head, 1)), list = std::as_bytes(std::span(ranks));
+  std::vector<std::byte> all(first.begin(), first.end());
+  all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+/// What everyone has sent by `bytes_of`.
+std::vector<ListedProposal> proposals(const std::vector<std::vector<std::byte>>& everyones) {
+  std::vector<ListedProposal> all;
   for (const auto& bytes : everyones) {
-    Proposal& theirs = all.emplace_back(Proposal{.free_ids = ~0u});  // of a rank that has failed or left
-    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
+    ListedProposal& theirs = all.emplace_back();
+    if (bytes.size() < sizeof(Proposal)) continue;
+    std::memcpy(static_cast<Proposal*>(&theirs), bytes.data(), sizeof(Proposal));
+    theirs.ranks.resize((bytes.size() - sizeof(Proposal)) / sizeof(std::uint16_t));
+    if (!theirs.ranks.empty())
+      std::memcpy(theirs.ranks.data(), bytes.data() + sizeof(Proposal), theirs.ranks.size() * sizeof(std::uint16_t));
   }
   return all;
 }
 
-bool same_team(const Proposal& a, const Proposal& b) {
-  return a.count == b.count && std::memcmp(a.ranks, b.ranks, a.count) == 0;
-}
-
 /// Every rank looks at every proposal, so that all throw or none does.
-void check_agreement(const std::vector<Proposal>& all) {
+void check_agreement(const std::vector<ListedProposal>& all) {
   for (std::size_t rank = 0; rank < all.size(); ++rank)
-    for (std::uint32_t i = 0; i < all[rank].count; ++i)
-      require(same_team(all[all[rank].ranks[i]], all[rank]), Status::invalid_argument,
-              fmt::format("ranks {} and {} propose different teams", rank, all[rank].ranks[i]));
+    for (const std::uint16_t member : all[rank].ranks)
+      require(all[member].has_same_team(all[rank]), Status::invalid_argument,
+              fmt::format("ranks {} and {} propose different teams", rank, member));
 }
 
 /// The same where only the members of one team have met.
-void check_members_agree(const std::vector<Proposal>& all, const std::vector<int>& ranks) {
+void check_members_agree(const std::vector<ListedProposal>& all, const std::vector<int>& ranks) {
   require(all.size() == ranks.size(), Status::invalid_argument,
           fmt::format("a team of {} ranks: its all-gather gave the bytes of {}", ranks.size(), all.size()));
   for (std::size_t i = 1; i < all.size(); ++i)
-    require(same_team(all[i], all[0]), Status::invalid_argument,
+    require(all[i].has_same_team(all[0]), Status::invalid_argument,
             fmt::format("ranks {} and {} propose different teams", ranks[0], ranks[i]));
 }
 
-std::uint32_t lowest_free_id(const std::vector<Proposal>& all) {
+std::uint32_t lowest_free_id(const std::vector<ListedProposal>& all) {
   std::uint32_t free_ids = ~0u;
   for (const Proposal& other : all) free_ids &= other.free_ids;
   require(free_ids != 0, Status::no_resource, fmt::format("{} teams exist", max_teams));
@@ -123,8 +139,8 @@ void World::Implementation::close_team(std::uint32_t id) {
 std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
   Implementation& world = *implementation_;
   if (!ranks.empty()) check_members(ranks, *this);
-  const Proposal mine = propose(ranks, world.free_ids());
-  const std::vector<Proposal> all = proposals(world.exchange("make_team", std::as_bytes(std::span(&mine, 1))));
+  const ListedProposal mine = propose(ranks, world.free_ids());
+  const std::vector<ListedProposal> all = proposals(world.exchange("make_team", bytes_of(mine, mine.ranks)));
   const std::uint32_t id = lowest_free_id(all);
   check_agreement(all);
   if (!ranks.empty()) world.open_team(id, ranks);
@@ -143,8 +159,8 @@ std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& rank
   World::Implementation& implementation = world.implementation();
   implementation.check(World::Implementation::world_only);
   check_members(ranks, world);
-  const Proposal mine = propose(ranks, implementation.free_ids_among(ranks));
-  const std::vector<Proposal> all = proposals(allgather(std::as_bytes(std::span(&mine, 1))));
+  const ListedProposal mine = propose(ranks, implementation.free_ids_among(ranks));
+  const std::vector<ListedProposal> all = proposals(allgather(bytes_of(mine, {})));
   check_members_agree(all, ranks);
   const std::uint32_t id = lowest_free_id(all);
   implementation.open_team(id, ranks);
@@ -187,14 +203,22 @@ std::uint32_t detail::exchange_scalars(Team& team, const Scalar& mine, std::uint
     return world.host_header(static_cast<int>(among.world_rank(member)))->scalars[among.team][number % 2];
   };
   letter_of(among.rank) = {number, mine};
-  ScalarLetter theirs{};
   static_cast<void>(world.barrier(among, Timeout::none()));
+  const auto take = [&](std::uint32_t member, const ScalarLetter& theirs) {
+    const int other = static_cast<int>(among.world_rank(member));
+    if (theirs.number != number || theirs.value.type != mine.type || theirs.value.reduction != mine.reduction)
+      refuse_scalar(world.rank, mine, other, theirs.number == number, theirs.value);
+    all[member] = theirs.value.bits;
+  };
+  if (among.size > max_node_ranks) {
+    const std::vector<ScalarLetter> letters = world.letters_by_node(among, number);
+    for (std::uint32_t member = 0; member < among.size; ++member) take(member, letters[member]);
+    return among.size;
+  }
+  ScalarLetter theirs{};
   for (std::uint32_t member = 0; member < among.size; ++member) {
     world.read_from(static_cast<int>(among.world_rank(member)), &theirs, &letter_of(member), sizeof theirs);
-    if (theirs.number != number || theirs.value.type != mine.type || theirs.value.reduction != mine.reduction)
-      refuse_scalar(world.rank, mine, static_cast<int>(among.world_rank(member)), theirs.number == number,
-                    theirs.value);
-    all[member] = theirs.value.bits;
+    take(member, theirs);
   }
   return among.size;
 }

@@ -24,6 +24,7 @@
 #include "control/engine_threads.hpp"
 #include "host/address_book.hpp"
 #include "host/named_bootstrap.hpp"
+#include "host/node_map.hpp"
 #include "memory/distributed_memory.hpp"
 #include "memory/registration.hpp"
 #include "transport/gpu_reach.hpp"
@@ -85,6 +86,7 @@ struct HostAreaHeader {
   TeamSync kernel_teams[max_teams];  ///< of barriers by kernels of teams that mix GPUs and CPUs
   TeamLetter letters[max_teams];
   ScalarLetter scalars[max_teams][2];
+  ScalarLetter node_scalars[max_teams][max_node_ranks];   ///< of this node's members, where teams have many
   std::uint64_t cores[max_cores / 64];                    ///< those that the process may run on, by bit
   char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id
@@ -354,6 +356,9 @@ class World::Implementation {
   void regroup(const std::vector<int>& left);
   /// Members of a team on other nodes.
   [[nodiscard]] std::vector<int> far_members(std::uint32_t team) const;
+  /// Those that this rank tells of an abort: all of a small team, and of one with many members one on each node, where
+  /// they tell each other.
+  [[nodiscard]] std::vector<int> members_to_tell(std::uint32_t team) const;
 
   // Sets of teams are masks of ids.
   [[nodiscard]] std::uint32_t living_teams() const;
@@ -389,6 +394,11 @@ class World::Implementation {
   [[nodiscard]] Status barrier(const Context& among, Timeout timeout);
   /// The same of a team with members on other nodes; does not throw.
   [[nodiscard]] Status barrier_across_nodes(const Context& among, Timeout timeout);
+  /// Of the members of a context.
+  [[nodiscard]] detail::NodeMap node_map(const Context& among) const;
+  /// Collective. [members] What each has written as its letter of that number. The first on each node collects those of
+  /// the others, so that a member reads once from each node.
+  [[nodiscard]] std::vector<ScalarLetter> letters_by_node(const Context& among, std::uint64_t number);
   /// Throws where the team has failed, or a barrier that timed out has not been called to its end: that of another call
   /// would be taken for it.
   void begin_collective(const Context& among);
@@ -406,6 +416,7 @@ class World::Implementation {
   void choose_device();
   void learn_devices(const Device& mine, const std::vector<DeviceInventory>& inventories);
   void make_memory();
+  void fit_slots();
   void check_host_memory(bool has_chosen_heaps) const;
   Status poll_until_over(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
                          std::uint32_t watched, Stream* awaited, Timeout timeout);
@@ -424,7 +435,10 @@ class World::Implementation {
   void serve_engine();
   [[nodiscard]] bool has_routes(const std::vector<int>& ranks) const;
   /// Gives a context of `ranks` the table of their routes.
-  void add_routes(Context& context, const std::vector<int>& ranks, bool for_host) const;
+  static constexpr std::uint32_t no_place = 0xffffffffu;
+  [[nodiscard]] std::vector<std::uint32_t> places_of(const std::vector<int>& ranks) const;
+  void add_routes(Context& context, const std::vector<int>& ranks, const std::vector<std::uint32_t>& places,
+                  bool for_host) const;
   void make_contexts();
   void publish_cores();
   void count_cores();

@@ -3,7 +3,9 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <numeric>
 #include <thread>
 
 #include "beeline/host/impl/launch.hpp"
@@ -152,6 +154,7 @@ void World::Implementation::make_memory() {
   const bool all_gpus = std::all_of(members.begin(), members.end(), [](const Member& m) { return m.device.is_gpu(); });
   const bool is_chosen = config.heap_bytes != 0;  // the default heap need not fit as a whole
   if (!is_chosen) config.heap_bytes = all_gpus ? default_gpu_heap : default_host_heap;
+  fit_slots();
   const std::string mine = fmt::format("{} {} {}", config.heap_bytes, config.pinned_heap_bytes, config.slot_shift);
   const auto all = allgather_text(*bootstrap, mine, config.deadline_ns);
   for (std::size_t other = 0; other < all.size(); ++other)
@@ -171,6 +174,16 @@ void World::Implementation::make_memory() {
   heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
   pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);
   for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids->indices.push_back(grid);
+}
+
+/// Slots of the chosen size, or smaller ones, if those of many ranks would not fit the address space.
+void World::Implementation::fit_slots() {
+  constexpr std::uint32_t range_shift = 46;  // half of what a process has
+  const auto most = range_shift - static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(size - 1)));
+  if (config.slot_shift <= most || config.slot_shift > max_slot_shift) return;  // the latter is refused
+  log(LogLevel::info,
+      fmt::format("slots of 2^{} bytes: {} of 2^{} do not fit the address space", most, size, config.slot_shift), rank);
+  config.slot_shift = most;
 }
 
 /// Host memory is taken when it is first touched, and a process that may have no more is killed then: what could never
@@ -234,18 +247,36 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.pinned_heap_end = memory->range().layout().host_area_offset() + memory->sizes().host_area_bytes;
   made.polling = polling_of(config, static_cast<int>(near_ranks().size()));
   made.team = team;
-  made.size = made.places = static_cast<std::uint32_t>(ranks.size());
+  made.size = static_cast<std::uint32_t>(ranks.size());
   made.own_world_rank = static_cast<std::uint32_t>(rank);
+  made.rank = static_cast<std::uint32_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  const std::vector<std::uint32_t> places = places_of(ranks);
+  made.first_place = made.rank - places[made.rank];
   for (std::size_t member = 0; member < ranks.size(); ++member) {
+    const std::uint32_t place = places[member];
+    if (place == no_place) continue;
+    made.places = std::max(made.places, place + 1);
     // None to other nodes, where nothing is mapped: what goes to all places stays here.
     if (is_near(ranks[member]))
-      made.distances[member] = (ranks[member] - rank) * (1 << (config.slot_shift - min_slot_shift));
-    if (ranks[member] == rank) made.rank = static_cast<std::uint32_t>(member);
-    if (members[static_cast<std::size_t>(ranks[member])].device.is_gpu())
-      made.gpu_members |= std::uint64_t{1} << member;
+      made.distances[place] = (ranks[member] - rank) * (1 << (config.slot_shift - min_slot_shift));
+    if (members[static_cast<std::size_t>(ranks[member])].device.is_gpu()) made.gpu_members |= std::uint64_t{1} << place;
   }
-  add_routes(made, ranks, for_host);
+  add_routes(made, ranks, places, for_host);
   return made;
+}
+
+/// Each member's place in this rank's contexts: of a few members all have one, in their order. Of many only those on
+/// this node have; in their order from the first on, if they are neighbours.
+std::vector<std::uint32_t> World::Implementation::places_of(const std::vector<int>& ranks) const {
+  std::vector<std::uint32_t> places(ranks.size(), no_place);
+  if (ranks.size() <= max_node_ranks) {
+    std::iota(places.begin(), places.end(), 0u);
+    return places;
+  }
+  std::uint32_t next = 0;
+  for (std::size_t member = 0; member < ranks.size(); ++member)
+    if (is_near(ranks[member])) places[member] = next++;
+  return places;
 }
 
 void World::Implementation::make_contexts() {

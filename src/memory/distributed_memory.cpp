@@ -84,7 +84,7 @@ ChunkTable DistributedMemory::plan(const DistributedRequest& request, const std:
   bool device = false;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].calls == 0) continue;
-    table.owners[table.owner_count++] = static_cast<std::uint8_t>(rank);
+    table.owners[table.owner_count++] = static_cast<std::uint16_t>(rank);
     device = device || in_device_memory(static_cast<int>(rank), request.kind);
   }
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));

@@ -283,7 +283,7 @@ bool NetworkEngine::tell_aborts() {
     if (std::exchange(told_aborts_[team], raised) == raised || raised == 0) continue;
     any = true;
     const FarAbort abort{team, raised, news_.cause(team)};
-    const std::vector<int> members = news_.far_members(team);
+    const std::vector<int> members = news_.members_to_tell(team);
     const auto lock = turns_.lock();
     for (const int member : members) exchange_.send_abort(member, abort);
   }

@@ -28,8 +28,8 @@ struct NetworkPlan {
 
 /// What an engine tells its world, and asks it, about failures. Called by the engine's thread.
 struct NetworkNews {
-  /// Members of a team that are on other nodes.
-  std::function<std::vector<int>(std::uint32_t team)> far_members;
+  /// Members of a team on other nodes that hear from this rank of its abort.
+  std::function<std::vector<int>(std::uint32_t team)> members_to_tell;
   /// Why a team of this rank was aborted.
   std::function<std::string(std::uint32_t team)> cause;
   /// A team was aborted on another node.

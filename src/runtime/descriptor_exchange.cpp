@@ -34,11 +34,11 @@ struct Message {
   std::uint32_t count = 0;  ///< members that the message speaks about
   std::uint64_t present = 0;
 };
-static_assert(max_ranks <= 64, "one bit for each rank");
+static_assert(max_node_ranks <= 64, "one bit for each rank");
 
 union Control {
   cmsghdr alignment;
-  std::array<char, CMSG_SPACE(sizeof(int) * max_ranks)> bytes;
+  std::array<char, CMSG_SPACE(sizeof(int) * max_node_ranks)> bytes;
 };
 
 struct UnixAddress {

@@ -31,7 +31,7 @@ using detail::ServedWorld;
 namespace {
 
 constexpr std::int64_t refused_linger_ns = 1'000'000'000;
-constexpr std::size_t max_strangers = 128;  // connections without a rank; more are closed at once
+constexpr std::size_t max_strangers = max_ranks + 128;  // connections without a rank; more are closed at once
 
 bool same_token(const std::string& shown, const std::string& expected) {
   // The time taken tells nothing about how much of the token was right.

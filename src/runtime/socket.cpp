@@ -77,7 +77,7 @@ FileDescriptor listen_tcp(const std::string& address) {
   const AddressList list = resolve(split_endpoint(address), address, AI_PASSIVE);
   FileDescriptor listener = make_socket(*list);
   const int on = 1;
-  constexpr int backlog = 256;  // more than a world has ranks, so that all may connect at once
+  constexpr int backlog = 2048;  // more than a world has ranks, so that all may connect at once
   const bool listening = listener && ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
                          ::bind(listener.get(), list->ai_addr, list->ai_addrlen) == 0 &&
                          ::listen(listener.get(), backlog) == 0;

@@ -153,7 +153,7 @@ def test_products_of_matrices_beside_all_reduces(cli_process, tmp_path: Path) ->
         (["accuracy", "--types", "float8"], 'bad --types "float8"; valid: all, float32, float64, float16'),
         (["accuracy", "--reductions", "sum,mean"], 'bad --reductions "mean"; valid: all, sum'),
         (["accuracy", "--methods", "tree"], 'bad --methods "tree"; valid: all, stream/ll_one_shot'),
-        (["accuracy", "--ranks", "0"], "valid: 1 to 64"),
+        (["accuracy", "--ranks", "0"], "valid: 1 to 1024"),
         (["overlap", "--methods", "stream/tree"], 'bad --methods "stream/tree"; valid: all, stream/automatic'),
         (["overlap", "--size", "8,16"], 'bad --size "8,16"; valid: 16 to 16G bytes, a multiple of 16'),
         (["overlap", "--blocks", "0"], 'bad --blocks "0"; valid: 1 to 1024'),

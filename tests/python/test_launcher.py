@@ -145,7 +145,9 @@ class TestRefusals:
         ("arguments", "reason"),
         [
             (["-n", "0", "true"], "0"),
-            (["-n", "65", "true"], "1 to 64"),
+            (["-n", "1025", "true"], "1 to 1024"),
+            (["-n", "65", "true"], "65 ranks on a node, which has 64 at most"),
+            (["-n", "130", "--split-nodes", "2", "true"], "65 ranks on a node"),
             (["-n", "two", "true"], "two"),
             (["true"], "--ranks is required"),
             (["-n", "2"], "PROGRAM is required"),

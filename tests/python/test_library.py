@@ -314,8 +314,8 @@ class TestFailure:
     def test_settings_are_checked(self) -> None:
         with pytest.raises(beeline.InvalidArgumentError, match="deadline_s"):
             beeline.World.create(device="cpu", deadline_s=-1)
-        with pytest.raises(beeline.InvalidArgumentError, match="1 to 64 ranks, not 65"):
-            beeline.run(65, lambda world: None)
+        with pytest.raises(beeline.InvalidArgumentError, match="1 to 1024 ranks, not 1025"):
+            beeline.run(1025, lambda world: None)
 
     def test_waiting_lets_other_threads_run(self) -> None:
         # With the lock of Python held, rank 0's barrier would keep rank 1 from ever coming.

@@ -108,10 +108,10 @@ TEST(Access, OfKernelsToHostMemoryDependsOnTheWorld) {
 
 TEST(Access, TheLastMemberHasABit) {
   Context ctx{};
-  ctx.size = max_ranks;
-  ctx.gpu_members = std::uint64_t{1} << (max_ranks - 1);
-  EXPECT_EQ(gpu, ctx.kind_of(max_ranks - 1));
-  EXPECT_EQ(host, ctx.kind_of(max_ranks - 2));
+  ctx.size = max_node_ranks;
+  ctx.gpu_members = std::uint64_t{1} << (max_node_ranks - 1);
+  EXPECT_EQ(gpu, ctx.kind_of(max_node_ranks - 1));
+  EXPECT_EQ(host, ctx.kind_of(max_node_ranks - 2));
 }
 
 /// Words of two ranks, and a context of rank 0 in which rank 1 is a GPU.

@@ -22,7 +22,7 @@ CallDescription random_call(Random& random) {
   const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random.next() % end); };
   const bool untyped = below(8) == 0;
   return {.operation = static_cast<Operation>(below(operations)),
-          .element = {static_cast<ElementType>(below(element_types)), untyped ? below(1 << 24) : 0},
+          .element = {static_cast<ElementType>(below(element_types)), untyped ? below(1 << 23) : 0},
           .reduction = static_cast<Reduction>(below(reductions)),
           .algorithm = static_cast<Algorithm>(below(algorithms)),
           .root = below(max_ranks),

@@ -105,7 +105,7 @@ TEST_P(BadEnvironment, IsRefusedByName) {
 
 INSTANTIATE_TEST_SUITE_P(
     Values, BadEnvironment,
-    ::testing::Values(BadValue{"BEELINE_SIZE", "0"}, BadValue{"BEELINE_SIZE", "65"}, BadValue{"BEELINE_SIZE", "two"},
+    ::testing::Values(BadValue{"BEELINE_SIZE", "0"}, BadValue{"BEELINE_SIZE", "1025"}, BadValue{"BEELINE_SIZE", "two"},
                       BadValue{"BEELINE_SIZE", "2 "}, BadValue{"BEELINE_SIZE", "99999999999999999999"},
                       BadValue{"BEELINE_RANK", "1"}, BadValue{"BEELINE_RANK", "-1"}, BadValue{"BEELINE_THREADS", "yes"},
                       BadValue{"BEELINE_DEADLINE_S", "0"}, BadValue{"BEELINE_DEADLINE_S", "-1"},

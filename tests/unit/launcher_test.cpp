@@ -131,7 +131,8 @@ TEST_F(LauncherTest, WhatIsMissingOrContradictsIsNamed) {
   const std::pair<Variables, std::string> cases[] = {
       {with(torchrun, {{"RANK", "2"}}), "RANK=\"2\": expected a number from 0 to 1"},
       {with(torchrun, {{"LOCAL_WORLD_SIZE", "3"}}), "LOCAL_WORLD_SIZE=\"3\": expected a number from 1 to 2"},
-      {with(open_mpi, {{"OMPI_COMM_WORLD_SIZE", "65"}}), "OMPI_COMM_WORLD_SIZE=\"65\": expected a number from 1 to 64"},
+      {with(open_mpi, {{"OMPI_COMM_WORLD_SIZE", "1025"}}),
+       "OMPI_COMM_WORLD_SIZE=\"1025\": expected a number from 1 to 1024"},
       {with(hydra, {{"PMI_RANK", "one"}}), "PMI_RANK=\"one\""},
       {with(srun, {{"SLURM_STEP_NUM_TASKS", "4"}}), "SLURM_PROCID=\"4\": expected a number from 0 to 3"},
       {with(srun, {{"SLURM_STEP_NUM_NODES", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "65535"}}), "MASTER_PORT"}};

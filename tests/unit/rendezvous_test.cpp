@@ -295,7 +295,7 @@ TEST(RendezvousServer, RefusesOptionsThatMakeNoWorld) {
     return error_of([&] { const RendezvousServer server(std::move(options)); }).code();
   };
   EXPECT_EQ(code({0, "secret"}), Status::invalid_argument);
-  EXPECT_EQ(code({65, "secret"}), Status::invalid_argument);
+  EXPECT_EQ(code({1025, "secret"}), Status::invalid_argument);
   EXPECT_EQ(code({1, ""}), Status::invalid_argument);
   EXPECT_EQ(code({1, "secret", "no such address"}), Status::invalid_argument);
   EXPECT_EQ(code({1, "secret", "192.0.2.1"}), Status::unreachable);  // TEST-NET-1: no machine has it

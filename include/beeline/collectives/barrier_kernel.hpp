@@ -10,7 +10,7 @@
 namespace beeline {
 
 /// Threads of the kernel's block: one for each member that it may poll.
-inline constexpr unsigned barrier_kernel_threads = max_ranks;
+inline constexpr unsigned barrier_kernel_threads = max_node_ranks;
 
 /// A kernel of one block that ends when the barrier kernels of all members have begun. The effects of the members'
 /// earlier kernels are then visible. A kernel can launch it between itself and a following kernel, without the CPU:

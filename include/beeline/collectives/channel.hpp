@@ -35,8 +35,8 @@ static_assert(sizeof(SessionState) == 128);
 /// need one channel each.
 struct CollectiveChannel {
   SessionState* states;  ///< [sessions]
-  PaddedWord* arrived;   ///< [sessions, max_ranks] last barrier round of each member, written by that member
-  PaddedWord* finished;  ///< [sessions, max_ranks] last round with one sender whose packets each member has read
+  PaddedWord* arrived;   ///< [sessions, max_node_ranks] last barrier round of each member, written by that member
+  PaddedWord* finished;  ///< [sessions, max_node_ranks] last round with one sender whose packets each member has read
   machine::PacketPair* packets;  ///< [sessions, 2, members, area_pairs] by the parity of the round, and the sender
   machine::PacketPair* lines;    ///< [sessions, 2, members, area_lines, line_threads] the same for packets of 128 bytes
   std::byte* vectors;  ///< [sessions, 2, members, vector_bytes] by the parity of the round of vectors, and the sender

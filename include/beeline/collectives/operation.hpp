@@ -66,8 +66,8 @@ struct CallDescription {
     return std::uint64_t{static_cast<std::uint32_t>(operation)} |
            std::uint64_t{static_cast<std::uint32_t>(element.type)} << 6 |
            std::uint64_t{static_cast<std::uint32_t>(reduction)} << 10 |
-           std::uint64_t{static_cast<std::uint32_t>(algorithm)} << 13 | std::uint64_t{root & 0xff} << 20 |
-           std::uint64_t{slices & 0xfff} << 28 | std::uint64_t{element.untyped_bytes} << 40;
+           std::uint64_t{static_cast<std::uint32_t>(algorithm)} << 13 | std::uint64_t{root & 0x3ff} << 20 |
+           std::uint64_t{slices & 0x7ff} << 30 | std::uint64_t{element.untyped_bytes} << 41;
   }
 
   /// A hash of 16 bits that travels in the flags of the call's rounds (session.hpp), so that a member accepts no data
@@ -83,16 +83,16 @@ struct CallDescription {
     return static_cast<std::uint32_t>(sum >> (64 - detail::signature_bits));
   }
 };
-static_assert(operations <= 64 && element_types <= 16 && reductions <= 8 && algorithms <= 128 && max_ranks <= 0xff);
+static_assert(operations <= 64 && element_types <= 16 && reductions <= 8 && algorithms <= 128 && max_ranks <= 0x400);
 
 /// The description from the word of `packed` and the count.
 [[nodiscard]] constexpr CallDescription unpacked_call(std::uint64_t word, std::uint64_t count) {
   return {.operation = static_cast<Operation>(word & 0x3f),
-          .element = {static_cast<ElementType>(word >> 6 & 0xf), static_cast<std::uint32_t>(word >> 40)},
+          .element = {static_cast<ElementType>(word >> 6 & 0xf), static_cast<std::uint32_t>(word >> 41)},
           .reduction = static_cast<Reduction>(word >> 10 & 0x7),
           .algorithm = static_cast<Algorithm>(word >> 13 & 0x7f),
-          .root = static_cast<std::uint32_t>(word >> 20 & 0xff),
-          .slices = static_cast<std::uint32_t>(word >> 28 & 0xfff),
+          .root = static_cast<std::uint32_t>(word >> 20 & 0x3ff),
+          .slices = static_cast<std::uint32_t>(word >> 30 & 0x7ff),
           .count = count};
 }
 

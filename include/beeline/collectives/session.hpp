@@ -386,10 +386,10 @@ class Session {
   }
 
   [[nodiscard]] BEELINE_HOST_DEVICE detail::MemberWords arrived() const {
-    return {channel_.arrived + index_ * max_ranks, state_};
+    return {channel_.arrived + index_ * max_node_ranks, state_};
   }
   [[nodiscard]] BEELINE_HOST_DEVICE detail::MemberWords finished() const {
-    return {channel_.finished + index_ * max_ranks, state_};
+    return {channel_.finished + index_ * max_node_ranks, state_};
   }
   /// The area in which this rank receives the packets of `sender` in this round.
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area(std::uint32_t sender) const {

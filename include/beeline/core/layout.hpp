@@ -14,8 +14,8 @@ namespace beeline {
 /// What a rank runs on, and what executes a piece of code.
 enum class DeviceKind : std::uint32_t { host, gpu };
 
-/// Ranks of one node that have a slot in the address range.
-inline constexpr std::uint32_t max_ranks = 64;
+/// Ranks of a world, and of one node. Members of a team on the caller's node have a place in its contexts.
+inline constexpr std::uint32_t max_ranks = 1024, max_node_ranks = 64;
 /// Limits of log2 of the size of a rank's slot. Distances between slots are multiples of the smallest size.
 inline constexpr std::uint32_t min_slot_shift = 32, max_slot_shift = 40;
 
@@ -84,10 +84,16 @@ struct alignas(64) PaddedWord {
   std::uint64_t value;
 };
 
+/// Rounds of a barrier between nodes: after r of them a node knows of 2^r.
+inline constexpr std::uint32_t max_barrier_rounds = 10;
+static_assert(1u << max_barrier_rounds >= max_ranks);
+
 /// Barrier state of one team on one rank, in memory that this rank polls.
 struct TeamSync {
-  PaddedWord arrived_from[max_ranks];  ///< epoch that each member has reached, written by that member
-  PaddedWord entered, completed;       ///< epochs that this rank has entered and completed
+  PaddedWord arrived_from[max_node_ranks];  ///< epoch that the member in each place has reached, written by that member
+  PaddedWord entered, completed;            ///< epochs that this rank has entered and completed
+  PaddedWord rounds[max_barrier_rounds];    ///< epoch that this node has reached in each round with other nodes, where
+                                            ///< the team has more members than there are places
 };
 
 /// State of one grid-wide barrier, in memory local to the kernel's device.

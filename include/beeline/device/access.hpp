@@ -72,8 +72,7 @@ BEELINE_HOST_DEVICE inline Status decide(const Context& ctx, Access access, Oper
   if (!refuses) return Status::unreachable;
   constexpr CallFault fault =
       executor == DeviceKind::host ? CallFault::cpu_in_gpu_memory : CallFault::gpu_atomic_on_host;
-  return refuse(ctx, operation, place + ctx.first_place, {fault, target.bytes, address_bits(target)},
-                Status::unreachable);
+  return refuse(ctx, operation, ctx.member_at(place), {fault, target.bytes, address_bits(target)}, Status::unreachable);
 }
 /// `decide`, compiled out of line.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status judge(const Context& ctx, Access access, Operation operation,
@@ -160,7 +159,7 @@ BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Co
   } else {
     // The check of the peer's memory runs in parallel with the test of routes. That is safe because any number is a
     // valid place.
-    const std::uint32_t place = Operation::access == Access::atomic ? peer % max_ranks : peer;
+    const std::uint32_t place = Operation::access == Access::atomic ? peer % max_node_ranks : peer;
     const bool plain = is_plain<Operation::access>(ctx, local, place);
     if ((ctx.has_routes != 0) | !plain) [[unlikely]]
       return pass_out_of_line(group, ctx, operation);

@@ -58,13 +58,15 @@ struct Context {
   /// Routes to the members that this rank does not reach by loads and stores, or that have no place in this context.
   /// nullptr: all members are direct, and rank p of the team has place p. See `set_routes`.
   const RouteTable* routes;
-  std::uint64_t direct_places;  ///< with routes, one bit for each place: set if its member is direct
-  std::uint32_t first_place;    ///< rank of the team that has the first place; 0 without routes
-  std::uint32_t places;         ///< members that have a place; without routes all members
+  std::uint64_t direct_places;  ///< with routes, one bit for each place: set if its member is direct and
+                                ///< `first_place` after it in the team; other direct members are in the table alone
+  std::uint32_t first_place;    ///< rank of the team that has the first place; 0 without routes. This rank's own place
+                                ///< is `rank - first_place` always
+  std::uint32_t places;         ///< places that are used; without routes one for each member
   std::uint32_t has_routes;  ///< 0 or 1: operations test this word, since testing a pointer takes 20 ns more on an H100
   /// Distance from this rank's slot to that of the member in each place, in units of 2^min_slot_shift bytes. With this
   /// table an address costs one load and one addition. Members of other nodes have no place.
-  std::int32_t distances[max_ranks];
+  std::int32_t distances[max_node_ranks];
   /// Ends of the symmetric and the pinned heap, in bytes from the start of a slot: the same on every rank.
   std::uint64_t heap_end, pinned_heap_end;
 
@@ -90,7 +92,16 @@ struct Context {
     if (has_routes == 0) [[likely]]
       return true;
     const std::uint32_t place = peer - first_place;
-    return place < max_ranks && (direct_places >> place & 1u) != 0;
+    return place < max_node_ranks && (direct_places >> place & 1u) != 0;
+  }
+
+  /// The member in a place. May search for it: for errors.
+  [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE std::uint32_t member_at(std::uint32_t place) const {
+    const std::uint32_t next = place + first_place;
+    if (has_routes == 0 || (next < size && routes->members[next].way.place == place)) return next;
+    for (std::uint32_t peer = 0; peer < size; ++peer)
+      if (routes->members[peer].way.way == Way::direct && routes->members[peer].way.place == place) return peer;
+    return no_peer;
   }
 
   /// What the team's `peer` runs on.

@@ -22,7 +22,7 @@ struct ChunkTable {
   std::uint64_t bytes;
   std::uint32_t chunk_pages;
   std::uint32_t owner_count;
-  std::uint8_t owners[max_ranks];  ///< [owner_count] world ranks: chunk c belongs to owners[c % owner_count]
+  std::uint16_t owners[max_node_ranks];  ///< [owner_count] world ranks: chunk c belongs to owners[c % owner_count]
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t chunk_bytes() const { return std::size_t{chunk_pages} << page_shift; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t chunk_count() const {
@@ -38,6 +38,6 @@ struct ChunkTable {
     return offset < bytes ? owner_at(offset) : no_peer;
   }
 };
-static_assert(std::is_trivially_copyable_v<ChunkTable> && sizeof(ChunkTable) == 88);
+static_assert(std::is_trivially_copyable_v<ChunkTable> && sizeof(ChunkTable) == 152);
 
 }  // namespace beeline

@@ -10,6 +10,7 @@
 #include "beeline/host/launch.hpp"
 #include "host/collectives/node_movement.hpp"
 #include "host/collectives/node_reduction.hpp"
+#include "host/collectives/short_reduction.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline::detail {
@@ -23,13 +24,6 @@ constexpr std::size_t all_chunks = std::size_t{2} << 20, least_chunk = 4096, mos
 PairSizes sizes_for(const Team& team) {
   const std::size_t share = all_chunks / (chunk_depth * static_cast<std::size_t>(team.size()));
   return {chunk_depth, std::clamp(share, least_chunk, most_chunk) / 64 * 64};
-}
-
-NodeMap map_of(const Team& team) {
-  std::vector<int> nodes;
-  for (int member = 0; member < team.size(); ++member)
-    nodes.push_back(team.world().implementation().members[static_cast<std::size_t>(team.world_rank(member))].node);
-  return NodeMap(nodes);
 }
 
 /// This member is in a call, alone on its channel.
@@ -60,9 +54,10 @@ class OpenCall {
 
 struct NodeMovementKernel {
   template <class Grid>
-  void operator()(Grid& grid, const Context& ctx, PairChannel channel, NodeMap nodes, MovementPlan plan) const {
+  void operator()(Grid& grid, const Context& ctx, PairChannel channel, const NodeMap* nodes, MovementPlan plan) const {
     if (grid.thread_rank() != 0) return;
-    if (const OpenCall open(ctx, channel, plan.call); open) static_cast<void>(move_across({ctx, channel}, nodes, plan));
+    if (const OpenCall open(ctx, channel, plan.call); open)
+      static_cast<void>(move_across({ctx, channel}, *nodes, plan));
   }
 };
 
@@ -75,7 +70,7 @@ MovementPlan varied(MovementPlan plan, const PieceValues<max_ranks>& values) {
 
 struct NodeVariedKernel {
   template <class Grid>
-  void operator()(Grid& grid, const Context& ctx, PairChannel channel, NodeMap nodes, MovementPlan plan,
+  void operator()(Grid& grid, const Context& ctx, PairChannel channel, const NodeMap* nodes, MovementPlan plan,
                   const PieceValues<max_ranks>& values) const {
     NodeMovementKernel{}(grid, ctx, channel, nodes, varied(plan, values));
   }
@@ -83,17 +78,22 @@ struct NodeVariedKernel {
 
 struct NodeReductionKernel {
   template <class Grid>
-  void operator()(Grid& grid, const Context& ctx, PairChannel channel, NodeMap nodes, NodeReduction reduction) const {
+  void operator()(Grid& grid, const Context& ctx, PairChannel channel, const NodeMap* nodes,
+                  NodeReduction reduction) const {
     if (grid.thread_rank() != 0) return;
-    if (const OpenCall open(ctx, channel, reduction.call); open)
-      static_cast<void>(reduce_across({ctx, channel}, nodes, reduction));
+    const OpenCall open(ctx, channel, reduction.call);
+    if (!open) return;
+    const PairLinks links(ctx, channel);
+    static_cast<void>(is_short(links, reduction) ? reduce_short(links, *nodes, reduction)
+                                                 : reduce_across(links, *nodes, reduction));
   }
 };
 
 /// A reduction of nothing, once all that this member has put is in place.
 struct NodeMeetingKernel {
   template <class Grid>
-  void operator()(Grid& grid, const Context& ctx, PairChannel channel, NodeMap nodes, NodeReduction nothing) const {
+  void operator()(Grid& grid, const Context& ctx, PairChannel channel, const NodeMap* nodes,
+                  NodeReduction nothing) const {
     if (grid.thread_rank() != 0) return;
     for (std::uint32_t queue = 0; queue < command_rings; ++queue)
       if (quiet(Thread{}, ctx, Queue{queue}) != Status::ok) return;
@@ -120,8 +120,8 @@ LaneVectors vectors_of(const Context& ctx, const MovementPlan& plan) {
 }  // namespace
 
 AcrossNodes::AcrossNodes(Team& team)
-    : team_(team), nodes_(map_of(team)), shares_heaps_(!team.world().implementation().has_gpus()),
-      memory_(team, sizes_for(team)),
+    : team_(team), nodes_(team.world().implementation().node_map(team.host_context())),
+      shares_heaps_(!team.world().implementation().has_gpus()), memory_(team, sizes_for(team)),
       lane_(team.world().device().is_gpu() ? std::make_unique<CpuLane>(team) : nullptr) {}
 
 template <class Kernel, class Placed>
@@ -139,16 +139,17 @@ void AcrossNodes::start(const LaunchOptions& options, Kernel kernel, const LaneV
 
 void AcrossNodes::move(const LaunchOptions& options, const MovementPlan& plan) {
   start(options, NodeMovementKernel{}, vectors_of(team_.host_context(), plan),
-        [channel = memory_.channel(), nodes = nodes_, plan](std::byte* destination, const std::byte* source) {
+        [channel = memory_.channel(), nodes = &nodes_, plan](std::byte* destination, const std::byte* source) {
           MovementPlan here = plan;
           here.destination = destination, here.source = source;
           return std::tuple(channel, nodes, here);
         });
 }
 
-void AcrossNodes::move(const LaunchOptions& options, const MovementPlan& plan, const PieceValues<max_ranks>& values) {
+void AcrossNodes::move(const LaunchOptions& options, const MovementPlan& plan, const PieceSpans& pieces) {
+  const auto values = values_of<max_ranks>(pieces);
   start(options, NodeVariedKernel{}, vectors_of(team_.host_context(), varied(plan, values)),
-        [channel = memory_.channel(), nodes = nodes_, plan, values](std::byte* destination, const std::byte* source) {
+        [channel = memory_.channel(), nodes = &nodes_, plan, values](std::byte* destination, const std::byte* source) {
           MovementPlan here = plan;
           here.destination = destination, here.source = source;
           return std::tuple(channel, nodes, here, values);
@@ -161,7 +162,7 @@ void AcrossNodes::reduce(const LaunchOptions& options, const VectorCall& call) {
   const bool gets_none = call.what.operation == Operation::reduce && call.what.root != ctx.rank;
   const std::size_t pieces = call.what.operation == Operation::reduce_scatter ? ctx.size : 1;
   start(options, NodeReductionKernel{}, {call.destination, gets_none ? 0 : bytes, call.source, pieces * bytes},
-        [channel = memory_.channel(), nodes = nodes_, what = call.what, shares = shares_heaps_](
+        [channel = memory_.channel(), nodes = &nodes_, what = call.what, shares = shares_heaps_](
             std::byte* destination, const std::byte* source) {
           return std::tuple(
               channel, nodes,
@@ -171,7 +172,7 @@ void AcrossNodes::reduce(const LaunchOptions& options, const VectorCall& call) {
 
 void AcrossNodes::meet(const LaunchOptions& options, const CallDescription& call) {
   start(options, NodeMeetingKernel{}, {},
-        [channel = memory_.channel(), nodes = nodes_, call](std::byte*, const std::byte*) {
+        [channel = memory_.channel(), nodes = &nodes_, call](std::byte*, const std::byte*) {
           return std::tuple(channel, nodes,
                             NodeReduction{call, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0, false});
         });

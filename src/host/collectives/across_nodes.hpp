@@ -11,7 +11,7 @@
 #include "beeline/host/launch_options.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/collectives/movement_kernels.hpp"
-#include "host/collectives/node_map.hpp"
+#include "host/node_map.hpp"
 #include "host/pairs/cpu_lane.hpp"
 #include "host/pairs/pair_channel.hpp"
 
@@ -24,8 +24,8 @@ class AcrossNodes {
   explicit AcrossNodes(Team& team);
 
   void move(const LaunchOptions& options, const MovementPlan& plan);
-  /// With pieces as `values` says.
-  void move(const LaunchOptions& options, const MovementPlan& plan, const PieceValues<max_ranks>& values);
+  /// With pieces as `pieces` says.
+  void move(const LaunchOptions& options, const MovementPlan& plan, const PieceSpans& pieces);
   void reduce(const LaunchOptions& options, const VectorCall& call);
   /// A barrier, or a call of no elements. What each member did before, puts included, is over and visible behind it.
   void meet(const LaunchOptions& options, const CallDescription& call);
@@ -37,7 +37,7 @@ class AcrossNodes {
   void start(const LaunchOptions& options, Kernel kernel, const LaneVectors& vectors, Placed placed);
 
   Team& team_;
-  NodeMap nodes_;
+  const NodeMap nodes_;      ///< the kernels of calls use it where it lies
   const bool shares_heaps_;  ///< CPU threads of a node reach each other's
   PairMemory memory_;
   std::unique_ptr<CpuLane> lane_;  ///< of a GPU rank

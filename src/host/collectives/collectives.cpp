@@ -90,7 +90,7 @@ Layout layout_of(const Team& team, const CollectiveOptions& options, bool has_li
   if (team.world().implementation().spans_nodes(team)) return layout;
   layout.area_lines = has_lines ? area_lines_of(options) : 0;
   const auto after = [](std::size_t offset, std::size_t bytes) { return whole_lines(offset + bytes); };
-  const std::size_t words = std::size_t{options.sessions} * max_ranks * sizeof(PaddedWord);
+  const std::size_t words = std::size_t{options.sessions} * max_node_ranks * sizeof(PaddedWord);
   layout.arrived = after(0, std::size_t{options.sessions} * sizeof(SessionState));
   layout.finished = after(layout.arrived, words);
   layout.packets = after(layout.finished, words);
@@ -100,7 +100,7 @@ Layout layout_of(const Team& team, const CollectiveOptions& options, bool has_li
   layout.vector_bytes = has_hosts_only(team.world()) ? whole_lines(options.packet_bytes) : 0;
   layout.staging = after(layout.vectors, areas * layout.vector_bytes);
   layout.tables = after(layout.staging, std::size_t{options.sessions} * 2 * options.staging_bytes);
-  layout.bytes = after(layout.tables, std::size_t{options.sessions} * 4 * max_ranks * sizeof(std::size_t));
+  layout.bytes = after(layout.tables, std::size_t{options.sessions} * 4 * max_node_ranks * sizeof(std::size_t));
   return layout;
 }
 

@@ -50,8 +50,8 @@ class Collectives::Implementation {
   /// Makes a call of vectors of one length.
   void start(const CollectiveShape& shape, detail::VectorCall call, const CollectiveCall& options);
   /// Makes a call of pieces that differ, which has been chosen. `destination`: from the first piece to the last.
-  void move_varied(const detail::MovementPlan& plan, const detail::PieceValues<max_ranks>& values,
-                   SegmentMappings::Vector destination, const CollectiveCall& choice, const LaunchOptions& launch);
+  void move_varied(const detail::MovementPlan& plan, const PieceSpans& pieces, SegmentMappings::Vector destination,
+                   const CollectiveCall& choice, const LaunchOptions& launch);
 
   Team& team;
   World& world;
@@ -70,7 +70,7 @@ class Collectives::Implementation {
   std::unique_ptr<StreamBeside> beside;  ///< made when it is first asked for
   std::optional<Transfer> noted = Transfer::none;
   Algorithm noted_algorithm = Algorithm::automatic;
-  std::size_t* tables;  ///< [sessions, 4, max_ranks] counts and offsets that a kernel's blocks work by
+  std::size_t* tables;  ///< [sessions, 4, max_node_ranks] counts and offsets that a kernel's blocks work by
 
  private:
   [[nodiscard]] Situation situation(Operation operation, const CollectiveCall& call) const;

@@ -23,7 +23,7 @@ struct VectorCall {
   void* destination;
   const void* source;
   const VectorMappings* mappings = nullptr;  ///< where members have mapped them; nullptr: they reach heaps alone
-  std::size_t* tables = nullptr;             ///< [sessions, 4, max_ranks] memory of a host rank's blocks
+  std::size_t* tables = nullptr;             ///< [sessions, 4, max_node_ranks] memory of a host rank's blocks
 };
 /// Bytes of the vector, or of the piece from one member to another; 0 where pieces differ.
 [[nodiscard]] inline std::size_t bytes_of(const CallDescription& what) {
@@ -45,10 +45,10 @@ inline constexpr unsigned collective_threads = 512;
 template <class Grid>
 [[nodiscard]] BEELINE_HOST_DEVICE MappingTable& mapping_table(const Grid& grid, const VectorMappings& mappings,
                                                               std::size_t* tables) {
-  static_assert(sizeof(MappingTable) <= 4 * max_ranks * sizeof(std::size_t));
+  static_assert(sizeof(MappingTable) <= 4 * max_node_ranks * sizeof(std::size_t));
   void* const place = executor == DeviceKind::gpu
                           ? static_cast<void*>(machine::dynamic_shared_memory())
-                          : static_cast<void*>(tables + std::size_t{grid.block_rank()} * 4 * max_ranks);
+                          : static_cast<void*>(tables + std::size_t{grid.block_rank()} * 4 * max_node_ranks);
   auto* const table = static_cast<MappingTable*>(place);
   if (grid.block().thread_rank() == 0) table->mine = mappings;
   grid.block().sync();

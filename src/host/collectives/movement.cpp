@@ -75,15 +75,14 @@ void Collectives::Implementation::move(const MovementPlan& plan, const Collectiv
   detail::launch_mapped_movement(team, launch, channel, plan, mappings_of(choice, destination, source), tables);
 }
 
-void Collectives::Implementation::move_varied(const MovementPlan& plan, const detail::PieceValues<max_ranks>& values,
+void Collectives::Implementation::move_varied(const MovementPlan& plan, const PieceSpans& pieces,
                                               SegmentMappings::Vector destination, const CollectiveCall& choice,
                                               const LaunchOptions& launch) {
-  if (across_nodes != nullptr) return across_nodes->move(launch, plan, values);
+  if (across_nodes != nullptr) return across_nodes->move(launch, plan, pieces);
   if (choice.mappings == nullptr || choice.algorithm != Algorithm::peer)
-    return detail::launch_varied_movement(team, launch, channel, plan, values, tables);
-  detail::launch_mapped_varied_movement(team, launch, channel, plan,
-                                        detail::shortened<detail::most_mapping_members>(values),
-                                        mappings_of(choice, destination, {}), tables);
+    return detail::launch_varied_movement(team, launch, channel, plan, pieces, tables);
+  detail::launch_mapped_varied_movement(team, launch, channel, plan, pieces, mappings_of(choice, destination, {}),
+                                        tables);
 }
 
 namespace {
@@ -105,12 +104,9 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   const std::size_t members = team().context().size;
   const std::span<const std::size_t> columns[] = {pieces.send_counts, pieces.send_offsets, pieces.receive_counts,
                                                   pieces.receive_offsets};
-  detail::PieceValues<max_ranks> values{};
-  for (std::size_t column = 0; column < 4; ++column) {
-    require(columns[column].size() == members, Status::invalid_argument,
-            fmt::format("{} counts or offsets for a team of {}", columns[column].size(), members));
-    std::copy(columns[column].begin(), columns[column].end(), values.values[column]);
-  }
+  for (const std::span<const std::size_t> column : columns)
+    require(column.size() == members, Status::invalid_argument,
+            fmt::format("{} counts or offsets for a team of {}", column.size(), members));
   const std::size_t to_bytes = extent(pieces.receive_counts, pieces.receive_offsets, type);
   const std::size_t from_bytes = extent(pieces.send_counts, pieces.send_offsets, type);
   detail::check_vector("destination", destination, to_bytes, type);
@@ -126,7 +122,7 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   what.algorithm = choice.algorithm;
   MovementPlan plan = plan_of(what, destination, source, 0);
   plan.element_bytes = bytes_of(type);
-  implementation_->move_varied(plan, values, {destination, to_bytes}, choice, options);
+  implementation_->move_varied(plan, pieces, {destination, to_bytes}, choice, options);
   implementation_->note(what, choice);
 }
 

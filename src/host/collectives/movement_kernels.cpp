@@ -90,7 +90,7 @@ struct VariedMovementKernel {
                                       PieceValues<capacity> values, std::size_t* tables) const {
     std::size_t* const table = executor == DeviceKind::gpu
                                    ? reinterpret_cast<std::size_t*>(machine::dynamic_shared_memory() + buffer_bytes)
-                                   : tables + std::size_t{grid.block_rank()} * 4 * max_ranks;
+                                   : tables + std::size_t{grid.block_rank()} * 4 * max_node_ranks;
     plan.table = piece_table(grid, ctx, values, table);
     plan.mappings = nullptr;
     const SessionCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
@@ -104,7 +104,7 @@ struct MappedVariedMovementKernel {
   using Values = PieceValues<most_mapping_members>;
   static constexpr unsigned max_threads = collective_threads;
   static constexpr std::size_t shared_bytes = sizeof(MappingTable) + sizeof(Values);
-  static_assert(shared_bytes <= 4 * max_ranks * sizeof(std::size_t));
+  static_assert(shared_bytes <= 4 * max_node_ranks * sizeof(std::size_t));
   static constexpr bool starts_early = true;
 
   template <class Grid>
@@ -147,19 +147,21 @@ void launch_mapped_movement(Team& team, const LaunchOptions& options, const Coll
 }
 
 void launch_mapped_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                                   const MovementPlan& plan, const PieceValues<most_mapping_members>& values,
-                                   const VectorMappings& mappings, std::size_t* tables) {
-  launch(team, options, MappedVariedMovementKernel{}, channel, plan, values, mappings, tables);
+                                   const MovementPlan& plan, const PieceSpans& pieces, const VectorMappings& mappings,
+                                   std::size_t* tables) {
+  launch(team, options, MappedVariedMovementKernel{}, channel, plan, values_of<most_mapping_members>(pieces), mappings,
+         tables);
 }
 
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const MovementPlan& plan, const PieceValues<max_ranks>& values, std::size_t* tables) {
+                            const MovementPlan& plan, const PieceSpans& pieces, std::size_t* tables) {
   const auto start = [&]<Algorithm known>() {
     if (team.context().size <= few_members)
-      launch(team, options, VariedMovementKernel<known, few_members>{}, channel, plan, shortened<few_members>(values),
+      launch(team, options, VariedMovementKernel<known, few_members>{}, channel, plan, values_of<few_members>(pieces),
              tables);
     else
-      launch(team, options, VariedMovementKernel<known, max_ranks>{}, channel, plan, values, tables);
+      launch(team, options, VariedMovementKernel<known, max_node_ranks>{}, channel, plan,
+             values_of<max_node_ranks>(pieces), tables);
   };
   with_member<algorithms_of(Operation::alltoallv, Control::device)>(plan.call.algorithm, start);
 }

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/core/registry.hpp"
+#include "beeline/host/collectives.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 
@@ -27,20 +29,22 @@ void launch_movement(Team& team, const LaunchOptions& options, const CollectiveC
 /// Of vectors that lie as `mappings` says, by the threads' loads and stores. `tables`: as below.
 void launch_mapped_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                             const MovementPlan& plan, const VectorMappings& mappings, std::size_t* tables);
-/// With pieces as `values` says. `tables`: [sessions, 4, max_ranks], where the kernel keeps them on a host rank.
+/// With pieces as `pieces` says. `tables`: [sessions, 4, max_node_ranks], where the kernel keeps them on a host rank.
 void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const MovementPlan& plan, const PieceValues<max_ranks>& values, std::size_t* tables);
+                            const MovementPlan& plan, const PieceSpans& pieces, std::size_t* tables);
 /// Both. The members are at most `most_mapping_members`.
 void launch_mapped_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                                   const MovementPlan& plan, const PieceValues<most_mapping_members>& values,
-                                   const VectorMappings& mappings, std::size_t* tables);
+                                   const MovementPlan& plan, const PieceSpans& pieces, const VectorMappings& mappings,
+                                   std::size_t* tables);
 
-/// The table of the first `capacity` members.
+/// The table of a team of at most `capacity` members.
 template <std::uint32_t capacity>
-[[nodiscard]] PieceValues<capacity> shortened(const PieceValues<max_ranks>& all) {
-  PieceValues<capacity> some;
-  for (std::size_t column = 0; column < 4; ++column) std::copy_n(all.values[column], capacity, some.values[column]);
-  return some;
+[[nodiscard]] PieceValues<capacity> values_of(const PieceSpans& pieces) {
+  PieceValues<capacity> table{};
+  const std::span<const std::size_t> columns[] = {pieces.send_counts, pieces.send_offsets, pieces.receive_counts,
+                                                  pieces.receive_offsets};
+  for (std::size_t column = 0; column < 4; ++column) std::ranges::copy(columns[column], table.values[column]);
+  return table;
 }
 
 void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel, Algorithm algorithm);

@@ -5,7 +5,7 @@
 /// it to the others chunk by chunk.
 
 #include "beeline/collectives/impl/movement_plan.hpp"
-#include "host/collectives/node_map.hpp"
+#include "host/node_map.hpp"
 #include "host/pairs/pair_channel.hpp"
 
 namespace beeline::detail {

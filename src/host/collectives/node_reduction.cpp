@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "control/mapped_memory.hpp"
+#include "host/pairs/call_chunks.hpp"
 
 namespace beeline::detail {
 
@@ -36,13 +37,13 @@ struct OpenVectors {
 class Reducing {
  public:
   Reducing(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction)
-      : links_(links), ctx_(links.context()), nodes_(nodes), what_(reduction), reducer_(*reduction.reducer),
-        here_(nodes.node_of(ctx_.rank)), near_(nodes.members_of(here_)),
+      : links_(links), chunks_(links), ctx_(links.context()), nodes_(nodes), what_(reduction),
+        reducer_(*reduction.reducer), here_(nodes.node_of(ctx_.rank)), near_(nodes.members_of(here_)),
         element_bytes_(bytes_of(reduction.call.element.type)),
         pieces_(contains(piecewise_sends, reduction.call.operation) ? ctx_.size : 1),
         is_for_all_(pieces_ == 1 && reduction.call.root == no_peer), most_(block_elements()),
         blocks_(pieces_ * std::max<std::size_t>(1, (reduction.count + most_ - 1) / most_)),
-        lag_(is_for_all_ ? 2 * nodes.smallest() : 1), lies_open_(shares_vectors()) {}
+        lag_(is_for_all_ ? 2 * nodes.smallest() : 1), lies_open_(shares_vectors()), open_(ctx_.size) {}
 
   [[nodiscard]] Status run() {
     for (first_ = 0; first_ < blocks_; first_ = end_) {
@@ -132,11 +133,11 @@ class Reducing {
   [[nodiscard]] Status exchange(const ChunkHead& head, const Take& take) {
     for (const std::uint32_t member : near_)
       if (member != ctx_.rank)
-        if (const Status status = send(member, head, nullptr); status != Status::ok) return status;
+        if (const Status status = chunks_.send(member, head, nullptr); status != Status::ok) return status;
     for (const std::uint32_t member : near_) {
       if (member == ctx_.rank) continue;
       const ChunkHead* chunk = nullptr;
-      Status status = await(member, chunk);
+      Status status = chunks_.await(member, chunk);
       if (status == Status::ok) take(member, *chunk), status = links_.release(member);
       if (status != Status::ok) return status;
     }
@@ -207,7 +208,7 @@ class Reducing {
     for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
       if (!sends_to(node, block)) continue;
       const std::uint32_t peer = speaker(node, block);
-      if (const Status status = await_room(peer); status != Status::ok) return status;
+      if (const Status status = chunks_.await_room(peer); status != Status::ok) return status;
       if (sum == nullptr) add_up(block, sum = links_.place_for(peer));
       if (const Status status = links_.put(peer, head, sum); status != Status::ok) return status;
     }
@@ -238,14 +239,14 @@ class Reducing {
   /// What nodes have becomes the result, where it is wanted.
   [[nodiscard]] Status finish(const Block& block) {
     if (!finishes(block)) return Status::ok;
-    std::array<const std::byte*, max_ranks> sums{};
+    node_sums_.resize(nodes_.nodes());
     for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
       const ChunkHead* chunk = nullptr;
       if (node != here_)
-        if (const Status status = await(speaker(node, block), chunk); status != Status::ok) return status;
-      sums[node] = node == here_ ? sums_.front() : reinterpret_cast<const std::byte*>(chunk + 1);
+        if (const Status status = chunks_.await(speaker(node, block), chunk); status != Status::ok) return status;
+      node_sums_[node] = node == here_ ? sums_.front() : reinterpret_cast<const std::byte*>(chunk + 1);
     }
-    for_runs(block, [&](std::size_t first, std::size_t count) { write_result(block, sums, first, count); });
+    for_runs(block, [&](std::size_t first, std::size_t count) { write_result(block, first, count); });
     sums_.pop_front();
     for (std::uint32_t node = 0; node < nodes_.nodes(); ++node)
       if (node != here_)
@@ -254,13 +255,11 @@ class Reducing {
   }
 
   /// Nodes in their order.
-  ///   sums  [nodes]
-  void write_result(const Block& block, const std::array<const std::byte*, max_ranks>& sums, std::size_t first,
-                    std::size_t count) {
+  void write_result(const Block& block, std::size_t first, std::size_t count) {
     std::byte* const whole = whole_.data();
-    std::memcpy(whole, sums[0] + first * reducer_.wide_bytes, count * reducer_.wide_bytes);
+    std::memcpy(whole, node_sums_[0] + first * reducer_.wide_bytes, count * reducer_.wide_bytes);
     for (std::uint32_t node = 1; node < nodes_.nodes(); ++node)
-      reducer_.merge(what_.call.reduction, whole, sums[node] + first * reducer_.wide_bytes, count);
+      reducer_.merge(what_.call.reduction, whole, node_sums_[node] + first * reducer_.wide_bytes, count);
     std::byte* const own = destination_of(ctx_.rank, block) + first * element_bytes_;
     reducer_.finish(what_.call.reduction, ctx_.size, whole, own, count);
     if (!is_for_all_) return;
@@ -275,39 +274,14 @@ class Reducing {
       use(first, std::min(run_elements, block.count - first));
   }
 
-  // Chunks.
-
-  [[nodiscard]] Status send(std::uint32_t peer, const ChunkHead& head, const void* data) {
-    const Status status = await_room(peer);
-    return status == Status::ok ? links_.put(peer, head, data) : status;
-  }
-  [[nodiscard]] Status await_room(std::uint32_t peer) const {
-    const std::uint64_t number = links_.next_number(peer);
-    const PairWait wait{Operation::collective, peer, number, &links_};
-    return poll_until(ctx_, wait, Timeout::none(), [&](std::uint64_t& observed) {
-      observed = number - 1;
-      return links_.has_room(peer);
-    });
-  }
-  /// The next chunk of `peer`'s, which is of this call.
-  [[nodiscard]] Status await(std::uint32_t peer, const ChunkHead*& chunk) const {
-    const std::uint64_t number = links_.awaited_number(peer);
-    const PairWait wait{Operation::collective, peer, number, &links_};
-    const Status status = poll_until(ctx_, wait, Timeout::none(), [&](std::uint64_t& observed) {
-      observed = number - 1;
-      chunk = links_.next(peer);
-      return chunk != nullptr;
-    });
-    return status == Status::ok ? links_.check_call(peer, *chunk) : status;
-  }
-
   const PairLinks& links_;
+  const CallChunks chunks_;
   const Context& ctx_;
   const NodeMap& nodes_;
   const NodeReduction& what_;
   const WideReducer& reducer_;
   const std::uint32_t here_;
-  const std::span<const std::uint8_t> near_;  ///< the members of this node
+  const std::span<const std::uint16_t> near_;  ///< the members of this node
   const std::size_t element_bytes_, pieces_;
   const bool is_for_all_;
   const std::size_t most_, blocks_;
@@ -315,9 +289,10 @@ class Reducing {
   /// turn. With fewer than `depth` chunks under way from one member to another, no two wait for each other's room.
   const std::size_t lag_;
   const bool lies_open_;
-  std::size_t first_ = 0, end_ = 0;  ///< blocks of this segment
-  std::array<OpenVectors, max_ranks> open_;
-  std::deque<const std::byte*> sums_;  ///< of the blocks that have been gathered, and not finished
+  std::size_t first_ = 0, end_ = 0;          ///< blocks of this segment
+  std::vector<OpenVectors> open_;            ///< [members] of those of this node
+  std::vector<const std::byte*> node_sums_;  ///< [nodes] of the block that is being finished
+  std::deque<const std::byte*> sums_;        ///< of the blocks that have been gathered, and not finished
   std::array<std::vector<std::byte>, 2> kept_;
   alignas(64) std::array<std::byte, run_elements * sizeof(std::uint64_t)> whole_;
 };

@@ -16,8 +16,8 @@
 #include <cstddef>
 
 #include "beeline/collectives/operation.hpp"
-#include "host/collectives/node_map.hpp"
 #include "host/collectives/wide_reducer.hpp"
+#include "host/node_map.hpp"
 #include "host/pairs/pair_channel.hpp"
 
 namespace beeline::detail {

@@ -80,9 +80,10 @@ class EarlyPayload {
 /// What a worker has in memory of its own: the task that it runs, and where its rings are.
 struct TaskScratch {
   alignas(task_alignment) std::uint64_t words[task_words];
-  std::uint64_t heads[max_ranks];  ///< [members] tasks of each ring that have run
-  std::byte* posters[max_ranks];   ///< [members] where the slot of each begins in the address range
-  std::uint8_t untold[max_ranks];  ///< [members] of the tasks that have run, those that the poster does not know of
+  std::uint64_t heads[max_node_ranks];  ///< [members] tasks of each ring that have run
+  std::byte* posters[max_node_ranks];   ///< [members] where the slot of each begins in the address range
+  std::uint8_t
+      untold[max_node_ranks];  ///< [members] of the tasks that have run, those that the poster does not know of
 
   [[nodiscard]] BEELINE_HOST_DEVICE TaskHeader header() const {
     TaskHeader header;

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <numeric>
 #include <span>
-#include <type_traits>
+#include <vector>
 
 #include "beeline/core/layout.hpp"
 
@@ -16,30 +18,25 @@ namespace beeline::detail {
 /// Nodes are numbered in the order of their first members.
 class NodeMap {
  public:
-  NodeMap() = default;
   ///   node_of_member  any numbers
   explicit NodeMap(std::span<const int> node_of_member) {
-    const auto members = static_cast<std::uint32_t>(node_of_member.size());
-    for (std::uint32_t member = 0; member < members; ++member) {
-      const auto* const first =
-          std::find(node_of_member.data(), node_of_member.data() + member, node_of_member[member]);
-      const auto before = static_cast<std::uint32_t>(first - node_of_member.data());
-      node_of_[member] = before < member ? node_of_[before] : static_cast<std::uint8_t>(nodes_++);
-    }
-    std::uint32_t placed = 0;
-    for (std::uint32_t node = 0; node < nodes_; ++node) {
-      first_[node] = static_cast<std::uint8_t>(placed);
-      for (std::uint32_t member = 0; member < members; ++member)
-        if (node_of_[member] == node) order_[placed++] = static_cast<std::uint8_t>(member);
-    }
-    first_[nodes_] = static_cast<std::uint8_t>(placed);
+    std::map<int, std::uint16_t> numbers;
+    for (const int node : node_of_member)
+      node_of_.push_back(numbers.try_emplace(node, static_cast<std::uint16_t>(numbers.size())).first->second);
+    nodes_ = static_cast<std::uint32_t>(numbers.size());
+    order_.resize(node_of_.size());
+    std::iota(order_.begin(), order_.end(), std::uint16_t{0});
+    std::ranges::stable_sort(order_, {}, [this](std::uint16_t member) { return node_of_[member]; });
+    first_.resize(nodes_ + 1);
+    for (const std::uint16_t node : node_of_) ++first_[node + 1];
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
   }
 
   [[nodiscard]] std::uint32_t nodes() const { return nodes_; }
   [[nodiscard]] std::uint32_t node_of(std::uint32_t member) const { return node_of_[member]; }
   /// Members of a node, in the order of ranks.
-  [[nodiscard]] std::span<const std::uint8_t> members_of(std::uint32_t node) const {
-    return {order_ + first_[node], static_cast<std::size_t>(first_[node + 1] - first_[node])};
+  [[nodiscard]] std::span<const std::uint16_t> members_of(std::uint32_t node) const {
+    return {order_.data() + first_[node], static_cast<std::size_t>(first_[node + 1] - first_[node])};
   }
   /// Members of the node that has the fewest.
   [[nodiscard]] std::size_t smallest() const {
@@ -47,6 +44,8 @@ class NodeMap {
     for (std::uint32_t node = 1; node < nodes_; ++node) found = std::min(found, members_of(node).size());
     return found;
   }
+  /// The first member of a node.
+  [[nodiscard]] std::uint32_t first_of(std::uint32_t node) const { return order_[first_[node]]; }
   /// The member of a node that speaks for it in a piece of work: they take turns.
   [[nodiscard]] std::uint32_t speaker(std::uint32_t node, std::size_t piece) const {
     const auto members = members_of(node);
@@ -59,10 +58,9 @@ class NodeMap {
 
  private:
   std::uint32_t nodes_ = 0;
-  std::uint8_t node_of_[max_ranks] = {};
-  std::uint8_t order_[max_ranks] = {};      ///< members by node
-  std::uint8_t first_[max_ranks + 1] = {};  ///< where each node's begin
+  std::vector<std::uint16_t> node_of_;
+  std::vector<std::uint16_t> order_;  ///< members by node
+  std::vector<std::uint16_t> first_;  ///< where each node's begin
 };
-static_assert(std::is_trivially_copyable_v<NodeMap> && max_ranks <= 0xff);
 
 }  // namespace beeline::detail

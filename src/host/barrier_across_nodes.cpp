@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The barrier of CPU threads of a team with members on several nodes, and what they read of each other.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "beeline/device/put_get.hpp"
+#include "host/node_map.hpp"
+#include "host/world_implementation.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// One round of a barrier, as one member takes part in it.
+class Round {
+ public:
+  Round(const Context& among, Timeout timeout) : among_(among), timeout_(timeout), epoch_(among.sync->entered.value) {}
+
+  /// Each member stores its epoch at every other, as `Barrier` does.
+  [[nodiscard]] Status enter() const {
+    return for_others([this](std::uint32_t peer) { return store(arrived_from(among_.rank), peer); });
+  }
+  [[nodiscard]] Status await_all() const {
+    return for_others([this](std::uint32_t peer) { return await(among_, arrived_from(peer), peer); });
+  }
+
+  /// The same of many members: each tells the first on its node. When all have, that one meets the first of the other
+  /// nodes, then it tells its own. May be repeated.
+  [[nodiscard]] Status meet(const detail::NodeMap& nodes) const {
+    const std::uint32_t here = nodes.node_of(among_.rank), first = nodes.first_of(here);
+    if (first != among_.rank) {
+      const Status told = store(arrived_from(place_of(among_.rank)), first);
+      return told == Status::ok ? await(patient(0), arrived_from(place_of(first)), first) : told;
+    }
+    const auto await_near = [this](std::uint32_t peer) { return await(among_, arrived_from(place_of(peer)), peer); };
+    const auto tell_near = [this](std::uint32_t peer) { return store(arrived_from(place_of(among_.rank)), peer); };
+    const auto others = nodes.members_of(here).subspan(1);
+    Status status = for_each(others, await_near);
+    if (status == Status::ok) status = meet_firsts(nodes);
+    return status == Status::ok ? for_each(others, tell_near) : status;
+  }
+
+ private:
+  /// In each round r a node tells the node 2^r further on, so that after the last all know of all.
+  [[nodiscard]] Status meet_firsts(const detail::NodeMap& nodes) const {
+    const std::uint32_t here = nodes.node_of(among_.rank), count = nodes.nodes();
+    for (std::uint32_t round = 0, ahead = 1; ahead < count; ++round, ahead *= 2) {
+      PaddedWord& word = among_.sync->rounds[round];
+      const Status told = store(word, nodes.first_of((here + ahead) % count));
+      if (told != Status::ok) return told;
+      const Status status = await(patient(round), word, nodes.first_of((here + count - ahead) % count));
+      if (status != Status::ok) return status;
+    }
+    return Status::ok;
+  }
+
+  /// Who waits for members that wait themselves waits longer: the culprit's own neighbour is to name it.
+  [[nodiscard]] Context patient(std::uint32_t round) const {
+    const std::uint64_t longer = std::min<std::uint64_t>(among_.deadline_ns / 4, 1'000'000'000);
+    Context ctx = among_;
+    ctx.deadline_ns += longer + longer * round / max_barrier_rounds;
+    return ctx;
+  }
+  [[nodiscard]] std::uint32_t place_of(std::uint32_t near) const { return among_.way_to(near).place; }
+  [[nodiscard]] PaddedWord& arrived_from(std::uint32_t place) const { return among_.sync->arrived_from[place]; }
+
+  /// Stores the epoch in a word of a peer's; where the engine does, after all that it has carried before is in place.
+  [[nodiscard]] Status store(PaddedWord& word, std::uint32_t peer) const {
+    if (const WayToPeer to = among_.way_to(peer); to.way == Way::direct) {
+      detail::store_signal(among_.translate(&word.value, to.place), epoch_, Order::memory);
+      return Status::ok;
+    }
+    const detail::Request request{Operation::barrier, Verb::store, sizeof epoch_, 0, 0, peer};
+    const detail::CommandFields fields = detail::word_fields(among_, request, &word.value, epoch_);
+    return detail::command_engine(among_, among_.routes->queue(0), fields).status;
+  }
+  [[nodiscard]] Status await(const Context& ctx, PaddedWord& word, std::uint32_t peer) const {
+    const detail::SystemAtomic<std::uint64_t> flag(word.value);
+    return detail::await_word(ctx, Awaited{Operation::barrier, peer, epoch_, epoch_}, timeout_, flag, Order::memory,
+                              [this](std::uint64_t seen) { return seen >= epoch_; });
+  }
+  template <class Action>
+  [[nodiscard]] Status for_others(const Action& action) const {
+    for (std::uint32_t peer = 0; peer < among_.size; ++peer)
+      if (peer != among_.rank)
+        if (const Status status = action(peer); status != Status::ok) return status;
+    return Status::ok;
+  }
+  template <class Action>
+  [[nodiscard]] static Status for_each(std::span<const std::uint16_t> members, const Action& action) {
+    for (const std::uint32_t member : members)
+      if (const Status status = action(member); status != Status::ok) return status;
+    return Status::ok;
+  }
+
+  const Context& among_;
+  const Timeout timeout_;
+  const std::uint64_t epoch_;
+};
+
+}  // namespace
+
+detail::NodeMap World::Implementation::node_map(const Context& among) const {
+  std::vector<int> nodes;
+  for (std::uint32_t member = 0; member < among.size; ++member) nodes.push_back(members[among.world_rank(member)].node);
+  return detail::NodeMap(nodes);
+}
+
+std::vector<ScalarLetter> World::Implementation::letters_by_node(const Context& among, std::uint64_t number) {
+  const detail::NodeMap nodes = node_map(among);
+  const auto header_of = [&](std::uint32_t member) { return host_header(static_cast<int>(among.world_rank(member))); };
+  const std::uint32_t here = nodes.node_of(among.rank);
+  if (ScalarLetter* collected = host_header(rank)->node_scalars[among.team]; nodes.first_of(here) == among.rank)
+    for (const std::uint32_t member : nodes.members_of(here))
+      *collected++ = header_of(member)->scalars[among.team][number % 2];
+  static_cast<void>(barrier(among, Timeout::none()));
+  std::vector<ScalarLetter> all(among.size);
+  std::array<ScalarLetter, max_node_ranks> of_node;
+  for (std::uint32_t node = 0; node < nodes.nodes(); ++node) {
+    const auto of_whom = nodes.members_of(node);
+    const std::uint32_t first = nodes.first_of(node);
+    read_from(static_cast<int>(among.world_rank(first)), of_node.data(), header_of(first)->node_scalars[among.team],
+              of_whom.size() * sizeof(ScalarLetter));
+    for (std::size_t i = 0; i < of_whom.size(); ++i) all[of_whom[i]] = of_node[i];
+  }
+  return all;
+}
+
+Status World::Implementation::barrier_across_nodes(const Context& among, Timeout timeout) {
+  TeamSync& sync = *among.sync;
+  const bool is_new = sync.entered.value == sync.completed.value;
+  if (is_new) {
+    if (const Status drained = drain_engine(among, timeout); drained != Status::ok) return drained;
+    ++sync.entered.value;
+  }
+  const Round round(among, timeout);
+  Status status = Status::ok;
+  if (among.size > max_node_ranks) {
+    status = round.meet(node_map(among));
+  } else {
+    if (is_new) status = round.enter();
+    if (status == Status::ok) status = round.await_all();
+  }
+  if (status == Status::ok) sync.completed.value = sync.entered.value;
+  return status;
+}
+
+}  // namespace beeline

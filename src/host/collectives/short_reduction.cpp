@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/collectives/short_reduction.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "host/pairs/call_chunks.hpp"
+
+namespace beeline::detail {
+
+namespace {
+
+using Sum = std::array<std::byte, short_bytes>;
+
+class ShortReducing {
+ public:
+  ShortReducing(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction)
+      : chunks_(links), ctx_(links.context()), nodes_(nodes), what_(reduction), here_(nodes.node_of(ctx_.rank)),
+        first_(nodes.first_of(here_)), others_(nodes.members_of(here_).subspan(1)),
+        bytes_(reduction.count * bytes_of(reduction.call.element.type)),
+        wide_bytes_(reduction.count * reduction.reducer->wide_bytes) {}
+
+  [[nodiscard]] Status run() {
+    if (ctx_.rank == first_) return lead();
+    const Status sent = chunks_.send(first_, head_of(bytes_), what_.source);
+    if (sent != Status::ok) return sent;
+    return chunks_.take(first_, [this](const std::byte* result) { copy(what_.destination, result, bytes_); });
+  }
+
+ private:
+  [[nodiscard]] Status lead() {
+    if (const Status status = add_up(); status != Status::ok) return status;
+    for (std::uint32_t node = 0; node < nodes_.nodes(); ++node)
+      if (node != here_)
+        if (const Status status = chunks_.send(nodes_.first_of(node), head_of(wide_bytes_), sum_.data());
+            status != Status::ok)
+          return status;
+    if (const Status status = merge(); status != Status::ok) return status;
+    what_.reducer->finish(what_.call.reduction, ctx_.size, whole_.data(), what_.destination, what_.count);
+    for (const std::uint32_t member : others_)
+      if (const Status status = chunks_.send(member, head_of(bytes_), what_.destination); status != Status::ok)
+        return status;
+    return Status::ok;
+  }
+
+  /// The node's sum: this member, its first, begins.
+  [[nodiscard]] Status add_up() {
+    what_.reducer->start(sum_.data(), what_.source, what_.count);
+    for (const std::uint32_t member : others_) {
+      const auto add = [this](const std::byte* vector) {
+        what_.reducer->add(what_.call.reduction, sum_.data(), vector, what_.count);
+      };
+      if (const Status status = chunks_.take(member, add); status != Status::ok) return status;
+    }
+    return Status::ok;
+  }
+
+  /// All nodes' sums, in the order of nodes.
+  [[nodiscard]] Status merge() {
+    for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
+      const auto add = [this, node](const std::byte* sum) {
+        if (node == 0)
+          copy(whole_.data(), sum, wide_bytes_);
+        else
+          what_.reducer->merge(what_.call.reduction, whole_.data(), sum, what_.count);
+      };
+      Status status = Status::ok;
+      if (node == here_)
+        add(sum_.data());
+      else
+        status = chunks_.take(nodes_.first_of(node), add);
+      if (status != Status::ok) return status;
+    }
+    return Status::ok;
+  }
+
+  [[nodiscard]] ChunkHead head_of(std::size_t bytes) const {
+    return {what_.call.packed(), what_.call.count, bytes, bytes, ctx_.rank};
+  }
+  static void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+  }
+
+  const CallChunks chunks_;
+  const Context& ctx_;
+  const NodeMap& nodes_;
+  const NodeReduction& what_;
+  const std::uint32_t here_, first_;
+  const std::span<const std::uint16_t> others_;  ///< of this node, but its first
+  const std::size_t bytes_, wide_bytes_;
+  alignas(64) Sum sum_, whole_;
+};
+
+}  // namespace
+
+bool is_short(const PairLinks& links, const NodeReduction& reduction) {
+  const std::size_t most = std::min(short_bytes, links.channel().chunk_bytes());
+  return reduction.call.operation != Operation::reduce && reduction.call.operation != Operation::reduce_scatter &&
+         reduction.count <= most / std::max(reduction.reducer->wide_bytes, bytes_of(reduction.call.element.type));
+}
+
+Status reduce_short(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction) {
+  return ShortReducing(links, nodes, reduction).run();
+}
+
+}  // namespace beeline::detail

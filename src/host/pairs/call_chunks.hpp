@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Chunks of a collective over pair links, one after the other, with waits for each.
+
+#include <cstdint>
+
+#include "host/pairs/pair_channel.hpp"
+
+namespace beeline::detail {
+
+/// One member's. All return ok; deadline or aborted, recorded; invalid_argument for a chunk of another call, recorded.
+class CallChunks {
+ public:
+  explicit CallChunks(const PairLinks& links) : links_(links) {}
+
+  /// Sends one to a peer, once there is room.
+  [[nodiscard]] Status send(std::uint32_t peer, const ChunkHead& head, const void* data) const {
+    const Status status = await_room(peer);
+    return status == Status::ok ? links_.put(peer, head, data) : status;
+  }
+  [[nodiscard]] Status await_room(std::uint32_t peer) const {
+    const std::uint64_t number = links_.next_number(peer);
+    const PairWait wait{Operation::collective, peer, number, &links_};
+    return poll_until(links_.context(), wait, Timeout::none(), [&](std::uint64_t& observed) {
+      observed = number - 1;
+      return links_.has_room(peer);
+    });
+  }
+  /// The next of a peer's.
+  [[nodiscard]] Status await(std::uint32_t peer, const ChunkHead*& chunk) const {
+    const std::uint64_t number = links_.awaited_number(peer);
+    const PairWait wait{Operation::collective, peer, number, &links_};
+    const Status status = poll_until(links_.context(), wait, Timeout::none(), [&](std::uint64_t& observed) {
+      observed = number - 1;
+      chunk = links_.next(peer);
+      return chunk != nullptr;
+    });
+    return status == Status::ok ? links_.check_call(peer, *chunk) : status;
+  }
+  /// The next of a peer's: `use(data)`, then its box is free.
+  template <class Use>
+  [[nodiscard]] Status take(std::uint32_t peer, const Use& use) const {
+    const ChunkHead* chunk = nullptr;
+    if (const Status status = await(peer, chunk); status != Status::ok) return status;
+    use(reinterpret_cast<const std::byte*>(chunk + 1));
+    return links_.release(peer);
+  }
+
+ private:
+  const PairLinks& links_;
+};
+
+}  // namespace beeline::detail

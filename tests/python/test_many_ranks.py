@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds of more ranks than a node has (tests/fault/many_ranks.cpp): on parts of this machine, and on two hosts whose
+ranks are not neighbours in the world."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from hosts import PROGRAMS, Hosts, ends, hosts_of
+
+PROGRAM = PROGRAMS / "many-ranks"
+RANKS = 66
+SMALL = {"BEELINE_HEAP_BYTES": "64M", "BEELINE_PINNED_HEAP_BYTES": "1M"}
+
+
+def launch(nodes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [
+        str(PROGRAMS / "beeline-launch"), "-n", str(RANKS), "--device", "cpu", "--split-nodes", str(nodes),
+        str(PROGRAM), *arguments,
+    ]  # fmt: skip
+    done = subprocess.run(command, env=os.environ | SMALL, capture_output=True, text=True, timeout=250, check=False)
+    if "need UCX" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    return done
+
+
+@pytest.mark.parametrize("nodes", [2, 6])
+def test_all_that_they_do(nodes: int) -> None:
+    done = launch(nodes)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("has tried it") == RANKS
+
+
+def test_who_does_not_come_is_named_on_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEELINE_DEADLINE_S", "5")
+    done = launch(3, "50")
+    assert done.returncode != 0  # the world has failed
+    errors = [line for line in done.stderr.splitlines() if "error: " in line]
+    assert errors
+    assert all("barrier on rank 50" in error for error in errors), done.stderr
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    yield from hosts_of(2)
+
+
+def test_ranks_of_a_node_need_not_be_neighbours(hosts: Hosts) -> None:
+    def start(rank: int) -> subprocess.Popen[str]:
+        place = {
+            "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(RANKS), "PMIX_NAMESPACE": "many",
+            "OMPI_COMM_WORLD_LOCAL_SIZE": str(RANKS // 2), "BEELINE_DEADLINE_S": "60",
+        }  # fmt: skip
+        return hosts.execute(rank % 2, [str(PROGRAM)], place | SMALL)
+
+    for status, out, err in ends([start(rank) for rank in range(RANKS)]):
+        assert status == 0, err
+        assert "has tried it" in out

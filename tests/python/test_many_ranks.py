@@ -17,10 +17,11 @@ SMALL = {"BEELINE_HEAP_BYTES": "64M", "BEELINE_PINNED_HEAP_BYTES": "1M"}
 
 
 def launch(nodes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [
-        str(PROGRAMS / "beeline-launch"), "-n", str(RANKS), "--device", "cpu", "--split-nodes", str(nodes),
-        str(PROGRAM), *arguments,
-    ]  # fmt: skip
+    return start("--split-nodes", str(nodes), str(PROGRAM), *arguments)
+
+
+def start(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(PROGRAMS / "beeline-launch"), "-n", str(RANKS), "--device", "cpu", *arguments]
     done = subprocess.run(command, env=os.environ | SMALL, capture_output=True, text=True, timeout=250, check=False)
     if "need UCX" in done.stderr:
         pytest.skip(done.stderr.strip())
@@ -41,6 +42,15 @@ def test_who_does_not_come_is_named_on_all_nodes(monkeypatch: pytest.MonkeyPatch
     errors = [line for line in done.stderr.splitlines() if "error: " in line]
     assert errors
     assert all("barrier on rank 50" in error for error in errors), done.stderr
+
+
+@pytest.mark.parametrize(("victim", "how"), [(40, "kill"), (0, "kill"), (33, "hang")])
+def test_the_others_go_on(victim: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without the first rank of the world, and of a node."""
+    monkeypatch.setenv("BEELINE_DEADLINE_S", "10")
+    done = start("--split-nodes", "2", "--keep-going", str(PROGRAMS / "surviving-rank"), str(victim), how)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(f"of {RANKS - 1}; rank {victim} has ") == RANKS - 1
 
 
 @pytest.fixture

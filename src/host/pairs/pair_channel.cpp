@@ -64,23 +64,14 @@ PairMemory::PairMemory(Team& team, const PairSizes& sizes)
   channel_ = cut(memory, static_cast<std::size_t>(team.size()), sizes);
 }
 
-std::uint64_t PairLinks::arrived_from(std::uint32_t peer) const {
-  return Word(channel_.arrived[peer].value).load(std::memory_order_acquire);
-}
-
-const ChunkHead* PairLinks::head(std::uint32_t peer, std::uint64_t number) const {
-  return reinterpret_cast<const ChunkHead*>(channel_.box(channel_.boxes, peer, number));
+PairProgress PairLinks::progress_of(std::uint32_t peer) const {
+  return PairProgress::of_word(Word(channel_.arrived[peer].value).load(std::memory_order_acquire));
 }
 
 bool PairLinks::has_room(std::uint32_t peer) const {
-  PairCounts& counts = channel_.counts[peer];
-  const Word heard(counts.heard);
-  if (counts.sent - heard.load(std::memory_order_acquire) < channel_.depth) return true;
-  // Who waits for room may not read chunks: what the last of them says counts all the same.
-  if (const std::uint64_t arrived = arrived_from(peer); arrived > Word(counts.received).load(std::memory_order_relaxed))
-    heard.fetch_max(load_value(&head(peer, arrived - 1)->consumed), std::memory_order_acq_rel);
-  const std::uint64_t consumed = Word(channel_.consumed[peer].value).load(std::memory_order_acquire);
-  return counts.sent - std::max(consumed, heard.load(std::memory_order_acquire)) < channel_.depth;
+  const std::uint64_t sent = channel_.counts[peer].sent;
+  if (sent - progress_of(peer).all_consumed(sent) < channel_.depth) return true;
+  return sent - Word(channel_.consumed[peer].value).load(std::memory_order_acquire) < channel_.depth;
 }
 
 std::byte* PairLinks::next_box(std::uint32_t peer) const {
@@ -96,24 +87,21 @@ Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* dat
   PairCounts& counts = channel_.counts[peer];
   std::byte* const written = next_box(peer);
   const std::uint64_t received = Word(counts.received).load(std::memory_order_acquire);
-  std::memcpy(written, &head, offsetof(ChunkHead, consumed));
-  machine::store_scalar(&reinterpret_cast<ChunkHead*>(written)->consumed, received);
+  std::memcpy(written, &head, sizeof head);
   Word(counts.told).store(received, std::memory_order_relaxed);
   if (head.bytes != 0 && data != written + sizeof head) std::memcpy(written + sizeof head, data, head.bytes);
   std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, counts.sent);  // at the peer, too
   std::uint64_t* const arrived = &channel_.arrived[ctx_.rank].value;
-  const std::uint64_t number = ++counts.sent;
-  if (ctx_.way_to(peer).way == Way::direct) return signal(Thread{}, ctx_, arrived, number, peer);
+  const PairProgress progress{static_cast<std::uint32_t>(++counts.sent), static_cast<std::uint32_t>(received)};
+  if (ctx_.way_to(peer).way == Way::direct) return signal(Thread{}, ctx_, arrived, progress.word(), peer);
   return put_signal(Thread{}, ctx_, box, static_cast<const std::byte*>(written), sizeof head + head.bytes, arrived,
-                    number, peer);
+                    progress.word(), peer);
 }
 
 const ChunkHead* PairLinks::next(std::uint32_t peer) const {
-  PairCounts& counts = channel_.counts[peer];
-  if (arrived_from(peer) <= counts.received) return nullptr;
-  const ChunkHead* const chunk = head(peer, counts.received);
-  Word(counts.heard).fetch_max(load_value(&chunk->consumed), std::memory_order_acq_rel);
-  return chunk;
+  const std::uint64_t received = channel_.counts[peer].received;
+  if (progress_of(peer).all_put(received) == received) return nullptr;
+  return reinterpret_cast<const ChunkHead*>(channel_.box(channel_.boxes, peer, received));
 }
 
 Status PairLinks::release(std::uint32_t peer) const {

@@ -7,7 +7,7 @@
 ///     sender                                                   receiver
 ///     box `sent % depth` is free: consumed > sent - depth
 ///     put head and data, signal arrived = ++sent          ->   looks at arrived, reads the box
-///                                                         <-   consumed, in the head of a chunk the other way
+///                                                         <-   consumed, with the signal of a chunk the other way
 ///                                                         <-   or a signal, where none has gone for half a lap
 
 #include <cstddef>
@@ -28,9 +28,8 @@ struct alignas(64) ChunkHead {
   std::uint64_t origin;         ///< the member whose data it carries
   std::uint64_t source = 0,
                 destination = 0;  ///< of a chunk that tells where its sender has vectors: its slot's offsets
-  std::uint64_t consumed = 0;     ///< chunks of the receiver's that the sender has read: `put` fills it in
 };
-static_assert(sizeof(ChunkHead) == 64 && offsetof(ChunkHead, consumed) == 56);  // behind what `put` copies
+static_assert(sizeof(ChunkHead) == 64);
 
 /// The call that a member is in, shown to a member that it waits for.
 struct alignas(64) ShownCall {
@@ -39,11 +38,29 @@ struct alignas(64) ShownCall {
 };
 
 /// A member's own counts of one peer. One thread sends to it, and another may receive from it at the same time, on
-/// another stream: each changes its own count, and both change `told` and `heard`.
+/// another stream: each changes its own count, and both change `told`.
 struct alignas(64) PairCounts {
   std::uint64_t sent, received;
-  std::uint64_t told;   ///< chunks received that the peer knows to be consumed
-  std::uint64_t heard;  ///< chunks sent that the peer's chunks say to be consumed
+  std::uint64_t told;  ///< chunks received that the peer knows to be consumed
+};
+
+/// What a member signals with a chunk, in one word: how many chunks it has put, and how many of the other's it has
+/// read. Of both counts the word has 32 bits; who reads it knows them up to the few chunks that are under way.
+struct PairProgress {
+  std::uint32_t put, consumed;
+
+  [[nodiscard]] static PairProgress of_word(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
+  }
+  [[nodiscard]] std::uint64_t word() const { return put | std::uint64_t{consumed} << 32; }
+  /// The chunks put, of which `received` have been read.
+  [[nodiscard]] std::uint64_t all_put(std::uint64_t received) const {
+    return received + (put - static_cast<std::uint32_t>(received));
+  }
+  /// The chunks consumed of `sent`.
+  [[nodiscard]] std::uint64_t all_consumed(std::uint64_t sent) const {
+    return sent - (static_cast<std::uint32_t>(sent) - consumed);
+  }
 };
 
 /// A member's own, of all peers.
@@ -55,8 +72,8 @@ struct alignas(64) PairState {
 
 /// Its parts lie at the same places of all members' heaps.
 struct PairChannel {
-  PaddedWord* arrived;   ///< [members] chunks that each has put here, written by it
-  PaddedWord* consumed;  ///< [members] chunks of this member's that each has read, where its heads do not say so
+  PaddedWord* arrived;   ///< [members] the PairProgress of each, written by it
+  PaddedWord* consumed;  ///< [members] chunks of this member's that each has read, where no chunk says so
   ShownCall* shown;      ///< [members] by each
   PairCounts* counts;    ///< [members] this member's own
   PairState* state;      ///< this member's own
@@ -131,8 +148,7 @@ class PairLinks {
 
  private:
   [[nodiscard]] std::byte* next_box(std::uint32_t peer) const;
-  [[nodiscard]] std::uint64_t arrived_from(std::uint32_t peer) const;
-  [[nodiscard]] const ChunkHead* head(std::uint32_t peer, std::uint64_t number) const;
+  [[nodiscard]] PairProgress progress_of(std::uint32_t peer) const;
   [[nodiscard]] Status refuse(std::uint32_t peer, std::uint64_t packed, std::uint64_t count) const;
 
   const Context& ctx_;

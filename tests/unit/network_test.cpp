@@ -5,8 +5,11 @@
 #include <memory>
 #include <numeric>
 #include <thread>
+#include <vector>
 
 #include "beeline/core/command_protocol.hpp"
+#include "host/node_map.hpp"
+#include "host/pairs/pair_channel.hpp"
 #include "network/introduction.hpp"
 #include "network/ordered_arrivals.hpp"
 #include "network/posted_commands.hpp"
@@ -283,6 +286,30 @@ TEST(Introduction, HoldsTheProtocolAndTheAddress) {
   check_error(Status::invalid_argument, {"rank 3 speaks", "the same Beeline"},
               [&] { static_cast<void>(content_of(3, said)); });
   check_error(Status::invalid_argument, {"rank 3"}, [&] { static_cast<void>(content_of(3, {})); });
+}
+
+TEST(PairProgress, CountsOnBeyond32Bits) {
+  constexpr std::uint64_t wrap = std::uint64_t{1} << 32;
+  for (const std::uint64_t known : {std::uint64_t{4}, wrap - 2, wrap, 7 * wrap + 1})
+    for (std::uint64_t apart = 0; apart <= 4; ++apart) {
+      const detail::PairProgress told{static_cast<std::uint32_t>(known + apart),
+                                      static_cast<std::uint32_t>(known - apart)};
+      const detail::PairProgress heard = detail::PairProgress::of_word(told.word());
+      EXPECT_EQ(known + apart, heard.all_put(known));
+      EXPECT_EQ(known - apart, heard.all_consumed(known));
+    }
+}
+
+TEST(NodeMap, NumbersNodesByTheirFirstMembers) {
+  const detail::NodeMap map(std::vector<int>{7, 3, 7, 0, 3, 7});
+  ASSERT_EQ(3u, map.nodes());
+  EXPECT_EQ(1u, map.node_of(4));
+  EXPECT_EQ(3u, map.first_of(2));
+  const auto members = map.members_of(0);
+  EXPECT_EQ((std::vector<std::uint16_t>{0, 2, 5}), std::vector<std::uint16_t>(members.begin(), members.end()));
+  EXPECT_EQ(1u, map.smallest());
+  EXPECT_EQ(5u, map.speaker(0, 5));
+  EXPECT_EQ(4u, map.speaker(1, 6, 4)) << "the owner itself, on its node";
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "beeline/device/put_get.hpp"
 #include "host/node_map.hpp"
+#include "host/patience.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -17,7 +18,9 @@ namespace {
 /// One round of a barrier, as one member takes part in it.
 class Round {
  public:
-  Round(const Context& among, Timeout timeout) : among_(among), timeout_(timeout), epoch_(among.sync->entered.value) {}
+  ///   steps  words that this member has stored in this round
+  Round(const Context& among, Timeout timeout, std::uint32_t& steps)
+      : among_(among), timeout_(timeout), epoch_(among.sync->entered.value), steps_(steps) {}
 
   /// Each member stores its epoch at every other, as `Barrier` does.
   [[nodiscard]] Status enter() const {
@@ -29,14 +32,16 @@ class Round {
 
   /// The same of many members: each tells the first on its node. When all have, that one meets the first of the other
   /// nodes, then it tells its own. May be repeated.
-  [[nodiscard]] Status meet(const detail::NodeMap& nodes) const {
+  [[nodiscard]] Status meet(const detail::NodeMap& nodes) {
     const std::uint32_t here = nodes.node_of(among_.rank), first = nodes.first_of(here);
     if (first != among_.rank) {
-      const Status told = store(arrived_from(place_of(among_.rank)), first);
-      return told == Status::ok ? await(patient(0), arrived_from(place_of(first)), first) : told;
+      const Status told = store_once(arrived_from(place_of(among_.rank)), first);
+      return told == Status::ok
+                 ? await(detail::patient(among_, detail::most_patient), arrived_from(place_of(first)), first)
+                 : told;
     }
     const auto await_near = [this](std::uint32_t peer) { return await(among_, arrived_from(place_of(peer)), peer); };
-    const auto tell_near = [this](std::uint32_t peer) { return store(arrived_from(place_of(among_.rank)), peer); };
+    const auto tell_near = [this](std::uint32_t peer) { return store_once(arrived_from(place_of(among_.rank)), peer); };
     const auto others = nodes.members_of(here).subspan(1);
     Status status = for_each(others, await_near);
     if (status == Status::ok) status = meet_firsts(nodes);
@@ -45,28 +50,30 @@ class Round {
 
  private:
   /// In each round r a node tells the node 2^r further on, so that after the last all know of all.
-  [[nodiscard]] Status meet_firsts(const detail::NodeMap& nodes) const {
+  [[nodiscard]] Status meet_firsts(const detail::NodeMap& nodes) {
     const std::uint32_t here = nodes.node_of(among_.rank), count = nodes.nodes();
     for (std::uint32_t round = 0, ahead = 1; ahead < count; ++round, ahead *= 2) {
       PaddedWord& word = among_.sync->rounds[round];
-      const Status told = store(word, nodes.first_of((here + ahead) % count));
+      const Status told = store_once(word, nodes.first_of((here + ahead) % count));
       if (told != Status::ok) return told;
-      const Status status = await(patient(round), word, nodes.first_of((here + count - ahead) % count));
+      const Status status = await(detail::patient(among_, most_patient_near + round), word,
+                                  nodes.first_of((here + count - ahead) % count));
       if (status != Status::ok) return status;
     }
     return Status::ok;
   }
 
-  /// Who waits for members that wait themselves waits longer: the culprit's own neighbour is to name it.
-  [[nodiscard]] Context patient(std::uint32_t round) const {
-    const std::uint64_t longer = std::min<std::uint64_t>(among_.deadline_ns / 4, 1'000'000'000);
-    Context ctx = among_;
-    ctx.deadline_ns += longer + longer * round / max_barrier_rounds;
-    return ctx;
-  }
+  /// Steps of a first member that waits for another: that one waits for its node.
+  static constexpr std::uint32_t most_patient_near = 10;
   [[nodiscard]] std::uint32_t place_of(std::uint32_t near) const { return among_.way_to(near).place; }
   [[nodiscard]] PaddedWord& arrived_from(std::uint32_t place) const { return among_.sync->arrived_from[place]; }
 
+  /// Does the next step, unless it was done before a wait timed out.
+  [[nodiscard]] Status store_once(PaddedWord& word, std::uint32_t peer) {
+    if (step_++ < steps_) return Status::ok;
+    ++steps_;
+    return store(word, peer);
+  }
   /// Stores the epoch in a word of a peer's; where the engine does, after all that it has carried before is in place.
   [[nodiscard]] Status store(PaddedWord& word, std::uint32_t peer) const {
     if (const WayToPeer to = among_.way_to(peer); to.way == Way::direct) {
@@ -99,6 +106,8 @@ class Round {
   const Context& among_;
   const Timeout timeout_;
   const std::uint64_t epoch_;
+  std::uint32_t& steps_;
+  std::uint32_t step_ = 0;  ///< of this call
 };
 
 }  // namespace
@@ -136,7 +145,9 @@ Status World::Implementation::barrier_across_nodes(const Context& among, Timeout
     if (const Status drained = drain_engine(among, timeout); drained != Status::ok) return drained;
     ++sync.entered.value;
   }
-  const Round round(among, timeout);
+  std::uint32_t& steps = host_header(rank)->barrier_steps[among.sync - host_header(rank)->teams];
+  if (is_new) steps = 0;
+  Round round(among, timeout, steps);
   Status status = Status::ok;
   if (among.size > max_node_ranks) {
     status = round.meet(node_map(among));

@@ -36,9 +36,11 @@ void World::Implementation::learn_nodes(const std::vector<std::string>& nodes) {
   for (int node = 0; node < static_cast<int>(known.size()); ++node) {
     const auto on_it = [node](const Member& member) { return member.node == node; };
     const auto count = std::count_if(members.begin(), members.end(), on_it);
-    require(
-        count <= max_node_ranks, Status::invalid_argument,
-        fmt::format("{} ranks of a world of {} are on one node, which has {} at most", count, size, max_node_ranks));
+    require(count <= max_node_ranks, Status::invalid_argument,
+            fmt::format("{} ranks of a world of {} are on one node, which has {} at most: start them on more hosts, or "
+                        "make several "
+                        "nodes of this machine (BEELINE_SPLIT_NODES, --split-nodes)",
+                        count, size, max_node_ranks));
   }
   if (known.size() == 1) return;
   bootstrap->set_neighbors(near_ranks());

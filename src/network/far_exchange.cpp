@@ -48,21 +48,13 @@ std::vector<UcxSetting> settings_for(const NetworkPlan& plan) {
 FarExchange::FarExchange(const NetworkPlan& plan)
     : plan_(plan), ranks_(plan.node_of.size()), worker_(*this, settings_for(plan)) {
   const int own = plan.node_of[static_cast<std::size_t>(plan.rank)];
-  std::map<int, int> counts;  // of ranks of each node that are before
-  std::vector<int> numbers;
-  for (const int node : plan.node_of) numbers.push_back(counts[node]++);
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
-    ranks_[rank].is_far = plan.node_of[rank] != own;
-    ranks_[rank].is_greeted = ranks_[rank].is_far && (ranks_.size() <= max_node_ranks ||
-                                                      numbers[rank] == numbers[static_cast<std::size_t>(plan.rank)]);
-  }
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].is_far = plan.node_of[rank] != own;
 }
 
 void FarExchange::connect(const std::vector<std::span<const std::byte>>& addresses) {
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
     if (!ranks_[rank].is_far) continue;
-    worker_.learn(static_cast<int>(rank), addresses[rank]);
-    if (!ranks_[rank].is_greeted) continue;
+    worker_.connect(static_cast<int>(rank), addresses[rank]);
     static_cast<void>(
         worker_.send(static_cast<int>(rank), make_message(static_cast<int>(rank), MessageKind::hello), {}, no_token));
   }
@@ -71,7 +63,7 @@ void FarExchange::connect(const std::vector<std::span<const std::byte>>& address
 std::vector<int> FarExchange::silent() const {
   std::vector<int> found;
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
-    if (ranks_[rank].is_greeted && !ranks_[rank].has_greeted) found.push_back(static_cast<int>(rank));
+    if (ranks_[rank].is_far && !ranks_[rank].has_greeted) found.push_back(static_cast<int>(rank));
   return found;
 }
 

@@ -38,10 +38,10 @@ class FarExchange final : public UcxReceiver {
   explicit FarExchange(const NetworkPlan& plan);
 
   [[nodiscard]] std::vector<std::byte> address() const { return worker_.address(); }
-  /// Learns how ranks of other nodes are reached, and greets some: all of a few, and of many one on each node.
+  /// Opens the way to each rank of another node, and greets it. Throws unreachable.
   ///   addresses  [ranks]
   void connect(const std::vector<std::span<const std::byte>>& addresses);
-  /// Ranks that have been greeted, and have not greeted yet.
+  /// Ranks of other nodes that have not greeted yet.
   [[nodiscard]] std::vector<int> silent() const;
 
   /// From here on rings are served and others' commands are done. The client stays where it is.

@@ -12,8 +12,7 @@
 namespace beeline {
 
 struct FarRank {
-  bool is_far = false;      ///< on another node; nothing below is used otherwise
-  bool is_greeted = false;  ///< these ranks find out at set-up whether they reach each other
+  bool is_far = false;  ///< on another node; nothing below is used otherwise
   bool has_greeted = false;
   bool is_gone = false;                                 ///< lost, and the world knows: commands to it count as done
   std::uint64_t sent = 0;                               ///< numbered messages to it

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -376,12 +377,29 @@ bool has_tcp_alone(Bootstrap& bootstrap, std::int64_t deadline_ns) {
                      [](auto answer) { return answer.size() == 1 && answer.front() == std::byte{0}; });
 }
 
+/// A way to a rank takes up to two sockets, and UCX ends the process where there is none.
+void allow_sockets(const NetworkPlan& plan) {
+  const rlim_t wanted = 2 * plan.node_of.size() + 512;
+  rlimit limit{};
+  if (plan.node_of.size() <= max_node_ranks || ::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+    return;
+  require(
+      limit.rlim_max >= wanted, Status::no_resource,
+      fmt::format("a process may open {} files here, and ways to {} ranks take up to {}: raise the limit (ulimit -n)",
+                  limit.rlim_max, plan.node_of.size(), wanted));
+  limit.rlim_cur = wanted;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 std::unique_ptr<Engine> make_network_engine(Bootstrap& bootstrap, NetworkPlan plan, NetworkNews news) {
   plan.is_tcp_alone = has_tcp_alone(bootstrap, plan.deadline_ns) || plan.is_split;
   std::unique_ptr<NetworkEngine> engine;
-  const Problem problem = problem_of([&] { engine = std::make_unique<NetworkEngine>(plan, std::move(news)); });
+  const Problem problem = problem_of([&] {
+    allow_sockets(plan);
+    engine = std::make_unique<NetworkEngine>(plan, std::move(news));
+  });
   fail_together(bootstrap, problem, plan.deadline_ns);
   const Introductions all = bootstrap.allgather(introduction(engine->address()), plan.deadline_ns);
   engine->connect(contents_of(all));

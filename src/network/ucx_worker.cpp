@@ -81,7 +81,6 @@ UcxWorker::~UcxWorker() {
 
 /// At once: what is still under way towards others is nobody's any more.
 void UcxWorker::close(Line& line) {
-  line.address.clear();
   const ucp_ep_h endpoint = std::exchange(line.endpoint, nullptr);
   if (endpoint == nullptr) return;
   ucp_request_param_t how{};
@@ -117,14 +116,8 @@ std::vector<std::byte> UcxWorker::address() const {
   return copy;
 }
 
-void UcxWorker::learn(int peer, std::span<const std::byte> address) {
-  Line& line = lines_.emplace_back(Line{this, peer, {address.begin(), address.end()}, nullptr});
-  if (line_of_.size() <= static_cast<std::size_t>(peer)) line_of_.resize(static_cast<std::size_t>(peer) + 1);
-  line_of_[static_cast<std::size_t>(peer)] = &line;
-}
-
-void UcxWorker::open(Line& line) {
-  const std::vector<std::byte> address = std::exchange(line.address, {});
+void UcxWorker::connect(int peer, std::span<const std::byte> address) {
+  Line& line = lines_.emplace_back(Line{this, peer, nullptr});
   ucp_ep_params_t parameters{};
   parameters.field_mask =
       UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
@@ -133,9 +126,13 @@ void UcxWorker::open(Line& line) {
   parameters.err_handler.cb = &UcxWorker::on_error;
   parameters.err_handler.arg = &line;
   const ucs_status_t status = ucx_.ucp_ep_create(worker_, &parameters, &line.endpoint);
-  if (status == UCS_OK) return;
-  line.endpoint = nullptr;
-  lose(line.peer, status);
+  if (status != UCS_OK) {
+    lines_.pop_back();
+    throw Error(Status::unreachable,
+                fmt::format("UCX {} finds no way to rank {}: {}", ucx_.version, peer, ucx_.ucs_status_string(status)));
+  }
+  if (line_of_.size() <= static_cast<std::size_t>(peer)) line_of_.resize(static_cast<std::size_t>(peer) + 1);
+  line_of_[static_cast<std::size_t>(peer)] = &line;
 }
 
 UcxWorker::Sending* UcxWorker::take_sending() {
@@ -160,14 +157,9 @@ bool UcxWorker::send(int peer, const NetworkMessage& message, std::span<const st
   how.cb.send = &UcxWorker::on_sent;
   how.user_data = sending;
   how.memory_type = UCS_MEMORY_TYPE_HOST;
-  Line& line = *line_of_[static_cast<std::size_t>(peer)];
-  if (!line.address.empty()) open(line);
-  if (line.endpoint == nullptr) {
-    end_sending(sending);
-    return true;
-  }
-  const ucs_status_ptr_t request = ucx_.ucp_am_send_nbx(line.endpoint, message_id, &sending->message,
-                                                        sizeof(NetworkMessage), payload.data(), payload.size(), &how);
+  const ucp_ep_h endpoint = line_of_[static_cast<std::size_t>(peer)]->endpoint;
+  const ucs_status_ptr_t request = ucx_.ucp_am_send_nbx(endpoint, message_id, &sending->message, sizeof(NetworkMessage),
+                                                        payload.data(), payload.size(), &how);
   if (UCS_PTR_IS_PTR(request)) return false;
   end_sending(sending);
   if (UCS_PTR_IS_ERR(request)) lose(peer, UCS_PTR_STATUS(request));

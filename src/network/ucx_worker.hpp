@@ -55,8 +55,8 @@ class UcxWorker {
 
   /// Where others reach it.
   [[nodiscard]] std::vector<std::byte> address() const;
-  /// Knows a rank's address from now on; the way to it is opened when something is sent there first.
-  void learn(int peer, std::span<const std::byte> address);
+  /// Opens the way to a rank. Throws unreachable.
+  void connect(int peer, std::span<const std::byte> address);
 
   /// Sends a message, and of its payload what lies at `payload`, which stays where it is until it is sent.
   ///   staged  owns the payload; may be empty
@@ -79,12 +79,11 @@ class UcxWorker {
   [[nodiscard]] int descriptor() const { return descriptor_; }
 
  private:
-  /// The way to a rank. UCX has its address.
+  /// An endpoint. UCX has its address.
   struct Line {
     UcxWorker* worker;
     int peer;
-    std::vector<std::byte> address;  ///< empty: the way is open, or has been
-    ucp_ep_h endpoint;               ///< nullptr: it is not open
+    ucp_ep_h endpoint;
   };
   /// What UCX reads until a message is sent.
   struct Sending {
@@ -111,8 +110,6 @@ class UcxWorker {
   void end_sending(Sending* sending);
   void open_context(std::span<const UcxSetting> settings);
   void open_worker();
-  /// Opens a way that has never been, unless there is none: then the rank is lost.
-  void open(Line& line);
   void close(Line& line);
   /// UCX is C: nothing may be thrown through it.
   template <class Call>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// many-ranks [ABSENT]: what a world of more ranks than a node has can do, tried by each of them; with ABSENT, that rank
-// comes to no barrier. Ranks of a node need not be neighbours. tests/python/test_many_ranks.py starts it.
+// many-ranks [RANK [throws]]: what a world of more ranks than a node has can do, tried by each of them. With RANK, that
+// one comes to no barrier, or throws while ways to other nodes are being opened. Ranks of a node need not be
+// neighbours. tests/python/test_many_ranks.py starts it.
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -115,9 +117,19 @@ void try_messages(World& world) {
   BEELINE_CHECK_EQ(behind, received.back());
 }
 
+/// A barrier that is asked for again and again while one rank does not come.
+void try_polls(World& world) {
+  if (world.rank() == world.size() - 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  int polls = 1;
+  while (world.barrier(Timeout{100'000}) == Status::timeout) ++polls;
+  world.barrier();
+  BEELINE_CHECK(world.allreduce(polls) > world.size());
+}
+
 void try_all(World& world) {
   BEELINE_CHECK(world.size() > static_cast<int>(max_node_ranks));
   for (int round = 0; round < 20; ++round) world.barrier();
+  try_polls(world);
   try_puts(world);
   try_addresses(world);
   try_collectives(world);
@@ -126,6 +138,16 @@ void try_all(World& world) {
   std::iota(many.begin(), many.end(), 1);  // all but rank 0
   const std::unique_ptr<Team> team = world.make_team(world.rank() == 0 ? std::vector<int>{} : many);
   if (team) try_collectives(*team);
+  world.barrier();
+}
+
+void open_ways_and_throw(World& world, int thrower) {
+  const SymmetricArray<std::uint64_t> counter(world, 1);
+  for (int step = 1; step <= 8; ++step) {
+    const auto peer = static_cast<std::uint32_t>((world.rank() + step * world.size() / 9) % world.size());
+    static_cast<void>(signal_add(Thread{}, world.host_context(), counter.data(), 1, peer));
+  }
+  if (world.rank() == thrower) throw std::runtime_error("thrown on purpose");
   world.barrier();
 }
 
@@ -149,10 +171,12 @@ void miss(World& world, int absent) {
 int main(int argument_count, char** arguments) {
   const int absent = argument_count > 1 ? std::atoi(arguments[1]) : -1;
   return run([=](World& world) {
-    if (absent < 0)
-      try_all(world);
-    else
+    if (argument_count > 2)
+      open_ways_and_throw(world, absent);
+    else if (absent >= 0)
       miss(world, absent);
+    else
+      try_all(world);
     std::printf("rank %d has tried it\n", world.rank());
   });
 }

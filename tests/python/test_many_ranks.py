@@ -44,6 +44,14 @@ def test_who_does_not_come_is_named_on_all_nodes(monkeypatch: pytest.MonkeyPatch
     assert all("barrier on rank 50" in error for error in errors), done.stderr
 
 
+def test_an_error_while_ways_are_opened_ends_all_orderly() -> None:
+    done = launch(3, "9", "throws")
+    assert done.returncode == 1, done.stderr
+    assert "killed by" not in done.stderr
+    errors = [line for line in done.stderr.splitlines() if "error: " in line]
+    assert all("thrown on purpose" in error for error in errors), done.stderr
+
+
 @pytest.mark.parametrize(("victim", "how"), [(40, "kill"), (0, "kill"), (33, "hang")])
 def test_the_others_go_on(victim: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also without the first rank of the world, and of a node."""

@@ -12,7 +12,9 @@ namespace beeline::detail {
 /// One member's. All return ok; deadline or aborted, recorded; invalid_argument for a chunk of another call, recorded.
 class CallChunks {
  public:
-  explicit CallChunks(const PairLinks& links) : links_(links) {}
+  ///   waiting  a context with the deadline of its waits
+  CallChunks(const PairLinks& links, const Context& waiting) : links_(links), waiting_(waiting) {}
+  explicit CallChunks(const PairLinks& links) : CallChunks(links, links.context()) {}
 
   /// Sends one to a peer, once there is room.
   [[nodiscard]] Status send(std::uint32_t peer, const ChunkHead& head, const void* data) const {
@@ -22,7 +24,7 @@ class CallChunks {
   [[nodiscard]] Status await_room(std::uint32_t peer) const {
     const std::uint64_t number = links_.next_number(peer);
     const PairWait wait{Operation::collective, peer, number, &links_};
-    return poll_until(links_.context(), wait, Timeout::none(), [&](std::uint64_t& observed) {
+    return poll_until(waiting_, wait, Timeout::none(), [&](std::uint64_t& observed) {
       observed = number - 1;
       return links_.has_room(peer);
     });
@@ -31,7 +33,7 @@ class CallChunks {
   [[nodiscard]] Status await(std::uint32_t peer, const ChunkHead*& chunk) const {
     const std::uint64_t number = links_.awaited_number(peer);
     const PairWait wait{Operation::collective, peer, number, &links_};
-    const Status status = poll_until(links_.context(), wait, Timeout::none(), [&](std::uint64_t& observed) {
+    const Status status = poll_until(waiting_, wait, Timeout::none(), [&](std::uint64_t& observed) {
       observed = number - 1;
       chunk = links_.next(peer);
       return chunk != nullptr;
@@ -49,6 +51,7 @@ class CallChunks {
 
  private:
   const PairLinks& links_;
+  const Context& waiting_;
 };
 
 }  // namespace beeline::detail

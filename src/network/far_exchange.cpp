@@ -52,7 +52,9 @@ FarExchange::FarExchange(const NetworkPlan& plan)
 }
 
 void FarExchange::connect(const std::vector<std::span<const std::byte>>& addresses) {
-  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+  for (std::size_t distance = 1; distance < ranks_.size(); ++distance) {
+    const std::size_t rank =
+        (static_cast<std::size_t>(plan_.rank) + distance) % ranks_.size();  // not all to one at once
     if (!ranks_[rank].is_far) continue;
     worker_.connect(static_cast<int>(rank), addresses[rank]);
     static_cast<void>(

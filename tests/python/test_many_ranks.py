@@ -11,8 +11,11 @@ from collections.abc import Iterator
 import pytest
 from hosts import PROGRAMS, Hosts, ends, hosts_of
 
+pytestmark = pytest.mark.timeout(300)
+
 PROGRAM = PROGRAMS / "many-ranks"
 RANKS = 66
+PATIENT = {"BEELINE_DEADLINE_S": "90"}  # a rank has little of a core
 SMALL = {"BEELINE_HEAP_BYTES": "64M", "BEELINE_PINNED_HEAP_BYTES": "1M"}
 
 
@@ -22,7 +25,8 @@ def launch(nodes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def start(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(PROGRAMS / "beeline-launch"), "-n", str(RANKS), "--device", "cpu", *arguments]
-    done = subprocess.run(command, env=os.environ | SMALL, capture_output=True, text=True, timeout=250, check=False)
+    environment = PATIENT | os.environ | SMALL
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)
     if "need UCX" in done.stderr:
         pytest.skip(done.stderr.strip())
     return done
@@ -36,12 +40,19 @@ def test_all_that_they_do(nodes: int) -> None:
 
 
 def test_who_does_not_come_is_named_on_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BEELINE_DEADLINE_S", "5")
-    done = launch(3, "50")
-    assert done.returncode != 0  # the world has failed
-    errors = [line for line in done.stderr.splitlines() if "error: " in line]
-    assert errors
-    assert all("barrier on rank 50" in error for error in errors), done.stderr
+    """If the others come within a second of each other, which a busy machine may prevent."""
+    monkeypatch.setenv("BEELINE_DEADLINE_S", "10")
+    unnamed = []
+    for _ in range(3):
+        done = launch(3, "50")
+        assert done.returncode != 0  # the world has failed
+        errors = [line for line in done.stderr.splitlines() if "error: " in line]
+        assert errors
+        assert all("barrier on rank" in error for error in errors), done.stderr
+        unnamed = [error for error in errors if "barrier on rank 50" not in error]
+        if not unnamed:
+            return
+    pytest.fail("\n".join(unnamed))
 
 
 def test_an_error_while_ways_are_opened_ends_all_orderly() -> None:
@@ -55,7 +66,7 @@ def test_an_error_while_ways_are_opened_ends_all_orderly() -> None:
 @pytest.mark.parametrize(("victim", "how"), [(40, "kill"), (0, "kill"), (33, "hang")])
 def test_the_others_go_on(victim: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also without the first rank of the world, and of a node."""
-    monkeypatch.setenv("BEELINE_DEADLINE_S", "10")
+    monkeypatch.setenv("BEELINE_DEADLINE_S", "15")
     done = start("--split-nodes", "2", "--keep-going", str(PROGRAMS / "surviving-rank"), str(victim), how)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(f"of {RANKS - 1}; rank {victim} has ") == RANKS - 1
@@ -70,10 +81,10 @@ def test_ranks_of_a_node_need_not_be_neighbours(hosts: Hosts) -> None:
     def start(rank: int) -> subprocess.Popen[str]:
         place = {
             "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": str(RANKS), "PMIX_NAMESPACE": "many",
-            "OMPI_COMM_WORLD_LOCAL_SIZE": str(RANKS // 2), "BEELINE_DEADLINE_S": "60",
+            "OMPI_COMM_WORLD_LOCAL_SIZE": str(RANKS // 2), "BEELINE_DEADLINE_S": "90",
         }  # fmt: skip
         return hosts.execute(rank % 2, [str(PROGRAM)], place | SMALL)
 
-    for status, out, err in ends([start(rank) for rank in range(RANKS)]):
+    for status, out, err in ends([start(rank) for rank in range(RANKS)], 200):
         assert status == 0, err
         assert "has tried it" in out

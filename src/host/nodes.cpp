@@ -38,8 +38,7 @@ void World::Implementation::learn_nodes(const std::vector<std::string>& nodes) {
     const auto count = std::count_if(members.begin(), members.end(), on_it);
     require(count <= max_node_ranks, Status::invalid_argument,
             fmt::format("{} ranks of a world of {} are on one node, which has {} at most: start them on more hosts, or "
-                        "make several "
-                        "nodes of this machine (BEELINE_SPLIT_NODES, --split-nodes)",
+                        "make several nodes of this machine (BEELINE_SPLIT_NODES, --split-nodes)",
                         count, size, max_node_ranks));
   }
   if (known.size() == 1) return;

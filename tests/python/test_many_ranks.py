@@ -55,11 +55,12 @@ def test_who_does_not_come_is_named_on_all_nodes(monkeypatch: pytest.MonkeyPatch
     pytest.fail("\n".join(unnamed))
 
 
-def test_an_error_while_ways_are_opened_ends_all_orderly() -> None:
+def test_an_error_while_others_send_ends_all_orderly() -> None:
     done = launch(3, "9", "throws")
     assert done.returncode == 1, done.stderr
     assert "killed by" not in done.stderr
     errors = [line for line in done.stderr.splitlines() if "error: " in line]
+    assert errors
     assert all("thrown on purpose" in error for error in errors), done.stderr
 
 

@@ -18,9 +18,9 @@ using Sum = std::array<std::byte, short_bytes>;
 class ShortReducing {
  public:
   ShortReducing(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction)
-      : firsts_(patient(links.context(), most_patient / 2)), members_(patient(links.context(), most_patient)),
-        chunks_(links), links_(links), ctx_(links.context()), nodes_(nodes), what_(reduction),
-        here_(nodes.node_of(ctx_.rank)), first_(nodes.first_of(here_)), others_(nodes.members_of(here_).subspan(1)),
+      : chunks_(links), ctx_(links.context()), nodes_(nodes), what_(reduction), here_(nodes.node_of(ctx_.rank)),
+        first_(nodes.first_of(here_)), others_(nodes.members_of(here_).subspan(1)),
+        waiting_(patient(ctx_, ctx_.rank == first_ ? most_patient / 2 : most_patient)), later_(links, waiting_),
         bytes_(reduction.count * bytes_of(reduction.call.element.type)),
         wide_bytes_(reduction.count * reduction.reducer->wide_bytes) {}
 
@@ -28,9 +28,7 @@ class ShortReducing {
     if (ctx_.rank == first_) return lead();
     const Status sent = chunks_.send(first_, head_of(bytes_), what_.source);
     if (sent != Status::ok) return sent;
-    return CallChunks(links_, members_).take(first_, [this](const std::byte* result) {
-      copy(what_.destination, result, bytes_);
-    });
+    return later_.take(first_, [this](const std::byte* result) { copy(what_.destination, result, bytes_); });
   }
 
  private:
@@ -74,7 +72,7 @@ class ShortReducing {
       if (node == here_)
         add(sum_.data());
       else
-        status = CallChunks(links_, firsts_).take(nodes_.first_of(node), add);
+        status = later_.take(nodes_.first_of(node), add);
       if (status != Status::ok) return status;
     }
     return Status::ok;
@@ -87,15 +85,15 @@ class ShortReducing {
     if (bytes != 0) std::memcpy(to, from, bytes);
   }
 
-  // The first of a node waits for its members, then for the firsts of other nodes; its members wait for it.
-  const Context firsts_, members_;
   const CallChunks chunks_;
-  const PairLinks& links_;
   const Context& ctx_;
   const NodeMap& nodes_;
   const NodeReduction& what_;
   const std::uint32_t here_, first_;
   const std::span<const std::uint16_t> others_;  ///< of this node, but its first
+  /// The first of a node waits for its members, then for the firsts of other nodes; its members wait for it.
+  const Context waiting_;
+  const CallChunks later_;  ///< from those who wait themselves
   const std::size_t bytes_, wide_bytes_;
   alignas(64) Sum sum_, whole_;
 };

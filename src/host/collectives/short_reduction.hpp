@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All-reduces of short vectors over several nodes: each member sends its vector to the first of its node, which
-/// combines them in the order of ranks, exchanges the sum with the first of each other node, combines the nodes' sums
-/// in their order, and sends the result to the members of its node.
+/// All-reduces of short vectors, and barriers on streams, over several nodes: each member sends its vector to the first
+/// of its node, which combines them in the order of ranks, exchanges the sum with the first of each other node,
+/// combines the nodes' sums in their order, and sends the result to the members of its node.
 
 #include <cstddef>
 

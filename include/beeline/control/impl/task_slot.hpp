@@ -82,8 +82,7 @@ struct TaskScratch {
   alignas(task_alignment) std::uint64_t words[task_words];
   std::uint64_t heads[max_node_ranks];  ///< [members] tasks of each ring that have run
   std::byte* posters[max_node_ranks];   ///< [members] where the slot of each begins in the address range
-  std::uint8_t
-      untold[max_node_ranks];  ///< [members] of the tasks that have run, those that the poster does not know of
+  std::uint8_t untold[max_node_ranks];  ///< [members] tasks that have run, of which the poster does not know
 
   [[nodiscard]] BEELINE_HOST_DEVICE TaskHeader header() const {
     TaskHeader header;

@@ -14,8 +14,12 @@ namespace beeline {
 /// Commands that are begun together at most, and how often a worker has so many under way.
 inline constexpr std::size_t command_batch = 64, batches_under_way = 4;
 
+/// Bytes that CPUs fetch together: two lines of the cache. Each thread changes its own state for every command, so no
+/// two threads have state in the same ones.
+inline constexpr std::size_t fetched_bytes = 128;
+
 /// Does commands of one ring or of several: those of a ring in their order, one ring's after the other's.
-class CommandWorker {
+class alignas(fetched_bytes) CommandWorker {
  public:
   virtual ~CommandWorker() = default;
   /// Bytes of commands that are begun at once: they end together, and nobody else's are begun meanwhile.

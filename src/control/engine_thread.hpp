@@ -44,7 +44,7 @@ class Bell final : public Waker {
 inline constexpr std::size_t most_word_batches = 2;
 
 /// Serves the rings that it is given, in turn: up to `command_batch` commands of each at a time.
-class EngineThread {
+class alignas(fetched_bytes) EngineThread {
  public:
   struct Options {
     int poll_us = 0;           ///< between looks when there is nothing to do; 0: it spins
@@ -93,7 +93,7 @@ class EngineThread {
     bool moves = false;            ///< of what is under way: not only words
   };
   /// A worker, and its batches, which end in their order.
-  struct Lane {
+  struct alignas(fetched_bytes) Lane {
     std::unique_ptr<CommandWorker> worker;
     std::array<Batch, batches_under_way> batches{};
     std::size_t oldest = 0, under_way = 0;  ///< of the batches
@@ -107,7 +107,7 @@ class EngineThread {
       return static_cast<std::size_t>(&batch - batches.data()) * command_batch + command;
     }
   };
-  struct Served {
+  struct alignas(fetched_bytes) Served {
     CommandRing* ring;
     std::uint64_t* told;
     CommandReader reader;

@@ -2,9 +2,13 @@
 /// @file
 /// Commands to an engine, of the host (proxy/copy_engine/signal) or of the device (proxy/peer/signal): round trips at
 /// rest, under load and from one lease to the next, rates of many posting blocks by one to eight engine threads, and
-/// the engine's CPU time.
+/// the engine's CPU time, at work and idle.
+
+#include <time.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "cases/bare_takers.hpp"
 #include "cases/cases.hpp"
@@ -171,11 +175,51 @@ std::vector<Measurement> prepare_cpu_time(Bench& bench, std::uint64_t) {
   return all;
 }
 
+constexpr std::chrono::milliseconds idle_iteration(1);
+
+/// CPU nanoseconds of a thread that only sleeps so long again and again.
+double sleeper_ns(std::uint32_t milliseconds, int sleep_us) {
+  const auto cpu_ns = [] {
+    timespec used{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return static_cast<double>(used.tv_sec) * 1e9 + static_cast<double>(used.tv_nsec);
+  };
+  const double before = cpu_ns();
+  for (const auto end = std::chrono::steady_clock::now() + milliseconds * idle_iteration;
+       std::chrono::steady_clock::now() < end;)
+    std::this_thread::sleep_for(std::chrono::microseconds(sleep_us));
+  return cpu_ns() - before;
+}
+
+/// An engine for which there is nothing to do: a GPU wakes no thread, so it polls. The bare peer sleeps as long.
+std::vector<Measurement> prepare_idle(Bench& bench, std::uint64_t) {
+  const int poll_us = bench.world().config().engine_poll_us;
+  std::vector<Measurement> all;
+  if (poll_us > 0 && bench.world().device().is_gpu()) {
+    all.push_back({.operation = "engine_idle", .method = "bare/sleep", .peer_of = method_of(EngineKind::host)});
+    all.back().time = [=](Rounds rounds) {
+      return time_batches(rounds, [&] { return sleeper_ns(rounds.iterations, poll_us); });
+    };
+  }
+  const auto commands = std::make_shared<Commands>(bench, Shape{});
+  all.push_back(measurement_of(commands, "engine_idle", [=](Rounds rounds) {
+    std::this_thread::sleep_for(idle_iteration);  // until it has begun to sleep
+    return time_batches(rounds, [&] { return commands->idle_ns(rounds.iterations * idle_iteration); });
+  }));
+  if (all.size() > 1) all.back().baseline = 0;
+  for (Measurement& one : all) {
+    one.most_iterations = 20;
+    one.settings.emplace_back("poll_us", static_cast<std::uint64_t>(poll_us));
+  }
+  return all;
+}
+
 std::vector<Case> all_cases() {
   const char* const of_host = method_of(EngineKind::host);
   std::vector<Case> all = {{"command_load", of_host, false, prepare_round_trips},
                            {"command_leases", method_of(EngineKind::device), false, prepare_leases},
-                           {"engine_cpu", of_host, false, prepare_cpu_time}};
+                           {"engine_cpu", of_host, false, prepare_cpu_time},
+                           {"engine_idle", of_host, false, prepare_idle}};
   for (const Shape& shape : rate_shapes) all.push_back(rate_of(shape));
   return all;
 }

@@ -4,8 +4,10 @@
 /// Words that kernels post to an engine: their round trips, and their rate.
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -165,6 +167,13 @@ class Commands {
   double engine_ns(std::uint32_t rounds, std::uint64_t work_ns) {
     const double before = queues_.statistics().cpu_s;
     static_cast<void>(run(PostWorkWait{}, rounds, work_ns));
+    return (queues_.statistics().cpu_s - before) * 1e9;
+  }
+
+  /// CPU nanoseconds of the engine in so much time without a command.
+  [[nodiscard]] double idle_ns(std::chrono::milliseconds time) const {
+    const double before = queues_.statistics().cpu_s;
+    std::this_thread::sleep_for(time);
     return (queues_.statistics().cpu_s - before) * 1e9;
   }
 

@@ -203,8 +203,8 @@ def test_methods_of_tasks() -> None:
 
 def test_methods_of_commands_and_of_both_ways() -> None:
     operations = (
-        "command_load,command_leases,command_rate,command_parts,copy_rate,started_copy,engine_cpu,kernel_start,"
-        "kernel_parts,arrival,two_way"
+        "command_load,command_leases,command_rate,command_parts,copy_rate,started_copy,engine_cpu,engine_idle,"
+        "kernel_start,kernel_parts,arrival,two_way"
     )
     found = results(records("methods", "--sizes", "256K", "--operations", operations, threads=True))
     assert all(record["available"] for record in found)
@@ -214,7 +214,7 @@ def test_methods_of_commands_and_of_both_ways() -> None:
     assert {name: each[0]["unit"] for name, each in by_operation.items()} == {
         "command_p50": "us", "command_p99": "us", "command_rate": "Mmsg/s", "part_post": "us", "part_engine": "us",
         "part_transfer": "us", "part_completion": "us", "part_start": "us", "part_execution": "us", "engine_cpu": "us",
-        "kernel_start": "us", "arrival": "us",
+        "engine_idle": "us", "kernel_start": "us", "arrival": "us",
         "copy_rate": "Mmsg/s", "copy": "GB/s", "started_copy": "us", "two_way": "GB/s", "buffer_wait": "us",
     }  # fmt: skip
     timed_only = {"kernel_start", "arrival", "blocking/kernel", "bare/post"}

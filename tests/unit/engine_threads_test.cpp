@@ -14,6 +14,7 @@
 
 #include "beeline/beeline.hpp"
 #include "control/engine_thread.hpp"
+#include "control/thread_time.hpp"
 #include "tests/support/stopwatch.hpp"
 #include "tests/unit/lone_context.hpp"
 
@@ -226,6 +227,35 @@ TEST_F(Engines, SleepUntilAPostWakesThem) {
     EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &round, 1, 0, queue.ends()));
     EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
     EXPECT_EQ(round, memory_[0]);
+  }
+}
+
+/// The thread of a GPU's rank, which no post wakes, polls: not more often than it was told, and a poll takes little CPU
+/// time beside that of the sleep before it, which a thread that only sleeps shows.
+TEST_F(Engines, ThatNobodyWakesPollSeldom) {
+  client_.device.kind = DeviceKind::gpu;
+  for (const int poll_us : {100, 1000}) {
+    Queue queue;
+    EngineThread engine(client_, {.poll_us = poll_us, .make = make_host_worker});
+    engine.add(*queue.ring);
+    const Stopwatch watch;
+    while (engine.statistics().sleeps == 0) ASSERT_LT(watch.seconds(), 10);
+    std::atomic<bool> stops{false};
+    std::atomic<int> sleeps{0};
+    std::thread sleeper([&] {
+      for (; !stops; ++sleeps) std::this_thread::sleep_for(std::chrono::microseconds(poll_us));
+    });
+    const EngineStatistics before = engine.statistics();
+    const double start = watch.seconds();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const EngineStatistics after = engine.statistics();
+    const double seconds = watch.seconds() - start, bare = cpu_seconds_of(sleeper) / sleeps;
+    stops = true;
+    sleeper.join();
+    const auto polls = static_cast<double>(after.sleeps - before.sleeps);
+    EXPECT_LE(polls, seconds * 1e6 / poll_us + 2) << poll_us << " us";
+    EXPECT_LT((after.cpu_s - before.cpu_s) / polls, 4 * bare + 20e-6) << poll_us << " us";
+    EXPECT_TRUE(engine.remove(*queue.ring));
   }
 }
 

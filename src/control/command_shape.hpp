@@ -31,7 +31,7 @@ namespace beeline {
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_word(const Command& command) {
   const std::uint64_t width = command.width;
   const bool is_scalar = width == 1 || width == 2 || width == 4 || width == 8;
-  return is_scalar && command.remote % width == 0 && (command.verb == Verb::store || width >= 4);
+  return is_scalar && (command.remote & (width - 1)) == 0 && (command.verb == Verb::store || width >= 4);
 }
 
 /// Whether [a, a + bytes) and [b, b + more) have bytes in common.

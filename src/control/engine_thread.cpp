@@ -310,10 +310,10 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   part.done_by_then = served.done_by_then;
   if (part.count == 0) return false;
   count(commands_, part.count);
-  // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has. A stream that
-  // has more to do stores no word for posters, which would hold up what is behind it: they read what this thread tells.
-  // No stream knows of what other nodes do.
-  const bool is_told = served.table == nullptr && served.far == nullptr && batches_ == 0;
+  // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has. No stream knows
+  // of what other nodes do. A word for posters behind copies would hold up the next copies: where there are others, its
+  // posters read what this thread tells.
+  const bool is_told = served.table == nullptr && served.far == nullptr && (words_only || batches_ == 0);
   const DoneCount done = DoneCount::of(part.done_by_then, served.refused != 0);
   served.by_stream = lane.worker->end_ring(is_told ? served.told : nullptr, done.word);
   if (served.by_stream) {

@@ -7,7 +7,10 @@
 
 namespace beeline {
 
-EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& options) {
+std::atomic<int> EngineThreads::of_gpus_{0};
+
+EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& options)
+    : is_of_gpu_(client.device.is_gpu()) {
   for (int i = 0; i < options.threads; ++i) {
     const auto number = static_cast<std::size_t>(client.rank * options.threads + i);
     const std::vector<int> own =
@@ -15,9 +18,10 @@ EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& op
     threads_.push_back(std::make_unique<EngineThread>(
         client, EngineThread::Options{.poll_us = options.poll_us, .is_timed = options.is_timed, .cores = own}));
   }
+  of_gpus_ += is_of_gpu_ ? 1 : 0;
 }
 
-EngineThreads::~EngineThreads() = default;
+EngineThreads::~EngineThreads() { of_gpus_ -= is_of_gpu_ ? 1 : 0; }
 
 void EngineThreads::add(CommandRing& ring, std::uint64_t* told) {
   const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 /// @file
 /// The engine of a rank: host threads that serve command queues (docs/control.md).
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -36,6 +37,9 @@ class EngineThreads {
   EngineThreads(const EngineThreads&) = delete;
   EngineThreads& operator=(const EngineThreads&) = delete;
 
+  /// Whether threads of engines of this process call a GPU's driver, which other callers hold up.
+  [[nodiscard]] static bool call_driver() { return of_gpus_ > 0; }
+
   /// Serves a ring from now on, by the thread that has the fewest.
   void add(CommandRing& ring, std::uint64_t* told = nullptr);
   /// No longer; returns when no thread uses it any more. What has begun is over.
@@ -51,6 +55,8 @@ class EngineThreads {
   [[nodiscard]] std::vector<std::string> take_refusals();
 
  private:
+  static std::atomic<int> of_gpus_;  ///< engines of GPU ranks
+  const bool is_of_gpu_;
   std::mutex mutex_;  ///< of the distribution of rings
   std::vector<std::unique_ptr<EngineThread>> threads_;
 };

@@ -399,6 +399,27 @@ TEST_F(Engines, TellPostersByADeviceThatHasNothingElseToDo) {
   EXPECT_TRUE(engine.remove(*queue.ring));
 }
 
+/// The words of a GPU's rank: their posters are told by the stream, also behind others that are under way.
+TEST_F(Engines, TellPostersOfWordsBehindOthers) {
+  client_.device.kind = DeviceKind::gpu;
+  LateWorker::Device device;
+  std::uint64_t told = 0;
+  Queue queue;
+  EngineThread engine(client_, {.poll_us = 0, .make = [&](const EngineClient& client) {
+                                  return std::make_unique<LateWorker>(client, device);
+                                }});
+  engine.add(*queue.ring, &told);
+  for (std::uint64_t posts = 1; posts <= most_word_batches; ++posts) {
+    ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &posts, 1, 0, queue.ends()));
+    const Stopwatch watch;
+    while (device.submitted < posts) ASSERT_LT(watch.seconds(), 10);
+    EXPECT_EQ(posts, device.told);
+  }
+  device.ended = most_word_batches;
+  EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
+  EXPECT_TRUE(engine.remove(*queue.ring));
+}
+
 /// Of a device that never ends what it was given, the queue goes at the deadline.
 TEST_F(Engines, GiveAQueueUpWhoseDeviceStands) {
   LateWorker::Device device;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "beeline/core/command.hpp"
+#include "cases/posted_words.hpp"
 #include "harness/timed_grid.hpp"
 #include "peers/bare_words.hpp"
 
@@ -35,7 +36,7 @@ struct PostToTakers {
 class BareTakers {
  public:
   ///   words  [blocks] where the commands' words go
-  BareTakers(Bench& bench, std::uint32_t blocks, int threads, PaddedWord* words)
+  BareTakers(Bench& bench, std::uint32_t blocks, int threads, BlockWord* words)
       : bench_(bench), blocks_(blocks), threads_(threads), words_(words), slots_(bench.world(), blocks, Heap::pinned),
         taken_(bench.world(), blocks, Heap::pinned), timed_(bench, blocks) {}
 
@@ -71,7 +72,7 @@ class BareTakers {
   Bench& bench_;
   std::uint32_t blocks_;
   int threads_;
-  PaddedWord* words_;
+  BlockWord* words_;
   SymmetricArray<beeline::Command> slots_;
   SymmetricArray<PaddedWord> taken_;
   TimedGrid timed_;

@@ -70,7 +70,9 @@ Measurement bare_writes_of(Bench& bench, std::uint64_t streams) {
   };
   const auto state = std::make_shared<State>(bench);
   for (std::uint64_t i = 0; i < streams; ++i) state->streams.push_back(bench.world().make_stream());
-  PaddedWord* const there = bench.world().at(state->words.data(), static_cast<int>(bench.peer()));
+  std::vector<std::uint64_t*> there;
+  for (unsigned i = 0; i < words_of_call; ++i)
+    there.push_back(&bench.world().at(state->words.data(), static_cast<int>(bench.peer()))[i].value);
   Measurement measurement{.operation = "command_rate", .method = "bare/stream_writes", .bytes = sizeof(std::uint64_t)};
   measurement.operations_per_iteration = words_of_call;
   measurement.most_iterations = 256;
@@ -82,7 +84,7 @@ Measurement bare_writes_of(Bench& bench, std::uint64_t streams) {
         [&] {
           if (!bench.leads()) return;
           ++state->next;
-          bare_writes(*state->streams[state->next % streams], there, words_of_call, state->next);
+          bare_writes(*state->streams[state->next % streams], there, state->next);
         },
         [&] {
           for (const std::unique_ptr<Stream>& stream : state->streams) bench.world().synchronize(*stream);

@@ -33,10 +33,16 @@ struct Probe {
   std::uint64_t rest_ns;  ///< before each
 };
 
+/// Where the words of a block go: two lines of the cache, which CPUs fetch together, of its own, since several threads
+/// may store words.
+struct alignas(128) BlockWord {
+  std::uint64_t value;
+};
+
 /// What a grid posts: words of 8 bytes.
 struct Posting {
   BlockTimes* times;    ///< [blocks]
-  PaddedWord* words;    ///< [blocks] at the peer; a line of the cache each, since several threads may store them
+  BlockWord* words;     ///< [blocks] at the peer
   std::uint64_t* stop;  ///< set when the probe has ended
   CommandChannel channel;
   std::uint64_t first;        ///< the word of the first post
@@ -133,9 +139,10 @@ struct Shape {
   bool is_timed = false;     ///< the engine keeps the times of its parts
   EngineKind engine = EngineKind::host;
 
-  [[nodiscard]] CommandQueueOptions options() const {
+  ///   posts  whether this rank does; threads of another's engine would only spin beside those that work
+  [[nodiscard]] CommandQueueOptions options(bool posts) const {
     if (engine == EngineKind::device) return {.engine = engine};
-    return {.engine_threads = engine_threads, .is_timed = is_timed};
+    return {.engine_threads = posts ? engine_threads : 1, .is_timed = is_timed};
   }
 };
 
@@ -153,12 +160,12 @@ class Commands {
       : bench_(bench), shape_(shape), words_(bench.world(), shape.blocks, shape.heap), stop_(bench.world(), 1),
         times_(bench.world(), shape.blocks), round_trips_(bench.world(), most_probes),
         posts_(bench.world(), most_probes),
-        queues_(bench.world(), std::min(shape.blocks, most_queues), shape.options()) {}
+        queues_(bench.world(), std::min(shape.blocks, most_queues), shape.options(bench.leads())) {}
 
   [[nodiscard]] const CommandQueues& queues() const { return queues_; }
   [[nodiscard]] const char* method() const { return method_of(shape_.engine); }
   /// Where the blocks' words go, at the peer.
-  [[nodiscard]] PaddedWord* words_there() const { return bench_.world().at(words_.data(), 1); }
+  [[nodiscard]] BlockWord* words_there() const { return bench_.world().at(words_.data(), 1); }
 
   /// Collective. Nanoseconds of `posts` posts of each block.
   double rate_ns(std::uint32_t posts) { return run(PostWords{}, posts, 0); }
@@ -205,15 +212,15 @@ class Commands {
   bool have_arrived() {
     bench_.world().barrier();
     if (bench_.world().rank() != 1) return true;
-    std::vector<PaddedWord> now(shape_.blocks);
+    std::vector<BlockWord> now(shape_.blocks);
     bench_.world().copy(now.data(), words_.data(), now.size() * sizeof now[0]);
-    return std::all_of(now.begin(), now.end(), [&](const PaddedWord& word) { return word.value == next_ - 1; });
+    return std::all_of(now.begin(), now.end(), [&](const BlockWord& word) { return word.value == next_ - 1; });
   }
 
   [[nodiscard]] Settings settings() const {
     return {{"blocks", std::uint64_t{shape_.blocks}},
             {"queues", std::uint64_t{queues_.channel().queues}},
-            {"engine_threads", static_cast<std::uint64_t>(shape_.options().engine_threads)},
+            {"engine_threads", static_cast<std::uint64_t>(shape_.options(true).engine_threads)},
             {"memory", shape_.heap == Heap::pinned ? "pinned" : "device"}};
   }
 
@@ -247,7 +254,7 @@ class Commands {
 
   Bench& bench_;
   Shape shape_;
-  SymmetricArray<PaddedWord> words_;
+  SymmetricArray<BlockWord> words_;
   SymmetricArray<std::uint64_t> stop_;
   SymmetricArray<BlockTimes> times_;
   SymmetricArray<std::uint64_t> round_trips_, posts_;

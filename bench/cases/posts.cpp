@@ -4,6 +4,8 @@
 /// block of the device. Ping-pong, one way, and a command's own round trip between a kernel and its engine, beside a
 /// bare thread that answers a flag.
 
+#include <array>
+
 #include "beeline/control/post.hpp"
 #include "beeline/host/command_queues.hpp"
 #include "cases/bare_answers.hpp"
@@ -113,17 +115,23 @@ struct PostedWord {
 struct CommandState {
   ///   heap  of the words that are answered and put; a GPU writes those of its own memory by a stream
   CommandState(Bench& bench_in, Heap heap_in, EngineKind engine)
-      : bench(bench_in), heap(heap_in), words(bench.world(), 3, heap), asked(bench.world(), 1, Heap::pinned),
+      : bench(bench_in), heap(heap_in), words(bench.world(), 3, heap), asked(bench.world(), 2, Heap::pinned),
         queues(bench.world(), 1, {.engine = engine}), timed(bench), answering(bench.world().make_stream()) {}
 
   [[nodiscard]] std::uint64_t* word(std::size_t index) const { return &words.data()[index].value; }
-  std::vector<double> time_bare(Rounds rounds) {
+  ///   as_engine  the stream stores what an engine's does: a word, then that for which the kernel waits, then one for
+  ///   the
+  ///              CPU
+  std::vector<double> time_bare(Rounds rounds, bool as_engine) {
     const std::uint64_t start = timed.last();
     BareWord(asked.data()->value).store(start, std::memory_order_relaxed);
     bench.world().copy(word(1), &start, sizeof start);
-    const BareAnswers answers(bench.world(), &asked.data()->value, start, [this](std::uint64_t value) {
+    const std::array all{word(0), word(1), &asked.data()[1].value};
+    const BareAnswers answers(bench.world(), &asked.data()->value, start, [=, this](std::uint64_t value) {
       if (heap == Heap::pinned)
         BareWord(*word(1)).store(value, std::memory_order_release);
+      else if (as_engine)
+        bare_writes(*answering, all, value);
       else
         bare_write(*answering, word(1), value);
     });
@@ -165,7 +173,12 @@ std::vector<Measurement> prepare_command(Bench& bench, EngineKind engine) {
       measurement.time = time;
       all.push_back(std::move(measurement));
     };
-    add("bare/two_flags", 1, [=](Rounds rounds) { return state->time_bare(rounds); });
+    if (heap == Heap::symmetric && engine == EngineKind::host) {
+      add("bare/two_flags", 1, [=](Rounds rounds) { return state->time_bare(rounds, true); });
+      all.back().peer_of = method;
+      all.back().settings.emplace_back("words", std::uint64_t{3});
+    }
+    add("bare/two_flags", 1, [=](Rounds rounds) { return state->time_bare(rounds, false); });
     all.back().peer_of = method;
     add(method, 2, [=](Rounds rounds) { return state->time_posted(rounds); });
     all.back().baseline = all.size() - 2;

@@ -51,23 +51,24 @@ void bare_write(Stream& stream, std::uint64_t* to, std::uint64_t value) {
           "cuStreamWriteValue64 failed");
 }
 
-void bare_writes(Stream& stream, PaddedWord* to, unsigned count, std::uint64_t value) {
+void bare_writes(Stream& stream, std::span<std::uint64_t* const> to, std::uint64_t value) {
   if (!stream.device().is_gpu()) {
-    for (unsigned i = 0; i < count; ++i) BareWord(to[i].value).store(value, std::memory_order_release);
+    for (std::uint64_t* const word : to) BareWord(*word).store(value, std::memory_order_release);
     return;
   }
   using BatchMemOp =
       CUresult (*)(CUstream stream, unsigned count, CUstreamBatchMemOpParams* operations, unsigned flags);
   static const auto issue = driver_function<BatchMemOp>("cuStreamBatchMemOp");
   std::array<CUstreamBatchMemOpParams, 256> operations{};
-  require(count <= operations.size(), Status::invalid_argument, "more words than one call stores");
-  for (unsigned i = 0; i < count; ++i) {
+  require(to.size() <= operations.size(), Status::invalid_argument, "more words than one call stores");
+  for (std::size_t i = 0; i < to.size(); ++i) {
     operations[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
-    operations[i].writeValue.address = reinterpret_cast<CUdeviceptr>(&to[i].value);
+    operations[i].writeValue.address = reinterpret_cast<CUdeviceptr>(to[i]);
     operations[i].writeValue.value64 = value;
   }
-  require(issue(static_cast<CUstream>(stream.native()), count, operations.data(), 0) == CUDA_SUCCESS, Status::internal,
-          "cuStreamBatchMemOp failed");
+  require(issue(static_cast<CUstream>(stream.native()), static_cast<unsigned>(to.size()), operations.data(), 0) ==
+              CUDA_SUCCESS,
+          Status::internal, "cuStreamBatchMemOp failed");
 }
 
 #else
@@ -76,8 +77,8 @@ void bare_write(Stream&, std::uint64_t* to, std::uint64_t value) {
   BareWord(*to).store(value, std::memory_order_release);
 }
 
-void bare_writes(Stream&, PaddedWord* to, unsigned count, std::uint64_t value) {
-  for (unsigned i = 0; i < count; ++i) BareWord(to[i].value).store(value, std::memory_order_release);
+void bare_writes(Stream&, std::span<std::uint64_t* const> to, std::uint64_t value) {
+  for (std::uint64_t* const word : to) BareWord(*word).store(value, std::memory_order_release);
 }
 
 void bare_copy(Stream&, void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }

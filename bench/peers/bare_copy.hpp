@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
-#include "beeline/core/layout.hpp"
 #include "beeline/transport/stream.hpp"
 
 namespace beeline::bench {
@@ -19,8 +19,8 @@ void bare_copy(Stream& stream, void* to, const void* from, std::size_t bytes);
 /// Throws internal.
 void bare_write(Stream& stream, std::uint64_t* to, std::uint64_t value);
 
-/// Stores `value` into `to[0]` to `to[count - 1]`: on a GPU by one `cuStreamBatchMemOp` of at most 256 words. As
+/// Stores `value` into these words, one after the other: on a GPU by one `cuStreamBatchMemOp` of at most 256 words. As
 /// `bare_write` otherwise.
-void bare_writes(Stream& stream, PaddedWord* to, unsigned count, std::uint64_t value);
+void bare_writes(Stream& stream, std::span<std::uint64_t* const> to, std::uint64_t value);
 
 }  // namespace beeline::bench

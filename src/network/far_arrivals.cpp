@@ -90,17 +90,26 @@ FarExchange::Fetch FarExchange::fetch(Arrival& arrival) {
     return Fetch::later;
   }
   arrival.is_held = is_put;
-  std::span<std::byte> to = place_of(arrival.message, arrival.parcel_bytes);
-  if (to.empty()) {
-    end_hold(arrival);
-    if (arrival.parcel_bytes > (staging_ != nullptr ? staging_bytes : most_packed_bytes)) return Fetch::unwanted;
-    arrival.buffer = staging_ != nullptr ? staging_->take() : make_staged(arrival.parcel_bytes);
-    to = {arrival.buffer.get(), arrival.parcel_bytes};
+  const std::span<std::byte> place = place_of(arrival.message, arrival.parcel_bytes);
+  if (!place.empty()) {
+    begin_fetch(arrival, place);
+    return Fetch::begun;
   }
+  end_hold(arrival);
+  return fetch_to_buffer(arrival);
+}
+
+FarExchange::Fetch FarExchange::fetch_to_buffer(Arrival& arrival) {
+  if (arrival.parcel_bytes > (staging_ != nullptr ? staging_bytes : most_packed_bytes)) return Fetch::unwanted;
+  arrival.buffer = staging_ != nullptr ? staging_->take() : make_staged(arrival.parcel_bytes);
+  begin_fetch(arrival, {arrival.buffer.get(), arrival.parcel_bytes});
+  return Fetch::begun;
+}
+
+void FarExchange::begin_fetch(Arrival& arrival, std::span<std::byte> to) {
   arrival.is_begun = true;
   arrival.is_there = worker_.fetch(static_cast<int>(arrival.message.from), arrival.parcel, to, arrival.message.number);
   if (arrival.is_there) end_hold(arrival);
-  return Fetch::begun;
 }
 
 void FarExchange::end_hold(Arrival& arrival) {
@@ -108,14 +117,17 @@ void FarExchange::end_hold(Arrival& arrival) {
 }
 
 void FarExchange::fetch_ahead(FarRank& from) {
-  if (staging_ != nullptr) return;
   std::vector<std::span<const std::byte>> used;
   int under_way = 0, seen = 0;
   from.arrivals.for_next([&](Arrival& each) {
     if (each.parcel != nullptr && !each.is_begun) {
       const std::span<const std::byte> place = place_of(each.message, each.parcel_bytes);
       const auto meets = [&](std::span<const std::byte> other) { return overlap(place, other); };
-      if (place.empty() || std::any_of(used.begin(), used.end(), meets) || fetch(each) != Fetch::begun) return false;
+      if (!place.empty() && std::none_of(used.begin(), used.end(), meets)) {
+        if (fetch(each) != Fetch::begun) return false;
+      } else if (staging_ == nullptr || !staging_->may_take_ahead() || fetch_to_buffer(each) != Fetch::begun) {
+        return false;
+      }
     }
     if (each.parcel != nullptr && !each.is_there) ++under_way;
     return under_way < most_fetches && ++seen < most_looked_ahead && add_places(each.message, used);

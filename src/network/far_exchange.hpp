@@ -123,9 +123,11 @@ class FarExchange final : public UcxReceiver {
   /// Begins to get a payload, straight to its place where that takes it: unless its place is about to be unmapped, or
   /// it is too long for a buffer.
   Fetch fetch(Arrival& arrival);
+  Fetch fetch_to_buffer(Arrival& arrival);
+  void begin_fetch(Arrival& arrival, std::span<std::byte> to);
   void end_hold(Arrival& arrival);
-  /// Begins to get the payloads of later messages: the wire has work while one payload is copied. Their places are none
-  /// that messages before them read or write.
+  /// Begins to get the payloads of later messages: the wire has work while one payload is copied. They go to buffers of
+  /// the rank's device, or to places that no message before them reads or writes.
   void fetch_ahead(FarRank& from);
   /// Adds what a message reads and writes of this rank's memory. Returns false where it is going to be refused.
   bool add_places(const NetworkMessage& message, std::vector<std::span<const std::byte>>& used);

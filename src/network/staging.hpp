@@ -47,6 +47,8 @@ class Staging {
   /// Whether one of the following may begin. They take effect in their order.
   [[nodiscard]] bool may_change() const { return in_.has_room() && in_buffers_.any(); }
   [[nodiscard]] StagedBytes take() { return in_buffers_.take(); }
+  /// Whether a buffer may be taken for what is not next: half of them are left to what is, which then gets on.
+  [[nodiscard]] bool may_take_ahead() const { return in_buffers_.free() > StagingBuffers::count / 2; }
   ///   bytes  one behind the other
   [[nodiscard]] const char* write(const Rows& rows, StagedBytes bytes, Changed end);
   [[nodiscard]] const char* change(const Command& command, std::byte* at, Changed end);

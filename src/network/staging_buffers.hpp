@@ -38,6 +38,7 @@ class StagingBuffers {
   StagingBuffers& operator=(const StagingBuffers&) = delete;
 
   [[nodiscard]] bool any() const { return !free_.empty(); }
+  [[nodiscard]] std::size_t free() const { return free_.size(); }
   /// One of them; where there is none left, pageable memory: slower, but nobody waits for somebody else's.
   [[nodiscard]] StagedBytes take() {
     if (free_.empty()) return make_staged(staging_bytes);

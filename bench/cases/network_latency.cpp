@@ -21,22 +21,32 @@ std::vector<double> ping_pong(const Bench& bench, Rounds rounds, const Step& sen
   });
 }
 
-Measurement round_trip(const std::shared_ptr<NetworkPair>& pair, const char* method, Step send, Step await) {
+Measurement round_trip_of(const std::shared_ptr<NetworkPair>& pair, const char* method, Step send, Step await) {
   return network_measurement(pair, Receivers::both, method,
                              [=](Rounds rounds) { return ping_pong(pair->bench(), rounds, send, await); });
+}
+
+Measurement put_signals(const std::shared_ptr<NetworkPair>& pair, Memories memories) {
+  constexpr const char* method = "network/put_signal";
+  if (!pair->bench().world().device().is_gpu())
+    return round_trip_of(
+        pair, method, [=] { pair->put_signal(); }, [=] { pair->await_signal(); });
+  return network_measurement(
+      pair, Receivers::both, method, [=](Rounds rounds) { return pair->time_put_signals(memories, rounds); }, memories);
 }
 
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   const auto pair = std::make_shared<NetworkPair>(bench, bytes, 1);
   std::vector<Measurement> all;
-  all.push_back(round_trip(
+  all.push_back(round_trip_of(
       pair, "ucx/put_flush", [=] { pair->bare_put_flush(); }, [=] { pair->await_bare_put(); }));
-  all.push_back(round_trip(
+  all.push_back(round_trip_of(
       pair, "ucx/active_messages", [=] { pair->bare_send(0); }, [=] { pair->await_bare_messages(1); }));
   all[0].peer_of = all[1].peer_of = "network/put_signal";
-  all.push_back(round_trip(
-      pair, "network/put_signal", [=] { pair->put_signal(); }, [=] { pair->await_signal(); }));
-  all.back().baseline = 0;
+  for (const Memories& memories : all_memories(bench)) {
+    all.push_back(put_signals(pair, memories));
+    all.back().baseline = 0;
+  }
   return all;
 }
 
@@ -78,6 +88,7 @@ Measurement overhead(const std::shared_ptr<NetworkPair>& pair, const char* metho
 }
 
 std::vector<Measurement> prepare_overhead(Bench& bench, std::uint64_t bytes) {
+  require_host_ranks(bench);
   const auto pair = std::make_shared<NetworkPair>(bench, bytes, timed_calls);
   std::vector<Measurement> all;
   all.push_back(overhead(

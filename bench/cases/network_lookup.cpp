@@ -63,6 +63,7 @@ class Segments {
 
 Case among(std::uint64_t count) {
   const auto prepare = [count](Bench& bench, std::uint64_t) -> std::vector<Measurement> {
+    require_host_ranks(bench);
     require_two_nodes(bench);
     const auto segments = std::make_shared<Segments>(bench, count);
     Measurement measurement{.operation = "lookup", .method = "network/put_signal", .bytes = sizeof(std::uint64_t)};

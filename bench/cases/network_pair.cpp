@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint64_t line = 64;
 
+constexpr const char* name_of(Heap heap) { return heap == Heap::pinned ? "host" : "gpu"; }
+
 constexpr std::uint64_t whole(std::uint64_t bytes, std::uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 }  // namespace
@@ -19,15 +21,38 @@ void require_two_nodes(const Bench& bench) {
           "ranks 0 and 1 share memory: start them on two hosts, or with --split-nodes 2 on one");
 }
 
+void require_host_ranks(const Bench& bench) {
+  bench.require_alike();
+  require(!bench.world().device().is_gpu(), Status::unavailable,
+          "measured with calls of CPU threads, which only host ranks make: start them with --device cpu");
+}
+
+std::vector<Memories> all_memories(const Bench& bench) {
+  bench.require_alike();
+  std::vector<Memories> all = {host_memories};
+  if (bench.world().device().is_gpu())
+    all.insert(all.end(),
+               {{Heap::pinned, Heap::symmetric}, {Heap::symmetric, Heap::pinned}, {Heap::symmetric, Heap::symmetric}});
+  return all;
+}
+
 NetworkPair::NetworkPair(Bench& bench, std::uint64_t bytes, std::uint64_t slots)
     : bench_(bench), bytes_(bytes), slots_(slots), word_place_(whole(bytes * slots, sizeof(std::uint64_t))),
-      signals_((require_two_nodes(bench), bench.world()), 1) {
+      signals_((require_two_nodes(bench), bench.world()), 1), timed_(bench) {
   const std::uint64_t all = whole(word_place_ + sizeof(std::uint64_t), line);
   memory_ = std::make_shared<SymmetricArray<std::byte>>(bench.world(), 2 * all);
-  buffers_ =
-      std::make_shared<MessageBuffers>(bench, bytes * slots, std::shared_ptr<std::byte>(memory_, memory_->data()),
-                                       std::shared_ptr<std::byte>(memory_, memory_->data() + all));
+  host_memory_ = bench.world().device().is_gpu()
+                     ? std::make_shared<SymmetricArray<std::byte>>(bench.world(), 2 * all, Heap::pinned)
+                     : memory_;
+  buffers_ = buffers_in(host_memories);
   bare_ = ucx::make_pair(bench, {buffers_->destination(), all});
+}
+
+std::shared_ptr<MessageBuffers> NetworkPair::buffers_in(Memories memories) const {
+  const auto& from = memories.source == Heap::pinned ? host_memory_ : memory_;
+  const auto& to = memories.destination == Heap::pinned ? host_memory_ : memory_;
+  return std::make_shared<MessageBuffers>(bench_, bytes_ * slots_, std::shared_ptr<std::byte>(from, from->data()),
+                                          std::shared_ptr<std::byte>(to, to->data() + to->count() / 2));
 }
 
 void NetworkPair::put_signal() {
@@ -59,15 +84,17 @@ void NetworkPair::bare_settle() {
 }
 
 Measurement network_measurement(const std::shared_ptr<NetworkPair>& pair, Receivers receivers, std::string method,
-                                std::function<std::vector<double>(Rounds)> time) {
+                                std::function<std::vector<double>(Rounds)> time, Memories memories) {
   const bool is_bare = method.starts_with("ucx/");
   const auto settled = [pair, is_bare, time = std::move(time)](Rounds rounds) {
     const std::vector<double> times = time(rounds);
     if (is_bare) pair->bare_settle();
     return times;
   };
-  Measurement measurement = message_measurement(pair->bench(), pair->buffers(), receivers, std::move(method), settled);
+  Measurement measurement =
+      message_measurement(pair->bench(), pair->buffers_in(memories), receivers, std::move(method), settled);
   measurement.bytes = pair->bytes();
+  measurement.settings = {{"source", name_of(memories.source)}, {"destination", name_of(memories.destination)}};
   return measurement;
 }
 

@@ -12,6 +12,7 @@
 #include "beeline/device/put_get.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_host.hpp"
+#include "harness/timed_kernel.hpp"
 #include "peers/ucx/ucx.hpp"
 
 namespace beeline::bench {
@@ -19,7 +20,19 @@ namespace beeline::bench {
 /// Collective. Throws unavailable, on all ranks alike, where ranks 0 and 1 share memory.
 void require_two_nodes(const Bench& bench);
 
+/// Throws unavailable on GPU ranks, whose CPU threads put nothing.
+void require_host_ranks(const Bench& bench);
+
+/// Heaps that a message comes from and goes to: `pinned` is host memory, `symmetric` a GPU rank's own.
+struct Memories {
+  Heap source, destination;
+};
+
+/// The pairs of memories that these ranks have: of GPU ranks four. Throws unavailable for GPU ranks and host ranks.
+[[nodiscard]] std::vector<Memories> all_memories(const Bench& bench);
+
 /// Messages of `bytes`, each in a slot of its own, and behind them a word by which bare puts tell that they have come.
+/// Bare UCX moves them between host memories. GPU ranks call the library in kernels of one thread.
 class NetworkPair {
  public:
   /// Collective. Throws what `require_two_nodes` and `ucx::make_pair` throw.
@@ -27,7 +40,10 @@ class NetworkPair {
 
   [[nodiscard]] Bench& bench() const { return bench_; }
   [[nodiscard]] const Context& context() const { return bench_.world().host_context(); }
+  /// In host memory, where bare UCX moves messages, and CPU threads of host ranks.
   [[nodiscard]] const std::shared_ptr<MessageBuffers>& buffers() const { return buffers_; }
+  /// The same messages in other memories.
+  [[nodiscard]] std::shared_ptr<MessageBuffers> buffers_in(Memories memories) const;
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t slots() const { return slots_; }
   /// Of a slot, in both buffers.
@@ -40,6 +56,12 @@ class NetworkPair {
   void put(std::uint64_t slot);
   void signal();
   void quiet();
+
+  // The same on GPU ranks; collective.
+  /// Rounds of puts into all slots by rank 0, and a quiet.
+  [[nodiscard]] std::vector<double> time_puts(Memories memories, Rounds rounds);
+  /// Round trips of puts with their signals.
+  [[nodiscard]] std::vector<double> time_put_signals(Memories memories, Rounds rounds);
 
   /// UCX's side: one put of the only slot and the word behind it, which is flushed; the wait for the peer's.
   void bare_put_flush() { bare_put_from(0); }
@@ -66,16 +88,22 @@ class NetworkPair {
 
   Bench& bench_;
   const std::uint64_t bytes_, slots_, word_place_;
-  std::shared_ptr<SymmetricArray<std::byte>> memory_;  ///< source, then destination
+  std::shared_ptr<SymmetricArray<std::byte>> memory_;       ///< source, then destination
+  std::shared_ptr<SymmetricArray<std::byte>> host_memory_;  ///< the same; on host ranks it is the same memory
   std::shared_ptr<MessageBuffers> buffers_;
   SymmetricArray<PaddedWord> signals_;
+  TimedKernel timed_;
   std::unique_ptr<ucx::Pair> bare_;
   std::uint64_t sent_ = 0, awaited_ = 0, bare_sent_ = 0, bare_awaited_ = 0, bare_received_ = 0;
 };
 
+/// Messages between host memories.
+inline constexpr Memories host_memories{Heap::pinned, Heap::pinned};
+
 /// A measurement between the two, verified, of messages that fill all slots in one iteration; of bare UCX where the
 /// method says so.
 [[nodiscard]] Measurement network_measurement(const std::shared_ptr<NetworkPair>& pair, Receivers receivers,
-                                              std::string method, std::function<std::vector<double>(Rounds)> time);
+                                              std::string method, std::function<std::vector<double>(Rounds)> time,
+                                              Memories memories = host_memories);
 
 }  // namespace beeline::bench

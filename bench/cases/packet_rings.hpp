@@ -21,7 +21,7 @@ template <class Protocol>
 class RingsOfTwoKinds {
  public:
   /// Collective.
-  RingsOfTwoKinds(World& world, std::uint64_t bytes) : rings_(world, bytes <= small ? small : large, depth) {}
+  RingsOfTwoKinds(Team& team, std::uint64_t bytes) : rings_(team, bytes <= small ? small : large, depth) {}
 
   [[nodiscard]] const ProtocolChannel<Protocol>& channel() const { return rings_.channel(); }
   [[nodiscard]] Settings settings() const {

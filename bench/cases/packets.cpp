@@ -5,6 +5,8 @@
 
 #include "beeline/device/packets.hpp"
 
+#include <optional>
+
 #include "cases/cases.hpp"
 #include "cases/packet_rings.hpp"
 #include "harness/group_choice.hpp"
@@ -58,12 +60,19 @@ struct PacketFlood {
 template <class Protocol>
 struct State {
   State(Bench& bench_in, std::uint64_t bytes)
-      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), rings(bench.world(), bytes),
-        timed(bench) {}
+      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), near(bench),
+        timed(bench, near.is_member() ? near.team() : bench.world()) {
+    bench.together(
+        [&] {
+          if (near.is_member()) rings.emplace(near.team(), bytes);
+        },
+        "packets");
+  }
 
   template <class Kernel>
   std::vector<double> time(const GroupChoice& choice, Rounds rounds, Kernel kernel) {
-    return timed.run(choice.threads, bench.paired(), rounds, kernel, rings.channel(), buffers->destination(),
+    const auto channel = rings ? rings->channel() : ProtocolChannel<Protocol>{};
+    return timed.run(choice.threads, bench.paired(), rounds, kernel, channel, buffers->destination(),
                      static_cast<const std::byte*>(buffers->source()), buffers->bytes());
   }
 
@@ -77,13 +86,15 @@ struct State {
 
   [[nodiscard]] Settings settings(const GroupChoice& choice) const {
     Settings settings = choice.settings();
-    for (const auto& setting : rings.settings()) settings.push_back(setting);
+    if (!rings) return settings;
+    for (const auto& setting : rings->settings()) settings.push_back(setting);
     return settings;
   }
 
   Bench& bench;
   std::shared_ptr<MessageBuffers> buffers;
-  RingsOfTwoKinds<Protocol> rings;
+  NearTeam near;
+  std::optional<RingsOfTwoKinds<Protocol>> rings;  ///< of the ranks that reach rank 0 by loads and stores
   TimedKernel timed;
 };
 

@@ -85,4 +85,15 @@ void Bench::require_ok(Status status, const char* what) const {
   throw Error(status, fmt::format("{}: {}", what, name(status)), world_.rank());
 }
 
+NearTeam::NearTeam(Bench& bench) : team_(&bench.world()) {
+  const bool is_near = bench.world().host_context().way_to(0).way == Way::direct;
+  const std::vector<std::uint64_t> near = bench.from_all(is_near ? 1 : 0);
+  std::vector<int> members;
+  for (int rank = 0; rank < static_cast<int>(near.size()); ++rank)
+    if (near[static_cast<std::size_t>(rank)] != 0) members.push_back(rank);
+  if (members.size() == near.size() || near[1] == 0) return;
+  own_ = bench.world().make_team(is_near ? members : std::vector<int>{});
+  team_ = own_.get();
+}
+
 }  // namespace beeline::bench

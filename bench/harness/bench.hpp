@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,23 @@ class Bench {
  private:
   World& world_;
   const Options& options_;
+};
+
+/// Rank 0 and the ranks that reach it by loads and stores: of a world on several nodes, those of its node.
+class NearTeam {
+ public:
+  /// Collective. The world itself where it has no other ranks, or where rank 1 is not among them: what needs loads and
+  /// stores then says why there are none.
+  explicit NearTeam(Bench& bench);
+
+  /// Whether this rank is a member.
+  [[nodiscard]] bool is_member() const { return team_ != nullptr; }
+  /// The team, in which ranks 0 and 1 have these numbers. Only members call it.
+  [[nodiscard]] Team& team() const { return *team_; }
+
+ private:
+  std::unique_ptr<Team> own_;  ///< nullptr: the team is the world's, or another rank's
+  Team* team_;
 };
 
 }  // namespace beeline::bench

@@ -85,11 +85,14 @@ int run_program(const Program& program, int argc, char** argv) {
   if (config.size < 2)
     return refuse(config,
                   fmt::format("needs two ranks or more: beeline run -n 2 beeline-bench {}", name(options.command)));
-  if (config.heap_bytes == 0)
-    config.heap_bytes = heap_bytes_for(options, config.size, config.device != "cpu" && !visible_gpus().empty());
+  const bool on_gpus = config.device != "cpu" && !visible_gpus().empty();
+  if (config.heap_bytes == 0) config.heap_bytes = heap_bytes_for(options, config.size, on_gpus);
   // MPI's messages are staged there as a whole.
   if (config.launcher.name == "mpirun" && !options.sizes.empty())
     config.pinned_heap_bytes += *std::max_element(options.sizes.begin(), options.sizes.end());
+  // GPU ranks have messages between nodes in host memory, too.
+  if (options.command == Command::network && on_gpus)
+    config.pinned_heap_bytes += heap_bytes_for(options, config.size, on_gpus);
   return run(config, [&](World& world) { measure(world, program, options); });
 }
 

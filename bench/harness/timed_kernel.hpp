@@ -70,7 +70,9 @@ class TimedKernel {
   static constexpr std::uint32_t most_batches = 64;
 
   /// Collective.
-  explicit TimedKernel(Bench& bench) : bench_(bench), stamps_(bench.world(), most_batches + 1) {}
+  explicit TimedKernel(Bench& bench) : TimedKernel(bench, bench.world()) {}
+  /// Kernels get the context of `team`, in which ranks 0 and 1 have these numbers.
+  TimedKernel(Bench& bench, Team& team) : bench_(bench), team_(team), stamps_(bench.world(), most_batches + 1) {}
 
   /// Sequence number of the last round so far.
   [[nodiscard]] std::uint64_t last() const { return last_; }
@@ -88,7 +90,7 @@ class TimedKernel {
             "a block of " + std::to_string(threads) + " threads needs more registers than this device has");
     std::vector<std::uint64_t> stamps(rounds.batches + 1);
     world.copy(stamps_.data(), stamps.data(), stamps.size() * sizeof stamps[0]);
-    launch(world, {.blocks = 1, .threads = threads, .waits = true}, kernel, loop, args...);
+    launch(team_, {.blocks = 1, .threads = threads, .waits = true}, kernel, loop, args...);
     world.synchronize();
     world.copy(stamps.data(), stamps_.data(), stamps.size() * sizeof stamps[0]);
     require(stamps.back() != 0, Status::internal, "a timed kernel ended before its last round");
@@ -99,6 +101,7 @@ class TimedKernel {
 
  private:
   Bench& bench_;
+  Team& team_;
   SymmetricArray<std::uint64_t> stamps_;
   std::uint64_t last_ = 0;
 };

@@ -490,6 +490,7 @@ def test_the_network_beside_bare_ucx() -> None:
     for record in ours:
         assert record["baseline"] == baselines[record["operation"]]
         assert record["ratio_to_baseline"] > 0
+    assert {(record["settings"]["source"], record["settings"]["destination"]) for record in ours} == {("host", "host")}
     windows = {(r["operation"], r["settings"]["window"]) for r in ours if "window" in r["settings"]}
     assert windows == {(operation, window) for operation in ("put", "message_rate") for window in (1, 8, 64)}
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beeline-bench on four host ranks that count as two nodes: what needs loads and stores between all is left out."""
+"""beeline-bench on ranks that count as two nodes: what needs loads and stores between all is left out."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,8 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 NOT_REACHED = "loads and stores do not reach rank 2 from rank 0"
 
 
-def results(command: list[str]) -> list[dict[str, Any]]:
-    options = ["-n", "4", "--device", "cpu", "--split-nodes", "2", "--json"]
+def results(command: list[str], ranks: int = 4, device: str = "cpu") -> list[dict[str, Any]]:
+    options = ["-n", str(ranks), "--device", device, "--split-nodes", "2", "--json"]
     program = [str(PROGRAMS / "beeline-bench"), *command, "--iterations", "2"]
     launch = [str(PROGRAMS / "beeline-launch"), *options, "--", *program]
     done = subprocess.run(launch, capture_output=True, text=True, timeout=300, check=False)
@@ -46,3 +47,28 @@ def test_what_needs_loads_and_stores_is_left_out(command: list[str], left_out: t
     reasons = [r["reason"] for r in found if (r["operation"], r["method"]) == left_out]
     assert bool(reasons) == (left_out is not None)
     assert all(NOT_REACHED in reason for reason in reasons)
+
+
+def test_packets_inside_a_node_of_several() -> None:
+    found = results(["latency", "--methods", "device/peer/ll,device/peer/signal", "--sizes", "8,4K"])
+    packets = [record for record in found if record["method"] == "device/peer/ll"]
+    assert [record["bytes"] for record in packets] == [8, 4096]
+    assert all(record["verified"] for record in packets)
+
+
+def gpus() -> int:
+    nvidia_smi = shutil.which("nvidia-smi")
+    if nvidia_smi is None:
+        return 0
+    listed = subprocess.run([nvidia_smi, "-L"], capture_output=True, text=True, timeout=60, check=False)
+    return listed.stdout.count("GPU ")
+
+
+@pytest.mark.skipif(gpus() < 2, reason="two GPUs are needed")
+def test_all_pairs_of_memories_of_gpus() -> None:
+    found = results(["network", "--sizes", "8,1M", "--operations", "message,put"], 2, "cuda:0,cuda:1")
+    for method in ("network/put_signal", "network/puts"):
+        ours = [record for record in found if record["method"] == method]
+        memories = {(record["settings"]["source"], record["settings"]["destination"]) for record in ours}
+        assert memories == {(source, destination) for source in ("host", "gpu") for destination in ("host", "gpu")}
+        assert all(record["verified"] for record in ours)

@@ -63,15 +63,20 @@ std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint
 ///   place  what made the call, as ` in kernel NAME`
 std::string describe_difference(const WaitRecord& record, const std::string& place) {
   const CallDescription mine = unpacked_call(record.expected, record.sequence);
+  const CallDescription theirs = unpacked_call(record.observed, record.waited_ns);
   const char* const code = name(Status::invalid_argument);
   switch (static_cast<detail::CallDifference>(record.comparison)) {
     case detail::CallDifference::call: {
-      const CallDescription theirs = unpacked_call(record.observed, record.waited_ns);
       const bool in_blocks = mine.slices != theirs.slices;
       return fmt::format("rank {} calls {}, rank {} calls {}: members make the same calls in the same order ({})",
                          record.rank, describe_call(mine, in_blocks), record.peer, describe_call(theirs, in_blocks),
                          code);
     }
+    case detail::CallDifference::order:
+      return fmt::format(
+          "rank {} calls {}, but has got data of another call of rank {}, {}: members make the same calls "
+          "in the same order ({})",
+          record.rank, describe_call(mine), record.peer, describe_call(theirs), code);
     case detail::CallDifference::places:
       return fmt::format(
           "rank {} calls {}, which needs vectors at the same place of the symmetric heap on all ranks; they are not "

@@ -45,6 +45,6 @@ struct NetworkMessage {
 static_assert(std::is_trivially_copyable_v<NetworkMessage> && sizeof(NetworkMessage) == 128);
 
 /// What ranks compare before they exchange addresses.
-inline constexpr std::string_view network_protocol = "beeline network 7, little-endian";
+inline constexpr std::string_view network_protocol = "beeline network 8, little-endian";
 
 }  // namespace beeline

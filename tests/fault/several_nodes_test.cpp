@@ -197,6 +197,22 @@ const MixedCall mixed_calls[] = {
        const int rank = collectives.team().rank();
        collectives.broadcast_on_stream(data, data, 8, ElementType::float32, is_odd || rank == 3 ? 0 : 3);
      }},
+    // Rank 0 brings what rank 2 sends to rank 1, who waits for rank 3 instead, which is no root.
+    {"roots_inside_a_node",
+     {"broadcast(float32, 8 elements, root 2) by across_nodes",
+      "broadcast(float32, 8 elements, root 3) by across_nodes"},
+     [](Collectives& collectives, float* data, bool) {
+       collectives.broadcast_on_stream(data, data, 8, ElementType::float32, collectives.team().rank() == 1 ? 3 : 2);
+     }},
+    // Rank 1 sends to nobody who waits for it; what rank 0 has sent to it is left, and looks like its next call's.
+    {"roots_of_one_call_of_two",
+     {"rank 1 calls broadcast(float32, 8 elements, root 0) by across_nodes",
+      "but has got data of another call of rank 0, broadcast(float32, 8 elements, root 0)"},
+     [](Collectives& collectives, float* data, bool) {
+       for (const bool is_first : {true, false})
+         collectives.broadcast_on_stream(data, data, 8, ElementType::float32,
+                                         is_first && collectives.team().rank() == 1 ? 1 : 0);
+     }},
     {"lengths",
      {"sends 4 bytes to rank", "which expects 8 in alltoallv"},
      [](Collectives& collectives, float* data, bool is_odd) {

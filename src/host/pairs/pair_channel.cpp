@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/device/put_get.hpp"
 #include "beeline/device/signal.hpp"
 #include "host/world_implementation.hpp"
@@ -87,7 +86,9 @@ Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* dat
   PairCounts& counts = channel_.counts[peer];
   std::byte* const written = next_box(peer);
   const std::uint64_t received = Word(counts.received).load(std::memory_order_acquire);
-  std::memcpy(written, &head, sizeof head);
+  ChunkHead sent = head;
+  sent.call = channel_.state->calls;
+  std::memcpy(written, &sent, sizeof sent);
   Word(counts.told).store(received, std::memory_order_relaxed);
   if (head.bytes != 0 && data != written + sizeof head) std::memcpy(written + sizeof head, data, head.bytes);
   std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, counts.sent);  // at the peer, too
@@ -114,14 +115,16 @@ Status PairLinks::release(std::uint32_t peer) const {
   return signal(Thread{}, ctx_, &channel_.consumed[ctx_.rank].value, received, peer);
 }
 
-Status PairLinks::refuse(std::uint32_t peer, std::uint64_t packed, std::uint64_t count) const {
+Status PairLinks::refuse(std::uint32_t peer, CallDifference what, std::uint64_t packed, std::uint64_t count) const {
   const CallWords mine{channel_.state->packed, channel_.state->count};
-  return refuse_call(ctx_, {CallDifference::call, peer, mine, {packed, count}});
+  return refuse_call(ctx_, {what, peer, mine, {packed, count}});
 }
 
 Status PairLinks::check_call(std::uint32_t peer, const ChunkHead& head) const {
   const PairState& mine = *channel_.state;
-  return head.packed == mine.packed && head.count == mine.count ? Status::ok : refuse(peer, head.packed, head.count);
+  if (head.call != mine.calls) return refuse(peer, CallDifference::order, head.packed, head.count);
+  if (head.packed == mine.packed && head.count == mine.count) return Status::ok;
+  return refuse(peer, CallDifference::call, head.packed, head.count);
 }
 
 Status PairLinks::compare_calls(std::uint32_t peer) const {
@@ -138,13 +141,16 @@ Status PairLinks::compare_calls(std::uint32_t peer) const {
   }
   for (std::uint32_t other = 0; other < ctx_.size; ++other) {
     if (other == ctx_.rank) continue;
+    // Who is ahead may have sent a chunk of its next call.
+    if (const ChunkHead* const chunk = next(other); chunk != nullptr && chunk->call <= mine.calls)
+      if (const Status status = check_call(other, *chunk); status != Status::ok) return status;
     ShownCall& shown = channel_.shown[other];
     const std::uint64_t theirs = Word(shown.number).load(std::memory_order_acquire);
     const std::uint64_t packed = Word(shown.packed).load(std::memory_order_relaxed);
     const std::uint64_t count = Word(shown.count).load(std::memory_order_relaxed);
     // A call that is being shown over it has another signature than these words.
     if (theirs == number || theirs >> signature_bits != mine.calls) continue;
-    if (shown_number(mine.calls, packed, count) == theirs) return refuse(other, packed, count);
+    if (shown_number(mine.calls, packed, count) == theirs) return refuse(other, CallDifference::call, packed, count);
   }
   return Status::ok;
 }

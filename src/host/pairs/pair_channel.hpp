@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/core/layout.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/wait.hpp"
@@ -28,6 +29,7 @@ struct alignas(64) ChunkHead {
   std::uint64_t origin;         ///< the member whose data it carries
   std::uint64_t source = 0,
                 destination = 0;  ///< of a chunk that tells where its sender has vectors: its slot's offsets
+  std::uint64_t call = 0;         ///< its number, which `PairLinks::put` sets; 0: a message's
 };
 static_assert(sizeof(ChunkHead) == 64);
 
@@ -140,16 +142,17 @@ class PairLinks {
   [[nodiscard]] std::uint64_t awaited_number(std::uint32_t peer) const { return channel_.counts[peer].received + 1; }
   [[nodiscard]] std::uint64_t next_number(std::uint32_t peer) const { return channel_.counts[peer].sent + 1; }
 
-  /// Shows `peer` the call that this member is in, and compares the calls that other members show. A different call is
-  /// recorded with this one, and the team aborted. Returns ok or invalid_argument.
+  /// Shows `peer` the call that this member is in, and compares the calls that other members show, and those of chunks
+  /// that nobody has read: of members that this one does not wait for. A different call is recorded with this one, and
+  /// the team aborted. Returns ok or invalid_argument.
   [[nodiscard]] Status compare_calls(std::uint32_t peer) const;
-  /// Compares a chunk's call with this member's. Returns as `compare_calls`.
+  /// Compares the call of a chunk that has come with this member's. Returns as `compare_calls`.
   [[nodiscard]] Status check_call(std::uint32_t peer, const ChunkHead& head) const;
 
  private:
   [[nodiscard]] std::byte* next_box(std::uint32_t peer) const;
   [[nodiscard]] PairProgress progress_of(std::uint32_t peer) const;
-  [[nodiscard]] Status refuse(std::uint32_t peer, std::uint64_t packed, std::uint64_t count) const;
+  [[nodiscard]] Status refuse(std::uint32_t peer, CallDifference what, std::uint64_t packed, std::uint64_t count) const;
 
   const Context& ctx_;
   PairChannel channel_;

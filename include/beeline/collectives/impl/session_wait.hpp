@@ -21,8 +21,9 @@
 namespace beeline::detail {
 
 /// What two members differ in: of lengths, in the one that this member sends, or that it expects; or what else is wrong
-/// with a call: a root that is no member. Lies where a record has its comparison.
-enum class CallDifference : std::uint16_t { call, session_in_use, places, sent_length, expected_length, root };
+/// with a call: a root that is no member, data that belong to another call, before or after it. Lies where a record has
+/// its comparison.
+enum class CallDifference : std::uint16_t { call, session_in_use, places, sent_length, expected_length, root, order };
 
 /// A call as its record has it: what `CallDescription` packs, and the count.
 struct CallWords {

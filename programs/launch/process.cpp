@@ -37,7 +37,11 @@ struct Pipe {
 
 Pipe make_pipe() {
   std::array<int, 2> ends;
-  require(::pipe2(ends.data(), O_CLOEXEC) == 0, Status::no_resource, fmt::format("no pipe: {}", message_of(errno)));
+  const bool is_made = ::pipe2(ends.data(), O_CLOEXEC) == 0;
+  const int error = errno;
+  require(is_made, Status::no_resource,
+          fmt::format("no pipe for a rank: {}{}", message_of(error),
+                      error == EMFILE ? "; raise the limit (ulimit -n), or start fewer ranks" : ""));
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
@@ -117,8 +121,8 @@ Process start(const std::string& path, const std::vector<std::string>& command, 
   Pipe output = make_pipe(), error = make_pipe(), report = make_pipe(), input;
   if (!text.empty()) {
     input = make_pipe();
-    require(::write(input.writer.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()),
-            Status::no_resource, fmt::format("no room in a pipe: {}", message_of(errno)));
+    const bool is_written = ::write(input.writer.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    require(is_written, Status::no_resource, fmt::format("no room in a pipe: {}", message_of(errno)));
   }
   const std::vector<std::string> environment = merged_environment(changes);
   const std::vector<char*> argument_pointers = pointers(command), environment_pointers = pointers(environment);

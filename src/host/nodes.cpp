@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "beeline/device/put_get.hpp"
 #include "host/world_implementation.hpp"
@@ -94,12 +93,15 @@ std::vector<int> World::Implementation::members_to_tell(std::uint32_t team) cons
   const auto found = teams.find(team);
   if (found == teams.end() || found->second.size() <= max_node_ranks) return far;
   const std::vector<int>& all = found->second;
-  const auto number = std::count_if(all.begin(), std::find(all.begin(), all.end(), rank),
-                                    [this](int member) { return is_near(member); });
-  std::map<int, std::vector<int>> by_node;
-  for (const int member : far) by_node[members[static_cast<std::size_t>(member)].node].push_back(member);
+  const auto near_before = std::count_if(all.begin(), std::find(all.begin(), all.end(), rank),
+                                         [this](int member) { return is_near(member); });
+  std::vector<int> node_of;
+  for (const int member : all) node_of.push_back(members[static_cast<std::size_t>(member)].node);
+  const detail::NodeMap nodes(node_of);
   std::vector<int> told;
-  for (const auto& [node, there] : by_node) told.push_back(there[static_cast<std::size_t>(number) % there.size()]);
+  for (std::uint32_t node = 0; node < nodes.nodes(); ++node)
+    if (const int member = all[nodes.speaker(node, static_cast<std::size_t>(near_before))]; !is_near(member))
+      told.push_back(member);
   return told;
 }
 

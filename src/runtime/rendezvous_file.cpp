@@ -42,7 +42,8 @@ std::string file_name(const std::string& job) {
 /// Nobody but this user can have put anything there, or read it.
 void require_private(int descriptor, const std::string& path) {
   struct stat status {};
-  require(::fstat(descriptor, &status) == 0, Status::internal, fmt::format("{}: {}", path, system_message(errno)));
+  const bool is_known = ::fstat(descriptor, &status) == 0;
+  require(is_known, Status::internal, fmt::format("{}: {}", path, system_message(errno)));
   require(status.st_uid == ::geteuid(), Status::invalid_argument,
           fmt::format("{} belongs to user {}, not to user {}: it is not trusted", path, status.st_uid, ::geteuid()));
   require((status.st_mode & (S_IRWXG | S_IRWXO)) == 0, Status::invalid_argument,
@@ -52,8 +53,8 @@ void require_private(int descriptor, const std::string& path) {
 
 FileDescriptor open_folder() {
   const std::string path = folder_path();
-  require(::mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST, Status::no_resource,
-          fmt::format("{} cannot be made: {}", path, system_message(errno)));
+  const bool is_there = ::mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST;
+  require(is_there, Status::no_resource, fmt::format("{} cannot be made: {}", path, system_message(errno)));
   FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   require(static_cast<bool>(folder), Status::invalid_argument,
           fmt::format("{} is no folder that can be used: {}", path, system_message(errno)));

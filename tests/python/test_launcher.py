@@ -40,6 +40,14 @@ def shell(script: str, *options: str, ranks: int = 2, **environment: str) -> Res
     return launch("-n", str(ranks), *options, "--", "sh", "-c", script, **environment)
 
 
+def test_too_few_files_may_be_open() -> None:
+    """The launcher's error names what was exhausted, and what to do."""
+    command = ["sh", "-c", f"ulimit -n 24; exec {LAUNCHER} -n 16 -- true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert "Too many open files; raise the limit (ulimit -n)" in done.stderr
+
+
 class TestOutput:
     def test_lines_carry_their_rank_and_keep_their_stream(self) -> None:
         result = shell("echo out; echo err >&2", ranks=3)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Worlds on several nodes with PyPI's UCX, the newest version that is tried; the other tests take the system's, as
+Debian's 1.13."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "build" / "bin"
+PACKAGE = importlib.util.find_spec("libucx")
+SUITES = [
+    ("network_test", "*"),
+    ("conformance_processes_test", "processes_2_cpu_on_2_nodes.*:processes_3_cpu_on_3_nodes_no_peer_access.*"),
+    ("collectives_test", "*nodes*"),
+    ("messages_test", "*nodes*"),
+    ("several_nodes_test", "*"),
+]
+
+pytestmark = [
+    pytest.mark.skipif(PACKAGE is None, reason="needs PyPI's libucx-cu13 (tools/requirements.txt)"),
+    pytest.mark.timeout(300),
+]
+
+
+def gpus() -> int:
+    nvidia_smi = shutil.which("nvidia-smi")
+    if nvidia_smi is None:
+        return 0
+    listed = subprocess.run([nvidia_smi, "-L"], capture_output=True, text=True, timeout=60, check=False)
+    return listed.stdout.count("GPU ")
+
+
+def run(program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    assert PACKAGE is not None
+    assert PACKAGE.submodule_search_locations is not None
+    libraries = str(Path(PACKAGE.submodule_search_locations[0], "lib"))
+    environment = os.environ | {"BEELINE_UCX": libraries} | variables
+    command = [str(PROGRAMS / program), *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)
+
+
+def test_it_is_that_version() -> None:
+    wanted = re.search(r"^libucx-cu13==(\S+)$", (ROOT / "tools/requirements.txt").read_text(), re.MULTILINE)
+    assert wanted is not None
+    ranks = ["-n", "2", "--device", "cpu", "--split-nodes", "2"]
+    done = run("beeline-launch", *ranks, "--", str(PROGRAMS / "example_ring"), BEELINE_LOG="info")
+    if "need UCX" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    assert f"UCX {wanted[1]} carries operations" in done.stderr
+
+
+@pytest.mark.parametrize(("suite", "cases"), SUITES, ids=[suite for suite, _ in SUITES])
+def test_worlds_on_several_nodes(suite: str, cases: str) -> None:
+    done = run(suite, f"--gtest_filter={cases}")
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    assert re.search(r"\[  PASSED  \] \d+ test", done.stdout)
+
+
+@pytest.mark.skipif(gpus() < 2, reason="two GPUs are needed")
+def test_kernels_that_wait_get_on_beside_its_cuda_transports() -> None:
+    """Each rank's kernel waits for puts all the time that the network works."""
+    ranks = ["-n", "2", "--device", "cuda:0,cuda:1", "--split-nodes", "2", "--json"]
+    bench = [str(PROGRAMS / "beeline-bench"), "network", "--operations", "message", "--sizes", "8,1M"]
+    done = run("beeline-launch", *ranks, "--", *bench, "--iterations", "100", UCX_TLS="tcp,cuda_copy,cuda_ipc")
+    assert done.returncode == 0, done.stderr
+    assert "is not available" not in done.stderr  # as UCX says of transports that it lacks
+    found = [record for line in done.stdout.splitlines() if (record := json.loads(line))["event"] == "result"]
+    ours = [record for record in found if record["method"] == "network/put_signal"]
+    assert len(ours) == 8
+    assert all(record["verified"] for record in ours)

@@ -36,9 +36,15 @@ constexpr std::uint64_t no_token = ~std::uint64_t{0};
 constexpr UcxSetting tcp_settings[] = {
     {"RNDV_THRESH", "256k"}, {"ZCOPY_THRESH", "16k"}, {"TCP_RX_SEG_SIZE", "160k"}, {"TCP_TX_SEG_SIZE", "160k"}};
 
+/// UCX has idle connections probed after 10 s, and gives one up where some probes, 2 s apart, are not answered. Those
+/// of 512 ranks on one machine are probed in the same moment, and ranks lost each other while they met. A rank that
+/// vanishes is missed by the rendezvous, and by whoever waits for it.
+constexpr UcxSetting without_probes = {"TCP_KEEPIDLE", "inf"};
+
 std::vector<UcxSetting> settings_for(const NetworkPlan& plan) {
   std::vector<UcxSetting> settings;
   if (plan.is_tcp_alone) settings.assign(std::begin(tcp_settings), std::end(tcp_settings));
+  if (plan.is_tcp_alone && plan.node_of.size() > max_node_ranks) settings.push_back(without_probes);
   if (plan.is_split) settings.push_back({"TLS", "tcp"});  // UCX would take the machine's shared memory
   return settings;
 }

@@ -385,14 +385,19 @@ class BeelineProcessGroup(dist.ProcessGroup):
         if self._root is not None:
             if not self._root._is_over and not self._world.failed:
                 self._calls.synchronize()
-                if self._device.type == "cuda":
-                    give_back(self._torch_stream)
-                self._calls.free()
+                self._free()
             return
         self._messages.finish()
         self._calls.synchronize()
         if self._owns_world:
             self._world.leave()
+        elif not self._world.failed:
+            self._free()
+
+    def _free(self) -> None:
+        if self._device.type == "cuda":
+            give_back(self._torch_stream)
+        self._calls.free()
 
     def abort(self) -> None:
         self._world.abort("torch.distributed aborted the process group")

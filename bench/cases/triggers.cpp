@@ -3,7 +3,8 @@
 /// triggered/copy_engine/signal: the host has armed transfers beforehand, a kernel triggers them, and the engine, or a
 /// stream that waits, does them. Ping-pong, one way, and a trigger's own round trip: from the trigger to the signal
 /// behind what it has fired, both in this rank's memory. Beside it: a stream that waits without the library's triggers,
-/// one that copies by a graph's conditional node, which could guard it, and a CPU thread that answers a flag by a copy.
+/// one that copies by a graph's conditional node, which could guard it, a CPU thread that answers a flag by a copy, and
+/// a resident block of the GPU that does.
 
 #include "beeline/host/triggers.hpp"
 
@@ -12,6 +13,7 @@
 #include "cases/cases.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
+#include "harness/timed_grid.hpp"
 #include "harness/timed_kernel.hpp"
 #include "peers/bare_words.hpp"
 #include "peers/conditional_copy.hpp"
@@ -23,11 +25,16 @@ namespace {
 constexpr const char* method = "triggered/copy_engine/signal";
 /// A loop's operations are armed before it starts: iterations whose five batches fit the engine's table of 4,096, or
 /// a stream's 64.
-constexpr std::uint32_t most_iterations(TriggeredBy by) { return by == TriggeredBy::engine ? 800 : 12; }
-constexpr const char* back_end(TriggeredBy by) {
-  return by == TriggeredBy::engine ? "engine" : by == TriggeredBy::stream ? "stream" : "guarded_stream";
-}
-constexpr TriggeredBy back_ends[] = {TriggeredBy::engine, TriggeredBy::stream, TriggeredBy::guarded_stream};
+constexpr bool is_engine(TriggeredBy by) { return by == TriggeredBy::engine || by == TriggeredBy::device_engine; }
+constexpr std::uint32_t most_iterations(TriggeredBy by) { return is_engine(by) ? 800 : 12; }
+struct BackEnd {
+  TriggeredBy by;
+  const char* name;
+};
+constexpr BackEnd back_ends[] = {{TriggeredBy::engine, "engine"},
+                                 {TriggeredBy::device_engine, "device_engine"},
+                                 {TriggeredBy::stream, "stream"},
+                                 {TriggeredBy::guarded_stream, "guarded_stream"}};
 
 struct TriggeredMessage {
   std::uint64_t* arrived;
@@ -91,9 +98,9 @@ struct TriggeredWord {
 };
 
 struct State {
-  State(Bench& bench_in, std::uint64_t bytes, TriggeredBy by_in)
-      : bench(bench_in), by(by_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), arrived(bench.world(), 1),
-        triggers(bench.world(), {.by = by}), timed(bench) {}
+  State(Bench& bench_in, std::uint64_t bytes, BackEnd back_end_in)
+      : bench(bench_in), back_end(back_end_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)),
+        arrived(bench.world(), 1), triggers(bench.world(), {.by = back_end.by}), timed(bench) {}
 
   /// Arms what the kernel triggers, a round's behind another's; a round is `each` triggers.
   template <class Kernel>
@@ -111,7 +118,7 @@ struct State {
   }
 
   Bench& bench;
-  const TriggeredBy by;
+  const BackEnd back_end;
   std::shared_ptr<MessageBuffers> buffers;
   SymmetricArray<PaddedWord> arrived;
   Triggers triggers;
@@ -194,19 +201,64 @@ struct BareHostState {
   std::unique_ptr<Stream> stream;
 };
 
+/// The second block answers the first one's flag by a copy, and a flag behind it: a service block's part without queue,
+/// tags and leases.
+struct BareService {
+  static constexpr std::uint32_t blocks = 2, threads = 128;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, std::uint64_t first,
+                                      std::uint32_t rounds, PaddedWord* words, std::byte* to, const std::byte* from,
+                                      std::uint64_t bytes) const {
+    const auto& block = grid.block();
+    const bool asks = grid.block_rank() == 0;
+    if (asks && block.thread_rank() != 0) return;
+    const std::uint64_t start = machine::clock_ns();
+    for (std::uint64_t value = first; value < first + rounds; ++value) {
+      if (asks) BareWord(words[0].value).store(value, std::memory_order_release);
+      if (!bare_poll<std::memory_order_acquire>(block, ctx, &words[asks ? 1 : 0].value, value)) return;
+      if (asks) continue;
+      detail::copy_bytes(block, to, from, bytes);
+      block.sync();
+      if (block.thread_rank() == 0) BareWord(words[1].value).store(value, std::memory_order_release);
+    }
+    if (block.thread_rank() == 0) times[grid.block_rank()] = {start, machine::clock_ns()};
+  }
+};
+
+struct BareBlockState {
+  BareBlockState(Bench& bench_in, std::uint64_t bytes)
+      : bench(bench_in), buffers(bench, bytes), words(bench.world(), 2), timed(bench, BareService::blocks) {}
+
+  std::vector<double> time(Rounds rounds) {
+    return time_batches(rounds, [&] {
+      const std::uint64_t first = next;
+      next += rounds.iterations;
+      return timed.run({BareService::blocks, BareService::threads}, bench.leads(), BareService{}, timed.times(), first,
+                       rounds.iterations, words.data(), buffers.destination(), buffers.source(), buffers.bytes());
+    });
+  }
+
+  Bench& bench;
+  MessageBuffers buffers;
+  SymmetricArray<PaddedWord> words;
+  TimedGrid timed;
+  std::uint64_t next = 1;
+};
+
 template <class Kernel, Receivers receivers>
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   std::vector<Measurement> all;
-  for (const TriggeredBy by : back_ends) {
-    if (by != TriggeredBy::engine && receivers != Receivers::both) continue;  // its kernels have no `quiet`
-    auto state = std::make_shared<State>(bench, bytes, by);
+  for (const BackEnd& back_end : back_ends) {
+    if (!is_engine(back_end.by) && receivers != Receivers::both) continue;  // its kernels have no `quiet`
+    auto state = std::make_shared<State>(bench, bytes, back_end);
     all.push_back(message_measurement(bench, state->buffers, receivers, method, [=, &bench](Rounds rounds) {
       const bool takes_part = receivers == Receivers::both ? bench.paired() : bench.leads();
       return state->time<Kernel>(rounds, takes_part, static_cast<int>(bench.peer()), single_thread(bench).threads, 1);
     }));
-    all.back().most_iterations = most_iterations(by);
+    all.back().most_iterations = most_iterations(back_end.by);
     all.back().settings = single_thread(bench).settings();
-    all.back().settings.emplace_back("back_end", back_end(by));
+    all.back().settings.emplace_back("back_end", back_end.name);
   }
   return all;
 }
@@ -225,9 +277,9 @@ bool is_copied(Bench& bench, MessageBuffers& buffers, std::uint64_t seed, const 
 template <Level level>
 Measurement trigger_measurement(Bench& bench, const std::shared_ptr<State>& state, unsigned threads) {
   Measurement measurement{.operation = "trigger", .method = method, .bytes = state->buffers->bytes()};
-  measurement.most_iterations = most_iterations(state->by);
+  measurement.most_iterations = most_iterations(state->back_end.by);
   measurement.settings = {{"level", level_names[static_cast<int>(level)]},
-                          {"back_end", back_end(state->by)},
+                          {"back_end", state->back_end.name},
                           {"threads_per_block", std::uint64_t{threads}},
                           {"blocks", std::uint64_t{1}}};
   const auto time = [=, &bench](Rounds rounds) {
@@ -263,8 +315,12 @@ std::vector<Measurement> prepare_triggers(Bench& bench, std::uint64_t bytes) {
   if (bench.world().device().is_gpu())
     all.push_back(bare("bare/conditional_node", std::make_shared<BareState>(bench, bytes, true)));
   all.push_back(bare("bare/host_copy", std::make_shared<BareHostState>(bench, bytes)));
-  for (const TriggeredBy by : back_ends) {
-    const auto state = std::make_shared<State>(bench, bytes, by);
+  if (bench.world().device().is_gpu()) {
+    all.push_back(bare("bare/resident_block", std::make_shared<BareBlockState>(bench, bytes)));
+    all.back().most_iterations = most_iterations(TriggeredBy::device_engine);
+  }
+  for (const BackEnd& back_end : back_ends) {
+    const auto state = std::make_shared<State>(bench, bytes, back_end);
     for (Measurement& each : std::vector{trigger_measurement<Level::thread>(bench, state, one),
                                          trigger_measurement<Level::block>(bench, state, many),
                                          trigger_measurement<Level::all_threads>(bench, state, many)}) {

@@ -169,7 +169,7 @@ json command_engines(const beeline::Config& config) {
            {"served_by", "a block of the rank's device, in leases; the host does what it hands over"},
            {"threads", nullptr},
            {"poll_us", config.engine_poll_us},
-           {"commands", "put, get, signal, atomic; copy by the host"}}};
+           {"commands", "put, get, signal, atomic, trigger; copy by the host"}}};
 }
 
 json configuration(const beeline::Config& config) {

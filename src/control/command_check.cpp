@@ -104,6 +104,10 @@ BegunCommand begin_command(const EngineClient& client, MappedMemory& memory, Com
   return {worker.begin(signal, word.address, slot), target.bytes + word.bytes};
 }
 
+std::string what_is(const Command& command) {
+  return command.sequence == 0 ? "a triggered operation" : fmt::format("command {}", command.sequence);
+}
+
 std::string text_of(const Command& command) {
   const auto verb = static_cast<std::uint8_t>(command.verb);
   const std::string name = verb < command_verbs ? verb_names[verb] : fmt::format("verb {}", verb);

@@ -32,6 +32,8 @@ struct BegunCommand {
 [[nodiscard]] BegunCommand begin_command(const EngineClient& client, MappedMemory& memory, CommandWorker& worker,
                                          const Command& command, std::size_t slot);
 
+/// What a command is, by whoever it was posted, for people.
+[[nodiscard]] std::string what_is(const Command& command);
 /// The command for people.
 [[nodiscard]] std::string text_of(const Command& command);
 

@@ -434,10 +434,8 @@ void EngineThread::check_triggers() const {
 
 /// One text a queue: what is refused because of it would only repeat it.
 void EngineThread::refuse(Served& served, const Command& command, const char* reason) {
-  const std::string what =
-      command.sequence == 0 ? "a triggered operation" : fmt::format("command {}", command.sequence);
-  const std::string text =
-      fmt::format("rank {}'s engine refused {} of a queue ({}): {}", client_.rank, what, text_of(command), reason);
+  const std::string text = fmt::format("rank {}'s engine refused {} of a queue ({}): {}", client_.rank,
+                                       what_is(command), text_of(command), reason);
   require(!command.answers, Status::invalid_argument, text);  // its poster would take the answer for a value
   count(refused_, 1);
   store(served.ring->refused.value, ++served.refused);

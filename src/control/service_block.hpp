@@ -6,7 +6,8 @@
 ///
 /// The block does what it is sure of: puts and gets of one row, words, and payloads of commands, between places that
 /// the table of reachable pieces has. Whatever else is posted it hands to the host, which does or refuses it between
-/// leases as its own engine would.
+/// leases as its own engine would. Of queues that take triggers one thread takes all commands, since completions
+/// trigger tags of other queues; it does what fires as if it were posted.
 
 #include <cstdint>
 
@@ -15,6 +16,7 @@
 #include "beeline/device/put_get.hpp"
 #include "control/change_word.hpp"
 #include "control/command_shape.hpp"
+#include "control/service_triggers.hpp"
 
 namespace beeline {
 
@@ -41,14 +43,17 @@ struct ServedRing {
   std::uint64_t moved;           ///< bytes of `command`
   std::uint64_t next;            ///< ticket of the next command
   std::uint64_t refused;         ///< commands
+  std::uint64_t handed;          ///< commands that were handed to the host
   std::uint64_t bytes, deepest;  ///< moved in all; most commands taken at once
   ServicePhase phase;
+  bool has_fired;  ///< whether what is under way is of a triggered operation
 };
 
 /// A command that a block has handed to the host. In host memory; each word has one writer.
 struct HandedCommand {
-  Command command;         ///< its sequence is stored last
-  std::uint64_t answered;  ///< by the host: that sequence, once it is done or refused
+  Command command;
+  std::uint64_t number;    ///< among those of its queue that were handed over, from 1; stored last
+  std::uint64_t answered;  ///< by the host: that number, once it is done or refused
   std::uint64_t is_refused;
 };
 
@@ -60,6 +65,7 @@ struct Service {
   const ReachablePiece* pieces;
   std::uint32_t queues, piece_count, ranks;
   Lease lease;
+  ServiceTriggers triggers{};
 };
 
 /// A ring as a block sees it that serves it: see command_protocol.hpp.
@@ -87,6 +93,7 @@ class ServiceThread {
       if (served.phase == ServicePhase::handed) take_answer(i);
       if (served.phase == ServicePhase::moving && !targets_of(served.command).are_sure) hand_over(i, served.command);
     }
+    if (first == 0 && service_.triggers.tags != nullptr) service_.triggers.fire_met();
   }
 
   /// What a round over these rings has found.
@@ -123,7 +130,7 @@ class ServiceThread {
     for (std::uint32_t i = first; i < service_.queues; i += step) {
       const ServedRing& served = service_.served[i];
       has_work |= !detail::falls_asleep(ServiceMemory{&service_.rings[i]}, served.next, service_.lease.asleep_mark);
-      has_work |= served.phase != ServicePhase::ready;
+      has_work |= served.phase != ServicePhase::ready || service_.triggers.fired_in(i) != 0;
     }
     if (has_work) service_.lease.ask();
   }
@@ -132,6 +139,8 @@ class ServiceThread {
   /// Commands of a ring at a time, and bytes: then it is others' turn.
   static constexpr std::uint64_t commands_at_once = 64;
   static constexpr std::uint64_t part_bytes = std::uint64_t{256} << 10;
+  /// So few are moved by the thread that takes the command: a meeting of the block takes longer.
+  static constexpr std::uint64_t few_bytes = 64;
 
   static constexpr std::uint32_t no_ring = ~std::uint32_t{0};
 
@@ -140,11 +149,15 @@ class ServiceThread {
     std::uint32_t ring = no_ring;
     ServicePhase phase = ServicePhase::ready;
     std::uint64_t next = 0, refused = 0;
+    bool has_fired = false;  ///< operations that are not over
   };
   BEELINE_HOST_DEVICE void hold(std::uint32_t ring) {
     if (held_.ring == ring) return;
     const ServedRing& served = service_.served[ring];
-    held_ = {ring, served.phase, served.next, served.refused};
+    held_ = {ring, served.phase, served.next, served.refused, has_fired(ring)};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool has_fired(std::uint32_t ring) const {
+    return service_.triggers.fired_in(ring) != 0;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE ServedRing& served() const { return service_.served[held_.ring]; }
   BEELINE_HOST_DEVICE void enter(ServicePhase phase) { served().phase = held_.phase = phase; }
@@ -177,23 +190,50 @@ class ServiceThread {
     CommandRing& ring = service_.rings[held_.ring];
     const ServiceMemory memory{&ring};
     const std::uint64_t before = held_.next;
-    if (!detail::is_posted(memory, before)) return false;
-    std::uint64_t done = before, bytes = 0;
+    if (!held_.has_fired && !detail::is_posted(memory, before)) return false;
+    bool any_done = false;
+    std::uint64_t done = before, bytes = 0, commands = 0;
     do {
-      const Command command = detail::take_command(memory, held_.next++);
-      if (held_.refused != 0)
+      const bool is_fired = held_.has_fired;
+      const Command command =
+          is_fired ? service_.triggers.next_command(held_.ring) : detail::take_command(memory, held_.next++);
+      if (held_.refused != 0) {
         ++held_.refused;
-      else if (!begin_command(command, bytes))
+      } else if (service_.triggers.takes(command)) {
+        count_trigger(command);
+      } else if (!begin_command(command, bytes)) {
+        served().has_fired = is_fired;
         break;
+      }
+      if (is_fired) end_fired(held_.ring, held_.refused == 0);
+      if (held_.has_fired) continue;  // a trigger is done when what it has fired is
       done = held_.next;
-    } while (held_.next - before < commands_at_once && detail::is_posted(memory, held_.next));
+      any_done = true;
+    } while (++commands < commands_at_once && (held_.has_fired || detail::is_posted(memory, held_.next)));
     fence();
-    if (done != before) complete(ring, done, held_.refused);
+    if (any_done) complete(ring, done, held_.refused);
     tell(ring.taken.value, held_.next);
     served().next = held_.next;
     served().refused = held_.refused;
     add_counts(served(), bytes, held_.next - before);
     return true;
+  }
+
+  BEELINE_HOST_DEVICE void count_trigger(const Command& command) {
+    service_.triggers.add(static_cast<std::uint32_t>(command.remote), command.local);
+    held_.has_fired = has_fired(held_.ring);
+  }
+  BEELINE_HOST_DEVICE void end_fired(std::uint32_t ring, bool is_done) {
+    service_.triggers.end_command(ring, is_done);
+    if (ring == held_.ring) held_.has_fired = has_fired(ring);
+  }
+  /// What was under way is over.
+  BEELINE_HOST_DEVICE void end_under_way(std::uint32_t ring) {
+    ServedRing& served = service_.served[ring];
+    served.phase = ServicePhase::ready;
+    fence();
+    if (served.has_fired) end_fired(ring, served.refused == 0);
+    if (!has_fired(ring)) complete(service_.rings[ring], served.next, served.refused);
   }
 
   /// Whether the command is over.
@@ -204,14 +244,16 @@ class ServiceThread {
       held_.phase = ServicePhase::handed;
       return false;
     }
-    if (moves(command)) {
+    if (moves(command) && command.row_bytes > few_bytes) {
       served().command = command;
       served().moved = 0;
       enter(ServicePhase::moving);
       return false;
     }
-    bytes += command.width;
-    if (command.verb == Verb::put_inline || command.verb == Verb::put_inline_signal)
+    bytes += moves(command) ? command.row_bytes : command.width;
+    if (moves(command))
+      move_bytes(Thread{}, command, 0, command.row_bytes);
+    else if (command.verb == Verb::put_inline || command.verb == Verb::put_inline_signal)
       store_payload(reinterpret_cast<std::byte*>(targets.place), command);
     else
       static_cast<void>(detail::change_word(command, reinterpret_cast<void*>(targets.place)));
@@ -283,20 +325,17 @@ class ServiceThread {
 
   BEELINE_HOST_DEVICE void hand_over(std::uint32_t ring, const Command& command) {
     HandedCommand& handed = service_.handed[ring];
-    Command unnumbered = command;
-    unnumbered.sequence = handed.command.sequence;
-    handed.command = unnumbered;
-    tell_host(handed.command.sequence, command.sequence);
-    service_.served[ring].phase = ServicePhase::handed;
+    ServedRing& served = service_.served[ring];
+    handed.command = command;
+    tell_host(handed.number, ++served.handed);
+    served.phase = ServicePhase::handed;
   }
   BEELINE_HOST_DEVICE void take_answer(std::uint32_t ring) {
     const HandedCommand& handed = service_.handed[ring];
     ServedRing& served = service_.served[ring];
-    if (detail::load_acquired(handed.answered) != served.next) return;
+    if (detail::load_acquired(handed.answered) != served.handed) return;
     if (detail::load_acquired(handed.is_refused) != 0) ++served.refused;
-    served.phase = ServicePhase::ready;
-    fence();
-    complete(service_.rings[ring], served.next, served.refused);
+    end_under_way(ring);
   }
 
   template <class Block>
@@ -304,22 +343,25 @@ class ServiceThread {
     ServedRing& served = service_.served[ring];
     const std::uint64_t moved = served.moved, left = served.command.row_bytes - moved;
     const std::uint64_t bytes = left < part_bytes ? left : part_bytes;
-    const Command& command = served.command;
-    auto* const remote = reinterpret_cast<std::byte*>(address_of(command.peer, command.remote) + moved);
-    auto* const local = reinterpret_cast<std::byte*>(command.local) + moved;
-    if (command.verb == Verb::get)
-      detail::copy_bytes(block, local, remote, bytes);
-    else
-      detail::copy_bytes(block, remote, local, bytes);
+    move_bytes(block, served.command, moved, bytes);
     block.sync();
     if (block.thread_rank() != 0) return;
     served.moved = moved + bytes;
     add_counts(served, bytes, 0);
     if (bytes != left) return;
-    if (has_signal(command)) store_signal(address_of(command.peer, command.remote_stride), command);
-    served.phase = ServicePhase::ready;
-    fence();
-    complete(service_.rings[ring], served.next, served.refused);
+    if (has_signal(served.command))
+      store_signal(address_of(served.command.peer, served.command.remote_stride), served.command);
+    end_under_way(ring);
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE void move_bytes(const Group& group, const Command& command, std::uint64_t first,
+                                      std::uint64_t bytes) const {
+    auto* const remote = reinterpret_cast<std::byte*>(address_of(command.peer, command.remote) + first);
+    auto* const local = reinterpret_cast<std::byte*>(command.local) + first;
+    if (command.verb == Verb::get)
+      detail::copy_bytes(group, local, remote, bytes);
+    else
+      detail::copy_bytes(group, remote, local, bytes);
   }
 
   /// The host reads them at any time.
@@ -344,7 +386,9 @@ struct ServiceKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Service service) const {
     const auto& block = grid.block();
-    const std::uint32_t first = block.thread_rank(), step = block.size();
+    const bool one_takes = service.triggers.tags != nullptr;
+    const std::uint32_t first = one_takes && block.thread_rank() != 0 ? service.queues : block.thread_rank();
+    const std::uint32_t step = one_takes ? 1 : block.size();
     ServiceThread thread(service, ctx);
     const std::uint64_t start = machine::clock_ns();
     std::uint64_t busy_until = start;

@@ -13,6 +13,17 @@
 
 namespace beeline {
 
+std::string text_of_unreached(std::uint32_t tag, std::uint64_t count, std::uint64_t threshold, const Command& command) {
+  return fmt::format("trigger: tag {} has count {} of threshold {} by the deadline of an armed operation ({})", tag,
+                     count, threshold, text_of(command));
+}
+
+std::string text_of_unarmed(std::uint32_t tag, std::uint64_t count, std::uint64_t matched, std::uint64_t deadline_ns) {
+  return fmt::format(
+      "trigger: tag {} has count {}, and no operation is armed beyond threshold {} by the deadline of {} s", tag, count,
+      matched, static_cast<double>(deadline_ns) * 1e-9);
+}
+
 TriggerTable::TriggerTable(const Size& size, std::vector<CommandRing*> rings,
                            std::function<void(const std::string&)> fail)
     : size_(size), fail_(std::move(fail)), tags_(size.tags), queues_(rings.size()) {
@@ -199,13 +210,8 @@ std::string TriggerTable::find_unmatched(std::uint64_t now_ns) {
 
 std::string TriggerTable::describe(std::uint32_t tag, const Entry* entry) const {
   const Tag& of = tags_[tag];
-  if (entry == nullptr)
-    return fmt::format(
-        "trigger: tag {} has count {}, and no operation is armed beyond threshold {} by the deadline of "
-        "{} s",
-        tag, of.count, of.matched, static_cast<double>(size_.deadline_ns) * 1e-9);
-  return fmt::format("trigger: tag {} has count {} of threshold {} by the deadline of an armed operation ({})", tag,
-                     of.count, entry->what.threshold, text_of(entry->what.commands[0]));
+  return entry == nullptr ? text_of_unarmed(tag, of.count, of.matched, size_.deadline_ns)
+                          : text_of_unreached(tag, of.count, entry->what.threshold, entry->what.commands[0]);
 }
 
 void TriggerTable::wake(std::uint32_t tag) const {

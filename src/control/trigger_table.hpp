@@ -16,6 +16,12 @@
 
 namespace beeline {
 
+/// What is unmatched at its deadline, for people: an armed operation, or triggers that nothing is armed for.
+[[nodiscard]] std::string text_of_unreached(std::uint32_t tag, std::uint64_t count, std::uint64_t threshold,
+                                            const Command& command);
+[[nodiscard]] std::string text_of_unarmed(std::uint32_t tag, std::uint64_t count, std::uint64_t matched,
+                                          std::uint64_t deadline_ns);
+
 /// A command that an engine is to do, of an operation that has fired.
 struct FiredCommand {
   std::uint32_t entry = 0;

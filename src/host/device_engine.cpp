@@ -11,6 +11,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/host/launch.hpp"
 #include "control/command_check.hpp"
+#include "host/device_triggers.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -31,7 +32,11 @@ DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
                                        .share = share(),
                                        .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },
-                                       .after = [this] { answer_handed(); }});
+                                       .after = [this] { answer_handed(); },
+                                       .between =
+                                           [this] {
+                                             if (DeviceTriggers* const triggers = triggers_) triggers->look();
+                                           }});
 }
 
 /// What has not been told of these queues nobody hears any more.
@@ -58,7 +63,8 @@ void DeviceEngine::start(Stream& stream, const Lease& lease) {
                         .queues = queues_,
                         .piece_count = static_cast<std::uint32_t>(shown_count_),
                         .ranks = static_cast<std::uint32_t>(client_.ranks),
-                        .lease = lease};
+                        .lease = lease,
+                        .triggers = triggers_ != nullptr ? triggers_.load()->show() : ServiceTriggers{}};
   launch(team_.world(), {.threads = service_threads, .stream = &stream, .name = "device engine"}, ServiceKernel{},
          service);
 }
@@ -88,13 +94,14 @@ bool DeviceEngine::is_reachable(std::span<const std::byte> piece) const {
 void DeviceEngine::answer_handed() {
   for (std::uint32_t i = 0; i < queues_; ++i) {
     HandedCommand& handed = handed_.data()[i];
-    if (detail::load_acquired(handed.command.sequence) == handed.answered) continue;
+    const std::uint64_t number = detail::load_acquired(handed.number);
+    if (number == handed.answered) continue;
     const Command command = handed.command;
     if (const char* reason = do_command(command)) {
       refuse(i, command, reason);
       detail::SystemAtomic<std::uint64_t>(handed.is_refused).store(1, std::memory_order_release);
     }
-    detail::SystemAtomic<std::uint64_t>(handed.answered).store(command.sequence, std::memory_order_release);
+    detail::SystemAtomic<std::uint64_t>(handed.answered).store(number, std::memory_order_release);
   }
 }
 
@@ -116,14 +123,18 @@ const char* DeviceEngine::do_command(const Command& command) {
 }
 
 void DeviceEngine::refuse(std::uint32_t queue, const Command& command, const char* reason) {
-  const std::string text = fmt::format("rank {}'s engine refused command {} of a queue ({}): {}", client_.rank,
-                                       command.sequence, text_of(command), reason);
+  const std::string text = fmt::format("rank {}'s engine refused {} of a queue ({}): {}", client_.rank,
+                                       what_is(command), text_of(command), reason);
   log(LogLevel::error, text, client_.rank);
   client_.note_refusal(text);
   World::Implementation& world = team_.world().implementation();
   const std::lock_guard lock(world.queue_engine_mutex);
   world.device_refusals.push_back(text);
   refusals_[queue] = text;
+}
+
+void DeviceEngine::serve_triggers(DeviceTriggers& triggers) {
+  grid_->between_leases([&] { triggers_ = &triggers; });
 }
 
 std::uint64_t DeviceEngine::read(const std::uint64_t& word) const {

@@ -4,6 +4,7 @@
 /// The device engine of command queues (control/service_block.hpp), as the host sees it.
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +20,8 @@
 #include "host/leased_grid.hpp"
 
 namespace beeline {
+
+class DeviceTriggers;
 
 /// The service block of a rank's queues, and what the host does for it between its leases.
 class DeviceEngine {
@@ -39,6 +42,16 @@ class DeviceEngine {
   [[nodiscard]] std::vector<std::string> refusals() const;
   [[nodiscard]] EngineStatistics statistics() const;
 
+  /// Counts the triggers that are posted to its queues, and does what they fire, from now until it ends.
+  ///   triggers  outlives it
+  void serve_triggers(DeviceTriggers& triggers);
+  /// See LeasedGrid.
+  void between_leases(const std::function<void()>& change) { grid_->between_leases(change); }
+  /// Asks for a lease.
+  void want() { grid_->want(); }
+  /// A word that the block stores.
+  [[nodiscard]] std::uint64_t read(const std::uint64_t& word) const;
+
  private:
   /// Of the device, that the block takes.
   [[nodiscard]] double share() const;
@@ -50,8 +63,6 @@ class DeviceEngine {
   /// Why a command that was handed over is refused; nullptr: it is done.
   [[nodiscard]] const char* do_command(const Command& command);
   void refuse(std::uint32_t queue, const Command& command, const char* reason);
-  /// A word that the block stores.
-  [[nodiscard]] std::uint64_t read(const std::uint64_t& word) const;
 
   Team& team_;
   const EngineClient client_;
@@ -66,6 +77,7 @@ class DeviceEngine {
   SymmetricArray<HandedCommand> handed_;
   std::map<std::uint32_t, std::string> refusals_;  ///< by queue; guarded by the world's `queue_engine_mutex`
   std::atomic<std::uint64_t> handed_bytes_{0};
+  std::atomic<DeviceTriggers*> triggers_{nullptr};
   std::optional<LeasedGrid> grid_;
 };
 

@@ -75,15 +75,22 @@ void LeasedGrid::between_leases(const std::function<void()>& change) {
   change();
 }
 
+void LeasedGrid::want() {
+  lease_.ask();
+  bell_.wake();
+}
+
 void LeasedGrid::run() {
   try {
-    while (!closing_)
+    while (!closing_) {
+      if (work_.between) work_.between();
       if (changes_ > 0)
         std::this_thread::yield();
       else if (detail::load_acquired(*wanted_.data()) != 0)
         lease(lease_);
       else
         rest();
+    }
   } catch (const std::exception& error) {
     world_.implementation().engine_client().fail(fmt::format("its {}: {}", work_.name, error.what()));
   }

@@ -35,6 +35,7 @@ class LeasedGrid {
     std::function<void(Stream&, const Lease&)> start;
     std::function<void()> after = {};      ///< what the host has to do when a lease is over
     std::function<void()> meanwhile = {};  ///< and now and then during one
+    std::function<void()> between = {};    ///< and now and then while there is none
     std::uint64_t lease_ns = 2'000'000, idle_ns = 200'000;
   };
   /// The share of a grid of small blocks, of which `resident` are resident at once: its part of one multiprocessor,
@@ -52,6 +53,8 @@ class LeasedGrid {
   [[nodiscard]] const Lease& terms() const { return lease_; }
   /// Calls `change` while no lease runs: waits for the end of the one that does.
   void between_leases(const std::function<void()>& change);
+  /// Asks for a lease.
+  void want();
   [[nodiscard]] std::uint64_t leases() const { return leases_; }
   /// Times that the host's thread has found nothing to start.
   [[nodiscard]] std::uint64_t sleeps() const { return sleeps_; }

@@ -14,6 +14,7 @@
 #include "control/trigger_table.hpp"
 #include "control/waiting_streams.hpp"
 #include "core/faulty_argument.hpp"
+#include "host/device_triggers.hpp"
 #include "host/guarded_moves.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/gpu_pointers.hpp"
@@ -44,6 +45,8 @@ Triggers::Triggers(Team& team, const TriggerOptions& options)
     : team_(team), channel_{{}, nullptr, checked_options(options).tags} {
   if (options.by == TriggeredBy::engine)
     be_done_by_engine(options);
+  else if (options.by == TriggeredBy::device_engine)
+    be_done_by_device_engine(options);
   else
     be_done_by_streams(options);
 }
@@ -58,6 +61,18 @@ void Triggers::be_done_by_engine(const TriggerOptions& options) {
       [&team = team_](const std::string& reason) { team.give_up(reason); });
   EngineThreads& engine = team_.world().implementation().engine_of_queues();
   for (std::uint32_t i = 0; i < options.queues; ++i) engine.serve_triggers(*rings[i], *table, i);
+  back_end_ = std::move(table);
+}
+
+void Triggers::be_done_by_device_engine(const TriggerOptions& options) {
+  queues_ = std::make_unique<CommandQueues>(team_, options.queues, CommandQueueOptions{.engine = EngineKind::device});
+  channel_.queues = queues_->channel();
+  DeviceEngine& engine = *queues_->device_engine_;
+  auto table = std::make_unique<DeviceTriggers>(
+      team_, engine, options.queues,
+      TriggerTable::Size{options.tags, options.entries, team_.host_context().deadline_ns},
+      [&team = team_](const std::string& reason) { team.give_up(reason); });
+  engine.serve_triggers(*table);
   back_end_ = std::move(table);
 }
 

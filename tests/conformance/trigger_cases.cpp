@@ -15,6 +15,16 @@ namespace {
 
 using namespace beeline;
 
+/// A case for either engine: `by` in its body.
+#define TRIGGER_CASE(name, least_ranks)                                                      \
+  void name(RankTest& test, TriggeredBy by);                                                 \
+  BEELINE_CASE(trigger, name##_by_engine, least_ranks) { name(test, TriggeredBy::engine); }  \
+  BEELINE_CASE(trigger, name##_by_device_engine, least_ranks) {                              \
+    test.skip_if(test.on_several_nodes(), "a device engine carries nothing to other nodes"); \
+    name(test, TriggeredBy::device_engine);                                                  \
+  }                                                                                          \
+  void name(RankTest& test, TriggeredBy by)
+
 /// The value that a thread of a rank writes.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t value_of(std::uint64_t rank, std::uint64_t thread) {
   return 1000 * rank + thread + 7;
@@ -45,14 +55,14 @@ struct LevelKernel {
   }
 };
 
-BEELINE_CASE(trigger, levels, 1) {
+TRIGGER_CASE(levels, 1) {
   World& world = test.world();
   need_reach(test, world);
   constexpr std::uint32_t blocks = 4;
   const std::uint32_t threads = blocks * test.block_threads(), per_block = test.block_threads();
   const int ahead = test.ahead(1);
   for (const std::uint32_t queues : {1u, 3u}) {
-    Triggers triggers(world, {.tags = threads + blocks + 1, .queues = queues});
+    Triggers triggers(world, {.tags = threads + blocks + 1, .queues = queues, .by = by});
     const SymmetricArray<std::uint64_t> source(world, threads), by_thread(world, threads), by_block(world, threads),
         whole(world, threads);
     const Signals arrived(world, threads + blocks + 1);
@@ -88,10 +98,10 @@ BEELINE_CASE(trigger, levels, 1) {
 }
 
 /// What is triggered before it is armed starts when it is armed; thresholds beyond the count wait.
-BEELINE_CASE(trigger, null_entries, 1) {
+TRIGGER_CASE(null_entries, 1) {
   World& world = test.world();
   need_reach(test, world);
-  Triggers triggers(world);
+  Triggers triggers(world, {.by = by});
   const SymmetricArray<std::uint64_t> words(world, 2);
   const int ahead = test.ahead(1);
   trigger_by_blocks(test, triggers, 9, 3, 2);
@@ -111,12 +121,48 @@ BEELINE_CASE(trigger, null_entries, 1) {
   world.barrier();
 }
 
+struct LateArguments {
+  std::uint64_t *arrived, *seen;
+  std::uint32_t behind;
+  TriggerChannel channel;
+};
+/// Triggers, and waits for what the host has not armed yet.
+struct LateKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LateArguments a) const {
+    const auto& block = grid.block();
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, trigger(block, ctx, a.channel, 4));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, a.arrived, Compare::equal, 1, a.behind));
+    if (block.thread_rank() == 0) *a.seen = load_value(a.arrived + 1);
+  }
+};
+
+/// An operation that is armed while a kernel waits for it.
+TRIGGER_CASE(armed_while_a_kernel_waits, 1) {
+  World& world = test.world();
+  need_reach(test, world);
+  Triggers triggers(world, {.by = by});
+  const SymmetricArray<std::uint64_t> source(world, 1), seen(world, 1), words(world, 2);
+  const SymmetricArray<DeviceReport> report(world, 1);
+  const std::uint64_t value = 7;
+  world.copy(source.data(), &value, sizeof value);
+  world.barrier();
+  launch(world, test.shape(1, true), LateKernel{}, report.data(),
+         LateArguments{words.data(), seen.data(), static_cast<std::uint32_t>(test.behind(1)), triggers.channel()});
+  triggers.arm(
+      TriggeredOperation::put(words.data() + 1, source.data(), 1, test.ahead(1)).and_signal(words.data(), 1), {4});
+  world.synchronize();
+  BEELINE_CHECK_EQ(0u, test.read_value(report.data()).failures);
+  BEELINE_CHECK_EQ(value, test.read_value(seen.data()));
+  world.barrier();
+}
+
 /// One tag counts on from launch to launch, and each threshold fires once, in order.
-BEELINE_CASE(trigger, rising_thresholds, 1) {
+TRIGGER_CASE(rising_thresholds, 1) {
   World& world = test.world();
   need_reach(test, world);
   constexpr std::uint32_t blocks = 2, rounds = 10;
-  Triggers triggers(world);
+  Triggers triggers(world, {.by = by});
   const SymmetricArray<std::uint64_t> last(world, 1), sum(world, 1);
   for (std::uint32_t round = rounds; round > 0; --round) {  // armed in the wrong order
     triggers.arm(TriggeredOperation::atomic(Verb::exchange, last.data(), round, test.ahead(1)), {0, round * blocks});
@@ -135,13 +181,13 @@ BEELINE_CASE(trigger, rising_thresholds, 1) {
 }
 
 /// A completion triggers the next tag: a put, a get of what it has put, a copy of that, and a word last.
-BEELINE_CASE(trigger, chains, 1) {
+TRIGGER_CASE(chains, 1) {
   World& world = test.world();
   need_reach(test, world);
   constexpr std::size_t count = 3000;
   const int ahead = test.ahead(1);
   for (const std::uint32_t queues : {1u, 2u}) {
-    Triggers triggers(world, {.queues = queues});
+    Triggers triggers(world, {.queues = queues, .by = by});
     const SymmetricArray<std::uint64_t> mine(world, count), there(world, count), back(world, count),
         copied(world, count), done(world, 1);
     const std::vector<std::byte> data = pattern(static_cast<std::uint64_t>(test.rank()) + queues, mine.bytes());
@@ -161,17 +207,17 @@ BEELINE_CASE(trigger, chains, 1) {
 }
 
 /// What fires never reads what was there before the data, as events of other libraries did (mpich issue 7612).
-BEELINE_CASE(trigger, never_before_the_data, 1) {
+TRIGGER_CASE(never_before_the_data, 1) {
   need_reach(test, test.world());
   for (const std::uint32_t words : {1u, 100u, 20'000u})
-    send_rounds(test, {}, words, test.on_gpu() || under_thread_sanitizer ? 50 : 400);
+    send_rounds(test, {.by = by}, words, test.on_gpu() || under_thread_sanitizer ? 50 : 400);
 }
 
 /// 4,096 operations may be armed, each by a thread's own tag; the next is refused until one is over or cancelled.
-BEELINE_CASE(trigger, a_full_table, 1) {
+TRIGGER_CASE(a_full_table, 1) {
   World& world = test.world();
   need_reach(test, world);
-  Triggers triggers(world);
+  Triggers triggers(world, {.by = by});
   constexpr std::uint32_t most = 4096;
   const SymmetricArray<std::uint64_t> sum(world, 1);
   const TriggeredOperation add = TriggeredOperation::atomic(Verb::add, sum.data(), 1, test.ahead(1));
@@ -193,10 +239,10 @@ BEELINE_CASE(trigger, a_full_table, 1) {
 }
 
 /// The host triggers too, and so do CPU threads of host ranks by the operation of kernels.
-BEELINE_CASE(trigger, by_the_host, 1) {
+TRIGGER_CASE(by_the_host, 1) {
   World& world = test.world();
   need_reach(test, world);
-  Triggers triggers(world);
+  Triggers triggers(world, {.by = by});
   const SymmetricArray<std::uint64_t> sum(world, 1);
   const ArmedOperation armed =
       triggers.arm(TriggeredOperation::atomic(Verb::add, sum.data(), 3, test.ahead(1)), {2, 3});
@@ -212,15 +258,15 @@ BEELINE_CASE(trigger, by_the_host, 1) {
   world.barrier();
 }
 
-BEELINE_CASE(trigger, bad_arguments, 1) {
+TRIGGER_CASE(bad_arguments, 1) {
   World& world = test.world();
   const auto refused = [](std::initializer_list<std::string_view> words, auto call) {
     check_error(Status::invalid_argument, words, call);
   };
-  refused({"0 tags"}, [&] { const Triggers none(world, {.tags = 0}); });
-  refused({"0 entries"}, [&] { const Triggers none(world, {.entries = 0}); });
-  refused({"0 queues"}, [&] { const Triggers none(world, {.queues = 0}); });
-  Triggers triggers(world, {.tags = 4});
+  refused({"0 tags"}, [&] { const Triggers none(world, {.tags = 0, .by = by}); });
+  refused({"0 entries"}, [&] { const Triggers none(world, {.entries = 0, .by = by}); });
+  refused({"0 queues"}, [&] { const Triggers none(world, {.queues = 0, .by = by}); });
+  Triggers triggers(world, {.tags = 4, .by = by});
   const SymmetricArray<std::uint64_t> words(world, 8);
   std::uint64_t local = 0;
   const auto put = [&](std::uint64_t* to, std::size_t count, int peer) {
@@ -252,10 +298,10 @@ BEELINE_CASE(trigger, bad_arguments, 1) {
 }
 
 /// Memory that is gone when an operation fires is refused, with all behind it: no signal tells of what has not come.
-BEELINE_CASE(trigger, memory_that_is_not_there, 1) {
+TRIGGER_CASE(memory_that_is_not_there, 1) {
   World& world = test.world();
   need_reach(test, world);
-  Triggers triggers(world, {.queues = 2});
+  Triggers triggers(world, {.queues = 2, .by = by});
   const SymmetricArray<std::byte> bytes(world, 4096);
   const Signals word(world, 1);
   const auto* const nowhere = reinterpret_cast<const std::byte*>(std::uintptr_t{4096});
@@ -277,11 +323,11 @@ BEELINE_CASE(trigger, memory_that_is_not_there, 1) {
   world.barrier();
 }
 
-BEELINE_CASE(trigger, triggers_of_a_team, 2) {
+TRIGGER_CASE(triggers_of_a_team, 2) {
   World& world = test.world();
   need_reach(test, world);
   const std::unique_ptr<Team> team = world.make_team(test.alternate_ranks());
-  Triggers triggers(*team);
+  Triggers triggers(*team, {.by = by});
   const SymmetricArray<std::uint64_t> sum(*team, 1);
   const int ahead = (team->rank() + 1) % team->size();
   const ArmedOperation armed = triggers.arm(

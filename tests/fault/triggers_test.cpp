@@ -20,6 +20,7 @@ namespace {
 using namespace beeline;
 
 constexpr double deadline_s = 1;
+constexpr TriggeredBy engines[] = {TriggeredBy::engine, TriggeredBy::device_engine};
 
 struct TriggerKernel {
   template <class Grid>
@@ -100,26 +101,50 @@ class TriggerFaults : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(TriggerFaults, AnOperationWhoseThresholdIsNotReached) {
-  run([](World& world, Team& team) {
-    Triggers triggers(team);
-    const SymmetricArray<std::uint64_t> word(team, 1);
-    check_unreached(world, team, triggers, word.data());
-    if (world.rank() == 0) triggers.trigger(5);
-    world.barrier();
-    std::uint64_t now = 0;
-    world.copy(&now, word.data(), sizeof now);
-    BEELINE_CHECK_EQ(0u, now);
-  });
+  for (const TriggeredBy by : engines)
+    run([by](World& world, Team& team) {
+      Triggers triggers(team, {.by = by});
+      const SymmetricArray<std::uint64_t> word(team, 1);
+      check_unreached(world, team, triggers, word.data());
+      if (world.rank() == 0) triggers.trigger(5);
+      world.barrier();
+      std::uint64_t now = 0;
+      world.copy(&now, word.data(), sizeof now);
+      BEELINE_CHECK_EQ(0u, now);
+    });
 }
 
 TEST_P(TriggerFaults, ATriggerThatNothingIsArmedFor) {
-  run([](World& world, Team& team) {
-    const Triggers triggers(team);
-    if (world.rank() == 1) trigger_in_kernel(team, triggers, 9, 2);
-    await_failure(team);
-    check_error(Status::aborted, {"rank 1", "tag 9", "count 2", "no operation is armed"}, [&] { team.barrier(); });
-    world.barrier();
-  });
+  for (const TriggeredBy by : engines)
+    run([by](World& world, Team& team) {
+      const Triggers triggers(team, {.by = by});
+      if (world.rank() == 1) trigger_in_kernel(team, triggers, 9, 2);
+      await_failure(team);
+      check_error(Status::aborted, {"rank 1", "tag 9", "count 2", "no operation is armed"}, [&] { team.barrier(); });
+      world.barrier();
+    });
+}
+
+/// Operations that are armed when their team is aborted from elsewhere never fire; those of a longer deadline neither.
+TEST_P(TriggerFaults, AnAbortLeavesWhatIsArmed) {
+  for (const TriggeredBy by : engines)
+    run([by](World& world, Team& team) {
+      const SymmetricArray<std::uint64_t> word(team, 1);
+      {
+        Triggers triggers(team, {.by = by});
+        triggers.arm(TriggeredOperation::signal(word.data(), 1, world.rank()),
+                     {.tag = 1, .threshold = 2, .deadline_ns = 1'000'000'000'000});
+        trigger_in_kernel(team, triggers, 1, 1);
+        world.barrier();
+        if (world.rank() == 0) team.give_up("enough");
+        await_failure(team);
+        check_error(Status::aborted, {"enough"}, [&] { team.barrier(); });
+      }
+      std::uint64_t now = 1;
+      world.copy(&now, word.data(), sizeof now);
+      BEELINE_CHECK_EQ(0u, now);
+      world.barrier();
+    });
 }
 
 /// A stream's wait ends with the team, on a GPU by way of its copy.

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of triggered operations and libfabric's `sockets` provider, which has deferred work on counters, follow the
-// same scripts: after each step the same operations have fired.
+// The table of triggered operations, that of a device engine, and libfabric's `sockets` provider, which has deferred
+// work on counters, follow the same scripts: after each step the same operations have fired.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <vector>
 
+#include "beeline/beeline.hpp"
 #include "control/trigger_table.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/ranks.hpp"
 #ifdef BEELINE_HAS_LIBFABRIC
 #include "tests/model/trigger_oracle.hpp"
 #endif
@@ -58,6 +62,61 @@ class Table {
   TriggerTable table_;
 };
 
+/// The device engine of a host rank.
+class ByDevice {
+ public:
+  ByDevice(World& world, std::size_t writes)
+      : words_(world, writes), triggers_(world, {.tags = std::uint32_t{tags}, .by = TriggeredBy::device_engine}) {}
+
+  void defer(std::uint64_t name, const Step& step) {
+    const auto then = step.then >= 0 ? static_cast<std::uint32_t>(step.then) : no_chain;
+    triggers_.arm(TriggeredOperation::atomic(Verb::add, &words_.data()[name], 1, 0), {step.tag, step.threshold, then});
+  }
+  void add(const Step& step) { triggers_.trigger(step.tag, step.count); }
+  /// The writes that have arrived since the last call, when these are so many.
+  std::set<std::size_t> arrived(std::size_t expected) {
+    std::set<std::size_t> names;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (names.size() < expected && std::chrono::steady_clock::now() < end)
+      for (std::size_t name = 0; name < words_.count(); ++name)
+        if (detail::load_acquired(words_.data()[name]) == 1 && seen_.insert(name).second) names.insert(name);
+    return names;
+  }
+  /// How many there are in all, and whether each came once.
+  [[nodiscard]] std::uint64_t sum() const {
+    return std::accumulate(words_.data(), words_.data() + words_.count(), 0ul);
+  }
+
+ private:
+  const SymmetricArray<std::uint64_t> words_;
+  Triggers triggers_;
+  std::set<std::size_t> seen_;
+};
+
+void follow(World& world, TriggerOracle& oracle, const std::vector<Step>& script) {
+  Table table(static_cast<std::uint32_t>(script.size()));
+  ByDevice by_device(world, script.size());
+  std::size_t fired = 0;
+  for (std::size_t i = 0; i < script.size(); ++i) {
+    const Step& step = script[i];
+    if (step.threshold > 0) {
+      table.defer(i, step);
+      by_device.defer(i, step);
+      oracle.defer(i, step.tag, step.threshold, step.then);
+    } else {
+      table.add(step);
+      by_device.add(step);
+      oracle.add(step.tag, step.count);
+    }
+    const std::set<std::size_t> expected = table.arrived();
+    fired += expected.size();
+    ASSERT_EQ(expected, oracle.arrived(expected.size(), std::chrono::seconds(20))) << "behind step " << i;
+    ASSERT_EQ(expected, by_device.arrived(expected.size())) << "behind step " << i;
+    ASSERT_EQ(fired, by_device.sum()) << "behind step " << i;
+  }
+  EXPECT_GT(fired, 0u);
+}
+
 void follow(const std::vector<Step>& script) {
   std::unique_ptr<TriggerOracle> oracle;
   try {
@@ -65,22 +124,7 @@ void follow(const std::vector<Step>& script) {
   } catch (const std::runtime_error& error) {
     GTEST_SKIP() << "libfabric has no sockets provider here: " << error.what();
   }
-  Table table(static_cast<std::uint32_t>(script.size()));
-  std::size_t fired = 0;
-  for (std::size_t i = 0; i < script.size(); ++i) {
-    const Step& step = script[i];
-    if (step.threshold > 0) {
-      table.defer(i, step);
-      oracle->defer(i, step.tag, step.threshold, step.then);
-    } else {
-      table.add(step);
-      oracle->add(step.tag, step.count);
-    }
-    const std::set<std::size_t> expected = table.arrived();
-    fired += expected.size();
-    ASSERT_EQ(expected, oracle->arrived(expected.size(), std::chrono::seconds(20))) << "behind step " << i;
-  }
-  EXPECT_GT(fired, 0u);
+  beeline_test::expect_passed_on_cpus(1, [&](World& world) { follow(world, *oracle, script); });
 }
 
 /// Thresholds that rise, jumps over several, triggers before their operation, chains, and a chain into a null entry.

@@ -174,7 +174,7 @@ def test_methods_have_their_latency_rate_and_bandwidth() -> None:
     triggers = [r for r in found if r["operation"] == "trigger"]
     levels = [
         (back_end, level)
-        for back_end in ("engine", "stream", "guarded_stream")
+        for back_end in ("engine", "device_engine", "stream", "guarded_stream")
         for level in ("thread", "block", "all_threads")
     ]
     rows = [(r["bytes"], r["settings"].get("back_end"), r["settings"].get("level")) for r in triggers]

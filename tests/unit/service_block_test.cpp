@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "beeline/control/post.hpp"
+#include "beeline/control/trigger.hpp"
 #include "control/engine_thread.hpp"
 #include "tests/unit/lone_context.hpp"
 
@@ -51,7 +51,7 @@ class ServiceBlock : public LoneContext {
   }
   void answer(bool is_refused) {
     handed_.is_refused = is_refused ? 1 : 0;
-    handed_.answered = handed_.command.sequence;
+    handed_.answered = handed_.number;
   }
 
   static constexpr std::size_t bytes = std::size_t{4} << 20;
@@ -230,6 +230,123 @@ TEST_F(ServiceBlock, ThatDoesNotComeCostsTheDeadline) {
   EXPECT_EQ(Status::aborted, put(0, &value, sizeof value)) << "the first deadline ends the others' waits";
   std::fill(std::begin(abort_words_), std::end(abort_words_), 0);
   EXPECT_EQ(Status::deadline, put(0, &value, sizeof value));
+}
+
+/// The same with a table of triggered operations; the test is the host.
+class ServiceBlockOfTriggers : public ServiceBlock {
+ protected:
+  ServiceBlockOfTriggers() {
+    service_.triggers = {tags_.data(),
+                         entries_.data(),
+                         commands_.data(),
+                         &fired_,
+                         &totals_,
+                         static_cast<std::uint32_t>(tags_.size()),
+                         1};
+  }
+  /// In front of what is armed for the tag.
+  void arm(std::uint32_t number, std::uint32_t tag, std::uint64_t threshold, const Command& command,
+           std::uint32_t then = no_chain) {
+    commands_[number].commands[0] = command;
+    entries_[number] = {threshold, entries_[number].over, tags_[tag].armed, then, 1};
+    tags_[tag].armed = number, tags_[tag].threshold = threshold;
+  }
+  static Command store(std::uint64_t at, std::uint64_t value) {
+    Command command{};
+    command.verb = Verb::store, command.width = 8, command.remote = at, command.local = value;
+    return command;
+  }
+  Command put_of(std::size_t to, const void* from, std::size_t count) {
+    Command command{};
+    command.verb = Verb::put, command.remote = to, command.local = reinterpret_cast<std::uintptr_t>(from);
+    command.rows = 1, command.row_bytes = count;
+    return command;
+  }
+  Status trigger_tag(std::uint32_t tag) {
+    const CommandChannel queues{ring_.get(), tickets_.get(), 1, &wanted_};
+    return trigger(Thread{}, context_, TriggerChannel{queues, nullptr, static_cast<std::uint32_t>(tags_.size())}, tag);
+  }
+
+  std::vector<ServiceTag> tags_ = std::vector<ServiceTag>(4);
+  std::vector<ServiceEntry> entries_ = std::vector<ServiceEntry>(5);
+  std::vector<ServiceCommands> commands_ = std::vector<ServiceCommands>(5);
+  FiredOperations fired_{};
+  ServiceTotals totals_{};
+};
+
+TEST_F(ServiceBlockOfTriggers, FiresAtTheThreshold) {
+  arm(1, 0, 3, store(8, 3));
+  arm(2, 0, 2, store(0, 2));
+  ASSERT_EQ(Status::ok, trigger_tag(0));
+  EXPECT_FALSE(lease(1));
+  EXPECT_EQ(Status::ok, is_quiet());
+  EXPECT_EQ(0u, memory_[0]);
+  ASSERT_EQ(Status::ok, trigger_tag(0));
+  EXPECT_FALSE(lease(1));
+  EXPECT_EQ(2u, memory_[0]);
+  EXPECT_EQ(0u, memory_[1]);
+  EXPECT_EQ(1u, entries_[2].over);
+  EXPECT_EQ(0u, entries_[1].over);
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(Status::ok, trigger_tag(0));
+  EXPECT_FALSE(lease(1));
+  EXPECT_EQ(3u, memory_[1]);
+  EXPECT_EQ(4u, tags_[0].count);
+  EXPECT_EQ(2u, totals_.fired);
+  EXPECT_EQ(2u, totals_.over);
+}
+
+/// A lease that ends in the middle of a triggered put: the trigger is done, and the chain goes on, when the put is.
+TEST_F(ServiceBlockOfTriggers, GoesOnWithALargePutAndItsChain) {
+  constexpr std::size_t count = bytes / 4;
+  std::memset(at(2 * count), 0x5a, count);
+  arm(1, 0, 1, put_of(0, at(2 * count), count), 3);
+  arm(2, 3, 1, store(bytes - 8, 9), 2);
+  ASSERT_EQ(Status::ok, trigger_tag(0));
+  EXPECT_TRUE(lease(1));
+  EXPECT_GT(served_.moved, 0u);
+  EXPECT_EQ(Status::timeout, is_quiet());
+  EXPECT_EQ(0u, tags_[3].count);
+  EXPECT_EQ(0u, entries_[1].over);
+  while (lease(1)) {
+  }
+  EXPECT_EQ(Status::ok, is_quiet());
+  EXPECT_EQ(0, std::memcmp(at(0), at(2 * count), count));
+  EXPECT_EQ(9u, memory_[bytes / 8 - 1]);
+  EXPECT_EQ(1u, tags_[2].count) << "a chain into a tag that nothing is armed for";
+}
+
+/// What the host has found met fires when a lease begins.
+TEST_F(ServiceBlockOfTriggers, FiresWhatIsArmedLate) {
+  for (const std::uint32_t tag : {1u, 2u, 2u}) ASSERT_EQ(Status::ok, trigger_tag(tag));
+  EXPECT_FALSE(lease(1));
+  arm(1, 1, 1, store(0, 1));
+  arm(2, 2, 2, store(8, 2));
+  arm(3, 2, 1, store(16, 3));
+  tags_[1].met = last_met, tags_[2].met = 2, totals_.met = 3;
+  EXPECT_FALSE(lease(1));
+  EXPECT_EQ(1u, memory_[0]);
+  EXPECT_EQ(2u, memory_[1]);
+  EXPECT_EQ(3u, memory_[2]);
+  EXPECT_EQ(0u, totals_.met);
+  EXPECT_EQ(0u, tags_[1].met | tags_[2].met);
+}
+
+/// A refused operation triggers nothing, and nothing behind it is done or counted.
+TEST_F(ServiceBlockOfTriggers, RefusesWhatIsBehindARefusedOperation) {
+  std::vector<std::byte> elsewhere(4096);
+  arm(1, 0, 1, put_of(0, elsewhere.data(), elsewhere.size()), 1);
+  arm(2, 1, 1, store(8, 1));
+  ASSERT_EQ(Status::ok, trigger_tag(0));
+  ASSERT_EQ(Status::ok, trigger_tag(1));
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(0u, handed_.command.sequence) << "it was not posted";
+  answer(true);
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(Status::invalid_argument, is_quiet());
+  EXPECT_EQ(0u, memory_[1]);
+  EXPECT_EQ(0u, tags_[1].count);
+  EXPECT_EQ(1u, entries_[1].over);
+  EXPECT_EQ(0u, entries_[2].over);
 }
 
 }  // namespace

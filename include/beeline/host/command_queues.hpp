@@ -62,6 +62,7 @@ class CommandQueues {
   [[nodiscard]] std::uint64_t full_posts() const;
 
  private:
+  friend class Triggers;
   [[nodiscard]] EngineThreads& engine() const;
   [[nodiscard]] std::uint64_t completed(std::uint32_t queue) const;
 

@@ -107,6 +107,11 @@ struct TriggerCondition {
 /// What waits for a count, and carries out the operations that start.
 enum class TriggeredBy : std::uint32_t {
   engine,  ///< the rank's engine; it supports all functions of this file
+  /// A device engine of its own (EngineKind::device): a block of the rank's device counts, and moves the bytes by loads
+  /// and stores; no CPU takes part. It supports all functions of this file. `arm`, `cancel` and `trigger` of the host
+  /// wait for the end of the block's lease, up to 2 ms. Operations on memory that is not symmetric are done by the
+  /// host. The members of the team are on one node.
+  device_engine,
   /// Streams of the rank's device. Each stream waits for the count of one tag. Neither multiprocessors nor an engine
   /// nor the CPU take part; on a GPU a copy engine copies. There are few streams, each with up to 64 operations, whose
   /// thresholds ascend. There are no atomics, no chains, and no `quiet` in kernels. Operations cannot be cancelled: if
@@ -121,8 +126,8 @@ enum class TriggeredBy : std::uint32_t {
 /// Sizes of `Triggers`.
 struct TriggerOptions {
   std::uint32_t tags = 4096;     ///< 0 to tags - 1
-  std::uint32_t entries = 4096;  ///< engine: largest number of operations that are armed or in progress
-  std::uint32_t queues = 1;      ///< engine: tag t uses queue t % queues; queues do not wait for each other
+  std::uint32_t entries = 4096;  ///< engines: largest number of operations that are armed or in progress
+  std::uint32_t queues = 1;      ///< engines: tag t uses queue t % queues; queues do not wait for each other
   TriggeredBy by = TriggeredBy::engine;
   std::uint32_t streams = 2;  ///< stream: largest number of tags with armed operations, at most `most_streams`
   /// A GPU has few hardware queues for streams, and a waiting stream delays others of its queue.
@@ -184,6 +189,7 @@ class Triggers {
   [[nodiscard]] Command command_of(const TriggeredOperation::Part& part) const;
 
   void be_done_by_engine(const TriggerOptions& options);
+  void be_done_by_device_engine(const TriggerOptions& options);
   void be_done_by_streams(const TriggerOptions& options);
   void guard(WaitingStreamsClient& client);
 

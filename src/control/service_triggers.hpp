@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Triggered operations of a device engine, as its service block sees them: the counts of tags, and what is armed for
+/// them, in memory of the device. One thread of the block counts, and decides what fires. The host changes the table
+/// between leases only (host/device_triggers.hpp).
+///
+/// Tags and entries have numbers from 1 here; 0: none.
+
+#include <cstdint>
+
+#include "beeline/control/armed_operation.hpp"
+#include "beeline/core/command.hpp"
+#include "beeline/device/put_get.hpp"
+
+namespace beeline {
+
+/// A tag, and the list of its armed entries, by threshold.
+struct ServiceTag {
+  std::uint64_t count;
+  std::uint64_t threshold;  ///< of its first armed entry
+  std::uint32_t armed;      ///< its first armed entry
+  std::uint32_t met;        ///< the next of the tags that the host has found met; `last_met` of the last; 0: it is none
+};
+inline constexpr std::uint32_t last_met = ~std::uint32_t{0};
+
+/// An operation.
+struct ServiceEntry {
+  std::uint64_t threshold;
+  std::uint64_t over;   ///< operations that the entry has held, and that are over
+  std::uint32_t next;   ///< the entry behind it: of its tag, once it has fired of its queue
+  std::uint32_t then;   ///< a tag, counted from 0; no_chain
+  std::uint32_t count;  ///< of its commands
+};
+
+/// The commands of an entry.
+struct ServiceCommands {
+  Command commands[2];
+};
+
+/// What a queue has to do of operations that have fired, in this order.
+struct FiredOperations {
+  std::uint32_t first, last;
+  std::uint32_t command;  ///< the next of the first one's commands
+};
+
+/// What the host asks for during a lease.
+struct ServiceTotals {
+  std::uint64_t fired, over;  ///< operations
+  std::uint64_t met;          ///< the first of the tags that the host has found met
+};
+
+/// The table, by the one thread that may change it during a lease.
+struct ServiceTriggers {
+  ServiceTag* tags = nullptr;           ///< [tag_count]; nullptr: the queues take no triggers
+  ServiceEntry* entries = nullptr;      ///< [entries + 1]
+  ServiceCommands* commands = nullptr;  ///< [entries + 1]
+  FiredOperations* fired = nullptr;     ///< [queues]
+  ServiceTotals* totals = nullptr;
+  std::uint32_t tag_count = 0, queues = 1;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE bool takes(const Command& command) const {
+    return command.verb == Verb::trigger && command.remote < tag_count && command.local != 0;
+  }
+  /// The first operation of a queue that has fired; 0: none.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t fired_in(std::uint32_t queue) const {
+    return tags == nullptr ? 0 : fired[queue].first;
+  }
+  /// The queue's next command, of an operation that has fired.
+  [[nodiscard]] BEELINE_HOST_DEVICE const Command& next_command(std::uint32_t queue) const {
+    return commands[fired[queue].first].commands[fired[queue].command];
+  }
+
+  /// Increments the count of a tag.
+  BEELINE_HOST_DEVICE void add(std::uint32_t tag, std::uint64_t count) const {
+    ServiceTag& of = tags[tag];
+    const std::uint64_t sum = of.count + count;
+    note(of.count, sum);
+    if (of.armed != 0 && of.threshold <= sum) fire(tag, sum);
+  }
+
+  /// At the beginning of a lease: fires what the host has found met.
+  BEELINE_HOST_DEVICE void fire_met() const {
+    auto met = static_cast<std::uint32_t>(totals->met);
+    while (met != 0 && met != last_met) {
+      ServiceTag& of = tags[met - 1];
+      fire(met - 1, of.count);
+      met = of.met;
+      of.met = 0;
+    }
+    if (totals->met == 0) return;
+    if constexpr (detail::executor == DeviceKind::gpu) machine::fence_acquire_release();
+    tell(totals->met, 0);
+  }
+
+  /// A command of the queue's first operation is over.
+  ///   is_done  false: it was refused; its completion triggers nothing
+  BEELINE_HOST_DEVICE void end_command(std::uint32_t queue, bool is_done) const {
+    FiredOperations& all = fired[queue];
+    ServiceEntry& entry = entries[all.first];
+    if (++all.command < entry.count) return;
+    all = {entry.next, entry.next == 0 ? 0 : all.last, 0};
+    if (is_done && entry.then != no_chain) add(entry.then, 1);
+    // One fence for both on a GPU, where each release would take one.
+    if constexpr (detail::executor == DeviceKind::gpu) machine::fence_acquire_release();
+    tell(entry.over, entry.over + 1);
+    tell(totals->over, totals->over + 1);
+  }
+
+ private:
+  /// The host reads it at any time.
+  BEELINE_HOST_DEVICE static void note(std::uint64_t& word, std::uint64_t value) {
+    detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_relaxed);
+  }
+  /// The same, with all that was done before; on a GPU, with all before the last fence.
+  BEELINE_HOST_DEVICE static void tell(std::uint64_t& word, std::uint64_t value) {
+    constexpr bool is_fenced = detail::executor == DeviceKind::gpu;
+    detail::SystemAtomic<std::uint64_t>(word).store(value,
+                                                    is_fenced ? std::memory_order_relaxed : std::memory_order_release);
+  }
+
+  /// Gives the queue of a tag the operations whose thresholds the count has reached.
+  BEELINE_HOST_DEVICE void fire(std::uint32_t tag, std::uint64_t count) const {
+    ServiceTag& of = tags[tag];
+    FiredOperations& all = fired[tag % queues];
+    std::uint32_t number = of.armed;
+    std::uint64_t fires = 0, threshold = 0;
+    for (; number != 0; ++fires) {
+      ServiceEntry& entry = entries[number];
+      threshold = entry.threshold;
+      if (threshold > count) break;
+      const std::uint32_t behind = entry.next;
+      entry.next = 0;
+      (all.first == 0 ? all.first : entries[all.last].next) = number;
+      all.last = number;
+      number = behind;
+    }
+    of.armed = number;
+    of.threshold = threshold;
+    note(totals->fired, totals->fired + fires);
+  }
+};
+
+}  // namespace beeline

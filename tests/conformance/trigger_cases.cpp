@@ -149,8 +149,8 @@ TRIGGER_CASE(armed_while_a_kernel_waits, 1) {
   world.barrier();
   launch(world, test.shape(1, true), LateKernel{}, report.data(),
          LateArguments{words.data(), seen.data(), static_cast<std::uint32_t>(test.behind(1)), triggers.channel()});
-  triggers.arm(
-      TriggeredOperation::put(words.data() + 1, source.data(), 1, test.ahead(1)).and_signal(words.data(), 1), {4});
+  triggers.arm(TriggeredOperation::put(words.data() + 1, source.data(), 1, test.ahead(1)).and_signal(words.data(), 1),
+               {4});
   world.synchronize();
   BEELINE_CHECK_EQ(0u, test.read_value(report.data()).failures);
   BEELINE_CHECK_EQ(value, test.read_value(seen.data()));

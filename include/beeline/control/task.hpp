@@ -254,7 +254,7 @@ struct TaskDraft {
 BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
                                              const TaskDraft& draft, const EarlyPayload& early, std::uint64_t ticket) {
   const TaskLayout layout{post.argument_bytes};
-  if (draft.header.is_ordered) fence_towards(ctx, post.rank);
+  if (draft.header.is_ordered && !layout.holds(post.payload_bytes)) fence_towards(ctx, post.rank);
   const TaskSlotWriter writer(&draft.ring[channel.slot_index(0, ticket) * task_words], ticket + 1);
   writer.store_bytes(task_header_words, post.arguments, post.argument_bytes);
   if (post.argument_bytes % task_alignment - 1 < 8) writer.store(layout.payload_word() - 1, 0);
@@ -308,6 +308,9 @@ template <class Group>
       early.load(post.payload, post.payload_bytes);  // first: what a GPU does behind an atomic may wait for its result
       seen = detail::look_at(channel.tickets[channel.ring(post.queue, post.rank)], detail::claims_at_once(timeout));
       draft = detail::draft_of(ctx, channel, post);
+      // Of what is posted in its slot alone, all that the task has to see is stored already.
+      if (draft.header.is_ordered && TaskLayout{post.argument_bytes}.holds(post.payload_bytes))
+        detail::fence_towards(ctx, post.rank);
     }
     found = detail::fault_of(ctx, channel, post, timeout, at.payload_bytes);
   }

@@ -134,9 +134,9 @@ struct TriggerOptions {
   static constexpr std::uint32_t most_streams = 16;
 };
 
-/// Tags of the calling rank, each with a count, and the operations armed for them. The rank's engine counts and carries
-/// out the operations, or streams do (`TriggeredBy`; docs/control.md). On a GPU rank, make the object while none of its
-/// kernels runs.
+/// Tags of the calling rank, each with a count, and the operations armed for them. An engine of the rank counts and
+/// carries out the operations, or streams do (`TriggeredBy`; docs/control.md). On a GPU rank, make the object while
+/// none of its kernels runs.
 ///
 /// Some errors are found only when an operation starts: memory that is no longer mapped, and ranges that overlap. The
 /// engine then refuses the operation and everything later in its queue, as for commands: `quiet` returns
@@ -156,7 +156,7 @@ class Triggers {
   /// The channel for kernels; pass it by value.
   [[nodiscard]] const TriggerChannel& channel() const { return channel_; }
 
-  // Any thread may call these; none blocks but `wait`.
+  // Any thread may call these. None blocks but `wait`; those that change something wait for a device engine's lease.
 
   /// Arms an operation. It starts at once if the tag's count has already reached its threshold. A tag may have several
   /// operations with different thresholds; its count only grows. If a threshold is not reached by the deadline, the
@@ -181,7 +181,7 @@ class Triggers {
   [[nodiscard]] std::uint32_t armed() const;
   /// Why the engine refused triggers or operations: the first refusal of each queue that has any.
   [[nodiscard]] std::vector<std::string> refusals() const;
-  /// Statistics of the rank's engine, over all its queues; they do not include streams.
+  /// Statistics of the engine, over all its queues; they do not include streams.
   [[nodiscard]] EngineStatistics statistics() const;
 
  private:

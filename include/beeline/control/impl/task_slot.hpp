@@ -125,12 +125,21 @@ class TaskSlotReader {
     const std::uint32_t looked = group_.size() < task_header_words ? task_header_words : group_.size();
     lost = load(slot, sequence, thread + looked, header.words, lost);
     if (group_.any(lost < header.words)) return false;
-    const bool is_visible =
-        acquired || !header.is_ordered || load_signaled_acquired(slot, task_words_are_whole).signal == sequence;
-    return !group_.any(!is_visible);
+    if (!acquired && header.is_ordered) acquire(slot);
+    return true;
   }
 
  private:
+  /// What the poster had stored before is visible to the whole group: each thread has loaded a word of the slot, or has
+  /// met those that have.
+  BEELINE_HOST_DEVICE void acquire([[maybe_unused]] const SignaledWord* slot) const {
+#if BEELINE_ON_GPU
+    machine::acquire_whole();
+#else
+    static_cast<void>(load_signaled(slot, task_words_are_whole));  // on CPUs each load acquires
+#endif
+    group_.sync();
+  }
   /// Loads words from `first` on. Returns the first that has not come, or `lost` where that comes before.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t load(const SignaledWord* slot, std::uint64_t sequence,
                                                        std::uint32_t first, std::uint32_t end,

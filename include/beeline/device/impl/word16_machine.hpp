@@ -34,6 +34,11 @@ BEELINE_HOST_DEVICE inline Word16 load_whole_acquired(const Word16* from) {
   return value;
 }
 
+/// Behind `load_whole`: what was released with the value is visible to the caller. Takes no load, unlike
+/// `load_whole_acquired` of a value that has come already.
+/// Source: PTX ISA 8.6, fence.acquire.
+BEELINE_HOST_DEVICE inline void acquire_whole() { asm volatile("fence.acquire.sys;" ::: "memory"); }
+
 #endif
 
 }  // namespace beeline::machine

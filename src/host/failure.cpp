@@ -2,7 +2,6 @@
 // Errors of waits: which wait of which rank failed first, and what the others waited for.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -235,13 +234,11 @@ std::uint64_t load_word(const std::uint64_t& word) {
   return detail::SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
 
-/// A thread that asks the driver for a stream again and again holds up other threads that call it, such as an engine's.
-/// So it asks the less often the longer it has waited, by a small part of that; beside an engine, more seldom still: on
-/// two H200 its thread then issues up to a fifth more small copies.
+/// A thread that asks the driver for a stream again and again holds up others that call it, such as an engine's. So it
+/// asks the less often the longer it has waited, by a small part of that, and beside an engine more seldom still.
 void let_others_call_driver(std::uint64_t wait_start_ns) {
-  constexpr std::uint64_t part = 32, most_ns = 5'000, most_beside_engine_ns = 20'000;
-  const std::uint64_t most = EngineThreads::call_driver() ? most_beside_engine_ns : most_ns;
-  const std::uint64_t now = machine::clock_ns(), end = now + std::min((now - wait_start_ns) / part, most);
+  const std::uint64_t now = machine::clock_ns(), most_ns = EngineThreads::call_driver() ? 20'000 : 5'000;
+  const std::uint64_t end = now + std::min((now - wait_start_ns) / 32, most_ns);
   while (machine::clock_ns() < end) machine::back_off(0, Polling(WaitPolicy::spin, 0));
 }
 

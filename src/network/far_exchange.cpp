@@ -36,9 +36,9 @@ constexpr std::uint64_t no_token = ~std::uint64_t{0};
 constexpr UcxSetting tcp_settings[] = {
     {"RNDV_THRESH", "256k"}, {"ZCOPY_THRESH", "16k"}, {"TCP_RX_SEG_SIZE", "160k"}, {"TCP_TX_SEG_SIZE", "160k"}};
 
-/// UCX has idle connections probed after 10 s, and gives one up where some probes, 2 s apart, are not answered. Those
-/// of 512 ranks on one machine are probed in the same moment, and ranks lost each other while they met. A rank that
-/// vanishes is missed by the rendezvous, and by whoever waits for it.
+/// UCX has idle connections probed after 10 s, and gives one up where some probes, 2 s apart, are not answered. 512
+/// ranks on one machine, whose connections are all probed at once, lost each other while they met, and do not without
+/// probes. A rank that vanishes is missed by the rendezvous, and by whoever waits for it.
 constexpr UcxSetting without_probes = {"TCP_KEEPIDLE", "inf"};
 
 std::vector<UcxSetting> settings_for(const NetworkPlan& plan) {

@@ -246,7 +246,7 @@ TEST(Memory, ThatIsDestroyedWhilePutsAreUnderWay) {
 /// A rank that takes nothing holds no memory of the others once they have had their errors.
 TEST(Sources, AreFreeOnceAnAbortIsKnown) {
   SKIP_WITHOUT_UCX();
-  Config all = split_config(1'000'000'000);
+  Config all = split_config(3'000'000'000);
   all.heap_bytes = std::size_t{128} << 20;
   const auto outcomes = run_processes(
       ranks,

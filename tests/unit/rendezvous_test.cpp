@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <set>
+#include <utility>
 
 #include "bootstrap_worlds.hpp"
 
@@ -67,10 +69,12 @@ Connections connections_of(int port) {
   constexpr unsigned established = 1, keepalive_timer = 2;
   std::ifstream table("/proc/net/tcp");
   Connections found;
+  std::set<std::pair<unsigned, unsigned>> ends;  // a line may come twice, where others connect meanwhile
   for (std::string line; std::getline(table, line);) {
     unsigned local = 0, remote = 0, state = 0, timer = 0;
     if (std::sscanf(line.c_str(), "%*d: %*x:%x %*x:%x %x %*x:%*x %x:", &local, &remote, &state, &timer) != 4) continue;
     if (state != established || (static_cast<int>(local) != port && static_cast<int>(remote) != port)) continue;
+    if (!ends.emplace(local, remote).second) continue;
     ++found.all;
     found.probed += timer == keepalive_timer ? 1 : 0;
   }

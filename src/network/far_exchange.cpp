@@ -181,6 +181,11 @@ void FarExchange::refuse_own(PostedCommands& ring, PostedCommand& posted, const 
   fail(fmt::format("rank {}'s engine refused: {}: {}", plan_.rank, text_of(posted.command), reason));
 }
 
+void FarExchange::refuse_unsent(PostedCommands& ring, PostedCommand& posted, const std::string& reason) {
+  far(posted.command.peer).told = 0;  // what the message was to acknowledge is still to be told
+  refuse_own(ring, posted, reason);
+}
+
 StagedBytes FarExchange::packed(const Rows& rows, bool is_checked) {
   StagedBytes bytes = make_staged(rows.bytes());
   const std::lock_guard in_use(*memory_user_);
@@ -216,7 +221,7 @@ void FarExchange::send_piece(std::uint32_t number, PostedCommands& ring, PostedC
   if (staging_ != nullptr && !staging_->is_for_cpu(rows)) return send_staged(message, ring, posted, rows);
   if (rows.is_whole() && !posted.is_checked) return send_command(message, posted, {rows.first, rows.bytes()}, {});
   StagedBytes bytes = packed(rows, posted.is_checked);
-  if (bytes == nullptr) return refuse_own(ring, posted, "memory of its poster is not there");
+  if (bytes == nullptr) return refuse_unsent(ring, posted, "memory of its poster is not there");
   const std::span<const std::byte> payload(bytes.get(), rows.bytes());
   send_command(message, posted, payload, std::move(bytes));
 }
@@ -241,7 +246,7 @@ void FarExchange::send_staged(NetworkMessage message, PostedCommands& ring, Post
     const std::span<const std::byte> payload(bytes.get(), count);
     static_cast<void>(worker_.send(to, message, payload, no_token, std::move(bytes)));
   });
-  if (refused != nullptr) return refuse_own(ring, posted, refused);
+  if (refused != nullptr) return refuse_unsent(ring, posted, refused);
   ++far(posted.command.peer).sent;
   ++posted.sending;
   posted.last = message.number;

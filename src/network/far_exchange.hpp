@@ -175,6 +175,8 @@ class FarExchange final : public UcxReceiver {
   [[nodiscard]] bool unpack(const Rows& rows, bool is_checked, std::span<const std::byte> bytes);
   /// A command of this rank is refused.
   void refuse_own(PostedCommands& ring, PostedCommand& posted, const std::string& reason);
+  /// The same, of a command for which a message was made that is not sent.
+  void refuse_unsent(PostedCommands& ring, PostedCommand& posted, const std::string& reason);
   void send_command(const NetworkMessage& message, PostedCommand& posted, std::span<const std::byte> payload,
                     StagedBytes staged);
   void send_staged(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Rows& rows);

@@ -61,12 +61,6 @@ def check(backends: list[str], model: str, world: beeline.World) -> None:
         raise typer.BadParameter("nccl refuses ranks that share a GPU")
 
 
-def median(times: list[float | None]) -> float | None:
-    """None where a round has no time: it had no steps behind the first ones."""
-    known = [each for each in times if each is not None]
-    return statistics.median(known) if len(known) == len(times) else None
-
-
 def main(
     backend: Annotated[
         str, typer.Option(help="back ends, separated by commas: " + ", ".join(BACKENDS))
@@ -84,7 +78,7 @@ def main(
     backends = backend.split(",")
     reference = None
     agree = True
-    times: dict[str, list[float | None]] = {name: [] for name in backends}
+    times: dict[str, list[float]] = {name: [] for name in backends}
     with beeline.World.create() as world:
         check(backends, model, world)
         kind = MODELS[model]
@@ -99,14 +93,16 @@ def main(
             reference = learnt.loss if reference is None else reference
             difference = abs(learnt.loss - reference) / abs(reference)
             agree = agree and difference <= TOLERANCE
-            times[name].append(learnt.step_ms)
+            if learnt.step_ms is not None:
+                times[name].append(learnt.step_ms)
             if turn < rounds - 1:
                 continue
             print(json.dumps({
                 "event": "result", "app": "training", "backend": name, "model": model,
                 "parameters": learnt.parameters, "ranks": world.size, "device": world.device.name,
                 "machine": platform.machine(), "torch": torch.__version__, "steps": size.steps,
-                "samples": size.samples, "seed": seed, "loss": learnt.loss, "step_ms": median(times[name]),
+                "samples": size.samples, "seed": seed, "loss": learnt.loss,
+                "step_ms": statistics.median(times[name]) if times[name] else None,
                 "rounds_ms": times[name], "seconds": seconds, "relative_difference": difference,
                 "compared_with": backends[0], "verified": difference <= TOLERANCE,
             }), flush=True)  # fmt: skip

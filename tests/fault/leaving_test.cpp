@@ -193,7 +193,7 @@ TEST_P(Leaving, FreeHearsOfACollectiveThatItMissed) {
 
 TEST_P(Leaving, SegmentsNameThoseWhoAreInABarrier) {
   Config config = host_config();
-  config.deadline_ns = 300'000'000;
+  config.deadline_ns = 1'000'000'000;
   const auto create = [](World& world) { static_cast<void>(world.create_segment(MemoryKind::host, 64)); };
   const auto destroy = [](World& world) { world.destroy_segment(world.create_segment(MemoryKind::host, 64).id); };
   for (const auto& [call, use] : {std::pair<const char*, void (*)(World&)>{"create_segment", create},
@@ -204,7 +204,7 @@ TEST_P(Leaving, SegmentsNameThoseWhoAreInABarrier) {
           if (world.rank() == 0)
             return check_error(
                 Status::deadline,
-                {name + ": not complete within 0.3 s; rank 1 joined, but did not make this call", "rank 1: barrier"},
+                {name + ": not complete within 1 s; rank 1 joined, but did not make this call", "rank 1: barrier"},
                 [&] { act(world); });
           if (name == "destroy_segment") static_cast<void>(world.create_segment(MemoryKind::host, 64));
           check_error(Status::aborted, {}, [&] {

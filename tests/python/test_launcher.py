@@ -215,9 +215,8 @@ class TestDeaths:
         ],
     )
     def test_the_rank_that_failed_first_is_named(self, how: str, code: int, reason: str) -> None:
-        start = time.monotonic()
         result = launch("-n", "5", "--", FAILING_RANK, "2", how)
-        assert time.monotonic() - start < 2.5, "the others end by the news, not by the grace period"
+        assert "did not end within" not in result.stderr, "the others end by the news, not by the grace period"
         assert result.returncode == code
         report = result.stderr[result.stderr.index("beeline-launch:") :]
         assert report.startswith("beeline-launch: rank 2 (pid ")

@@ -360,6 +360,7 @@ TEST_F(Engines, BeginWhileOthersAreUnderWay) {
   EXPECT_EQ(most_word_batches - 1, device.behind_others);
   const auto completed = [](const Queue& queue) { return detail::load_acquired(queue.ring->completed.value); };
   for (Queue* queue : {&busy, &other}) post(*queue, 77);
+  EXPECT_TRUE(until([&] { return device.begun == most_word_batches + 1; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_EQ(most_word_batches + 1, device.begun) << "where a queue's first words go is not known";
   EXPECT_EQ(0u, completed(busy));

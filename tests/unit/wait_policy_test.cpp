@@ -52,7 +52,7 @@ TEST_P(WaitPolicies, ASignalIsSeen) {
                   const Context ctx = world.context();
                   if (world.rank() == 1) {
                     while (!waits) std::this_thread::yield();
-                    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // what there is to wait for
+                    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // what there is to wait for
                     ASSERT_EQ(signal(Thread{}, ctx, word.data(), 1, 0), Status::ok);
                   } else {
                     waits = true;
@@ -63,7 +63,7 @@ TEST_P(WaitPolicies, ASignalIsSeen) {
                   world.barrier();
                 }),
             0);
-  // Even on a full machine: 50 ms are 250 periods, and a thread that spins or yields never goes to sleep.
+  // Even on a full machine: 200 ms are 1,000 periods, and a thread that spins or yields never goes to sleep.
   if (GetParam() >= WaitPolicy::sleep) {
     EXPECT_GE(sleeps, 20);
   } else if (GetParam() != WaitPolicy::automatic) {

@@ -63,8 +63,7 @@ void FarExchange::connect(const std::vector<std::span<const std::byte>>& address
         (static_cast<std::size_t>(plan_.rank) + distance) % ranks_.size();  // not all to one at once
     if (!ranks_[rank].is_far) continue;
     worker_.connect(static_cast<int>(rank), addresses[rank]);
-    static_cast<void>(
-        worker_.send(static_cast<int>(rank), make_message(static_cast<int>(rank), MessageKind::hello), {}, no_token));
+    tell(static_cast<int>(rank), MessageKind::hello, 0);
   }
 }
 
@@ -93,16 +92,22 @@ void FarExchange::close_queue(const CarriedQueue& queue) {
   std::erase_if(rings_, [&queue](const auto& ring) { return ring.second.queue() == &queue; });
 }
 
-NetworkMessage FarExchange::make_message(int to, MessageKind kind) {
-  FarRank& rank = far(static_cast<std::uint32_t>(to));
+NetworkMessage FarExchange::make_message(MessageKind kind) const {
   NetworkMessage message{};
   message.world = plan_.world;
   message.kind = kind;
   message.from = static_cast<std::uint32_t>(plan_.rank);
-  message.acknowledged = rank.told = rank.in_place;
-  rank.untold_since_ns = 0;
-  message.refusals = rank.refusals;
   return message;
+}
+
+/// Only what goes acknowledges: a command may be refused once its message is made.
+bool FarExchange::transmit(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
+                           StagedBytes staged) {
+  FarRank& rank = far(static_cast<std::uint32_t>(to));
+  message.acknowledged = rank.told = rank.in_place;
+  message.refusals = rank.refusals;
+  rank.untold_since_ns = 0;
+  return worker_.send(to, message, payload, token, std::move(staged));
 }
 
 std::uint64_t FarExchange::send(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
@@ -111,7 +116,7 @@ std::uint64_t FarExchange::send(int to, NetworkMessage message, std::span<const 
   message.number = ++rank.sent;
   if (message.may_wait != 0) rank.last_deferred = message.number;
   // What is lost is never done: who waits for it ends with the world, or by the deadline.
-  reusable = rank.is_lost() || worker_.send(to, message, payload, token, std::move(staged));
+  reusable = rank.is_lost() || transmit(to, message, payload, token, std::move(staged));
   return message.number;
 }
 
@@ -181,11 +186,6 @@ void FarExchange::refuse_own(PostedCommands& ring, PostedCommand& posted, const 
   fail(fmt::format("rank {}'s engine refused: {}: {}", plan_.rank, text_of(posted.command), reason));
 }
 
-void FarExchange::refuse_unsent(PostedCommands& ring, PostedCommand& posted, const std::string& reason) {
-  far(posted.command.peer).told = 0;  // what the message was to acknowledge is still to be told
-  refuse_own(ring, posted, reason);
-}
-
 StagedBytes FarExchange::packed(const Rows& rows, bool is_checked) {
   StagedBytes bytes = make_staged(rows.bytes());
   const std::lock_guard in_use(*memory_user_);
@@ -207,7 +207,7 @@ void FarExchange::send_piece(std::uint32_t number, PostedCommands& ring, PostedC
   const std::uint32_t request = number << index_bits | ring.index_of(posted);
   const Command& whole = posted.command;
   const std::uint64_t piece = posted.next++;
-  NetworkMessage message = make_message(static_cast<int>(whole.peer), MessageKind::command);
+  NetworkMessage message = make_message(MessageKind::command);
   message.request = request, message.piece = static_cast<std::uint32_t>(piece);
   if (acknowledgement_may_wait(ring, posted))
     message.may_wait = std::exchange(far(whole.peer).is_waited_for, false) ? 0 : 1;
@@ -221,7 +221,7 @@ void FarExchange::send_piece(std::uint32_t number, PostedCommands& ring, PostedC
   if (staging_ != nullptr && !staging_->is_for_cpu(rows)) return send_staged(message, ring, posted, rows);
   if (rows.is_whole() && !posted.is_checked) return send_command(message, posted, {rows.first, rows.bytes()}, {});
   StagedBytes bytes = packed(rows, posted.is_checked);
-  if (bytes == nullptr) return refuse_unsent(ring, posted, "memory of its poster is not there");
+  if (bytes == nullptr) return refuse_own(ring, posted, "memory of its poster is not there");
   const std::span<const std::byte> payload(bytes.get(), rows.bytes());
   send_command(message, posted, payload, std::move(bytes));
 }
@@ -244,9 +244,9 @@ void FarExchange::send_staged(NetworkMessage message, PostedCommands& ring, Post
     sent(message.request);
     if (is_lost(to)) return;
     const std::span<const std::byte> payload(bytes.get(), count);
-    static_cast<void>(worker_.send(to, message, payload, no_token, std::move(bytes)));
+    static_cast<void>(transmit(to, message, payload, no_token, std::move(bytes)));
   });
-  if (refused != nullptr) return refuse_unsent(ring, posted, refused);
+  if (refused != nullptr) return refuse_own(ring, posted, refused);
   ++far(posted.command.peer).sent;
   ++posted.sending;
   posted.last = message.number;
@@ -270,7 +270,7 @@ void FarExchange::sent(std::uint64_t token) {
 bool FarExchange::send_replies() {
   if (replies_.empty()) return false;
   for (Reply& each : std::exchange(replies_, {})) {
-    NetworkMessage message = make_message(each.to, each.message.kind);
+    NetworkMessage message = make_message(each.message.kind);
     message.request = each.message.request, message.piece = each.message.piece, message.value = each.message.value;
     bool reusable = true;
     static_cast<void>(send(each.to, message, each.payload, no_token, std::move(each.staged), reusable));
@@ -326,9 +326,9 @@ void FarExchange::ask() {
 }
 
 void FarExchange::tell(int to, MessageKind kind, std::uint64_t value) {
-  NetworkMessage message = make_message(to, kind);
+  NetworkMessage message = make_message(kind);
   message.value = value;
-  static_cast<void>(worker_.send(to, message, {}, no_token));
+  static_cast<void>(transmit(to, message, {}, no_token));
 }
 
 /// Of commands of queues, and from GPUs, nobody says when somebody waits for them. Who signals hears from its target
@@ -348,7 +348,7 @@ void FarExchange::advance() {
 void FarExchange::send_abort(int peer, const FarAbort& abort) {
   FarRank& to = far(static_cast<std::uint32_t>(peer));
   if (!to.is_far || to.is_lost()) return;
-  NetworkMessage message = make_message(peer, MessageKind::abort);
+  NetworkMessage message = make_message(MessageKind::abort);
   message.request = abort.team, message.value = abort.word;
   StagedBytes staged = make_staged(abort.cause.size());
   std::memcpy(staged.get(), abort.cause.data(), abort.cause.size());

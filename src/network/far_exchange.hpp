@@ -175,15 +175,16 @@ class FarExchange final : public UcxReceiver {
   [[nodiscard]] bool unpack(const Rows& rows, bool is_checked, std::span<const std::byte> bytes);
   /// A command of this rank is refused.
   void refuse_own(PostedCommands& ring, PostedCommand& posted, const std::string& reason);
-  /// The same, of a command for which a message was made that is not sent.
-  void refuse_unsent(PostedCommands& ring, PostedCommand& posted, const std::string& reason);
   void send_command(const NetworkMessage& message, PostedCommand& posted, std::span<const std::byte> payload,
                     StagedBytes staged);
   void send_staged(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Rows& rows);
   /// Numbers a message, and sends it. Returns its number.
   std::uint64_t send(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
                      StagedBytes staged, bool& reusable);
-  [[nodiscard]] NetworkMessage make_message(int to, MessageKind kind);
+  [[nodiscard]] NetworkMessage make_message(MessageKind kind) const;
+  /// Sends a message, with the acknowledgement of what the receiver has sent. As UcxWorker::send.
+  bool transmit(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
+                StagedBytes staged = {});
   /// nullptr: no ring, or no command that is under way, is called so.
   [[nodiscard]] PostedCommands* ring_of(std::uint32_t request);
   [[nodiscard]] PostedCommand* posted_of(std::uint32_t request);

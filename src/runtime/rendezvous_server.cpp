@@ -46,13 +46,15 @@ bool same_token(const std::string& shown, const std::string& expected) {
 namespace detail {
 
 void Connection::send(EncodedFrame frame) {
+  if (!listens_) return;
   queue_.push_back(std::move(frame));
   flush();
 }
 
 void Connection::flush() {
-  while (!broken && !queue_.empty()) {
-    broken = !write_some(socket.get(), *queue_.front(), sent_);
+  while (!queue_.empty()) {
+    listens_ = write_some(socket.get(), *queue_.front(), sent_);
+    if (!listens_) return queue_.clear();
     if (sent_ < queue_.front()->size()) return;
     queue_.pop_front();
     sent_ = 0;
@@ -60,9 +62,14 @@ void Connection::flush() {
   if (!broken && refused) ::shutdown(socket.get(), SHUT_WR);
 }
 
-void ServedWorld::send_to_all(const EncodedFrame& frame) const {
+void ServedWorld::send_to_all(const EncodedFrame& frame) {
+  tell_who_left();
   for (const Seat& seat : seats)
     if (seat.connection != nullptr) seat.connection->send(frame);
+}
+
+void ServedWorld::tell_who_left() {
+  if (!left.empty()) send_to_all(std::make_shared<const std::vector<std::byte>>(std::exchange(left, {})));
 }
 
 int ServedWorld::first_that_asks() const {
@@ -172,6 +179,7 @@ void RendezvousServer::Implementation::serve() {
       if ((set[i].revents & POLLOUT) != 0) connection.flush();
       if ((set[i].revents & ~POLLOUT) != 0) receive(connection);
     }
+    end_departures();
     if (set[1].revents != 0) accept();
     expire();
     drop_broken();
@@ -356,6 +364,7 @@ void RendezvousServer::Implementation::settle_survivors(ServedWorld& world) {
     survivors.push_back(static_cast<std::int32_t>(rank));
   }
   if (survivors.empty()) return;
+  world.tell_who_left();
   world.broken = false;
   for (ServedWorld::Seat& seat : world.seats) seat.member = seat.state == RankState::healthy;
   for (const std::int32_t rank : survivors) {
@@ -406,10 +415,16 @@ void RendezvousServer::Implementation::leave(Connection& connection) {
   ServedWorld::Seat& seat = left.seats[static_cast<std::size_t>(rank)];
   if (seat.state == RankState::healthy) seat.state = RankState::left;
   seat.connection = nullptr;
-  left.send_to_all(encode({.type = FrameType::left, .rank = rank}));
+  const detail::EncodedFrame news = encode({.type = FrameType::left, .rank = rank});
+  left.left.insert(left.left.end(), news->begin(), news->end());
   vacate(connection);  // the last to leave takes the world along
   connection.broken = true;
+}
+
+void RendezvousServer::Implementation::end_departures() {
   for (auto& [number, world] : worlds_) {
+    if (world.left.empty()) continue;
+    world.tell_who_left();
     fail_if_impossible(world);
     settle_survivors(world);
   }

@@ -39,6 +39,7 @@ struct ServedWorld;
 class Connection {
  public:
   explicit Connection(FileDescriptor descriptor) : socket(std::move(descriptor)) {}
+  /// Once the client has closed nothing is sent. What it sent before is still read: a goodbye may be among it.
   void send(EncodedFrame frame);
   void flush();
   [[nodiscard]] bool sending() const { return !queue_.empty(); }
@@ -55,6 +56,7 @@ class Connection {
  private:
   std::deque<EncodedFrame> queue_;
   std::size_t sent_ = 0;
+  bool listens_ = true;
 };
 
 /// One of the worlds that the ranks make.
@@ -74,7 +76,9 @@ struct ServedWorld {
   };
   explicit ServedWorld(std::size_t size) : seats(size) {}
 
-  void send_to_all(const EncodedFrame& frame) const;
+  void send_to_all(const EncodedFrame& frame);
+  /// Tells the others who have left, of all of them at once: where hundreds leave, each would get as many frames.
+  void tell_who_left();
   /// A rank that asks who is left, or -1.
   [[nodiscard]] int first_that_asks() const;
 
@@ -83,6 +87,7 @@ struct ServedWorld {
   std::vector<int> culprits;       ///< that the ranks have been told of; -1: the launcher, which ends the world
   bool broken = false;             ///< a member has failed since the members were agreed on, or the launcher has
   std::size_t ends_told = 0;       ///< of the ends that concern all worlds
+  std::vector<std::byte> left;     ///< frames of those who have left that the others have not been told of
 };
 
 }  // namespace detail
@@ -125,6 +130,7 @@ class RendezvousServer::Implementation {
   void settle_survivors(detail::ServedWorld& world);
   void vacate(detail::Connection& connection);
   void leave(detail::Connection& connection);
+  void end_departures();
   void push_ends();
   void expire();
   void expire_allgather(detail::ServedWorld& world);

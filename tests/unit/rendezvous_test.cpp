@@ -17,6 +17,8 @@
 #include <utility>
 
 #include "bootstrap_worlds.hpp"
+#include "runtime/rendezvous_server.hpp"
+#include "runtime/socket.hpp"
 
 namespace beeline::tests {
 
@@ -53,7 +55,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 48);
 
-constexpr std::uint16_t hello_frame = 1, contribute_frame = 2, welcome_frame = 5;
+constexpr std::uint16_t hello_frame = 1, contribute_frame = 2, goodbye_frame = 4, welcome_frame = 5;
 
 std::size_t open_descriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
@@ -264,6 +266,28 @@ TEST_F(Rendezvous, TheLaunchersAbortReachesRanksAndLatecomers) {
   const Error error = error_of([&] { (void)join_world(config(1)); });
   EXPECT_EQ(error.code(), Status::peer_died);
   EXPECT_TRUE(mentions(error, "rank 0 was killed")) << error.what();
+}
+
+/// So does a rank that has waited long enough for the server, where hundreds leave at once.
+TEST(RendezvousConnection, HearsTheGoodbyeOfAClientThatHasClosedWithNewsUnread) {
+  const FileDescriptor listener = detail::listen_tcp("127.0.0.1");
+  FileDescriptor client = connect_to(detail::local_endpoint(listener.get()));
+  detail::Connection connection(FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK)));
+  const detail::EncodedFrame news = detail::encode({.type = detail::FrameType::left, .rank = 0});
+  connection.send(news);
+  pollfd readable{client.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&readable, 1, 5000), 1);
+  const Header goodbye{.type = goodbye_frame};
+  EXPECT_EQ(::send(client.get(), &goodbye, sizeof(goodbye), 0), static_cast<ssize_t>(sizeof(goodbye)));
+  client.reset();
+  pollfd closed{connection.socket.get(), POLLRDHUP, 0};
+  EXPECT_EQ(::poll(&closed, 1, 5000), 1);
+  connection.send(news);
+  EXPECT_FALSE(connection.broken);
+  EXPECT_FALSE(connection.sending());
+  ASSERT_EQ(connection.reader.read(connection.socket.get()), detail::FrameReader::Result::frame);
+  EXPECT_EQ(connection.reader.take().header.type, detail::FrameType::goodbye);
+  EXPECT_EQ(connection.reader.read(connection.socket.get()), detail::FrameReader::Result::closed);
 }
 
 TEST(RendezvousServer, ItsEndFreesTheRanks) {

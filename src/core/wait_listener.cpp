@@ -15,6 +15,13 @@ namespace {
 thread_local WaitListener* listener = nullptr;
 thread_local WaitInterrupt* interrupt = nullptr;
 
+/// Of a thread's wait: when it works, and whether that has been of use.
+struct WorkingWait {
+  unsigned doublings = 0;  ///< of the yields before its first work: one for each wait before that has worked in vain
+  bool has_worked = false, had_work = false;
+};
+thread_local WorkingWait working_wait;
+
 std::atomic<bool> any_work{false};
 std::shared_mutex works_mutex;
 std::vector<WaitWork*> works;
@@ -45,6 +52,23 @@ bool do_wait_work() noexcept {
   if (!lock) return false;
   bool any = false;
   for (WaitWork* each : works) any = each->work() || any;
+  return any;
+}
+
+bool do_wait_work(std::uint32_t yields) noexcept {
+  constexpr unsigned period = 4;  // an engine's work takes as long as several yields
+  constexpr unsigned most_doublings = 4;
+  if (!any_work.load(std::memory_order_relaxed)) return false;
+  WorkingWait& wait = working_wait;
+  if (yields == 0) {
+    const unsigned later = std::min(wait.doublings + 1, most_doublings);
+    wait = {wait.had_work ? 0 : wait.has_worked ? later : wait.doublings};
+  }
+  const std::uint32_t count = yields + 1;
+  if (count % period != 0 || count < period << wait.doublings) return false;
+  const bool any = do_wait_work();
+  wait.has_worked = true;
+  wait.had_work = wait.had_work || any;
   return any;
 }
 

@@ -152,6 +152,41 @@ TEST_P(WaitPolicies, AGpusStreamIsAwaited) {
             0);
 }
 
+/// Work that there is, or not, as the test says.
+class CountedWork final : public detail::WaitWork {
+ public:
+  CountedWork() { detail::add_wait_work(*this); }
+  ~CountedWork() { detail::remove_wait_work(*this); }
+  CountedWork(const CountedWork&) = delete;
+  CountedWork& operator=(const CountedWork&) = delete;
+  bool work() noexcept override { return ++calls, is_there; }
+  /// The yields of a wait before its first work.
+  std::uint32_t yields_until_work() {
+    calls = 0;
+    for (std::uint32_t yields = 0;; ++yields) {
+      static_cast<void>(detail::do_wait_work(yields));
+      if (calls > 0 || yields > 1000) return yields + 1;
+    }
+  }
+
+  bool is_there = false;
+  int calls = 0;
+};
+
+TEST(WaitWork, ComesLaterInWaitsOfAThreadThatHasFoundNone) {
+  std::thread([] {  // one that has not waited before
+    CountedWork work;
+    for (const std::uint32_t yields : {4u, 8u, 16u, 32u, 64u, 64u}) EXPECT_EQ(yields, work.yields_until_work());
+    work.is_there = true;
+    for (const std::uint32_t yields : {64u, 4u, 4u}) EXPECT_EQ(yields, work.yields_until_work());
+    work.is_there = false;
+    EXPECT_EQ(4u, work.yields_until_work());
+    for (std::uint32_t yields = 4; yields < 12; ++yields) static_cast<void>(detail::do_wait_work(yields));
+    EXPECT_EQ(3, work.calls) << "of one wait, every four yields from the first on";
+  })
+      .join();
+}
+
 INSTANTIATE_TEST_SUITE_P(Each, WaitPolicies,
                          ::testing::Values(WaitPolicy::automatic, WaitPolicy::spin, WaitPolicy::yield,
                                            WaitPolicy::sleep, WaitPolicy::event),

@@ -80,6 +80,11 @@ void add_wait_work(WaitWork& work);
 void remove_wait_work(WaitWork& work);
 /// Does all registered work that no other thread does. Returns whether there was any.
 bool do_wait_work() noexcept;
+/// The same at some of the times at which a wait of this thread yields its core. The first time in a wait comes later
+/// if the waits before found no work: they are likely to be for ranks of the same node, and work would make them
+/// longer.
+///   yields  of this wait so far
+bool do_wait_work(std::uint32_t yields) noexcept;
 
 /// Asked by waits of a CPU thread that last for a while, so that a program handles its signals before the wait ends.
 class WaitInterrupt {

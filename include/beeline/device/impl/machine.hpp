@@ -184,13 +184,12 @@ BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
 #endif
     return;
   }
-  constexpr std::uint32_t yields_before_work = 4;  // an engine's work takes as long as several yields
   const std::uint32_t yields = poll - polling.number();
   const bool sleeps =
       polling.sleeps_at_once() || (polling.policy() != WaitPolicy::yield && yields >= yields_before_sleep);
   detail::tell_wait();
   // After some work there is more: data arrive in parts.
-  if ((sleeps || (yields + 1) % yields_before_work == 0) && detail::do_wait_work()) return;
+  if (sleeps ? detail::do_wait_work() : detail::do_wait_work(yields)) return;
   if (sleeps)
     sleep_us(polling.sleeps_at_once() ? polling.number() : 50);
   else

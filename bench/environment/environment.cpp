@@ -46,13 +46,13 @@ Json without_paths(const std::vector<std::string>& arguments) {
   return kept;
 }
 
-/// BEELINE_* and CUDA_* variables, sorted.
+/// BEELINE_*, CUDA_* and UCX_* variables, sorted.
 Json variables() {
   std::map<std::string, std::string> found;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;
     const std::string name = text.substr(0, text.find('=')), value = text.substr(name.size() + 1);
-    const bool ours = name.starts_with("BEELINE_") || name.starts_with("CUDA_");
+    const bool ours = name.starts_with("BEELINE_") || name.starts_with("CUDA_") || name.starts_with("UCX_");
     if (!ours || name == "BEELINE_TOKEN" || name == "BEELINE_RENDEZVOUS" || name == "BEELINE_RANK") continue;
     if (!value.starts_with('/')) found[name] = value;
   }

@@ -33,7 +33,7 @@ class Pair {
   [[nodiscard]] virtual std::uint64_t received() const = 0;
   /// Waits until all that both have sent is over: what one waits for needs the other's progress. Both call it.
   virtual void settle() = 0;
-  /// Waits until the word, in this rank's target, has a value that the peer puts.
+  /// Waits until the word, in this rank's target, has a value that the peer puts, or a greater one that it puts later.
   virtual void await(const std::uint64_t& word, std::uint64_t value) = 0;
 };
 

@@ -215,6 +215,7 @@ void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int de
 }
 
 void AddressRange::unmap(std::byte* address, std::int64_t deadline_ns) {
+  const MemoryUsers::Unmapping unmapping(users_, address, deadline_ns);
   const MemoryUsers::NoHolds no_holds(users_, deadline_ns);
   const std::lock_guard unused(users_);
   const std::lock_guard lock(mutex_);

@@ -31,6 +31,34 @@ MemoryUsers::NoHolds::NoHolds(MemoryUsers& users, std::int64_t deadline_ns) : us
   }
 }
 
+MemoryUsers::Unmapping::Unmapping(MemoryUsers& users, const std::byte* start, std::int64_t deadline_ns)
+    : users_(users), start_(start), lock_(users.watchers_mutex_) {
+  std::size_t told = 0;
+  try {
+    for (UnmapWatcher* watcher : users.watchers_) {
+      ++told;
+      watcher->before_unmap(start, deadline_ns);
+    }
+  } catch (...) {
+    end(told);
+    throw;
+  }
+}
+
+void MemoryUsers::Unmapping::end(std::size_t told) noexcept {
+  for (std::size_t i = 0; i < told; ++i) users_.watchers_[i]->after_unmap(start_);
+}
+
+void MemoryUsers::watch(UnmapWatcher& watcher) {
+  const std::lock_guard lock(watchers_mutex_);
+  watchers_.push_back(&watcher);
+}
+
+void MemoryUsers::unwatch(UnmapWatcher& watcher) {
+  const std::lock_guard lock(watchers_mutex_);
+  std::erase(watchers_, &watcher);
+}
+
 void MemoryUsers::lock() {
   ++unmapping_;
   mutex_.lock();

@@ -4,6 +4,7 @@
 /// Keeps mapped memory in its place while threads use it by plain loads and stores, and while a network writes to it.
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -11,6 +12,18 @@
 namespace beeline {
 
 class MemoryUser;
+
+/// Told when memory is unmapped, by any thread of the process.
+class UnmapWatcher {
+ public:
+  /// The piece that starts there is about to be unmapped. Waits until nobody uses it; throws deadline.
+  virtual void before_unmap(const std::byte* start, std::int64_t deadline_ns) = 0;
+  /// It has been, or the unmapping was given up.
+  virtual void after_unmap(const std::byte* start) noexcept = 0;
+
+ protected:
+  ~UnmapWatcher() = default;
+};
 
 /// The users of one address range. A thread that unmaps holds the lock: it waits for the active users, and all others
 /// wait for it, also users that return at once.
@@ -32,11 +45,31 @@ class MemoryUsers {
    private:
     MemoryUsers& users_;
   };
+  /// While it lives, all watchers know that a piece is being unmapped.
+  class Unmapping {
+   public:
+    /// Throws what `before_unmap` throws.
+    Unmapping(MemoryUsers& users, const std::byte* start, std::int64_t deadline_ns);
+    ~Unmapping() { end(users_.watchers_.size()); }
+    Unmapping(const Unmapping&) = delete;
+    Unmapping& operator=(const Unmapping&) = delete;
+
+   private:
+    void end(std::size_t told) noexcept;
+    MemoryUsers& users_;
+    const std::byte* start_;
+    std::unique_lock<std::mutex> lock_;
+  };
+  void watch(UnmapWatcher& watcher);
+  /// From here on the watcher is not called.
+  void unwatch(UnmapWatcher& watcher);
   void lock();
   void unlock();
 
  private:
   friend class MemoryUser;
+  std::mutex watchers_mutex_;  ///< while they are told, too; taken before anything else
+  std::vector<UnmapWatcher*> watchers_;
   std::mutex mutex_;  ///< of the list
   std::vector<MemoryUser*> users_;
   std::atomic<int> unmapping_{0};  ///< threads that unmap, or are about to

@@ -11,11 +11,15 @@ namespace beeline::bench {
 
 namespace {
 
-/// So many segments, into any of which ranks 0 and 1 put a word.
+/// So many segments, into any of which ranks 0 and 1 put a word; where puts go by memory keys, a message that is too
+/// long for a command.
 class Segments {
  public:
-  Segments(Bench& bench, std::uint64_t count) : bench_(bench), signals_(bench.world(), 1) {
+  Segments(Bench& bench, std::uint64_t count)
+      : bench_(bench), words_(bench.world().config().memory_keys == MemoryKeys::always ? words_by_key : 1),
+        signals_(bench.world(), 1) {
     for (std::uint64_t i = 0; i < count; ++i) made_.push_back(bench.world().create_segment(MemoryKind::host, bytes));
+    if (words_ > 1) get_keys();
   }
   ~Segments() {
     try {
@@ -34,17 +38,30 @@ class Segments {
       if (!bench_.leads()) send();
     });
   }
+  [[nodiscard]] std::uint64_t message_bytes() const { return words_ * sizeof(std::uint64_t); }
   /// Whether the word of the last round is where it belongs.
   [[nodiscard]] bool has_come() { return !bench_.paired() || *place(sequence_) == sequence_; }
 
  private:
+  [[nodiscard]] std::uint64_t* start_of(const Segment& segment) const {
+    return reinterpret_cast<std::uint64_t*>(segment.parts[static_cast<std::size_t>(bench_.world().rank())].address);
+  }
   [[nodiscard]] std::uint64_t* place(std::uint64_t sequence) const {
-    const Segment& chosen = made_[random_word(made_.size(), sequence) % made_.size()];
-    return reinterpret_cast<std::uint64_t*>(chosen.parts[static_cast<std::size_t>(bench_.world().rank())].address);
+    return start_of(made_[random_word(made_.size(), sequence) % made_.size()]);
+  }
+  /// The first put into a segment asks for its key.
+  void get_keys() {
+    const Context& ctx = bench_.world().host_context();
+    for (const Segment& each : made_) {
+      if (bench_.paired()) put(Thread{}, ctx, start_of(each), message_, words_, bench_.peer());
+      bench_.require_ok(quiet(Thread{}, ctx), "a put into a segment");
+    }
+    bench_.world().barrier();
   }
   void send() {
     const std::uint64_t sequence = sequence_ + (bench_.leads() ? 1 : 0);
-    put_signal(Thread{}, bench_.world().host_context(), place(sequence), &sequence, 1, &signals_.data()->value,
+    message_[0] = sequence;
+    put_signal(Thread{}, bench_.world().host_context(), place(sequence), message_, words_, &signals_.data()->value,
                sequence, bench_.peer());
   }
   void await() {
@@ -55,7 +72,10 @@ class Segments {
   }
 
   static constexpr std::size_t bytes = 4096;
+  static constexpr std::uint64_t words_by_key = 8;
   Bench& bench_;
+  const std::uint64_t words_;
+  std::uint64_t message_[words_by_key]{};
   SymmetricArray<PaddedWord> signals_;
   std::vector<Segment> made_;
   std::uint64_t sequence_ = 0;
@@ -66,7 +86,7 @@ Case among(std::uint64_t count) {
     require_host_ranks(bench);
     require_two_nodes(bench);
     const auto segments = std::make_shared<Segments>(bench, count);
-    Measurement measurement{.operation = "lookup", .method = "network/put_signal", .bytes = sizeof(std::uint64_t)};
+    Measurement measurement{.operation = "lookup", .method = "network/put_signal", .bytes = segments->message_bytes()};
     measurement.operations_per_iteration = 2;
     measurement.settings = {{"segments", count}};
     measurement.time = [segments](Rounds rounds) { return segments->ping_pong(rounds); };

@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> level_names = {"error", "warning", "info", "debug"};
 constexpr std::array<std::string_view, wait_policies> policy_names = {"automatic", "spin", "yield", "sleep", "event"};
+constexpr std::array<std::string_view, 3> memory_keys_names = {"automatic", "always", "never"};
 
 using detail::environment;
 using detail::refuse;
@@ -104,6 +105,7 @@ Config Config::from_environment() {
   read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes, 1);
   read_flag("BEELINE_PEER_ACCESS", config.peer_access);
   read_number("BEELINE_SPLIT_NODES", config.split_nodes, 1, static_cast<int>(max_ranks));
+  read_choice("BEELINE_MEMORY_KEYS", config.memory_keys, memory_keys_names);
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
   config.powercap = environment("BEELINE_POWERCAP").value_or(config.powercap);
   read_choice("BEELINE_WAIT_POLICY", config.wait_policy, policy_names);
@@ -135,6 +137,8 @@ std::vector<ConfigEntry> describe(const Config& config) {
        "0: copies are staged through host memory, as if no device reached another's memory"},
       {"BEELINE_SPLIT_NODES", fmt::format("{}", config.split_nodes),
        "nodes that each machine counts as; ranks of different nodes communicate over the network"},
+      {"BEELINE_MEMORY_KEYS", std::string(memory_keys_names[static_cast<std::size_t>(config.memory_keys)]),
+       "which long puts to other nodes go by memory keys: automatic, always, never"},
       {"BEELINE_WAIT_POLICY", name(config.wait_policy),
        "what CPU threads do between polls: automatic, spin, yield, sleep, event"},
       {"BEELINE_WAIT_PERIOD_US", fmt::format("{}", config.wait_period_us),

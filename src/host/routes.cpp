@@ -150,6 +150,11 @@ PathToRank path_to(World& world, int rank) {
   }
 }
 
+NetworkStatistics network_statistics(const World& world) {
+  const Engine* const engine = world.implementation().engine.get();
+  return engine != nullptr ? engine->statistics() : NetworkStatistics{};
+}
+
 EngineClient World::Implementation::engine_client() {
   AddressRange& range = memory->range();
   EngineClient client;

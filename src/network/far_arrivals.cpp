@@ -135,7 +135,8 @@ void FarExchange::fetch_ahead(FarRank& from) {
 }
 
 bool FarExchange::add_places(const NetworkMessage& message, std::vector<std::span<const std::byte>>& used) {
-  if (message.kind != MessageKind::command) return true;  // what this rank has asked for goes where it said
+  if (message.kind != MessageKind::command && message.kind != MessageKind::placed)
+    return true;  // what this rank has asked for goes where it said
   if (client_ == nullptr) return false;
   const auto add = [&](const Command& command) {
     const CommandTarget target = target_of(*client_, *memory_, command);
@@ -228,6 +229,10 @@ void FarExchange::perform(const NetworkMessage& message, Payload payload) {
   switch (message.kind) {
     case MessageKind::command:
       return perform_command(message, std::move(payload));
+    case MessageKind::placed:
+      if (!puts_rows(message.command)) break;
+      payload.is_placed = true;
+      return perform_command(message, std::move(payload));
     case MessageKind::value:
     case MessageKind::data:
       return take_answer(message, std::move(payload));
@@ -235,9 +240,19 @@ void FarExchange::perform(const NetworkMessage& message, Payload payload) {
       return take_refusal(message, payload.bytes);
     case MessageKind::abort:
       return take_abort(message, payload.bytes);
+    case MessageKind::ask_key:
+      if (client_ == nullptr) break;
+      return give_key(message);
+    case MessageKind::key:
+      return take_key(message, payload.bytes);
+    case MessageKind::end_key:
+      return take_end_of_key(message);
+    case MessageKind::key_ended:
+      return keyed_pieces_.give_back(message.value, static_cast<int>(message.from));
     default:
-      return fail(fmt::format("rank {} sent a message of no known kind", message.from));
+      break;
   }
+  fail(fmt::format("rank {} sent a message of no known kind", message.from));
 }
 
 /// Refuses a message before anything of it takes effect.
@@ -344,6 +359,15 @@ void FarExchange::reply(const NetworkMessage& to, MessageKind kind, std::uint64_
   NetworkMessage answer{};
   answer.kind = kind, answer.request = to.request, answer.piece = to.piece, answer.value = value;
   replies_.push_back({static_cast<int>(to.from), answer, {}, {}});
+}
+
+void FarExchange::reply_with(int to, MessageKind kind, std::span<const std::byte> payload) {
+  NetworkMessage answer{};
+  answer.kind = kind;
+  StagedBytes staged = make_staged(payload.size());
+  std::memcpy(staged.get(), payload.data(), payload.size());
+  const std::span<const std::byte> copy(staged.get(), payload.size());
+  replies_.push_back({to, answer, copy, std::move(staged)});
 }
 
 void FarExchange::reply_rows(const NetworkMessage& to, const Rows& rows) {

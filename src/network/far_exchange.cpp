@@ -26,8 +26,6 @@ constexpr std::uint64_t untold_messages = 64;
 /// The longest that an acknowledgement waits for a message which it can go with: a ping-pong is quicker, and rings of
 /// commands are long enough.
 constexpr std::uint64_t longest_untold_ns = 200'000;
-/// Of messages whose sources nobody waits for.
-constexpr std::uint64_t no_token = ~std::uint64_t{0};
 
 /// UCX announces messages from some 8 KiB on, and their data follow when the target has answered. Over TCP that takes
 /// 80 us longer than to send them at once, and is quicker from 256 KiB on only. To copy what is sent at once into UCX's
@@ -52,7 +50,7 @@ std::vector<UcxSetting> settings_for(const NetworkPlan& plan) {
 }  // namespace
 
 FarExchange::FarExchange(const NetworkPlan& plan)
-    : plan_(plan), ranks_(plan.node_of.size()), worker_(*this, settings_for(plan)) {
+    : plan_(plan), ranks_(plan.node_of.size()), worker_(*this, settings_for(plan), may_have_keys(plan)) {
   const int own = plan.node_of[static_cast<std::size_t>(plan.rank)];
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].is_far = plan.node_of[rank] != own;
 }
@@ -219,7 +217,14 @@ void FarExchange::send_piece(std::uint32_t number, PostedCommands& ring, PostedC
   message.command = message_of(part, whole, posted.is_sent());
   if (whole.verb == Verb::get) return send_command(message, posted, {}, {});
   if (staging_ != nullptr && !staging_->is_for_cpu(rows)) return send_staged(message, ring, posted, rows);
-  if (rows.is_whole() && !posted.is_checked) return send_command(message, posted, {rows.first, rows.bytes()}, {});
+  if (rows.is_whole() && !posted.is_checked) {
+    const std::span<const std::byte> data(rows.first, rows.bytes());
+    if (FarKey* const key = ring.queue() == nullptr ? key_for(whole.peer, part) : nullptr; key != nullptr) {
+      send_by_key(message, posted, data, *key);
+      return add_footprint(message);
+    }
+    return send_command(message, posted, data, {});
+  }
   StagedBytes bytes = packed(rows, posted.is_checked);
   if (bytes == nullptr) return refuse_own(ring, posted, "memory of its poster is not there");
   const std::span<const std::byte> payload(bytes.get(), rows.bytes());
@@ -233,6 +238,7 @@ void FarExchange::send_command(const NetworkMessage& message, PostedCommand& pos
   posted.last = send(static_cast<int>(posted.command.peer), message, payload, borrows ? message.request : no_token,
                      std::move(staged), reusable);
   if (borrows && !reusable) ++posted.sending;
+  add_footprint(message);
 }
 
 /// The message has its number at once, and goes when its payload has been read: its target puts it into its place among

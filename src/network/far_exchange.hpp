@@ -16,6 +16,7 @@
 #include "control/command_check.hpp"
 #include "control/mapped_memory.hpp"
 #include "network/far_rank.hpp"
+#include "network/memory_keys.hpp"
 #include "network/network_engine.hpp"
 #include "network/posted_commands.hpp"
 #include "network/rows.hpp"
@@ -36,6 +37,7 @@ class FarExchange final : public UcxReceiver {
  public:
   /// Throws unavailable.
   explicit FarExchange(const NetworkPlan& plan);
+  ~FarExchange();
 
   [[nodiscard]] std::vector<std::byte> address() const { return worker_.address(); }
   /// Opens the way to each rank of another node, and greets it. Throws unreachable.
@@ -43,6 +45,11 @@ class FarExchange final : public UcxReceiver {
   void connect(const std::vector<std::span<const std::byte>>& addresses);
   /// Ranks of other nodes that have not greeted yet.
   [[nodiscard]] std::vector<int> silent() const;
+
+  /// Whether puts to a rank may go by keys; called once it has greeted.
+  void choose_keys(int peer);
+  /// For people; empty: none do.
+  [[nodiscard]] std::string way_of_puts_to(int peer) const;
 
   /// From here on rings are served and others' commands are done. The client stays where it is.
   void serve(const EngineClient& client);
@@ -65,6 +72,19 @@ class FarExchange final : public UcxReceiver {
   [[nodiscard]] bool arm() { return worker_.arm(); }
   [[nodiscard]] int descriptor() const { return worker_.descriptor(); }
   void send_abort(int peer, const FarAbort& abort);
+
+  // A piece of this rank's memory that is about to be unmapped, by its first byte.
+
+  /// Gives no further keys of it, and takes back those that others have. Returns false if there are none.
+  [[nodiscard]] bool end_keys(const std::byte* start);
+  /// Live ranks that have not given theirs back.
+  [[nodiscard]] std::vector<int> holders_of(const std::byte* start) const;
+  /// UCX lets nobody write to it any more.
+  void unregister(const std::byte* start);
+  /// It has been unmapped, or stays: then others may ask for its key again.
+  void forget_keys(const std::byte* start);
+
+  [[nodiscard]] NetworkStatistics statistics() const;
 
   /// Whether a source in this rank's memory is in use, or will be, of what goes to that rank.
   [[nodiscard]] bool reads_sources_for(int peer) const;
@@ -93,6 +113,8 @@ class FarExchange final : public UcxReceiver {
   /// A command's index in its ring takes so many bits of what messages call it; the ring's number is above.
   static constexpr std::uint32_t index_bits = 8;
   static_assert(PostedCommands::depth <= 1u << index_bits);
+  /// Of messages whose sources nobody waits for.
+  static constexpr std::uint64_t no_token = ~std::uint64_t{0};
   static constexpr std::uint32_t most_rings = 1u << (32 - index_bits);
 
   struct Reply {
@@ -113,6 +135,7 @@ class FarExchange final : public UcxReceiver {
   bool announced(const NetworkMessage& message, void* parcel, std::size_t bytes) override;
   void fetched(int peer, std::uint64_t number, bool is_there) override;
   void sent(std::uint64_t token) override;
+  void placed(int peer, std::uint64_t number, bool is_there) override;
   void lost(int peer, const std::string& reason) override;
 
   [[nodiscard]] FarRank* sender_of(const NetworkMessage& message);
@@ -154,6 +177,7 @@ class FarExchange final : public UcxReceiver {
   /// Whether a further message may be done.
   [[nodiscard]] bool has_room() const { return staging_ == nullptr || staging_->may_change(); }
   void reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value);
+  void reply_with(int to, MessageKind kind, std::span<const std::byte> payload);
   void reply_rows(const NetworkMessage& to, const Rows& rows);
   void refuse(const NetworkMessage& message, const std::string& reason);
   void take_refusal(const NetworkMessage& message, std::span<const std::byte> payload);
@@ -178,6 +202,18 @@ class FarExchange final : public UcxReceiver {
   void send_command(const NetworkMessage& message, PostedCommand& posted, std::span<const std::byte> payload,
                     StagedBytes staged);
   void send_staged(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Rows& rows);
+  [[nodiscard]] static bool may_have_keys(const NetworkPlan& plan);
+  /// The key by which part of a put goes; nullptr: it goes in a message.
+  [[nodiscard]] FarKey* key_for(std::uint32_t peer, const Command& part);
+  void ask_key(int peer, std::uint64_t offset);
+  void take_key(const NetworkMessage& message, std::span<const std::byte> payload);
+  void take_end_of_key(const NetworkMessage& message);
+  void send_by_key(NetworkMessage message, PostedCommand& posted, std::span<const std::byte> data, FarKey& key);
+  /// Keeps what the last message to its rank reads and writes there.
+  void add_footprint(const NetworkMessage& message);
+  /// The piece of this rank's memory that contains an address, registered; nullptr: others get no key of it.
+  [[nodiscard]] KeyedPiece* piece_for_key(const std::byte* address);
+  void give_key(const NetworkMessage& message);
   /// Numbers a message, and sends it. Returns its number.
   std::uint64_t send(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
                      StagedBytes staged, bool& reusable);
@@ -223,6 +259,8 @@ class FarExchange final : public UcxReceiver {
   std::unique_ptr<Staging> staging_;  ///< nullptr: the CPU reads and writes all memory of this rank
   std::vector<FarRank> ranks_;        ///< [ranks]
   UcxWorker worker_;                  ///< ends before the buffers that it reads and writes
+  KeyedPieces keyed_pieces_;          ///< of this rank
+  NetworkStatistics statistics_;
   const EngineClient* client_ = nullptr;
   std::optional<MappedMemory> memory_;
   std::optional<MemoryUser> memory_user_;

@@ -4,12 +4,20 @@
 /// What an engine knows of a rank on another node.
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
+#include "network/memory_keys.hpp"
 #include "network/ordered_arrivals.hpp"
 
 namespace beeline {
+
+/// A put by key that is under way.
+struct KeyedPut {
+  NetworkMessage message;  ///< goes when the data are in place
+  KeyOffer key;
+};
 
 struct FarRank {
   bool is_far = false;  ///< on another node; nothing below is used otherwise
@@ -29,10 +37,15 @@ struct FarRank {
   std::uint64_t refusals = 0;             ///< of its commands
   std::set<std::uint32_t> refused_rings;  ///< its rings of which a command was refused: so are all later ones
   OrderedArrivals arrivals;
-  std::uint64_t under_way = 0;   ///< of the messages that have arrived: the device still does them
-  std::uint64_t in_place = 0;    ///< number up to which nothing is
-  std::string lost;              ///< why nothing goes there any more; empty: all is well
-  std::uint64_t lost_at_ns = 0;  ///< 0: nothing is to be told
+  std::uint64_t under_way = 0;                   ///< of the messages that have arrived: the device still does them
+  std::uint64_t in_place = 0;                    ///< number up to which nothing is
+  bool has_keys = false;                         ///< puts to it may go by keys
+  std::string transports;                        ///< of the connection, for people
+  FarKeys keys;                                  ///< of its memory
+  Footprints footprints;                         ///< of messages to it, where it has keys
+  std::map<std::uint64_t, KeyedPut> keyed_puts;  ///< by number
+  std::string lost;                              ///< why nothing goes there any more; empty: all is well
+  std::uint64_t lost_at_ns = 0;                  ///< 0: nothing is to be told
 
   [[nodiscard]] bool is_lost() const { return !lost.empty(); }
   /// Numbered messages that are done, or refused, as this rank knows.

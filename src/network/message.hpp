@@ -20,7 +20,12 @@ enum class MessageKind : std::uint32_t {
   command,      ///< `command` with its data, if it puts some
   value,        ///< answers a command: what the word held
   data,         ///< answers a get: the payload
-  refusal       ///< answers a command that was not done; the payload says why
+  refusal,      ///< answers a command that was not done; the payload says why
+  placed,       ///< a `command` that puts data, which the sender has put in place by a key
+  ask_key,      ///< for the key of the piece of memory in which the offset `value` of the receiver's slot lies
+  key,          ///< answers it: the payload is a KeyOffer and its key
+  end_key,      ///< the receiver is to give a key back, that of the piece `value`
+  key_ended     ///< answers it: no put by that key is under way, and none will be
 };
 
 /// Commands under way to one rank at most, be it that they are not done or that their answers have not come.
@@ -45,6 +50,6 @@ struct NetworkMessage {
 static_assert(std::is_trivially_copyable_v<NetworkMessage> && sizeof(NetworkMessage) == 128);
 
 /// What ranks compare before they exchange addresses.
-inline constexpr std::string_view network_protocol = "beeline network 8, little-endian";
+inline constexpr std::string_view network_protocol = "beeline network 9, little-endian";
 
 }  // namespace beeline

@@ -51,7 +51,7 @@ constexpr std::uint64_t news_period_ns = 1'000'000;
 /// After a failure, a rank that takes nothing for so long is given up.
 constexpr std::uint64_t stuck_ns = 1'000'000'000;
 
-class NetworkEngine final : public Engine, Waker, detail::WaitWork {
+class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher {
  public:
   NetworkEngine(const NetworkPlan& plan, NetworkNews news)
       : plan_(plan), news_(std::move(news)), exchange_(plan), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -69,8 +69,15 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork {
   void end_sources(const std::vector<int>& peers) override;
   [[nodiscard]] std::vector<int> settle(const std::vector<int>& left) override;
   void forget_failures() override;
+  [[nodiscard]] NetworkStatistics statistics() const override {
+    const auto lock = turns_.lock();
+    return exchange_.statistics();
+  }
 
  private:
+  // UnmapWatcher
+  void before_unmap(const std::byte* start, std::int64_t deadline_ns) override;
+  void after_unmap(const std::byte* start) noexcept override;
   /// Whom those wake who post to a ring.
   void set_waker(CommandRing& ring, Waker* waker);
   void wake() noexcept override;  // Waker
@@ -96,7 +103,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork {
   std::uint64_t patience_ns_ = patience_ns;
   int longest_sleep_us_ = longest_sleep_us;
   FarExchange exchange_;  ///< of the thread that works
-  WorkTurns turns_;
+  mutable WorkTurns turns_;
   std::mutex news_mutex_;  ///< while news are told
   EngineClient client_;
   FileDescriptor bell_;
@@ -108,11 +115,18 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork {
 
 NetworkEngine::~NetworkEngine() {
   if (!thread_.joinable()) return;
+  client_.memory_users->unwatch(*this);
   if (!works_alone()) detail::remove_wait_work(*this);
   closing_ = true;
   ring();
   thread_.join();
   for (CommandRing* ring : client_.rings) set_waker(*ring, nullptr);
+  const NetworkStatistics puts = exchange_.statistics();
+  if (puts.key_hits + puts.key_misses + puts.key_overlaps != 0)
+    log(LogLevel::info,
+        fmt::format("{} long puts went by memory keys; in messages {} that had none, and {} that overlap others",
+                    puts.key_hits, puts.key_misses, puts.key_overlaps),
+        plan_.rank);
 }
 
 void NetworkEngine::set_waker(CommandRing& ring, Waker* waker) {
@@ -135,13 +149,16 @@ void NetworkEngine::connect(const std::vector<std::span<const std::byte>>& addre
                               ucx().version, detail::rank_list(silent), deadline.total_seconds()),
                   plan_.rank);
   }
+  for (int peer = 0; peer < static_cast<int>(plan_.node_of.size()); ++peer)
+    if (exchange_.is_far(peer)) exchange_.choose_keys(peer);
 }
 
 PeerRoute NetworkEngine::route_to(int peer) const {
   const auto node = [this](int rank) { return plan_.node_of[static_cast<std::size_t>(rank)]; };
   if (node(peer) == node(plan_.rank)) return {};
-  return {Way::engine, fmt::format("rank {} is on node {}, rank {} on node {}: UCX {} carries operations", peer,
-                                   node(peer), plan_.rank, node(plan_.rank), ucx().version)};
+  return {Way::engine,
+          fmt::format("rank {} is on node {}, rank {} on node {}: UCX {} carries operations{}", peer, node(peer),
+                      plan_.rank, node(plan_.rank), ucx().version, exchange_.way_of_puts_to(peer))};
 }
 
 void NetworkEngine::serve(const EngineClient& client) {
@@ -158,6 +175,35 @@ void NetworkEngine::serve(const EngineClient& client) {
     throw Error(Status::no_resource, fmt::format("the network's engine: {}", error.what()));
   }
   if (!works_alone()) detail::add_wait_work(*this);
+  client_.memory_users->watch(*this);
+}
+
+/// Messages are done meanwhile: to those before the one that gives a key back, too.
+void NetworkEngine::before_unmap(const std::byte* start, std::int64_t deadline_ns) {
+  {
+    const auto lock = turns_.lock();
+    if (!exchange_.end_keys(start)) return;
+  }
+  for (const detail::Deadline deadline(deadline_ns);;) {
+    {
+      const auto lock = turns_.lock();
+      static_cast<void>(exchange_.turn());
+      const std::vector<int> holders = exchange_.holders_of(start);
+      if (holders.empty()) return exchange_.unregister(start);
+      if (deadline.passed())
+        throw Error(Status::deadline,
+                    fmt::format("memory is not unmapped: {} puts to it by a key, and has not given the key back for "
+                                "{} s",
+                                detail::rank_list(holders), deadline.total_seconds()),
+                    plan_.rank);
+    }
+    ::sched_yield();
+  }
+}
+
+void NetworkEngine::after_unmap(const std::byte* start) noexcept {
+  const auto lock = turns_.lock();
+  exchange_.forget_keys(start);
 }
 
 void NetworkEngine::open_queue(CarriedQueue& queue) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "beeline/core/config.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/transport/engine.hpp"
 
@@ -21,7 +22,8 @@ struct NetworkPlan {
   std::vector<bool> is_staged;  ///< [ranks] whose memory is read and written by way of buffers
   std::uint64_t world = 0;      ///< secret that its ranks have in common
   bool is_split = false;        ///< the nodes are one machine, whose shared memory is to be left alone
-  bool is_tcp_alone = false;    ///< nothing but TCP is between the nodes; `make_network_engine` finds out
+  MemoryKeys keys = MemoryKeys::automatic;
+  bool is_tcp_alone = false;  ///< nothing but TCP is between the nodes; `make_network_engine` finds out
   std::int64_t deadline_ns = 0;
   int poll_us = 100;  ///< between looks at what a GPU posts, where there is nothing to do; 0: it spins
 };

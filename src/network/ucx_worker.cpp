@@ -2,7 +2,10 @@
 #include "network/ucx_worker.hpp"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +28,23 @@ const char* name_for(const UcxFunctions& ucx, std::string_view name) {
   return name.data() + (ucx.minor < 18 && name.starts_with(prefix) ? prefix.size() : 0);
 }
 
+// What ucp_ep_query tells from UCX 1.14 on, which the headers of 1.13 do not have.
+constexpr std::uint64_t endpoint_transports = 1u << 3;
+struct TransportEntry {
+  const char *transport, *device;
+};
+struct EndpointAttributes {
+  std::uint64_t field_mask;
+  char name[UCP_ENTITY_NAME_MAX];
+  sockaddr_storage local, remote;
+  struct {
+    TransportEntry* entries;
+    unsigned count;
+    std::size_t entry_bytes;
+  } transports;
+  void* user_data;
+};
+
 void check(const UcxFunctions& ucx, ucs_status_t status, const char* call) {
   require(status == UCS_OK, Status::unavailable,
           fmt::format("UCX {}: {}: {}", ucx.version, call, ucx.ucs_status_string(status)));
@@ -32,9 +52,10 @@ void check(const UcxFunctions& ucx, ucs_status_t status, const char* call) {
 
 }  // namespace
 
-UcxWorker::UcxWorker(UcxReceiver& receiver, std::span<const UcxSetting> settings) : ucx_(ucx()), receiver_(receiver) {
+UcxWorker::UcxWorker(UcxReceiver& receiver, std::span<const UcxSetting> settings, bool puts)
+    : ucx_(ucx()), receiver_(receiver) {
   try {
-    open_context(settings);
+    open_context(settings, puts);
     open_worker();
   } catch (...) {
     if (worker_ != nullptr) ucx_.ucp_worker_destroy(worker_);
@@ -43,7 +64,7 @@ UcxWorker::UcxWorker(UcxReceiver& receiver, std::span<const UcxSetting> settings
   }
 }
 
-void UcxWorker::open_context(std::span<const UcxSetting> settings) {
+void UcxWorker::open_context(std::span<const UcxSetting> settings, bool puts) {
   ucp_config_t* config = nullptr;
   check(ucx_, ucx_.ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
   for (const UcxSetting& each : settings)
@@ -51,7 +72,7 @@ void UcxWorker::open_context(std::span<const UcxSetting> settings) {
       static_cast<void>(ucx_.ucp_config_modify(config, name_for(ucx_, each.name), each.value));
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (puts ? UCP_FEATURE_RMA : 0);
   parameters.name = "beeline";
   const ucs_status_t status = ucx_.ucp_init_version(1, 13, &parameters, config, &context_);
   ucx_.ucp_config_release(config);
@@ -73,10 +94,14 @@ void UcxWorker::open_worker() {
 }
 
 UcxWorker::~UcxWorker() {
-  closing_ = true;
-  for (Line& line : lines_) close(line);
+  close();
   ucx_.ucp_worker_destroy(worker_);
   ucx_.ucp_cleanup(context_);
+}
+
+void UcxWorker::close() {
+  closing_ = true;
+  for (Line& line : lines_) close(line);
 }
 
 /// At once: what is still under way towards others is nobody's any more.
@@ -203,6 +228,88 @@ void UcxWorker::on_fetched(void* request, ucs_status_t status, std::size_t, void
   self.tell([&] {
     if (status != UCS_OK) self.lose(fetching.peer, status);
     self.receiver_.fetched(fetching.peer, fetching.number, status == UCS_OK);
+  });
+}
+
+std::vector<std::string> UcxWorker::transports_to(int peer) const {
+  std::array<TransportEntry, 16> entries{};
+  EndpointAttributes attributes{};
+  attributes.field_mask = endpoint_transports;
+  attributes.transports = {entries.data(), unsigned{entries.size()}, sizeof(TransportEntry)};
+  const ucp_ep_h endpoint = line_of_[static_cast<std::size_t>(peer)]->endpoint;
+  std::vector<std::string> names;
+  if (ucx_.ucp_ep_query(endpoint, reinterpret_cast<ucp_ep_attr_t*>(&attributes)) != UCS_OK) return names;
+  for (const TransportEntry& each : entries)  // UCX 1.13 leaves them alone
+    if (each.transport != nullptr && std::find(names.begin(), names.end(), each.transport) == names.end())
+      names.emplace_back(each.transport);
+  return names;
+}
+
+KeyHandle UcxWorker::register_memory(std::span<const std::byte> memory) {
+  ucp_mem_map_params_t parameters{};
+  parameters.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH;
+  parameters.address = const_cast<std::byte*>(memory.data());
+  parameters.length = memory.size();
+  ucp_mem_h registration = nullptr;
+  check(ucx_, ucx_.ucp_mem_map(context_, &parameters, &registration), "ucp_mem_map");
+  return {registration, [this](void* handle) { ucx_.ucp_mem_unmap(context_, static_cast<ucp_mem_h>(handle)); }};
+}
+
+std::vector<std::byte> UcxWorker::key_of(const KeyHandle& registration) const {
+  void* key = nullptr;
+  std::size_t bytes = 0;
+  check(ucx_, ucx_.ucp_rkey_pack(context_, static_cast<ucp_mem_h>(registration.get()), &key, &bytes), "ucp_rkey_pack");
+  const auto* first = static_cast<const std::byte*>(key);
+  std::vector<std::byte> copy(first, first + bytes);
+  ucx_.ucp_rkey_buffer_release(key);
+  return copy;
+}
+
+KeyHandle UcxWorker::unpack_key(int peer, std::span<const std::byte> key) {
+  ucp_rkey_h unpacked = nullptr;
+  const ucp_ep_h endpoint = line_of_[static_cast<std::size_t>(peer)]->endpoint;
+  check(ucx_, ucx_.ucp_ep_rkey_unpack(endpoint, key.data(), &unpacked), "ucp_ep_rkey_unpack");
+  return {unpacked, [this](void* handle) { ucx_.ucp_rkey_destroy(static_cast<ucp_rkey_h>(handle)); }};
+}
+
+bool UcxWorker::put(int peer, std::span<const std::byte> from, std::uint64_t to, const KeyHandle& key,
+                    std::uint64_t number) {
+  const auto placing = placings_.insert(placings_.end(), {this, peer, number, 1, UCS_OK});
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  how.cb.send = &UcxWorker::on_part_placed;
+  how.user_data = &*placing;
+  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  const ucp_ep_h endpoint = line_of_[static_cast<std::size_t>(peer)]->endpoint;
+  add_part(*placing,
+           ucx_.ucp_put_nbx(endpoint, from.data(), from.size(), to, static_cast<ucp_rkey_h>(key.get()), &how));
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  if (placing->status == UCS_OK) add_part(*placing, ucx_.ucp_ep_flush_nbx(endpoint, &how));
+  if (--placing->pending > 0) return false;
+  const ucs_status_t status = placing->status;
+  placings_.erase(placing);
+  if (status == UCS_OK) return true;
+  lose(peer, status);
+  receiver_.placed(peer, number, false);
+  return false;
+}
+
+void UcxWorker::add_part(Placing& placing, ucs_status_ptr_t request) {
+  if (UCS_PTR_IS_PTR(request)) ++placing.pending;
+  if (UCS_PTR_IS_ERR(request)) placing.status = UCS_PTR_STATUS(request);
+}
+
+void UcxWorker::on_part_placed(void* request, ucs_status_t status, void* user) {
+  auto& placing = *static_cast<Placing*>(user);
+  UcxWorker& self = *placing.worker;
+  self.ucx_.ucp_request_free(request);
+  if (status != UCS_OK) placing.status = status;
+  if (--placing.pending > 0) return;
+  const Placing over = placing;
+  self.placings_.remove_if([user](const Placing& each) { return &each == user; });
+  self.tell([&] {
+    if (over.status != UCS_OK) self.lose(over.peer, over.status);
+    self.receiver_.placed(over.peer, over.number, over.status == UCS_OK);
   });
 }
 

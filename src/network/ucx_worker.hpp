@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "network/memory_keys.hpp"
 #include "network/message.hpp"
 #include "network/staging_buffers.hpp"
 #include "network/ucx_functions.hpp"
@@ -29,6 +30,9 @@ class UcxReceiver {
   virtual void fetched(int peer, std::uint64_t number, bool is_there) = 0;
   /// The source of what `send` has begun may be reused.
   virtual void sent(std::uint64_t token) = 0;
+  /// What `put` has begun is over.
+  ///   is_there  it is in the target's memory; or the rank is lost
+  virtual void placed(int peer, std::uint64_t number, bool is_there) = 0;
   /// Nothing goes to that rank, or comes from it, any more.
   virtual void lost(int peer, const std::string& reason) = 0;
   /// One of these functions has thrown.
@@ -47,8 +51,9 @@ struct UcxSetting {
 class UcxWorker {
  public:
   ///   settings  where the environment does not say them
+  ///   puts      whether memory is registered, and `put` is called
   /// Throws unavailable.
-  UcxWorker(UcxReceiver& receiver, std::span<const UcxSetting> settings);
+  UcxWorker(UcxReceiver& receiver, std::span<const UcxSetting> settings, bool puts);
   ~UcxWorker();
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
@@ -69,6 +74,23 @@ class UcxWorker {
   /// Does without a payload that a rank has announced.
   void drop(void* parcel) { ucx_.ucp_am_data_release(worker_, parcel); }
 
+  /// What UCX sends to a rank by, as it calls them; empty: it does not say, as before version 1.14.
+  [[nodiscard]] std::vector<std::string> transports_to(int peer) const;
+
+  // Memory keys. Each ends before the worker.
+
+  /// Registers memory, so that others may put to it. Throws unavailable.
+  [[nodiscard]] KeyHandle register_memory(std::span<const std::byte> memory);
+  /// The key of what is registered, for others. Throws unavailable.
+  [[nodiscard]] std::vector<std::byte> key_of(const KeyHandle& registration) const;
+  /// The key of a rank's memory, as `key_of` gave it there. Throws unavailable.
+  [[nodiscard]] KeyHandle unpack_key(int peer, std::span<const std::byte> key);
+  /// Writes bytes to a rank's memory, at its address `to`. Returns true where they are in place at once; otherwise
+  /// `placed` tells when they are.
+  bool put(int peer, std::span<const std::byte> from, std::uint64_t to, const KeyHandle& key, std::uint64_t number);
+
+  /// Ends all ways at once, as `disconnect` does. No key is in use from here on.
+  void close();
   /// Ends the way to a rank at once: what is under way to it counts as sent, and its sources are free.
   void disconnect(int peer);
 
@@ -101,6 +123,18 @@ class UcxWorker {
     std::uint64_t number;
   };
 
+  /// A put and the flush behind it.
+  struct Placing {
+    UcxWorker* worker;
+    int peer;
+    std::uint64_t number;
+    int pending;  ///< requests, and 1 while they are made
+    ucs_status_t status;
+  };
+
+  static void on_part_placed(void* request, ucs_status_t status, void* placing);
+  /// A part of a put, as UCX says.
+  void add_part(Placing& placing, ucs_status_ptr_t request);
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_bytes, void* data,
                                  std::size_t bytes, const ucp_am_recv_param_t* how);
   static void on_sent(void* request, ucs_status_t status, void* sending);
@@ -108,7 +142,7 @@ class UcxWorker {
   static void on_error(void* line, ucp_ep_h endpoint, ucs_status_t status);
   [[nodiscard]] Sending* take_sending();
   void end_sending(Sending* sending);
-  void open_context(std::span<const UcxSetting> settings);
+  void open_context(std::span<const UcxSetting> settings, bool puts);
   void open_worker();
   void close(Line& line);
   /// UCX is C: nothing may be thrown through it.
@@ -126,6 +160,7 @@ class UcxWorker {
   std::deque<Sending> sendings_;
   std::vector<Sending*> free_;
   std::list<Fetching> fetchings_;
+  std::list<Placing> placings_;
   bool closing_ = false;
 };
 

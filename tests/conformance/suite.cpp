@@ -55,7 +55,7 @@ std::string name_of(const WorldShape& shape, const EngineRow* engine) {
   constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
   return fmt::format("{}_{}_{}{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
                      names[static_cast<std::size_t>(shape.devices)],
-                     shape.nodes > 1          ? fmt::format("_on_{}_nodes", shape.nodes)
+                     shape.nodes > 1 ? fmt::format("_on_{}_nodes{}", shape.nodes, shape.keyed ? "_by_keys" : "")
                      : shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads)
                                               : "",
                      engine != nullptr   ? fmt::format("_{}", engine->name)
@@ -77,6 +77,7 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
   Config config = test_config();
   config.host_threads = shape.host_threads;
   config.split_nodes = shape.nodes;
+  if (shape.keyed) config.memory_keys = beeline::MemoryKeys::always;
   if (shape.devices != Devices::gpus) config.device = device_choice(shape);
   if (!shape.peer_access) {
     config.peer_access = false;
@@ -177,6 +178,7 @@ std::vector<Case> conformance_cases(const WorldShape& shape) {
   if (shape.crowd) return cases_of({crowded});
   if (shape.nodes > 1 && shape.devices != Devices::cpu)
     return cases_of({put_get, bulk, strided, signal, wait_any, atomic, post, trigger});
+  if (shape.keyed) return cases_of({stream, put_get, strided, signal, atomic, network});
   if (shape.nodes > 1)
     return cases_of({memory, stream, put_get, bulk, strided, signal, wait_any, atomic, network, post, trigger});
   if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, route, post, trigger});

@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
                     {.kind = threads, .size = 3, .host_threads = 2, .routed = true},
                     {.kind = threads, .size = 2, .devices = Devices::one_gpu, .routed = true},
                     {.kind = threads, .size = 3, .nodes = 3},
+                    {.kind = threads, .size = 2, .nodes = 2, .keyed = true},
                     {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2}},
                    conformance_cases);
 }

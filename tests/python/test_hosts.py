@@ -202,3 +202,17 @@ def test_info_says_how_ranks_reach_each_other_and_why() -> None:
     assert "one node" in paths[0, 1]["reason"]
     assert paths[0, 2]["operations"] == "commands to an engine"
     assert "rank 2 is on node 1, rank 0 on node 0: UCX" in paths[0, 2]["reason"]
+    assert "memory keys" not in paths[0, 2]["reason"]
+
+
+def test_info_says_which_puts_go_by_memory_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEELINE_MEMORY_KEYS", "always")
+    done = subprocess.run(
+        [sys.executable, "-m", "beeline", "info", "--ranks", "2", "--device", "cpu", "--split-nodes", "2", "--json"],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if "need UCX" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    for path in json.loads(done.stdout)["paths"]:
+        assert "carries operations, long puts by memory keys (" in path["reason"]

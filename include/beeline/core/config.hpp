@@ -17,6 +17,14 @@ namespace beeline {
 
 class EngineMaker;
 
+/// Which long contiguous puts to other nodes UCX writes to the target's memory by a memory key, instead of in a message
+/// that the target's CPU carries out (docs/network.md).
+enum class MemoryKeys {
+  automatic,  ///< those of 64 KiB and more, where the connection has remote memory access of its own
+  always,     ///< all that have a payload, on any connection: for tests
+  never
+};
+
 /// All settings: those of the environment, and `engines`, which only a program can set. Programs may change fields
 /// before they make a world.
 struct Config {
@@ -36,6 +44,7 @@ struct Config {
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as without peer access
   int split_nodes = 1;  ///< BEELINE_SPLIT_NODES: nodes into which each machine is split, by blocks of ranks, 1 to 1024
+  MemoryKeys memory_keys = MemoryKeys::automatic;  ///< BEELINE_MEMORY_KEYS: automatic, always, never
   WaitPolicy wait_policy = WaitPolicy::automatic;  ///< BEELINE_WAIT_POLICY: automatic, spin, yield, sleep, event
   int wait_period_us = 50;                         ///< BEELINE_WAIT_PERIOD_US: sleep between two polls, 1 to 1000000
   int engine_threads = 1;         ///< BEELINE_ENGINE_THREADS: threads of a rank that serve command queues, 1 to 8

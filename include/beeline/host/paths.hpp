@@ -6,6 +6,7 @@
 #include <string>
 
 #include "beeline/host/world.hpp"
+#include "beeline/transport/engine.hpp"
 
 namespace beeline {
 
@@ -18,5 +19,8 @@ struct PathToRank {
 
 /// The path from this rank to `rank`. Throws invalid_argument for a bad rank.
 [[nodiscard]] PathToRank path_to(World& world, int rank);
+
+/// How this rank's puts to other nodes have gone by memory keys so far.
+[[nodiscard]] NetworkStatistics network_statistics(const World& world);
 
 }  // namespace beeline

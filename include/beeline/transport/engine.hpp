@@ -83,6 +83,17 @@ class CarriedQueue {
   ~CarriedQueue() = default;
 };
 
+/// How puts to other nodes have gone by memory keys so far (docs/network.md).
+struct NetworkStatistics {
+  std::uint64_t key_hits = 0;           ///< long puts that went by a key
+  std::uint64_t key_misses = 0;         ///< that went in a message, since the key had not come, or there is none
+  std::uint64_t key_overlaps = 0;       ///< that went in a message, since one before them may still use that memory
+  std::uint64_t keys_ended = 0;         ///< keys that this rank has given back, since their memory was to be unmapped
+  std::uint64_t registered_pieces = 0;  ///< pieces of this rank's memory of which others have keys
+  std::uint64_t registered_bytes = 0;   ///< of them
+  std::uint64_t pieces_ended = 0;       ///< pieces of which it has taken the keys back
+};
+
 /// Carries the operations of one rank. The destructor ends the engine's threads; unfinished commands stay unfinished.
 class Engine {
  public:
@@ -99,6 +110,9 @@ class Engine {
   /// Also serves a command queue, until `close_queue` returns. Not called for engines of one node.
   virtual void open_queue([[maybe_unused]] CarriedQueue& queue) {}
   virtual void close_queue([[maybe_unused]] CarriedQueue& queue) {}
+
+  /// Of the puts that it has carried. Engines of one node have none.
+  [[nodiscard]] virtual NetworkStatistics statistics() const { return {}; }
 
   // After failures. Engines of one node carry everything at once, and have nothing to do then.
 

@@ -8,6 +8,7 @@
 #include "beeline/device/put_get.hpp"
 #include "host/world_implementation.hpp"
 #include "network/network_engine.hpp"
+#include "runtime/node.hpp"
 
 namespace beeline {
 
@@ -26,6 +27,9 @@ bool World::Implementation::spans_nodes(const Team& team) const {
 }
 
 void World::Implementation::learn_nodes(const std::vector<std::string>& nodes) {
+  const std::string machine = detail::machine_of(nodes[static_cast<std::size_t>(rank)]);
+  ranks_on_machine = static_cast<int>(std::count_if(
+      nodes.begin(), nodes.end(), [&](const std::string& node) { return detail::machine_of(node) == machine; }));
   std::vector<std::string> known;
   for (std::size_t each = 0; each < nodes.size(); ++each) {
     const auto found = std::find(known.begin(), known.end(), nodes[each]);

@@ -143,6 +143,7 @@ class World::Implementation {
   int rank, size;
   std::vector<Member> members;
   int ranks_on_device = 1;
+  int ranks_on_machine = 1;  ///< which share its cores
   unsigned cores = 1;  ///< that this process may run on, less what other host ranks there have of them; at least one
   std::uint64_t world_secret = 0;      ///< a number that its ranks have in common, and nobody else knows
   std::vector<MemoryMember> routes;    ///< [ranks] to each rank's memory, for copies by devices

@@ -212,15 +212,14 @@ std::uint64_t World::Implementation::guarded_offsets(bool mixed) const {
 
 namespace {
 
+///   ranks  of this machine: nodes that are one machine share its cores
 Polling polling_of(const Config& config, int ranks) {
   if (config.wait_policy >= WaitPolicy::sleep)
     return {config.wait_policy, static_cast<std::uint32_t>(config.wait_period_us)};
   // Spinning helps only if every rank has a core of its own; otherwise it takes the core from the rank that is waited
   // for. A running rank answers within a microsecond, and a microsecond is lost if the scheduler puts two on one core.
-  // Nodes that are one machine share its cores.
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const auto crowd = static_cast<unsigned>(ranks * std::max(1, config.split_nodes));
-  return {config.wait_policy, crowd <= cores ? 64u : 2u};
+  return {config.wait_policy, static_cast<unsigned>(ranks) <= cores ? 64u : 2u};
 }
 
 }  // namespace
@@ -245,7 +244,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.slots = static_cast<std::uint32_t>(size);
   made.heap_end = memory->sizes().heap_bytes;
   made.pinned_heap_end = memory->range().layout().host_area_offset() + memory->sizes().host_area_bytes;
-  made.polling = polling_of(config, static_cast<int>(near_ranks().size()));
+  made.polling = polling_of(config, ranks_on_machine);
   made.team = team;
   made.size = static_cast<std::uint32_t>(ranks.size());
   made.own_world_rank = static_cast<std::uint32_t>(rank);

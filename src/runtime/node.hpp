@@ -12,5 +12,7 @@ namespace beeline::detail {
 /// Equal on ranks of one node, and only there: the machine since its start, the network namespace (Unix sockets, by
 /// which memory is shared, do not leave it), and the part of it where `Config::split_nodes` makes several of one.
 [[nodiscard]] std::string node_of(const Config& config);
+/// The machine of a node: equal on ranks that share its cores, whether they share memory or not.
+[[nodiscard]] std::string machine_of(const std::string& node);
 
 }  // namespace beeline::detail

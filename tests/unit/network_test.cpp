@@ -2,6 +2,7 @@
 // What carries commands to other nodes, one part at a time; none of them needs UCX.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <numeric>
 #include <thread>
@@ -9,13 +10,16 @@
 
 #include "beeline/core/command_protocol.hpp"
 #include "host/node_map.hpp"
-#include "host/pairs/pair_channel.hpp"
+#include "host/pairs/call_chunks.hpp"
+#include "host/pairs/pair_transfers.hpp"
 #include "network/introduction.hpp"
 #include "network/ordered_arrivals.hpp"
 #include "network/posted_commands.hpp"
 #include "network/rows.hpp"
 #include "network/turns.hpp"
+#include "runtime/node.hpp"
 #include "tests/support/errors.hpp"
+#include "tests/unit/lone_context.hpp"
 
 namespace beeline_test {
 
@@ -310,6 +314,81 @@ TEST(NodeMap, NumbersNodesByTheirFirstMembers) {
   EXPECT_EQ(1u, map.smallest());
   EXPECT_EQ(5u, map.speaker(0, 5));
   EXPECT_EQ(4u, map.speaker(1, 6, 4)) << "the owner itself, on its node";
+}
+
+TEST(Node, OfAMachineThatIsSeveral) {
+  Config config;
+  config.size = 4, config.split_nodes = 2;
+  const std::string first = detail::node_of(config);
+  config.rank = 3;
+  const std::string second = detail::node_of(config);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(detail::machine_of(first), detail::machine_of(second));
+  EXPECT_FALSE(detail::machine_of(first).empty());
+  EXPECT_NE(detail::machine_of("a net:[1] 0"), detail::machine_of("b net:[1] 0"));
+}
+
+/// Rank 0 of three: rank 1 is on its node, rank 2 on another. Of the network's work the third round brings a chunk.
+class PairWaits : public LoneContext, detail::WaitWork {
+ protected:
+  static constexpr std::size_t chunk_bytes = 64;
+
+  PairWaits() {
+    context_.size = 3, context_.deadline_ns = 500'000;
+    context_.polling = Polling(WaitPolicy::spin, 0);  // never gives the core away: `back_off` does no work
+    members_[2].way.way = Way::engine;
+    routes_.members = members_.data();
+    context_.direct_places = 0b011;
+    context_.set_routes(&routes_);
+    channel_.arrived = arrived_.data(), channel_.consumed = consumed_.data(), channel_.counts = counts_.data();
+    channel_.shown = shown_.data(), channel_.state = &state_, channel_.boxes = boxes_.data(), channel_.members = 3,
+    channel_.depth = 4;
+    channel_.box_bytes = sizeof(detail::ChunkHead) + chunk_bytes;
+    state_.calls = 1;
+    reinterpret_cast<detail::ChunkHead*>(channel_.box(channel_.boxes, 2, 0))->call = 1;
+    detail::add_wait_work(*this);
+  }
+  ~PairWaits() override { detail::remove_wait_work(*this); }
+
+  bool work() noexcept override {
+    if (++rounds_ != 3) return false;
+    channel_.arrived[2].value = detail::PairProgress{1, 0}.word();
+    return true;
+  }
+
+  std::array<MemberRoute, 3> members_{};
+  RouteTable routes_{};
+  std::array<PaddedWord, 3> arrived_{}, consumed_{};
+  std::array<detail::PairCounts, 3> counts_{};
+  std::array<detail::ShownCall, 3> shown_{};
+  detail::PairState state_{};
+  alignas(64) std::array<std::byte, 3 * 4 * (sizeof(detail::ChunkHead) + chunk_bytes)> boxes_{};
+  detail::PairChannel channel_{};
+  int rounds_ = 0;
+};
+
+TEST_F(PairWaits, ForAnotherNodeDoTheNetworksWork) {
+  const detail::PairLinks links(context_, channel_);
+  const detail::ChunkHead* chunk = nullptr;
+  EXPECT_EQ(Status::ok, detail::CallChunks(links).await(2, chunk));
+  EXPECT_NE(nullptr, chunk);
+  EXPECT_EQ(3, rounds_);
+}
+
+TEST_F(PairWaits, OfTransfersFromAnotherNodeDoTheNetworksWork) {
+  const detail::PairLinks links(context_, channel_);
+  detail::PairTransfers transfers(links, 0, 0);
+  static_cast<void>(transfers.receive({2, 0, nullptr, 0}));
+  const auto all_fit = [](const detail::PairReceipt&, const detail::ChunkHead&) { return Status::ok; };
+  EXPECT_EQ(Status::ok, transfers.run({Operation::collective, Operation::collective}, false, all_fit));
+  EXPECT_EQ(3, rounds_);
+}
+
+TEST_F(PairWaits, ForAMemberOfTheNodeLeaveItToOthers) {
+  const detail::PairLinks links(context_, channel_);
+  const detail::ChunkHead* chunk = nullptr;
+  EXPECT_EQ(Status::deadline, detail::CallChunks(links).await(1, chunk));
+  EXPECT_EQ(0, rounds_);
 }
 
 }  // namespace

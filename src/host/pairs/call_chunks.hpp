@@ -26,7 +26,7 @@ class CallChunks {
     const PairWait wait{Operation::collective, peer, number, &links_};
     return poll_until(waiting_, wait, Timeout::none(), [&](std::uint64_t& observed) {
       observed = number - 1;
-      return links_.has_room(peer);
+      return links_.has_room(peer) || (links_.work_for(peer) && links_.has_room(peer));
     });
   }
   /// The next of a peer's.
@@ -36,6 +36,7 @@ class CallChunks {
     const Status status = poll_until(waiting_, wait, Timeout::none(), [&](std::uint64_t& observed) {
       observed = number - 1;
       chunk = links_.next(peer);
+      if (chunk == nullptr && links_.work_for(peer)) chunk = links_.next(peer);
       return chunk != nullptr;
     });
     return status == Status::ok ? links_.check_call(peer, *chunk) : status;

@@ -115,6 +115,8 @@ Status PairLinks::release(std::uint32_t peer) const {
   return signal(Thread{}, ctx_, &channel_.consumed[ctx_.rank].value, received, peer);
 }
 
+bool PairLinks::work_for(std::uint32_t peer) const { return ctx_.way_to(peer).way != Way::direct && do_wait_work(); }
+
 Status PairLinks::refuse(std::uint32_t peer, CallDifference what, std::uint64_t packed, std::uint64_t count) const {
   const CallWords mine{channel_.state->packed, channel_.state->count};
   return refuse_call(ctx_, {what, peer, mine, {packed, count}});

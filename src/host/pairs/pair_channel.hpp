@@ -137,6 +137,10 @@ class PairLinks {
   [[nodiscard]] const ChunkHead* next(std::uint32_t peer) const;
   /// Its box is free.
   [[nodiscard]] Status release(std::uint32_t peer) const;
+  /// For each poll of a wait for `peer`: if it is on another node, this thread does the network's work, since what it
+  /// waits for can come by nothing else. A wait for a member of the node leaves most polls to that member. Returns
+  /// whether there was work.
+  [[nodiscard]] bool work_for(std::uint32_t peer) const;
 
   /// The next number of `peer`'s chunks, and of those for it, for records.
   [[nodiscard]] std::uint64_t awaited_number(std::uint32_t peer) const { return channel_.counts[peer].received + 1; }

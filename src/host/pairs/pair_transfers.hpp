@@ -65,7 +65,7 @@ class PairTransfers {
     for (;;) {
       Status found = Status::ok;
       bool any = false, all = false;
-      const Status waited = poll_until(links_.context(), wait, Timeout::none(), [&](std::uint64_t& observed) {
+      const auto get_on = [&](std::uint64_t& observed) {
         any = false;
         for (PairReceipt& each : receipts_)
           if (found == Status::ok && !each.is_over()) found = take(each, check, any);
@@ -73,6 +73,9 @@ class PairTransfers {
           if (found == Status::ok && !each.is_over()) found = give(each, any);
         all = !late(names, wait, observed);
         return any || all || found != Status::ok;
+      };
+      const Status waited = poll_until(links_.context(), wait, Timeout::none(), [&](std::uint64_t& observed) {
+        return get_on(observed) || (links_.work_for(wait.peer) && get_on(observed));
       });
       if (waited != Status::ok) return waited;
       if (found != Status::ok || all) return found;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -22,12 +21,6 @@ namespace {
 
 /// Shorter puts go in messages where the choice is automatic: the flush behind a put takes a round trip more.
 constexpr std::uint64_t least_keyed_bytes = std::uint64_t{64} << 10;
-
-/// Whether a transport writes to any memory of the target's without the target's CPU. Between ranks of one machine,
-/// posix and sysv do so with memory alone that UCX has allocated.
-bool is_remote_access(std::string_view transport) {
-  return transport.starts_with("rc_") || transport.starts_with("dc_") || transport == "cma" || transport == "xpmem";
-}
 
 }  // namespace
 
@@ -53,7 +46,7 @@ void FarExchange::choose_keys(int peer) {
   if (!may_have_keys(plan_) || is_staged) return;
   const std::vector<std::string> transports = worker_.transports_to(peer);
   rank.has_keys =
-      plan_.keys == MemoryKeys::always || std::any_of(transports.begin(), transports.end(), is_remote_access);
+      plan_.keys == MemoryKeys::always || std::any_of(transports.begin(), transports.end(), has_remote_access);
   rank.transports =
       transports.empty() ? "a transport that it does not name" : fmt::format("{}", fmt::join(transports, ", "));
 }

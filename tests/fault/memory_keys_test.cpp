@@ -261,7 +261,7 @@ TEST(RemoteAccess, NeedsNoCpuOfTheTarget) {
         }
         world.barrier();
       },
-      split_config()));
+      keyed_config()));
 }
 
 }  // namespace

@@ -153,6 +153,11 @@ TEST(UnmapWatchers, HearOfTheEndToo) {
   users.unwatch(second);
 }
 
+TEST(Transports, WithRemoteAccessAreThoseOfHardware) {
+  for (const char* transport : {"rc_verbs", "rc_mlx5", "dc_mlx5"}) EXPECT_TRUE(has_remote_access(transport));
+  for (const char* transport : {"tcp", "cma", "posix", "ud_mlx5", "self"}) EXPECT_FALSE(has_remote_access(transport));
+}
+
 }  // namespace
 
 }  // namespace beeline_test

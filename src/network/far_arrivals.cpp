@@ -347,12 +347,8 @@ void FarExchange::refuse(const NetworkMessage& message, const std::string& reaso
   FarRank& from = far(message.from);
   ++from.refusals;
   from.refused_rings.insert(message.request >> index_bits);
-  StagedBytes staged = make_staged(reason.size());
-  std::memcpy(staged.get(), reason.data(), reason.size());
-  const std::span<const std::byte> payload(staged.get(), reason.size());
-  NetworkMessage refusal{};
-  refusal.kind = MessageKind::refusal, refusal.request = message.request;
-  replies_.push_back({static_cast<int>(message.from), refusal, payload, std::move(staged)});
+  reply_with(static_cast<int>(message.from), MessageKind::refusal, 0, std::as_bytes(std::span(reason)));
+  replies_.back().message.request = message.request;
 }
 
 void FarExchange::reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value) {
@@ -361,9 +357,10 @@ void FarExchange::reply(const NetworkMessage& to, MessageKind kind, std::uint64_
   replies_.push_back({static_cast<int>(to.from), answer, {}, {}});
 }
 
-void FarExchange::reply_with(int to, MessageKind kind, std::span<const std::byte> payload) {
+void FarExchange::reply_with(int to, MessageKind kind, std::uint64_t value, std::span<const std::byte> payload) {
   NetworkMessage answer{};
-  answer.kind = kind;
+  answer.kind = kind, answer.value = value;
+  if (payload.empty()) return replies_.push_back({to, answer, {}, {}});
   StagedBytes staged = make_staged(payload.size());
   std::memcpy(staged.get(), payload.data(), payload.size());
   const std::span<const std::byte> copy(staged.get(), payload.size());

@@ -177,7 +177,7 @@ class FarExchange final : public UcxReceiver {
   /// Whether a further message may be done.
   [[nodiscard]] bool has_room() const { return staging_ == nullptr || staging_->may_change(); }
   void reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value);
-  void reply_with(int to, MessageKind kind, std::span<const std::byte> payload);
+  void reply_with(int to, MessageKind kind, std::uint64_t value, std::span<const std::byte> payload = {});
   void reply_rows(const NetworkMessage& to, const Rows& rows);
   void refuse(const NetworkMessage& message, const std::string& reason);
   void take_refusal(const NetworkMessage& message, std::span<const std::byte> payload);

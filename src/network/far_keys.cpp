@@ -140,11 +140,7 @@ void FarExchange::placed(int peer, std::uint64_t number, bool is_there) {
   to.keyed_puts.erase(found);
   sent(put.message.request);
   if (is_there && !to.is_lost()) static_cast<void>(transmit(peer, put.message, {}, no_token));
-  if (to.keys.release(put.key.first)) {
-    NetworkMessage ended{};
-    ended.from = static_cast<std::uint32_t>(peer);
-    reply(ended, MessageKind::key_ended, put.key.id);
-  }
+  if (to.keys.release(put.key.first)) reply_with(peer, MessageKind::key_ended, put.key.id);
 }
 
 void FarExchange::add_footprint(const NetworkMessage& message) {
@@ -196,18 +192,14 @@ void FarExchange::give_key(const NetworkMessage& message) {
     offer = {piece->id, static_cast<std::uint64_t>(piece->bytes.data() - own), piece->bytes.size(),
              reinterpret_cast<std::uintptr_t>(piece->bytes.data())};
   }
-  reply_with(to, MessageKind::key, message_with(offer, piece != nullptr ? piece->key : std::vector<std::byte>()));
+  reply_with(to, MessageKind::key, 0, message_with(offer, piece != nullptr ? piece->key : std::vector<std::byte>()));
 }
 
 bool FarExchange::end_keys(const std::byte* start) {
   KeyedPiece* const piece = keyed_pieces_.at(start);
   if (piece == nullptr) return false;
   piece->is_ending = true;
-  for (const int holder : piece->holders) {
-    NetworkMessage to{};
-    to.from = static_cast<std::uint32_t>(holder);
-    reply(to, MessageKind::end_key, piece->id);
-  }
+  for (const int holder : piece->holders) reply_with(holder, MessageKind::end_key, piece->id);
   return true;
 }
 

@@ -140,7 +140,7 @@ TEST(UnmapWatchers, HearOfTheEndToo) {
   const std::byte piece{};
   {
     const MemoryUsers::Unmapping unmapping(users, &piece, 1);
-    EXPECT_EQ(1, first.before + second.before - 1);
+    EXPECT_EQ(2, first.before + second.before);
     EXPECT_EQ(0, first.after + second.after);
   }
   EXPECT_EQ(2, first.after + second.after);

@@ -26,8 +26,8 @@ tags have no meaning. On host ranks, recv and irecv without a source take the fi
 Calls of more than some 100 KB use tensors without a copy where they can, and `last_transfer` tells: tensors of GPU
 memory that torch has from cudaMalloc, which the ranks find out in their first calls with a segment of it
 (`registered`), and, from the first call on, those at the same place of the symmetric heap on all ranks (`in_place`),
-where `mem_pool` puts them. All-reduces of more than 384 MB (of more than two GPUs, 192 MB) go by copy engines through
-the channel's memory, which is quicker than either. Memory of registered tensors that torch gives back
+where `mem_pool` puts them. Of more than two GPUs, all-reduces of more than 192 MB go by copy engines through the
+channel's memory, which is quicker than either. Memory of registered tensors that torch gives back
 (`torch.cuda.empty_cache`) is free when this rank and the others have made their next calls.
 """
 

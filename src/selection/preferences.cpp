@@ -49,9 +49,10 @@ unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation
                        unsigned sessions) {
   if (here.on_hosts) return 1;
   const auto* const rule = std::find_if(std::begin(block_rules), std::end(block_rules), [&](const auto& one) {
-    return contains(one.operations, operation) && contains(one.algorithms, algorithm);
+    const bool holds = one.least_of_two == 0 || (here.members == 2 && bytes >= one.least_of_two);
+    return holds && contains(one.operations, operation) && contains(one.algorithms, algorithm);
   });
-  if (rule->block_bytes == 0) return sessions;
+  if (rule->block_bytes == 0) return std::min(rule->most, sessions);
   const bool is_moved = contains(moves, operation);
   const std::size_t busy = is_moved ? bytes * std::max(1u, here.members - 1) : bytes;
   const std::size_t wanted = std::min<std::size_t>((busy + rule->block_bytes - 1) / rule->block_bytes,

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "beeline/host/collectives.hpp"
+#include "beeline/selection/preferences.hpp"
 #include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/rank_test.hpp"
@@ -16,6 +17,7 @@ namespace beeline_test {
 namespace {
 
 using namespace beeline;
+namespace selection = detail::selection;
 using Element = std::int32_t;
 
 constexpr std::size_t most = 70'001;              // elements of a vector, or of a piece
@@ -32,8 +34,10 @@ bool are_one_process(World& world) {
 /// What one team's calls need on this rank.
 class MappedCalls {
  public:
-  MappedCalls(RankTest& test, Team& team, SegmentMappings& mappings)
-      : test_(test), team_(team), mappings_(mappings),
+  ///   mappings  nullptr: members do not map each other's vectors
+  ///   longest   elements of a vector, or of a piece
+  MappedCalls(RankTest& test, Team& team, SegmentMappings* mappings, std::size_t longest = most)
+      : test_(test), team_(team), mappings_(mappings), longest_(longest),
         collectives_(team, {.packet_bytes = 256, .staging_bytes = 4096}) {}
 
   /// Every operation once, in vectors at `memory`, where all members have room for `words()`.
@@ -47,13 +51,7 @@ class MappedCalls {
     auto* const source = reinterpret_cast<Element*>(memory) + shift;
     Element* const destination = source + words() / 2;
     const auto pieces = count * static_cast<std::size_t>(team_.size());
-    const auto sum = [&](std::size_t) { return team_.size() * (team_.size() - 1) / 2 * 1000; };
-    run(
-        source, count, destination, count,
-        [&](const CollectiveCall& call) {
-          collectives_.allreduce_on_stream(destination, source, count, ElementType::int32, Reduction::sum, call);
-        },
-        Algorithm::two_shot, [&](std::size_t i) { return sum(i) + static_cast<int>(i) * team_.size(); }, expected);
+    check_allreduce(source, destination, count, expected);
     run(
         source, pieces, destination, count,
         [&](const CollectiveCall& call) {
@@ -86,6 +84,13 @@ class MappedCalls {
     check_varied(source, destination, count, in_part);
   }
 
+  /// An all-reduce alone, of vectors as above, out of place and in place.
+  void check_allreduce(std::byte* memory, std::size_t count, std::size_t shift, std::optional<Transfer> expected) {
+    auto* const source = reinterpret_cast<Element*>(memory) + shift;
+    check_allreduce(source, source + words() / 2, count, expected);
+    check_allreduce(source, source, count, expected);
+  }
+
   /// Those that move data from or to a root once, whose vectors are all that others use.
   void check_moved_by_root(std::byte* memory, std::size_t count, std::optional<Transfer> expected) {
     auto* const source = reinterpret_cast<Element*>(memory);
@@ -93,9 +98,19 @@ class MappedCalls {
   }
 
   /// Elements of memory that the largest calls use, and a few more.
-  [[nodiscard]] std::size_t words() const { return 2 * (most * static_cast<std::size_t>(team_.size()) + 64); }
+  [[nodiscard]] std::size_t words() const { return 2 * (longest_ * static_cast<std::size_t>(team_.size()) + 64); }
 
  private:
+  void check_allreduce(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
+    const int sum = team_.size() * (team_.size() - 1) / 2 * 1000;
+    run(
+        source, count, destination, count,
+        [&](const CollectiveCall& call) {
+          collectives_.allreduce_on_stream(destination, source, count, ElementType::int32, Reduction::sum, call);
+        },
+        Algorithm::two_shot, [&](std::size_t i) { return sum + static_cast<int>(i) * team_.size(); }, expected);
+  }
+
   [[nodiscard]] int root_of(std::size_t count) const { return static_cast<int>(count) % team_.size(); }
 
   void check_moved_by_root(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
@@ -164,8 +179,9 @@ class MappedCalls {
     for (std::size_t i = 0; i < sent; ++i) data[i] = team_.rank() * 1000 + static_cast<int>(i);
     World& world = test_.world();
     world.copy(source, data.data(), sent * sizeof(Element));
-    world.copy(destination, std::vector<Element>(received, -1).data(), received * sizeof(Element));
-    call({.algorithm = algorithm, .mappings = &mappings_});
+    if (destination != source)
+      world.copy(destination, std::vector<Element>(received, -1).data(), received * sizeof(Element));
+    call({.algorithm = algorithm, .mappings = mappings_});
     world.synchronize();
     data.resize(received);
     world.copy(data.data(), destination, received * sizeof(Element));
@@ -175,7 +191,8 @@ class MappedCalls {
 
   RankTest& test_;
   Team& team_;
-  SegmentMappings& mappings_;
+  SegmentMappings* mappings_;
+  std::size_t longest_;
   Collectives collectives_;
 };
 
@@ -192,7 +209,7 @@ BEELINE_CASE(collectives, mapped_vectors, 2) {
   skip_unsuitable(test);
   SegmentMappings mappings(test.world());
   const Transfer known = test.on_gpu() || are_one_process(test.world()) ? Transfer::registered : Transfer::staged;
-  MappedCalls calls(test, test.world(), mappings);
+  MappedCalls calls(test, test.world(), &mappings);
   const ForeignMemory memory(test, calls.words() * sizeof(Element));
   for (int call = 0; call < calls_until_known; ++call) {
     calls.check(memory.data(), 1000, shift_of(test, 4), {});
@@ -207,11 +224,34 @@ BEELINE_CASE(collectives, mapped_vectors, 2) {
   calls.check(reinterpret_cast<std::byte*>(heap.data()), 1000, shift_of(test, 4), Transfer::in_place);
 }
 
+/// Parts of vectors that are long enough are sent to their owners, here in hundreds of chunks: of mapped ones, of those
+/// at the same place of the heap, and of those that members do not reach.
+BEELINE_CASE(collectives, mapped_vectors_in_chunks, 2) {
+  skip_unsuitable(test);
+  test.skip_if(!test.on_gpu(), "host ranks read what they combine, however long it is");
+  constexpr std::size_t least = selection::least_pushed_bytes / sizeof(Element);
+  SegmentMappings mappings(test.world());
+  MappedCalls calls(test, test.world(), &mappings, least + 1001);
+  const ForeignMemory memory(test, calls.words() * sizeof(Element));
+  for (int call = 0; call < calls_until_known; ++call) {
+    calls.check_allreduce(memory.data(), least, shift_of(test, 4), {});
+    test.world().barrier();
+  }
+  const SymmetricArray<Element> heap(test.world(), calls.words());
+  for (const std::size_t count : {least - 1, least, least + 1, least + 999}) {
+    calls.check_allreduce(memory.data(), count, shift_of(test, count % 2 == 0 ? 4 : 1), Transfer::registered);
+    calls.check_allreduce(reinterpret_cast<std::byte*>(heap.data()), count, 0, Transfer::in_place);
+  }
+  MappedCalls staged(test, test.world(), nullptr, least + 1001);
+  for (const std::size_t count : {least, least + 1, least + 999})
+    staged.check_allreduce(memory.data(), count, shift_of(test, count % 2 == 0 ? 4 : 1), Transfer::staged);
+}
+
 /// A segment is freed, and another comes to lie at its address, or elsewhere, again and again.
 BEELINE_CASE(collectives, mapped_segments_come_and_go, 2) {
   skip_unsuitable(test);
   SegmentMappings mappings(test.world());
-  MappedCalls calls(test, test.world(), mappings);
+  MappedCalls calls(test, test.world(), &mappings);
   for (int turn = 0; turn < 6; ++turn) {
     const ForeignMemory memory(test, calls.words() * sizeof(Element) << turn % 2);
     for (int call = 0; call < calls_until_known; ++call) calls.check(memory.data(), 3001, shift_of(test, 4), {});
@@ -223,7 +263,7 @@ BEELINE_CASE(collectives, mapped_on_all_or_none, 2) {
   skip_unsuitable(test);
   test.skip_if(!test.on_gpu(), "host ranks map all memory of their process");
   SegmentMappings mappings(test.world());
-  MappedCalls calls(test, test.world(), mappings);
+  MappedCalls calls(test, test.world(), &mappings);
   const Origin origin = test.rank() == 0 ? Origin::cuda_pinned : Origin::cuda_device;
   const ForeignMemory memory(test, calls.words() * sizeof(Element), origin);
   constexpr std::size_t root_0 = 3360;  // elements, of which the root is rank 0 in teams of up to 8
@@ -249,7 +289,7 @@ class UnsharedMemory final : public SegmentMemory {
 BEELINE_CASE(collectives, mapped_without_ipc, 2) {
   skip_unsuitable(test);
   SegmentMappings mappings(test.world(), std::make_unique<UnsharedMemory>());
-  MappedCalls calls(test, test.world(), mappings);
+  MappedCalls calls(test, test.world(), &mappings);
   const ForeignMemory memory(test, calls.words() * sizeof(Element));
   for (int call = 0; call < calls_until_known; ++call) calls.check(memory.data(), 3360, 0, Transfer::staged, {});
   BEELINE_CHECK_CONTAINS(mappings.reason(), "no CUDA IPC in this container");
@@ -261,7 +301,7 @@ BEELINE_CASE(collectives, mapped_in_teams, 4) {
   SegmentMappings mappings(test.world());
   const Transfer known = test.on_gpu() || are_one_process(test.world()) ? Transfer::registered : Transfer::staged;
   const auto team = test.world().make_team(test.alternate_ranks());
-  MappedCalls calls(test, *team, mappings);
+  MappedCalls calls(test, *team, &mappings);
   const ForeignMemory memory(test, calls.words() * sizeof(Element));
   for (int call = 0; call < calls_until_known; ++call) {
     calls.check(memory.data(), 1000, shift_of(test, 4), {});

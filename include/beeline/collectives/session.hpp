@@ -224,6 +224,20 @@ class Session {
     return status;
   }
 
+  /// A round that tells the members what the group has done before it, and waits for none of them; `await_round` does
+  /// later. After a sequence of such rounds comes one in which all members synchronize.
+  BEELINE_HOST_DEVICE void tell_round() {
+    next_round();
+    group_.sync();  // the rest of the group has done its work
+    detail::tell_members(group_, ctx_, arrived(), round_, Order::memory);
+    leave_round();
+  }
+  /// Waits for what all members did before they told the round that this one has told `rounds` rounds ago. Not after a
+  /// time-out: the round would be another.
+  [[nodiscard]] BEELINE_HOST_DEVICE Status await_round(std::uint32_t rounds, Timeout timeout) {
+    return detail::await_members(group_, ctx_, arrived(), round_ - rounds * detail::one_round, Order::memory, timeout);
+  }
+
   // --- Packet rounds --------------------------------------------------------------------------------------------
 
   /// Enters a round of packets. `is_new`: whether this call has entered it, and therefore sends; false if an earlier,

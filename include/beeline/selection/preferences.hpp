@@ -111,7 +111,7 @@ inline constexpr Preference on_streams[] = {
     {allreduce_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll_two_shot},
     {allreduce_only, Members::gpus, {.bytes = 32 * mib}, Algorithm::two_shot},
     // In this range copy engines would use the channel's memory.
-    {allreduce_only, Members::two_gpus, {.bytes = 384 * mib}, Algorithm::two_shot, Vectors::not_known},
+    {allreduce_only, Members::two_gpus, {}, Algorithm::two_shot, Vectors::not_known},
     {allreduce_only, Members::gpus, {.bytes = 192 * mib}, Algorithm::two_shot, Vectors::not_known},
     {allreduce_only, Members::gpus, {}, Algorithm::copy_engine},
     {allreduce_only, Members::any, {}, Algorithm::two_shot},
@@ -159,12 +159,13 @@ inline constexpr Preference in_kernels[] = {
 };
 
 /// The bytes that keep one block busy, and the largest number of blocks, for calls on streams of GPUs. On host ranks a
-/// call has one block.
+/// call has one block. More than 64 are quicker for stores to one peer alone.
 struct BlockRule {
   Operations operations;
   Algorithms algorithms;
   std::size_t block_bytes;  ///< of the vector; for operations that move data, of all pieces to others
-  unsigned most = ~0u, most_of_two = ~0u;
+  unsigned most = 64, most_of_two = 64;
+  std::size_t least_of_two = 0;  ///< if not 0: the rule is for two members alone, and from so many bytes on
 };
 
 /// The algorithms that a table has for any of `operations`.
@@ -187,19 +188,25 @@ inline constexpr Algorithms every_algorithm = ~Algorithms{0};
   return algorithms_where(every_algorithm, [&](const AlgorithmInfo& info) { return info.protocol == protocol; });
 }
 
+/// The smallest all-reduce of two GPUs by `two_shot` whose parts are sent to their owners (schedule/pushed.hpp), and
+/// the length of a chunk of a part, for which a member of the pair waits before it combines the first.
+inline constexpr std::size_t least_pushed_bytes = 8 * mib, pushed_chunk_bytes = 64 * kib;
+
 inline constexpr BlockRule block_rules[] = {
     // A packet for every other thread.
-    {allreduce_only, algorithms_in(Protocol::ll), 1 * kib, 64, 64},
-    {allreduce_only, algorithms_in(Protocol::ll128), 2 * kib, 64, 64},
+    {allreduce_only, algorithms_in(Protocol::ll), 1 * kib},
+    {allreduce_only, algorithms_in(Protocol::ll128), 2 * kib},
+    // Stores fill a link by 128 blocks.
+    {allreduce_only, set_of({Algorithm::two_shot}), 128 * kib, 64, 128, least_pushed_bytes},
     // Four loads of 16 bytes for each thread. Reads from a single peer need more loads in flight than reads from
     // several.
     {allreduce_only, every_algorithm, 32 * kib, 24, 64},
     {moves, set_of({Algorithm::ll}), 1 * kib},
     {moves, set_of({Algorithm::ll128}), 4 * kib},
     {moves, set_of({Algorithm::bulk}), 256 * kib},
-    {all_to_all, set_of({Algorithm::peer}), 32 * kib, ~0u, 32},  // which warps draw: more are not quicker
+    {all_to_all, set_of({Algorithm::peer}), 32 * kib, 64, 32},  // which warps draw: more are not quicker
     {moves, every_algorithm, 32 * kib},
-    {varied, every_algorithm, 0},  // whatever comes: every session
+    {varied, every_algorithm, 0},  // whatever comes: the largest number
     {reductions_to_some, set_of({Algorithm::ll}), 4 * kib},
     {reductions_to_some, every_algorithm, 32 * kib},
 };
@@ -209,6 +216,9 @@ inline constexpr BlockRule block_rules[] = {
 /// The smallest all-reduce by `two_shot` whose blocks take their parts dynamically. A shorter kernel ends too soon for
 /// its blocks to differ much.
 inline constexpr std::size_t least_drawn_bytes = 6 * mib;
+
+/// The threads of a call in all its blocks, at most: more keep other kernels away, and are not quicker.
+inline constexpr unsigned most_call_threads = 64 * 512;
 
 /// The smallest piece, of operations in which all members send to all, whose chunks warps take dynamically; and the
 /// size of a chunk: four words of 16 bytes for each thread.
@@ -249,6 +259,7 @@ inline constexpr MessageSizes messages_of_gpus{8 * kib, 4 * kib, 32 * kib, 64 * 
 struct ChannelSizes {
   std::size_t packets = 128 * kib, least_packets = 256, staging = 256 * kib;
   std::size_t heap_share = 8;  ///< by default engines get at most 1 / `heap_share` of the symmetric heap
+  std::size_t least_heap_of_pairs = std::size_t{1} << 30;  ///< for twice the sessions, of two GPUs: 110 MB in all
 };
 inline constexpr ChannelSizes channel_sizes{};
 

@@ -29,15 +29,16 @@ void detail::check_row(Operation operation, Algorithm algorithm) {
 namespace {
 
 /// Threads of a block that has so many bytes of the vector, or of every piece: those without work make others wait.
-unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes, std::size_t members) {
+///   most  for a block that has much
+unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes, std::size_t members, unsigned most) {
   const bool moves = contains(selection::moves, operation), is_known = moves || operation == Operation::allreduce;
   const Protocol protocol = info_of(algorithm).protocol;
-  if (!is_known || (protocol != Protocol::ll && protocol != Protocol::ll128)) return detail::collective_threads;
+  if (!is_known || (protocol != Protocol::ll && protocol != Protocol::ll128)) return most;
   if (protocol == Protocol::ll)
     return detail::whole_warps(moves ? (bytes / 8 + 1) * std::max<std::size_t>(1, members - 1) : (bytes + 7) / 8);
   const std::size_t part = info_of(algorithm).schedule == Schedule::two_shot ? bytes / members + 1 : bytes;
-  const std::size_t lines = part / line_payload_bytes + 1, most = detail::collective_threads / line_threads;
-  const std::size_t rounds = moves ? 1 : (lines + most - 1) / most;  // all of a length
+  const std::size_t lines = part / line_payload_bytes + 1, at_once = most / line_threads;
+  const std::size_t rounds = moves ? 1 : (lines + at_once - 1) / at_once;  // all of a length
   return detail::whole_warps((lines + rounds - 1) / rounds * line_threads);
 }
 
@@ -105,15 +106,17 @@ LaunchOptions Collectives::Implementation::launch_options(const CallDescription&
                 fmt::format("{} blocks on a channel of {} sessions (CollectiveOptions::sessions)", choice.blocks,
                             channel.sessions));
   const unsigned blocks = across_nodes != nullptr ? 1 : std::max(1u, choice.blocks);
-  return {
-      .blocks = blocks,
-      .threads = choice.algorithm == Algorithm::automatic
-                     ? detail::collective_threads
-                     : threads_for(what.operation, choice.algorithm, detail::bytes_of(what) / blocks, context().size),
-      .waits = true,
-      .stream = choice.stream,
-      .serialization_key = memory.data(),
-      .name = name(what.operation)};
+  const unsigned most =
+      std::min(detail::collective_threads, detail::whole_warps(selection::most_call_threads / blocks));
+  return {.blocks = blocks,
+          .threads = choice.algorithm == Algorithm::automatic
+                         ? most
+                         : threads_for(what.operation, choice.algorithm, detail::bytes_of(what) / blocks,
+                                       context().size, most),
+          .waits = true,
+          .stream = choice.stream,
+          .serialization_key = memory.data(),
+          .name = name(what.operation)};
 }
 
 detail::VectorMappings Collectives::Implementation::mappings_of(const CollectiveCall& call,

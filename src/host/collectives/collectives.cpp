@@ -24,10 +24,23 @@ using detail::any_host_rank;
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) & ~std::size_t{255}; }
 
-/// Sessions that blocks of every rank can use at once, beside those of the ranks that share its GPU.
+/// Whether all ranks have GPUs, each one of its own.
+bool have_own_gpus(const World& world) {
+  std::set<std::string> gpus;
+  for (int rank = 0; rank < world.size(); ++rank)
+    if (const Device& device = world.device(rank); device.is_gpu()) gpus.insert(device.uuid);
+  return gpus.size() == static_cast<std::size_t>(world.size());
+}
+
+/// Sessions that blocks of every rank can use at once, beside those of the ranks that share its GPU. Two GPUs that are
+/// the whole world have twice as many where the heap has room for them: only so many blocks fill the link.
 unsigned default_sessions(Team& team) {
   const World& world = team.world();
-  const unsigned mine = any_host_rank(world) ? 4 : 64 / static_cast<unsigned>(world.ranks_on_device());
+  const bool is_pair = &team == &world && world.size() == 2 && have_own_gpus(world);
+  const bool has_room = world.config().heap_bytes >= sizes.least_heap_of_pairs;
+  const unsigned mine = any_host_rank(world)  ? 4
+                        : is_pair && has_room ? 128
+                                              : 64 / static_cast<unsigned>(world.ranks_on_device());
   return detail::least_of_all(team, "Collectives", std::max(1u, mine));
 }
 
@@ -156,17 +169,7 @@ void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   world.copy(channel.packets, unsent.data(), unsent.size() * sizeof(machine::PacketPair));
 }
 
-namespace {
-
-/// Whether all ranks have GPUs, each one of its own.
-bool have_own_gpus(const World& world) {
-  std::set<std::string> gpus;
-  for (int rank = 0; rank < world.size(); ++rank)
-    if (const Device& device = world.device(rank); device.is_gpu()) gpus.insert(device.uuid);
-  return gpus.size() == static_cast<std::size_t>(world.size());
-}
-
-}  // namespace
+namespace {}  // namespace
 
 /// Collective.
 void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t> asked) {

@@ -37,11 +37,6 @@ struct EnginePiece {
   return {part.first * element_bytes + first, chunk.bytes < rest ? chunk.bytes : rest};
 }
 
-/// The number of `other` among the members beside `holder`, in whose memory its piece lies.
-[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t number_beside(std::uint32_t holder, std::uint32_t other) {
-  return other < holder ? other : other - 1;
-}
-
 /// Whether the team has failed, for example because its members' calls differ: then nothing may be touched. One thread
 /// reads the word, which lies in host memory.
 template <class Block>

@@ -21,12 +21,19 @@ template <class T>
   return draws ? &channel.states[0].tickets : nullptr;
 }
 
+/// Whether parts of vectors that members reach are sent to their owners, not fetched by them.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE bool pushes(const Context& ctx, std::size_t count) {
+  return executor == DeviceKind::gpu && ctx.size == 2 && count * sizeof(T) >= selection::least_pushed_bytes;
+}
+
 template <class T, Algorithm algorithm, std::uint32_t members = 0, class Grid>
 BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, const Context& ctx,
                                                             const CollectiveChannel& channel,
                                                             const AllreduceCall<T>& vectors) {
   AllreduceCall<T> call = vectors;
   call.tickets = algorithm == Algorithm::two_shot ? tickets_for<T>(channel, call.count) : nullptr;
+  call.pushes = algorithm == Algorithm::two_shot && pushes<T>(ctx, call.count);
   call.slice = grid.block_rank(), call.call.slices = grid.blocks();
   if constexpr (info_of(algorithm).protocol == Protocol::ll) {
     // Comes while the session's state comes.
@@ -138,8 +145,13 @@ struct MappedReductionKernel {
     if constexpr (!reduces_all) {
       static_cast<void>(reduce_mapped(session, plan.slice(grid.block_rank(), grid.blocks()), table, Timeout::none()));
     } else {
-      AllreduceCall<T> call{plan.call,  plan.destination,  plan.source,
-                            plan.count, grid.block_rank(), tickets_for<T>(channel, plan.count)};
+      AllreduceCall<T> call{plan.call,
+                            plan.destination,
+                            plan.source,
+                            plan.count,
+                            grid.block_rank(),
+                            tickets_for<T>(channel, plan.count),
+                            pushes<T>(ctx, plan.count)};
       call.call.slices = grid.blocks();
       static_cast<void>(allreduce_mapped(session, call, table, Timeout::none()));
     }

@@ -42,7 +42,7 @@ struct FetchedVectors {
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t members() const { return others.count + 1; }
   [[nodiscard]] BEELINE_HOST_DEVICE const std::byte* of(std::uint32_t member) const {
-    return member == rank ? own : others.of(member < rank ? member : member - 1);
+    return member == rank ? own : others.of(number_beside(rank, member));
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const {
     return reinterpret_cast<std::uintptr_t>(own) | others.bits();

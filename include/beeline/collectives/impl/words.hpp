@@ -34,6 +34,11 @@ struct ThreadShare {
   return {first, first + each < count ? each : count - first};
 }
 
+/// The number of `other` among the members beside `holder`, in whose memory its piece lies.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t number_beside(std::uint32_t holder, std::uint32_t other) {
+  return other < holder ? other : other - 1;
+}
+
 template <class T>
 inline constexpr std::size_t elements_in_16 = 16 / sizeof(T);
 

@@ -55,27 +55,38 @@ struct TableVectors {
   }
 };
 
+/// A place of all members' vectors, where the result of a part begins.
+struct TableResults {
+  const Context& ctx;
+  TableVectors to;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const { return to.bits(); }
+  template <class T, class Word>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void store(std::size_t place, const Word& word) const {
+    for (std::uint32_t step = 0; step < ctx.size; ++step)  // everyone begins with another
+      store_vector<T>(to.of(peer_ahead(ctx, step)) + place, word);
+  }
+};
+
 /// All-reduce of any count.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_mapped(Session<Group>& session,
                                                                          const AllreduceCall<T>& call,
                                                                          MappingTable& table, Timeout timeout) {
+  const Context& ctx = session.context();
   const auto compare = [&](Transfer& how) {
     return tell_mappings(session, table, call.destination, call.source, timeout, how);
   };
+  const auto results = [&](std::size_t first) {
+    return TableResults{ctx, {table.destinations, first * sizeof(T), ctx.size}};
+  };
   const auto reduce = [&](const AllreduceCall<T>& some, bool staged) {
-    const Context& ctx = session.context();
     if (staged) return reduce_own_share(session, some);
     const Range mine = part_of(some.count, ctx.size, ctx.rank, elements_in_16<T>);
-    const std::size_t offset = mine.first * sizeof(T);
-    const TableVectors to{table.destinations, offset, ctx.size}, from{table.sources, offset, ctx.size};
-    const auto* const all_to = reinterpret_cast<const void*>(to.bits());
-    reduce_share(session, some, mine.count, from, all_to, [&](std::size_t place, const auto& word) {
-      for (std::uint32_t step = 0; step < ctx.size; ++step)  // everyone begins with another
-        store_vector<T>(to.of(peer_ahead(ctx, step)) + place, word);
-    });
+    const TableVectors from{table.sources, mine.first * sizeof(T), ctx.size};
+    reduce_share(session, some, mine.count, from, results(mine.first));
   };
-  return allreduce_in_two_shots(session, call, timeout, compare, reduce);
+  return allreduce_in_two_shots(session, call, timeout, compare, results, reduce);
 }
 
 /// Reduce-scatter: each reads its part of all vectors. Reduce: members store what they make of theirs to the root.

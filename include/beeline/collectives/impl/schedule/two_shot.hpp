@@ -7,11 +7,12 @@
 /// In packets: parts are sent to their owners, and what they make of them to all, behind it in the areas, so that no
 /// barrier lies between the two. In the protocol signal each reads its part from all, and stores the result to all:
 /// vectors that lie at the same place of every member's heap are used where they are; others go through the channel's
-/// memory, chunk by chunk.
+/// memory, chunk by chunk. Long parts are sent to their owners instead (schedule/pushed.hpp).
 
 #include "beeline/collectives/impl/combine.hpp"
 #include "beeline/collectives/impl/handshake.hpp"
 #include "beeline/collectives/impl/protocol/packet_round.hpp"
+#include "beeline/collectives/impl/schedule/pushed.hpp"
 #include "beeline/device/put_get.hpp"
 
 namespace beeline::detail {
@@ -48,58 +49,46 @@ struct PacketSchedule<Schedule::two_shot> {
   using type = TwoShot;
 };
 
-/// An all-reduce's vectors, and which slice of them this session has.
-template <class T>
-struct AllreduceCall {
-  CallDescription call;
-  T* destination;   ///< [count]
-  const T* source;  ///< [count]
-  std::size_t count;
-  std::uint32_t slice = 0;           ///< of `call.slices`
-  std::uint32_t* tickets = nullptr;  ///< where the grid's warps draw pieces of vectors that are used in place
+/// A place of all members' vectors, where the result of a part begins.
+struct MemberResults {
+  const Context& ctx;
+  std::byte* to;  ///< this member's
 
-  /// Other vectors, not cut into slices.
-  [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall of(T* to, const T* from, std::size_t elements) const {
-    AllreduceCall other{call, to, from, elements};
-    other.call.slices = 1;
-    return other;
-  }
-  /// The slice as a call of its own.
-  [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall own() const {
-    const Range mine = part_of(count, call.slices, slice, elements_in_16<T>);
-    return of(destination + mine.first, source + mine.first, mine.count);
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const { return reinterpret_cast<std::uintptr_t>(to); }
+  template <class T, class Word>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void store(std::size_t place, const Word& word) const {
+    for (std::uint32_t step = 0; step < ctx.size; ++step)  // everyone begins with another
+      store_vector<T>(ctx.translate(to + place, peer_ahead(ctx, step)), word);
   }
 };
 
-/// Stores a word to the same place of all members' memory.
-template <class T, class Word>
-BEELINE_INLINE BEELINE_HOST_DEVICE void store_to_all(const Context& ctx, std::byte* place, const Word& word) {
-  for (std::uint32_t step = 0; step < ctx.size; ++step)  // everyone begins with another
-    store_vector<T>(ctx.translate(place, peer_ahead(ctx, step)), word);
-}
-
 /// This member's part, of `count` elements: read from all, combined, written to all. Sessions take turns with every
 /// word, and so read side by side.
-///   to  where `store` writes first, or all such addresses in one: what they are aligned to
-template <class T, class Group, class Vectors, class Store>
+template <class T, class Group, class Vectors, class Results>
 BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_share(const Session<Group>& session, const AllreduceCall<T>& call,
-                                                     std::size_t count, const Vectors& from, const void* to,
-                                                     const Store& store) {
+                                                     std::size_t count, const Vectors& from, const Results& results) {
   const std::size_t group_size = session.group().size();
   const ThreadShare threads{call.slice * group_size + session.group().thread_rank(), call.call.slices * group_size,
                             call.tickets};
-  combine_vectors<T>(threads, from, to, count, call.call.reduction, store);
+  combine_vectors<T>(threads, from, reinterpret_cast<const void*>(results.bits()), count, call.call.reduction,
+                     [&](std::size_t place, const auto& word) { results.template store<T>(place, word); });
 }
 
-/// The same for symmetric vectors.
+/// Where all members get the result of an all-reduce of symmetric vectors, by the number of an element.
+template <class T>
+[[nodiscard]] BEELINE_HOST_DEVICE auto results_of(const Context& ctx, const AllreduceCall<T>& call) {
+  return [&ctx, to = call.destination](std::size_t first) {
+    return MemberResults{ctx, reinterpret_cast<std::byte*>(to + first)};
+  };
+}
+
+/// Such a part, of symmetric vectors.
 template <class T, class Group>
 BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Session<Group>& session, const AllreduceCall<T>& call) {
   const Context& ctx = session.context();
   const Range mine = part_of(call.count, ctx.size, ctx.rank, elements_in_16<T>);
-  auto* const to = reinterpret_cast<std::byte*>(call.destination + mine.first);
   const MemberVectors from{ctx, reinterpret_cast<const std::byte*>(call.source + mine.first)};
-  reduce_share(session, call, mine.count, from, to,
-               [&](std::size_t place, const auto& word) { store_to_all<T>(ctx, to + place, word); });
+  reduce_share(session, call, mine.count, from, results_of(ctx, call)(mine.first));
 }
 
 /// How far a call has come, for the case that its time-out ends it.
@@ -108,17 +97,21 @@ enum PeerStage : std::uint32_t { compare = 0, reduce_in_place, end_in_place, cop
 /// All-reduce of any count. Vectors that the members do not reach go in through one half of the channel's memory, and
 /// out through the other.
 ///   compare  a handshake: sets its argument to staged, or to how members reach all vectors
-///   reduce   this member's part; `staged`: of vectors in the channel's memory
-template <class T, class Group, class Compare, class Reduce>
+///   results  called with the number of an element, if members reach the vectors: where all get the result from there
+///   on reduce   this member's part; `staged`: of vectors in the channel's memory
+template <class T, class Group, class Compare, class Results, class Reduce>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_in_two_shots(Session<Group>& session,
                                                                                const AllreduceCall<T>& call,
                                                                                Timeout timeout, const Compare& compare,
+                                                                               const Results& results,
                                                                                const Reduce& reduce) {
   if (const Status status = session.begin(call.call); status != Status::ok) return status;
   if (session.stage() == PeerStage::compare) {
     Transfer how = Transfer::staged;
     if (const Status status = compare(how); status != Status::ok) return status;
     session.note(how);
+    if constexpr (executor == DeviceKind::gpu)
+      if (call.pushes) return reduce_by_pushes(session, call, how != Transfer::staged, timeout, results);
     session.set_stage(how != Transfer::staged ? PeerStage::reduce_in_place : PeerStage::copy_in);
   }
   const bool staged = session.stage() >= PeerStage::copy_in;
@@ -160,7 +153,7 @@ template <class T, class Group>
   const auto compare = [&](Transfer& how) {
     return compare_alike(session, call.destination, call.source, timeout, how);
   };
-  return allreduce_in_two_shots(session, call, timeout, compare,
+  return allreduce_in_two_shots(session, call, timeout, compare, results_of(session.context(), call),
                                 [&](const AllreduceCall<T>& some, bool) { reduce_own_share(session, some); });
 }
 

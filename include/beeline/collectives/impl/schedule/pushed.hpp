@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Two shots by stores alone, of a call that whole grids make: parts go to their owners chunk by chunk, through the
+/// owners' channel memory, and owners combine what has come while the next chunk is under way. Over a link, stores are
+/// quicker than loads: between two H200 360 and 335 GB/s each way by 64 blocks, 365 and 337 by 128. Bulk copies are no
+/// quicker than stores.
+///
+///     link     P0 P1 C0 P2 C1 P3 C2 ...     P: the peers' parts of a chunk, to them; C: this member's, combined, to
+///     all: to where their vectors lie, or, if members do not reach these, to the members' channel memory
+///
+/// Source: seed 000, 6.8.3 (all-to-all + all-gather).
+
+#include "beeline/collectives/impl/combine.hpp"
+#include "beeline/collectives/session.hpp"
+#include "beeline/selection/preferences.hpp"
+
+namespace beeline::detail {
+
+/// An all-reduce's vectors, and which slice of them this session has.
+template <class T>
+struct AllreduceCall {
+  CallDescription call;
+  T* destination;   ///< [count]
+  const T* source;  ///< [count]
+  std::size_t count;
+  std::uint32_t slice = 0;           ///< of `call.slices`
+  std::uint32_t* tickets = nullptr;  ///< where the grid's warps draw pieces of vectors that are used in place
+  bool pushes = false;               ///< instead, parts are sent to their owners; without a time-out
+
+  /// Other vectors, not cut into slices.
+  [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall of(T* to, const T* from, std::size_t elements) const {
+    AllreduceCall other{call, to, from, elements};
+    other.call.slices = 1;
+    return other;
+  }
+  /// The slice as a call of its own.
+  [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall own() const {
+    const Range mine = part_of(count, call.slices, slice, elements_in_16<T>);
+    return of(destination + mine.first, source + mine.first, mine.count);
+  }
+};
+
+/// Where a session's chunks come: a place for each other member's part, four times, and as much for the results of its
+/// part. A chunk takes the place of the fourth before it: who sends a part has seen that its owner has told of the last
+/// but one, before which the owner combined the fourth; results are taken three chunks later.
+class PushedPlaces {
+ public:
+  static constexpr std::uint32_t turns = 4;
+  enum Half : std::uint32_t { parts, results };
+
+  template <class Group>
+  BEELINE_HOST_DEVICE explicit PushedPlaces(const Session<Group>& session)
+      : ctx_(session.context()), memory_{session.staging(parts), session.staging(results)},
+        others_(session.context().size - 1), bytes_(session.staging_bytes() / (turns * others_) & ~std::size_t{15}) {
+    if (bytes_ > selection::pushed_chunk_bytes) bytes_ = selection::pushed_chunk_bytes;
+  }
+
+  /// Of one member's part of a chunk.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t bytes() const { return bytes_; }
+  /// What has come of chunk `number`, in the order of the other members' ranks.
+  [[nodiscard]] BEELINE_HOST_DEVICE CollectedVectors come(Half half, std::uint32_t number) const {
+    return {first(half, number), bytes_, others_};
+  }
+  /// The place of this member's at `member`, as this rank reaches it.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* at(Half half, std::uint32_t member, std::uint32_t number) const {
+    return ctx_.translate(first(half, number) + number_beside(member, ctx_.rank) * bytes_, member);
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* first(Half half, std::uint32_t number) const {
+    return memory_[half] + number % turns * others_ * bytes_;
+  }
+
+  const Context& ctx_;
+  std::byte* memory_[2];
+  std::uint32_t others_;
+  std::size_t bytes_;
+};
+
+/// A chunk of this member's part of the result: to its own vector, and to the others' places.
+struct PlacedResults {
+  const Context& ctx;
+  const PushedPlaces& places;
+  std::uint32_t number;
+  std::byte* own;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const { return reinterpret_cast<std::uintptr_t>(own); }
+  template <class T, class Word>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void store(std::size_t place, const Word& word) const {
+    store_vector<T>(own + place, word);
+    for (std::uint32_t distance = 1; distance < ctx.size; ++distance) {
+      const std::uint32_t peer = peer_ahead(ctx, distance);
+      store_vector<T>(places.at(PushedPlaces::results, peer, number) + place, word);
+    }
+  }
+};
+
+/// What a session does with the chunks of a call, by numbers. Sessions take turns with the chunks.
+template <class T, class Group>
+class PushedChunks {
+ public:
+  BEELINE_HOST_DEVICE PushedChunks(const Session<Group>& session, const AllreduceCall<T>& call)
+      : session_(session), ctx_(session.context()), call_(call), places_(session) {}
+
+  /// The first part is the longest.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool has(std::uint32_t number) const { return share(0, number).count != 0; }
+
+  /// Sends the parts to their owners.
+  BEELINE_INLINE BEELINE_HOST_DEVICE void push(std::uint32_t number) const {
+    BEELINE_NO_UNROLL
+    for (std::uint32_t distance = 1; distance < ctx_.size; ++distance) {
+      const std::uint32_t peer = peer_ahead(ctx_, distance);
+      const Range theirs = share(peer, number);
+      copy_bytes(session_.group(), places_.at(PushedPlaces::parts, peer, number), call_.source + theirs.first,
+                 theirs.count * sizeof(T));
+    }
+  }
+
+  /// Combines this member's part, which all have sent.
+  ///   results  called with the number of an element: where all members get the result from there on
+  template <class Results>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void combine(std::uint32_t number, const Results& results) const {
+    const Range mine = share(ctx_.rank, number);
+    combine_to(number, mine, results(mine.first));
+  }
+  /// The same for members that do not reach each other's vectors.
+  BEELINE_INLINE BEELINE_HOST_DEVICE void combine(std::uint32_t number) const {
+    const Range mine = share(ctx_.rank, number);
+    auto* const own = reinterpret_cast<std::byte*>(call_.destination + mine.first);
+    combine_to(number, mine, PlacedResults{ctx_, places_, number, own});
+  }
+  /// Takes the results of the others' parts from their places.
+  BEELINE_INLINE BEELINE_HOST_DEVICE void take(std::uint32_t number) const {
+    const CollectedVectors come = places_.come(PushedPlaces::results, number);
+    BEELINE_NO_UNROLL
+    for (std::uint32_t k = 0; k < come.count; ++k) {
+      const Range theirs = share(k < ctx_.rank ? k : k + 1, number);
+      copy_bytes(session_.group(), call_.destination + theirs.first, come.of(k), theirs.count * sizeof(T));
+    }
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE Range share(std::uint32_t member, std::uint32_t number) const {
+    const std::size_t most = places_.bytes() / sizeof(T);
+    const Range part = part_of(call_.count, ctx_.size, member, elements_in_16<T>);
+    const std::size_t first = (std::size_t{number} * call_.call.slices + call_.slice) * most;
+    if (first >= part.count) return Range{part.first, 0};
+    return Range{part.first + first, part.count - first < most ? part.count - first : most};
+  }
+
+  template <class Results>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void combine_to(std::uint32_t number, Range mine, const Results& to) const {
+    const FetchedVectors vectors{reinterpret_cast<const std::byte*>(call_.source + mine.first),
+                                 places_.come(PushedPlaces::parts, number), ctx_.rank};
+    combine_vectors<T, 4>({session_.group().thread_rank(), session_.group().size()}, vectors,
+                          reinterpret_cast<const void*>(to.bits()), mine.count, call_.call.reduction,
+                          [&](std::size_t place, const auto& word) { to.template store<T>(place, word); });
+  }
+
+  const Session<Group>& session_;
+  const Context& ctx_;
+  const AllreduceCall<T>& call_;
+  PushedPlaces places_;
+};
+
+/// The call, on GPUs, after the members have told each other of their vectors.
+///   reaches  whether members reach each other's vectors
+///   results  as in `PushedChunks::combine`, if they do
+template <class T, class Group, class Results>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_by_pushes(Session<Group>& session,
+                                                                         const AllreduceCall<T>& call, bool reaches,
+                                                                         Timeout timeout, const Results& results) {
+  const PushedChunks<T, Group> chunks(session, call);
+  std::uint32_t number = 0;
+  for (; number == 0 || chunks.has(number - 1); ++number) {
+    const bool sends = chunks.has(number);
+    if (sends) {
+      chunks.push(number);
+      session.tell_round();
+    }
+    if (number == 0) continue;
+    if (const Status status = session.await_round(sends ? 1 : 0, timeout); status != Status::ok) return status;
+    if (reaches) {
+      chunks.combine(number - 1, results);
+      continue;
+    }
+    chunks.combine(number - 1);
+    // The others have told of chunk `number` - 1, before which they gave the results of this one.
+    if (number > 2) chunks.take(number - 3);
+  }
+  if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
+  if (!reaches)
+    for (std::uint32_t left = number > 3 ? number - 3 : 0; chunks.has(left); ++left) chunks.take(left);
+  session.group().sync();  // the whole result is there
+  return Status::ok;
+}
+
+}  // namespace beeline::detail

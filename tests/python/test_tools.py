@@ -385,11 +385,13 @@ FAKE_CTEST = """#!/usr/bin/env bash
 sleep 0.3
 while [ $# -gt 0 ]; do case $1 in --output-junit) report=$2 ;; --test-dir) folder=$2 ;; esac; shift; done
 if [ "$folder" = "${FAILING:-}" ]; then exit 8; fi
+if [ "${FAILING:-}-$folder" = alone-build ] && [ ! -e build/pytest.xml ]; then exit 8; fi
 echo '{}' >"$report"
 """
 FAKE_PYTHON = """#!/usr/bin/env bash
-if [ "${{FAILING:-}}" = pytest ] || {{ [ "${{FAILING:-}}" = alone ] && [ ! -e build/ctest.xml ]; }}; then exit 1; fi
+if [ "${{FAILING:-}}" = pytest ]; then exit 1; fi
 if [ "$1" = -c ]; then [ -e torch ] || exit 1; fi
+sleep 0.3
 echo '{}' >build/pytest.xml
 """
 FAKE_BUILD = """#!/usr/bin/env bash
@@ -479,13 +481,19 @@ def test_a_group_that_fails_fails_the_run(run_all, failing, said):
         assert "some failed" in done.stderr
 
 
-def test_on_gpus_python_tests_follow_those_of_cpp(run_all, tmp_path):
-    assert run_all("alone").returncode == 1  # they have begun beside each other
-    plant(tmp_path, "bin/nvidia-smi", "#!/bin/sh\necho GPU 0\n")
-    (tmp_path / "bin/nvidia-smi").chmod(0o755)
-    (tmp_path / "build/ctest.xml").unlink()
+def test_tests_of_cpp_follow_those_of_python(run_all):
     done = run_all("alone")
     assert done.returncode == 0, done.stdout
+
+
+def test_a_torch_that_cannot_be_had_ends_the_run_before_its_tests(run_all, tmp_path, monkeypatch):
+    monkeypatch.setenv("BEELINE_WITH_TORCH", "ON")
+    plant(tmp_path, "tools/setup-torch", "#!/bin/sh\nsleep 0.3\necho no network >&2\nexit 1\n")
+    done = run_all()
+    assert done.returncode == 1
+    assert "no network" in done.stderr
+    assert "build default: priority 0" in done.stdout  # torch is fetched beside it
+    assert "C++ tests" not in done.stdout
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -26,9 +26,9 @@ namespace beeline {
 namespace {
 
 /// A thread without work looks for it so long before it sleeps.
-constexpr std::uint64_t patience_ns = 200'000;
+constexpr std::uint64_t engine_patience_ns = 200'000;
 /// The same for a host rank's, which posters wake.
-constexpr int woken_poll_us = 100'000;
+constexpr int woken_engine_poll_us = 100'000;
 /// Rounds over all rings from one look at the deadlines of triggered operations to the next, beside those before sleep.
 constexpr std::uint32_t rounds_per_check = 4096;
 /// Workers of a GPU rank's thread: streams that work side by side.
@@ -450,7 +450,7 @@ void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {
   if (poll_us_ == 0) return machine::back_off(idle, Polling(WaitPolicy::spin, 0));
   const Polling polling = client_.context.polling;
   const bool looks = idle % detail::polls_per_look == 0 || machine::backs_off(idle, polling);
-  if (looks && machine::clock_ns() - idle_since > patience_ns) return sleep();
+  if (looks && machine::clock_ns() - idle_since > engine_patience_ns) return sleep();
   machine::back_off(idle, polling.sleeps_at_once() ? Polling(WaitPolicy::yield, 0) : polling);
 }
 
@@ -461,7 +461,7 @@ void EngineThread::sleep() {
   const bool is_woken = order_with_posters() && !client_.device.is_gpu();
   if (!has_posted()) {
     count(sleeps_, 1);
-    bell_.wait(is_woken ? woken_poll_us : poll_us_);
+    bell_.wait(is_woken ? woken_engine_poll_us : poll_us_);
   }
   for (const auto& served : served_) store(served->ring->asleep.value, 0);
 }

@@ -16,10 +16,10 @@ namespace beeline {
 namespace {
 
 /// One round of a barrier, as one member takes part in it.
-class Round {
+class NodesRound {
  public:
   ///   steps  words that this member has stored in this round
-  Round(const Context& among, Timeout timeout, std::uint32_t& steps)
+  NodesRound(const Context& among, Timeout timeout, std::uint32_t& steps)
       : among_(among), timeout_(timeout), epoch_(among.sync->entered.value), steps_(steps) {}
 
   /// Each member stores its epoch at every other, as `Barrier` does.
@@ -147,7 +147,7 @@ Status World::Implementation::barrier_across_nodes(const Context& among, Timeout
   }
   std::uint32_t& steps = host_header(rank)->barrier_steps[among.sync - host_header(rank)->teams];
   if (is_new) steps = 0;
-  Round round(among, timeout, steps);
+  NodesRound round(among, timeout, steps);
   Status status = Status::ok;
   if (among.size > max_node_ranks) {
     status = round.meet(node_map(among));

@@ -19,7 +19,7 @@ namespace beeline {
 namespace {
 
 /// Few, so that the block fits beside kernels that hold nearly all of each multiprocessor.
-constexpr unsigned service_threads = 128;
+constexpr unsigned engine_block_threads = 128;
 /// Pieces of memory that a block knows of. What lies in others is handed to the host.
 constexpr std::size_t max_pieces = 1024;
 
@@ -51,7 +51,7 @@ double DeviceEngine::share() const {
   World& world = team_.world();
   if (!world.device().is_gpu())
     return std::max(1u, static_cast<unsigned>(world.config().host_threads)) / static_cast<double>(max_host_threads);
-  return LeasedGrid::share_of(world, resident_blocks<ServiceKernel, Service>(world, service_threads), 1);
+  return LeasedGrid::share_of(world, resident_blocks<ServiceKernel, Service>(world, engine_block_threads), 1);
 }
 
 void DeviceEngine::start(Stream& stream, const Lease& lease) {
@@ -65,7 +65,7 @@ void DeviceEngine::start(Stream& stream, const Lease& lease) {
                         .ranks = static_cast<std::uint32_t>(client_.ranks),
                         .lease = lease,
                         .triggers = triggers_ != nullptr ? triggers_.load()->show() : ServiceTriggers{}};
-  launch(team_.world(), {.threads = service_threads, .stream = &stream, .name = "device engine"}, ServiceKernel{},
+  launch(team_.world(), {.threads = engine_block_threads, .stream = &stream, .name = "device engine"}, ServiceKernel{},
          service);
 }
 

@@ -15,7 +15,7 @@ namespace beeline {
 namespace {
 
 /// Between two looks at the deadlines.
-constexpr std::uint64_t look_ns = 20'000'000;
+constexpr std::uint64_t trigger_look_ns = 20'000'000;
 
 /// A put with the signal behind it is one command, which the block does at once.
 void join(TriggeredCommands& what) {
@@ -238,7 +238,7 @@ ServiceEntry& DeviceTriggers::changed_entry(std::uint32_t number) {
 void DeviceTriggers::look() {
   const std::uint64_t now = machine::clock_ns();
   if (now < next_look_ns_ || has_failed_) return;
-  next_look_ns_ = now + look_ns;
+  next_look_ns_ = now + trigger_look_ns;
   std::string unmatched;
   {
     const std::lock_guard lock(mutex_);

@@ -21,7 +21,7 @@ namespace {
 /// Between two looks at a grid that runs.
 constexpr std::uint64_t look_ns = 20'000'000;
 /// A host rank's thread is woken by whoever posts.
-constexpr int woken_poll_us = 100'000;
+constexpr int woken_grid_poll_us = 100'000;
 
 }  // namespace
 
@@ -102,7 +102,7 @@ void LeasedGrid::rest() {
   if (is_gpu && poll_us_ == 0)
     std::this_thread::yield();
   else
-    bell_.wait(is_gpu ? poll_us_ : woken_poll_us);
+    bell_.wait(is_gpu ? poll_us_ : woken_grid_poll_us);
 }
 
 void LeasedGrid::lease(const Lease& terms) {

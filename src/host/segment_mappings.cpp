@@ -23,7 +23,7 @@ constexpr std::size_t most_ranks = detail::most_mapping_members, segments = Segm
 constexpr const char* not_known_to_graph = "the ranks had not mapped it when a graph captured the call";
 
 /// A segment as its owner shows it. The generation is written last, and 0 while there is none.
-struct Offer {
+struct SegmentOffer {
   std::uint64_t generation, start;
   SegmentMemory::Handle handle;
 };
@@ -36,7 +36,7 @@ struct Seen {
 /// Each rank's, written by it and read by all.
 struct Board {
   std::uint64_t changes;  ///< of its offers
-  Offer offers[segments];
+  SegmentOffer offers[segments];
   Seen seen[most_ranks][segments];  ///< by owner
 };
 
@@ -219,7 +219,7 @@ class SegmentMappings::Implementation {
         reason_ = fmt::format("{} segments are mapped, or wait for peers to close them", segments);
         return segments_.end();
       }
-      Offer& offer = board(rank()).offers[place];
+      SegmentOffer& offer = board(rank()).offers[place];
       offer.start = found.start, offer.handle = handle;
       segment.place = place, segment.generation = ++generation_;
       write(offer.generation, segment.generation);
@@ -272,7 +272,7 @@ class SegmentMappings::Implementation {
   }
 
   void follow(std::size_t owner, std::size_t place) {
-    Offer& offer = board(owner).offers[place];
+    SegmentOffer& offer = board(owner).offers[place];
     Seen& seen = board(rank()).seen[owner][place];
     Mapping& mapping = mappings_[owner][place];
     const std::uint64_t generation = read(offer.generation);

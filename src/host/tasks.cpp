@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint32_t most_queues = 64, most_depth = 4096, most_workers = 1024;
 constexpr unsigned warp_threads = 32;
 /// Between two looks at the tasks that run.
-constexpr std::chrono::milliseconds watch_period(20);
+constexpr std::chrono::milliseconds task_watch_period(20);
 /// More tasks than a worker ever begins.
 constexpr std::uint64_t no_task = ~std::uint64_t{0};
 
@@ -189,7 +189,7 @@ void TaskQueues::serve_on_host(std::uint32_t worker) {
 void TaskQueues::watch_host() {
   while (shared(closing_).load(std::memory_order_acquire) == 0) {
     look_for_stuck_tasks();
-    std::this_thread::sleep_for(watch_period);
+    std::this_thread::sleep_for(task_watch_period);
   }
 }
 

@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t no_room = ~std::uint64_t{0};
 
 /// A request of a member, and the place that is free for it there; or what the member frees.
-struct Offer {
+struct TeamOffer {
   std::uint64_t bytes, heap, offset;
 
   [[nodiscard]] std::string text() const {
@@ -70,8 +70,8 @@ class Reservation {
 /// Throws where a member's offer differs from this one's; names both.
 ///   what, verb  as "allocations differ", "asks for"
 template <class Differs>
-void require_alike(const Team& team, const std::vector<std::optional<Offer>>& all, const Offer& mine, const char* what,
-                   const char* verb, const Differs& differs) {
+void require_alike(const Team& team, const std::vector<std::optional<TeamOffer>>& all, const TeamOffer& mine,
+                   const char* what, const char* verb, const Differs& differs) {
   const int rank = team.world().rank();
   for (std::size_t member = 0; member < all.size(); ++member)
     if (all[member] && differs(*all[member]))
@@ -81,7 +81,7 @@ void require_alike(const Team& team, const std::vector<std::optional<Offer>>& al
                   rank);
 }
 
-void require_room(const Team& team, const std::vector<std::optional<Offer>>& all) {
+void require_room(const Team& team, const std::vector<std::optional<TeamOffer>>& all) {
   for (std::size_t member = 0; member < all.size(); ++member)
     if (all[member] && all[member]->offset == no_room)
       throw Error(
@@ -104,16 +104,16 @@ void* Team::allocate(std::size_t bytes, Heap heap) {
   std::optional<std::uint64_t> most;
   if (!is_world) most = no_room - 1;
   for (bool same = false; !same;) {
-    const Offer mine{bytes, static_cast<std::uint64_t>(heap), place.take(bytes, most)};
+    const TeamOffer mine{bytes, static_cast<std::uint64_t>(heap), place.take(bytes, most)};
     const auto all = world.values_in(*this, "allocate", mine);
     require_alike(*this, all, mine, differ, asks,
-                  [&](const Offer& theirs) { return theirs.bytes != mine.bytes || theirs.heap != mine.heap; });
+                  [&](const TeamOffer& theirs) { return theirs.bytes != mine.bytes || theirs.heap != mine.heap; });
     if (mine.offset == no_room) place.refuse();
     require_room(*this, all);
-    const auto elsewhere = [&](const Offer& theirs) { return theirs.offset != mine.offset; };
+    const auto elsewhere = [&](const TeamOffer& theirs) { return theirs.offset != mine.offset; };
     if (is_world) require_alike(*this, all, mine, differ, asks, elsewhere);
     same = true;
-    for (const std::optional<Offer>& theirs : all) {
+    for (const std::optional<TeamOffer>& theirs : all) {
       if (!theirs || !most) continue;
       same = same && !elsewhere(*theirs);
       most = std::min(*most, theirs->offset);
@@ -144,10 +144,10 @@ void Team::free(void* pointer) {
       "the default stream", world.config.stream_deadline_ns, [&world] { return world.stream->drained(); },
       whatever_fails, world.stream.get());
   const Heap heap = place.heap == world.pinned_heap.get() ? Heap::pinned : Heap::symmetric;
-  const Offer mine{place.heap->used().at(place.offset), static_cast<std::uint64_t>(heap), place.offset};
+  const TeamOffer mine{place.heap->used().at(place.offset), static_cast<std::uint64_t>(heap), place.offset};
   const auto all = world.values_in(*this, "free", mine);  // after this no rank uses the memory
   require_alike(*this, all, mine, "ranks free different memory", "frees",
-                [&](const Offer& theirs) { return theirs.heap != mine.heap || theirs.offset != mine.offset; });
+                [&](const TeamOffer& theirs) { return theirs.heap != mine.heap || theirs.offset != mine.offset; });
   const std::lock_guard lock(world.allocation_mutex);
   place.heap->free(place.offset);
 }

@@ -18,7 +18,9 @@ namespace {
 /// allocation and a descriptor of its own.
 constexpr std::size_t most_chunks = 16384, most_device_chunks = 512;
 
-std::size_t round_up(std::size_t bytes, std::size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
+std::size_t whole_multiple(std::size_t bytes, std::size_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
 
 const char* text(MemoryKind kind) {
   return kind == MemoryKind::device ? "device" : kind == MemoryKind::pinned ? "pinned" : "host";
@@ -95,7 +97,7 @@ ChunkTable DistributedMemory::plan(const DistributedRequest& request, const std:
                       describe(request), most));
   const std::size_t wanted = request.chunk_bytes == 0 ? (request.bytes + table.owner_count - 1) / table.owner_count
                                                       : std::min(request.chunk_bytes, request.bytes);
-  table.chunk_pages = static_cast<std::uint32_t>(round_up(wanted, granularity) >> ChunkTable::page_shift);
+  table.chunk_pages = static_cast<std::uint32_t>(whole_multiple(wanted, granularity) >> ChunkTable::page_shift);
   table.bytes = request.bytes;
   const std::size_t count = (request.bytes + table.chunk_bytes() - 1) / table.chunk_bytes();
   const std::size_t limit = device ? most_device_chunks : most_chunks;
@@ -113,8 +115,8 @@ std::vector<DistributedMemory::Chunk> DistributedMemory::chunks_of(const ChunkTa
   for (std::size_t start = 0; start < table.bytes; start += table.chunk_bytes()) {
     const auto owner = static_cast<int>(table.owner_at(start));
     const bool device = in_device_memory(owner, kind);
-    const std::size_t bytes = round_up(std::min<std::size_t>(table.chunk_bytes(), table.bytes - start),
-                                       device ? AddressRange::device_bytes(1) : page);
+    const std::size_t bytes = whole_multiple(std::min<std::size_t>(table.chunk_bytes(), table.bytes - start),
+                                             device ? AddressRange::device_bytes(1) : page);
     std::size_t& end = ends[static_cast<std::size_t>(owner)];
     chunks.push_back({reinterpret_cast<std::byte*>(table.base) + start, bytes, owner, end, device});
     end += bytes;

@@ -6,15 +6,15 @@
 namespace beeline::gpu_memory {
 
 namespace {
-[[noreturn]] void unavailable() { throw Error(Status::unavailable, "this build has no CUDA"); }
+[[noreturn]] void no_memory_of_gpus() { throw Error(Status::unavailable, "this build has no CUDA"); }
 }  // namespace
 
-bool reserve(std::byte*, std::size_t) { unavailable(); }
+bool reserve(std::byte*, std::size_t) { no_memory_of_gpus(); }
 void release(std::byte*, std::size_t) {}
-FileDescriptor create(std::byte*, std::size_t, int, const std::vector<int>&) { unavailable(); }
-void map(std::byte*, std::size_t, int, const std::vector<int>&) { unavailable(); }
+FileDescriptor create(std::byte*, std::size_t, int, const std::vector<int>&) { no_memory_of_gpus(); }
+void map(std::byte*, std::size_t, int, const std::vector<int>&) { no_memory_of_gpus(); }
 void unmap(std::byte*, std::size_t) {}
-void register_host(std::byte*, std::size_t) { unavailable(); }
+void register_host(std::byte*, std::size_t) { no_memory_of_gpus(); }
 void unregister_host(std::byte*) {}
 
 }  // namespace beeline::gpu_memory

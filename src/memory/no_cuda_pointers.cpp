@@ -6,15 +6,15 @@
 namespace beeline::gpu_memory {
 
 namespace {
-[[noreturn]] void unavailable() { throw Error(Status::unavailable, "this build has no CUDA"); }
+[[noreturn]] void no_pointers_of_gpus() { throw Error(Status::unavailable, "this build has no CUDA"); }
 }  // namespace
 
 PointerInfo describe(const void*) { return {}; }
-std::size_t bytes_behind(const void*, int) { unavailable(); }
+std::size_t bytes_behind(const void*, int) { no_pointers_of_gpus(); }
 std::uint64_t allocation_id(const void*, int) { return 0; }
 Allocation allocation_at(const void*, int) { return {}; }
-IpcHandle export_ipc(const void*, int) { unavailable(); }
-std::byte* open_ipc(const IpcHandle&, int) { unavailable(); }
+IpcHandle export_ipc(const void*, int) { no_pointers_of_gpus(); }
+std::byte* open_ipc(const IpcHandle&, int) { no_pointers_of_gpus(); }
 void close_ipc(std::byte*, int) {}
 bool enable_peer(int, int) { return false; }
 

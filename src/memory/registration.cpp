@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uintptr_t alignment = 16;  // what malloc gives; signals and 16-byte accesses need it
 
-bool overlap(std::uintptr_t a, std::uint64_t a_bytes, std::uintptr_t b, std::uint64_t b_bytes) {
+bool ranges_overlap(std::uintptr_t a, std::uint64_t a_bytes, std::uintptr_t b, std::uint64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
 
@@ -83,13 +83,15 @@ Registration::Offer Registration::offer(void* pointer, std::size_t bytes) const 
   require(start + bytes > start, Status::invalid_argument,
           fmt::format("{} bytes at {}: not all of it is memory", bytes, pointer));
   const std::size_t slots = static_cast<std::size_t>(bootstrap_.size()) + array_slots;
-  require(!overlap(start, bytes, reinterpret_cast<std::uintptr_t>(range_.base()), range_.layout().slot_bytes() * slots),
+  require(!ranges_overlap(start, bytes, reinterpret_cast<std::uintptr_t>(range_.base()),
+                          range_.layout().slot_bytes() * slots),
           Status::invalid_argument, fmt::format("{} bytes at {} are the world's own memory", bytes, pointer));
   for (const auto& [id, entry] : entries_) {
     const RegisteredPart& part = entry->memory.parts[static_cast<std::size_t>(bootstrap_.rank())];
-    require(part.bytes == 0 || !overlap(start, bytes, reinterpret_cast<std::uintptr_t>(part.address), part.bytes),
-            Status::invalid_argument,
-            fmt::format("{} bytes at {} are registered already, in registered memory {}", bytes, pointer, id));
+    require(
+        part.bytes == 0 || !ranges_overlap(start, bytes, reinterpret_cast<std::uintptr_t>(part.address), part.bytes),
+        Status::invalid_argument,
+        fmt::format("{} bytes at {} are registered already, in registered memory {}", bytes, pointer, id));
   }
   mine.pointer = start;
   mine.bytes = bytes;
@@ -122,7 +124,7 @@ void Registration::check_conflicts(const std::vector<Offer>& all) const {
     any = any || all[rank].bytes > 0;
     for (std::size_t other = 0; other < rank; ++other)
       require(members_[rank].process != members_[other].process || all[rank].bytes == 0 || all[other].bytes == 0 ||
-                  !overlap(all[rank].pointer, all[rank].bytes, all[other].pointer, all[other].bytes),
+                  !ranges_overlap(all[rank].pointer, all[rank].bytes, all[other].pointer, all[other].bytes),
               Status::invalid_argument,
               fmt::format("ranks {} and {} register the same memory, {:#x}", other, rank, all[rank].pointer));
   }

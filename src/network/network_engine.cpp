@@ -37,7 +37,7 @@ namespace beeline {
 namespace {
 
 /// The engine's thread looks for work so long before it sleeps.
-constexpr std::uint64_t patience_ns = 50'000;
+constexpr std::uint64_t network_patience_ns = 50'000;
 /// The same beside a GPU, which cannot wake it.
 constexpr std::uint64_t gpu_patience_ns = 200'000;
 /// Its sleep between two looks while threads that wait do the work.
@@ -100,7 +100,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
 
   const NetworkPlan plan_;
   const NetworkNews news_;
-  std::uint64_t patience_ns_ = patience_ns;
+  std::uint64_t patience_ns_ = network_patience_ns;
   int longest_sleep_us_ = longest_sleep_us;
   FarExchange exchange_;  ///< of the thread that works
   mutable WorkTurns turns_;

@@ -25,7 +25,7 @@ using Blobs = std::vector<std::vector<std::byte>>;
 
 /// One allgather. Once over, it has everyone's bytes, or an error that is the same for all who waited, and stays so: a
 /// rank that is slow to wake up reads its own round, whatever the others did since.
-struct Round {
+struct MeetingRound {
   bool over = false;
   Status status = Status::ok;
   std::string message;
@@ -42,7 +42,7 @@ struct Member {
   std::size_t told = 0;  ///< failures that a handler was told of; guarded by handler_mutex
 };
 
-/// One agreement on who is left; see Round.
+/// One agreement on who is left; see MeetingRound.
 struct Agreement {
   bool over = false;
   std::vector<int> survivors;
@@ -74,7 +74,7 @@ class ThreadWorld {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Member> members_;
-  std::shared_ptr<Round> round_ = std::make_shared<Round>();
+  std::shared_ptr<MeetingRound> round_ = std::make_shared<MeetingRound>();
   std::shared_ptr<Agreement> agreement_ = std::make_shared<Agreement>();
   std::vector<WorldFailure> failures_;
   std::optional<WorldFailure> failure_;  ///< the first since the ranks last agreed on who is left
@@ -94,7 +94,7 @@ std::vector<int> ThreadWorld::ranks_that_left() const {
 void ThreadWorld::end_round(Status status, const std::string& message, Blobs blobs) {
   for (Member& each : members_) each.contribution.reset();
   *round_ = {true, status, message, std::move(blobs)};
-  round_ = std::make_shared<Round>();
+  round_ = std::make_shared<MeetingRound>();
   changed_.notify_all();
 }
 
@@ -117,7 +117,7 @@ Blobs ThreadWorld::allgather(int rank, std::span<const std::byte> mine, const de
   if (const auto asking = ranks_where([](const Member& each) { return each.asks; }); !asking.empty())
     throw Error(Status::aborted, detail::asks_message(asking.front()), rank);
   member(rank).contribution.emplace(mine.begin(), mine.end());
-  const std::shared_ptr<const Round> round = round_;
+  const std::shared_ptr<const MeetingRound> round = round_;
   const auto missing = [&] { return ranks_where([](const Member& each) { return each.calls && !each.contribution; }); };
   if (missing().empty()) {
     Blobs blobs(members_.size());

@@ -25,7 +25,7 @@ const MessageSizes& sizes_of(const World& world) {
   return any_host_rank(world) ? detail::selection::messages_of_hosts : detail::selection::messages_of_gpus;
 }
 
-constexpr std::size_t round_up(std::size_t bytes, std::size_t grain) { return (bytes + grain - 1) / grain * grain; }
+constexpr std::size_t whole_grains(std::size_t bytes, std::size_t grain) { return (bytes + grain - 1) / grain * grain; }
 
 /// Sessions for messages to all other ranks at once in both directions, when ranks share a GPU too. Then the memory of
 /// a rank does not depend on the number of ranks.
@@ -104,7 +104,7 @@ Layout layout_of(const MessageChannel& channel, int ranks) {
   Layout layout{};
   layout.rings = links * sizeof(MessageState);
   const std::size_t ring_bytes = std::size_t{channel.depth} * channel.slot_pairs * sizeof(machine::PacketPair);
-  layout.staging = round_up(layout.rings + links * ring_bytes, 256);
+  layout.staging = whole_grains(layout.rings + links * ring_bytes, 256);
   layout.bytes = layout.staging + detail::array_bytes(links, message_chunks * channel.chunk_bytes);
   return layout;
 }
@@ -119,7 +119,7 @@ MessageChannel channel_of(const World& world, const MessageOptions& options) {
   channel.chunk_bytes = options.chunk_bytes;
   const std::size_t share = (options.eager_bytes + options.sessions - 1) / options.sessions;
   const std::size_t slot = std::max(share, std::min(options.eager_bytes, sizes_of(world).eager_block));
-  channel.slot_pairs = static_cast<std::uint32_t>(1 + round_up(slot, 16) / 8);
+  channel.slot_pairs = static_cast<std::uint32_t>(1 + whole_grains(slot, 16) / 8);
   return channel;
 }
 
@@ -213,7 +213,7 @@ class Messages::Implementation {
     if (end.blocks == 0) return 1;
     if (!is_eager(end.bytes, end.blocks)) return detail::message_threads;
     const std::size_t words = end.bytes / end.blocks / 8 + 1;
-    return static_cast<unsigned>(std::clamp<std::size_t>(round_up(words, 32), 32, detail::message_threads));
+    return static_cast<unsigned>(std::clamp<std::size_t>(whole_grains(words, 32), 32, detail::message_threads));
   }
 
   /// Flags start as the message before the first, which no message of the next 2^32 - 1 has.

@@ -23,6 +23,7 @@ foreach(example IN LISTS examples)
   target_link_libraries(example_${name} PRIVATE beeline)
   if(BEELINE_SANITIZE)  # other builds show what an example forgets to include
     target_compile_options(example_${name} PRIVATE ${BEELINE_TEST_OPTIONS})
+    target_link_libraries(example_${name} PRIVATE GTest::gtest)  # for the definitions of what is precompiled
     beeline_reuse_precompiled(example_${name} beeline-test-precompiled)
   endif()
   add_dependencies(tsan_tests example_${name} beeline-launch)

@@ -31,14 +31,14 @@ std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes,
 bool moves_rows(Verb verb) { return verb == Verb::put || verb == Verb::get || verb == Verb::copy; }
 
 /// What a command says of the places that it names.
-struct Named {
+struct NamedBytes {
   const char* refused = nullptr;  ///< why it makes no sense
   std::uint64_t bytes = 0;        ///< that it moves or changes
   std::uint64_t span = 0;         ///< from the first byte to the last, at the peer
   std::uint64_t span_here = 0;    ///< the same in the poster's memory; 0: it names none
 };
 
-Named named_by(const EngineClient& client, const Command& command) {
+NamedBytes named_by(const EngineClient& client, const Command& command) {
   if (static_cast<std::uint8_t>(command.verb) >= command_verbs) return {"there is no such verb"};
   std::uint64_t bytes = command.width, span = command.width, span_here = 0;
   if (moves_rows(command.verb)) {
@@ -53,7 +53,7 @@ Named named_by(const EngineClient& client, const Command& command) {
   } else if (!is_word(command)) {
     return {"the word's width does not fit the operation, or the word is not aligned"};
   }
-  const Named named{nullptr, bytes, span, span_here};
+  const NamedBytes named{nullptr, bytes, span, span_here};
   if (command.verb == Verb::copy) return named;
   if (command.peer >= static_cast<std::uint32_t>(client.ranks)) return {"there is no such rank"};
   const std::uint64_t slot = SlotLayout{client.context.slot_shift}.slot_bytes();
@@ -81,11 +81,11 @@ CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const 
 CommandTarget checked_for_far(const EngineClient& client, const Command& command) {
   if (command.answers) return {"a queue gives no answers"};
   if (!has_signal(command)) {
-    const Named named = named_by(client, command);
+    const NamedBytes named = named_by(client, command);
     return {named.refused, nullptr, named.bytes};
   }
   if (command.verb == Verb::put_inline_signal && command.width > max_inline_bytes_with_signal) return {too_long};
-  const Named put = named_by(client, put_of(command)), signal = named_by(client, signal_of(command));
+  const NamedBytes put = named_by(client, put_of(command)), signal = named_by(client, signal_of(command));
   return {put.refused != nullptr ? put.refused : signal.refused, nullptr, put.bytes + signal.bytes};
 }
 

@@ -10,6 +10,7 @@
 #include "beeline/device/put_get.hpp"
 #include "beeline/host/paths.hpp"
 #include "beeline/runtime/gpu_place.hpp"
+#include "host/carried_work.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/gpu_pointers.hpp"
 #include "transport/bounce_stream.hpp"
@@ -288,14 +289,6 @@ void World::Implementation::copy_by_engine(void* destination, const void* source
   }
 }
 
-void World::Implementation::signal_by_engine(std::uint64_t* signal, std::uint64_t value) {
-  const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, 0, host_context.owner_of(signal)};
-  Status status = detail::change_by_engine(Thread{}, host_context, request, Queue{}, signal, value);
-  if (status == Status::ok) status = quiet(Thread{}, host_context);
-  if (status != Status::ok) fail(status, world_id);
-  require_not_refused();
-}
-
 void World::Implementation::require_direct(const Team& team, const char* what) const {
   const auto refuse = [&](int asking, int peer, std::string_view reason) {
     require(reason.empty(), Status::unreachable,
@@ -338,8 +331,15 @@ std::unique_ptr<Stream> World::Implementation::routed(std::unique_ptr<Stream> ow
   how.chunk_bytes = config.chunk_bytes;
   how.pinned = device().is_gpu();
   how.needs_engine = [this](const void* address) { return engine != nullptr && needs_engine(address); };
-  how.copy_by_engine = [this](void* to, const void* from, std::size_t bytes) { copy_by_engine(to, from, bytes); };
-  how.signal_by_engine = [this](std::uint64_t* signal, std::uint64_t value) { signal_by_engine(signal, value); };
+  how.copy_by_engine = [this](Stream& inner, void* to, const void* from, std::size_t bytes) {
+    carry_copy(*world, inner, to, from, bytes);
+  };
+  how.fill_by_engine = [this](Stream& inner, void* to, unsigned char value, std::size_t bytes) {
+    carry_fill(*world, inner, to, value, bytes);
+  };
+  how.signal_by_engine = [this](Stream& inner, std::uint64_t* signal, std::uint64_t value) {
+    carry_signal(*world, inner, signal, value);
+  };
   return make_bounce_stream(std::move(own), std::move(how));
 }
 

@@ -8,6 +8,7 @@
 #include "beeline/device/put_get.hpp"
 #include "beeline/host/launch.hpp"
 #include "beeline/host/world.hpp"
+#include "host/carried_wait.hpp"
 #include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
 #include "transport/checks.hpp"
@@ -44,6 +45,9 @@ struct PutSignalKernel {
       put_signal_add(block, ctx, destination, source, bytes, call.signal, value, peer);
     else
       put_signal(block, ctx, destination, source, bytes, call.signal, value, peer);
+    // Later work of the stream may change the source.
+    if (bytes > 0 && ctx.way_to(peer).way == Way::engine)
+      static_cast<void>(detail::await_carried(block, ctx, Operation::flush, peer, true));
   }
 };
 
@@ -80,9 +84,21 @@ void check_put(Team& team, const char* name, const void* destination, const void
 
 bool is_fixed(const SignalCall& call) { return call.sequence == nullptr && !call.adds; }
 
+/// Whether only the rank's engine reaches a member.
+bool is_carried(Team& team, int peer) {
+  return team.context().way_to(static_cast<std::uint32_t>(peer)).way == Way::engine;
+}
+
 /// Whether a kernel of this rank stores there, or posts to an engine that does.
-bool kernels_reach(Team& team, const void* place) {
-  return team.context().has_routes != 0 || team.world().implementation().kernels_reach(place);
+bool kernels_reach(Team& team, int peer, const void* place) {
+  return is_carried(team, peer) || team.world().implementation().kernels_reach(place);
+}
+
+void refuse_capture(const Stream& stream, const char* what) {
+  require(stream.capture() == 0, Status::unavailable,
+          std::string(what) +
+              " with a fixed value cannot be captured in a graph: each of its runs would have the same value; give "
+              "it a sequence");
 }
 
 void require_fixed(const SignalCall& call, const char* name) {
@@ -104,7 +120,7 @@ void signal_on_stream(Team& team, int peer, const SignalCall& call) {
   Stream& stream = stream_of(team, call.stream);
   std::uint64_t* const signal = signal_at(team, "signal_on_stream", call, peer);
   if (is_fixed(call)) return stream.write_signal(signal, call.value);
-  if (!kernels_reach(team, signal)) require_fixed(call, "signal_on_stream");
+  if (!kernels_reach(team, peer, signal)) require_fixed(call, "signal_on_stream");
   launch(team, {.threads = 32, .stream = &stream, .name = call.adds ? "signal_add" : "signal"}, PutSignalKernel{},
          static_cast<std::byte*>(nullptr), static_cast<const std::byte*>(nullptr), std::size_t{0}, call,
          static_cast<std::uint32_t>(peer));
@@ -115,26 +131,34 @@ void put_signal_on_stream(Team& team, void* destination, const void* source, std
   Stream& stream = stream_of(team, call.stream);
   std::uint64_t* const signal = signal_at(team, "put_signal_on_stream", call, peer);
   if (bytes > 0) check_put(team, "put_signal_on_stream", destination, source, bytes);
-  require(!is_fixed(call) || stream.capture() == 0, Status::unavailable,
-          "a signal with a fixed value cannot be captured in a graph: each of its runs would have the same value; give "
-          "it a sequence");
+  if (is_fixed(call)) refuse_capture(stream, "a signal");
   auto* to = static_cast<std::byte*>(destination);
-  const bool by_kernel = kernels_reach(team, signal) && (bytes == 0 || kernels_reach(team, team.at(to, peer)));
+  const bool by_kernel =
+      kernels_reach(team, peer, signal) && (bytes == 0 || kernels_reach(team, peer, team.at(to, peer)));
   if (!by_kernel) {
     require_fixed(call, "put_signal_on_stream");
     put_on_stream(team, destination, source, bytes, peer, &stream);
     return stream.write_signal(signal, call.value);
   }
-  if (bytes > most_by_block && team.context().has_routes == 0) {
+  if (bytes > most_by_block && !is_carried(team, peer)) {
     put_on_stream(team, destination, source, bytes, peer, &stream);
     bytes = 0;
   }
-  const auto threads = static_cast<unsigned>(std::clamp<std::size_t>((bytes + 511) / 512 * 32, 32, 512));
-  launch(team, {.threads = threads, .stream = &stream, .name = call.adds ? "put_signal_add" : "put_signal"},
+  const bool waits = bytes > 0 && is_carried(team, peer);
+  const std::size_t moving = waits ? 0 : bytes;
+  const auto threads = static_cast<unsigned>(std::clamp<std::size_t>((moving + 511) / 512 * 32, 32, 512));
+  launch(team,
+         {.threads = threads, .waits = waits, .stream = &stream, .name = call.adds ? "put_signal_add" : "put_signal"},
          PutSignalKernel{}, to, static_cast<const std::byte*>(source), bytes, call, static_cast<std::uint32_t>(peer));
 }
 
 namespace {
+
+/// Whether a kernel waits for a fixed value, too, instead of the GPU's front end: a front end that waits may hold up
+/// other streams, among them those of an engine that stores the signal.
+bool is_awaited_by_kernel(Team& team, const Stream& stream) {
+  return stream.device().is_gpu() && team.context().has_routes != 0;
+}
 
 /// As `Stream::wait_signal`, with an error that names the peer.
 void wait_on_host_stream(Team& team, Stream& stream, const WaitCall& call) {
@@ -154,7 +178,9 @@ void wait_on_stream(Team& team, const WaitCall& call) {
           "wait_on_stream: peer " + std::to_string(call.peer) + " of a team of " + std::to_string(team.size()));
   check_signal(call.signal);
   check_sequence(call.sequence, false, "wait_on_stream");
-  if (call.sequence == nullptr) {
+  if (call.sequence == nullptr && is_awaited_by_kernel(team, stream)) {
+    refuse_capture(stream, "a wait for a signal");
+  } else if (call.sequence == nullptr) {
     if (stream.device().is_gpu() || call.peer == no_peer)
       return stream.wait_signal(const_cast<std::uint64_t*>(call.signal), call.value);
     return wait_on_host_stream(team, stream, call);

@@ -41,7 +41,9 @@ std::unique_ptr<World> World::create(const Config& config, std::unique_ptr<Boots
 World::World(std::unique_ptr<Implementation> implementation)
     : Team(*this, implementation->make_context(Implementation::world_id, implementation->teams[0], false),
            implementation->host_context),
-      implementation_(std::move(implementation)) {}
+      implementation_(std::move(implementation)) {
+  implementation_->world = this;
+}
 World::~World() {
   try {
     if (!failed() && std::uncaught_exceptions() == 0) leave();

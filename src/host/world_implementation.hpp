@@ -26,6 +26,7 @@
 #include "host/named_bootstrap.hpp"
 #include "host/node_map.hpp"
 #include "memory/distributed_memory.hpp"
+#include "memory/host_buffer.hpp"
 #include "memory/registration.hpp"
 #include "transport/gpu_reach.hpp"
 
@@ -159,10 +160,13 @@ class World::Implementation {
   std::mutex grid_mutex;
   const std::shared_ptr<FreeGrids> free_grids = std::make_shared<FreeGrids>();
   ResidencyLedger host_ledger;
-  std::unique_ptr<GpuReach> gpu_reach;            ///< of a host rank in a world with GPUs
-  std::unique_ptr<Stream> stream;                 ///< default stream
-  std::unique_ptr<Stream> copy_stream;            ///< of blocking copies by a GPU
-  std::vector<std::vector<std::byte>> abandoned;  ///< buffers that the engine may still use after a deadline
+  std::unique_ptr<GpuReach> gpu_reach;  ///< of a host rank in a world with GPUs
+  std::unique_ptr<Stream> stream;       ///< default stream
+  std::unique_ptr<Stream> copy_stream;  ///< of blocking copies by a GPU
+  World* world = nullptr;               ///< whose it is, once that is made
+  std::mutex carry_mutex;
+  std::map<const Stream*, HostBuffer> carry_buffers;  ///< by carry_mutex
+  std::vector<std::vector<std::byte>> abandoned;      ///< buffers that the engine may still use after a deadline
   std::unique_ptr<Engine> engine;  ///< of peers that loads and stores do not reach; nullptr: there are none
   std::unique_ptr<EngineThreads> queue_engine;  ///< of command queues; nullptr until the first are made
   std::vector<std::string> device_refusals;     ///< of device engines' commands, that no caller has been told of
@@ -293,7 +297,9 @@ class World::Implementation {
   [[nodiscard]] EngineThreads& engine_of_queues();
   /// A copy with an end that only the engine reaches; returns when it is over.
   void copy_by_engine(void* destination, const void* source, std::size_t bytes);
-  void signal_by_engine(std::uint64_t* signal, std::uint64_t value);
+  /// The buffer that work of a stream goes through, one piece after the other (carried_work.cpp). It lives as long as
+  /// the world: the engine may use it longer than the stream lives.
+  [[nodiscard]] std::byte* carry_buffer(const Stream& whose);
   void require_not_refused() const;
   /// Throws unreachable, with the reason, where loads and stores do not reach a member: `what` takes them.
   void require_direct(const Team& team, const char* what) const;

@@ -7,6 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "memory/host_buffer.hpp"
+
 namespace beeline {
 
 /// A piece of a command that is staged has so many bytes at most.
@@ -33,7 +35,6 @@ class StagingBuffers {
   ///   is_pinned  GPUs copy to and from them
   /// Throws no_resource, unavailable.
   explicit StagingBuffers(bool is_pinned);
-  ~StagingBuffers();
   StagingBuffers(const StagingBuffers&) = delete;
   StagingBuffers& operator=(const StagingBuffers&) = delete;
 
@@ -49,8 +50,7 @@ class StagingBuffers {
   void give(std::byte* buffer) { free_.push_back(buffer); }
 
  private:
-  const bool is_pinned_;
-  std::byte* start_ = nullptr;
+  const HostBuffer memory_;
   std::vector<std::byte*> free_;
 };
 

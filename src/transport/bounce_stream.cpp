@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/bounce_stream.hpp"
 
-#include <fmt/format.h>
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,7 +9,7 @@
 #include <vector>
 
 #include "beeline/core/error.hpp"
-#include "memory/gpu_memory.hpp"
+#include "memory/host_buffer.hpp"
 #include "transport/checks.hpp"
 
 namespace beeline {
@@ -22,42 +19,17 @@ namespace {
 constexpr std::size_t buffer_count = 4;
 constexpr int own_device = -1;
 
-/// Host memory that every GPU of the process reaches.
-class BounceBuffers {
- public:
-  BounceBuffers(std::size_t chunk_bytes, bool pinned) : chunk_bytes_(chunk_bytes), pinned_(pinned) {
-    void* given = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    require(given != MAP_FAILED, Status::no_resource, fmt::format("no {} bytes to stage copies through", bytes()));
-    start_ = static_cast<std::byte*>(given);
-    try {
-      if (pinned_) gpu_memory::register_host(start_, bytes());
-    } catch (...) {
-      munmap(start_, bytes());
-      throw;
-    }
-  }
-  ~BounceBuffers() {
-    if (pinned_) gpu_memory::unregister_host(start_);
-    munmap(start_, bytes());
-  }
-  BounceBuffers(const BounceBuffers&) = delete;
-  BounceBuffers& operator=(const BounceBuffers&) = delete;
-  [[nodiscard]] std::byte* operator[](std::size_t index) const { return start_ + index * chunk_bytes_; }
-
- private:
-  [[nodiscard]] std::size_t bytes() const { return chunk_bytes_ * buffer_count; }
-  const std::size_t chunk_bytes_;
-  const bool pinned_;
-  std::byte* start_ = nullptr;
-};
-
 /// What copies from one device to another go through; both are driven by streams of one BounceStream.
 struct Ring {
-  Ring(Stream& out, Stream& in, std::size_t chunk_bytes, bool pinned) : buffers(chunk_bytes, pinned) {
+  Ring(Stream& out, Stream& in, std::size_t chunk_bytes, bool pinned)
+      : buffers(chunk_bytes * buffer_count, pinned, "to stage copies through") {
     for (auto& event : filled) event = out.make_event();
     for (auto& event : emptied) event = in.make_event();
   }
-  BounceBuffers buffers;
+  [[nodiscard]] std::byte* buffer(std::size_t index) const {
+    return buffers.data() + index * (buffers.bytes() / buffer_count);
+  }
+  HostBuffer buffers;
   std::array<std::unique_ptr<Event>, buffer_count> filled, emptied;
   std::size_t next = 0;
 };
@@ -79,7 +51,7 @@ class BounceStream final : public Stream {
   void copy(void* destination, const void* source, std::size_t bytes) override {
     if (!moves_anything(destination, source, bytes)) return;
     if (routes_.needs_engine(destination) || routes_.needs_engine(source))
-      return own_->enqueue([this, destination, source, bytes] { routes_.copy_by_engine(destination, source, bytes); });
+      return routes_.copy_by_engine(*own_, destination, source, bytes);
     const int to = routes_.device_of(destination), from = routes_.device_of(source);
     if (to == own_device && from == own_device) return own_->copy(destination, source, bytes);
     refuse_capture();
@@ -92,11 +64,8 @@ class BounceStream final : public Stream {
     end(from);
   }
   void fill(void* destination, unsigned char value, std::size_t bytes) override {
-    if (routes_.needs_engine(destination))
-      return own_->enqueue([this, destination, value, bytes] {
-        const std::vector<unsigned char> filled(bytes, value);
-        routes_.copy_by_engine(destination, filled.data(), bytes);
-      });
+    if (bytes == 0) return;
+    if (routes_.needs_engine(destination)) return routes_.fill_by_engine(*own_, destination, value, bytes);
     const int to = routes_.device_of(destination);
     if (to == own_device) return own_->fill(destination, value, bytes);
     refuse_capture();
@@ -105,8 +74,7 @@ class BounceStream final : public Stream {
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
-    if (routes_.needs_engine(signal))
-      return own_->enqueue([this, signal, value] { routes_.signal_by_engine(signal, value); });
+    if (routes_.needs_engine(signal)) return routes_.signal_by_engine(*own_, signal, value);
     const int to = routes_.device_of(signal);
     if (to == own_device) return own_->write_signal(signal, value);
     refuse_capture();
@@ -176,10 +144,10 @@ class BounceStream final : public Stream {
     for (std::size_t offset = 0; offset < bytes; offset += routes_.chunk_bytes) {
       const std::size_t piece = std::min(routes_.chunk_bytes, bytes - offset), buffer = ring.next++ % buffer_count;
       out.wait_event(*ring.emptied[buffer]);  // by the chunk that had it before
-      out.copy(ring.buffers[buffer], source + offset, piece);
+      out.copy(ring.buffer(buffer), source + offset, piece);
       out.record(*ring.filled[buffer]);
       in.wait_event(*ring.filled[buffer]);
-      in.copy(destination + offset, ring.buffers[buffer], piece);
+      in.copy(destination + offset, ring.buffer(buffer), piece);
       in.record(*ring.emptied[buffer]);
     }
   }

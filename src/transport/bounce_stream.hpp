@@ -21,16 +21,15 @@ struct StreamRoutes {
   bool pinned = false;          ///< whether GPUs use the buffers
   /// Whether an address is reached by the rank's engine alone. Throws unreachable where no route leads to it.
   std::function<bool(const void*)> needs_engine;
-  /// Such a copy; returns when it is over.
-  std::function<void(void* destination, const void* source, std::size_t bytes)> copy_by_engine;
-  /// Such a signal, one store that releases; returns when it is there.
-  std::function<void(std::uint64_t* signal, std::uint64_t value)> signal_by_engine;
+  // What the engine carries, in the order of `own`, the stream that is wrapped.
+  std::function<void(Stream& own, void* destination, const void* source, std::size_t bytes)> copy_by_engine;
+  std::function<void(Stream& own, void* destination, unsigned char value, std::size_t bytes)> fill_by_engine;
+  std::function<void(Stream& own, std::uint64_t* signal, std::uint64_t value)> signal_by_engine;
 };
 
 /// Wraps `own`: copies, fills and signals of memory that lies elsewhere are made by streams of the devices there, in
 /// this stream's order. Nothing waits on the CPU. Copies between two devices go through four bounce buffers, so that
-/// the copies out and in overlap. What an engine carries waits on the stream's thread, on a GPU's stream on
-/// one of CUDA's. Source: seed 001, virtual peer DMA (double copy through small pinned buffers).
+/// the copies out and in overlap. Source: seed 001, virtual peer DMA (double copy through small pinned buffers).
 [[nodiscard]] std::unique_ptr<Stream> make_bounce_stream(std::unique_ptr<Stream> own, StreamRoutes routes);
 
 }  // namespace beeline

@@ -254,6 +254,68 @@ BEELINE_CASE(stream, sequences_on_streams, 1) {
   }
 }
 
+/// The stream goes on once the source has been read: what it does next may change it.
+BEELINE_CASE(stream, sources_that_the_stream_changes, 1) {
+  World& world = test.world();
+  test.skip_if(world.mixed(), "kernels of host ranks, which put and signal here, do not store into GPU memory");
+  constexpr std::uint64_t rounds = 4;
+  for (const std::size_t bytes : {std::size_t{16}, std::size_t{5000}, std::size_t{600'000}}) {
+    const SymmetricArray<std::byte> source(world, bytes), destination(world, bytes), snapshots(world, rounds * bytes);
+    const SymmetricArray<std::uint64_t> words(world, 4);  // arrivals, credits; the sequences of both
+    std::uint64_t* const arrived = words.data();
+    const std::unique_ptr<Stream> sending = world.make_stream(), receiving = world.make_stream();
+    if (is_refused_without_peer_access(test,
+                                       {.signal = arrived, .stream = sending.get(), .sequence = words.data() + 2}))
+      return;
+    world.barrier();
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      const auto value = static_cast<unsigned char>(test.rank() * 16 + static_cast<int>(round) + 1);
+      wait_on_stream(world, {.signal = arrived + 1, .value = round, .stream = sending.get()});
+      sending->fill(source.data(), value, bytes);
+      put_signal_on_stream(world, destination.data(), source.data(), bytes, test.ahead(1),
+                           {.signal = arrived, .stream = sending.get(), .sequence = words.data() + 2});
+      sending->fill(source.data(), 0, bytes);
+      wait_on_stream(world, {.signal = arrived, .value = round + 1, .stream = receiving.get()});
+      receiving->copy(snapshots.data() + round * bytes, destination.data(), bytes);
+      signal_on_stream(world, test.behind(1), {.signal = arrived + 1, .value = round + 1, .stream = receiving.get()});
+    }
+    world.synchronize(*sending);
+    world.synchronize(*receiving);
+    for (std::uint64_t round = 0; round < rounds; ++round)
+      check_bytes(std::vector<std::byte>(bytes, std::byte(test.behind(1) * 16 + static_cast<int>(round) + 1)),
+                  test.read(snapshots.data() + round * bytes, bytes), fmt::format("round {}", round));
+    world.barrier();
+  }
+}
+
+/// Fills of a peer's memory, copies from one peer to another and a copy back: what is filled is there, and no more.
+BEELINE_CASE(stream, fills_and_copies_between_peers, 1) {
+  World& world = test.world();
+  const std::unique_ptr<Stream> stream = world.make_stream();
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{4099}, std::size_t{1'300'000}}) {
+    const SymmetricArray<std::byte> filled(world, GuardedArea::needed(5, bytes)),
+        copied(world, GuardedArea::needed(5, bytes)), fetched(world, bytes);
+    GuardedArea first(test, filled.data(), 5, bytes), second(test, copied.data(), 5, bytes);
+    const auto at = [&](const SymmetricArray<std::byte>& array, const GuardedArea& area, int rank) {
+      return world.at(array.data(), rank) + (area.data() - array.data());
+    };
+    const auto value_of = [](int rank) { return static_cast<unsigned char>(rank + 17); };
+    const int ahead = test.ahead(1), further = test.ahead(2);
+    world.barrier();
+    stream->fill(at(filled, first, ahead), value_of(test.rank()), bytes);
+    if (further != ahead) stream->copy(at(copied, second, further), at(filled, first, ahead), bytes);
+    stream->copy(fetched.data(), at(filled, first, ahead), bytes);
+    world.synchronize(*stream);
+    const std::vector<std::byte> mine(bytes, std::byte{value_of(test.rank())});
+    check_bytes(mine, test.read(fetched.data(), bytes), "filled, and copied back");
+    world.barrier();
+    first.check(std::vector<std::byte>(bytes, std::byte{value_of(test.behind(1))}), "filled by a peer's stream");
+    if (further != ahead)
+      second.check(std::vector<std::byte>(bytes, std::byte{value_of(test.behind(2))}), "copied between two peers");
+    world.barrier();
+  }
+}
+
 BEELINE_CASE(stream, operations_that_are_refused, 1) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> words(world, 2);

@@ -177,7 +177,7 @@ std::vector<Case> conformance_cases(const WorldShape& shape) {
   using enum CaseGroup;
   if (shape.crowd) return cases_of({crowded});
   if (shape.nodes > 1 && shape.devices != Devices::cpu)
-    return cases_of({put_get, bulk, strided, signal, wait_any, atomic, post, trigger});
+    return cases_of({stream, put_get, bulk, strided, signal, wait_any, atomic, post, trigger});
   if (shape.keyed) return cases_of({stream, put_get, strided, signal, atomic, network});
   if (shape.nodes > 1)
     return cases_of({memory, stream, put_get, bulk, strided, signal, wait_any, atomic, network, post, trigger});

@@ -97,11 +97,33 @@ const Wait waits[] = {
          world.check();
        }
      }},
-    {"copy", [](World& world, Words& signals) {
+    {"copy",
+     [](World& world, Words& signals) {
        std::vector<std::uint64_t> data(1000);
        for (;;) {
          world.copy(data.data(), signals.at(victim), data.size() * sizeof(std::uint64_t));
          world.check();
+       }
+     }},
+    {"stream_put",
+     [](World& world, Words& signals) {
+       for (;;) {
+         put_on_stream(world, signals.data() + 2, signals.data() + 500, 2000, victim);
+         world.synchronize();
+       }
+     }},
+    {"stream_put_signal",
+     [](World& world, Words& signals) {
+       for (std::uint64_t value = 1;; ++value) {
+         put_signal_on_stream(world, signals.data() + 2, signals.data() + 500, 2000, victim,
+                              {.signal = signals.data() + 1, .value = value});
+         world.synchronize();
+       }
+     }},
+    {"stream_copy", [](World& world, Words& signals) {
+       for (;;) {
+         world.copy(signals.data() + 2, signals.at(victim) + 500, 2000, world.stream());
+         world.synchronize();
        }
      }}};
 
@@ -167,6 +189,76 @@ TEST(StoppedRank, EndsWaitsByTheirDeadline) {
       },
       split_config(1'500'000'000)));
 }
+
+/// Work of a stream that the deadline of a wait ends.
+struct StreamWork {
+  const char* name;
+  std::vector<std::string_view> said;
+  void (*put)(World& world, SymmetricArray<std::byte>& memory, std::uint64_t* signal);
+};
+const StreamWork stream_works[] = {{"put",
+                                    {"quiet on rank 3", "stream copy"},
+                                    [](World& world, SymmetricArray<std::byte>& memory, std::uint64_t*) {
+                                      put_on_stream(world, memory.data(), memory.data() + memory.bytes() / 2,
+                                                    memory.bytes() / 2, victim);
+                                    }},
+                                   {"get",
+                                    {"get on rank 3", "stream copy"},
+                                    [](World& world, SymmetricArray<std::byte>& memory, std::uint64_t*) {
+                                      world.copy(memory.data(), memory.at(victim), memory.bytes(), world.stream());
+                                    }},
+                                   {"fill",
+                                    {"quiet on rank 3", "stream fill"},
+                                    [](World& world, SymmetricArray<std::byte>& memory, std::uint64_t*) {
+                                      world.stream().fill(memory.at(victim), 1, memory.bytes());
+                                    }},
+                                   {"put_signal",
+                                    {"flush on rank 3", "put_signal"},
+                                    [](World& world, SymmetricArray<std::byte>& memory, std::uint64_t* signal) {
+                                      put_signal_on_stream(world, memory.data(), memory.data() + memory.bytes() / 2,
+                                                           memory.bytes() / 2, victim, {.signal = signal});
+                                    }}};
+
+class StreamsToAStoppedRank : public ::testing::TestWithParam<StreamWork> {};
+
+TEST_P(StreamsToAStoppedRank, EndByTheirDeadline) {
+  SKIP_WITHOUT_UCX();
+  expect_others_passed(run_processes(
+      ranks,
+      [work = GetParam()](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        SymmetricArray<std::uint64_t> words(*world, 2);
+        SymmetricArray<std::byte> memory(*world, std::size_t{8} << 20);  // more than connections hold
+        world->barrier();
+        if (config.rank == victim) {
+          put_value(world->host_context(), words.data(), static_cast<std::uint64_t>(::getpid()), 0);
+          static_cast<void>(quiet(Thread{}, world->host_context()));
+          ::raise(SIGSTOP);
+        }
+        if (config.rank == 0) {
+          BEELINE_CHECK(wait(Thread{}, world->host_context(), words.data(), Compare::not_equal, 0, victim) ==
+                        Status::ok);
+          std::vector<std::string_view> said = work.said;
+          said.emplace_back("deadline");
+          try {
+            work.put(*world, memory, words.data() + 1);
+            world->synchronize();
+            throw CheckFailure("no error");
+          } catch (const Error& error) {
+            for (const std::string_view part : said) BEELINE_CHECK_CONTAINS(error.what(), part);
+          }
+          ::kill(static_cast<pid_t>(words.data()[0]), SIGKILL);
+        } else {
+          while (!world->failed()) std::this_thread::sleep_for(10ms);
+          std::this_thread::sleep_for(400ms);  // rank 0 has its error
+        }
+        world->abort("its partner has stopped");
+      },
+      split_config(1'500'000'000)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, StreamsToAStoppedRank, ::testing::ValuesIn(stream_works),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 /// A call of ranks of two nodes, the odd one's and the others'.
 struct MixedCall {

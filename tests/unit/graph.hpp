@@ -12,6 +12,7 @@
 #include <string>
 
 #include "beeline/host/world.hpp"
+#include "beeline/network/network.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
 
@@ -67,10 +68,13 @@ BEELINE_HOST_DEVICE inline std::uint64_t word_of(std::uint64_t step, std::uint64
 /// Two ranks that are threads, on this many GPUs.
 class TwoRanks : public ::testing::TestWithParam<int> {
  protected:
-  void run(const std::function<void(beeline::World&)>& body) const {
+  ///   nodes  of the world, 1 or 2
+  void run(const std::function<void(beeline::World&)>& body, int nodes = 1) const {
     if (const std::string why = missing_gpus(GetParam()); !why.empty()) GTEST_SKIP() << why;
-    expect_all_passed(
-        run_ranks(WorldKind::threads, 2, body, test_config(GetParam() == 1 ? "cuda:0" : "cuda:0,1"), 100));
+    if (const std::string why = nodes > 1 ? beeline::no_network_reason() : ""; !why.empty()) GTEST_SKIP() << why;
+    beeline::Config config = test_config(GetParam() == 1 ? "cuda:0" : "cuda:0,1");
+    config.split_nodes = nodes;
+    expect_all_passed(run_ranks(WorldKind::threads, 2, body, config, 100));
   }
 };
 

@@ -18,10 +18,9 @@
 /// aborted, since another rank may wait for the operation's effect. The host throws an error that names rank,
 /// operation, peer, address and kernel. Since the host throws in any case, a program may ignore the status of an
 /// operation without a result (`put`, `signal`, atomics that return no value). The status of all other operations is
-/// `[[nodiscard]]`: if it is not `ok`, there is no result. `World::copy` and streams reach all memory, with two
-/// exceptions: the memory of a GPU that the process does not see, and, for a GPU's streams, peers that only an
-/// engine reaches. Source: seed 000, 6.3; CUDA C++ Programming Guide, "Mapped memory" and "Atomic functions"; libcu++,
-/// hostNativeAtomicSupported.
+/// `[[nodiscard]]`: if it is not `ok`, there is no result. `World::copy` and streams reach all memory but that
+/// of a GPU that the process does not see. Source: seed 000, 6.3; CUDA C++ Programming Guide, "Mapped memory" and
+/// "Atomic functions"; libcu++, hostNativeAtomicSupported.
 ///
 /// **Arguments.** Bad arguments are refused in the same way, with `invalid_argument`. CPUs always check them. GPU
 /// kernels check them in translation units that are compiled with BEELINE_CHECKED, which the CMake package defines for

@@ -13,7 +13,9 @@
 ///
 /// **What carries it out.** The device itself writes a fixed value and waits for it, without a kernel (CUDA's stream
 /// memory operations). A kernel of one block carries out additions, puts of up to 64 KiB with their signal, and all
-/// calls with a sequence. A copy engine carries out larger puts.
+/// calls with a sequence. A copy engine carries out larger puts. What goes to a rank that only the rank's engine
+/// reaches, as on another node, is posted to the engine by a kernel of one block (docs/network.md, Streams). In a team
+/// with such ranks a kernel waits for fixed values, too.
 ///
 /// **Deadlines.** A wait with a sequence is a kernel of one thread with the deadline of kernels: its error names rank,
 /// peer, expected and observed value. It is a waiting grid of one block (`LaunchOptions::waits`). The driver cannot

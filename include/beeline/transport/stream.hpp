@@ -61,16 +61,18 @@ class Event {
 ///
 /// While a CUDA graph captures the stream, `copy`, `fill`, `record`, `wait_event` and `launch` become part of the
 /// graph. Functions that a graph cannot repeat, or that would wait inside it, throw unavailable, and the capture goes
-/// on: `write_signal` and `wait_signal` (their value is fixed), copies through host memory, and functions that ask for
-/// the stream's progress. Programs signal and wait by `signal_on_stream` and `wait_on_stream`
-/// (host/stream_operations.hpp), whose values may also be in memory, and grow from run to run.
+/// on: `write_signal` and `wait_signal` (their value is fixed), copies through host memory, fills of memory on other
+/// nodes, copies from one rank of another node to another, and functions that ask for the stream's progress. Programs
+/// signal and wait by `signal_on_stream` and `wait_on_stream` (host/stream_operations.hpp), whose values may also be in
+/// memory, and grow from run to run.
 class Stream {
  public:
   virtual ~Stream() = default;
   [[nodiscard]] virtual const Device& device() const = 0;
 
-  /// Copies between any two addresses of the node that this process knows; directions are found from the addresses.
-  /// A copy of a range onto itself does nothing. Throws invalid_argument if the ranges overlap otherwise.
+  /// Copies between any two addresses that this process knows, of this node or of ranks on other nodes; directions are
+  /// found from the addresses. A copy of a range onto itself does nothing. Throws invalid_argument if the ranges
+  /// overlap otherwise.
   virtual void copy(void* destination, const void* source, std::size_t bytes) = 0;
   /// Sets every byte of [destination, destination + bytes).
   virtual void fill(void* destination, unsigned char value, std::size_t bytes) = 0;

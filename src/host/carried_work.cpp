@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/carried_work.hpp"
+
+#include <algorithm>
+
+#include "beeline/core/error.hpp"
+#include "beeline/device/put_get.hpp"
+#include "beeline/host/launch.hpp"
+#include "beeline/host/world.hpp"
+#include "host/carried_wait.hpp"
+#include "host/world_implementation.hpp"
+#include "transport/checks.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// Of the buffer that copies between two far places, and fills, go through.
+constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+
+/// Bytes that are got from a rank, put to a rank, or both, one piece after the other. Each has a deadline of its own.
+struct CarriedBytes {
+  std::byte* to;
+  const std::byte* from;  ///< nullptr: nothing is copied, every byte gets `value`
+  std::byte* through;     ///< [piece] for what is both got and put, or filled
+  std::size_t bytes, piece;
+  std::uint32_t to_rank, from_rank;  ///< no_peer: this rank's device reaches it
+  unsigned char value;
+};
+
+/// Later work of a host rank's stream is skipped behind what has failed. A GPU's goes on: what is carried later finds
+/// the abort.
+BEELINE_HOST_DEVICE inline void end_with([[maybe_unused]] Status status) {
+#if !BEELINE_ON_GPU
+  if (status != Status::ok) throw Error(status, "what a stream does on another node");
+#endif
+}
+
+struct CarryBytes {
+  /// An abort does not end a wait: who frees the memory after an error finds that the engine uses it no longer.
+  template <class BlockGroup>
+  BEELINE_HOST_DEVICE Status carry(const BlockGroup& block, const Context& ctx, const CarriedBytes& what,
+                                   std::size_t done, std::size_t count) const {
+    constexpr bool puts = true;
+    std::byte* const to = what.to + done;
+    const std::byte* from = what.from == nullptr ? what.through : what.from + done;
+    Status status = Status::ok;
+    if (what.from_rank != no_peer) {
+      std::byte* const near = what.to_rank == no_peer ? to : what.through;
+      const detail::Request get = detail::move_request(!puts, what.from_rank);
+      status = detail::move_by_engine(block, ctx, get, Queue{}, from, {near, 1, count, 0, 0});
+      from = near;
+    }
+    if (status != Status::ok || what.to_rank == no_peer) return status;
+    const detail::Request put = detail::move_request(puts, what.to_rank);
+    status = detail::move_by_engine(block, ctx, put, Queue{}, to, {from, 1, count, 0, 0});
+    if (status != Status::ok) return status;
+    return detail::await_carried(block, ctx, Operation::quiet, what.to_rank, false);
+  }
+
+  /// What fails is recorded where it fails.
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CarriedBytes what) const {
+    const auto& block = grid.block();
+    if (block.any(detail::read_abort_word(ctx) != 0)) return end_with(Status::aborted);  // its source may be wrong
+    if (what.from == nullptr)
+      for (std::size_t i = block.thread_rank(); i < what.piece && i < what.bytes; i += block.size())
+        what.through[i] = std::byte{what.value};
+    for (std::size_t done = 0; done < what.bytes; done += what.piece) {
+      const std::size_t left = what.bytes - done;
+      const Status status = carry(block, ctx, what, done, left < what.piece ? left : what.piece);
+      if (status != Status::ok) return end_with(status);
+    }
+  }
+};
+
+struct CarrySignal {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
+                                      std::uint32_t peer) const {
+    const auto& block = grid.block();
+    if (block.any(detail::read_abort_word(ctx) != 0)) return end_with(Status::aborted);  // its data may not have come
+    const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, 0, peer};
+    end_with(detail::change_by_engine(block, ctx, request, Queue{}, signal, value));
+  }
+};
+
+/// A stream without a state for grids is one of the library's own, whose waits are not booked.
+bool is_booked(const Stream& stream) { return stream.grid_state() != nullptr; }
+
+void refuse_captured(const Stream& stream, const char* what) {
+  require(stream.capture() == 0, Status::unavailable, std::string(what) + " cannot be captured in a graph");
+}
+
+}  // namespace
+
+std::byte* World::Implementation::carry_buffer(const Stream& whose) {
+  const std::lock_guard lock(carry_mutex);
+  return carry_buffers.try_emplace(&whose, buffer_bytes, device().is_gpu(), "for what a stream carries between nodes")
+      .first->second.data();
+}
+
+void carry_copy(World& world, Stream& stream, void* destination, const void* source, std::size_t bytes) {
+  World::Implementation& implementation = world.implementation();
+  const auto rank_of = [&](const void* address) {
+    return implementation.needs_engine(address) ? implementation.host_context.owner_of(address) : no_peer;
+  };
+  CarriedBytes what{static_cast<std::byte*>(destination),
+                    static_cast<const std::byte*>(source),
+                    nullptr,
+                    bytes,
+                    std::min(bytes, world.config().chunk_bytes),
+                    rank_of(destination),
+                    rank_of(source),
+                    0};
+  if (what.to_rank != no_peer && what.from_rank != no_peer) {
+    refuse_captured(stream, "a copy from one rank of another node to another, which goes through a buffer,");
+    what.through = implementation.carry_buffer(stream);
+    what.piece = std::min(what.piece, buffer_bytes);
+  }
+  launch(world, {.threads = 32, .waits = is_booked(stream), .stream = &stream, .name = "stream copy"}, CarryBytes{},
+         what);
+}
+
+void carry_fill(World& world, Stream& stream, void* destination, unsigned char value, std::size_t bytes) {
+  World::Implementation& implementation = world.implementation();
+  refuse_captured(stream, "a fill of memory on another node, which goes through a buffer,");
+  const CarriedBytes what{static_cast<std::byte*>(destination),
+                          nullptr,
+                          implementation.carry_buffer(stream),
+                          bytes,
+                          std::min({bytes, world.config().chunk_bytes, buffer_bytes}),
+                          implementation.host_context.owner_of(destination),
+                          no_peer,
+                          value};
+  launch(world, {.waits = is_booked(stream), .stream = &stream, .name = "stream fill"}, CarryBytes{}, what);
+}
+
+void carry_signal(World& world, Stream& stream, std::uint64_t* signal, std::uint64_t value) {
+  refuse_captured(stream, "a signal with a fixed value, which would be the same in each run (give it a sequence),");
+  launch(world, {.threads = 32, .stream = &stream, .name = "stream signal"}, CarrySignal{}, signal, value,
+         world.implementation().host_context.owner_of(signal));
+}
+
+}  // namespace beeline

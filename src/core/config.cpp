@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> level_names = {"error", "warning", "info", "debug"};
 constexpr std::array<std::string_view, wait_policies> policy_names = {"automatic", "spin", "yield", "sleep", "event"};
+constexpr std::array<std::string_view, 2> gpu_payloads_names = {"staged", "ucx"};
 constexpr std::array<std::string_view, 3> memory_keys_names = {"automatic", "always", "never"};
 
 using detail::environment;
@@ -105,6 +106,7 @@ Config Config::from_environment() {
   read_bytes("BEELINE_CHUNK_BYTES", config.chunk_bytes, 1);
   read_flag("BEELINE_PEER_ACCESS", config.peer_access);
   read_number("BEELINE_SPLIT_NODES", config.split_nodes, 1, static_cast<int>(max_ranks));
+  read_choice("BEELINE_GPU_PAYLOADS", config.gpu_payloads, gpu_payloads_names);
   read_choice("BEELINE_MEMORY_KEYS", config.memory_keys, memory_keys_names);
   read_number("BEELINE_HOST_THREADS", config.host_threads, 1, 256);
   config.powercap = environment("BEELINE_POWERCAP").value_or(config.powercap);
@@ -137,6 +139,8 @@ std::vector<ConfigEntry> describe(const Config& config) {
        "0: copies are staged through host memory, as if no device reached another's memory"},
       {"BEELINE_SPLIT_NODES", fmt::format("{}", config.split_nodes),
        "nodes that each machine counts as; ranks of different nodes communicate over the network"},
+      {"BEELINE_GPU_PAYLOADS", std::string(gpu_payloads_names[static_cast<std::size_t>(config.gpu_payloads)]),
+       "how long payloads in GPU memory go to other nodes: staged by this library, or by ucx and its CUDA transports"},
       {"BEELINE_MEMORY_KEYS", std::string(memory_keys_names[static_cast<std::size_t>(config.memory_keys)]),
        "which long puts to other nodes go by memory keys: automatic, always, never"},
       {"BEELINE_WAIT_POLICY", name(config.wait_policy),

@@ -60,7 +60,7 @@ void World::Implementation::require_one_node(const Team& team, const char* what)
 std::unique_ptr<Engine> World::Implementation::make_network() {
   NetworkPlan plan;
   plan.rank = rank, plan.world = world_secret, plan.is_split = config.split_nodes > 1;
-  plan.keys = config.memory_keys;
+  plan.keys = config.memory_keys, plan.gpu_payloads = config.gpu_payloads, plan.is_gpu = device().is_gpu();
   plan.deadline_ns = config.deadline_ns, plan.poll_us = config.engine_poll_us;
   for (const Member& member : members) {
     plan.node_of.push_back(member.node);

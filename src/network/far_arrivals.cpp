@@ -108,7 +108,8 @@ FarExchange::Fetch FarExchange::fetch_to_buffer(Arrival& arrival) {
 
 void FarExchange::begin_fetch(Arrival& arrival, std::span<std::byte> to) {
   arrival.is_begun = true;
-  arrival.is_there = worker_.fetch(static_cast<int>(arrival.message.from), arrival.parcel, to, arrival.message.number);
+  arrival.is_there =
+      worker_.fetch(static_cast<int>(arrival.message.from), arrival.parcel, to, arrival.message.number, kind_of(to));
   if (arrival.is_there) end_hold(arrival);
 }
 
@@ -203,7 +204,8 @@ std::span<std::byte> FarExchange::place_of(const NetworkMessage& message, std::s
         posted != nullptr && posted->command.verb == Verb::get && message.piece < posted->pieces && !posted->is_checked)
       rows = local_rows(piece_of(posted->command, cut_for(*posted), message.piece));
   if (rows.rows == 0 || !rows.is_whole() || rows.bytes() != bytes) return {};
-  if (staging_ != nullptr && !staging_->is_for_cpu_now(rows)) return {};
+  const bool is_ucx_target = staging_ != nullptr && staging_->has_settled() && is_for_ucx(rows);
+  if (staging_ != nullptr && !is_ucx_target && !staging_->is_for_cpu_now(rows)) return {};
   return {rows.first, bytes};
 }
 

@@ -43,7 +43,9 @@ std::vector<UcxSetting> settings_for(const NetworkPlan& plan) {
   std::vector<UcxSetting> settings;
   if (plan.is_tcp_alone) settings.assign(std::begin(tcp_settings), std::end(tcp_settings));
   if (plan.is_tcp_alone && plan.node_of.size() > max_node_ranks) settings.push_back(without_probes);
-  if (plan.is_split) settings.push_back({"TLS", "tcp"});  // UCX would take the machine's shared memory
+  // UCX would take the machine's shared memory.
+  const bool has_gpu_memory = plan.is_gpu && plan.gpu_payloads == GpuPayloads::ucx;
+  if (plan.is_split) settings.push_back({"TLS", has_gpu_memory ? "tcp,cuda_copy" : "tcp"});
   return settings;
 }
 
@@ -51,6 +53,11 @@ std::vector<UcxSetting> settings_for(const NetworkPlan& plan) {
 
 FarExchange::FarExchange(const NetworkPlan& plan)
     : plan_(plan), ranks_(plan.node_of.size()), worker_(*this, settings_for(plan), may_have_keys(plan)) {
+  require(!gives_ucx_gpu_memory() || worker_.has_gpu_memory(), Status::unavailable,
+          fmt::format("BEELINE_GPU_PAYLOADS=ucx, and UCX {} has no transport for GPU memory here: install one that has "
+                      "cuda_copy (PyPI's libucx-cu13, with BEELINE_UCX), name it in UCX_TLS if that is set, or leave "
+                      "payloads staged",
+                      ucx().version));
   const int own = plan.node_of[static_cast<std::size_t>(plan.rank)];
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].is_far = plan.node_of[rank] != own;
 }
@@ -105,7 +112,7 @@ bool FarExchange::transmit(int to, NetworkMessage message, std::span<const std::
   message.acknowledged = rank.told = rank.in_place;
   message.refusals = rank.refusals;
   rank.untold_since_ns = 0;
-  return worker_.send(to, message, payload, token, std::move(staged));
+  return worker_.send(to, message, payload, token, std::move(staged), kind_of(payload));
 }
 
 std::uint64_t FarExchange::send(int to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
@@ -216,7 +223,9 @@ void FarExchange::send_piece(std::uint32_t number, PostedCommands& ring, PostedC
   const Rows rows = local_rows(part);
   message.command = message_of(part, whole, posted.is_sent());
   if (whole.verb == Verb::get) return send_command(message, posted, {}, {});
-  if (staging_ != nullptr && !staging_->is_for_cpu(rows)) return send_staged(message, ring, posted, rows);
+  const bool is_ucx_source = is_for_ucx(rows) && memory_->holds_for_good(rows.first, rows.extent());
+  if (staging_ != nullptr && !is_ucx_source && !staging_->is_for_cpu(rows))
+    return send_staged(message, ring, posted, rows);
   if (rows.is_whole() && !posted.is_checked) {
     const std::span<const std::byte> data(rows.first, rows.bytes());
     if (FarKey* const key = ring.queue() == nullptr ? key_for(whole.peer, part) : nullptr; key != nullptr) {
@@ -256,6 +265,20 @@ void FarExchange::send_staged(NetworkMessage message, PostedCommands& ring, Post
   ++far(posted.command.peer).sent;
   ++posted.sending;
   posted.last = message.number;
+}
+
+DeviceKind FarExchange::kind_of(std::span<const std::byte> memory) {
+  if (!gives_ucx_gpu_memory() || memory.empty() || !memory_) return DeviceKind::host;
+  const bool is_gpu =
+      memory_->holds(memory.data(), memory.size()) && !memory_->holds_in_host_memory(memory.data(), memory.size());
+  return is_gpu ? DeviceKind::gpu : DeviceKind::host;
+}
+
+/// Shorter ones UCX would copy at once, and wait for the copy.
+bool FarExchange::is_for_ucx(const Rows& rows) {
+  constexpr std::size_t least_bytes = std::size_t{256} << 10;  // that UCX announces over TCP: see the settings above
+  return gives_ucx_gpu_memory() && rows.rows != 0 && rows.is_whole() && rows.bytes() >= least_bytes &&
+         kind_of({rows.first, rows.bytes()}) == DeviceKind::gpu;
 }
 
 PostedCommands* FarExchange::ring_of(std::uint32_t request) {

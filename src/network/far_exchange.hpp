@@ -50,6 +50,8 @@ class FarExchange final : public UcxReceiver {
   void choose_keys(int peer);
   /// For people; empty: none do.
   [[nodiscard]] std::string way_of_puts_to(int peer) const;
+  /// Whether UCX reads and writes this rank's GPU memory, where that is long (docs/network.md).
+  [[nodiscard]] bool gives_ucx_gpu_memory() const { return plan_.is_gpu && plan_.gpu_payloads == GpuPayloads::ucx; }
 
   /// From here on rings are served and others' commands are done. The client stays where it is.
   void serve(const EngineClient& client);
@@ -234,6 +236,10 @@ class FarExchange final : public UcxReceiver {
   [[nodiscard]] bool acknowledgement_may_wait(const PostedCommands& ring, const PostedCommand& posted) const;
   void advance();
   void fail(const std::string& text);
+  /// Whether a payload in GPU memory is for UCX itself.
+  [[nodiscard]] bool is_for_ucx(const Rows& rows);
+  /// Of memory that payloads lie in.
+  [[nodiscard]] DeviceKind kind_of(std::span<const std::byte> memory);
 
   /// Of memory that payloads are fetched to.
   class Holds {

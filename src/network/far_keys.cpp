@@ -53,6 +53,7 @@ void FarExchange::choose_keys(int peer) {
 
 std::string FarExchange::way_of_puts_to(int peer) const {
   const FarRank& rank = ranks_[static_cast<std::size_t>(peer)];
+  if (gives_ucx_gpu_memory()) return ", long payloads in GPU memory by its CUDA transports";
   return rank.has_keys ? fmt::format(", long puts by memory keys ({})", rank.transports) : std::string();
 }
 

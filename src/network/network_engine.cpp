@@ -253,6 +253,7 @@ bool NetworkEngine::work() noexcept {
 
 void NetworkEngine::run() {
   try {
+    if (exchange_.gives_ucx_gpu_memory()) use_gpu(client_.device.index);  // UCX copies in this thread
     std::uint64_t idle_since = 0, helped = 0, told_at = 0;
     while (!closing_) {
       const bool any = try_work([this] { return exchange_.turn(); });

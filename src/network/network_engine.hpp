@@ -23,6 +23,8 @@ struct NetworkPlan {
   std::uint64_t world = 0;      ///< secret that its ranks have in common
   bool is_split = false;        ///< the nodes are one machine, whose shared memory is to be left alone
   MemoryKeys keys = MemoryKeys::automatic;
+  GpuPayloads gpu_payloads = GpuPayloads::staged;
+  bool is_gpu = false;        ///< this rank's device
   bool is_tcp_alone = false;  ///< nothing but TCP is between the nodes; `make_network_engine` finds out
   std::int64_t deadline_ns = 0;
   int poll_us = 100;  ///< between looks at what a GPU posts, where there is nothing to do; 0: it spins

@@ -33,6 +33,9 @@ class Staging {
   /// Whether the CPU reads or changes them at once: nothing that came before is under way.
   [[nodiscard]] bool is_for_cpu_now(const Rows& rows) { return in_.is_idle() && is_for_cpu(rows); }
 
+  /// Whether the device does nothing that changes this rank's memory.
+  [[nodiscard]] bool has_settled() const { return in_.is_idle(); }
+
   // Each of these returns why it is refused, and does nothing then; nullptr: it is not, and `end` is called. At most
   // `staging_bytes` are read or written at a time.
 

@@ -20,7 +20,7 @@ namespace beeline {
                           each(ucp_request_free) each(ucp_am_data_release) each(ucs_status_string) each(ucp_mem_map) \
                               each(ucp_mem_unmap) each(ucp_rkey_pack) each(ucp_rkey_buffer_release)                  \
                                   each(ucp_ep_rkey_unpack) each(ucp_rkey_destroy) each(ucp_put_nbx)                  \
-                                      each(ucp_ep_flush_nbx) each(ucp_ep_query)
+                                      each(ucp_ep_flush_nbx) each(ucp_ep_query) each(ucp_context_query)
 
 struct UcxFunctions {
 #define BEELINE_UCX_MEMBER(function) decltype(&::function) function;

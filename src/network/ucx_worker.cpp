@@ -45,6 +45,10 @@ struct EndpointAttributes {
   void* user_data;
 };
 
+ucs_memory_type_t type_of(DeviceKind kind) {
+  return kind == DeviceKind::gpu ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST;
+}
+
 void check(const UcxFunctions& ucx, ucs_status_t status, const char* call) {
   require(status == UCS_OK, Status::unavailable,
           fmt::format("UCX {}: {}: {}", ucx.version, call, ucx.ucs_status_string(status)));
@@ -173,7 +177,7 @@ void UcxWorker::end_sending(Sending* sending) {
 }
 
 bool UcxWorker::send(int peer, const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
-                     StagedBytes staged) {
+                     StagedBytes staged, DeviceKind kind) {
   Sending* const sending = take_sending();
   sending->worker = this, sending->message = message, sending->staged = std::move(staged), sending->peer = peer,
   sending->token = token;
@@ -181,7 +185,7 @@ bool UcxWorker::send(int peer, const NetworkMessage& message, std::span<const st
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   how.cb.send = &UcxWorker::on_sent;
   how.user_data = sending;
-  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  how.memory_type = type_of(kind);
   const ucp_ep_h endpoint = line_of_[static_cast<std::size_t>(peer)]->endpoint;
   const ucs_status_ptr_t request = ucx_.ucp_am_send_nbx(endpoint, message_id, &sending->message, sizeof(NetworkMessage),
                                                         payload.data(), payload.size(), &how);
@@ -204,13 +208,13 @@ void UcxWorker::on_sent(void* request, ucs_status_t status, void* user) {
   });
 }
 
-bool UcxWorker::fetch(int peer, void* parcel, std::span<std::byte> to, std::uint64_t number) {
+bool UcxWorker::fetch(int peer, void* parcel, std::span<std::byte> to, std::uint64_t number, DeviceKind kind) {
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_MEMORY_TYPE;
   how.cb.recv_am = &UcxWorker::on_fetched;
   const auto fetching = fetchings_.insert(fetchings_.end(), {this, peer, number});
   how.user_data = &*fetching;
-  how.memory_type = UCS_MEMORY_TYPE_HOST;
+  how.memory_type = type_of(kind);
   const ucs_status_ptr_t request = ucx_.ucp_am_recv_data_nbx(worker_, parcel, to.data(), to.size(), &how);
   if (UCS_PTR_IS_PTR(request)) return false;
   fetchings_.erase(fetching);
@@ -229,6 +233,13 @@ void UcxWorker::on_fetched(void* request, ucs_status_t status, std::size_t, void
     if (status != UCS_OK) self.lose(fetching.peer, status);
     self.receiver_.fetched(fetching.peer, fetching.number, status == UCS_OK);
   });
+}
+
+bool UcxWorker::has_gpu_memory() const {
+  ucp_context_attr_t attributes{};
+  attributes.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  check(ucx_, ucx_.ucp_context_query(context_, &attributes), "ucp_context_query");
+  return (attributes.memory_types >> UCS_MEMORY_TYPE_CUDA & 1u) != 0;
 }
 
 std::vector<std::string> UcxWorker::transports_to(int peer) const {

@@ -65,15 +65,19 @@ class UcxWorker {
 
   /// Sends a message, and of its payload what lies at `payload`, which stays where it is until it is sent.
   ///   staged  owns the payload; may be empty
+  ///   kind    of the payload's memory
   /// Returns true where the source may be reused at once; otherwise `sent(token)` tells.
   bool send(int peer, const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
-            StagedBytes staged = {});
+            StagedBytes staged = {}, DeviceKind kind = DeviceKind::host);
   /// Gets a payload that a rank has announced with its message of that number. Returns true where it is there at once;
   /// otherwise `fetched` tells when it is over.
-  bool fetch(int peer, void* parcel, std::span<std::byte> to, std::uint64_t number);
+  ///   kind  of the memory that it goes to
+  bool fetch(int peer, void* parcel, std::span<std::byte> to, std::uint64_t number, DeviceKind kind = DeviceKind::host);
   /// Does without a payload that a rank has announced.
   void drop(void* parcel) { ucx_.ucp_am_data_release(worker_, parcel); }
 
+  /// Whether UCX has transports for GPU memory.
+  [[nodiscard]] bool has_gpu_memory() const;
   /// What UCX sends to a rank by, as it calls them; empty: it does not say, as before version 1.14.
   [[nodiscard]] std::vector<std::string> transports_to(int peer) const;
 

@@ -78,14 +78,34 @@ def test_puts_by_memory_keys_need_no_cpu_of_their_target() -> None:
 
 
 @pytest.mark.skipif(gpus() < 2, reason="two GPUs are needed")
-def test_kernels_that_wait_get_on_beside_its_cuda_transports() -> None:
+@pytest.mark.parametrize("payloads", ["staged", "ucx"])
+def test_kernels_that_wait_get_on_beside_its_cuda_transports(payloads: str) -> None:
     """Each rank's kernel waits for puts all the time that the network works."""
     ranks = ["-n", "2", "--device", "cuda:0,cuda:1", "--split-nodes", "2", "--json"]
     bench = [str(PROGRAMS / "beeline-bench"), "network", "--operations", "message", "--sizes", "8,1M"]
-    done = run("beeline-launch", *ranks, "--", *bench, "--iterations", "100", UCX_TLS="tcp,cuda_copy,cuda_ipc")
+    variables = {"UCX_TLS": "tcp,cuda_copy,cuda_ipc", "BEELINE_GPU_PAYLOADS": payloads}
+    done = run("beeline-launch", *ranks, "--", *bench, "--iterations", "100", **variables)
     assert done.returncode == 0, done.stderr
     assert "is not available" not in done.stderr  # as UCX says of transports that it lacks
     found = [record for line in done.stdout.splitlines() if (record := json.loads(line))["event"] == "result"]
     ours = [record for record in found if record["method"] == "network/put_signal"]
     assert len(ours) == 8
     assert all(record["verified"] for record in ours)
+
+
+@pytest.mark.skipif(gpus() < 2, reason="two GPUs are needed")
+def test_gpu_memory_that_it_reads_and_writes_itself() -> None:
+    cases = ":".join(f"processes_2_gpus_on_2_nodes.*{part}*" for part in ("put", "get", "copy", "sources", "strided"))
+    done = run("conformance_processes_test", f"--gtest_filter={cases}", BEELINE_GPU_PAYLOADS="ucx")
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
+    assert re.search(r"\[  PASSED  \] \d+ test", done.stdout)
+
+
+@pytest.mark.skipif(gpus() < 2, reason="two GPUs are needed")
+def test_gpu_memory_that_it_has_no_transport_for() -> None:
+    ranks = ["-n", "2", "--device", "cuda:0,cuda:1", "--split-nodes", "2"]
+    variables = {"UCX_TLS": "tcp", "BEELINE_GPU_PAYLOADS": "ucx"}
+    done = run("beeline-launch", *ranks, "--", str(PROGRAMS / "example_ring"), **variables)
+    assert done.returncode != 0
+    assert "has no transport for GPU memory" in done.stderr
+    assert "cuda_copy" in done.stderr

@@ -47,6 +47,7 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   setenv("BEELINE_CHUNK_BYTES", "5K", 1);
   setenv("BEELINE_PEER_ACCESS", "0", 1);
   setenv("BEELINE_SPLIT_NODES", "3", 1);
+  setenv("BEELINE_GPU_PAYLOADS", "ucx", 1);
   setenv("BEELINE_MEMORY_KEYS", "never", 1);
   setenv("BEELINE_HOST_THREADS", "7", 1);
   setenv("BEELINE_WAIT_POLICY", "event", 1);
@@ -68,6 +69,7 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   EXPECT_EQ(std::size_t{5} << 10, config.chunk_bytes);
   EXPECT_FALSE(config.peer_access);
   EXPECT_EQ(3, config.split_nodes);
+  EXPECT_EQ(GpuPayloads::ucx, config.gpu_payloads);
   EXPECT_EQ(MemoryKeys::never, config.memory_keys);
   EXPECT_EQ(7, config.host_threads);
   EXPECT_EQ(WaitPolicy::event, config.wait_policy);
@@ -118,8 +120,9 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"BEELINE_HEAP_BYTES", "99999999999G"}, BadValue{"BEELINE_SLOT_SHIFT", "31"},
                       BadValue{"BEELINE_SLOT_SHIFT", "41"}, BadValue{"BEELINE_CHUNK_BYTES", "0"},
                       BadValue{"BEELINE_HOST_THREADS", "0"}, BadValue{"BEELINE_HOST_THREADS", "257"},
-                      BadValue{"BEELINE_MEMORY_KEYS", "1"}, BadValue{"BEELINE_WAIT_POLICY", "doze"},
-                      BadValue{"BEELINE_WAIT_PERIOD_US", "0"}, BadValue{"BEELINE_LOG", "loud"}),
+                      BadValue{"BEELINE_GPU_PAYLOADS", "1"}, BadValue{"BEELINE_MEMORY_KEYS", "1"},
+                      BadValue{"BEELINE_WAIT_POLICY", "doze"}, BadValue{"BEELINE_WAIT_PERIOD_US", "0"},
+                      BadValue{"BEELINE_LOG", "loud"}),
     [](const ::testing::TestParamInfo<BadValue>& each) {
       return each.param.variable + ("_" + std::to_string(each.index));
     });

@@ -25,6 +25,12 @@ enum class MemoryKeys {
   never
 };
 
+/// How long payloads in GPU memory go to ranks of other nodes and come from them (docs/network.md).
+enum class GpuPayloads {
+  staged,  ///< the rank's GPU copies them to and from buffers in host memory, which go by UCX
+  ucx      ///< UCX reads and writes GPU memory, by its CUDA transports
+};
+
 /// All settings: those of the environment, and `engines`, which only a program can set. Programs may change fields
 /// before they make a world.
 struct Config {
@@ -44,6 +50,7 @@ struct Config {
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as without peer access
   int split_nodes = 1;  ///< BEELINE_SPLIT_NODES: nodes into which each machine is split, by blocks of ranks, 1 to 1024
+  GpuPayloads gpu_payloads = GpuPayloads::staged;  ///< BEELINE_GPU_PAYLOADS: staged, ucx
   MemoryKeys memory_keys = MemoryKeys::automatic;  ///< BEELINE_MEMORY_KEYS: automatic, always, never
   WaitPolicy wait_policy = WaitPolicy::automatic;  ///< BEELINE_WAIT_POLICY: automatic, spin, yield, sleep, event
   int wait_period_us = 50;                         ///< BEELINE_WAIT_PERIOD_US: sleep between two polls, 1 to 1000000

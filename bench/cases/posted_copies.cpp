@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Copies that a kernel starts (proxy/copy_engine/signal): their rate and bandwidth beside a bare loop of the host that
-/// issues the same over as many streams, and the time of one beside the kernel's own stores. Source: seed 000, 6.5.
+/// issues the same over as many streams, and the time of one beside a graph that the kernel launches and the kernel's
+/// own stores. Source: seed 000, 6.5.
 
 #include <algorithm>
 #include <array>
@@ -10,6 +11,7 @@
 #include "beeline/control/post.hpp"
 #include "beeline/host/command_queues.hpp"
 #include "cases/cases.hpp"
+#include "device_launched/graph_copy.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_grid.hpp"
 #include "harness/timed_host.hpp"
@@ -21,6 +23,7 @@ namespace beeline::bench {
 namespace {
 
 constexpr const char* method = "proxy/copy_engine/signal";
+constexpr const char* launched = "device_launched/copy_engine";
 constexpr std::uint32_t streams = 4;  ///< of an engine's thread; queues of the kernel that posts
 constexpr std::uint64_t kib = 1024, mib = kib * kib;
 
@@ -132,21 +135,30 @@ std::vector<Measurement> prepare_beside_loop(Bench& bench, std::uint64_t) {
   return all;
 }
 
+/// Sizes of copies that a kernel starts.
+constexpr std::uint64_t started_sizes[] = {4 * kib, 64 * kib, 256 * kib, mib, 4 * mib, 16 * mib, 64 * mib};
+
+Measurement started_copy(Bench& bench, const std::shared_ptr<MessageBuffers>& buffers, const char* by, unsigned blocks,
+                         std::function<std::vector<double>(Rounds)> time) {
+  Measurement measurement = message_measurement(bench, buffers, Receivers::second, by, std::move(time));
+  measurement.operation = "started_copy";
+  measurement.unit = Unit::microseconds;
+  measurement.most_iterations = 1;
+  measurement.settings = {{"blocks", std::uint64_t{blocks}}};
+  return measurement;
+}
+
 /// One copy by the engine, and by the stores of grids, until it is in place: where they cross.
 std::vector<Measurement> prepare_crossing(Bench& bench, std::uint64_t) {
   bench.require_alike();
   const unsigned most =
       resident_everywhere<StoreBytes, BlockTimes*, CopyArguments, std::uint32_t>(bench, grid_threads(bench));
   std::vector<Measurement> all;
-  for (const std::uint64_t bytes : {4 * kib, 64 * kib, 256 * kib, mib, 4 * mib, 16 * mib, 64 * mib}) {
+  for (const std::uint64_t bytes : started_sizes) {
     if (bytes > 4 * mib && !bench.world().device().is_gpu()) continue;  // memory's bandwidth, either way
     const auto copies = std::make_shared<PostedCopies>(bench, bytes);
     const auto add = [&](const char* by, unsigned blocks, std::function<std::vector<double>(Rounds)> time) {
-      all.push_back(message_measurement(bench, copies->buffers(), Receivers::second, by, std::move(time)));
-      all.back().operation = "started_copy";
-      all.back().unit = Unit::microseconds;
-      all.back().most_iterations = 1;
-      all.back().settings = {{"blocks", std::uint64_t{blocks}}};
+      all.push_back(started_copy(bench, copies->buffers(), by, blocks, std::move(time)));
     };
     add(method, 1, [=](Rounds rounds) { return copies->time_posted(rounds, 1); });
     for (const unsigned blocks : {1u, 16u, most}) {
@@ -164,9 +176,54 @@ std::vector<Measurement> prepare_crossing(Bench& bench, std::uint64_t) {
   return all;
 }
 
+/// Copies by graphs that the kernel of rank 0 launches.
+class LaunchedCopy {
+ public:
+  /// Throws unavailable on both ranks where rank 0 cannot make it.
+  LaunchedCopy(Bench& bench, const std::shared_ptr<MessageBuffers>& buffers) : bench_(bench), words_(bench.world(), 4) {
+    std::string reason = "rank 0 makes no graphs that kernels launch";
+    if (bench.leads()) try {
+        copy_ = make_graph_copy(bench.world().at(buffers->destination(), static_cast<int>(bench.peer())),
+                                buffers->source(), buffers->bytes(), words_.data(),
+                                static_cast<std::uint64_t>(bench.world().config().deadline_ns));
+      } catch (const Error& error) {
+        reason = error.what();
+      }
+    require(bench.from_leader(std::uint64_t{copy_ != nullptr}) != 0, Status::unavailable, reason);
+  }
+
+  std::vector<double> time(Rounds rounds) {
+    return time_batches(rounds, [&] {
+      bench_.world().barrier();
+      const double ns = copy_ != nullptr ? copy_->run() : 0;
+      bench_.world().barrier();
+      return ns;
+    });
+  }
+
+ private:
+  Bench& bench_;
+  SymmetricArray<std::uint64_t> words_;
+  std::unique_ptr<GraphCopy> copy_;
+};
+
+std::vector<Measurement> prepare_launched(Bench& bench, std::uint64_t) {
+  bench.require_alike();
+  require(bench.world().device().is_gpu(), Status::unavailable, "kernels of GPUs alone launch graphs");
+  std::vector<Measurement> all;
+  for (const std::uint64_t bytes : started_sizes) {
+    const auto buffers = std::make_shared<MessageBuffers>(bench, bytes);
+    const auto copy = std::make_shared<LaunchedCopy>(bench, buffers);
+    all.push_back(started_copy(bench, buffers, launched, 1, [=](Rounds rounds) { return copy->time(rounds); }));
+  }
+  return all;
+}
+
 const ListedCases cases(Command::methods, {{"copy_rate", method, false, prepare_beside_loop},
-                                           {"started_copy", method, false, prepare_crossing}});
-const ListedCases address_space_cases(Command::address_space, {{"started_copy", method, false, prepare_crossing}});
+                                           {"started_copy", method, false, prepare_crossing},
+                                           {"started_copy", launched, false, prepare_launched}});
+const ListedCases address_space_cases(Command::address_space, {{"started_copy", method, false, prepare_crossing},
+                                                               {"started_copy", launched, false, prepare_launched}});
 
 }  // namespace
 

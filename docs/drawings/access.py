@@ -21,7 +21,7 @@ def draw() -> Canvas:
     canvas.text(20, 166, "the GPU's exclude those of CPUs", "start", True)
     canvas.arrow((180, 225), (600, 105), "host", dashed=True)
     canvas.text(780, 150, "copies and stream writes;", "end", True)
-    canvas.text(780, 166, "loads and stores would fault", "end", True)
+    canvas.text(780, 166, "words also by engines' threads", "end", True)
     canvas.arrow((180, 265), (600, 265), "host")
     canvas.text(390, 284, "load, store, atomic")
     canvas.text(

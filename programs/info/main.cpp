@@ -67,8 +67,10 @@ json access_matrix(const std::vector<Device>& gpus, bool peers) {
                                : "own memory only: not every pair has peer access; copies are staged");
     add("GPU kernel", "host memory of the node",
         "load, store (aligned, up to 8 bytes whole); atomics refused where CPUs take part");
+    const std::string reason = beeline::no_cpu_stores_reason(gpus.front().index);
     add("CPU thread", "GPU memory of the node",
-        "copies and stream writes only; the rest refused: " + beeline::no_cpu_stores_reason(gpus.front().index));
+        reason.empty() ? "copies and stream writes; threads of an engine also store words; the rest refused"
+                       : "copies and stream writes only; the rest refused: " + reason);
   }
   add("CPU thread", "host memory of the node", "load, store, atomic");
   return matrix;

@@ -11,6 +11,8 @@
 
 namespace beeline {
 
+class GpuWindows;
+
 /// Commands that are begun together at most, and how often a worker has so many under way.
 inline constexpr std::size_t command_batch = 64, batches_under_way = 4;
 
@@ -34,11 +36,14 @@ class alignas(fetched_bytes) CommandWorker {
   /// Returns why it is refused; then nothing was touched. nullptr: it is not.
   [[nodiscard]] virtual const char* begin(const Command& command, std::byte* remote, std::size_t slot) = 0;
   /// Behind the last command of a ring. Returns whether any is under way, those before included: not on a host rank,
-  /// nor words that the CPU has stored. Then the device may store `done` into `told`, a word of its own memory
-  /// (nullptr: none), when the ring's commands are over, so that nobody waits for this thread to notice it.
+  /// nor words that the CPU has stored in host memory. The device, or `tell`, may store `done` into `told`, a word of
+  /// the device's memory (nullptr: none), when the ring's commands are over, so that nobody waits for this thread to
+  /// notice it, nor reads across the bus.
   [[nodiscard]] virtual bool end_ring(std::uint64_t* told, std::uint64_t done) = 0;
   /// Behind the last ring: the device does now what is under way. Returns the number of this call.
   virtual std::uint64_t submit() = 0;
+  /// Behind all calls of `submit` of a turn: the CPU stores those words of `end_ring` that the device does not.
+  virtual void tell() {}
   /// Whether all that was begun before that call is over, and visible.
   [[nodiscard]] virtual bool over(std::uint64_t submission) = 0;
   /// Whether all that was begun is.
@@ -50,8 +55,10 @@ class alignas(fetched_bytes) CommandWorker {
 /// That of a host rank: each command is over when it has begun. The client stays where it is for a worker's life.
 [[nodiscard]] std::unique_ptr<CommandWorker> make_host_worker(const EngineClient& client);
 /// That of a GPU rank; loads its kernels. Throws unavailable in builds without CUDA.
-[[nodiscard]] std::unique_ptr<CommandWorker> make_gpu_worker(const EngineClient& client);
+///   windows  on GPU memory that the CPU stores into, which outlive it; nullptr: none
+[[nodiscard]] std::unique_ptr<CommandWorker> make_gpu_worker(const EngineClient& client, const GpuWindows* windows);
 /// That of the client's device.
-[[nodiscard]] std::unique_ptr<CommandWorker> make_worker(const EngineClient& client);
+[[nodiscard]] std::unique_ptr<CommandWorker> make_worker(const EngineClient& client,
+                                                         const GpuWindows* windows = nullptr);
 
 }  // namespace beeline

@@ -51,14 +51,16 @@ class alignas(fetched_bytes) EngineThread {
     bool is_timed = false;     ///< whether the parts of its work are timed
     std::vector<int> cores{};  ///< that it may run on; none: all
     /// Makes each of its workers.
-    std::function<std::unique_ptr<CommandWorker>(const EngineClient&)> make = make_worker;
+    std::function<std::unique_ptr<CommandWorker>(const EngineClient&)> make = [](const EngineClient& client) {
+      return make_worker(client);
+    };
   };
   EngineThread(const EngineClient& client, const Options& options);
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  ///   told  see CommandWorker::submit
+  ///   told  see CommandWorker::end_ring
   void add(CommandRing& ring, std::uint64_t* told = nullptr);
   /// Returns when it uses the ring no more; false where it had not got it.
   bool remove(CommandRing& ring);

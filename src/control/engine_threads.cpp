@@ -10,13 +10,15 @@ namespace beeline {
 std::atomic<int> EngineThreads::of_gpus_{0};
 
 EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& options)
-    : is_of_gpu_(client.device.is_gpu()) {
+    : is_of_gpu_(client.device.is_gpu()), windows_(options.windows) {
+  const auto make = [windows = windows_.get()](const EngineClient& each) { return make_worker(each, windows); };
   for (int i = 0; i < options.threads; ++i) {
     const auto number = static_cast<std::size_t>(client.rank * options.threads + i);
     const std::vector<int> own =
         options.cores.empty() ? options.near : std::vector{options.cores[number % options.cores.size()]};
     threads_.push_back(std::make_unique<EngineThread>(
-        client, EngineThread::Options{.poll_us = options.poll_us, .is_timed = options.is_timed, .cores = own}));
+        client,
+        EngineThread::Options{.poll_us = options.poll_us, .is_timed = options.is_timed, .cores = own, .make = make}));
   }
   of_gpus_ += is_of_gpu_ ? 1 : 0;
 }

@@ -16,6 +16,7 @@
 namespace beeline {
 
 class EngineThread;
+class GpuWindows;
 class TriggerTable;
 
 /// How an engine's threads run.
@@ -25,6 +26,7 @@ struct EngineOptions {
   std::vector<int> cores{};  ///< that the threads of all ranks are bound to, in turn; none: see `near`
   std::vector<int> near{};   ///< cores near the rank's device: without `cores` its threads run there; none: anywhere
   bool is_timed = false;     ///< whether the parts of its work are timed
+  std::shared_ptr<const GpuWindows> windows{};  ///< on GPU memory that the threads store into; nullptr: none
 };
 
 /// Serves command queues of one rank. Thread-safe.
@@ -57,6 +59,7 @@ class EngineThreads {
  private:
   static std::atomic<int> of_gpus_;  ///< engines of GPU ranks
   const bool is_of_gpu_;
+  const std::shared_ptr<const GpuWindows> windows_;
   std::mutex mutex_;  ///< of the distribution of rings
   std::vector<std::unique_ptr<EngineThread>> threads_;
 };

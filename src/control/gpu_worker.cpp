@@ -13,8 +13,10 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "control/copy_if_there.hpp"
+#include "control/gpu_windows.hpp"
 #include "memory/gpu_pointers.hpp"
 #include "runtime/cuda.hpp"
 #endif
@@ -43,12 +45,17 @@ struct WorkerMemory {
 };
 
 /// Everything is asynchronous, on a stream that has worked before, so that kernels which wait for it may spin. Words in
-/// host memory are stored by the CPU while the stream has nothing to do for their ring; words in GPU memory by the
-/// stream itself (memory operations, several in one call), as is the count that tells a poster: no kernel starts.
-/// Atomics take kernels of one thread.
+/// host memory, and in GPU memory on which there is a window, are stored by the CPU while the stream has nothing to do
+/// for their ring, as is then the count that tells a poster. Other words in GPU memory, and their counts, are stored by
+/// the stream (memory operations, several in one call): no kernel starts. Atomics take kernels of one thread.
+///
+/// The CPU's stores to GPU memory are seen late, and in any order, unless there is a fence between them. So such rings
+/// are not over when their commands have begun, but when `submit` has sent the stores of all of them to their GPUs: it
+/// loads a word of each other GPU, which comes back behind the stores.
 class GpuWorker final : public CommandWorker {
  public:
-  explicit GpuWorker(const EngineClient& client) : gpu_(client.device.index), destinations_(client), sources_(client) {
+  GpuWorker(const EngineClient& client, const GpuWindows* windows)
+      : gpu_(client.device.index), windows_(windows), destinations_(client), sources_(client) {
     check(cudaSetDevice(gpu_), "cudaSetDevice");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check(cudaHostAlloc(&memory_, sizeof(WorkerMemory), cudaHostAllocPortable), "cudaHostAlloc");
@@ -64,6 +71,7 @@ class GpuWorker final : public CommandWorker {
     write(scratch_, 0, sizeof *scratch_);
     issue_writes();
     drain();
+    submission_is_busy_ = ring_is_busy_ = false;
   }
   ~GpuWorker() override {
     static_cast<void>(cudaSetDevice(gpu_));
@@ -74,7 +82,11 @@ class GpuWorker final : public CommandWorker {
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
 
-  void begin_ring(bool is_under_way) override { ring_is_busy_ = is_under_way; }
+  void begin_ring(bool is_under_way) override {
+    ring_is_busy_ = is_under_way;
+    last_ = nullptr;
+    ring_has_stored_ = false;
+  }
   const char* begin(const Command& command, std::byte* remote, std::size_t slot) override {
     auto* local = reinterpret_cast<std::byte*>(command.local);
     switch (command.verb) {
@@ -92,7 +104,10 @@ class GpuWorker final : public CommandWorker {
     }
   }
   bool end_ring(std::uint64_t* told, std::uint64_t done) override {
-    if (!ring_is_busy_) return false;
+    if (!ring_is_busy_) {
+      tell_by_cpu(told, done);
+      return last_ != nullptr;
+    }
     if (rings_++ < most_told && told != nullptr) told_[rings_ - 1] = {told, done};
     return true;
   }
@@ -100,6 +115,9 @@ class GpuWorker final : public CommandWorker {
   /// thread tells many. A word in host memory, behind what posters wait for, tells this thread: to ask the driver takes
   /// longer than to look, and would hold up threads that call it.
   std::uint64_t submit() override {
+    settle();
+    ends_with_[++begun_ % ends_with_.size()] = submitted_;
+    if (!submission_is_busy_) return begun_;
     if (rings_ <= most_told)
       for (std::size_t i = 0; i < rings_; ++i)
         if (told_[i].word != nullptr) write(told_[i].word, told_[i].done, sizeof told_[i].done);
@@ -107,11 +125,21 @@ class GpuWorker final : public CommandWorker {
     told_ = {};
     write(&memory_->ended, ++submitted_, sizeof submitted_);
     issue_writes();
-    return submitted_;
+    submission_is_busy_ = false;
+    ends_with_[begun_ % ends_with_.size()] = submitted_;
+    return begun_;
+  }
+  void tell() override {
+    if (by_cpu_.empty()) return;
+    gpu_memory::fence_windows();  // behind what they tell of
+    for (const Told& one : by_cpu_) *static_cast<volatile std::uint64_t*>(one.word) = one.done;
+    gpu_memory::fence_windows();
+    by_cpu_.clear();
   }
   std::size_t batch_bytes() const override { return std::size_t{64} << 20; }  // so that gaps between batches are short
   bool over(std::uint64_t submission) override {
-    if (detail::SystemAtomic<std::uint64_t>(memory_->ended).load(std::memory_order_acquire) >= submission) return true;
+    const std::uint64_t last = ends_with_[submission % ends_with_.size()];
+    if (detail::SystemAtomic<std::uint64_t>(memory_->ended).load(std::memory_order_acquire) >= last) return true;
     if (++looks_ % looks_per_query == 0) static_cast<void>(over());  // a fault would not show in the word
     return false;
   }
@@ -151,7 +179,42 @@ class GpuWorker final : public CommandWorker {
   void begin_on_stream() {
     use_gpu_in_this_thread();
     issue_writes();
-    is_busy_ = ring_is_busy_ = true;
+    begin_busy();
+  }
+  /// The stream does what comes next, behind what the CPU has stored of this ring.
+  void begin_busy() {
+    if (!ring_is_busy_) settle();
+    is_busy_ = ring_is_busy_ = submission_is_busy_ = true;
+  }
+
+  /// Where the CPU stores bytes that go to `remote`; nullptr: the stream does. Each store of a ring is seen behind
+  /// those before it.
+  std::byte* place_of_cpu(std::byte* remote, std::size_t bytes) {
+    if (ring_is_busy_) return nullptr;
+    const bool is_host = destinations_.holds_in_host_memory(remote, bytes);
+    const Window* const window = is_host || windows_ == nullptr ? nullptr : windows_->on(remote, bytes);
+    if (!is_host && window == nullptr) return nullptr;
+    if (ring_has_stored_ && (window != nullptr || last_ != nullptr)) gpu_memory::fence_windows();
+    if (last_ != nullptr && last_ != window) settle();
+    ring_has_stored_ = true;
+    if (is_host) return remote;
+    last_ = window;
+    if (std::find(stored_.begin(), stored_.end(), window) == stored_.end()) stored_.push_back(window);
+    return window->seen(remote, bytes);
+  }
+  /// Until what the CPU has stored is in the memory of the GPUs, and seen before what it stores later.
+  void settle() {
+    if (stored_.empty()) return;
+    gpu_memory::fence_windows();
+    for (const Window* window : stored_)
+      if (!windows_->is_own(*window)) window->settle();
+    stored_.clear();
+  }
+  /// Leaves a count to `tell`.
+  void tell_by_cpu(std::uint64_t* told, std::uint64_t done) {
+    if (told == nullptr || windows_ == nullptr) return;
+    if (const Window* const window = windows_->on(told, sizeof *told))
+      by_cpu_.push_back({reinterpret_cast<std::uint64_t*>(window->seen(told, sizeof *told)), done});
   }
 
   /// Adds a store of 4 or 8 bytes to those that are issued together. Each is behind all that the stream did before, and
@@ -169,7 +232,7 @@ class GpuWorker final : public CommandWorker {
       params.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
       params.writeValue.value = static_cast<cuuint32_t>(value);
     }
-    is_busy_ = ring_is_busy_ = true;
+    begin_busy();
   }
   void issue_writes() {
     if (writes_ == 0) return;
@@ -240,8 +303,8 @@ class GpuWorker final : public CommandWorker {
     while (!over()) std::this_thread::yield();
   }
   void put_inline(const Command& command, std::byte* remote, std::size_t slot) {
-    if (!ring_is_busy_ && destinations_.holds_in_host_memory(remote, command.width)) {
-      std::memcpy(remote, &command.local, command.width);
+    if (std::byte* const place = place_of_cpu(remote, command.width)) {
+      detail::put_inline(command, place);
       return;
     }
     const auto* const payload = reinterpret_cast<const std::byte*>(&command.local);
@@ -260,8 +323,8 @@ class GpuWorker final : public CommandWorker {
   }
   void change(const Command& command, std::byte* remote, std::size_t slot) {
     const bool is_stored = command.verb == Verb::store;
-    if (!ring_is_busy_ && is_stored && destinations_.holds_in_host_memory(remote, command.width)) {
-      static_cast<void>(detail::change_word(command, remote));
+    if (std::byte* const place = is_stored ? place_of_cpu(remote, command.width) : nullptr) {
+      static_cast<void>(detail::change_word(command, place));
       return;
     }
     if (is_stored && is_written(remote, command.width)) return write(remote, command.local, command.width);
@@ -270,7 +333,10 @@ class GpuWorker final : public CommandWorker {
     check(cudaGetLastError(), "a kernel that changes a word");
   }
 
+  using Window = gpu_memory::Window;
+
   const int gpu_;
+  const GpuWindows* const windows_;  ///< nullptr: none
   MappedMemory destinations_, sources_;
   cudaStream_t stream_ = nullptr;
   WorkerMemory* memory_ = nullptr;
@@ -278,8 +344,15 @@ class GpuWorker final : public CommandWorker {
   std::array<CUstreamBatchMemOpParams, most_writes> params_{};  ///< stores that are not issued yet
   std::size_t writes_ = 0;
   std::array<Told, most_told> told_{};
-  std::size_t rings_ = 0;  ///< of this submission, that have something under way
-  std::uint64_t submitted_ = 0;
+  std::size_t rings_ = 0;                    ///< of this submission, that have something under way
+  std::vector<const Window*> stored_;        ///< with stores of the CPU that may be under way
+  std::vector<Told> by_cpu_;                 ///< words that `tell` stores, as the CPU sees them
+  const Window* last_ = nullptr;             ///< to which the CPU has stored for this ring; nullptr: none
+  bool ring_has_stored_ = false;             ///< whether the CPU has, also to host memory
+  std::uint64_t begun_ = 0, submitted_ = 0;  ///< submissions; those of which the stream tells
+  /// Of the last submissions: the one of which the stream tells when all is over.
+  std::array<std::uint64_t, 2 * batches_under_way> ends_with_{};
+  bool submission_is_busy_ = false;  ///< the stream has something to do for it
   std::uint32_t looks_ = 0;
   bool ring_is_busy_ = false;  ///< the stream may have work of the ring whose commands begin, or will have these writes
   bool is_busy_ = false;       ///< the same of all rings
@@ -287,13 +360,13 @@ class GpuWorker final : public CommandWorker {
 
 }  // namespace
 
-std::unique_ptr<CommandWorker> make_gpu_worker(const EngineClient& client) {
-  return std::make_unique<GpuWorker>(client);
+std::unique_ptr<CommandWorker> make_gpu_worker(const EngineClient& client, const GpuWindows* windows) {
+  return std::make_unique<GpuWorker>(client, windows);
 }
 
 #else
 
-std::unique_ptr<CommandWorker> make_gpu_worker(const EngineClient&) {
+std::unique_ptr<CommandWorker> make_gpu_worker(const EngineClient&, const GpuWindows*) {
   throw Error(Status::unavailable, "this build has no CUDA");
 }
 

@@ -67,8 +67,8 @@ std::unique_ptr<CommandWorker> make_host_worker(const EngineClient& client) {
   return std::make_unique<HostWorker>(client);
 }
 
-std::unique_ptr<CommandWorker> make_worker(const EngineClient& client) {
-  return client.device.is_gpu() ? make_gpu_worker(client) : make_host_worker(client);
+std::unique_ptr<CommandWorker> make_worker(const EngineClient& client, const GpuWindows* windows) {
+  return client.device.is_gpu() ? make_gpu_worker(client, windows) : make_host_worker(client);
 }
 
 }  // namespace beeline

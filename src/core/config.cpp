@@ -114,6 +114,7 @@ Config Config::from_environment() {
   read_number("BEELINE_WAIT_PERIOD_US", config.wait_period_us, 1, 1'000'000);
   read_number("BEELINE_ENGINE_THREADS", config.engine_threads, 1, 8);
   read_number("BEELINE_ENGINE_POLL_US", config.engine_poll_us, 0, 1'000'000);
+  read_flag("BEELINE_CPU_STORES", config.cpu_stores);
   read_numbers("BEELINE_ENGINE_CORES", config.engine_cores, 0, 1 << 20);
   read_choice("BEELINE_LOG", config.log_level, level_names);
   return config;
@@ -151,6 +152,8 @@ std::vector<ConfigEntry> describe(const Config& config) {
        "threads of a rank that serve command queues"},
       {"BEELINE_ENGINE_POLL_US", fmt::format("{}", config.engine_poll_us),
        "time between polls of an idle engine thread, microseconds; 0: it spins"},
+      {"BEELINE_CPU_STORES", config.cpu_stores ? "1" : "0",
+       "0: engine threads leave words for GPU memory to streams, also where CPUs can store there"},
       {"BEELINE_ENGINE_CORES", fmt::format("{}", fmt::join(config.engine_cores, ",")),
        "cores that engine threads are bound to, in turn; empty: those near the rank's GPU"},
       {"BEELINE_HOST_THREADS", fmt::format("{}", config.host_threads), "CPU threads that run one block on a host rank"},

@@ -10,6 +10,7 @@
 #include "beeline/device/put_get.hpp"
 #include "beeline/host/paths.hpp"
 #include "beeline/runtime/gpu_place.hpp"
+#include "control/gpu_windows.hpp"
 #include "host/carried_work.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/gpu_pointers.hpp"
@@ -199,7 +200,8 @@ std::unique_ptr<EngineThreads> World::Implementation::make_engine_threads(int th
   require(threads >= 1 && threads <= 8 && config.engine_poll_us >= 0, Status::invalid_argument,
           fmt::format("an engine of {} threads that look every {} us; valid: 1 to 8 threads, 0 us or more", threads,
                       config.engine_poll_us));
-  EngineOptions options{threads, config.engine_poll_us, config.engine_cores, {}, is_timed};
+  open_windows();
+  EngineOptions options{threads, config.engine_poll_us, config.engine_cores, {}, is_timed, windows};
   if (device().is_gpu() && options.cores.empty()) {
     NearCores near = cores_near_gpu(device().index);
     if (near.cores.empty())
@@ -208,6 +210,17 @@ std::unique_ptr<EngineThreads> World::Implementation::make_engine_threads(int th
       options.near = std::move(near.cores);
   }
   return std::make_unique<EngineThreads>(engine_client(), options);
+}
+
+void World::Implementation::open_windows() {
+  if (!device().is_gpu() || !config.cpu_stores) return;
+  std::call_once(windows_are_open, [this] {
+    auto opened = std::make_shared<const GpuWindows>(engine_client());
+    for (const std::string& reason : opened->reasons())
+      log(LogLevel::info, "words for GPU memory are left to streams, not stored by the engine's threads: " + reason,
+          rank);
+    if (!opened->empty()) windows = std::move(opened);
+  });
 }
 
 EngineThreads& World::Implementation::engine_of_queues() {

@@ -168,6 +168,8 @@ class World::Implementation {
   std::map<const Stream*, HostBuffer> carry_buffers;  ///< by carry_mutex
   std::vector<std::vector<std::byte>> abandoned;      ///< buffers that the engine may still use after a deadline
   std::unique_ptr<Engine> engine;  ///< of peers that loads and stores do not reach; nullptr: there are none
+  std::once_flag windows_are_open;
+  std::shared_ptr<const GpuWindows> windows;    ///< of engines of command queues; nullptr: none, or none needed yet
   std::unique_ptr<EngineThreads> queue_engine;  ///< of command queues; nullptr until the first are made
   std::vector<std::string> device_refusals;     ///< of device engines' commands, that no caller has been told of
   std::mutex queue_engine_mutex;                ///< of the two
@@ -293,6 +295,8 @@ class World::Implementation {
   [[nodiscard]] EngineClient engine_client();
   /// An engine for command queues, as the configuration has it but for its number of threads.
   [[nodiscard]] std::unique_ptr<EngineThreads> make_engine_threads(int threads, bool is_timed);
+  /// Opens windows on the node's GPU memory, the first time that an engine needs them.
+  void open_windows();
   /// The engine that serves command queues; starts it.
   [[nodiscard]] EngineThreads& engine_of_queues();
   /// A copy with an end that only the engine reaches; returns when it is over.

@@ -72,6 +72,7 @@ struct Driver {
   decltype(&cuMemSetAccess) mem_set_access = DriverFunction("cuMemSetAccess");
   decltype(&cuMemExportToShareableHandle) mem_export = DriverFunction("cuMemExportToShareableHandle");
   decltype(&cuMemImportFromShareableHandle) mem_import = DriverFunction("cuMemImportFromShareableHandle");
+  decltype(&cuMemRetainAllocationHandle) mem_retain = DriverFunction("cuMemRetainAllocationHandle");
   decltype(&cuMemGetAddressRange) mem_address_range = DriverFunction("cuMemGetAddressRange");
   decltype(&cuPointerGetAttribute) pointer_attribute = DriverFunction("cuPointerGetAttribute");
   decltype(&cuStreamWaitValue64) stream_wait_value = DriverFunction("cuStreamWaitValue64");

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -63,12 +62,6 @@ NearCores cores_near_gpu(int gpu) {
   std::set_intersection(near.begin(), near.end(), own.begin(), own.end(), std::back_inserter(found.cores));
   if (found.cores.empty()) found.reason = fmt::format("the cores near GPU {} are not this process's", gpu);
   return found;
-}
-
-std::string no_cpu_stores_reason(int) {
-  constexpr const char* driver = "/dev/gdrdrv";
-  if (::access(driver, F_OK) != 0) return fmt::format("no driver maps GPU memory for CPUs: {} is not there", driver);
-  return fmt::format("{} is there, but Beeline does not use it", driver);
 }
 
 }  // namespace beeline

@@ -49,6 +49,7 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   setenv("BEELINE_SPLIT_NODES", "3", 1);
   setenv("BEELINE_GPU_PAYLOADS", "ucx", 1);
   setenv("BEELINE_MEMORY_KEYS", "never", 1);
+  setenv("BEELINE_CPU_STORES", "0", 1);
   setenv("BEELINE_HOST_THREADS", "7", 1);
   setenv("BEELINE_WAIT_POLICY", "event", 1);
   setenv("BEELINE_WAIT_PERIOD_US", "5000", 1);
@@ -71,6 +72,7 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   EXPECT_EQ(3, config.split_nodes);
   EXPECT_EQ(GpuPayloads::ucx, config.gpu_payloads);
   EXPECT_EQ(MemoryKeys::never, config.memory_keys);
+  EXPECT_FALSE(config.cpu_stores);
   EXPECT_EQ(7, config.host_threads);
   EXPECT_EQ(WaitPolicy::event, config.wait_policy);
   EXPECT_EQ(5000, config.wait_period_us);
@@ -121,8 +123,8 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"BEELINE_SLOT_SHIFT", "41"}, BadValue{"BEELINE_CHUNK_BYTES", "0"},
                       BadValue{"BEELINE_HOST_THREADS", "0"}, BadValue{"BEELINE_HOST_THREADS", "257"},
                       BadValue{"BEELINE_GPU_PAYLOADS", "1"}, BadValue{"BEELINE_MEMORY_KEYS", "1"},
-                      BadValue{"BEELINE_WAIT_POLICY", "doze"}, BadValue{"BEELINE_WAIT_PERIOD_US", "0"},
-                      BadValue{"BEELINE_LOG", "loud"}),
+                      BadValue{"BEELINE_WAIT_POLICY", "doze"}, BadValue{"BEELINE_CPU_STORES", "yes"},
+                      BadValue{"BEELINE_WAIT_PERIOD_US", "0"}, BadValue{"BEELINE_LOG", "loud"}),
     [](const ::testing::TestParamInfo<BadValue>& each) {
       return each.param.variable + ("_" + std::to_string(each.index));
     });

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What the fake Vulkan driver does: a library that the loader takes for NVIDIA's.
+
+#include <array>
+#include <string>
+
+namespace beeline_test {
+
+/// What fails.
+enum class VulkanFailure { none, instance, visible_memory, device, allocation, mapping };
+
+struct FakeVulkan {
+  std::array<unsigned char, 16> uuid{1, 2, 3};  ///< of the only GPU
+  VulkanFailure failure = VulkanFailure::none;
+  std::string missing{};                         ///< a function that it lacks
+  int instances = 0, devices = 0, memories = 0;  ///< that there are now
+};
+[[nodiscard]] FakeVulkan& fake_vulkan();
+
+}  // namespace beeline_test

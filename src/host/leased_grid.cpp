@@ -129,7 +129,12 @@ void LeasedGrid::await_end() {
       work_.meanwhile();
       looked = now;
     }
-    if (world_.device().is_gpu() || !stream_->sleep_until_drained(poll_ns))
+    if (!world_.device().is_gpu() && stream_->sleep_until_drained(poll_ns)) continue;
+    // Another rank's thread may share this core: if it had to wait for the end of this lease, it would answer each
+    // message a lease late, and this thread in turn the answer.
+    if (poll_us_ == 0)
+      std::this_thread::yield();
+    else
       std::this_thread::sleep_for(std::chrono::microseconds(poll_us_));
   }
 }

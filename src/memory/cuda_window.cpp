@@ -7,7 +7,6 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/gpu_place.hpp"
-#include "memory/gpu_pointers.hpp"
 #include "memory/gpu_window.hpp"
 #include "runtime/cuda.hpp"
 #include "runtime/vulkan.hpp"
@@ -41,36 +40,53 @@ std::string reason_of_cuda(int gpu) {
 #endif
 }
 
-FileDescriptor descriptor_of(std::span<const std::byte> piece) {
-  CUmemGenericAllocationHandle handle{};
-  check(driver().mem_retain(&handle, const_cast<std::byte*>(piece.data())), "cuMemRetainAllocationHandle");
-  int descriptor = -1;
-  const CUresult exported = driver().mem_export(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
-  driver().mem_release(handle);
-  check(exported, "cuMemExportToShareableHandle");
-  return FileDescriptor(descriptor);
-}
+/// An allocation of the driver, of this process or another.
+class Allocation {
+ public:
+  explicit Allocation(std::span<const std::byte> piece) {
+    check(driver().mem_retain(&handle_, const_cast<std::byte*>(piece.data())), "cuMemRetainAllocationHandle");
+  }
+  ~Allocation() { driver().mem_release(handle_); }
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+
+  /// The GPU that it lies on.
+  [[nodiscard]] int gpu() const {
+    CUmemAllocationProp properties{};
+    check(driver().mem_properties(&properties, handle_), "cuMemGetAllocationPropertiesFromHandle");
+    require(properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE, Status::unavailable,
+            "the memory is not a GPU's");
+    return properties.location.id;
+  }
+  [[nodiscard]] FileDescriptor descriptor() const {
+    int descriptor = -1;
+    check(driver().mem_export(&descriptor, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+          "cuMemExportToShareableHandle");
+    return FileDescriptor(descriptor);
+  }
+
+ private:
+  CUmemGenericAllocationHandle handle_{};
+};
 
 class OpenWindow final : public gpu_memory::Window {
  public:
-  OpenWindow(std::span<const std::byte> piece, int gpu) : Window(piece, gpu) {
-    mapping_ = VulkanGpu::open(uuid_of(gpu))->map(descriptor_of(piece), piece.size());
+  OpenWindow(std::span<const std::byte> piece, const Allocation& allocation, int gpu)
+      : Window(piece, gpu), mapping_(VulkanGpu::open(uuid_of(gpu))->map(allocation.descriptor(), piece.size())) {
     seen_ = mapping_->address();
   }
 
  private:
-  std::unique_ptr<VulkanGpu::Mapping> mapping_;
+  const std::unique_ptr<VulkanGpu::Mapping> mapping_;
 };
 
+/// Makes no context on the GPU: of a peer's memory only Vulkan's driver has one.
 std::shared_ptr<const gpu_memory::Window> make_window(std::span<const std::byte> piece) {
-  const gpu_memory::PointerInfo info = gpu_memory::describe(piece.data());
-  require(info.kind == gpu_memory::PointerKind::device, Status::unavailable, "the memory is not a GPU's");
-  const gpu_memory::Allocation whole = gpu_memory::allocation_at(piece.data(), info.gpu);
-  require(whole.start == reinterpret_cast<std::uintptr_t>(piece.data()) && whole.bytes == piece.size(),
-          Status::unavailable, "the memory is not one allocation");
-  const std::string reason = reason_of_cuda(info.gpu);
+  const Allocation allocation(piece);
+  const int gpu = allocation.gpu();
+  const std::string reason = reason_of_cuda(gpu);
   require(reason.empty(), Status::unavailable, reason);
-  return std::make_shared<const OpenWindow>(piece, info.gpu);
+  return std::make_shared<const OpenWindow>(piece, allocation, gpu);
 }
 
 }  // namespace

@@ -73,6 +73,8 @@ struct Driver {
   decltype(&cuMemExportToShareableHandle) mem_export = DriverFunction("cuMemExportToShareableHandle");
   decltype(&cuMemImportFromShareableHandle) mem_import = DriverFunction("cuMemImportFromShareableHandle");
   decltype(&cuMemRetainAllocationHandle) mem_retain = DriverFunction("cuMemRetainAllocationHandle");
+  decltype(&cuMemGetAllocationPropertiesFromHandle) mem_properties =
+      DriverFunction("cuMemGetAllocationPropertiesFromHandle");
   decltype(&cuMemGetAddressRange) mem_address_range = DriverFunction("cuMemGetAddressRange");
   decltype(&cuPointerGetAttribute) pointer_attribute = DriverFunction("cuPointerGetAttribute");
   decltype(&cuStreamWaitValue64) stream_wait_value = DriverFunction("cuStreamWaitValue64");

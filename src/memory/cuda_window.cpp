@@ -54,8 +54,7 @@ class Allocation {
   [[nodiscard]] int gpu() const {
     CUmemAllocationProp properties{};
     check(driver().mem_properties(&properties, handle_), "cuMemGetAllocationPropertiesFromHandle");
-    require(properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE, Status::unavailable,
-            "the memory is not a GPU's");
+    require(properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE, Status::unavailable, "the memory is not a GPU's");
     return properties.location.id;
   }
   [[nodiscard]] FileDescriptor descriptor() const {

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "memory/gpu_memory.hpp"
@@ -33,6 +38,36 @@ void map_handle(std::byte* address, std::size_t bytes, CUmemGenericAllocationHan
   driver().mem_release(handle);
   check(mapped, "cuMemMap");
   allow(address, bytes, gpus);
+}
+
+/// Descriptors of memory that another process has made, by the address where it is mapped: CUDA gives none for memory
+/// that a process has imported.
+class ImportedDescriptors {
+ public:
+  void keep(std::byte* address, int descriptor) {
+    FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+    const std::lock_guard lock(mutex_);
+    if (copy.get() >= 0) kept_.insert_or_assign(address, std::move(copy));
+  }
+  void forget(std::byte* address) {
+    const std::lock_guard lock(mutex_);
+    kept_.erase(address);
+  }
+  /// -1: there is none.
+  [[nodiscard]] int copy_of(const std::byte* address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = kept_.find(address);
+    return found == kept_.end() ? -1 : ::fcntl(found->second.get(), F_DUPFD_CLOEXEC, 0);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const std::byte*, FileDescriptor> kept_;
+};
+
+ImportedDescriptors& imported() {
+  static ImportedDescriptors descriptors;
+  return descriptors;
 }
 
 }  // namespace
@@ -77,9 +112,24 @@ void map(std::byte* address, std::size_t bytes, int descriptor, const std::vecto
   check(driver().mem_import(&handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
         "cuMemImportFromShareableHandle");
   map_handle(address, bytes, handle, gpus);
+  imported().keep(address, descriptor);
 }
 
-void unmap(std::byte* address, std::size_t bytes) { driver().mem_unmap(device_pointer(address), bytes); }
+void unmap(std::byte* address, std::size_t bytes) {
+  imported().forget(address);
+  driver().mem_unmap(device_pointer(address), bytes);
+}
+
+FileDescriptor descriptor_of(const std::byte* address) {
+  int descriptor = imported().copy_of(address);
+  if (descriptor >= 0) return FileDescriptor(descriptor);
+  CUmemGenericAllocationHandle handle{};
+  check(driver().mem_retain(&handle, const_cast<std::byte*>(address)), "cuMemRetainAllocationHandle");
+  const CUresult exported = driver().mem_export(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  driver().mem_release(handle);
+  check(exported, "cuMemExportToShareableHandle");
+  return FileDescriptor(descriptor);
+}
 
 void register_host(std::byte* address, std::size_t bytes) {
   check(cudaHostRegister(address, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped),

@@ -7,6 +7,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/gpu_place.hpp"
+#include "memory/gpu_memory.hpp"
 #include "memory/gpu_window.hpp"
 #include "runtime/cuda.hpp"
 #include "runtime/vulkan.hpp"
@@ -40,38 +41,23 @@ std::string reason_of_cuda(int gpu) {
 #endif
 }
 
-/// An allocation of the driver, of this process or another.
-class Allocation {
- public:
-  explicit Allocation(std::span<const std::byte> piece) {
-    check(driver().mem_retain(&handle_, const_cast<std::byte*>(piece.data())), "cuMemRetainAllocationHandle");
-  }
-  ~Allocation() { driver().mem_release(handle_); }
-  Allocation(const Allocation&) = delete;
-  Allocation& operator=(const Allocation&) = delete;
-
-  /// The GPU that it lies on.
-  [[nodiscard]] int gpu() const {
-    CUmemAllocationProp properties{};
-    check(driver().mem_properties(&properties, handle_), "cuMemGetAllocationPropertiesFromHandle");
-    require(properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE, Status::unavailable, "the memory is not a GPU's");
-    return properties.location.id;
-  }
-  [[nodiscard]] FileDescriptor descriptor() const {
-    int descriptor = -1;
-    check(driver().mem_export(&descriptor, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-          "cuMemExportToShareableHandle");
-    return FileDescriptor(descriptor);
-  }
-
- private:
-  CUmemGenericAllocationHandle handle_{};
-};
+/// The GPU on which the allocation at an address lies, of this process or another.
+int gpu_of(const std::byte* address) {
+  CUmemGenericAllocationHandle handle{};
+  check(driver().mem_retain(&handle, const_cast<std::byte*>(address)), "cuMemRetainAllocationHandle");
+  CUmemAllocationProp properties{};
+  const CUresult known = driver().mem_properties(&properties, handle);
+  driver().mem_release(handle);
+  check(known, "cuMemGetAllocationPropertiesFromHandle");
+  require(properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE, Status::unavailable, "the memory is not a GPU's");
+  return properties.location.id;
+}
 
 class OpenWindow final : public gpu_memory::Window {
  public:
-  OpenWindow(std::span<const std::byte> piece, const Allocation& allocation, int gpu)
-      : Window(piece, gpu), mapping_(VulkanGpu::open(uuid_of(gpu))->map(allocation.descriptor(), piece.size())) {
+  OpenWindow(std::span<const std::byte> piece, int gpu)
+      : Window(piece, gpu),
+        mapping_(VulkanGpu::open(uuid_of(gpu))->map(gpu_memory::descriptor_of(piece.data()), piece.size())) {
     seen_ = mapping_->address();
   }
 
@@ -81,11 +67,10 @@ class OpenWindow final : public gpu_memory::Window {
 
 /// Makes no context on the GPU: of a peer's memory only Vulkan's driver has one.
 std::shared_ptr<const gpu_memory::Window> make_window(std::span<const std::byte> piece) {
-  const Allocation allocation(piece);
-  const int gpu = allocation.gpu();
+  const int gpu = gpu_of(piece.data());
   const std::string reason = reason_of_cuda(gpu);
   require(reason.empty(), Status::unavailable, reason);
-  return std::make_shared<const OpenWindow>(piece, allocation, gpu);
+  return std::make_shared<const OpenWindow>(piece, gpu);
 }
 
 }  // namespace

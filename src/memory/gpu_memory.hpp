@@ -18,6 +18,8 @@ void release(std::byte* address, std::size_t bytes);
 [[nodiscard]] FileDescriptor create(std::byte* address, std::size_t bytes, int gpu, const std::vector<int>& gpus);
 void map(std::byte* address, std::size_t bytes, int descriptor, const std::vector<int>& gpus);
 void unmap(std::byte* address, std::size_t bytes);
+/// A descriptor of the memory that begins at `address`, by which others can map it, too.
+[[nodiscard]] FileDescriptor descriptor_of(const std::byte* address);
 
 /// Makes host memory reachable by every GPU of this process, at its own address.
 void register_host(std::byte* address, std::size_t bytes);

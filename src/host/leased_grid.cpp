@@ -121,13 +121,14 @@ void LeasedGrid::await_end() {
   const std::uint64_t start = machine::clock_ns();
   const auto longest_ns = static_cast<std::uint64_t>(world_.config().stream_deadline_ns);
   const std::int64_t poll_ns = std::int64_t{std::max(poll_us_, 1)} * 1'000;
-  for (std::uint64_t looked = start; !stream_->idle();) {
+  if (!work_.goes_on || looked_ns_ == 0) looked_ns_ = start;
+  while (work_.is_over ? !work_.is_over() : !stream_->idle()) {
     const std::uint64_t now = machine::clock_ns();
     require(now - start < longest_ns, Status::deadline,
             "it has not begun, or not ended, by the deadline of streams: others' work holds the device");
-    if (work_.meanwhile && now - looked >= look_ns) {
+    if (work_.meanwhile && now - looked_ns_ >= look_ns) {
       work_.meanwhile();
-      looked = now;
+      looked_ns_ = now;
     }
     if (!world_.device().is_gpu() && stream_->sleep_until_drained(poll_ns)) continue;
     // Another rank's thread may share this core: if it had to wait for the end of this lease, it would answer each

@@ -36,6 +36,10 @@ class LeasedGrid {
     std::function<void()> after = {};      ///< what the host has to do when a lease is over
     std::function<void()> meanwhile = {};  ///< and now and then during one
     std::function<void()> between = {};    ///< and now and then while there is none
+    /// Whether the grid itself has ended, where a lease does not wait for what the grid has started; the grid is then
+    /// not launched on the stream that `start` is given.
+    std::function<bool()> is_over = {};
+    bool goes_on = false;  ///< `meanwhile` looks at what goes on from one lease to the next
     std::uint64_t lease_ns = 2'000'000, idle_ns = 200'000;
   };
   /// The share of a grid of small blocks, of which `resident` are resident at once: its part of one multiprocessor,
@@ -77,6 +81,7 @@ class LeasedGrid {
   Bell bell_;
   const Lease lease_;
   std::atomic<std::uint64_t> leases_{0}, sleeps_{0};
+  std::uint64_t looked_ns_ = 0;  ///< when `meanwhile` looked last
   std::mutex leased_;            ///< held during a lease
   std::atomic<int> changes_{0};  ///< that wait for it: they go before the next lease
   std::atomic<bool> closing_{false};

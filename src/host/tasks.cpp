@@ -11,6 +11,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "host/leased_grid.hpp"
+#include "host/task_kernels.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -97,9 +98,11 @@ TaskQueues::TaskQueues(Team& team, const TaskOptions& options, const List& list)
                .last_task = last_task_.data(),
                .closing = &closing_,
                .workers = options.workers,
-               .lease = {}},
+               .lease = {},
+               .kernels = {}},
       seen_(options.workers) {
   check_alike();
+  if (list.has_kernels) make_kernels();
   start_workers();
 }
 
@@ -129,6 +132,22 @@ void TaskQueues::check_alike() const {
   }
 }
 
+void TaskQueues::make_kernels() {
+  require(options_.workers <= detail::most_kernel_workers, Status::invalid_argument,
+          fmt::format("tasks: {} workers of a list with kernels; at most {}", options_.workers,
+                      detail::most_kernel_workers));
+  kernels_ = std::make_unique<TaskKernels>(
+      team_,
+      TaskKernels::Work{.functions = list_.functions,
+                        .workers = options_.workers,
+                        .lease_ns = static_cast<std::uint64_t>(options_.lease_ns),
+                        .idle_ns = static_cast<std::uint64_t>(options_.idle_ns),
+                        .start = [this](std::uint32_t function, const LaunchOptions& options,
+                                        detail::TaskCall* call) { list_.start_kernel(team_, function, options, call); },
+                        .name = [this](std::uint32_t worker) { return name_of_task(worker); }});
+  service_.kernels = kernels_->calls();
+}
+
 void TaskQueues::start_workers() {
   World& world = team_.world();
   if (world.device().is_gpu()) {
@@ -139,6 +158,7 @@ void TaskQueues::start_workers() {
                    .share = LeasedGrid::share_of(world, list_.resident_blocks(world, shape.threads), shape.blocks),
                    .start = [this](Stream& stream, const Lease& lease) { start_lease(stream, lease); },
                    .meanwhile = [this] { look_for_stuck_tasks(); },
+                   .goes_on = list_.has_kernels,
                    .lease_ns = static_cast<std::uint64_t>(options_.lease_ns),
                    .idle_ns = static_cast<std::uint64_t>(options_.idle_ns)});
     channel_.wanted = grid_->terms().wanted;
@@ -160,13 +180,14 @@ void TaskQueues::end_workers() {
   shared(closing_).store(1, std::memory_order_release);
   for (std::thread& thread : threads_) thread.join();
   threads_.clear();
+  kernels_.reset();
 }
 
 std::uint64_t TaskQueues::leases() const { return grid_ == nullptr ? 0 : grid_->leases(); }
 
 void TaskQueues::start_lease(Stream& stream, const Lease& lease) {
-  // What a worker was in during an earlier lease has ended with it.
-  std::fill(seen_.begin(), seen_.end(), Seen{.begun = no_task, .at_ns = 0});
+  // What a worker was in during an earlier lease has ended with it, but for kernels.
+  if (!list_.has_kernels) std::fill(seen_.begin(), seen_.end(), Seen{.begun = no_task, .at_ns = 0});
   detail::TaskService service = service_;
   service.channel.wanted = lease.wanted, service.lease = lease;
   LaunchOptions shape = shape_of(options_);
@@ -180,10 +201,19 @@ void TaskQueues::serve_on_host(std::uint32_t worker) {
   try {
     list_.serve(ctx, service_, worker);
   } catch (const std::exception& error) {
-    const std::uint64_t what = running_.data()[worker].what;
-    team_.give_up(fmt::format("a task of function '{}', posted by rank {}: {}",
-                              list_.name(RunningTask::function_of(what)), RunningTask::poster_of(what), error.what()));
+    team_.give_up(fmt::format("{}: {}", name_of_task(worker), error.what()));
   }
+}
+
+std::string TaskQueues::name_of_task(std::uint32_t worker) const {
+  std::uint64_t what = 0;
+  if (team_.world().device().is_gpu())
+    team_.world().copy(&what, &running_.data()[worker].what, sizeof what);
+  else
+    what = shared(running_.data()[worker].what).load(std::memory_order_acquire);
+  if (what == 0) return "a task";
+  return fmt::format("a task of function '{}', posted by rank {}", list_.name(RunningTask::function_of(what)),
+                     team_.world_rank(static_cast<int>(RunningTask::poster_of(what))));
 }
 
 void TaskQueues::watch_host() {
@@ -243,21 +273,57 @@ TaskPlace TaskQueues::place_of(const TaskRegistration& what, std::string& fault)
 }
 
 void TaskQueues::register_function(std::uint32_t function, const TaskRegistration& what) {
+  const bool is_kernel = function < list_.functions && list_.is_kernel(function);
+  announce(function, what, Status::invalid_argument,
+           is_kernel ? fmt::format("function {} is a kernel", function) : std::string(), false);
+}
+
+void TaskQueues::register_kernel(std::uint32_t function, const TaskRegistration& what, const TaskKernelShape& shape) {
+  Status status = Status::invalid_argument;
+  std::string fault;
+  if (function < list_.functions && !list_.is_kernel(function)) {
+    fault = fmt::format("function {} is no kernel", function);
+  } else if (function < list_.functions) {
+    try {
+      kernels_->prepare(function, shape);
+    } catch (const Error& error) {
+      status = error.code(), fault = error.what();
+    }
+  }
+  announce(function, what, status, fault, true);
+}
+
+TaskKernelStart TaskQueues::kernel_start(std::uint32_t function) const {
+  require(function < list_.functions, Status::invalid_argument,
+          describe(CallFault::no_function, list_.functions, function));
+  return kernels_ == nullptr ? TaskKernelStart{} : kernels_->start_of(function);
+}
+
+TaskStatistics TaskQueues::statistics() const {
+  TaskStatistics sums;
+  sums.leases = leases();
+  if (kernels_ != nullptr) kernels_->count(sums);
+  return sums;
+}
+
+void TaskQueues::announce(std::uint32_t function, const TaskRegistration& what, Status status, std::string fault,
+                          bool is_kernel) {
   struct Letter {
     TaskPlace place;
     std::uint32_t function;
-    bool is_bad;
-  } mine{{}, function, false};
-  std::string fault;
-  mine.place = place_of(what, fault);
+    Status status;  ///< ok where nothing is wrong
+  } mine{{}, function, Status::ok};
+  std::string fault_of_place;
+  mine.place = place_of(what, fault_of_place);
   if (reinterpret_cast<std::uintptr_t>(what.completion) % alignof(std::uint64_t) != 0)
-    fault = "a completion count that is not aligned to 8 bytes";
-  if (function >= list_.functions) fault = describe(CallFault::no_function, list_.functions, function);
-  mine.is_bad = !fault.empty();
+    fault_of_place = "a completion count that is not aligned to 8 bytes";
+  if (function >= list_.functions) fault_of_place = describe(CallFault::no_function, list_.functions, function);
+  if (!fault_of_place.empty()) status = Status::invalid_argument, fault = fault_of_place;
+  if (!fault.empty()) mine.status = status;
   const auto all = team_.world().implementation().values_in(team_, "register_function", mine);
   const auto rank_of = [this](std::size_t member) { return team_.world_rank(static_cast<int>(member)); };
   for (std::size_t member = 0; member < all.size(); ++member)
-    require(!all[member] || !all[member]->is_bad, Status::invalid_argument,
+    require(!all[member] || all[member]->status == Status::ok, all[member] ? all[member]->status : Status::ok,
             fmt::format("rank {} registers function {}: {}", rank_of(member), all[member] ? all[member]->function : 0,
                         rank_of(member) == team_.world().rank() ? fault : "what it gives is refused there"));
   for (std::size_t member = 0; member < all.size(); ++member)
@@ -267,6 +333,7 @@ void TaskQueues::register_function(std::uint32_t function, const TaskRegistratio
   for (std::size_t member = 0; member < all.size(); ++member)
     if (all[member])
       team_.world().copy(&places_.data()[member * list_.functions + function], &all[member]->place, sizeof(TaskPlace));
+  if (is_kernel) between_leases([&] { kernels_->adopt(function); });
   write(targets_.data()[function], {reinterpret_cast<std::uintptr_t>(what.object),
                                     reinterpret_cast<std::uintptr_t>(what.completion) + TaskTarget::registered_bit});
   team_.barrier();
@@ -278,9 +345,16 @@ void TaskQueues::unregister_function(std::uint32_t function) {
   write(targets_.data()[function], {});
 }
 
+void TaskQueues::between_leases(const std::function<void()>& change) {
+  if (grid_ != nullptr)
+    grid_->between_leases(change);
+  else
+    change();
+}
+
 /// Workers of a GPU read the table when a lease begins, those of a host rank both words at any time.
 void TaskQueues::write(TaskTarget& target, const TaskTarget& value) {
-  if (grid_ != nullptr) return grid_->between_leases([&] { team_.world().copy(&target, &value, sizeof target); });
+  if (grid_ != nullptr) return between_leases([&] { team_.world().copy(&target, &value, sizeof target); });
   shared(target.object).store(value.object, std::memory_order_relaxed);
   shared(target.completion).store(value.completion, std::memory_order_relaxed);
 }

@@ -18,4 +18,8 @@ std::unique_ptr<RecordedWork> record_work(Stream&, const std::function<void()>&)
   throw Error(Status::unavailable, "this build has no CUDA");
 }
 
+std::unique_ptr<RecordedWork> record_for_kernels(Stream&, const std::function<void()>&) {
+  throw Error(Status::unavailable, "this build has no CUDA");
+}
+
 }  // namespace beeline

@@ -68,6 +68,29 @@ BEELINE_HOST_DEVICE void Again::operator()(const Group& group, const Context& ct
   static_cast<void>(post_task(group, ctx, task.channel, task_of<List, Add>(number, task.poster, 1)));
 }
 
+/// A kernel that does not return while its team goes on, and one that has a fault on CPUs.
+struct LoopAll {
+  static constexpr const char* name = "loop_all";
+  static constexpr bool is_kernel = true;
+  using Arguments = Number;
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const Context& ctx, const Task&) const {
+    while (detail::read_abort_word(ctx) == 0) machine::back_off(10'000, ctx.polling);
+  }
+};
+struct FailAll {
+  static constexpr const char* name = "fail_all";
+  static constexpr bool is_kernel = true;
+  using Arguments = Number;
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const Context&, const Task&) const {
+#if !BEELINE_ON_GPU
+    throw Error(Status::internal, "it has met a fault");
+#endif
+  }
+};
+using Kernels = TaskList<Add, LoopAll, FailAll>;
+
 /// The same functions, one of them by another name.
 struct Subtract : Add {
   static constexpr const char* name = "subtract";
@@ -292,6 +315,96 @@ TEST_P(TaskFaults, ATaskThatFaults) {
   });
 }
 
+TEST_P(TaskFaults, AKernelThatIsNotRegistered) {
+  run([](World& world, Team& team) {
+    Tasks<Kernels> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+    TaskPost what = good();
+    what.function = Kernels::index_of<LoopAll>();
+    try {
+      if (world.rank() == 0) post(team, tasks, what);
+      await_failure(team);
+      team.barrier();
+      BEELINE_CHECK(false);
+    } catch (const Error& error) {
+      BEELINE_CHECK_CONTAINS(std::string(error.what()), "rank 1");
+      BEELINE_CHECK_CONTAINS(std::string(error.what()), "function 1 is not registered");
+    }
+    await_failure(team);
+    world.barrier();
+  });
+}
+
+/// The deadline names function and poster, over all the leases of workers that wait for the kernel.
+void expect_kernel_does_not_return(World& world, Team& team, KernelStarter by) {
+  Tasks<Kernels> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+  tasks.register_kernel<LoopAll>({}, {.blocks = 2, .threads = 64, .start = by});
+  const Stopwatch watch;
+  if (world.rank() == 0) {
+    TaskPost what;
+    what.rank = 1, what.argument_bytes = sizeof(Number), what.function = Kernels::index_of<LoopAll>();
+    launch(team, {.threads = 32, .waits = true}, PostRaw{}, tasks.channel(), what, 2u);
+    world.synchronize();
+  }
+  while (!team.failed()) {
+    BEELINE_CHECK(watch.seconds() < 10 * deadline_s);
+    std::this_thread::yield();
+  }
+  BEELINE_CHECK(watch.seconds() >= deadline_s);
+  check_error(Status::aborted, {"rank 1", "function 'loop_all'", "posted by rank 0", "has not returned"},
+              [&] { team.barrier(); });
+  world.barrier();
+}
+TEST_P(TaskFaults, AKernelThatDoesNotReturn) {
+  run([](World& world, Team& team) { expect_kernel_does_not_return(world, team, KernelStarter::any); });
+}
+TEST_P(TaskFaults, AKernelOfTheEngineThatDoesNotReturn) {
+  run([](World& world, Team& team) { expect_kernel_does_not_return(world, team, KernelStarter::engine); });
+}
+
+TEST_P(TaskFaults, AKernelThatFaults) {
+  if (GetParam()) GTEST_SKIP() << "a fault of a GPU ends all ranks of its process: GpuFault.NamesAllRanksOfItsProcess";
+  run([](World& world, Team& team) {
+    Tasks<Kernels> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+    tasks.register_kernel<FailAll>({}, {.blocks = 2});
+    TaskPost what = good();
+    what.function = Kernels::index_of<FailAll>();
+    check_error(Status::aborted, {"rank 1", "function 'fail_all'", "posted by rank 0", "it has met a fault"}, [&] {
+      if (world.rank() == 0) post(team, tasks, what);
+      await_failure(team);
+      team.barrier();
+    });
+    world.barrier();
+  });
+}
+
+TEST_P(TaskFaults, BadRegistrationsOfKernels) {
+  const bool is_gpu = GetParam();
+  run([is_gpu](World& world, Team& team) {
+    check_error(Status::invalid_argument, {"9 workers of a list with kernels", "at most 8"},
+                [&] { const Tasks<Kernels> none(team, {.queues = 1, .workers = 9}); });
+    Tasks<Kernels> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+    const auto why = [&](const char* text, int rank = 1) {
+      return std::string(world.rank() == rank ? text : "refused there");
+    };
+    check_error(Status::invalid_argument, {"rank 0 registers function 1", why("is a kernel", 0)},
+                [&] { tasks.register_function<LoopAll>({}); });
+    check_error(Status::invalid_argument, {"rank 0 registers function 0", why("is no kernel", 0)},
+                [&] { tasks.register_kernel<Add>({}, {}); });
+    check_error(Status::invalid_argument, {"rank 1 registers function 1", why("0 blocks")},
+                [&] { tasks.register_kernel<LoopAll>({}, {.blocks = world.rank() == 1 ? 0u : 1u}); });
+    if (is_gpu)
+      check_error(Status::invalid_argument, {"rank 1 registers function 1", why("1025 threads")},
+                  [&] { tasks.register_kernel<LoopAll>({}, {.threads = world.rank() == 1 ? 1025u : 32u}); });
+    else
+      check_error(Status::unavailable, {"rank 1 registers function 1", why("a host rank has no device graphs")}, [&] {
+        tasks.register_kernel<LoopAll>({},
+                                       {.start = world.rank() == 1 ? KernelStarter::device_graph : KernelStarter::any});
+      });
+    BEELINE_CHECK(tasks.kernel_start<LoopAll>().by == KernelStarter::any);  // not registered
+    world.barrier();
+  });
+}
+
 /// A queue whose tasks do not end takes no more: its posters end by the deadline.
 TEST_P(TaskFaults, AQueueThatStaysFull) {
   run([](World& world, Team& team) {
@@ -317,21 +430,22 @@ INSTANTIATE_TEST_SUITE_P(On, TaskFaults, ::testing::Values(false, true),
                          [](const auto& on) { return on.param ? "gpu" : "cpu"; });
 
 /// The death of a target frees those who wait for its tasks.
-TEST(TaskDeaths, ATargetThatDiesWithTasksQueued) {
+template <class List, class Function>
+void expect_death_is_seen(const std::function<void(Tasks<List>&)>& register_it) {
   if (under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer sees one process";
   Config config = test_config("cpu");
   config.deadline_ns = 20'000'000'000;
   const std::vector<RankOutcome> outcomes = run_ranks(
       WorldKind::processes, 2,
-      [](World& world) {
+      [&](World& world) {
         Tasks<List> tasks(world, {.queues = 1, .depth = 4, .workers = 1});
-        tasks.register_function<Loop>({});
+        register_it(tasks);
         if (world.rank() == 1) {
           std::this_thread::sleep_for(std::chrono::milliseconds(200));
           ::kill(::getpid(), SIGKILL);
         }
         TaskPost what;
-        what.rank = 1, what.function = List::index_of<Loop>(), what.argument_bytes = sizeof(Number);
+        what.rank = 1, what.function = List::template index_of<Function>(), what.argument_bytes = sizeof(Number);
         const Stopwatch watch;
         check_error(Status::peer_died, {"rank 1"}, [&] {
           launch(world, {.threads = 32, .waits = true}, PostRaw{}, tasks.channel(), what, 10u);
@@ -343,6 +457,13 @@ TEST(TaskDeaths, ATargetThatDiesWithTasksQueued) {
       config);
   EXPECT_EQ(outcomes[0].failure, "");
   EXPECT_EQ(outcomes[1].signal, SIGKILL);
+}
+
+TEST(TaskDeaths, ATargetThatDiesWithTasksQueued) {
+  expect_death_is_seen<List, Loop>([](Tasks<List>& tasks) { tasks.register_function<Loop>({}); });
+}
+TEST(TaskDeaths, ATargetThatDiesWithKernelsQueued) {
+  expect_death_is_seen<Kernels, LoopAll>([](Tasks<Kernels>& tasks) { tasks.register_kernel<LoopAll>({}, {}); });
 }
 
 }  // namespace

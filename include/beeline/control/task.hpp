@@ -17,6 +17,19 @@
 ///   using List = TaskList<Add>;
 ///
 /// Every thread of the worker calls the function: a warp on a GPU, one CPU thread on a host rank.
+///
+/// A function that is too large for a worker is a *kernel*: it says so, and its call operator takes a grid.
+///
+///   struct Solve {
+///     static constexpr const char* name = "solve";
+///     static constexpr bool is_kernel = true;
+///     struct Arguments { std::uint64_t count; };
+///     template <class Grid>
+///     BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const Task& task) const { ... }
+///   };
+///
+/// It is posted as all functions are. The target starts the grid (`Tasks::register_kernel`), and the task has run when
+/// all blocks have ended. As kernels of `launch`, it may have `shared_bytes` and `max_threads`.
 /// Source: seed 003, Extended Task Queuing (LeBeane et al., SC 2016); GASNet, active messages.
 
 #include <cstddef>
@@ -62,18 +75,28 @@ inline constexpr std::uint32_t argument_bytes_of = std::is_empty_v<typename Func
                                                        ? 0
                                                        : sizeof(typename Function::Arguments);
 
+/// Whether a function is a kernel.
+template <class Function>
+[[nodiscard]] constexpr bool is_task_kernel() {
+  if constexpr (requires { Function::is_kernel; })
+    return Function::is_kernel;
+  else
+    return false;
+}
+
 /// FNV-1a, of texts and numbers.
 constexpr std::uint64_t hash_byte(std::uint64_t hash, std::uint8_t byte) { return (hash ^ byte) * 1099511628211u; }
-constexpr std::uint64_t hash_function(std::uint64_t hash, const char* name, std::size_t argument_bytes) {
+constexpr std::uint64_t hash_function(std::uint64_t hash, const char* name, std::size_t argument_bytes,
+                                      bool is_kernel) {
   for (; *name != '\0'; ++name) hash = hash_byte(hash, static_cast<std::uint8_t>(*name));
   for (int i = 0; i < 16; i += 8) hash = hash_byte(hash, static_cast<std::uint8_t>(argument_bytes >> i));
-  return hash_byte(hash, 0);
+  return hash_byte(hash, is_kernel ? 1 : 0);
 }
 
 }  // namespace detail
 
 /// The functions that ranks run for each other, each under its index, 0 to count - 1: the same on all ranks. A function
-/// has a `name`, a type `Arguments` of at most `max_task_arguments` bytes, and the call operator above.
+/// has a `name`, a type `Arguments` of at most `max_task_arguments` bytes, and one of the call operators above.
 template <class... Functions>
 struct TaskList {
   static constexpr std::uint32_t count = sizeof...(Functions);
@@ -82,6 +105,14 @@ struct TaskList {
   static_assert(((sizeof(typename Functions::Arguments) <= max_task_arguments) && ...), "at most 256 bytes");
   static_assert(((alignof(typename Functions::Arguments) <= 16) && ...), "arguments are aligned to 16 bytes");
 
+  /// Whether any of the functions is a kernel, and which are.
+  static constexpr bool has_kernels = (detail::is_task_kernel<Functions>() || ...);
+  [[nodiscard]] BEELINE_HOST_DEVICE static constexpr bool is_kernel(std::uint32_t function) {
+    std::uint32_t index = 0;
+    bool found = false;
+    ((index++ == function ? void(found = detail::is_task_kernel<Functions>()) : void()), ...);
+    return found;
+  }
   template <class Function>
   static constexpr std::uint32_t index_of() {
     static_assert((std::is_same_v<Function, Functions> || ...), "the function is not in the list");
@@ -89,10 +120,12 @@ struct TaskList {
     ((std::is_same_v<Function, Functions> ? void(found = index) : void(), ++index), ...);
     return found;
   }
-  /// Of names and sizes, in their order.
+  /// Of names, sizes and kinds, in their order.
   static constexpr std::uint64_t hash() {
     std::uint64_t hash = 14695981039346656037u;
-    ((hash = detail::hash_function(hash, Functions::name, sizeof(typename Functions::Arguments))), ...);
+    ((hash = detail::hash_function(hash, Functions::name, sizeof(typename Functions::Arguments),
+                                   detail::is_task_kernel<Functions>())),
+     ...);
     return hash;
   }
   static const char* name(std::uint32_t function) {
@@ -104,11 +137,24 @@ struct TaskList {
     ((index++ == function ? void(bytes = detail::argument_bytes_of<Functions>) : void()), ...);
     return bytes;
   }
+  /// Calls `visitor` with a null pointer to the function's type.
+  template <class Visitor>
+  static void visit(std::uint32_t function, const Visitor& visitor) {
+    std::uint32_t index = 0;
+    ((index++ == function ? visitor(static_cast<const Functions*>(nullptr)) : void()), ...);
+  }
+  /// Calls a function that is no kernel.
   template <class Group>
   BEELINE_HOST_DEVICE static void run(std::uint32_t function, const Group& group, const Context& ctx,
                                       const Task& task) {
     std::uint32_t index = 0;
-    ((index++ == function ? Functions{}(group, ctx, task) : void()), ...);
+    ((index++ == function ? call<Functions>(group, ctx, task) : void()), ...);
+  }
+
+ private:
+  template <class Function, class Group>
+  BEELINE_HOST_DEVICE static void call(const Group& group, const Context& ctx, const Task& task) {
+    if constexpr (!detail::is_task_kernel<Function>()) Function{}(group, ctx, task);
   }
 };
 

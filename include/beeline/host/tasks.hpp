@@ -4,6 +4,7 @@
 /// Queues of active messages (control/task.hpp, docs/control.md), and the workers that run them.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,12 +17,15 @@
 namespace beeline {
 
 class LeasedGrid;
+class TaskKernels;
 
 /// Shape of `Tasks`: the same on all members, but for workers, threads and times.
 struct TaskOptions {
-  std::uint32_t queues = 2;   ///< a task may wait for free places only in queues with lower numbers than its own
-  std::uint32_t depth = 64;   ///< tasks of one poster in a queue at most; a power of two
-  std::uint32_t workers = 2;  ///< a multiple of the queues: warps on a GPU, threads on a host rank
+  std::uint32_t queues = 2;  ///< a task may wait for free places only in queues with lower numbers than its own
+  std::uint32_t depth = 64;  ///< tasks of one poster in a queue at most; a power of two
+  /// A multiple of the queues: warps on a GPU, threads on a host rank. At most 8 where the list has kernels, since each
+  /// worker waits for the end of its kernel.
+  std::uint32_t workers = 2;
   std::uint32_t multiprocessors = 1;  ///< GPU: largest number that the workers use, 16 workers on each
   std::int64_t lease_ns = 2'000'000;  ///< GPU: the workers' grid ends after it,
   std::int64_t idle_ns = 200'000;     ///< or after so long without a task, until the next is posted
@@ -33,6 +37,37 @@ struct TaskRegistration {
   void* payloads = nullptr;       ///< [payload_bytes] symmetric address, aligned to 16 bytes; nullptr: no payloads
   std::size_t payload_bytes = 0;  ///< of all: `TaskQueues::payload_buffer_bytes`
   std::uint64_t* completion = nullptr;  ///< a word of this rank that counts the tasks of the function that have run
+};
+
+/// What starts the kernel of a task.
+enum class KernelStarter : std::uint8_t {
+  any,           ///< a device graph if the rank's GPU launches one, otherwise the engine
+  device_graph,  ///< the GPU itself: no CPU takes part, but for renewing the launch service's lease
+  engine         ///< a thread of the rank's CPU; on host ranks always
+};
+
+/// The grid of a kernel that is registered, the same for all its tasks. It is no waiting grid: its threads must not
+/// wait for other ranks' kernels, nor for each other by `grid.sync`.
+struct TaskKernelShape {
+  unsigned blocks = 1;
+  unsigned threads = 256;  ///< of a block, as in LaunchOptions
+  KernelStarter start = KernelStarter::any;
+};
+
+/// How kernels of a function are started on this rank.
+struct TaskKernelStart {
+  KernelStarter by = KernelStarter::any;  ///< `any`: it is not registered
+  std::string reason;                     ///< why the engine starts them; empty if device graphs do
+};
+
+/// What a rank's workers, and what starts kernels for them, have done.
+struct TaskStatistics {
+  std::uint64_t leases = 0;             ///< of the workers (GPU)
+  std::uint64_t launch_leases = 0;      ///< of the launch service, which starts device graphs
+  std::uint64_t kernels_by_graph = 0;   ///< kernels that the GPU has started
+  std::uint64_t kernels_by_engine = 0;  ///< those that the engine's thread has started
+  std::uint64_t handed_kernels = 0;     ///< of these: those whose graph the GPU refused for 1 ms
+  std::uint64_t refused_launches = 0;   ///< launches that the GPU refused, and that were repeated
 };
 
 /// The part of `Tasks` that does not depend on the task list.
@@ -51,6 +86,14 @@ class TaskQueues {
   /// invalid_argument on all members, with the rank at fault, for an index that is not in the list, or a buffer that is
   /// not symmetric memory of the rank, not aligned, or too small for 16 bytes for each task.
   void register_function(std::uint32_t function, const TaskRegistration& what);
+  /// Collective. The same for a function that is a kernel, with the shape of its grid, which may differ from rank to
+  /// rank. Throws invalid_argument, too, if the function is no kernel, or if its grid cannot be launched; unavailable
+  /// on all members if one asks for a device graph and its GPU, or its driver, refuses: the error of that rank says
+  /// why.
+  void register_kernel(std::uint32_t function, const TaskRegistration& what, const TaskKernelShape& shape);
+  /// What starts the kernels of a registered function on this rank.
+  [[nodiscard]] TaskKernelStart kernel_start(std::uint32_t function) const;
+  [[nodiscard]] TaskStatistics statistics() const;
   /// Ends the registration on this rank, whose memory may then be freed. Later tasks of the function are refused here,
   /// which aborts the team, so call `quiet` first. On a GPU rank this waits, as `register_function` does, for the end
   /// of the workers' lease.
@@ -70,6 +113,9 @@ class TaskQueues {
     unsigned (*resident_blocks)(World& world, unsigned threads);
     void (*start)(Team& team, const LaunchOptions& options, const detail::TaskService& service);
     void (*serve)(const Context& ctx, const detail::TaskService& service, std::uint32_t worker);
+    bool has_kernels;
+    bool (*is_kernel)(std::uint32_t function);
+    void (*start_kernel)(Team& team, std::uint32_t function, const LaunchOptions& options, detail::TaskCall* call);
   };
   /// Collective.
   TaskQueues(Team& team, const TaskOptions& options, const List& list);
@@ -79,12 +125,19 @@ class TaskQueues {
 
  private:
   void check_alike() const;
+  void make_kernels();
   void start_workers();
   void end_workers();
   void start_lease(Stream& stream, const Lease& lease);
   void serve_on_host(std::uint32_t worker);
   void watch_host();
   void write(TaskTarget& target, const TaskTarget& value);
+  /// Calls `change` while no worker of a GPU looks at its tables.
+  void between_leases(const std::function<void()>& change);
+  /// `register_function` for a function of either kind.
+  ///   status, fault  what this rank found wrong with it, if anything
+  void announce(std::uint32_t function, const TaskRegistration& what, Status status, std::string fault, bool is_kernel);
+  [[nodiscard]] std::string name_of_task(std::uint32_t worker) const;
   [[nodiscard]] std::size_t places_of_payloads() const;
   [[nodiscard]] TaskPlace place_of(const TaskRegistration& what, std::string& fault) const;
   struct Sums {
@@ -112,8 +165,9 @@ class TaskQueues {
   };
   std::vector<Seen> seen_;  ///< [workers] the task that each was in when looked at, and since when
   bool has_given_up_ = false;
-  std::unique_ptr<LeasedGrid> grid_;  ///< a GPU's workers
-  std::vector<std::thread> threads_;  ///< a host rank's, and one that looks after them
+  std::unique_ptr<TaskKernels> kernels_;  ///< of lists that have kernels
+  std::unique_ptr<LeasedGrid> grid_;      ///< a GPU's workers
+  std::vector<std::thread> threads_;      ///< a host rank's, and one that looks after them
 };
 
 namespace detail {
@@ -146,7 +200,9 @@ class Tasks : public TaskQueues {
   /// ranks and host ranks, or on several nodes; unreachable if loads and stores do not reach a member; no_resource if
   /// waiting grids leave no room for the workers; otherwise the same as `Team::allocate`.
   explicit Tasks(Team& team, const TaskOptions& options = {})
-      : TaskQueues(team, options, {Functions::count, Functions::hash(), &Functions::name, &room, &start, &serve}) {}
+      : TaskQueues(team, options,
+                   {Functions::count, Functions::hash(), &Functions::name, &room, &start, &serve,
+                    Functions::has_kernels, &Functions::is_kernel, &start_kernel}) {}
   /// Collective. Kernels that post must have ended. Waits until all posted tasks have run, as `quiet`.
   ~Tasks() = default;
 
@@ -154,6 +210,17 @@ class Tasks : public TaskQueues {
   template <class Function>
   void register_function(const TaskRegistration& what) {
     register_function(Functions::template index_of<Function>(), what);
+  }
+
+  using TaskQueues::register_kernel;
+  template <class Function>
+  void register_kernel(const TaskRegistration& what, const TaskKernelShape& shape) {
+    register_kernel(Functions::template index_of<Function>(), what, shape);
+  }
+  using TaskQueues::kernel_start;
+  template <class Function>
+  [[nodiscard]] TaskKernelStart kernel_start() const {
+    return kernel_start(Functions::template index_of<Function>());
   }
 
   /// Posts a task from host code, by a kernel on a stream of this rank (nullptr: the default stream). Host code of GPU
@@ -172,6 +239,15 @@ class Tasks : public TaskQueues {
   }
   static void start(Team& team, const LaunchOptions& options, const detail::TaskService& service) {
     launch(team, options, Kernel{}, service);
+  }
+  static void start_kernel(Team& team, std::uint32_t function, const LaunchOptions& options, detail::TaskCall* call) {
+    Functions::visit(function, [&]<class Function>(const Function*) {
+      if constexpr (detail::is_task_kernel<Function>()) {
+        LaunchOptions named = options;
+        named.name = Function::name;
+        launch(team, named, detail::TaskGrid<Function>{}, call);
+      }
+    });
   }
   static void serve(const Context& ctx, const detail::TaskService& service, std::uint32_t worker) {
     HostTeamState alone(1, ctx.deadline_ns, ctx.polling);

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "beeline/control/impl/lease.hpp"
-#include "beeline/control/task.hpp"
+#include "beeline/control/impl/task_kernel.hpp"
 
 namespace beeline::detail {
 
@@ -24,6 +24,7 @@ struct TaskService {
   std::uint64_t* closing;    ///< host ranks: not 0 when workers are to end
   std::uint32_t workers;     ///< a multiple of the queues: each queue has some of its own
   Lease lease;               ///< of a GPU's workers
+  TaskCalls kernels;         ///< of lists that have kernels
 };
 
 /// One worker: the rings of one queue, of some posters.
@@ -50,7 +51,7 @@ class TaskWorker {
   /// Runs tasks until a lease ends (GPU), the host closes the queues (host rank), or the team is aborted. Every thread
   /// of the group calls it.
   BEELINE_HOST_DEVICE void serve() {
-    const std::uint64_t start = machine::clock_ns();
+    start_ = machine::clock_ns();
     if constexpr (executor == DeviceKind::gpu) tell_posters(0);
     std::uint32_t passes = 0;  // since the last look at the clock and the abort word
     bool has_run = false;      // since then
@@ -58,6 +59,7 @@ class TaskWorker {
     for (std::uint32_t idle = 0;;) {
       const std::uint32_t ran = serve_rings();
       if (ran == has_failed) return;
+      if (is_paused()) break;
       has_run |= ran != 0;
       idle = ran != 0 ? 0 : idle + looks_;
       passes += looks_ + ran;
@@ -65,7 +67,7 @@ class TaskWorker {
       if (idle > 0) machine::back_off(idle, ctx_.polling);
       if (passes < polls_per_look && !machine::backs_off(idle, ctx_.polling)) continue;
       if (++looks % looks_before_telling == 0) tell_rest();
-      if (group_.any(group_.thread_rank() == 0 && is_over(start, has_run))) break;
+      if (group_.any(group_.thread_rank() == 0 && is_over(has_run))) break;
       passes = 0, has_run = false;
     }
     tell_rest();
@@ -84,6 +86,8 @@ class TaskWorker {
   static_assert(passes_before_telling % most_looks == 0);
   /// Looks at the clock before they are told even though others' tasks keep coming.
   static constexpr std::uint32_t looks_before_telling = 16;
+  /// Looks at a kernel's end before one at the clock and the abort word.
+  static constexpr std::uint32_t polls_of_kernel = executor == DeviceKind::gpu ? 16 : 1;
 
   [[nodiscard]] BEELINE_HOST_DEVICE const SignaledWord* slot(std::uint32_t poster, std::uint64_t ticket) const {
     return &channel_.slots[channel_.slot_index(channel_.ring(queue_, poster), ticket) * task_words];
@@ -119,9 +123,11 @@ class TaskWorker {
       const std::uint32_t next = poster + step_ < channel_.members ? poster + step_ : poster;
       const Seen seen = look(poster, next);
       const std::uint32_t here = serve_ring(poster, seen.here);
-      const std::uint32_t there = next == poster || here == has_failed ? 0 : serve_ring(next, seen.there);
+      const bool goes_on = next != poster && here != has_failed && !is_paused();
+      const std::uint32_t there = goes_on ? serve_ring(next, seen.there) : 0;
       if (here == has_failed || there == has_failed) return has_failed;
       ran += here + there;
+      if (is_paused()) break;
     }
     return ran;
   }
@@ -133,6 +139,7 @@ class TaskWorker {
     bool is_awaited = false;
     while (reader.take(slot(poster, ticket), seen, ran != 0, ticket + 1)) {
       if (!run(poster, ticket, is_awaited)) return has_failed;
+      if (is_paused()) break;
       ++ran, ++ticket;
       if (ran == tasks_at_once) break;
       seen = reader.look_acquiring(slot(poster, ticket));
@@ -157,12 +164,59 @@ class TaskWorker {
         static_cast<void>(refuse(ctx_, Operation::task, poster, found, Status::invalid_argument));
       return false;
     }
-    if (group_.thread_rank() == 0) show(RunningTask::what_of(header.function, poster));
-    List::run(header.function, group_, ctx_, task(header, target, poster, ticket));
+    if (List::has_kernels && List::is_kernel(header.function)) {
+      is_paused_ = !run_kernel(header, target, poster, ticket);
+      if (is_paused_) return true;
+    } else {
+      if (group_.thread_rank() == 0) show(RunningTask::what_of(header.function, poster));
+      List::run(header.function, group_, ctx_, task(header, target, poster, ticket));
+    }
     group_.sync();
     if (group_.thread_rank() == 0) complete(target, poster, ticket, is_awaited);
     group_.sync();  // the next task takes the scratch memory
     return true;
+  }
+
+  /// Whether the lease is over, and a kernel that this worker waits for is not.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_paused() const { return List::has_kernels && is_paused_; }
+  /// Has a kernel run. Returns false where it still runs when the lease ends: the task then stays in its ring, and the
+  /// next lease goes on from here.
+  BEELINE_HOST_DEVICE bool run_kernel(const TaskHeader& header, const TaskTarget& target, std::uint32_t poster,
+                                      std::uint64_t ticket) {
+    TaskCall& call = service_.kernels.calls[worker_];
+    const bool is_asked_for = call.ticket == ticket + 1 && call.poster == poster;
+    const std::uint64_t number = call.asked + (is_asked_for ? 0 : 1);
+    group_.sync();
+    if (!is_asked_for) {
+      for (std::uint32_t i = group_.thread_rank(); i < header.words; i += group_.size())
+        call.words[i] = scratch_.words[i];
+      group_.sync();
+      if (group_.thread_rank() == 0) ask_for_kernel(call, number, header, task(header, target, poster, ticket), ticket);
+    }
+    const DeviceAtomic<std::uint64_t> ended(call.ended);
+    bool has_ended = false;
+    for (std::uint32_t polls = 1; !has_ended; ++polls) {
+      has_ended = group_.any(group_.thread_rank() == 0 && ended.load(std::memory_order_acquire) == number);
+      if (has_ended || polls % polls_of_kernel != 0) continue;
+      if (group_.any(group_.thread_rank() == 0 && is_over(true))) return false;
+      machine::back_off(polls, ctx_.polling);
+    }
+    return true;
+  }
+  BEELINE_HOST_DEVICE void ask_for_kernel(TaskCall& call, std::uint64_t number, const TaskHeader& header, Task it,
+                                          std::uint64_t ticket) {
+    show(RunningTask::what_of(header.function, it.poster));
+    const TaskLayout layout{header.argument_bytes};
+    it.arguments = &call.words[task_header_words];
+    if (layout.holds(header.payload_bytes)) it.payload = &call.words[layout.payload_word()];
+    const std::size_t place = std::size_t{header.function} * service_.workers + worker_;
+    const std::uint64_t graph = service_.kernels.graphs[place * graphs_of_worker + number % graphs_of_worker];
+    call.task = it, call.graph = graph, call.request = TaskCall::request_of(number, header.function);
+    call.ticket = ticket + 1, call.poster = it.poster;
+    DeviceAtomic<std::uint64_t>(call.asked).store(number, std::memory_order_relaxed);
+    if (graph != 0) return service_.kernels.fire(call, number);
+    if constexpr (executor == DeviceKind::gpu) machine::fence_system();
+    service_.kernels.ask_engine(worker_, call.request);
   }
 
   /// A host rank's may change while its workers run; a GPU's does not during a lease.
@@ -257,15 +311,15 @@ class TaskWorker {
     SystemAtomic<std::uint64_t>(mine.what).store(what, order);
   }
 
-  [[nodiscard]] BEELINE_HOST_DEVICE bool is_over(std::uint64_t start, [[maybe_unused]] bool has_run) const {
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_over([[maybe_unused]] bool has_run) const {
     if (read_abort_word(ctx_) != 0) return true;
     if constexpr (executor == DeviceKind::host) return load_acquired(*service_.closing) != 0;
     const DeviceAtomic<std::uint64_t> last_task(*service_.last_task);
     const std::uint64_t now = machine::clock_ns();
     if (has_run) last_task.store(now, std::memory_order_relaxed);
     const std::uint64_t last = has_run ? now : last_task.load(std::memory_order_relaxed);
-    const std::uint64_t busy = last > start ? last : start;
-    return now - start >= service_.lease.lease_ns || (now > busy && now - busy >= service_.lease.idle_ns);
+    const std::uint64_t busy = last > start_ ? last : start_;
+    return now - start_ >= service_.lease.lease_ns || (now > busy && now - busy >= service_.lease.idle_ns);
   }
 
   /// Whether this rank's workers have ended, in the memory of each poster.
@@ -300,8 +354,10 @@ class TaskWorker {
   const TaskTarget* const targets_;
   TaskScratch& scratch_;
   std::uint32_t worker_, queue_, first_, step_;
-  std::uint32_t looks_;  ///< at two rings in turn
-  std::uint64_t begun_;  ///< tasks, by this worker in all leases
+  std::uint32_t looks_;      ///< at two rings in turn
+  std::uint64_t begun_;      ///< tasks, by this worker in all leases
+  std::uint64_t start_ = 0;  ///< of the lease
+  bool is_paused_ = false;
 };
 
 /// One lease of the workers of a GPU: a warp each. Blocks take a multiprocessor each.

@@ -15,6 +15,7 @@
 #include "beeline/host/command_queues.hpp"
 #include "harness/measurement.hpp"
 #include "harness/timed_grid.hpp"
+#include "harness/timed_kernel.hpp"
 #include "peers/bare_words.hpp"
 
 namespace beeline::bench {
@@ -87,7 +88,7 @@ struct ProbeCommands {
   static BEELINE_HOST_DEVICE void probe_rounds(const Context& ctx, const Posting& posting, const Probe& probe) {
     const std::uint32_t warm_up = probe.rest_ns == 0 ? 16 : 2;
     for (std::uint32_t i = 0; i < warm_up + probe.count; ++i) {
-      rest(ctx, probe.rest_ns);
+      if (probe.rest_ns != 0) rest(ctx, probe.rest_ns);
       const std::uint64_t start = machine::clock_ns();
       if (!post_word(ctx, posting, 0, posting.first + i)) break;
       const std::uint64_t posted = machine::clock_ns();
@@ -97,10 +98,6 @@ struct ProbeCommands {
       probe.posts[i - warm_up] = posted - start;
     }
     BareWord(*posting.stop).store(1, std::memory_order_release);
-  }
-  static BEELINE_HOST_DEVICE void rest(const Context& ctx, std::uint64_t ns) {
-    const std::uint64_t end = machine::clock_ns() + ns;
-    for (std::uint32_t poll = 0; ns != 0 && machine::clock_ns() < end; ++poll) machine::back_off(poll, ctx.polling);
   }
   static BEELINE_HOST_DEVICE void load(const Context& ctx, const Posting& posting, std::uint32_t block) {
     std::uint64_t next = machine::clock_ns(), value = posting.first;

@@ -68,23 +68,17 @@ struct Start {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
     if (grid.block().thread_rank() != 0) return;
-    std::uint64_t counted = 1;
-    for (std::uint64_t sequence = loop.first + 1, i = 0; sequence <= loop.last(); ++sequence) {
+    time_parts(loop, [&](std::uint64_t) -> std::uint64_t {
       const Solve::Arguments with_time{1};
       TaskPost post = post_of(posting, with_time);
       post.reply_value = 0;
       const std::uint64_t start = machine::clock_ns();
-      if (post_task(Thread{}, ctx, posting.channel, post) != Status::ok) return;
-      if (wait(Thread{}, ctx, posting.reply, Compare::greater_equal, start, posting.rank, Timeout::none(),
-               Order::relaxed) != Status::ok)
-        return;
-      const std::uint64_t part = *posting.reply - start + 1;
-      if (quiet(Thread{}, ctx, posting.channel, posting.rank, 0) != Status::ok) return;
-      if (sequence <= loop.first + loop.rounds.warm_up) continue;
-      if (i++ % loop.rounds.iterations == 0) loop.stamps[(i - 1) / loop.rounds.iterations] = counted;
-      counted += part;
-    }
-    loop.stamps[loop.rounds.batches] = counted;
+      const bool is_good = post_task(Thread{}, ctx, posting.channel, post) == Status::ok &&
+                           wait(Thread{}, ctx, posting.reply, Compare::greater_equal, start, posting.rank,
+                                Timeout::none(), Order::relaxed) == Status::ok;
+      const std::uint64_t part = is_good ? *posting.reply - start + 1 : 0;
+      return is_good && quiet(Thread{}, ctx, posting.channel, posting.rank, 0) == Status::ok ? part : 0;
+    });
   }
 };
 

@@ -104,29 +104,13 @@ struct AskInTurn {
   }
 };
 
-/// Rounds of which a part is counted: the stamps are of a clock that stands still meanwhile.
-///   round(sequence)  returns the nanoseconds that count; 0: it failed
-template <class Round>
-BEELINE_HOST_DEVICE void time_parts(const Loop& loop, const Round& round) {
-  std::uint64_t counted = 1;
-  for (std::uint64_t sequence = loop.first + 1, i = 0; sequence <= loop.last(); ++sequence) {
-    const std::uint64_t part = round(sequence);
-    if (part == 0) return;
-    if (sequence <= loop.first + loop.rounds.warm_up) continue;
-    if (i++ % loop.rounds.iterations == 0) loop.stamps[(i - 1) / loop.rounds.iterations] = counted;
-    counted += part;
-  }
-  loop.stamps[loop.rounds.batches] = counted;
-}
-
 /// After a rest, which is not counted.
 struct AskAfterRest {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
     if (grid.block().thread_rank() != 0) return;
     time_parts(loop, [&](std::uint64_t sequence) -> std::uint64_t {
-      for (const std::uint64_t end = machine::clock_ns() + rest_ns; machine::clock_ns() < end;) {
-      }
+      rest(ctx, rest_ns);
       const std::uint64_t start = machine::clock_ns();
       const bool is_good = ask(ctx, posting, sequence) && await_reply(ctx, posting, sequence);
       return is_good ? machine::clock_ns() - start + 1 : 0;

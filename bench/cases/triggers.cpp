@@ -97,6 +97,34 @@ struct TriggeredWord {
   }
 };
 
+/// Before each of the triggers that are timed one by one: then streams are already waiting.
+constexpr std::uint64_t rest_ns = 30'000;
+/// Rests differ by up to so much. A stream that waits looks at its count every few microseconds: rests of one length
+/// would all end at the same point between two looks.
+constexpr std::uint64_t rests_differ_ns = 10'007;
+
+/// Rounds of which each starts after a rest that is not counted. `round(sequence)` returns whether it worked.
+template <class Round>
+BEELINE_HOST_DEVICE void time_after_rests(const Context& ctx, const Loop& loop, const Round& round) {
+  time_parts(loop, [&](std::uint64_t sequence) -> std::uint64_t {
+    rest(ctx, rest_ns + 3'701 * sequence % rests_differ_ns);
+    const std::uint64_t start = machine::clock_ns();
+    return round(sequence) ? machine::clock_ns() - start + 1 : 0;
+  });
+}
+
+struct TriggeredAfterRest {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, TriggeredMessage message) const {
+    if (grid.block().thread_rank() != 0) return;
+    const Thread one{};
+    time_after_rests(ctx, loop, [&](std::uint64_t sequence) {
+      return trigger(one, ctx, message.channel, 0) == Status::ok &&
+             wait(one, ctx, message.arrived, Compare::greater_equal, sequence, message.awaited) == Status::ok;
+    });
+  }
+};
+
 struct State {
   State(Bench& bench_in, std::uint64_t bytes, BackEnd back_end_in)
       : bench(bench_in), back_end(back_end_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)),
@@ -127,16 +155,21 @@ struct State {
 };
 
 /// Adds to a count that a stream waits for, and awaits the signal behind the copy.
+template <bool rests>
 struct BareTriggers {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* count,
                                       std::uint64_t* arrived) const {
     const auto& block = grid.block();
     if (block.thread_rank() != 0) return;
-    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+    const auto round = [&](std::uint64_t sequence) {
       BareWord(*count).fetch_add(1, std::memory_order_release);
       return bare_poll<std::memory_order_acquire>(block, ctx, arrived, sequence);
-    });
+    };
+    if constexpr (rests)
+      time_after_rests(ctx, loop, round);
+    else
+      time_rounds(Thread{}, loop, round);
   }
 };
 
@@ -151,6 +184,7 @@ struct BareState {
                                                forbidden.data());
   }
 
+  template <bool rests = false>
   std::vector<double> time(Rounds rounds) {
     const std::uint64_t first = timed.last(), last = Loop{nullptr, first, rounds, 0, false}.last();
     for (std::uint64_t round = first + 1; bench.leads() && round <= last; ++round) {
@@ -161,7 +195,7 @@ struct BareState {
         stream->copy(buffers.destination(), buffers.source(), buffers.bytes());
       stream->write_signal(&words.data()[1].value, round);
     }
-    std::vector<double> times = timed.run(single_thread(bench).threads, bench.leads(), rounds, BareTriggers{},
+    std::vector<double> times = timed.run(single_thread(bench).threads, bench.leads(), rounds, BareTriggers<rests>{},
                                           &words.data()[0].value, &words.data()[1].value);
     bench.world().synchronize(*stream);
     return times;
@@ -331,9 +365,37 @@ std::vector<Measurement> prepare_triggers(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
+/// One trigger when nothing else is under way, by one thread.
+std::vector<Measurement> prepare_after_rests(Bench& bench, std::uint64_t bytes) {
+  std::vector<Measurement> all;
+  const auto add = [&](Measurement measurement, MessageBuffers& buffers, auto time) {
+    measurement.operation = "trigger_after_rest";
+    measurement.time = time;
+    measurement.verify = [=, &bench, &buffers](std::uint64_t seed) {
+      return is_copied(bench, buffers, seed, [&] { static_cast<void>(time(Rounds{})); });
+    };
+    measurement.settings.emplace_back("rest_us", rest_ns / 1000);
+    all.push_back(std::move(measurement));
+  };
+  const auto bare = std::make_shared<BareState>(bench, bytes, false);
+  add(bare_measurement(bench, bytes, "bare/stream_wait", bare), bare->buffers,
+      [=](Rounds rounds) { return bare->time<true>(rounds); });
+  const unsigned one = single_thread(bench).threads;
+  for (const BackEnd& back_end : back_ends) {
+    const auto state = std::make_shared<State>(bench, bytes, back_end);
+    add(trigger_measurement<Level::thread>(bench, state, one), *state->buffers, [=, &bench](Rounds rounds) {
+      return state->time<TriggeredAfterRest>(rounds, bench.leads(), bench.world().rank(), one, 1);
+    });
+    all.back().baseline = 0;
+    all.back().most_iterations = most_iterations(TriggeredBy::stream);
+  }
+  return all;
+}
+
 const ListedCases latency_cases(Command::latency,
                                 {{"message", method, true, prepare_messages<TriggeredPingPong, Receivers::both>},
-                                 {"trigger", method, true, prepare_triggers}});
+                                 {"trigger", method, true, prepare_triggers},
+                                 {"trigger_after_rest", method, true, prepare_after_rests}});
 const ListedCases bandwidth_cases(Command::bandwidth,
                                   {{"put", method, true, prepare_messages<TriggeredFlood, Receivers::second>}});
 

@@ -49,6 +49,27 @@ BEELINE_HOST_DEVICE void time_rounds(const Group& group, const Loop& loop, Round
   if (group.thread_rank() == 0) loop.stamps[loop.rounds.batches] = machine::clock_ns();
 }
 
+/// Rounds of which a part is counted: the stamps are of a clock that stands still meanwhile.
+///   round(sequence)  returns the nanoseconds that count; 0: it failed
+template <class Round>
+BEELINE_HOST_DEVICE void time_parts(const Loop& loop, const Round& round) {
+  std::uint64_t counted = 1;
+  for (std::uint64_t sequence = loop.first + 1, i = 0; sequence <= loop.last(); ++sequence) {
+    const std::uint64_t part = round(sequence);
+    if (part == 0) return;
+    if (sequence <= loop.first + loop.rounds.warm_up) continue;
+    if (i++ % loop.rounds.iterations == 0) loop.stamps[(i - 1) / loop.rounds.iterations] = counted;
+    counted += part;
+  }
+  loop.stamps[loop.rounds.batches] = counted;
+}
+
+/// Passes the time.
+BEELINE_HOST_DEVICE inline void rest(const Context& ctx, std::uint64_t ns) {
+  const std::uint64_t start = machine::clock_ns();
+  for (std::uint32_t poll = 0; machine::clock_ns() - start < ns; ++poll) machine::back_off(poll, ctx.polling);
+}
+
 /// One there and back: the leader sends first, the other answers. Both functions return whether they worked; a `send`
 /// that cannot fail returns nothing.
 template <class Send, class Receive>

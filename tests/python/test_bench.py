@@ -160,17 +160,19 @@ def test_rates_of_every_method(threads: bool) -> None:
 
 
 def test_methods_have_their_latency_rate_and_bandwidth() -> None:
-    operations = ["--operations", "command,message,trigger,message_rate,put,get"]
+    operations = ["--operations", "command,message,trigger,trigger_after_rest,message_rate,put,get"]
     found = without_peers(results(records("methods", "--sizes", "8,70001", *operations)))
     lacking = [(r["method"], r["operation"]) for r in found if not r["available"]]
     assert lacking == [("device/peer/ll128", "message"), ("device/peer/ll128", "put")]
     found = [record for record in found if record["available"]]
     for record in found:
         assert_measured(record, ranks=2)
-    units = {"command": "us", "message": "us", "trigger": "us", "message_rate": "Mmsg/s", "put": "GB/s", "get": "GB/s"}
+    units = {"message_rate": "Mmsg/s", "put": "GB/s", "get": "GB/s"}
+    units |= dict.fromkeys(("command", "message", "trigger", "trigger_after_rest"), "us")
     assert {r["operation"]: r["unit"] for r in found} == units
     for record in found:
-        assert record["bytes"] == (70001 if record["unit"] == "GB/s" else 8) or record["operation"] == "trigger"
+        is_trigger = record["operation"].startswith("trigger")
+        assert record["bytes"] == (70001 if record["unit"] == "GB/s" else 8) or is_trigger
     triggers = [r for r in found if r["operation"] == "trigger"]
     levels = [
         (back_end, level)
@@ -180,6 +182,11 @@ def test_methods_have_their_latency_rate_and_bandwidth() -> None:
     rows = [(r["bytes"], r["settings"].get("back_end"), r["settings"].get("level")) for r in triggers]
     assert rows == [(size, *row) for size in (8, 70001) for row in [(None, None), (None, None), *levels]]
     assert {r["baseline"] for r in triggers} == {None, "bare/stream_wait"}
+    rested = [r for r in found if r["operation"] == "trigger_after_rest"]
+    rows = [(r["bytes"], r["settings"].get("back_end"), r["settings"]["rest_us"]) for r in rested]
+    back_ends = (None, "engine", "device_engine", "stream", "guarded_stream")
+    assert rows == [(size, back_end, 30) for size in (8, 70001) for back_end in back_ends]
+    assert {r["baseline"] for r in rested} == {None, "bare/stream_wait"}
 
 
 def test_methods_of_tasks() -> None:

@@ -118,8 +118,9 @@ class ServiceThread {
   /// Moves a part of what rings want moved. Every thread of the block calls it.
   template <class Block>
   BEELINE_HOST_DEVICE void move(const Block& block) {
+    // An only ring is the one that moves: a look at its phase would delay the loads behind it.
     for (std::uint32_t i = 0; i < service_.queues; ++i)
-      if (service_.served[i].phase == ServicePhase::moving) move_part(block, i);
+      if (service_.queues == 1 || service_.served[i].phase == ServicePhase::moving) move_part(block, i);
     block.sync();
     held_.ring = no_ring;  // another thread may have ended what it wanted moved
   }
@@ -130,7 +131,7 @@ class ServiceThread {
     for (std::uint32_t i = first; i < service_.queues; i += step) {
       const ServedRing& served = service_.served[i];
       has_work |= !detail::falls_asleep(ServiceMemory{&service_.rings[i]}, served.next, service_.lease.asleep_mark);
-      has_work |= served.phase != ServicePhase::ready || service_.triggers.fired_in(i) != 0;
+      has_work |= served.phase != ServicePhase::ready || service_.triggers.fired_in(i).first != 0;
     }
     if (has_work) service_.lease.ask();
   }
@@ -149,16 +150,14 @@ class ServiceThread {
     std::uint32_t ring = no_ring;
     ServicePhase phase = ServicePhase::ready;
     std::uint64_t next = 0, refused = 0;
-    bool has_fired = false;  ///< operations that are not over
+    FiredOperations fired{};
   };
   BEELINE_HOST_DEVICE void hold(std::uint32_t ring) {
     if (held_.ring == ring) return;
     const ServedRing& served = service_.served[ring];
-    held_ = {ring, served.phase, served.next, served.refused, has_fired(ring)};
+    held_ = {ring, served.phase, served.next, served.refused, service_.triggers.fired_in(ring)};
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE bool has_fired(std::uint32_t ring) const {
-    return service_.triggers.fired_in(ring) != 0;
-  }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool has_fired() const { return held_.fired.first != 0; }
   [[nodiscard]] BEELINE_HOST_DEVICE ServedRing& served() const { return service_.served[held_.ring]; }
   BEELINE_HOST_DEVICE void enter(ServicePhase phase) { served().phase = held_.phase = phase; }
 
@@ -190,13 +189,13 @@ class ServiceThread {
     CommandRing& ring = service_.rings[held_.ring];
     const ServiceMemory memory{&ring};
     const std::uint64_t before = held_.next;
-    if (!held_.has_fired && !detail::is_posted(memory, before)) return false;
+    if (!has_fired() && !detail::is_posted(memory, before)) return false;
     bool any_done = false;
     std::uint64_t done = before, bytes = 0, commands = 0;
     do {
-      const bool is_fired = held_.has_fired;
+      const bool is_fired = has_fired();
       const Command command =
-          is_fired ? service_.triggers.next_command(held_.ring) : detail::take_command(memory, held_.next++);
+          is_fired ? service_.triggers.next_command(held_.fired) : detail::take_command(memory, held_.next++);
       if (held_.refused != 0) {
         ++held_.refused;
       } else if (service_.triggers.takes(command)) {
@@ -206,34 +205,40 @@ class ServiceThread {
         break;
       }
       if (is_fired) end_fired(held_.ring, held_.refused == 0);
-      if (held_.has_fired) continue;  // a trigger is done when what it has fired is
+      if (has_fired()) continue;  // a trigger is done when what it has fired is
       done = held_.next;
       any_done = true;
-    } while (++commands < commands_at_once && (held_.has_fired || detail::is_posted(memory, held_.next)));
-    fence();
+    } while (++commands < commands_at_once && (has_fired() || detail::is_posted(memory, held_.next)));
+    // The block need not wait for the fence, nor for what posters are told behind it: `move_part` tells them. Its other
+    // threads see what this one has acquired, since they meet it before they move.
+    const bool is_moving = held_.phase == ServicePhase::moving;
+    if (any_done || !is_moving) fence();
     if (any_done) complete(ring, done, held_.refused);
-    tell(ring.taken.value, held_.next);
+    if (!is_moving) tell(ring.taken.value, held_.next);
     served().next = held_.next;
     served().refused = held_.refused;
     add_counts(served(), bytes, held_.next - before);
     return true;
   }
 
+  /// Nothing of the ring has fired before: what the trigger fires comes first.
   BEELINE_HOST_DEVICE void count_trigger(const Command& command) {
-    service_.triggers.add(static_cast<std::uint32_t>(command.remote), command.local);
-    held_.has_fired = has_fired(held_.ring);
+    const auto tag = static_cast<std::uint32_t>(command.remote);
+    const std::uint32_t first = service_.triggers.add(tag, command.local);
+    if (tag % service_.queues == held_.ring) held_.fired = {first, 0, 0};
   }
   BEELINE_HOST_DEVICE void end_fired(std::uint32_t ring, bool is_done) {
     service_.triggers.end_command(ring, is_done);
-    if (ring == held_.ring) held_.has_fired = has_fired(ring);
+    if (ring == held_.ring) held_.fired = service_.triggers.fired_in(ring);
   }
   /// What was under way is over.
   BEELINE_HOST_DEVICE void end_under_way(std::uint32_t ring) {
     ServedRing& served = service_.served[ring];
     served.phase = ServicePhase::ready;
     fence();
+    tell(service_.rings[ring].taken.value, served.next);
     if (served.has_fired) end_fired(ring, served.refused == 0);
-    if (!has_fired(ring)) complete(service_.rings[ring], served.next, served.refused);
+    if (service_.triggers.fired_in(ring).first == 0) complete(service_.rings[ring], served.next, served.refused);
   }
 
   /// Whether the command is over.
@@ -341,17 +346,20 @@ class ServiceThread {
   template <class Block>
   BEELINE_HOST_DEVICE void move_part(const Block& block, std::uint32_t ring) {
     ServedRing& served = service_.served[ring];
-    const std::uint64_t moved = served.moved, left = served.command.row_bytes - moved;
+    const Command command = served.command;
+    const std::uint64_t moved = served.moved, left = command.row_bytes - moved;
     const std::uint64_t bytes = left < part_bytes ? left : part_bytes;
-    move_bytes(block, served.command, moved, bytes);
+    move_bytes(block, command, moved, bytes);
     block.sync();
     if (block.thread_rank() != 0) return;
+    const bool is_last = bytes == left;
+    if (is_last && has_signal(command)) store_signal(address_of(command.peer, command.remote_stride), command);
     served.moved = moved + bytes;
     add_counts(served, bytes, 0);
-    if (bytes != left) return;
-    if (has_signal(served.command))
-      store_signal(address_of(served.command.peer, served.command.remote_stride), served.command);
-    end_under_way(ring);
+    if (is_last) return end_under_way(ring);
+    if (moved != 0) return;
+    fence();
+    tell(service_.rings[ring].taken.value, served.next);
   }
   template <class Group>
   BEELINE_HOST_DEVICE void move_bytes(const Group& group, const Command& command, std::uint64_t first,

@@ -62,21 +62,23 @@ struct ServiceTriggers {
   [[nodiscard]] BEELINE_HOST_DEVICE bool takes(const Command& command) const {
     return command.verb == Verb::trigger && command.remote < tag_count && command.local != 0;
   }
-  /// The first operation of a queue that has fired; 0: none.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t fired_in(std::uint32_t queue) const {
-    return tags == nullptr ? 0 : fired[queue].first;
+  [[nodiscard]] BEELINE_HOST_DEVICE FiredOperations fired_in(std::uint32_t queue) const {
+    return tags == nullptr ? FiredOperations{} : fired[queue];
   }
-  /// The queue's next command, of an operation that has fired.
-  [[nodiscard]] BEELINE_HOST_DEVICE const Command& next_command(std::uint32_t queue) const {
-    return commands[fired[queue].first].commands[fired[queue].command];
+  /// The next command of operations that have fired.
+  [[nodiscard]] BEELINE_HOST_DEVICE const Command& next_command(const FiredOperations& of) const {
+    return commands[of.first].commands[of.command];
   }
 
-  /// Increments the count of a tag.
-  BEELINE_HOST_DEVICE void add(std::uint32_t tag, std::uint64_t count) const {
+  /// Increments the count of a tag. Returns the first operation that fires; 0: none does.
+  BEELINE_HOST_DEVICE std::uint32_t add(std::uint32_t tag, std::uint64_t count) const {
     ServiceTag& of = tags[tag];
     const std::uint64_t sum = of.count + count;
+    const std::uint32_t first = of.armed;
+    const bool is_met = first != 0 && of.threshold <= sum;
     note(of.count, sum);
-    if (of.armed != 0 && of.threshold <= sum) fire(tag, sum);
+    if (is_met) fire(tag, sum);
+    return is_met ? first : 0;
   }
 
   /// At the beginning of a lease: fires what the host has found met.

@@ -149,18 +149,22 @@ void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uin
   const std::uint64_t deadline_ns = what.deadline_ns != 0 ? what.deadline_ns : client_.deadline_ns;
   lane.armed.push_back({what.threshold, machine::clock_ns(), deadline_ns, what.commands[0]});
   ++lane.numbered;
+  const SignalWrite over{completed, lane.numbered};
+  bool is_told = false;
   std::exception_ptr failure;
   try {
     if (client_.move_guarded) client_.move_guarded(stream, moves[0], moves[1], guard_of(lane, lane.numbered));
     for (std::uint32_t i = 0; i < what.count && !client_.move_guarded; ++i)
-      if (moves[i].signal != nullptr)
+      if (moves[i].signal == nullptr)
+        stream.copy(moves[i].to, moves[i].from, moves[i].bytes);
+      else if (i + 1 < what.count)
         stream.write_signal(moves[i].signal, moves[i].value);
       else
-        stream.copy(moves[i].to, moves[i].from, moves[i].bytes);
+        stream.write_signals({moves[i].signal, moves[i].value}, over), is_told = true;
   } catch (const Error&) {
     failure = std::current_exception();
   }
-  stream.write_signal(completed, lane.numbered);
+  if (!is_told) stream.write_signal(over.signal, over.value);
   if (failure) std::rethrow_exception(failure);
 }
 

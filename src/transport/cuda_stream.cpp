@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -192,6 +193,15 @@ struct HostWork {
   std::shared_ptr<HostFailure> failure;
 };
 
+CUstreamBatchMemOpParams stream_write(const SignalWrite& write) {
+  CUstreamBatchMemOpParams params{};
+  params.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+  params.writeValue.address = reinterpret_cast<CUdeviceptr>(write.signal);
+  params.writeValue.value64 = write.value;
+  params.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  return params;
+}
+
 class GpuStream final : public Stream {
  public:
   GpuStream(const Device& device, std::shared_ptr<GridState> grid_state, StreamPriority priority)
@@ -232,6 +242,14 @@ class GpuStream final : public Stream {
     check(driver().stream_write_value(stream_, reinterpret_cast<CUdeviceptr>(signal), value,
                                       CU_STREAM_WRITE_VALUE_DEFAULT),
           "cuStreamWriteValue64");
+  }
+  void write_signals(const SignalWrite& first, const SignalWrite& second) override {
+    check_signal(first.signal);
+    check_signal(second.signal);
+    refuse_fixed_value("a signal");
+    const CurrentGpu current(device_.index);
+    std::array<CUstreamBatchMemOpParams, 2> writes = {stream_write(first), stream_write(second)};
+    check(driver().stream_batch(stream_, writes.size(), writes.data(), 0), "cuStreamBatchMemOp");
   }
   void wait_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);

@@ -80,6 +80,38 @@ BEELINE_CASE(stream, copy_and_signal_on_streams, 1) {
   }
 }
 
+/// Two signals of one operation, each in another kind of memory, behind a copy.
+BEELINE_CASE(stream, two_signals_at_once, 1) {
+  World& world = test.world();
+  constexpr std::uint64_t rounds = 12;
+  const SymmetricArray<std::uint64_t> source(world, rounds), destination(world, 1), snapshots(world, rounds),
+      first(world, 1), second(world, 1, Heap::pinned);
+  std::vector<std::uint64_t> values(rounds);
+  for (std::uint64_t& value : values) value = test.random().next();
+  world.copy(source.data(), values.data(), source.bytes());
+  for (std::uint64_t* const signal : {first.data(), second.data()}) {
+    const std::unique_ptr<Stream> sending = world.make_stream(), receiving = world.make_stream();
+    const SymmetricArray<std::uint64_t> seen(world, 1);
+    std::vector<std::uint64_t> come(rounds);
+    const std::uint64_t before = signal == first.data() ? 0 : rounds;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      sending->wait_signal(seen.data(), round);
+      sending->copy(destination.data(), source.data() + round, sizeof(std::uint64_t));
+      sending->write_signals({first.data(), before + round + 1}, {second.data(), before + round + 1});
+      receiving->wait_signal(signal, before + round + 1);
+      receiving->copy(snapshots.data() + round, destination.data(), sizeof(std::uint64_t));
+      receiving->write_signal(seen.data(), round + 1);
+    }
+    world.synchronize(*sending);
+    world.synchronize(*receiving);
+    world.copy(come.data(), snapshots.data(), snapshots.bytes());
+    BEELINE_CHECK(come == values);
+    BEELINE_CHECK_EQ(before + rounds, test.read_value(first.data()));
+    BEELINE_CHECK_EQ(before + rounds, test.read_value(second.data()));
+  }
+  world.barrier();
+}
+
 BEELINE_CASE(stream, fill_and_events_order_streams, 1) {
   World& world = test.world();
   const std::size_t bytes = 1 + test.random().below(std::size_t{100'000});

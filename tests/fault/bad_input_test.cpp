@@ -242,6 +242,7 @@ TEST(BadTransfer, OverlapAndMisalignmentAreRefused) {
       auto* signal = reinterpret_cast<std::uint64_t*>(memory + skew);
       check_error(Status::invalid_argument, {"not aligned"}, [&] { stream->write_signal(signal, 1); });
       check_error(Status::invalid_argument, {"not aligned"}, [&] { stream->wait_signal(signal, 1); });
+      check_error(Status::invalid_argument, {"not aligned"}, [&] { stream->write_signals({signal, 1}, {signal, 2}); });
     }
     world.synchronize(*stream);
     world.free(memory);

@@ -55,6 +55,12 @@ class Event {
   [[nodiscard]] virtual bool done() const = 0;
 };
 
+/// A signal, and the value that it gets.
+struct SignalWrite {
+  std::uint64_t* signal;
+  std::uint64_t value;
+};
+
 /// An in-order queue of work for one device: a CUDA stream on a GPU, a thread on a host rank.
 /// Any thread may call any function; enqueuing holds a short lock and never waits for the device.
 /// The destructor waits for work that is still running.
@@ -79,6 +85,12 @@ class Stream {
   /// `signal_on_stream` with a fixed value: sets a signal after all earlier work of this stream, data included, is
   /// visible at its owner. Signals are aligned to 8 bytes; others are refused with invalid_argument.
   virtual void write_signal(std::uint64_t* signal, std::uint64_t value) = 0;
+  /// `write_signal` for two signals, in this order. On a GPU they are one operation of the stream, which takes less
+  /// time than two.
+  virtual void write_signals(const SignalWrite& first, const SignalWrite& second) {
+    write_signal(first.signal, first.value);
+    write_signal(second.signal, second.value);
+  }
   /// `wait_on_stream` for a fixed value: holds later work of this stream until `*signal >= value`; `signal` lies in
   /// this rank's memory. On a GPU the wait itself cannot be cancelled: `World::synchronize` releases it when the world
   /// is aborted or its deadline passes.

@@ -6,8 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "beeline/core/task.hpp"
+#include "beeline/device/group.hpp"
+#include "beeline/device/impl/warp_machine.hpp"
 #include "beeline/device/impl/words.hpp"
 #include "beeline/device/signaled_word.hpp"
 
@@ -107,11 +110,12 @@ class TaskSlotReader {
   [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look_acquiring(const SignaledWord* slot) const {
     return load_signaled_acquired(&slot[group_.thread_rank()], task_words_are_whole);
   }
-  /// Whether the task has come, all of it: then it lies in the scratch memory, for the whole group.
+  /// Whether the task has come, all of it: then it lies in the scratch memory, for the whole group, and each thread has
+  /// its header.
   ///   seen      by one of the two
   ///   acquired  by which
   BEELINE_HOST_DEVICE bool take(const SignaledWord* slot, const SignaledWord& seen, bool acquired,
-                                std::uint64_t sequence) const {
+                                std::uint64_t sequence, TaskHeader& header) const {
     const std::uint32_t thread = group_.thread_rank();
     std::uint32_t lost = seen.signal == sequence ? task_words : thread;
     if (group_.any(lost < task_header_words)) return false;
@@ -120,16 +124,32 @@ class TaskSlotReader {
       lost = load(slot, sequence, thread + group_.size(), task_header_words, lost);
       if (group_.any(lost < task_header_words)) return false;
     }
-    group_.sync();
-    const TaskHeader header = scratch_.header();
+    header = header_of(seen);
     const std::uint32_t looked = group_.size() < task_header_words ? task_header_words : group_.size();
     lost = load(slot, sequence, thread + looked, header.words, lost);
     if (group_.any(lost < header.words)) return false;
-    if (!acquired && header.is_ordered) acquire(slot);
+    if (!acquired && header.is_ordered)
+      acquire(slot);
+    else
+      group_.sync();
     return true;
   }
 
  private:
+  /// Of the threads of a warp, the first ones have its words: a way that is shorter than by the scratch memory.
+  [[nodiscard]] BEELINE_HOST_DEVICE TaskHeader header_of([[maybe_unused]] const SignaledWord& seen) const {
+    if constexpr (std::is_same_v<Group, Warp>) {
+      std::uint64_t words[task_header_words];
+      BEELINE_UNROLL
+      for (std::uint32_t i = 0; i < task_header_words; ++i) words[i] = machine::from_lane(seen.value, i);
+      TaskHeader header;
+      std::memcpy(&header, words, sizeof header);
+      return header;
+    } else {
+      group_.sync();
+      return scratch_.header();
+    }
+  }
   /// What the poster had stored before is visible to the whole group: each thread has loaded a word of the slot, or has
   /// met those that have.
   BEELINE_HOST_DEVICE void acquire([[maybe_unused]] const SignaledWord* slot) const {

@@ -95,9 +95,14 @@ class TaskWorker {
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceAtomic<std::uint64_t> head(std::size_t ring) const {
     return DeviceAtomic<std::uint64_t>(service_.heads[ring]);
   }
-  /// Words of the next slots of two rings, as this thread sees them.
+  /// A word of a ring's next slot, as this thread sees it, and the ticket that the slot is for.
+  struct SeenWord {
+    std::uint64_t ticket;
+    SignaledWord word;
+  };
+  /// Of two rings.
   struct Seen {
-    SignaledWord here, there;
+    SeenWord here, there;
   };
   /// Looks at two rings, whose loads are under way together, up to `looks_` times: until the header has come, of which
   /// the last word is written last.
@@ -107,11 +112,11 @@ class TaskWorker {
     const std::uint64_t here = scratch_.heads[poster], there = scratch_.heads[next];
     const SignaledWord* const slot_here = slot(poster, here);
     const SignaledWord* const slot_there = slot(next, there);
-    Seen seen{};
+    Seen seen{{here, {}}, {there, {}}};
     BEELINE_NO_UNROLL
     for (std::uint32_t left = looks_; left > 0; --left) {
-      seen = {reader.look(slot_here), reader.look(slot_there)};
-      if (group_.any(is_last && (seen.here.signal == here + 1 || seen.there.signal == there + 1))) break;
+      seen.here.word = reader.look(slot_here), seen.there.word = reader.look(slot_there);
+      if (group_.any(is_last && (seen.here.word.signal == here + 1 || seen.there.word.signal == there + 1))) break;
     }
     return seen;
   }
@@ -132,17 +137,17 @@ class TaskWorker {
     return ran;
   }
 
-  BEELINE_HOST_DEVICE std::uint32_t serve_ring(std::uint32_t poster, SignaledWord seen) {
+  BEELINE_HOST_DEVICE std::uint32_t serve_ring(std::uint32_t poster, SeenWord seen) {
     const TaskSlotReader<Group> reader(group_, scratch_);
-    std::uint64_t ticket = scratch_.heads[poster];
+    std::uint64_t ticket = seen.ticket;
     std::uint32_t ran = 0;
     bool is_awaited = false;
-    while (reader.take(slot(poster, ticket), seen, ran != 0, ticket + 1)) {
-      if (!run(poster, ticket, is_awaited)) return has_failed;
+    for (TaskHeader header; reader.take(slot(poster, ticket), seen.word, ran != 0, ticket + 1, header);) {
+      if (!run(poster, ticket, header, is_awaited)) return has_failed;
       if (is_paused()) break;
       ++ran, ++ticket;
       if (ran == tasks_at_once) break;
-      seen = reader.look_acquiring(slot(poster, ticket));
+      seen.word = reader.look_acquiring(slot(poster, ticket));
     }
     if (ran == 0) return 0;
     if (group_.thread_rank() == 0) {
@@ -155,8 +160,7 @@ class TaskWorker {
 
   /// Whether the team goes on.
   ///   is_awaited  set where the poster may wait to be told that this task, or one before, has run; the first thread's
-  BEELINE_HOST_DEVICE bool run(std::uint32_t poster, std::uint64_t ticket, bool& is_awaited) {
-    const TaskHeader header = scratch_.header();
+  BEELINE_HOST_DEVICE bool run(std::uint32_t poster, std::uint64_t ticket, const TaskHeader& header, bool& is_awaited) {
     const TaskTarget target = target_of(header.function);
     const Finding found = fault_of(header, target);
     if (found.fault != CallFault::none) [[unlikely]] {

@@ -56,8 +56,9 @@ class TaskWorker {
     std::uint32_t passes = 0;  // since the last look at the clock and the abort word
     bool has_run = false;      // since then
     std::uint32_t looks = 0;
-    for (std::uint32_t idle = 0;;) {
-      const std::uint32_t ran = serve_rings();
+    bool resumes = List::has_kernels;
+    for (std::uint32_t idle = 0;; resumes = false) {
+      const std::uint32_t ran = resumes ? resume() : serve_rings();
       if (ran == has_failed) return;
       if (is_paused()) break;
       has_run |= ran != 0;
@@ -121,6 +122,15 @@ class TaskWorker {
     return seen;
   }
 
+  /// Goes on with the task whose kernel outlasted the last lease. It comes before tasks of other rings: a worker has
+  /// one kernel at a time, and forgets what it asked for when it asks for another.
+  BEELINE_HOST_DEVICE std::uint32_t resume() {
+    const TaskCall& call = service_.kernels.calls[worker_];
+    const auto poster = static_cast<std::uint32_t>(call.poster);
+    const std::uint64_t ticket = scratch_.heads[poster];
+    if (call.ticket != ticket + 1) return 0;
+    return serve_ring(poster, {ticket, TaskSlotReader<Group>(group_, scratch_).look(slot(poster, ticket))});
+  }
   /// Returns the tasks that have run, or `has_failed`.
   BEELINE_HOST_DEVICE std::uint32_t serve_rings() {
     std::uint32_t ran = 0;

@@ -70,8 +70,9 @@ class Searcher {
   }
 
  private:
-  /// A post takes as long as some rounds: after so many it pays off.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t rounds_of_share() const { return 64 / group_.size(); }
+  /// A post takes as long as some rounds: after so many it pays off. Of a CPU's rounds, each with one node, these are
+  /// many, and its other ranks are few.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t rounds_of_share() const { return group_.size() == 1 ? 1024 : 2; }
 
   BEELINE_HOST_DEVICE void begin() {
     size_ = static_cast<std::uint32_t>(task_.payload_bytes / sizeof(Node));

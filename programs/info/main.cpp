@@ -55,6 +55,15 @@ bool all_peers(const std::vector<Device>& gpus, bool peers) {
   return true;
 }
 
+/// Why threads of an engine do not store words into the memory of each of these GPUs; empty if they do, where a heap
+/// fits the GPU's address window.
+std::string reason_against_cpu_stores(const std::vector<Device>& gpus) {
+  if (!beeline::Config::from_environment().cpu_stores) return "BEELINE_CPU_STORES=0";
+  for (const Device& gpu : gpus)
+    if (const std::string reason = beeline::no_cpu_stores_reason(gpu.index); !reason.empty()) return reason;
+  return "";
+}
+
 /// Who may touch what directly (docs/design.md, one address range).
 json access_matrix(const std::vector<Device>& gpus, bool peers) {
   json matrix = json::array();
@@ -67,7 +76,7 @@ json access_matrix(const std::vector<Device>& gpus, bool peers) {
                                : "own memory only: not every pair has peer access; copies are staged");
     add("GPU kernel", "host memory of the node",
         "load, store (aligned, up to 8 bytes whole); atomics refused where CPUs take part");
-    const std::string reason = beeline::no_cpu_stores_reason(gpus.front().index);
+    const std::string reason = reason_against_cpu_stores(gpus);
     add("CPU thread", "GPU memory of the node",
         reason.empty() ? "copies and stream writes; threads of an engine also store words; the rest refused"
                        : "copies and stream writes only; the rest refused: " + reason);

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "control/copy_if_there.hpp"
@@ -117,12 +118,12 @@ class GpuWorker final : public CommandWorker {
   std::uint64_t submit() override {
     settle();
     ends_with_[++begun_ % ends_with_.size()] = submitted_;
-    if (!submission_is_busy_) return begun_;
-    if (rings_ <= most_told)
-      for (std::size_t i = 0; i < rings_; ++i)
-        if (told_[i].word != nullptr) write(told_[i].word, told_[i].done, sizeof told_[i].done);
-    rings_ = 0;
-    told_ = {};
+    const std::size_t rings = std::exchange(rings_, 0);
+    const auto told = std::exchange(told_, {});
+    if (!submission_is_busy_) return begun_;  // none of the rings had work for the stream: no later work is behind them
+    if (rings <= most_told)
+      for (std::size_t i = 0; i < rings; ++i)
+        if (told[i].word != nullptr) write(told[i].word, told[i].done, sizeof told[i].done);
     write(&memory_->ended, ++submitted_, sizeof submitted_);
     issue_writes();
     submission_is_busy_ = false;
@@ -195,19 +196,20 @@ class GpuWorker final : public CommandWorker {
     const Window* const window = is_host || windows_ == nullptr ? nullptr : windows_->on(remote, bytes);
     if (!is_host && window == nullptr) return nullptr;
     if (ring_has_stored_ && (window != nullptr || last_ != nullptr)) gpu_memory::fence_windows();
-    if (last_ != nullptr && last_ != window) settle();
+    if (last_ != nullptr && last_ != window) settle(true);  // what goes elsewhere takes another way
     ring_has_stored_ = true;
     if (is_host) return remote;
     last_ = window;
     if (std::find(stored_.begin(), stored_.end(), window) == stored_.end()) stored_.push_back(window);
     return window->seen(remote, bytes);
   }
-  /// Until what the CPU has stored is in the memory of the GPUs, and seen before what it stores later.
-  void settle() {
+  /// Until what the CPU has stored is in the memory of the GPUs, and seen before what it stores later. What comes to
+  /// the rank's own GPU is seen there in order; `own_too`: others shall see it in order, too.
+  void settle(bool own_too = false) {
     if (stored_.empty()) return;
     gpu_memory::fence_windows();
     for (const Window* window : stored_)
-      if (!windows_->is_own(*window)) window->settle();
+      if (own_too || !windows_->is_own(*window)) window->settle();
     stored_.clear();
   }
   /// Leaves a count to `tell`.

@@ -37,7 +37,6 @@ BEELINE_HOST_DEVICE inline void end_with([[maybe_unused]] Status status) {
 }
 
 struct CarryBytes {
-  /// An abort does not end a wait: who frees the memory after an error finds that the engine uses it no longer.
   template <class BlockGroup>
   BEELINE_HOST_DEVICE Status carry(const BlockGroup& block, const Context& ctx, const CarriedBytes& what,
                                    std::size_t done, std::size_t count) const {
@@ -55,7 +54,7 @@ struct CarryBytes {
     const detail::Request put = detail::move_request(puts, what.to_rank);
     status = detail::move_by_engine(block, ctx, put, Queue{}, to, {from, 1, count, 0, 0});
     if (status != Status::ok) return status;
-    return detail::await_carried(block, ctx, Operation::quiet, what.to_rank, false);
+    return detail::await_carried(block, ctx, Operation::quiet, what.to_rank);
   }
 
   /// What fails is recorded where it fails.

@@ -47,7 +47,7 @@ struct PutSignalKernel {
       put_signal(block, ctx, destination, source, bytes, call.signal, value, peer);
     // Later work of the stream may change the source.
     if (bytes > 0 && ctx.way_to(peer).way == Way::engine)
-      static_cast<void>(detail::await_carried(block, ctx, Operation::flush, peer, true));
+      static_cast<void>(detail::await_carried(block, ctx, Operation::flush, peer));
   }
 };
 

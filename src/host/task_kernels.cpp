@@ -35,7 +35,7 @@ TaskKernels::TaskKernels(Team& team, Work work)
     : team_(team), work_(std::move(work)), poll_us_(team.world().config().engine_poll_us),
       call_states_(team, work_.workers + 1),
       graphs_(team, std::size_t{work_.functions} * work_.workers * detail::graphs_of_worker), asleep_(team, 1),
-      requests_(team, work_.workers, Heap::pinned), over_(team, 1, Heap::pinned),
+      requests_(team, work_.workers + 1, Heap::pinned), over_(team, 1, Heap::pinned),
       counts_(team, 1), terms_{.kernels = {.calls = call_states_.data(),
                                            .graphs = graphs_.data(),
                                            .requests = requests_.data(),

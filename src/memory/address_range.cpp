@@ -199,11 +199,12 @@ void AddressRange::map_host_piece(std::byte* address, std::size_t bytes, int des
   if (!mappings_.contains(address)) map_host_locked(address, bytes, descriptor, offset);
 }
 
-void AddressRange::map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor, int owner) {
+bool AddressRange::map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor, int owner) {
   const std::lock_guard lock(mutex_);
-  if (mappings_.contains(address) || seen_by(address, owner).empty()) return;
+  if (mappings_.contains(address) || seen_by(address, owner).empty()) return false;
   gpu_memory::map(address, bytes, descriptor.get(), seen_by(address, owner));
   mappings_[address] = {bytes, true};
+  return true;
 }
 
 void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset) {

@@ -44,12 +44,12 @@ void map_handle(std::byte* address, std::size_t bytes, CUmemGenericAllocationHan
 /// that a process has imported.
 class ImportedDescriptors {
  public:
-  void keep(std::byte* address, int descriptor) {
+  void keep(const std::byte* address, int descriptor) {
     FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
     const std::lock_guard lock(mutex_);
     if (copy.get() >= 0) kept_.insert_or_assign(address, std::move(copy));
   }
-  void forget(std::byte* address) {
+  void forget(const std::byte* address) {
     const std::lock_guard lock(mutex_);
     kept_.erase(address);
   }
@@ -112,8 +112,9 @@ void map(std::byte* address, std::size_t bytes, int descriptor, const std::vecto
   check(driver().mem_import(&handle, os_handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
         "cuMemImportFromShareableHandle");
   map_handle(address, bytes, handle, gpus);
-  imported().keep(address, descriptor);
 }
+
+void keep_descriptor(const std::byte* address, int descriptor) { imported().keep(address, descriptor); }
 
 void unmap(std::byte* address, std::size_t bytes) {
   imported().forget(address);

@@ -18,7 +18,10 @@ void release(std::byte* address, std::size_t bytes);
 [[nodiscard]] FileDescriptor create(std::byte* address, std::size_t bytes, int gpu, const std::vector<int>& gpus);
 void map(std::byte* address, std::size_t bytes, int descriptor, const std::vector<int>& gpus);
 void unmap(std::byte* address, std::size_t bytes);
-/// A descriptor of the memory that begins at `address`, by which others can map it, too.
+/// Keeps a copy of the descriptor of memory that is mapped at `address`, until it is unmapped.
+void keep_descriptor(const std::byte* address, int descriptor);
+/// A descriptor of the memory that begins at `address`, by which others can map it, too: of what another process has
+/// made only where one was kept.
 [[nodiscard]] FileDescriptor descriptor_of(const std::byte* address);
 
 /// Makes host memory reachable by every GPU of this process, at its own address.

@@ -14,6 +14,7 @@ void release(std::byte*, std::size_t) {}
 FileDescriptor create(std::byte*, std::size_t, int, const std::vector<int>&) { no_memory_of_gpus(); }
 void map(std::byte*, std::size_t, int, const std::vector<int>&) { no_memory_of_gpus(); }
 void unmap(std::byte*, std::size_t) {}
+void keep_descriptor(const std::byte*, int) {}
 FileDescriptor descriptor_of(const std::byte*) { no_memory_of_gpus(); }
 void register_host(std::byte*, std::size_t) { no_memory_of_gpus(); }
 void unregister_host(std::byte*) {}

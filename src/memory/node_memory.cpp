@@ -11,6 +11,7 @@
 #include "beeline/core/layout.hpp"
 #include "memory/agreement.hpp"
 #include "memory/allocator_union.hpp"
+#include "memory/gpu_memory.hpp"
 
 namespace beeline {
 
@@ -125,10 +126,10 @@ void NodeMemory::share(const std::vector<Part>& parts) {
   for (std::size_t peer = 0; peer < parts.size(); ++peer) {
     const Part& part = parts[peer];
     if (peer == rank || part.bytes == 0 || !members_[peer].is_near) continue;
-    if (part.device)
-      range_->map_device(part.address, part.bytes, descriptors[peer]);
-    else
+    if (!part.device)
       range_->map_host(part.address, part.bytes, descriptors[peer]);
+    else if (range_->map_device(part.address, part.bytes, descriptors[peer]))
+      gpu_memory::keep_descriptor(part.address, descriptors[peer].get());  // for engines' windows on it
   }
   bootstrap_.barrier(deadline_ns_);
 }

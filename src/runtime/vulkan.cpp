@@ -177,11 +177,13 @@ class Instance {
     std::string reasons;
     for (const Entry& entry : entries) {
       std::string reason;
-      if (const FunctionOf function_of = open_entry(entry, reason)) {
-        auto made = std::make_shared<Instance>(function_of);
-        last = made;
-        return made;
-      }
+      if (const FunctionOf function_of = open_entry(entry, reason)) try {
+          auto made = std::make_shared<Instance>(function_of);
+          last = made;
+          return made;
+        } catch (const Error& error) {
+          reason = fmt::format("{}: {}", entry.library, error.what());
+        }
       reasons += (reasons.empty() ? "" : "; ") + reason;
     }
     unavailable("NVIDIA's Vulkan driver is not there: " + reasons);

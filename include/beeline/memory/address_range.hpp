@@ -71,7 +71,7 @@ class AddressRange {
   [[nodiscard]] FileDescriptor create_device(std::byte* address, std::size_t bytes, int gpu, int owner = -1);
   /// Maps another process's memory; does nothing where a thread of this process has mapped it.
   void map_host(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor);
-  void map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor, int owner = -1);
+  bool map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor, int owner = -1);
   /// Maps `bytes` of a memfd from `offset` on; does nothing where a thread of this process has.
   void map_host_piece(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset);
   /// Undoes create or map; does nothing when another thread of this process has undone it. Waits for what the network

@@ -80,7 +80,10 @@ struct CarrySignal {
     const auto& block = grid.block();
     if (block.any(detail::read_abort_word(ctx) != 0)) return end_with(Status::aborted);  // its data may not have come
     const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, 0, peer};
-    end_with(detail::change_by_engine(block, ctx, request, Queue{}, signal, value));
+    Status status = detail::change_by_engine(block, ctx, request, Queue{}, signal, value);
+    // What the stream does next may tell others that the signal is set.
+    if (status == Status::ok) status = detail::await_carried(block, ctx, Operation::quiet, peer);
+    end_with(status);
   }
 };
 

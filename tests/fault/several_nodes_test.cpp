@@ -243,7 +243,7 @@ TEST_P(StreamsToAStoppedRank, EndByTheirDeadline) {
       [work = GetParam()](const Config& config) {
         const std::unique_ptr<World> world = World::create(config);
         SymmetricArray<std::uint64_t> words(*world, 2);
-        SymmetricArray<std::byte> memory(*world, std::size_t{8} << 20);  // more than connections hold
+        SymmetricArray<std::byte> memory(*world, std::size_t{48} << 20);  // more than connections hold
         world->barrier();
         if (config.rank == victim) {
           put_value(world->host_context(), words.data(), static_cast<std::uint64_t>(::getpid()), 0);

@@ -2,7 +2,6 @@
 #include "host/pairs/cpu_lane.hpp"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +10,6 @@
 #include "beeline/core/error.hpp"
 #include "beeline/device/put_get.hpp"
 #include "host/world_implementation.hpp"
-#include "memory/gpu_memory.hpp"
 #include "transport/host_stream.hpp"
 
 namespace beeline::detail {
@@ -28,28 +26,14 @@ std::uint64_t load(const PaddedWord& word) {
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/// Every GPU of this process copies to and from it.
+constexpr bool is_pinned = true;
+constexpr const char* purpose = "of host memory for vectors that cross nodes";
+
 }  // namespace
 
-PinnedBytes::PinnedBytes(std::size_t bytes) : bytes_(bytes) {
-  void* const given = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  require(given != MAP_FAILED, Status::no_resource,
-          fmt::format("no {} bytes of host memory for vectors that cross nodes", bytes));
-  start_ = static_cast<std::byte*>(given);
-  try {
-    gpu_memory::register_host(start_, bytes_);
-  } catch (...) {
-    ::munmap(start_, bytes_);
-    throw;
-  }
-}
-
-PinnedBytes::~PinnedBytes() {
-  gpu_memory::unregister_host(start_);
-  ::munmap(start_, bytes_);
-}
-
 CpuLane::CpuLane(Team& team)
-    : team_(team), words_(most_calls * sizeof(Words)),
+    : team_(team), words_(most_calls * sizeof(Words), is_pinned, purpose),
       thread_(make_host_stream(host_device(), team.host_context(), nullptr)) {}
 
 /// Its thread ends what it has been given; of a stream that does not come to it any more, by the deadline.
@@ -67,7 +51,8 @@ std::byte* CpuLane::scratch_for(std::uint64_t number, std::size_t bytes) {
       each.user = number;
       return each.memory->data();
     }
-  scratch_.push_back({std::make_unique<PinnedBytes>(std::max(least_scratch, std::bit_ceil(bytes))), number});
+  scratch_.push_back(
+      {std::make_unique<HostBuffer>(std::max(least_scratch, std::bit_ceil(bytes)), is_pinned, purpose), number});
   return scratch_.back().memory->data();
 }
 

@@ -22,6 +22,7 @@
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
+#include "memory/host_buffer.hpp"
 
 namespace beeline::detail {
 
@@ -32,21 +33,6 @@ struct LaneVectors {
   const void* source = nullptr;
   std::size_t source_bytes = 0;
   bool has_gaps = false;  ///< the call leaves some of the destination as it is
-};
-
-/// Host memory that every GPU of this process copies to and from.
-class PinnedBytes {
- public:
-  explicit PinnedBytes(std::size_t bytes);
-  ~PinnedBytes();
-  PinnedBytes(const PinnedBytes&) = delete;
-  PinnedBytes& operator=(const PinnedBytes&) = delete;
-  [[nodiscard]] std::byte* data() const { return start_; }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
-
- private:
-  std::size_t bytes_;
-  std::byte* start_ = nullptr;
 };
 
 /// One thread, whose calls come one after the other. One thread of the program uses it at a time.
@@ -69,7 +55,7 @@ class CpuLane {
     PaddedWord begun, done, ended;
   };
   struct Scratch {
-    std::unique_ptr<PinnedBytes> memory;
+    std::unique_ptr<HostBuffer> memory;
     std::uint64_t user = 0;  ///< number of the call that has it
   };
   [[nodiscard]] Words& words(std::uint64_t number) const;
@@ -79,7 +65,7 @@ class CpuLane {
   [[nodiscard]] bool await_stream(std::uint64_t number) const;
 
   Team& team_;
-  PinnedBytes words_;
+  HostBuffer words_;
   std::vector<Scratch> scratch_;
   std::uint64_t calls_ = 0;
   std::unique_ptr<Stream> thread_;

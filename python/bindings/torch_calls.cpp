@@ -237,10 +237,12 @@ class TorchCalls : public ChannelObject<Collectives> {
       current.record(*begun_);
       on.wait_event(*begun_);
     }
+    // Programs compute on the default stream; what they call on another one, outside a graph, is to run beside that.
+    const bool is_beside = is_async || (!is_legacy(on) && on.capture() == 0);
     Latest& latest = come_after_latest(on);
     with_room([&] {
       const nb::gil_scoped_release unlocked;
-      call(CollectiveCall{.stream = &on, .mappings = joined()->mappings});
+      call(CollectiveCall{.stream = &on, .mappings = joined()->mappings, .overlapped = is_beside});
     });
     latest.is_recorded = false;
     if (!is_legacy(on)) record_end(latest);

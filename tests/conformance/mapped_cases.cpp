@@ -2,10 +2,13 @@
 // Collectives of vectors in ordinary memory that the ranks map for each other, as they come to use it.
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <thread>
 
+#include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/host/collectives.hpp"
 #include "beeline/selection/preferences.hpp"
 #include "tests/conformance/collective_calls.hpp"
@@ -97,6 +100,9 @@ class MappedCalls {
     check_moved_by_root(source, source + words() / 2, count, expected);
   }
 
+  /// Whether this rank's calls are `CollectiveCall::overlapped`.
+  bool overlapped = false;
+
   /// Elements of memory that the largest calls use, and a few more.
   [[nodiscard]] std::size_t words() const { return 2 * (longest_ * static_cast<std::size_t>(team_.size()) + 64); }
 
@@ -181,7 +187,7 @@ class MappedCalls {
     world.copy(source, data.data(), sent * sizeof(Element));
     if (destination != source)
       world.copy(destination, std::vector<Element>(received, -1).data(), received * sizeof(Element));
-    call({.algorithm = algorithm, .mappings = mappings_});
+    call({.algorithm = algorithm, .mappings = mappings_, .overlapped = overlapped});
     world.synchronize();
     data.resize(received);
     world.copy(data.data(), destination, received * sizeof(Element));
@@ -245,6 +251,64 @@ BEELINE_CASE(collectives, mapped_vectors_in_chunks, 2) {
   MappedCalls staged(test, test.world(), nullptr, least + 1001);
   for (const std::size_t count : {least, least + 1, least + 999})
     staged.check_allreduce(memory.data(), count, shift_of(test, count % 2 == 0 ? 4 : 1), Transfer::staged);
+}
+
+/// Long calls for which some members wait before their grids start, all, or none, also when one comes too late for
+/// that.
+BEELINE_CASE(collectives, overlapped_calls, 2) {
+  skip_unsuitable(test);
+  test.skip_if(!test.on_gpu(), "calls of host ranks take no multiprocessors");
+  constexpr std::size_t longest = selection::least_pushed_bytes / sizeof(Element) + 5;
+  SegmentMappings mappings(test.world());
+  for (SegmentMappings* const used : {&mappings, static_cast<SegmentMappings*>(nullptr)}) {
+    MappedCalls calls(test, test.world(), used, longest);
+    const ForeignMemory memory(test, calls.words() * sizeof(Element));
+    for (int turn = 0; turn < 4; ++turn) {
+      calls.overlapped = turn == 3 || turn == test.rank();
+      calls.check(memory.data(), selection::least_overlapped_bytes / sizeof(Element), shift_of(test, 4), {});
+      if (test.rank() == turn)
+        std::this_thread::sleep_for(std::chrono::nanoseconds(3 * selection::arrival_patience_ns));
+      calls.check_allreduce(memory.data(), longest, shift_of(test, 4), {});
+    }
+  }
+}
+
+/// The grid of an overlapped call has not begun while another member has not come.
+BEELINE_CASE(collectives, overlapped_grids_start_late, 2) {
+  skip_unsuitable(test);
+  test.skip_if(!test.on_gpu(), "calls of host ranks take no multiprocessors");
+  constexpr std::size_t count = selection::least_overlapped_bytes / sizeof(Element);
+  World& world = test.world();
+  Collectives collectives(world);
+  const SymmetricArray<Element> vector(world, count);
+  const auto stream = world.make_stream();
+  const auto call = [&] {
+    collectives.allreduce_on_stream(vector.data(), vector.data(), count, ElementType::int32, Reduction::maximum,
+                                    {.stream = stream.get(), .overlapped = true});
+  };
+  const auto state = [&] {
+    SessionState copy;
+    world.copy(&copy, collectives.channel().states, sizeof copy);
+    return copy;
+  };
+  if (test.rank() == 0) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto is_patient = [&] {
+      return std::chrono::steady_clock::now() - start < std::chrono::nanoseconds(selection::arrival_patience_ns / 2);
+    };
+    call();
+    SessionState seen = state();
+    while (is_patient() && seen.reached == 0) seen = state();
+    if (is_patient()) {
+      BEELINE_CHECK(seen.reached != 0);
+      BEELINE_CHECK(detail::last_call(&seen) != seen.reached);
+    }
+    world.barrier();
+  } else {
+    world.barrier();
+    call();
+  }
+  world.synchronize();
 }
 
 /// A segment is freed, and another comes to lie at its address, or elsewhere, again and again.

@@ -52,6 +52,10 @@ struct CollectiveCall {
   /// If set, reductions by `two_shot`, reduce-scatter by `read` and data movement by `peer` access vectors in ordinary
   /// memory directly, as soon as all members have mapped them. Set on all members or on none.
   SegmentMappings* mappings = nullptr;
+  /// Whether other kernels of this rank run beside the call, as where a program communicates while it computes. The
+  /// grid of a long call on a GPU then takes multiprocessors only when all members have reached the call; up to then
+  /// one warp waits, for at most 50 ms. Costs some 4 us where members come together. Each member chooses for itself.
+  bool overlapped = false;
 };
 
 /// Options of one barrier.

@@ -213,6 +213,11 @@ inline constexpr BlockRule block_rules[] = {
 
 // --- Sizes within a method --------------------------------------------------------------------------------------
 
+/// The shortest vectors or pieces of overlapped calls that wait for all members before their grid starts, and for how
+/// long they do: members that come later than that are rare, and an error that the grid finds must not wait for long.
+inline constexpr std::size_t least_overlapped_bytes = mib;
+inline constexpr std::uint64_t arrival_patience_ns = 50'000'000;
+
 /// The smallest all-reduce by `two_shot` whose blocks take their parts dynamically. A shorter kernel ends too soon for
 /// its blocks to differ much.
 inline constexpr std::size_t least_drawn_bytes = 6 * mib;

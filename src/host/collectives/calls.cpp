@@ -2,10 +2,13 @@
 // Common code of calls on streams whose parts all have the same length.
 #include <fmt/format.h>
 
+#include "host/collectives/arrival_kernel.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 
 namespace beeline {
+
+namespace selection = detail::selection;
 
 void Collectives::Implementation::check_vectors(const CollectiveShape& shape, const detail::VectorCall& call,
                                                 std::size_t bytes) const {
@@ -36,6 +39,14 @@ void Collectives::Implementation::start_across_nodes(const CollectiveShape& shap
     across_nodes->move(launch, detail::plan_of(call.what, call.destination, call.source, bytes));
 }
 
+void Collectives::Implementation::await_members(const CollectiveCall& choice, std::size_t bytes, LaunchOptions launch) {
+  const bool takes_room = world.device().is_gpu() && choice.algorithm != Algorithm::copy_engine;
+  const bool has_channel = across_nodes == nullptr && !context().mixed;
+  if (!choice.overlapped || !takes_room || !has_channel || bytes < selection::least_overlapped_bytes) return;
+  launch.blocks = 1, launch.threads = 32;
+  detail::launch_arrival(team, launch, channel);
+}
+
 void Collectives::Implementation::start(const CollectiveShape& shape, detail::VectorCall call,
                                         const CollectiveCall& options) {
   CallDescription& what = call.what;
@@ -47,6 +58,7 @@ void Collectives::Implementation::start(const CollectiveShape& shape, detail::Ve
   const CollectiveCall choice = choose(what, options);
   const LaunchOptions launch = launch_options(what, choice);
   what.algorithm = choice.algorithm;
+  await_members(choice, bytes, launch);
   if (detail::is_empty(what))
     make_empty(what, launch);
   else if (across_nodes != nullptr)

@@ -47,6 +47,8 @@ class Collectives::Implementation {
   /// Leaves a note for `last_transfer` and `last_algorithm`.
   void note(const CallDescription& what, const CollectiveCall& choice);
 
+  /// Holds the stream of an overlapped call of vectors or pieces of so many bytes until all members have come to it.
+  void await_members(const CollectiveCall& choice, std::size_t bytes, LaunchOptions launch);
   /// Makes a call of vectors of one length.
   void start(const CollectiveShape& shape, detail::VectorCall call, const CollectiveCall& options);
   /// Makes a call of pieces that differ, which has been chosen. `destination`: from the first piece to the last.

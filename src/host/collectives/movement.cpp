@@ -122,6 +122,7 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   what.algorithm = choice.algorithm;
   MovementPlan plan = plan_of(what, destination, source, 0);
   plan.element_bytes = bytes_of(type);
+  implementation_->await_members(choice, to_bytes, options);
   implementation_->move_varied(plan, pieces, {destination, to_bytes}, choice, options);
   implementation_->note(what, choice);
 }

@@ -91,6 +91,17 @@ BEELINE_HOST_DEVICE inline void show_call(SessionState* state, std::uint32_t num
   return static_cast<std::int32_t>(odd - even) > 0 ? odd : even;
 }
 
+/// The number that the next call on a session will show, if none is under way.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t next_call(const SessionState* state) {
+  return static_cast<std::uint32_t>((unsigned_round(state->round) + one_round) >> signature_bits);
+}
+/// Whether a member shows call `number`, one behind it, or that it waits for others before one of these.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool has_come_to(SessionState* state, std::uint32_t number) {
+  const auto is_there = [number](std::uint32_t shown) { return static_cast<std::int32_t>(shown - number) >= 0; };
+  return is_there(SystemAtomic<std::uint32_t>(state->reached).load(std::memory_order_relaxed)) ||
+         is_there(static_cast<std::uint32_t>(machine::load_packets(state->calls[number & 1u]).low >> 32));
+}
+
 /// What a session waits for: `expected` of `peer`, in the call that `state` shows.
 struct SessionWait {
   std::uint32_t peer;

@@ -266,6 +266,7 @@ BEELINE_CASE(collectives, overlapped_calls, 2) {
     for (int turn = 0; turn < 4; ++turn) {
       calls.overlapped = turn == 3 || turn == test.rank();
       calls.check(memory.data(), selection::least_overlapped_bytes / sizeof(Element), shift_of(test, 4), {});
+      calls.check(memory.data(), selection::least_drawn_piece_bytes / sizeof(Element) + 1001, shift_of(test, 1), {});
       if (test.rank() == turn)
         std::this_thread::sleep_for(std::chrono::nanoseconds(3 * selection::arrival_patience_ns));
       calls.check_allreduce(memory.data(), longest, shift_of(test, 4), {});

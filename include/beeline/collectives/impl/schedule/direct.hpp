@@ -7,6 +7,7 @@
 #include "beeline/collectives/impl/drawn_pieces.hpp"
 #include "beeline/collectives/impl/protocol/ll.hpp"
 #include "beeline/collectives/impl/protocol/ll128.hpp"
+#include "beeline/collectives/impl/schedule/pushed_movement.hpp"
 #include "beeline/collectives/impl/schedule/relay.hpp"
 #include "beeline/collectives/impl/schedule/staged.hpp"
 
@@ -227,13 +228,17 @@ template <class Group, class Stores>
   return Status::ok;
 }
 
-/// Movement of any size. If one piece of any member is to lie outside its slot, all go through the channel's memory.
+/// Movement of any size. If one piece of any member is to lie outside its slot, all go through the channel's memory: by
+/// pushes where a grid of one of two GPUs makes the call, whose warps would otherwise draw chunks.
 template <class Group, class Stores>
 [[nodiscard]] BEELINE_HOST_DEVICE Status move_direct(Session<Group>& session, const MovementPlan& plan, Stores& stores,
                                                      Timeout timeout) {
   if (session.stage() == 0) {
     bool outside = false;
     if (const Status status = tell_places(session, plan, timeout, outside); status != Status::ok) return status;
+    if constexpr (executor == DeviceKind::gpu && Stores::by_threads)
+      if (outside && plan.tickets != nullptr && session.context().size == 2)
+        return move_by_pushes(session, plan, timeout);
     begin_direct(session, plan, stores, outside);
   }
   return end_direct(session, plan, stores, timeout);

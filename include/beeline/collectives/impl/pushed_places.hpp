@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The channel's memory as calls use it in which members send each other chunk after chunk, ahead of those that they
+/// wait for.
+
+#include "beeline/collectives/impl/combine.hpp"
+#include "beeline/collectives/session.hpp"
+#include "beeline/selection/preferences.hpp"
+
+namespace beeline::detail {
+
+/// Where a session's chunks come: a place for each other member's part, four times, and as much for the results of its
+/// part. A chunk takes the place of the fourth before it: who sends a part has seen that its owner has told of the last
+/// but one, before which the owner combined or took the fourth; results are taken three chunks later.
+class PushedPlaces {
+ public:
+  static constexpr std::uint32_t turns = 4;
+  enum Half : std::uint32_t { parts, results };
+
+  template <class Group>
+  BEELINE_HOST_DEVICE explicit PushedPlaces(const Session<Group>& session)
+      : ctx_(session.context()), memory_{session.staging(parts), session.staging(results)},
+        others_(session.context().size - 1), bytes_(session.staging_bytes() / (turns * others_) & ~std::size_t{15}) {
+    if (bytes_ > selection::pushed_chunk_bytes) bytes_ = selection::pushed_chunk_bytes;
+  }
+
+  /// Of one member's part of a chunk.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t bytes() const { return bytes_; }
+  /// What has come of chunk `number`, in the order of the other members' ranks.
+  [[nodiscard]] BEELINE_HOST_DEVICE CollectedVectors come(Half half, std::uint32_t number) const {
+    return {first(half, number), bytes_, others_};
+  }
+  /// The place of this member's at `member`, as this rank reaches it.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* at(Half half, std::uint32_t member, std::uint32_t number) const {
+    return ctx_.translate(first(half, number) + number_beside(member, ctx_.rank) * bytes_, member);
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* first(Half half, std::uint32_t number) const {
+    return memory_[half] + number % turns * others_ * bytes_;
+  }
+
+  const Context& ctx_;
+  std::byte* memory_[2];
+  std::uint32_t others_;
+  std::size_t bytes_;
+};
+
+}  // namespace beeline::detail

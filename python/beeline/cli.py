@@ -14,6 +14,7 @@ import typer
 
 from beeline import __version__, options
 from beeline.commands import (
+    build_torch,
     energy,
     global_reduction,
     himeno,
@@ -58,6 +59,7 @@ add_command(app, info.info)
 add_command(app, run.run, allow_interspersed_args=False)
 add_command(app, energy.energy, allow_interspersed_args=False)
 add_command(app, plot.plot)
+add_command(app, build_torch.build_torch)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(apps, name="app")
 add_command(apps, global_reduction.global_reduction)

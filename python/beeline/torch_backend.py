@@ -29,6 +29,12 @@ memory that torch has from cudaMalloc, which the ranks find out in their first c
 where `mem_pool` puts them. Of more than two GPUs, all-reduces of more than 192 MB go by copy engines through the
 channel's memory, which is quicker than either. Memory of registered tensors that torch gives back
 (`torch.cuda.empty_cache`) is free when this rank and the others have made their next calls.
+
+Calls of torch's own C++ code, as DistributedDataParallel and compiled programs make them, go without Python by a part
+in C++, which is compiled for the torch that is installed: once, in the background of the first program (half a minute
+of one core), or beforehand by `beeline build-torch`. It needs a C++ compiler and Python's headers. Without it, or with
+BEELINE_TORCH_NATIVE=0, these calls go through Python, as all others do, with the same results; `native` of a group says
+which. With BEELINE_TORCH_NATIVE=1 a program waits until the part is compiled, and ends with ImportError if that fails.
 """
 
 from __future__ import annotations
@@ -39,12 +45,14 @@ import os
 import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from types import ModuleType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
 import beeline
+from beeline import torch_native
 from beeline.library import _beeline
 from beeline.torch_compilation import not_compiled
 from beeline.torch_messages import TorchMessages
@@ -57,11 +65,12 @@ from beeline.torch_tensors import (
     check_parts,
     check_rows,
     is_async,
+    reduction_number,
     reduction_of,
     split,
     take_apart,
 )
-from beeline.torch_work import BeelineWork
+from beeline.torch_work import BeelineWork, numbers_of
 
 __all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
 
@@ -145,7 +154,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     ) -> None:
         """All ranks of `world`; or, collective over its members alone, `team`, a part of the group `root`."""
         self._members = world if team is None else team
-        super().__init__(self._members.rank, self._members.size)
+        native = self._construct(self._members.rank, self._members.size)
         self._world = world
         self._store = store
         self._owns_world = owns_world
@@ -161,8 +170,34 @@ class BeelineProcessGroup(dist.ProcessGroup):
             stream = self._torch_stream.cuda_stream
         self._device = torch.device("cpu") if device is None else device
         self._calls = _beeline._TorchCalls(self._members, torch.empty(0), stream, _wait_for_all_groups)
+        if native is not None:
+            native.attach(self, self._calls, reduction_number, numbers_of(self._torch_stream if device else None))
         self._messages = TorchMessages(world, device, self._calls.record) if root is None else root._messages
         _groups.add(self)
+
+    def _construct(self, rank: int, size: int) -> ModuleType | None:
+        """Makes the part of torch's class that this is: the one of the module that is returned, or torch's own."""
+        self._native = "yes"
+        try:
+            if type(self) is not BeelineProcessGroup:
+                raise torch_native.Unavailable("a class derived from it may change its calls in Python")
+            native = torch_native.native_part()
+        except torch_native.Unavailable as reason:
+            self._native = f"no: {reason}"
+            if rank == 0:
+                torch_native.report(str(reason))
+            super().__init__(rank, size)
+            return None
+        native.construct(self, rank, size)
+        return native
+
+    @property
+    def native(self) -> str:
+        """Whether calls that torch's own C++ code makes reach the library without Python: 'yes', or 'no: REASON'.
+
+        DistributedDataParallel makes such calls, and compiled programs. The module's documentation says more.
+        """
+        return self._native
 
     @property
     def world(self) -> beeline.World:

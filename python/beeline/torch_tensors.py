@@ -27,11 +27,16 @@ _REDUCTIONS = {int(operation): _beeline._REDUCTIONS.index(name) for operation, n
 
 def reduction_of(opts: Any) -> int:
     """The number of torch's reduction in Beeline; throws ValueError for those that it does not have."""
-    operation = dist.ReduceOp.SUM if opts is None else opts.reduceOp.op
+    return reduction_number(int(dist.ReduceOp.SUM if opts is None else opts.reduceOp.op))
+
+
+def reduction_number(operation: int) -> int:
+    """As above, of the number that torch's reduction has in C++."""
     try:
-        return _REDUCTIONS[int(operation)]
+        return _REDUCTIONS[operation]
     except KeyError:
-        raise ValueError(f"reduction {operation}: beeline has {', '.join(_REDUCTION_NAMES.values())}") from None
+        name = dist.ReduceOp.RedOpType(operation)
+        raise ValueError(f"reduction {name}: beeline has {', '.join(_REDUCTION_NAMES.values())}") from None
 
 
 def is_async(opts: Any) -> bool:

@@ -13,8 +13,14 @@ import torch
 import torch.distributed as dist
 
 import beeline
+from beeline import torch_native
 from beeline.torch_compilation import not_compiled
 from beeline.torch_tensors import Tensors
+
+
+def numbers_of(stream: torch.cuda.Stream | None) -> tuple[int, int, int] | None:
+    """By which C++ code of torch's knows a stream."""
+    return None if stream is None else (stream.stream_id, stream.device_index, stream.device_type)
 
 
 def _future_of(result: list[torch.Tensor], devices: list[torch.device]) -> torch._C.Future:
@@ -54,6 +60,9 @@ class BeelineWork(dist.Work):
 
     def get_future(self) -> torch._C.Future:
         stream = self._stream
+        native = torch_native.in_use()
+        if native is not None:
+            return native.future(self.result(), numbers_of(stream))
         if stream is None:
             devices = {each.device for each in self._outputs if each.is_cuda}
             return _future_of(self.result(), list(devices))

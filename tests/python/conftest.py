@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,9 @@ FAKES = Path(__file__).resolve().parent / "fakes"
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, handler)
+
+# The back end's C++ part only where a test asks for it: no test compiles it beside others.
+os.environ.setdefault("BEELINE_TORCH_NATIVE", "0")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -71,3 +75,20 @@ def tool() -> Run:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def native_part() -> None:
+    """The C++ part of the torch back end, for the torch of this Python: compiled if it is not there."""
+    if not any(shutil.which(name) for name in (os.environ.get("CXX", ""), "c++", "g++", "clang++")):
+        pytest.skip("there is no C++ compiler")
+    build_torch_part()
+
+
+def build_torch_part(**environment: str) -> None:
+    command = [sys.executable, "-m", "beeline", "build-torch", "--deadline", "200"]
+    paths = {"PYTHONPATH": str(REPOSITORY / "python")}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **paths, **environment}, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

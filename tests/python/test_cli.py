@@ -14,7 +14,7 @@ import pytest
 from conftest import FAKES
 
 COMMANDS = {
-    (): ["info", "run", "bench", "app", "energy", "plot"],
+    (): ["info", "run", "bench", "app", "energy", "plot", "build-torch"],
     ("info",): ["--json"],
     ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--split-nodes", "--json", "PROGRAM"],
     ("bench",): ["latency", "bandwidth", "rate", "address-space", "collectives"],
@@ -29,6 +29,7 @@ COMMANDS = {
     ],
     ("energy",): ["COMMAND", "--output", "--picture", "--period", "--json"],
     ("plot",): ["RECORD", "--output", "-o", "--over"],
+    ("build-torch",): ["--deadline", "--json"],
     ("app",): ["global-reduction", "himeno", "jacobi", "ring-reduction", "tree-search"],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
     ("app", "himeno"): [

@@ -177,6 +177,7 @@ def test_a_commands_help_is_its_functions_docstring() -> None:
         ("info",),
         ("energy",),
         ("plot",),
+        ("build-torch",),
     ]:
         command = command_of(*path)
         docstring = inspect.getdoc(inspect.unwrap(command.callback)) or ""

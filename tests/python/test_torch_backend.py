@@ -10,6 +10,7 @@ from pathlib import Path
 
 import beeline
 import pytest
+from conftest import build_torch_part
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 try:
@@ -41,13 +42,21 @@ def run(command: list[str], device: str, **settings: str) -> str:
     return done.stdout
 
 
-@pytest.mark.timeout(250)
-def test_operations_with_the_oldest_torch() -> None:
+# Whether C++ code of torch's calls the back end without Python: BEELINE_TORCH_NATIVE.
+both_ways = pytest.mark.parametrize("native", ["0", "1"], ids=["through-python", "native"])
+
+
+@pytest.mark.timeout(500)
+@both_ways
+def test_operations_with_the_oldest_torch(native: str) -> None:
     place = REPOSITORY / ".venv" / "oldest-torch"
     if not place.exists():
         pytest.skip("tools/setup-torch has not installed it")
+    paths = {"PYTHONPATH": f"{place.read_text().strip()}:{REPOSITORY / 'python'}"}
+    if native == "1":
+        build_torch_part(**paths)
     command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", sys.executable, RANK, "own_world", "cpu"]
-    output = run(command, "cpu", PYTHONPATH=f"{place.read_text().strip()}:{REPOSITORY / 'python'}")
+    output = run(command, "cpu", BEELINE_TORCH_NATIVE=native, **paths)
     assert f"torch {OLDEST}" in output
     assert output.count(f": {CASES[-1]}") == 3
 
@@ -63,12 +72,15 @@ def ranks_on(device: str, most: int) -> int:
     return max(2, min(gpus, most))
 
 
+@pytest.mark.usefixtures("native_part")
 @pytest.mark.timeout(250)
+@both_ways
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_operations_in_a_world_of_ones_own(device: str) -> None:
+def test_operations_in_a_world_of_ones_own(device: str, native: str) -> None:
     ranks = ranks_on(device, 3)
     where = ["--device", "cpu"] if device == "cpu" else []  # a launcher tells its ranks
-    output = run([LAUNCHER, "-n", str(ranks), *where, "--", sys.executable, RANK, "own_world", device], device)
+    command = [LAUNCHER, "-n", str(ranks), *where, "--", sys.executable, RANK, "own_world", device]
+    output = run(command, device, BEELINE_TORCH_NATIVE=native)
     for rank in range(ranks):
         for case in CASES:
             assert f"rank {rank}: {case}" in output

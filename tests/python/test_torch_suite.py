@@ -56,7 +56,7 @@ def run_in_one_world(names: list[str], ranks: int, folder: Path) -> Outcomes:
         (folder / name).mkdir(parents=True)
     command = [LAUNCHER, "-n", str(ranks), "--device", "cpu", "--", sys.executable, str(HERE / "torch_suite_rank.py")]
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python"), "OMP_NUM_THREADS": "1"}
-    environment["CUDA_VISIBLE_DEVICES"] = ""
+    environment |= {"CUDA_VISIBLE_DEVICES": "", "BEELINE_TORCH_NATIVE": "1"}
     done = subprocess.run(
         [*command, str(folder), *names], capture_output=True, text=True, env=environment, timeout=500, check=False
     )
@@ -85,7 +85,7 @@ def run_all(names: list[str], ranks: int, folder: Path) -> Outcomes:
 
 
 @pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, native_part: None) -> Outcomes:
     """Of the tests that were selected."""
     folder = tmp_path_factory.mktemp("torch")
     chosen = [item.callspec.params["name"] for item in request.session.items if item.name.startswith("test_of_torch[")]

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ part of the back end (torch_native.cpp), compiled for the torch that is installed.
+
+It is made of torch's own classes, so each torch needs a part of its own, and Beeline has none to bring along. A
+program that makes a process group has it compiled, once, in the background, while its calls go through Python; programs
+that start later load it. Ranks need not have the same: what goes between them is the same. A file lock, which ends with
+the compiler, keeps the processes of a machine from compiling at once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import importlib.machinery
+import importlib.util
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+from types import ModuleType
+
+import torch
+
+SOURCE = Path(__file__).with_suffix(".cpp")
+MODULE = "_beeline_torch"  # as the source names it
+SWITCH = "BEELINE_TORCH_NATIVE"
+COMMAND = "beeline build-torch"
+DEADLINE_S = 600.0  # of one compilation: 25 s on an idle core
+POLL_S = 0.1
+
+# With the compiler's arguments behind it: the part is there when it is complete, else the compiler's output is.
+COMPILE = """
+part=$1; shift
+rm -f "$part.failed"
+if "$@" -o "$part.new" >"$part.log" 2>&1; then mv -f "$part.new" "$part"; rm -f "$part.log"; exit 0; fi
+mv -f "$part.log" "$part.failed"; exit 1
+"""
+
+_log = logging.getLogger("beeline")
+_loaded: dict[Path, ModuleType] = {}
+_reported: set[str] = set()
+
+
+class Unavailable(Exception):
+    """Why calls go through Python."""
+
+
+def wanted() -> bool | None:
+    """True: without the part, it is an error; False: without it; None: with it, once it is there."""
+    value = os.environ.get(SWITCH, "")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"{SWITCH}={value}: valid are 0 (calls go through Python) and 1 (never)")
+    return None if value == "" else value == "1"
+
+
+def part() -> Path:
+    """Where the part for this torch, this Python and this version of the source is, or will be."""
+    caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
+    what = [torch.__version__, torch.version.git_version, torch.__file__, sysconfig.get_platform()]
+    key = hashlib.sha256("\n".join([*map(str, what), SOURCE.read_text()]).encode()).hexdigest()[:12]
+    folder = f"torch-part-{torch.__version__}-{sys.implementation.cache_tag}-{key}"
+    return Path(caches) / "beeline" / folder / f"{MODULE}.so"
+
+
+def compiler() -> str:
+    """Throws Unavailable where there is none."""
+    names = [os.environ["CXX"]] if os.environ.get("CXX") else ["c++", "g++", "clang++"]
+    for name in names:
+        if found := shutil.which(name):
+            return found
+    raise Unavailable(f"there is no C++ compiler ({', '.join(names)})")
+
+
+def command() -> list[str]:
+    """What compiles the part, but for `-o`. Throws Unavailable without a compiler."""
+    home = Path(torch.__file__).parent
+    headers = [home / "include", home / "include" / "torch" / "csrc" / "api" / "include", sysconfig.get_path("include")]
+    return [
+        *(compiler(), "-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w"),
+        *(f"-isystem{folder}" for folder in headers),
+        *(str(SOURCE), f"-L{home / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10"),
+    ]
+
+
+def start(priority: int) -> subprocess.Popen[bytes] | None:
+    """Starts the compiler; None where another process runs it, or the part has come meanwhile."""
+    place, arguments = part(), command()
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(place.parent / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if place.exists():
+                return None
+            # A session of its own: Ctrl-C is for the program. The lock is the compiler's until it ends in any way.
+            return subprocess.Popen(
+                ["nice", "-n", str(priority), "sh", "-c", COMPILE, "sh", place, *arguments],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                pass_fds=[lock], start_new_session=True,
+            )  # fmt: skip
+        finally:
+            os.close(lock)
+    except BlockingIOError:
+        return None
+    except OSError as problem:
+        raise Unavailable(f"{place.parent}: {problem.strerror}") from problem
+
+
+def failure(since: float = 0.0) -> str | None:
+    """Why the last compilation failed, if it did, and not before `since`, in seconds since 1970."""
+    output = part().with_suffix(".so.failed")
+    try:
+        if output.stat().st_mtime < since:
+            return None
+        lines = output.read_text(errors="replace").splitlines()
+    except OSError:
+        return None
+    first = next((line for line in lines if "error" in line.lower()), lines[0] if lines else "no output")
+    return f"the compiler failed ({first.strip()}; all of it is in {output}). `{COMMAND}` tries again"
+
+
+def build(deadline_s: float = DEADLINE_S) -> Path:
+    """Compiles the part, unless it is there, or waits for the process that does. Throws Unavailable."""
+    place, begun, limit = part(), time.time(), time.monotonic() + deadline_s
+    lock = place.parent / "lock"
+    process = None
+    while not place.exists():
+        if process is None:
+            process = start(priority=0)
+        elif (status := process.poll()) is not None and not place.exists():
+            raise Unavailable(failure() or f"the compiler ended with status {status}")
+        if process is None and (failed := failure(begun)):
+            raise Unavailable(failed)
+        if time.monotonic() >= limit:
+            if process is not None:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise Unavailable(f"the compiler took longer than {deadline_s:g} s")
+            raise Unavailable(
+                f"another process has held {lock} for {deadline_s:g} s: it compiles, or hangs"
+                f" (`fuser -v {lock}` names it)"
+            )
+        time.sleep(POLL_S)
+    return place
+
+
+def begin() -> Unavailable:
+    """Has the part compiled in the background, and says so."""
+    if failed := failure():
+        return Unavailable(failed)
+    if start(priority=19) is not None:
+        _log.warning(
+            "beeline: compiling the C++ part of the torch back end in the background, once for torch %s; this run goes "
+            "without it. `%s` does it beforehand; %s=0: never", torch.__version__, COMMAND, SWITCH
+        )  # fmt: skip
+    return Unavailable(f"it is being compiled ({part()}); programs that start later have it")
+
+
+def loaded(place: Path) -> ModuleType:
+    """Throws Unavailable for a part that does not fit."""
+    if place not in _loaded:
+        try:
+            loader = importlib.machinery.ExtensionFileLoader(MODULE, str(place))
+            spec = importlib.util.spec_from_file_location(MODULE, place, loader=loader)
+            assert spec is not None
+            module = importlib.util.module_from_spec(spec)
+            loader.exec_module(module)
+        except ImportError as problem:
+            raise Unavailable(f"{place} cannot be loaded: {problem}. Remove it, and it is compiled again") from problem
+        _loaded[place] = module
+    return _loaded[place]
+
+
+def in_use() -> ModuleType | None:
+    """The part, if this process has loaded it."""
+    return next(iter(_loaded.values()), None)
+
+
+def native_part() -> ModuleType:
+    """The part. Throws Unavailable without it; where it must be there, ImportError."""
+    must = wanted()
+    if must is False:
+        raise Unavailable(f"{SWITCH}=0")
+    try:
+        if must:
+            return loaded(build())
+        if not part().exists():
+            raise begin()
+        return loaded(part())
+    except Unavailable as reason:
+        if must:
+            raise ImportError(f"{SWITCH}=1: {reason}") from None
+        raise
+
+
+def report(reason: str) -> None:
+    """Says once in a process why calls go through Python, where that is no choice."""
+    if ("failed" in reason or "loaded" in reason) and reason not in _reported:
+        _reported.add(reason)
+        _log.warning("beeline: torch's C++ code calls the back end through Python: %s", reason)

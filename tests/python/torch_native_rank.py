@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of test_torch_native.py: what torch's C++ code calls, and a JSON line of its results.
+
+python torch_native_rank.py [dies]: the last rank ends before the last call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Callable
+
+import beeline
+import beeline.torch_backend
+import pytest
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+from beeline import torch_native
+
+WORLD = beeline.World.create()
+STORE = beeline.torch_backend.make_store(WORLD)
+dist.init_process_group("beeline", store=STORE, rank=WORLD.rank, world_size=WORLD.size, pg_options=WORLD)
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+GROUP = dist.group.WORLD
+DEVICE = torch.device("cuda", WORLD.device.index) if WORLD.device.kind == "gpu" else torch.device("cpu")
+if DEVICE.type == "cuda":
+    torch.cuda.set_device(DEVICE)
+torch.manual_seed(RANK)
+results: dict[str, str] = {}
+
+
+def note(name: str, *tensors: torch.Tensor) -> None:
+    rows = [tensor.detach().cpu().contiguous().view(-1).view(torch.uint8) for tensor in tensors]
+    data = b"".join(row.numpy().tobytes() for row in rows)
+    results[name] = hashlib.sha256(data).hexdigest()
+
+
+def native_calls() -> int:
+    native = torch_native.in_use()
+    return 0 if native is None else native.calls(GROUP)
+
+
+def functions() -> None:
+    def both(name: str, call: Callable[..., torch.Tensor | list[torch.Tensor]], *arguments: object) -> None:
+        before = native_calls()
+        done = call(*arguments, GROUP)
+        note(name, *([done] if isinstance(done, torch.Tensor) else done))
+        assert (native_calls() > before) == used, name
+
+    for count in (1, 999, 1 << 20):
+        for dtype in (torch.float32, torch.bfloat16, torch.int32):
+            mine = torch.rand(count * SIZE, device=DEVICE).mul(9).to(dtype)
+            name = f"{count} {dtype}"
+            for reduction in ("sum", "max"):
+                both(f"all_reduce {reduction} {name}", functional.all_reduce, mine, reduction)
+            both(f"all_gather {name}", functional.all_gather_tensor, mine, 0)
+            both(f"reduce_scatter {name}", functional.reduce_scatter_tensor, mine, "sum", 0)
+            both(f"broadcast {name}", functional.broadcast, mine, 1)
+            both(f"all_to_all {name}", functional.all_to_all_single, mine, None, None)
+            both(f"even all_to_all {name}", even_all_to_all, mine)
+    parts = [torch.rand(64 * (each + 1), device=DEVICE) for each in range(3)]
+    both("all_reduce_coalesced", functional.all_reduce_coalesced, parts, "avg")
+    both("all_gather_coalesced", functional.all_gather_into_tensor_coalesced, parts)
+    rows = torch.rand(SIZE * 6, 3, device=DEVICE)
+    both("reduce_scatter_coalesced", functional.reduce_scatter_tensor_coalesced, [rows], "sum", [0])
+    splits = [1 + (RANK + rank) % 3 for rank in range(SIZE)]
+    both("all_to_all in parts", functional.all_to_all_single, rows[: sum(splits)].clone(), splits, splits)
+
+
+def even_all_to_all(mine: torch.Tensor, group: dist.ProcessGroup) -> torch.Tensor:
+    got = torch.empty_like(mine)
+    dist.ProcessGroup.alltoall_base(group, got, mine, [], []).wait()  # as C++ code calls it
+    return got
+
+
+def works() -> None:
+    for is_async in (False, True):
+        tensor, options = torch.ones(1 << 20, device=DEVICE), dist.AllreduceOptions()
+        options.asyncOp = is_async
+        work = dist.ProcessGroup.allreduce(GROUP, [tensor], options)
+        assert work.wait()
+        future = work.get_future()
+        assert (future.wait()[0] == SIZE).all()
+        if used:
+            work.synchronize()
+            if DEVICE.type == "cuda":
+                torch.cuda.synchronize()
+            assert work.is_completed()
+            assert work.is_success()
+            assert work.result()[0] is tensor
+            assert future.value()[0] is tensor
+    with pytest.raises(ValueError, match="tensors: one is expected" if used else "too many values"):
+        dist.ProcessGroup.allreduce(GROUP, [tensor, tensor], options)
+
+
+def buffers() -> None:
+    each = [torch.rand(count, device=DEVICE) for count in (3, 70_000, 1)]
+    dist._broadcast_coalesced(GROUP, each, 1 << 16, 0)
+    note("buffers", *each)
+
+
+def gradients() -> None:
+    torch.manual_seed(1)
+    layers = [torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64), torch.nn.ReLU(), torch.nn.Linear(64, 8)]
+    model = torch.nn.Sequential(*layers).to(DEVICE)
+    parallel = torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=0.01)
+    optimizer = torch.optim.SGD(parallel.parameters(), lr=0.1)
+    torch.manual_seed(RANK)
+    for _ in range(5):
+        optimizer.zero_grad()
+        parallel(torch.rand(32, 64, device=DEVICE)).square().mean().backward()
+        optimizer.step()
+    note("gradients", *model.parameters(), *model.buffers())
+
+
+def futures() -> None:
+    tensor = torch.full((5,), float(RANK), device=DEVICE)
+    work = dist.all_reduce(tensor, async_op=True)
+    (sum_of_all,) = work.get_future().then(lambda done: [done.value()[0] * 2]).wait()
+    assert (sum_of_all == SIZE * (SIZE - 1)).all()
+    note("future", sum_of_all)
+
+
+def refusals() -> None:
+    with pytest.raises(ValueError, match="there is no reduction of bool"):
+        functional.all_reduce(torch.ones(3, dtype=torch.bool, device=DEVICE), "sum", GROUP).sum()
+    got, mine = torch.ones(SIZE, device=DEVICE), torch.ones(2 * SIZE, device=DEVICE)
+    with pytest.raises(ValueError, match=f"sizes must be as {SIZE} to {SIZE}"):
+        dist.ProcessGroup.alltoall_base(GROUP, got, mine, [], [])
+    with pytest.raises(beeline.InvalidArgumentError, match="root"):
+        functional.broadcast(torch.ones(3, device=DEVICE), SIZE, GROUP)
+    with pytest.raises(ValueError, match=r"splits .*: there are"):
+        functional.all_to_all_single(torch.ones(SIZE, device=DEVICE), [1] * SIZE, [2] * SIZE, GROUP).sum()
+
+
+def derived() -> None:
+    class Mine(beeline.torch_backend.BeelineProcessGroup):
+        pass
+
+    group = Mine(WORLD, GROUP._store, False, WORLD.make_team(list(range(SIZE)), GROUP._store.allgather), GROUP)
+    assert "may change its calls" in group.native or not used
+    group.shutdown()
+
+
+def call_until_it_fails() -> None:
+    while True:
+        functional.all_reduce(torch.ones(3, device=DEVICE), "sum", GROUP).sum().item()
+        dist.barrier()
+
+
+used = os.environ["BEELINE_TORCH_NATIVE"] == "1"
+assert GROUP.native == ("yes" if used else "no: BEELINE_TORCH_NATIVE=0"), GROUP.native
+for part in (functions, works, buffers, gradients, futures, refusals, derived):
+    before = native_calls()
+    part()
+    assert (native_calls() > before) == (used and part not in (futures, derived)), part
+last = functional.all_reduce(torch.full((70_000,), 1.0, device=DEVICE), "sum", GROUP)
+if "dies" in sys.argv:
+    if RANK == SIZE - 1:
+        os._exit(3)
+    with pytest.raises(beeline.PeerDiedError, match=f"rank {SIZE - 1} "):
+        call_until_it_fails()
+    print(f"rank {RANK} hears it", flush=True)
+    os._exit(0)
+dist.destroy_process_group()
+WORLD.leave()
+assert (last == SIZE).all()  # it waits for a work of the group that was left
+print(json.dumps({"rank": RANK, "results": results}), flush=True)

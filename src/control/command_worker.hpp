@@ -48,6 +48,8 @@ class alignas(fetched_bytes) CommandWorker {
   [[nodiscard]] virtual bool over(std::uint64_t submission) = 0;
   /// Whether all that was begun is.
   [[nodiscard]] virtual bool over() = 0;
+  /// Words and payloads that the CPU has stored into GPU memory by itself. Any thread may ask.
+  [[nodiscard]] virtual std::uint64_t cpu_stores() const { return 0; }
   /// What the word held that the command in a slot changed, once it is over.
   [[nodiscard]] virtual std::uint64_t result(std::size_t slot) const = 0;
 };

@@ -173,6 +173,7 @@ EngineStatistics EngineThread::statistics() const {
   sum.batches = batches_begun_;
   sum.begin_s = static_cast<double>(begin_ns_) * 1e-9, sum.work_s = static_cast<double>(work_ns_) * 1e-9;
   sum.cpu_s = cpu_seconds_of(thread_);
+  for (const auto& lane : lanes_) sum.cpu_stores += lane->worker->cpu_stores();
   return sum;
 }
 

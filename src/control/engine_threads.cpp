@@ -50,6 +50,7 @@ EngineStatistics EngineThreads::statistics() const {
     sum.commands += one.commands, sum.bytes += one.bytes, sum.refused += one.refused, sum.sleeps += one.sleeps;
     sum.deepest = std::max(sum.deepest, one.deepest);
     sum.cpu_s += one.cpu_s, sum.begin_s += one.begin_s, sum.work_s += one.work_s, sum.batches += one.batches;
+    sum.cpu_stores += one.cpu_stores;
   }
   return sum;
 }

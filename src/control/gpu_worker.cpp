@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -152,6 +153,7 @@ class GpuWorker final : public CommandWorker {
     is_busy_ = false;
     return true;
   }
+  std::uint64_t cpu_stores() const override { return cpu_stores_.load(std::memory_order_relaxed); }
   std::uint64_t result(std::size_t slot) const override {
     return static_cast<volatile const std::uint64_t*>(memory_->results)[slot];
   }
@@ -200,6 +202,7 @@ class GpuWorker final : public CommandWorker {
     ring_has_stored_ = true;
     if (is_host) return remote;
     last_ = window;
+    cpu_stores_.store(cpu_stores_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (std::find(stored_.begin(), stored_.end(), window) == stored_.end()) stored_.push_back(window);
     return window->seen(remote, bytes);
   }
@@ -346,12 +349,13 @@ class GpuWorker final : public CommandWorker {
   std::array<CUstreamBatchMemOpParams, most_writes> params_{};  ///< stores that are not issued yet
   std::size_t writes_ = 0;
   std::array<Told, most_told> told_{};
-  std::size_t rings_ = 0;                    ///< of this submission, that have something under way
-  std::vector<const Window*> stored_;        ///< with stores of the CPU that may be under way
-  std::vector<Told> by_cpu_;                 ///< words that `tell` stores, as the CPU sees them
-  const Window* last_ = nullptr;             ///< to which the CPU has stored for this ring; nullptr: none
-  bool ring_has_stored_ = false;             ///< whether the CPU has, also to host memory
-  std::uint64_t begun_ = 0, submitted_ = 0;  ///< submissions; those of which the stream tells
+  std::size_t rings_ = 0;                     ///< of this submission, that have something under way
+  std::vector<const Window*> stored_;         ///< with stores of the CPU that may be under way
+  std::vector<Told> by_cpu_;                  ///< words that `tell` stores, as the CPU sees them
+  const Window* last_ = nullptr;              ///< to which the CPU has stored for this ring; nullptr: none
+  bool ring_has_stored_ = false;              ///< whether the CPU has, also to host memory
+  std::atomic<std::uint64_t> cpu_stores_{0};  ///< into windows; this thread's to change
+  std::uint64_t begun_ = 0, submitted_ = 0;   ///< submissions; those of which the stream tells
   /// Of the last submissions: the one of which the stream tells when all is over.
   std::array<std::uint64_t, 2 * batches_under_way> ends_with_{};
   bool submission_is_busy_ = false;  ///< the stream has something to do for it

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/queue_cases.hpp"
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
@@ -12,24 +13,6 @@ namespace beeline_test {
 namespace {
 
 using namespace beeline;
-
-/// Whether commands find the memory that this rank's kernels post from, and to.
-void need_reach(const RankTest& test, const World& world) {
-  test.skip_if(world.mixed(), "the engine of a host rank does not reach GPU memory");
-}
-void need_device_engine(const RankTest& test) {
-  test.skip_if(test.on_several_nodes(), "a device engine carries nothing to other nodes");
-}
-
-/// A case for either consumer of queues: `engine` in its body.
-#define POST_CASE(name, least_ranks)                                                \
-  void name(RankTest& test, EngineKind engine);                                     \
-  BEELINE_CASE(post, name##_by_host, least_ranks) { name(test, EngineKind::host); } \
-  BEELINE_CASE(post, name##_by_device, least_ranks) {                               \
-    need_device_engine(test);                                                       \
-    name(test, EngineKind::device);                                                 \
-  }                                                                                 \
-  void name(RankTest& test, EngineKind engine)
 
 struct MoveArguments {
   std::byte *destination, *source, *back, *copied;
@@ -352,28 +335,22 @@ POST_CASE(large_puts_under_way_at_the_end, 1) {
   world.barrier();
 }
 
-struct FullKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid&, const Context&, DeviceReport*, std::uint32_t) const {}
-};
-
 /// A grid that waits and fills the device would keep the block of a device engine out, and wait for it.
 BEELINE_CASE(post, a_device_engine_keeps_its_room, 1) {
   need_device_engine(test);
   World& world = test.world();
   need_reach(test, world);
   const unsigned blocks = test.on_gpu()
-                              ? resident_blocks<FullKernel, DeviceReport*, std::uint32_t>(world, test.block_threads())
+                              ? resident_blocks<NoKernel, DeviceReport*, std::uint32_t>(world, test.block_threads())
                               : max_host_threads / test.block_threads();
   test.skip_if(test.on_gpu() && world.ranks_on_device() > 1, "the device is shared");
   const LaunchOptions full = test.shape(blocks, true);
   {
     const CommandQueues queues(world, 1, {.engine = EngineKind::device});
-    check_error(Status::no_resource, {"device engine"},
-                [&] { launch(world, full, FullKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0}); });
+    check_error(Status::no_resource, {"device engine"}, [&] { launch_nothing(world, full); });
     world.barrier();
   }
-  launch(world, full, FullKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0});
+  launch_nothing(world, full);
   world.synchronize();
   world.barrier();
 }
@@ -400,15 +377,13 @@ BEELINE_CASE(post, whole_devices_beside_a_device_engine, 1) {
   constexpr std::uint32_t rounds = 20, posts = 100;
   CommandQueues queues(world, 1, {.engine = EngineKind::device});
   const SymmetricArray<std::uint64_t> sum(world, 1);
-  const std::unique_ptr<Stream> other = world.make_stream();
-  LaunchOptions full = test.shape(test.on_gpu() ? 4096 : 16, false);
-  full.stream = other.get();
+  FullDevice full(test);
   for (std::uint32_t round = 0; round < rounds; ++round) {
-    launch(world, full, FullKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0});
+    full.launch();
     test.run(test.shape(1, false), BusyKernel{},
              BusyArguments{sum.data(), static_cast<std::uint32_t>(test.ahead(1)), posts, queues.channel()}, "posts");
-    launch(world, full, FullKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0});
-    world.synchronize(*other);
+    full.launch();
+    full.synchronize();
   }
   queues.quiet();
   world.barrier();

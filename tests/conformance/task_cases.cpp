@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/queue_cases.hpp"
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
@@ -13,8 +14,6 @@ namespace beeline_test {
 namespace {
 
 using namespace beeline;
-
-void need_one_kind(RankTest& test) { test.skip_if(test.world().mixed(), "ranks of both kinds have no tasks"); }
 
 /// What a target keeps of a poster.
 struct Seen {
@@ -347,24 +346,17 @@ BEELINE_CASE(task, ten_thousand_tasks_in_one_lease, 1) {
   world.barrier();
 }
 
-struct NoKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid&, const Context&, DeviceReport*, std::uint32_t) const {}
-};
-
 /// Kernels that fill the device, allocations, and calls that wait for all of the device's work get through.
 BEELINE_CASE(task, whole_devices_beside_tasks, 1) {
   need_one_kind(test);
   World& world = test.world();
   NoteBook book(test, world, {.queues = 1, .depth = 16, .workers = 1}, 64);
-  const std::unique_ptr<Stream> other = world.make_stream();
-  LaunchOptions full = test.shape(test.on_gpu() ? 4096 : 16, false);
-  full.stream = other.get();
+  FullDevice full(test);
   for (int round = 0; round < 10; ++round) {
-    launch(world, full, NoKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0});
+    full.launch();
     book.post<GroupKind::block>(30);
     const SymmetricArray<std::byte> memory(world, 4096);
-    world.synchronize(*other);
+    full.synchronize();
   }
   book.tasks().quiet();
   book.check();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/conformance/queue_cases.hpp"
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
@@ -123,8 +124,6 @@ struct PostGrowth {
   }
 };
 
-void need_one_kind(RankTest& test) { test.skip_if(test.world().mixed(), "ranks of both kinds have no tasks"); }
-
 /// Skips the case where a rank's device launches no graphs, so that the reason is counted.
 void need_graphs(RankTest& test, KernelStarter by, const std::function<TaskKernelStart()>& register_any) {
   if (by != KernelStarter::device_graph) return;
@@ -230,11 +229,6 @@ BEELINE_CASE(task, a_hundred_kernels_without_a_cpu, 1) {
   test.world().barrier();
 }
 
-struct NoKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid&, const Context&, DeviceReport*, std::uint32_t) const {}
-};
-
 /// Kernels outlast the leases of workers and of the launch service; others run beside them, and so do calls that wait
 /// for the whole device.
 void outlast(RankTest& test, KernelStarter by) {
@@ -254,15 +248,13 @@ void outlast(RankTest& test, KernelStarter by) {
   };
   need_graphs(test, by, [&] { return register_delay(KernelStarter::any); });
   static_cast<void>(register_delay(by));
-  const std::unique_ptr<Stream> other = world.make_stream();
-  LaunchOptions full = test.shape(test.on_gpu() ? 4096 : 16, false);
-  full.stream = other.get();
+  FullDevice full(test);
   for (std::uint32_t round = 0; round < rounds; ++round) {
     for (std::uint32_t queue = 1; queue < queues; ++queue)
       tasks.post<Delay>({round + 1, queue == 1 ? kernel_ns : 0}, test.ahead(1), queue);
-    launch(world, full, NoKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0});
+    full.launch();
     const SymmetricArray<std::byte> memory(world, 4096);
-    world.synchronize(*other);
+    full.synchronize();
   }
   world.synchronize();
   tasks.quiet();

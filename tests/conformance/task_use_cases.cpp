@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tests/conformance/queue_cases.hpp"
 #include "tests/conformance/rank_test.hpp"
 
 namespace beeline_test {
@@ -110,8 +111,6 @@ BEELINE_HOST_DEVICE void Visit::operator()(const Group& group, const Context& ct
   detail::DeviceAtomic<std::uint64_t>(*static_cast<std::uint64_t*>(task.object))
       .fetch_add(visited, std::memory_order_relaxed);
 }
-
-void need_one_kind(RankTest& test) { test.skip_if(test.world().mixed(), "ranks of both kinds have no tasks"); }
 
 struct AccumulateArguments {
   TaskChannel channel;

@@ -5,15 +5,12 @@
 
 #include <cstdint>
 
+#include "tests/conformance/queue_cases.hpp"
 #include "tests/conformance/rank_test.hpp"
 
 namespace beeline_test {
 
 using namespace beeline;
-
-inline void need_reach(const RankTest& test, const World& world) {
-  test.skip_if(world.mixed(), "the engine of a host rank does not reach GPU memory");
-}
 
 struct TagArguments {
   std::uint32_t tag, times;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What cases of command queues, triggered operations and tasks share.
+
+#include <cstdint>
+#include <memory>
+
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test {
+
+/// Whether commands find the memory that this rank's kernels post from, and to.
+inline void need_reach(const RankTest& test, const beeline::World& world) {
+  test.skip_if(world.mixed(), "the engine of a host rank does not reach GPU memory");
+}
+inline void need_one_kind(RankTest& test) { test.skip_if(test.world().mixed(), "ranks of both kinds have no tasks"); }
+inline void need_device_engine(const RankTest& test) {
+  test.skip_if(test.on_several_nodes(), "a device engine carries nothing to other nodes");
+}
+
+/// A case for either consumer of queues: `engine` in its body.
+#define POST_CASE(name, least_ranks)                                                         \
+  void name(RankTest& test, beeline::EngineKind engine);                                     \
+  BEELINE_CASE(post, name##_by_host, least_ranks) { name(test, beeline::EngineKind::host); } \
+  BEELINE_CASE(post, name##_by_device, least_ranks) {                                        \
+    need_device_engine(test);                                                                \
+    name(test, beeline::EngineKind::device);                                                 \
+  }                                                                                          \
+  void name(RankTest& test, beeline::EngineKind engine)
+
+struct NoKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const beeline::Context&, DeviceReport*, std::uint32_t) const {}
+};
+inline void launch_nothing(beeline::World& world, const beeline::LaunchOptions& options) {
+  beeline::launch(world, options, NoKernel{}, static_cast<DeviceReport*>(nullptr), std::uint32_t{0});
+}
+
+/// Grids that fill the device more than once, on a stream of their own, beside what the case has there.
+class FullDevice {
+ public:
+  explicit FullDevice(RankTest& test) : world_(test.world()), stream_(world_.make_stream()) {
+    options_ = test.shape(test.on_gpu() ? 4096 : 16, false);
+    options_.stream = stream_.get();
+  }
+  void launch() { launch_nothing(world_, options_); }
+  void synchronize() { world_.synchronize(*stream_); }
+
+ private:
+  beeline::World& world_;
+  const std::unique_ptr<beeline::Stream> stream_;
+  beeline::LaunchOptions options_;
+};
+
+}  // namespace beeline_test

@@ -90,9 +90,8 @@ struct CarrySignal {
 /// A stream without a state for grids is one of the library's own, whose waits are not booked.
 bool is_booked(const Stream& stream) { return stream.grid_state() != nullptr; }
 
-void refuse_captured(const Stream& stream, const char* what) {
-  require(stream.capture() == 0, Status::unavailable, std::string(what) + " cannot be captured in a graph");
-}
+/// Why copies between two far places, and fills, cannot be captured.
+constexpr std::string_view buffered = "it goes through a buffer";
 
 }  // namespace
 
@@ -116,7 +115,7 @@ void carry_copy(World& world, Stream& stream, void* destination, const void* sou
                     rank_of(source),
                     0};
   if (what.to_rank != no_peer && what.from_rank != no_peer) {
-    refuse_captured(stream, "a copy from one rank of another node to another, which goes through a buffer,");
+    refuse_captured(stream, "a copy from one rank of another node to another", buffered);
     what.through = implementation.carry_buffer(stream);
     what.piece = std::min(what.piece, buffer_bytes);
   }
@@ -126,7 +125,7 @@ void carry_copy(World& world, Stream& stream, void* destination, const void* sou
 
 void carry_fill(World& world, Stream& stream, void* destination, unsigned char value, std::size_t bytes) {
   World::Implementation& implementation = world.implementation();
-  refuse_captured(stream, "a fill of memory on another node, which goes through a buffer,");
+  refuse_captured(stream, "a fill of memory on another node", buffered);
   const CarriedBytes what{static_cast<std::byte*>(destination),
                           nullptr,
                           implementation.carry_buffer(stream),
@@ -139,7 +138,7 @@ void carry_fill(World& world, Stream& stream, void* destination, unsigned char v
 }
 
 void carry_signal(World& world, Stream& stream, std::uint64_t* signal, std::uint64_t value) {
-  refuse_captured(stream, "a signal with a fixed value, which would be the same in each run (give it a sequence),");
+  refuse_captured(stream, "a signal with a fixed value", fixed_in_graphs);
   launch(world, {.threads = 32, .stream = &stream, .name = "stream signal"}, CarrySignal{}, signal, value,
          world.implementation().host_context.owner_of(signal));
 }

@@ -94,13 +94,6 @@ bool kernels_reach(Team& team, int peer, const void* place) {
   return is_carried(team, peer) || team.world().implementation().kernels_reach(place);
 }
 
-void refuse_capture(const Stream& stream, const char* what) {
-  require(stream.capture() == 0, Status::unavailable,
-          std::string(what) +
-              " with a fixed value cannot be captured in a graph: each of its runs would have the same value; give "
-              "it a sequence");
-}
-
 void require_fixed(const SignalCall& call, const char* name) {
   require(is_fixed(call), Status::unreachable,
           std::string(name) +
@@ -131,7 +124,7 @@ void put_signal_on_stream(Team& team, void* destination, const void* source, std
   Stream& stream = stream_of(team, call.stream);
   std::uint64_t* const signal = signal_at(team, "put_signal_on_stream", call, peer);
   if (bytes > 0) check_put(team, "put_signal_on_stream", destination, source, bytes);
-  if (is_fixed(call)) refuse_capture(stream, "a signal");
+  if (is_fixed(call)) refuse_captured(stream, "a signal with a fixed value", fixed_in_graphs);
   auto* to = static_cast<std::byte*>(destination);
   const bool by_kernel =
       kernels_reach(team, peer, signal) && (bytes == 0 || kernels_reach(team, peer, team.at(to, peer)));
@@ -179,7 +172,7 @@ void wait_on_stream(Team& team, const WaitCall& call) {
   check_signal(call.signal);
   check_sequence(call.sequence, false, "wait_on_stream");
   if (call.sequence == nullptr && is_awaited_by_kernel(team, stream)) {
-    refuse_capture(stream, "a wait for a signal");
+    refuse_captured(stream, "a wait for a signal with a fixed value", fixed_in_graphs);
   } else if (call.sequence == nullptr) {
     if (stream.device().is_gpu() || call.peer == no_peer)
       return stream.wait_signal(const_cast<std::uint64_t*>(call.signal), call.value);

@@ -12,6 +12,7 @@
 #include "host/profiler_range.hpp"
 #include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
+#include "transport/checks.hpp"
 
 namespace beeline {
 
@@ -137,8 +138,7 @@ void Team::free(void* pointer) {
     require(place.heap != nullptr && place.heap->holds(place.offset), Status::invalid_argument,
             fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, world.rank));
   }
-  require(world.stream->capture() == 0, Status::unavailable,
-          "freeing memory cannot be captured in a graph: it waits for the default stream");
+  refuse_captured(*world.stream, "freeing memory", "it waits for the default stream");
   constexpr std::uint32_t whatever_fails = 0;
   world.await(
       "the default stream", world.config.stream_deadline_ns, [&world] { return world.stream->drained(); },

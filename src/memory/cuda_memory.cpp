@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <fmt/format.h>
-
-#include <map>
-#include <mutex>
-#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "memory/gpu_memory.hpp"
+#include "memory/kept_descriptors.hpp"
 #include "runtime/cuda.hpp"
 
 namespace beeline::gpu_memory {
@@ -40,33 +36,9 @@ void map_handle(std::byte* address, std::size_t bytes, CUmemGenericAllocationHan
   allow(address, bytes, gpus);
 }
 
-/// Descriptors of memory that another process has made, by the address where it is mapped: CUDA gives none for memory
-/// that a process has imported.
-class ImportedDescriptors {
- public:
-  void keep(const std::byte* address, int descriptor) {
-    FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-    const std::lock_guard lock(mutex_);
-    if (copy.get() >= 0) kept_.insert_or_assign(address, std::move(copy));
-  }
-  void forget(const std::byte* address) {
-    const std::lock_guard lock(mutex_);
-    kept_.erase(address);
-  }
-  /// -1: there is none.
-  [[nodiscard]] int copy_of(const std::byte* address) {
-    const std::lock_guard lock(mutex_);
-    const auto found = kept_.find(address);
-    return found == kept_.end() ? -1 : ::fcntl(found->second.get(), F_DUPFD_CLOEXEC, 0);
-  }
-
- private:
-  std::mutex mutex_;
-  std::map<const std::byte*, FileDescriptor> kept_;
-};
-
-ImportedDescriptors& imported() {
-  static ImportedDescriptors descriptors;
+/// CUDA gives no descriptor of memory that a process has imported.
+KeptDescriptors& imported() {
+  static KeptDescriptors descriptors;
   return descriptors;
 }
 
@@ -122,8 +94,8 @@ void unmap(std::byte* address, std::size_t bytes) {
 }
 
 FileDescriptor descriptor_of(const std::byte* address) {
-  int descriptor = imported().copy_of(address);
-  if (descriptor >= 0) return FileDescriptor(descriptor);
+  if (FileDescriptor kept = imported().copy_of(address)) return kept;
+  int descriptor = -1;
   CUmemGenericAllocationHandle handle{};
   check(driver().mem_retain(&handle, const_cast<std::byte*>(address)), "cuMemRetainAllocationHandle");
   const CUresult exported = driver().mem_export(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);

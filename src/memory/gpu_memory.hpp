@@ -21,7 +21,7 @@ void unmap(std::byte* address, std::size_t bytes);
 /// Keeps a copy of the descriptor of memory that is mapped at `address`, until it is unmapped.
 void keep_descriptor(const std::byte* address, int descriptor);
 /// A descriptor of the memory that begins at `address`, by which others can map it, too: of what another process has
-/// made only where one was kept.
+/// made only where one was kept. Throws no_resource with the reason where it could not be.
 [[nodiscard]] FileDescriptor descriptor_of(const std::byte* address);
 
 /// Makes host memory reachable by every GPU of this process, at its own address.

@@ -54,7 +54,7 @@ class BounceStream final : public Stream {
       return routes_.copy_by_engine(*own_, destination, source, bytes);
     const int to = routes_.device_of(destination), from = routes_.device_of(source);
     if (to == own_device && from == own_device) return own_->copy(destination, source, bytes);
-    refuse_capture();
+    refuse_if_captured();
     const std::lock_guard lock(mutex_);
     if (to == from) return on(to, [&](Stream& far) { far.copy(destination, source, bytes); });
     begin(from);
@@ -68,7 +68,7 @@ class BounceStream final : public Stream {
     if (routes_.needs_engine(destination)) return routes_.fill_by_engine(*own_, destination, value, bytes);
     const int to = routes_.device_of(destination);
     if (to == own_device) return own_->fill(destination, value, bytes);
-    refuse_capture();
+    refuse_if_captured();
     const std::lock_guard lock(mutex_);
     on(to, [&](Stream& far) { far.fill(destination, value, bytes); });
   }
@@ -77,7 +77,7 @@ class BounceStream final : public Stream {
     if (routes_.needs_engine(signal)) return routes_.signal_by_engine(*own_, signal, value);
     const int to = routes_.device_of(signal);
     if (to == own_device) return own_->write_signal(signal, value);
-    refuse_capture();
+    refuse_if_captured();
     const std::lock_guard lock(mutex_);
     on(to, [&](Stream& far) { far.write_signal(signal, value); });
   }
@@ -107,10 +107,9 @@ class BounceStream final : public Stream {
   void keep_with_graph(std::shared_ptr<void> held) override { own_->keep_with_graph(std::move(held)); }
 
  private:
-  void refuse_capture() const {
-    require(own_->capture() == 0, Status::unavailable,
-            "work on memory that this rank's device does not reach cannot be captured in a graph: other devices' "
-            "streams do it, through host memory");
+  void refuse_if_captured() const {
+    refuse_captured(*own_, "work on memory that this rank's device does not reach",
+                    "other devices' streams do it, through host memory");
   }
   [[nodiscard]] Far& far(int device) {
     const auto known = far_.find(device);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "beeline/core/error.hpp"
+#include "beeline/transport/stream.hpp"
 
 namespace beeline {
 
@@ -25,6 +26,14 @@ void check_signal(const std::uint64_t* signal) {
   if (reinterpret_cast<std::uintptr_t>(signal) % sizeof(*signal) != 0)  // no text where nothing is wrong
     throw Error(Status::invalid_argument,
                 fmt::format("the signal at {} is not aligned to {} bytes", fmt::ptr(signal), sizeof(*signal)));
+}
+
+void refuse_capture(std::string_view what, std::string_view why) {
+  throw Error(Status::unavailable, fmt::format("{} cannot be captured in a graph: {}", what, why));
+}
+
+void refuse_captured(const Stream& stream, std::string_view what, std::string_view why) {
+  if (stream.capture() != 0) refuse_capture(what, why);
 }
 
 }  // namespace beeline

@@ -28,10 +28,6 @@ using cuda_api::check;
 using cuda_api::CurrentGpu;
 using cuda_api::driver;
 
-[[noreturn]] void refuse_capture(const char* what, const char* why) {
-  throw Error(Status::unavailable, fmt::format("{} cannot be captured in a graph: {}", what, why));
-}
-
 struct Capture {
   std::uint64_t id = 0;  ///< 0: none
   cudaGraph_t graph = nullptr;
@@ -307,7 +303,7 @@ class GpuStream final : public Stream {
   }
   bool idle() override {
     const CurrentGpu current(device_.index);
-    if (capture() != 0) refuse_capture("a wait for a stream", "nothing of what is captured has run");
+    refuse_captured(*this, "a wait for a stream", "nothing of what is captured has run");
     const cudaError_t state = cudaStreamQuery(stream_);
     if (state == cudaErrorNotReady) return false;
     check(state, "work on a stream");
@@ -321,7 +317,7 @@ class GpuStream final : public Stream {
   void* native() const override { return stream_; }
   void enqueue(std::function<void()> work) override {
     const CurrentGpu current(device_.index);
-    if (capture() != 0) refuse_capture("work of the CPU", "it is done once");
+    refuse_captured(*this, "work of the CPU", "it is done once");
     auto held = std::make_unique<HostWork>(HostWork{std::move(work), failure_});
     const auto run = [](void* data) {
       const std::unique_ptr<HostWork> mine(static_cast<HostWork*>(data));
@@ -354,9 +350,7 @@ class GpuStream final : public Stream {
 
  private:
   void refuse_fixed_value(const std::string& what) const {
-    if (capture() != 0)
-      refuse_capture((what + " with a fixed value").c_str(),
-                     "each of its runs would have the same value; give it a sequence");
+    refuse_captured(*this, what + " with a fixed value", fixed_in_graphs);
   }
   void check_device() const {
     if (capture() != 0)

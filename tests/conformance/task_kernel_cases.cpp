@@ -124,6 +124,11 @@ struct PostGrowth {
   }
 };
 
+void need_starter(RankTest& test, KernelStarter by) {
+  need_one_kind(test);
+  test.skip_if(by == KernelStarter::device_graph && !test.on_gpu(), "host ranks have no device graphs");
+}
+
 /// Skips the case where a rank's device launches no graphs, so that the reason is counted.
 void need_graphs(RankTest& test, KernelStarter by, const std::function<TaskKernelStart()>& register_any) {
   if (by != KernelStarter::device_graph) return;
@@ -192,8 +197,7 @@ class Growth {
 
 /// More kernels than one parent graph may fire.
 void grow(RankTest& test, KernelStarter by) {
-  need_one_kind(test);
-  test.skip_if(by == KernelStarter::device_graph && !test.on_gpu(), "host ranks have no device graphs");
+  need_starter(test, by);
   const std::uint64_t count = test.on_gpu() ? 80 : 20;
   for (const std::size_t most : {std::size_t{0}, std::size_t{700}}) {
     Growth growth(test, by, {.queues = 2, .depth = 8, .workers = 2}, most);
@@ -211,8 +215,7 @@ BEELINE_CASE(task, kernels_by_the_engine, 1) { grow(test, KernelStarter::engine)
 
 /// Neither a new lease nor the engine of the target takes part.
 BEELINE_CASE(task, a_hundred_kernels_without_a_cpu, 1) {
-  need_one_kind(test);
-  test.skip_if(!test.on_gpu(), "host ranks have no device graphs");
+  need_starter(test, KernelStarter::device_graph);
   Growth growth(test, KernelStarter::device_graph,
                 {.queues = 1, .workers = 1, .lease_ns = 4'000'000'000, .idle_ns = 300'000'000}, 64);
   const std::uint64_t count = 100 / static_cast<std::uint64_t>(test.size());
@@ -232,8 +235,7 @@ BEELINE_CASE(task, a_hundred_kernels_without_a_cpu, 1) {
 /// Kernels outlast the leases of workers and of the launch service; others run beside them, and so do calls that wait
 /// for the whole device.
 void outlast(RankTest& test, KernelStarter by) {
-  need_one_kind(test);
-  test.skip_if(by == KernelStarter::device_graph && !test.on_gpu(), "host ranks have no device graphs");
+  need_starter(test, by);
   World& world = test.world();
   constexpr std::uint32_t queues = 3, rounds = 4;
   constexpr std::uint64_t kernel_ns = 3'000'000;

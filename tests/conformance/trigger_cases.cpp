@@ -16,13 +16,13 @@ namespace {
 using namespace beeline;
 
 /// A case for either engine: `by` in its body.
-#define TRIGGER_CASE(name, least_ranks)                                                      \
-  void name(RankTest& test, TriggeredBy by);                                                 \
-  BEELINE_CASE(trigger, name##_by_engine, least_ranks) { name(test, TriggeredBy::engine); }  \
-  BEELINE_CASE(trigger, name##_by_device_engine, least_ranks) {                              \
-    test.skip_if(test.on_several_nodes(), "a device engine carries nothing to other nodes"); \
-    name(test, TriggeredBy::device_engine);                                                  \
-  }                                                                                          \
+#define TRIGGER_CASE(name, least_ranks)                                                     \
+  void name(RankTest& test, TriggeredBy by);                                                \
+  BEELINE_CASE(trigger, name##_by_engine, least_ranks) { name(test, TriggeredBy::engine); } \
+  BEELINE_CASE(trigger, name##_by_device_engine, least_ranks) {                             \
+    need_device_engine(test);                                                               \
+    name(test, TriggeredBy::device_engine);                                                 \
+  }                                                                                         \
   void name(RankTest& test, TriggeredBy by)
 
 /// The value that a thread of a rank writes.

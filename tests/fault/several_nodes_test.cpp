@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -158,36 +159,63 @@ TEST_P(EndOfARankElsewhere, EndsEveryWaitWithItsName) {
 INSTANTIATE_TEST_SUITE_P(In, EndOfARankElsewhere, ::testing::ValuesIn(waits),
                          [](const auto& each) { return std::string(each.param.name); });
 
-/// A stopped process holds its connections: only the deadline ends who waits for it, and tells the other node.
-TEST(StoppedRank, EndsWaitsByTheirDeadline) {
-  SKIP_WITHOUT_UCX();
+/// Ends the process that has written its number to a word, if any has, whatever becomes of the check: a stopped one
+/// would stay for ever.
+class StoppedProcess {
+ public:
+  explicit StoppedProcess(const std::uint64_t* number) : number_(number) {}
+  ~StoppedProcess() {
+    if (const auto number = static_cast<pid_t>(*number_); number != 0) ::kill(number, SIGKILL);
+  }
+  StoppedProcess(const StoppedProcess&) = delete;
+  StoppedProcess& operator=(const StoppedProcess&) = delete;
+
+ private:
+  const volatile std::uint64_t* number_;
+};
+
+/// Rank 0 knows that the victim has stopped when the others, of which it is one, make `check`: a stopped process holds
+/// its connections, so only the deadline ends who waits for it.
+///   bytes  that all ranks have
+void with_a_stopped_rank(
+    std::int64_t deadline_ns, std::size_t bytes,
+    const std::function<void(World& world, SymmetricArray<std::byte>& memory, std::uint64_t* signal)>& check) {
   expect_others_passed(run_processes(
       ranks,
-      [](const Config& config) {
+      [&](const Config& config) {
         const std::unique_ptr<World> world = World::create(config);
-        SymmetricArray<std::uint64_t> pids(*world, 1);
+        Words words(*world, 2);
+        SymmetricArray<std::byte> memory(*world, bytes);
         world->barrier();
         if (config.rank == victim) {
-          const auto own = static_cast<std::uint64_t>(::getpid());
-          put_value(world->host_context(), pids.data(), own, 0);
-          static_cast<void>(quiet(Thread{}, world->host_context()));
+          put_value(world->host_context(), words.data(), static_cast<std::uint64_t>(::getpid()), 0);
+          BEELINE_CHECK(quiet(Thread{}, world->host_context()) == Status::ok);  // rank 0 knows whom to end
           ::raise(SIGSTOP);
         }
-        if (config.rank == 0)
-          BEELINE_CHECK(wait(Thread{}, world->host_context(), pids.data(), Compare::not_equal, 0, victim) ==
-                        Status::ok);
-        try {
-          world->barrier();
-          throw CheckFailure("no error");
-        } catch (const Error& error) {
-          BEELINE_CHECK_CONTAINS(error.what(), "barrier on rank 3");
-          BEELINE_CHECK_CONTAINS(error.what(), "deadline");
+        {
+          const StoppedProcess stopped(words.data());  // only rank 0 has its number
+          if (config.rank == 0)
+            BEELINE_CHECK(wait(Thread{}, world->host_context(), words.data(), Compare::not_equal, 0, victim) ==
+                          Status::ok);
+          check(*world, memory, words.data() + 1);
+          std::this_thread::sleep_for(400ms);  // all have their errors
         }
-        std::this_thread::sleep_for(400ms);  // the others have their errors
-        if (config.rank == 0) ::kill(static_cast<pid_t>(pids.data()[0]), SIGKILL);
         world->abort("its partner has stopped");
       },
-      split_config(1'500'000'000)));
+      split_config(deadline_ns)));
+}
+
+TEST(StoppedRank, EndsWaitsByTheirDeadline) {
+  SKIP_WITHOUT_UCX();
+  with_a_stopped_rank(1'500'000'000, 16, [](World& world, SymmetricArray<std::byte>&, std::uint64_t*) {
+    try {
+      world.barrier();
+      throw CheckFailure("no error");
+    } catch (const Error& error) {
+      BEELINE_CHECK_CONTAINS(error.what(), "barrier on rank 3");
+      BEELINE_CHECK_CONTAINS(error.what(), "deadline");
+    }
+  });
 }
 
 /// Work of a stream that the deadline of a wait ends.
@@ -219,57 +247,27 @@ const StreamWork stream_works[] = {{"put",
                                                            memory.bytes() / 2, victim, {.signal = signal});
                                     }}};
 
-/// Ends a process that has stopped, and has written its number to a word, whatever becomes of the check: it would stay
-/// for ever.
-class StoppedProcess {
- public:
-  explicit StoppedProcess(const std::uint64_t* number) : number_(number) {}
-  ~StoppedProcess() {
-    if (const auto number = static_cast<pid_t>(*number_); number != 0) ::kill(number, SIGKILL);
-  }
-  StoppedProcess(const StoppedProcess&) = delete;
-  StoppedProcess& operator=(const StoppedProcess&) = delete;
-
- private:
-  const volatile std::uint64_t* number_;
-};
-
 class StreamsToAStoppedRank : public ::testing::TestWithParam<StreamWork> {};
 
 TEST_P(StreamsToAStoppedRank, EndByTheirDeadline) {
   SKIP_WITHOUT_UCX();
-  expect_others_passed(run_processes(
-      ranks,
-      [work = GetParam()](const Config& config) {
-        const std::unique_ptr<World> world = World::create(config);
-        SymmetricArray<std::uint64_t> words(*world, 2);
-        SymmetricArray<std::byte> memory(*world, std::size_t{48} << 20);  // more than connections hold
-        world->barrier();
-        if (config.rank == victim) {
-          put_value(world->host_context(), words.data(), static_cast<std::uint64_t>(::getpid()), 0);
-          BEELINE_CHECK(quiet(Thread{}, world->host_context()) == Status::ok);  // rank 0 knows whom to end
-          ::raise(SIGSTOP);
-        }
-        if (config.rank == 0) {
-          const StoppedProcess stopped(words.data());
-          BEELINE_CHECK(wait(Thread{}, world->host_context(), words.data(), Compare::not_equal, 0, victim) ==
-                        Status::ok);
-          std::vector<std::string_view> said = work.said;
-          said.emplace_back("deadline");
-          try {
-            work.put(*world, memory, words.data() + 1);
-            world->synchronize();
-            throw CheckFailure("no error");
-          } catch (const Error& error) {
-            for (const std::string_view part : said) BEELINE_CHECK_CONTAINS(error.what(), part);
-          }
-        } else {
-          while (!world->failed()) std::this_thread::sleep_for(10ms);
-          std::this_thread::sleep_for(400ms);  // rank 0 has its error
-        }
-        world->abort("its partner has stopped");
-      },
-      split_config(3'000'000'000)));
+  constexpr std::size_t bytes = std::size_t{48} << 20;  // more than connections hold
+  with_a_stopped_rank(3'000'000'000, bytes,
+                      [work = GetParam()](World& world, SymmetricArray<std::byte>& memory, std::uint64_t* signal) {
+                        if (world.rank() != 0) {
+                          while (!world.failed()) std::this_thread::sleep_for(10ms);
+                          return;
+                        }
+                        std::vector<std::string_view> said = work.said;
+                        said.emplace_back("deadline");
+                        try {
+                          work.put(world, memory, signal);
+                          world.synchronize();
+                          throw CheckFailure("no error");
+                        } catch (const Error& error) {
+                          for (const std::string_view part : said) BEELINE_CHECK_CONTAINS(error.what(), part);
+                        }
+                      });
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, StreamsToAStoppedRank, ::testing::ValuesIn(stream_works),

@@ -10,6 +10,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/device/put_get.hpp"
 #include "host/world_implementation.hpp"
+#include "transport/checks.hpp"
 #include "transport/host_stream.hpp"
 
 namespace beeline::detail {
@@ -68,8 +69,7 @@ bool CpuLane::await_stream(std::uint64_t number) const {
 }
 
 void CpuLane::call(Stream& stream, const LaneVectors& vectors, Call work) {
-  require(stream.capture() == 0, Status::unavailable,
-          "a call of members on several nodes cannot be captured in a graph: a CPU thread does it, once");
+  refuse_captured(stream, "a call of members on several nodes", "a CPU thread does it, once");
   const std::uint64_t number = ++calls_;
   if (number > most_calls) {
     const Status status = await_engine(team_.host_context(), {}, [&] { return has_ended(number - most_calls); });

@@ -99,7 +99,11 @@ std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// Eight bytes to this rank's own memory, and until they are there.
+/// Whose memory words go to: this rank's own, or the other's.
+enum class WordTo { own, other };
+constexpr const char* name_of(WordTo to) { return to == WordTo::own ? "own" : "other"; }
+
+/// Eight bytes, and until they are there.
 struct PostedWord {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* word,
@@ -108,6 +112,22 @@ struct PostedWord {
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
       return post_put(Thread{}, ctx, word, &sequence, 1, ctx.rank, queue) == Status::ok &&
              quiet(Thread{}, ctx, queue) == Status::ok;
+    });
+  }
+};
+
+/// Twice eight bytes, the second behind the first, and until both are there.
+struct PostedWords {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* word,
+                                      CommandQueue queue, WordTo first, WordTo second) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      for (const WordTo to : {first, second}) {
+        const std::uint32_t rank = to == WordTo::own ? ctx.rank : loop.peer;
+        if (post_put(Thread{}, ctx, word, &sequence, 1, rank, queue) != Status::ok) return false;
+      }
+      return quiet(Thread{}, ctx, queue) == Status::ok;
     });
   }
 };
@@ -142,10 +162,23 @@ struct CommandState {
     return timed.run(single_thread(bench).threads, bench.leads(), rounds, PostedWord{}, word(2),
                      queues.channel().queue(0));
   }
+  std::vector<double> time_two(Rounds rounds, WordTo first, WordTo second) {
+    return timed.run(single_thread(bench).threads, bench.leads(), rounds, PostedWords{}, word(2),
+                     queues.channel().queue(0), first, second);
+  }
   bool is_complete(std::size_t index) const {
     std::uint64_t now = 0;
     bench.world().copy(&now, word(index), sizeof now);
     return !bench.leads() || now == timed.last();
+  }
+  /// Collective. Whether the words of the last rounds are where they were to go.
+  bool have_come(WordTo first, WordTo second) {
+    bench.world().barrier();
+    const WordTo mine = bench.leads() ? WordTo::own : WordTo::other;
+    if (!bench.paired() || (first != mine && second != mine)) return true;
+    std::uint64_t now = 0;
+    bench.world().copy(&now, word(2), sizeof now);
+    return now == timed.last();
   }
 
   Bench& bench;
@@ -155,6 +188,24 @@ struct CommandState {
   TimedKernel timed;
   std::unique_ptr<Stream> answering;
 };
+
+/// What the order of two words costs: where they go to different GPUs, an engine's thread that stores them waits
+/// between the two.
+template <class Add>
+void add_two_words(std::vector<Measurement>& all, const std::shared_ptr<CommandState>& state, const char* method,
+                   Add add) {
+  for (const auto& [first, second] : {std::pair{WordTo::own, WordTo::own}, std::pair{WordTo::other, WordTo::other},
+                                      std::pair{WordTo::other, WordTo::own}, std::pair{WordTo::own, WordTo::other}}) {
+    const auto time = [=, a = first, b = second](Rounds rounds) { return state->time_two(rounds, a, b); };
+    add(method, 2, time);
+    all.back().verify = [=, a = first, b = second](std::uint64_t) {
+      static_cast<void>(time(Rounds{}));
+      return state->have_come(a, b);
+    };
+    all.back().settings.emplace_back("first", name_of(first));
+    all.back().settings.emplace_back("second", name_of(second));
+  }
+}
 
 std::vector<Measurement> prepare_command(Bench& bench, EngineKind engine) {
   const char* const method = method_of(engine);
@@ -182,6 +233,7 @@ std::vector<Measurement> prepare_command(Bench& bench, EngineKind engine) {
     all.back().peer_of = method;
     add(method, 2, [=](Rounds rounds) { return state->time_posted(rounds); });
     all.back().baseline = all.size() - 2;
+    if (heap == Heap::symmetric && bench.world().size() > 1) add_two_words(all, state, method, add);
   }
   return all;
 }

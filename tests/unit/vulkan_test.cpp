@@ -72,6 +72,15 @@ TEST_F(Vulkan, TellsWhetherItWouldMap) {
   EXPECT_NE(std::string::npos, VulkanGpu::reason_against(fake_vulkan().uuid).find("no memory on this GPU"));
 }
 
+/// Each library in which there may be a driver is looked at, and said to be without one.
+TEST_F(Vulkan, IsLookedForEverywhere) {
+  fake_vulkan().failure = VulkanFailure::instance;
+  const std::string text = refusal();
+  for (const char* const part : {"libGLX_nvidia.so.0: ", "vkCreateInstance", "libEGL_nvidia.so.0 has no vk_icdGet",
+                                 "libvulkan.so.1 has no vkGetInstanceProcAddr"})
+    EXPECT_NE(std::string::npos, text.find(part)) << part << " in " << text;
+}
+
 struct Fault {
   VulkanFailure failure;
   const char *missing, *text;

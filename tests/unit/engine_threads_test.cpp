@@ -309,6 +309,7 @@ class LateWorker final : public CommandWorker {
     std::atomic<std::uint64_t> begun{0}, behind_others{0};  ///< commands, of these
     std::atomic<std::uint64_t> submitted{0}, ended{0};      ///< submissions
     std::atomic<std::uint64_t> told{0};                     ///< posters that it is to tell of the end
+    std::atomic<std::uint64_t> stored{0};                   ///< words that the CPU has stored for it
   };
   LateWorker(const EngineClient& client, Device& device) : does_(make_host_worker(client)), device_(device) {}
 
@@ -327,6 +328,7 @@ class LateWorker final : public CommandWorker {
   std::uint64_t submit() override { return device_.submitted = ++submitted_; }
   bool over(std::uint64_t submission) override { return device_.ended >= submission; }
   bool over() override { return over(submitted_); }
+  std::uint64_t cpu_stores() const override { return device_.stored; }
   std::uint64_t result(std::size_t slot) const override { return does_->result(slot); }
 
  private:
@@ -392,6 +394,8 @@ TEST_F(Engines, TellPostersByADeviceThatHasNothingElseToDo) {
   EXPECT_EQ(1u, device.told);
   post(2);
   EXPECT_EQ(1u, device.told) << "the first is under way";
+  device.stored = 3;
+  EXPECT_EQ(3u, engine.statistics().cpu_stores);
   device.ended = 2;
   EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
   post(3);

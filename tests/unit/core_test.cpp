@@ -87,6 +87,7 @@ TEST(Preferences, BlocksFollowFromWhatKeepsThemBusy) {
   EXPECT_EQ(10u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 10));
   here.members = 2;
   EXPECT_EQ(32u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 1000));
+  EXPECT_EQ(64u, choose_blocks(Operation::alltoall, Algorithm::peer, here, 4 * mib, 1000));
   EXPECT_EQ(64u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 4 * mib, 1000));
   EXPECT_EQ(80u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 10 * mib, 1000));
   EXPECT_EQ(128u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 64 * mib, 1000));

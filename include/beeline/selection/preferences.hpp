@@ -204,7 +204,7 @@ inline constexpr BlockRule block_rules[] = {
     {moves, set_of({Algorithm::ll}), 1 * kib},
     {moves, set_of({Algorithm::ll128}), 4 * kib},
     {moves, set_of({Algorithm::bulk}), 256 * kib},
-    {all_to_all, set_of({Algorithm::peer}), 32 * kib, 64, 32},  // which warps draw: more are not quicker
+    {all_to_all, set_of({Algorithm::peer}), 32 * kib},
     {moves, every_algorithm, 32 * kib},
     {varied, every_algorithm, 0},  // whatever comes: the largest number
     {reductions_to_some, set_of({Algorithm::ll}), 4 * kib},
@@ -228,6 +228,11 @@ inline constexpr unsigned most_call_threads = 64 * 512;
 /// The smallest piece, of operations in which all members send to all, whose chunks warps take dynamically; and the
 /// size of a chunk: four words of 16 bytes for each thread.
 inline constexpr std::size_t least_drawn_piece_bytes = mib, drawn_chunk_bytes = 2 * kib;
+
+/// Blocks of each of two GPUs that draw such chunks: more are not quicker. The others are for calls that turn out to go
+/// through the channel's memory, in which each byte is copied twice on its way (schedule/pushed_movement.hpp);
+/// otherwise they end when the members have met.
+inline constexpr std::uint32_t most_drawing_of_two = 32;
 
 /// The smallest slice for which every other session copies its member's own piece first, while the stores of the other
 /// sessions fill the link.

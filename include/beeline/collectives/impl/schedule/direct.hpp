@@ -169,13 +169,16 @@ BEELINE_HOST_DEVICE void put_drawn_pieces(const Session<Group>& session, const M
   const Context& ctx = session.context();
   const std::size_t sliced = plan.first_byte();
   const std::uint32_t lane = machine::lane(), block_warps = session.group().size() / 32;
+  const auto index = static_cast<std::uint32_t>(plan.share.index), all = static_cast<std::uint32_t>(plan.share.count);
+  const std::uint32_t blocks =
+      ctx.size == 2 && all > selection::most_drawing_of_two ? selection::most_drawing_of_two : all;
+  if (index >= blocks) return;
   const auto chunks = static_cast<std::uint32_t>((plan.whole_bytes + chunk - 1) / chunk);
   // A thread for each peer: where its piece is to lie.
   const std::uint64_t places =
       lane < ctx.size && lane != ctx.rank ? session.heard_word(lane, told_place, 0) - sliced : 0;
-  DrawnPieces drawn(plan.tickets,
-                    static_cast<std::uint32_t>(plan.share.index) * block_warps + session.group().thread_rank() / 32,
-                    static_cast<std::uint32_t>(plan.share.count) * block_warps, chunks * ctx.size);
+  DrawnPieces drawn(plan.tickets, index * block_warps + session.group().thread_rank() / 32, blocks * block_warps,
+                    chunks * ctx.size);
   BEELINE_NO_UNROLL
   for (; drawn.any(); drawn.next()) {
     drawn.draw();

@@ -171,7 +171,8 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._device = torch.device("cpu") if device is None else device
         self._calls = _beeline._TorchCalls(self._members, torch.empty(0), stream, _wait_for_all_groups)
         if native is not None:
-            native.attach(self, self._calls, reduction_number, numbers_of(self._torch_stream if device else None))
+            own = None if device is None else self._torch_stream
+            native.attach(self, self._calls, reduction_number, numbers_of(own))
         self._messages = TorchMessages(world, device, self._calls.record) if root is None else root._messages
         _groups.add(self)
 
@@ -185,7 +186,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         except torch_native.Unavailable as reason:
             self._native = f"no: {reason}"
             if rank == 0:
-                torch_native.report(str(reason))
+                torch_native.report(reason)
             super().__init__(rank, size)
             return None
         native.construct(self, rank, size)

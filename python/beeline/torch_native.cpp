@@ -8,7 +8,6 @@
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <c10/core/StreamGuard.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <chrono>
@@ -304,7 +303,6 @@ PYBIND11_MODULE(_beeline_torch, module) {
   const auto* const known = py::detail::get_type_info(typeid(c10d::ProcessGroup));
   if (known == nullptr || reinterpret_cast<PyObject*>(known->type) != group.ptr())
     throw py::import_error("torch's classes are not seen from a module that this compiler makes");
-  module.attr("TORCH") = TORCH_VERSION;
   // A constructor of torch's class, for its subclasses in Python: they stay what they are, and C++ calls come here.
   module.attr("construct") = py::cpp_function(
       [](py::detail::value_and_holder& place, int rank, int size) { place.value_ptr() = new NativeGroup(rank, size); },

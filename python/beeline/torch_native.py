@@ -50,6 +50,10 @@ class Unavailable(Exception):
     """Why calls go through Python."""
 
 
+class Broken(Unavailable):
+    """The same, of what nobody has chosen, and somebody can mend."""
+
+
 def wanted() -> bool | None:
     """True: without the part, it is an error; False: without it; None: with it, once it is there."""
     value = os.environ.get(SWITCH, "")
@@ -108,7 +112,7 @@ def start(priority: int) -> subprocess.Popen[bytes] | None:
     except BlockingIOError:
         return None
     except OSError as problem:
-        raise Unavailable(f"{place.parent}: {problem.strerror}") from problem
+        raise Broken(f"{place.parent}: {problem}") from problem
 
 
 def failure(since: float = 0.0) -> str | None:
@@ -133,14 +137,14 @@ def build(deadline_s: float = DEADLINE_S) -> Path:
         if process is None:
             process = start(priority=0)
         elif (status := process.poll()) is not None and not place.exists():
-            raise Unavailable(failure() or f"the compiler ended with status {status}")
+            raise Broken(failure() or f"the compiler ended with status {status}")
         if process is None and (failed := failure(begun)):
-            raise Unavailable(failed)
+            raise Broken(failed)
         if time.monotonic() >= limit:
             if process is not None:
                 os.killpg(process.pid, signal.SIGKILL)
-                raise Unavailable(f"the compiler took longer than {deadline_s:g} s")
-            raise Unavailable(
+                raise Broken(f"the compiler took longer than {deadline_s:g} s")
+            raise Broken(
                 f"another process has held {lock} for {deadline_s:g} s: it compiles, or hangs"
                 f" (`fuser -v {lock}` names it)"
             )
@@ -151,7 +155,7 @@ def build(deadline_s: float = DEADLINE_S) -> Path:
 def begin() -> Unavailable:
     """Has the part compiled in the background, and says so."""
     if failed := failure():
-        return Unavailable(failed)
+        return Broken(failed)
     if start(priority=19) is not None:
         _log.warning(
             "beeline: compiling the C++ part of the torch back end in the background, once for torch %s; this run goes "
@@ -170,7 +174,7 @@ def loaded(place: Path) -> ModuleType:
             module = importlib.util.module_from_spec(spec)
             loader.exec_module(module)
         except ImportError as problem:
-            raise Unavailable(f"{place} cannot be loaded: {problem}. Remove it, and it is compiled again") from problem
+            raise Broken(f"{place} cannot be loaded: {problem}. Remove it, and it is compiled again") from problem
         _loaded[place] = module
     return _loaded[place]
 
@@ -197,8 +201,8 @@ def native_part() -> ModuleType:
         raise
 
 
-def report(reason: str) -> None:
-    """Says once in a process why calls go through Python, where that is no choice."""
-    if ("failed" in reason or "loaded" in reason) and reason not in _reported:
-        _reported.add(reason)
+def report(reason: Unavailable) -> None:
+    """Says once in a process why calls go through Python, where nobody has chosen that."""
+    if isinstance(reason, Broken) and str(reason) not in _reported:
+        _reported.add(str(reason))
         _log.warning("beeline: torch's C++ code calls the back end through Python: %s", reason)

@@ -81,7 +81,7 @@ def test_a_compiler_that_fails_is_said_with_its_reason_and_not_called_again(
         with pytest.raises(torch_native.Unavailable) as caught:
             torch_native.native_part()
         assert str(caught.value).startswith("the compiler failed (part.cpp:1: fatal error: Python.h: No such file; all")
-        torch_native.report(str(caught.value))
+        torch_native.report(caught.value)
     assert runs(tmp_path) == 1
     assert [record.message.count("through Python: the compiler failed") for record in caplog.records] == [0, 1]
     monkeypatch.setenv(torch_native.SWITCH, "1")
@@ -129,7 +129,7 @@ def test_without_a_compiler_or_a_folder_calls_go_through_python(
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     monkeypatch.setenv("CXX", "true")
-    with pytest.raises(torch_native.Unavailable, match=r"^/dev/null/beeline/.*: Not a directory$"):
+    with pytest.raises(torch_native.Unavailable, match=r"^/dev/null/beeline/.*Not a directory"):
         torch_native.build()
 
 

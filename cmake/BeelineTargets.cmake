@@ -36,59 +36,69 @@ endif()
 function(beeline_precompile target)
   target_precompile_headers(${target} PRIVATE ${ARGN} <beeline/beeline.hpp> <fmt/format.h> <algorithm> <array> <chrono>
     <functional> <map> <memory> <mutex> <optional> <span> <string> <thread> <vector>)
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # for ccache
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # for ccache
 endfunction()
 
 # beeline_reuse_precompiled(target from): what is precompiled for the target `from`, which has the same options. Both
 # are libraries or both programs: the options for position-independent code differ.
 function(beeline_reuse_precompiled target from)
   target_precompile_headers(${target} REUSE_FROM ${from})
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endfunction()
 
 # beeline_batches(target): with BEELINE_BATCHES the target's sources are compiled in batches, each of which includes
-# eight of them. That takes two thirds of the time under sanitizers, half of it elsewhere. A name in an anonymous
-# namespace must not occur in two sources of a target. Sources with options or definitions of their own are compiled
-# alone. CMake's UNITY_BUILD includes absolute paths, by which ccache would not share objects among folders.
+# eight of them, kernels apart where nvcc compiles these. That takes two thirds of the time under sanitizers, half of it
+# elsewhere. A name in an anonymous namespace must not occur in two sources of a target. Sources with options or
+# definitions of their own are compiled alone. CMake's UNITY_BUILD includes absolute paths, by which ccache would not
+# share objects among folders.
 function(beeline_batches target)
-  if(NOT BEELINE_BATCHES OR BEELINE_CUDA)
+  if(NOT BEELINE_BATCHES)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
-  set(batches)
-  set(text "")
-  set(count 0)
+  set(number 0)
+  foreach(language CXX CUDA)
+    set(batches_${language})
+    set(text_${language} "")
+    set(count_${language} 0)
+  endforeach()
   foreach(source IN LISTS sources)
+    get_source_file_property(language ${source} LANGUAGE)
+    if(NOT language STREQUAL "CUDA")
+      set(language CXX)
+    endif()
     get_source_file_property(options ${source} COMPILE_OPTIONS)
     get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
     if(options OR definitions)
-      list(APPEND batches ${source})
+      list(APPEND batches_${language} ${source})
       continue()
     endif()
-    string(APPEND text "#include \"${source}\"\n")
-    math(EXPR count "${count} + 1")
-    if(count EQUAL 8)
-      beeline_write_batch()
+    string(APPEND text_${language} "#include \"${source}\"\n")
+    math(EXPR count_${language} "${count_${language}} + 1")
+    if(count_${language} EQUAL 8)
+      beeline_write_batch(${language})
     endif()
   endforeach()
-  if(count GREATER 0)
-    beeline_write_batch()
-  endif()
-  set_property(TARGET ${target} PROPERTY SOURCES ${batches})
+  foreach(language CXX CUDA)
+    if(count_${language} GREATER 0)
+      beeline_write_batch(${language})
+    endif()
+  endforeach()
+  set_property(TARGET ${target} PROPERTY SOURCES ${batches_CUDA} ${batches_CXX})
   target_include_directories(${target} BEFORE PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# Of beeline_batches: writes the sources in `text`, and begins the next batch.
-macro(beeline_write_batch)
-  list(LENGTH batches number)
+# Of beeline_batches: writes the sources of a language, and begins the next batch.
+macro(beeline_write_batch language)
   set(batch ${CMAKE_CURRENT_BINARY_DIR}/${target}_batches/batch_${number}.cpp)
-  file(CONFIGURE OUTPUT ${batch} CONTENT "${text}" @ONLY)
+  math(EXPR number "${number} + 1")
+  file(CONFIGURE OUTPUT ${batch} CONTENT "${text_${language}}" @ONLY)
   # GCC takes the sources for headers, and one's local names for shadows of another's: the other builds warn instead.
-  set_source_files_properties(${batch} PROPERTIES
+  set_source_files_properties(${batch} PROPERTIES LANGUAGE ${language}
     COMPILE_OPTIONS "-Wno-shadow;$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
-  list(APPEND batches ${batch})
-  set(text "")
-  set(count 0)
+  list(APPEND batches_${language} ${batch})
+  set(text_${language} "")
+  set(count_${language} 0)
 endmacro()
 
 # beeline_sources_run_once(a.cpp ...): sources that parse options or print a line. Templates of CLI11 and nlohmann_json

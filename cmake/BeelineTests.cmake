@@ -12,8 +12,12 @@ add_custom_target(asan_tests)
 set(BEELINE_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O1>)
 
 # The test programs share what is precompiled for this one. Builds with CUDA go without, and show what a source forgets
-# to include.
-if(NOT BEELINE_CUDA)
+# to include, unless they are in a hurry.
+set(BEELINE_PRECOMPILES_TESTS ON)
+if(BEELINE_CUDA AND NOT BEELINE_BATCHES)
+  set(BEELINE_PRECOMPILES_TESTS OFF)
+endif()
+if(BEELINE_PRECOMPILES_TESTS)
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/precompiled.cpp CONTENT "int main() {}\n")
   beeline_program(beeline-test-precompiled SOURCES ${PROJECT_BINARY_DIR}/precompiled.cpp)
   target_link_libraries(beeline-test-precompiled PRIVATE GTest::gtest_main)
@@ -51,7 +55,7 @@ function(beeline_test name)
   beeline_program(${name} SOURCES ${TEST_SOURCES} KERNELS ${TEST_KERNELS})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${BEELINE_TEST_OPTIONS})
-  if(NOT BEELINE_CUDA)
+  if(BEELINE_PRECOMPILES_TESTS)
     beeline_reuse_precompiled(${name} beeline-test-precompiled)
   endif()
   if(TARGET beeline_fence_clocks)

@@ -9,7 +9,7 @@
 #include "harness/timed_kernel.hpp"
 #include "peers/bare_words.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::atomic_latency_cases {
 
 namespace {
 
@@ -112,4 +112,4 @@ const ListedCases rate_cases(Command::rate,
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::atomic_latency_cases

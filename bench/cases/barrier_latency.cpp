@@ -8,7 +8,7 @@
 #include "harness/group_choice.hpp"
 #include "harness/timed_kernel.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::barrier_latency_cases {
 
 namespace {
 
@@ -110,4 +110,4 @@ const ListedCases latency_cases(Command::latency, {{"barrier", "device/peer/sign
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::barrier_latency_cases

@@ -11,7 +11,7 @@
 #include "cases/cases.hpp"
 #include "harness/timed_grid.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::beside_tasks_cases {
 
 namespace {
 
@@ -115,4 +115,4 @@ const ListedCases cases(Command::methods, {{"compute", method, false, prepare}})
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::beside_tasks_cases

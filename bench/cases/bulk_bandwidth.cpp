@@ -6,7 +6,7 @@
 #include "cases/cases.hpp"
 #include "cases/put_flood.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::bulk_bandwidth_cases {
 
 namespace {
 
@@ -77,4 +77,4 @@ const ListedCases address_space_cases(Command::address_space,
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::bulk_bandwidth_cases

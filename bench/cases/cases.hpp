@@ -10,7 +10,8 @@
 
 namespace beeline::bench {
 
-/// Lists cases of a command, when the program starts. Files come in the order of bench/CMakeLists.txt.
+/// Lists cases of a command, when the program starts. Files come in the order of bench/CMakeLists.txt, and have a
+/// namespace each: builds in batches compile several of them at once.
 struct ListedCases {
   ListedCases(Command command, std::vector<Case> cases);
 };

@@ -10,7 +10,7 @@
 #include "cases/posted_words.hpp"
 #include "harness/timed_kernel.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::command_parts_cases {
 
 namespace {
 
@@ -154,4 +154,4 @@ const ListedCases cases(Command::methods, {{"command_parts", method_of(EngineKin
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::command_parts_cases

@@ -16,7 +16,7 @@
 #include "harness/timed_host.hpp"
 #include "peers/bare_copy.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::commands_cases {
 
 namespace {
 
@@ -230,4 +230,4 @@ const ListedCases cases(Command::methods, all_cases());
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::commands_cases

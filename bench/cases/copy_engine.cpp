@@ -12,7 +12,7 @@
 #include "harness/timed_host.hpp"
 #include "peers/bare_copy.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::copy_engine_cases {
 
 namespace {
 
@@ -168,4 +168,4 @@ const ListedCases bandwidth_cases(Command::bandwidth,
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::copy_engine_cases

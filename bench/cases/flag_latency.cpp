@@ -7,7 +7,7 @@
 #include "harness/timed_flag.hpp"
 #include "peers/bare_ping_pong.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::flag_latency_cases {
 
 namespace {
 
@@ -51,4 +51,4 @@ const ListedCases latency_cases(Command::latency, {{"flag", "device/peer/signal"
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::flag_latency_cases

@@ -7,7 +7,7 @@
 #include "harness/message_buffers.hpp"
 #include "harness/timed_grid.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::get_bandwidth_cases {
 
 namespace {
 
@@ -62,4 +62,4 @@ const ListedCases bandwidth_cases(Command::bandwidth, {{"get", "device/peer/sign
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::get_bandwidth_cases

@@ -13,7 +13,7 @@
 #include "cases/cases.hpp"
 #include "peers/bare_words.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::kernel_ends_cases {
 
 namespace {
 
@@ -201,4 +201,4 @@ const ListedCases cases(Command::methods, all_cases());
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::kernel_ends_cases

@@ -10,7 +10,7 @@
 #include "cases/cases.hpp"
 #include "peers/bare_words.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::kernel_parts_cases {
 
 namespace {
 
@@ -134,4 +134,4 @@ const ListedCases cases(Command::methods, {{"kernel_parts", "blocking/kernel", f
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::kernel_parts_cases

@@ -11,7 +11,7 @@
 #include "harness/timed_host.hpp"
 #include "peers/mpi/mpi.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::mpi_staged_cases {
 
 namespace {
 
@@ -90,4 +90,4 @@ const ListedCases bandwidth_cases(Command::bandwidth, {{"put", method, true, pre
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::mpi_staged_cases

@@ -13,7 +13,7 @@
 #include "cases/network_pair.hpp"
 #include "peers/bare_copy.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::network_bandwidth_cases {
 
 namespace {
 
@@ -184,4 +184,4 @@ const ListedCases network_cases(Command::network, {{"message_rate",
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::network_bandwidth_cases

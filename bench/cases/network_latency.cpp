@@ -6,7 +6,7 @@
 #include "cases/cases.hpp"
 #include "cases/network_pair.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::network_latency_cases {
 
 namespace {
 
@@ -110,4 +110,4 @@ const ListedCases network_cases(Command::network,
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::network_latency_cases

@@ -7,7 +7,7 @@
 #include "cases/network_pair.hpp"
 #include "harness/random.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::network_lookup_cases {
 
 namespace {
 
@@ -103,4 +103,4 @@ const ListedCases network_cases(Command::network, {among(1), among(10), among(10
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::network_lookup_cases

@@ -11,7 +11,7 @@
 #include "harness/message_buffers.hpp"
 #include "harness/random.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::nvshmem_cases {
 
 namespace {
 
@@ -211,4 +211,4 @@ const ListedCases rate_cases(Command::rate, {{"fetch_add", "nvshmem/atomic", fal
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::nvshmem_cases

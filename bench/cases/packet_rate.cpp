@@ -10,7 +10,7 @@
 #include "harness/timed_grid.hpp"
 #include "harness/timed_kernel.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::packet_rate_cases {
 
 namespace {
 
@@ -136,4 +136,4 @@ const ListedCases rate_cases(Command::rate, {{"message_rate", "device/peer/ll", 
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::packet_rate_cases

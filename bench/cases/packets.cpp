@@ -14,7 +14,7 @@
 #include "harness/timed_kernel.hpp"
 #include "peers/bare_ping_pong.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::packets_cases {
 
 namespace {
 
@@ -142,4 +142,4 @@ const ListedCases bandwidth_cases(Command::bandwidth, {{"put", method_of<LL>, tr
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::packets_cases

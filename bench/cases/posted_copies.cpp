@@ -18,7 +18,7 @@
 #include "harness/timed_kernel.hpp"
 #include "peers/bare_copy.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::posted_copies_cases {
 
 namespace {
 
@@ -227,4 +227,4 @@ const ListedCases address_space_cases(Command::address_space, {{"started_copy", 
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::posted_copies_cases

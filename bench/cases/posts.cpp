@@ -17,7 +17,7 @@
 #include "peers/bare_ping_pong.hpp"
 #include "peers/bare_words.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::posts_cases {
 
 namespace {
 
@@ -256,4 +256,4 @@ const ListedCases bandwidth_cases(Command::bandwidth, {messages<PostedFlood, Rec
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::posts_cases

@@ -5,7 +5,7 @@
 #include "cases/cases.hpp"
 #include "cases/put_flood.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::put_bandwidth_cases {
 
 namespace {
 
@@ -47,4 +47,4 @@ const ListedCases bandwidth_cases(Command::bandwidth, {{"put", "device/peer/sign
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::put_bandwidth_cases

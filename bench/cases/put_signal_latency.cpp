@@ -10,7 +10,7 @@
 #include "harness/timed_kernel.hpp"
 #include "peers/bare_ping_pong.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::put_signal_latency_cases {
 
 namespace {
 
@@ -100,4 +100,4 @@ const ListedCases latency_cases(Command::latency, {{"message", "device/peer/sign
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::put_signal_latency_cases

@@ -13,7 +13,7 @@
 #include "harness/group_choice.hpp"
 #include "peers/bare_words.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::put_signal_rate_cases {
 
 namespace {
 
@@ -248,4 +248,4 @@ const ListedCases rate_cases(Command::rate,
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::put_signal_rate_cases

@@ -9,7 +9,7 @@
 #include "cases/posted_words.hpp"
 #include "peers/l2_window.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::queue_in_l2_cases {
 
 namespace {
 
@@ -90,4 +90,4 @@ const ListedCases cases(Command::methods, {{"command_l2", method_of(EngineKind::
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::queue_in_l2_cases

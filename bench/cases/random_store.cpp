@@ -6,7 +6,7 @@
 #include "cases/random_table.hpp"
 #include "peers/bare_words.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::random_store_cases {
 
 namespace {
 
@@ -53,4 +53,4 @@ const ListedCases rate_cases(Command::rate, {{"random_store", "device/peer/signa
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::random_store_cases

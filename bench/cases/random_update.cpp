@@ -6,7 +6,7 @@
 #include "cases/cases.hpp"
 #include "cases/random_table.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::random_update_cases {
 
 namespace {
 
@@ -67,4 +67,4 @@ const ListedCases rate_cases(Command::rate, {{"random_update", "device/peer/sign
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::random_update_cases

@@ -8,7 +8,7 @@
 #include "harness/random.hpp"
 #include "harness/thread_sweep.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::read_latency_cases {
 
 namespace {
 
@@ -91,4 +91,4 @@ const ListedCases address_space_cases(Command::address_space, {{"read_latency", 
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::read_latency_cases

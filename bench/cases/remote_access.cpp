@@ -9,7 +9,7 @@
 #include "harness/random.hpp"
 #include "harness/thread_sweep.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::remote_access_cases {
 
 namespace {
 
@@ -193,4 +193,4 @@ const ListedCases address_space_cases(
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::remote_access_cases

@@ -14,7 +14,7 @@
 #include "harness/timed_kernel.hpp"
 #include "peers/nccl/nccl.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::send_receive_cases {
 
 namespace {
 
@@ -204,4 +204,4 @@ const ListedCases bandwidth_cases(Command::bandwidth, {stream_case(automatic, Sh
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::send_receive_cases

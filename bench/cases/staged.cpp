@@ -8,7 +8,7 @@
 #include "harness/message_buffers.hpp"
 #include "harness/timed_host.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::staged_cases {
 
 namespace {
 
@@ -74,4 +74,4 @@ const ListedCases bandwidth_cases(Command::bandwidth, {staged("put", false, Rece
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::staged_cases

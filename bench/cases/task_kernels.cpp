@@ -12,7 +12,7 @@
 #include "harness/group_choice.hpp"
 #include "harness/timed_kernel.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::task_kernels_cases {
 
 namespace {
 
@@ -167,4 +167,4 @@ const ListedCases cases(Command::methods, {case_of(KernelStarter::device_graph),
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::task_kernels_cases

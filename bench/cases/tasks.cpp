@@ -14,7 +14,7 @@
 #include "harness/timed_kernel.hpp"
 #include "peers/bare_words.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::tasks_cases {
 
 namespace {
 
@@ -366,4 +366,4 @@ const ListedCases cases(Command::methods, all_cases());
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::tasks_cases

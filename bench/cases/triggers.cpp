@@ -18,7 +18,7 @@
 #include "peers/bare_words.hpp"
 #include "peers/conditional_copy.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::triggers_cases {
 
 namespace {
 
@@ -401,4 +401,4 @@ const ListedCases bandwidth_cases(Command::bandwidth,
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::triggers_cases

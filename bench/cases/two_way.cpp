@@ -15,7 +15,7 @@
 #include "harness/timed_host.hpp"
 #include "harness/timed_kernel.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::two_way_cases {
 
 namespace {
 
@@ -190,4 +190,4 @@ const ListedCases cases(Command::methods, {{"two_way", "device/peer/signal", tru
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::two_way_cases

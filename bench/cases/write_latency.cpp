@@ -8,7 +8,7 @@
 #include "harness/thread_sweep.hpp"
 #include "harness/timed_kernel.hpp"
 
-namespace beeline::bench {
+namespace beeline::bench::write_latency_cases {
 
 namespace {
 
@@ -92,4 +92,4 @@ const ListedCases address_space_cases(Command::address_space,
 
 }  // namespace
 
-}  // namespace beeline::bench
+}  // namespace beeline::bench::write_latency_cases

@@ -47,12 +47,12 @@ Measurement peer_barrier(const std::string& method, CallSite control, const Worl
   return measurement;
 }
 
-std::string method_of(CallSite control, Algorithm algorithm) {
+std::string barrier_method(CallSite control, Algorithm algorithm) {
   return std::string(name(control)) + "/" + name(algorithm);
 }
 
 Case in_kernel(Algorithm algorithm, std::shared_ptr<BarrierPlaces> places) {
-  const std::string method = method_of(CallSite::device, algorithm);
+  const std::string method = barrier_method(CallSite::device, algorithm);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
     bench.require_loads_and_stores();
     const auto place = places->get(bench);
@@ -74,7 +74,7 @@ Case in_kernel(Algorithm algorithm, std::shared_ptr<BarrierPlaces> places) {
 }
 
 Case as_kernel(Algorithm algorithm, CallSite control, std::shared_ptr<BarrierPlaces> places) {
-  const std::string method = method_of(control, algorithm);
+  const std::string method = barrier_method(control, algorithm);
   const auto prepare = [=](Bench& bench, std::uint64_t) {
     const std::string reason = reason_against(bench.world(), algorithm);
     require(reason.empty(), Status::unavailable, reason);
@@ -106,7 +106,7 @@ Case nvshmem_barrier(CallSite control) {
 }
 
 /// What a program does without barriers on streams: it waits for the stream, and then the CPU threads meet.
-Case mpi_barrier() {
+Case mpi_barrier_case() {
   const auto prepare = [](Bench& bench, std::uint64_t) {
     const auto communicator = mpi::communicator(bench);
     World& world = bench.world();
@@ -137,7 +137,7 @@ std::vector<Case> barrier_cases() {
     for (Algorithm algorithm : algorithms) all.push_back(as_kernel(algorithm, control, places));
     all.push_back(nvshmem_barrier(control));
   }
-  all.push_back(mpi_barrier());
+  all.push_back(mpi_barrier_case());
   return all;
 }
 

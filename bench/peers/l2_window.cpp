@@ -16,17 +16,17 @@ namespace beeline::bench {
 
 namespace {
 
-void check(cudaError_t error, const char* call) {
+void set_or_throw(cudaError_t error, const char* call) {
   require(error == cudaSuccess, Status::internal, std::string(call) + ": " + cudaGetErrorString(error));
 }
 
 /// Sets as much of the cache aside as the window needs.
 void set_aside(int gpu, std::size_t bytes) {
   int most = 0;
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxPersistingL2CacheSize, gpu), "cudaDeviceGetAttribute");
+  set_or_throw(cudaDeviceGetAttribute(&most, cudaDevAttrMaxPersistingL2CacheSize, gpu), "cudaDeviceGetAttribute");
   require(bytes <= static_cast<std::size_t>(most), Status::unavailable,
           "the GPU's second-level cache keeps at most " + std::to_string(most) + " bytes");
-  check(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, bytes), "cudaDeviceSetLimit");
+  set_or_throw(cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, bytes), "cudaDeviceSetLimit");
 }
 
 }  // namespace
@@ -40,10 +40,10 @@ void set_l2_window(Stream& stream, const void* first, std::size_t bytes) {
   value.accessPolicyWindow.hitRatio = 1;
   value.accessPolicyWindow.hitProp = bytes != 0 ? cudaAccessPropertyPersisting : cudaAccessPropertyNormal;
   value.accessPolicyWindow.missProp = bytes != 0 ? cudaAccessPropertyStreaming : cudaAccessPropertyNormal;
-  check(
+  set_or_throw(
       cudaStreamSetAttribute(static_cast<cudaStream_t>(stream.native()), cudaStreamAttributeAccessPolicyWindow, &value),
       "cudaStreamSetAttribute");
-  if (bytes == 0) check(cudaCtxResetPersistingL2Cache(), "cudaCtxResetPersistingL2Cache");
+  if (bytes == 0) set_or_throw(cudaCtxResetPersistingL2Cache(), "cudaCtxResetPersistingL2Cache");
 }
 
 #else

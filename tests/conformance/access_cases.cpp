@@ -7,7 +7,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::access_cases {
 
 namespace {
 
@@ -445,4 +445,4 @@ BEELINE_CASE(access, what_the_matrix_lacks_is_refused, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::access_cases

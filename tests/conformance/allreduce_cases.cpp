@@ -13,7 +13,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/vectors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::allreduce_cases {
 
 namespace {
 
@@ -457,4 +457,4 @@ BEELINE_CASE(collectives, collectives_refused, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::allreduce_cases

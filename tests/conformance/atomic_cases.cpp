@@ -8,7 +8,7 @@
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::atomic_cases {
 
 namespace {
 
@@ -168,4 +168,4 @@ BEELINE_CASE(atomic, every_atomic, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::atomic_cases

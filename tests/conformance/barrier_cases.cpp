@@ -7,7 +7,7 @@
 #include "tests/conformance/latecomer.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::barrier_cases {
 
 namespace {
 
@@ -180,4 +180,4 @@ BEELINE_CASE(barrier, addresses_in_kernels, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::barrier_cases

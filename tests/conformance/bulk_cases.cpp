@@ -4,7 +4,7 @@
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/reachable_array.hpp"
 
-namespace beeline_test {
+namespace beeline_test::bulk_cases {
 
 namespace {
 
@@ -177,4 +177,4 @@ BEELINE_CASE(bulk, bulk_rounds, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::bulk_cases

@@ -2,7 +2,7 @@
 // A context that a kernel keeps in the block's shared memory instead of constant memory.
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::context_cases {
 
 namespace {
 
@@ -65,4 +65,4 @@ BEELINE_CASE(context, context_in_shared_memory, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::context_cases

@@ -5,7 +5,7 @@
 
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::distributed_cases {
 
 namespace {
 
@@ -181,4 +181,4 @@ BEELINE_CASE(distributed, elements_of_odd_size, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::distributed_cases

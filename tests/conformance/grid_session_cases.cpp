@@ -8,7 +8,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/suite.hpp"
 
-namespace beeline_test {
+namespace beeline_test::grid_session_cases {
 
 namespace {
 
@@ -144,4 +144,4 @@ BEELINE_CASE(sessions, too_many_blocks_are_refused, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::grid_session_cases

@@ -5,7 +5,7 @@
 #include "tests/conformance/packet_plan.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::ll128_cases {
 
 namespace {
 
@@ -139,4 +139,4 @@ BEELINE_CASE(packet, ll128_in_two_teams, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::ll128_cases

@@ -15,7 +15,7 @@
 #include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::mapped_cases {
 
 namespace {
 
@@ -377,4 +377,4 @@ BEELINE_CASE(collectives, mapped_in_teams, 4) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::mapped_cases

@@ -5,7 +5,7 @@
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::memory_cases {
 
 namespace {
 
@@ -160,4 +160,4 @@ BEELINE_CASE(memory, symmetric_arrays_move, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::memory_cases

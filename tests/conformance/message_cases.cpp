@@ -7,7 +7,7 @@
 #include "tests/conformance/collective_calls.hpp"
 #include "tests/conformance/message_calls.hpp"
 
-namespace beeline_test {
+namespace beeline_test::message_cases {
 
 namespace {
 
@@ -291,4 +291,4 @@ BEELINE_CASE(crowded_messages, crowded_messages, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::message_cases

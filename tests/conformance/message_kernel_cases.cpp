@@ -4,7 +4,7 @@
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/message_calls.hpp"
 
-namespace beeline_test {
+namespace beeline_test::message_kernel_cases {
 
 namespace {
 
@@ -214,4 +214,4 @@ BEELINE_CASE(message_sessions, messages_by_grids, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::message_kernel_cases

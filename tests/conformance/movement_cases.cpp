@@ -13,7 +13,7 @@
 #include "tests/conformance/latecomer.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::movement_cases {
 
 namespace {
 
@@ -494,4 +494,4 @@ BEELINE_CASE(crowded_collectives, options_of_a_crowd, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::movement_cases

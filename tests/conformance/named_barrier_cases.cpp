@@ -7,7 +7,7 @@
 #include "tests/conformance/latecomer.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::named_barrier_cases {
 
 namespace {
 
@@ -173,4 +173,4 @@ BEELINE_CASE(sessions, named_barriers_continue_after_a_timeout, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::named_barrier_cases

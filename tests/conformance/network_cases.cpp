@@ -10,7 +10,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::network_cases {
 
 namespace {
 
@@ -267,4 +267,4 @@ BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::network_cases

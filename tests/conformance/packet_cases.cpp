@@ -5,7 +5,7 @@
 #include "tests/conformance/packet_plan.hpp"
 #include "tests/conformance/reachable_array.hpp"
 
-namespace beeline_test {
+namespace beeline_test::packet_cases {
 
 namespace {
 
@@ -275,4 +275,4 @@ BEELINE_CASE(crowded, crowded_barriers, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::packet_cases

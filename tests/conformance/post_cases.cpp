@@ -8,7 +8,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::post_cases {
 
 namespace {
 
@@ -408,4 +408,4 @@ POST_CASE(queues_of_a_team, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::post_cases

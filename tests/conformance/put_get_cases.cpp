@@ -8,7 +8,7 @@
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/reachable_array.hpp"
 
-namespace beeline_test {
+namespace beeline_test::put_get_cases {
 
 namespace {
 
@@ -396,4 +396,4 @@ BEELINE_CASE(put_get, put_scalars, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::put_get_cases

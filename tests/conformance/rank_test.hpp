@@ -148,7 +148,8 @@ enum class CaseGroup {
 /// Lists a case, when the program starts. Returns true, for a variable whose initialization does it.
 bool list_case(CaseGroup group, const Case& listed);
 
-/// Defines a case and lists it: `BEELINE_CASE(put_get, put_scalars, 1) { ... }`, whose body uses `test`.
+/// Defines a case and lists it: `BEELINE_CASE(put_get, put_scalars, 1) { ... }`, whose body uses `test`. Each file of
+/// cases has a namespace of its name: builds in batches compile several of them at once.
 #define BEELINE_CASE(group, name, least_ranks)                                                            \
   void name(RankTest& test);                                                                              \
   [[maybe_unused]] const bool name##_is_listed = list_case(CaseGroup::group, {#name, least_ranks, name}); \

@@ -13,7 +13,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/vectors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::reduce_cases {
 
 namespace {
 
@@ -350,4 +350,4 @@ BEELINE_CASE(crowded_collectives, crowded_reductions, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::reduce_cases

@@ -6,7 +6,7 @@
 #include "tests/conformance/foreign_memory.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::registered_cases {
 
 namespace {
 
@@ -149,4 +149,4 @@ BEELINE_CASE(registered, registrations_come_and_go, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::registered_cases

@@ -8,7 +8,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::route_cases {
 
 namespace {
 
@@ -129,4 +129,4 @@ BEELINE_CASE(route, loads_are_refused, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::route_cases

@@ -7,7 +7,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::shmem_cases {
 
 namespace {
 
@@ -98,4 +98,4 @@ BEELINE_CASE(post, shmem_refusals, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::shmem_cases

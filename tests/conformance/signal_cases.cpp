@@ -4,7 +4,7 @@
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/reachable_array.hpp"
 
-namespace beeline_test {
+namespace beeline_test::signal_cases {
 
 namespace {
 
@@ -274,4 +274,4 @@ BEELINE_CASE(signal, words_with_their_signals, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::signal_cases

@@ -10,7 +10,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/vectors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::special_value_cases {
 
 namespace {
 
@@ -164,4 +164,4 @@ BEELINE_CASE(collectives, special_values, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::special_value_cases

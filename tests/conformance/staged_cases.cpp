@@ -5,7 +5,7 @@
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::staged_cases {
 
 namespace {
 
@@ -68,4 +68,4 @@ BEELINE_CASE(staged, staged_send_and_receive, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::staged_cases

@@ -13,7 +13,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::stream_cases {
 
 namespace {
 
@@ -439,4 +439,4 @@ BEELINE_CASE(stream, gather_bytes, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::stream_cases

@@ -7,7 +7,7 @@
 #include "tests/conformance/reachable_array.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::strided_cases {
 
 namespace {
 
@@ -192,4 +192,4 @@ BEELINE_CASE(strided, strided_bad_arguments, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::strided_cases

@@ -9,7 +9,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::task_cases {
 
 namespace {
 
@@ -372,4 +372,4 @@ BEELINE_CASE(task, both_kinds_of_rank_are_refused, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::task_cases

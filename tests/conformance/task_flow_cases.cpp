@@ -12,7 +12,7 @@
 #include <cuda_runtime_api.h>
 #endif
 
-namespace beeline_test {
+namespace beeline_test::task_flow_cases {
 
 namespace {
 
@@ -116,4 +116,4 @@ BEELINE_CASE(task, calls_for_the_whole_device_while_tasks_flow, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::task_flow_cases

@@ -9,7 +9,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::task_kernel_cases {
 
 namespace {
 
@@ -270,4 +270,4 @@ BEELINE_CASE(task, engine_kernels_that_outlast_leases, 1) { outlast(test, Kernel
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::task_kernel_cases

@@ -7,7 +7,7 @@
 #include "tests/conformance/queue_cases.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::task_use_cases {
 
 namespace {
 
@@ -199,4 +199,4 @@ BEELINE_CASE(task, an_unbalanced_tree, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::task_use_cases

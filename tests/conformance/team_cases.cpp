@@ -6,7 +6,7 @@
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::team_cases {
 
 namespace {
 
@@ -111,4 +111,4 @@ BEELINE_CASE(team, a_team_of_all_by_every_group, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::team_cases

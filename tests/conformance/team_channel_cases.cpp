@@ -6,7 +6,7 @@
 #include "tests/conformance/rank_test.hpp"
 #include "tests/conformance/vectors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::team_channel_cases {
 
 namespace {
 
@@ -184,4 +184,4 @@ BEELINE_CASE(collectives, transfers_of_unlike_vectors_are_told, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::team_channel_cases

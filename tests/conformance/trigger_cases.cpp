@@ -9,7 +9,7 @@
 #include "tests/conformance/trigger_kernels.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::trigger_cases {
 
 namespace {
 
@@ -343,4 +343,4 @@ TRIGGER_CASE(triggers_of_a_team, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::trigger_cases

@@ -9,7 +9,7 @@
 #include "tests/conformance/trigger_kernels.hpp"
 #include "tests/support/errors.hpp"
 
-namespace beeline_test {
+namespace beeline_test::trigger_stream_cases {
 
 namespace {
 
@@ -205,4 +205,4 @@ BEELINE_CASE(trigger, cancelled_while_they_fire, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::trigger_stream_cases

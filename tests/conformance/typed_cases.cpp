@@ -8,7 +8,7 @@
 #include "tests/conformance/message_calls.hpp"
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::typed_cases {
 
 namespace {
 
@@ -227,4 +227,4 @@ BEELINE_CASE(messages, typed_messages, 2) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::typed_cases

@@ -3,7 +3,7 @@
 // them by an exchange. Each signal is set once, by some rank's kernel.
 #include "tests/conformance/rank_test.hpp"
 
-namespace beeline_test {
+namespace beeline_test::wait_any_cases {
 
 namespace {
 
@@ -102,4 +102,4 @@ BEELINE_CASE(wait_any, cpu_threads_wait_for_any_in_pinned_memory, 1) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::wait_any_cases

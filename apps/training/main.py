@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import json
 import os
@@ -10,9 +11,10 @@ import platform
 import statistics
 import sys
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import beeline
+import beeline.library
 import beeline.torch_backend
 import data_parallel
 import serial
@@ -26,6 +28,7 @@ from task import Size, Task
 
 BACKENDS = ("serial", "beeline", "gloo", "nccl")
 MODELS = {"convolutional": Pictures, "transformer": Sequences, "small-transformer": FewSequences}
+VARIABLES = ("BEELINE_TORCH_NATIVE", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")  # that change the times
 TOLERANCE = 1e-3  # of the losses, relative to the first back end's
 
 
@@ -47,6 +50,20 @@ def train(backend: str, task: Task, world: beeline.World) -> Learnt | None:
         return data_parallel.train(task)
     finally:
         dist.destroy_process_group()
+
+
+def environment(world: beeline.World) -> dict[str, Any]:
+    """The first line: what ran, and where."""
+    commit = beeline.library._beeline._commit()
+    return {
+        "event": "environment", "schema_version": 1,
+        "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": commit.removesuffix("-dirty") or None, "dirty": commit.endswith("-dirty") if commit else None,
+        "arguments": sys.argv[1:],
+        "variables": {name: value for name, value in sorted(os.environ.items()) if name in VARIABLES},
+        "host": {"cpu": beeline.library._beeline._host_name(), "cores_online": os.cpu_count()},
+        "devices": [each.name for each in world.devices], "torch": torch.__version__,
+    }  # fmt: skip
 
 
 def check(backends: list[str], model: str, world: beeline.World) -> None:
@@ -71,7 +88,10 @@ def main(
     seed: Annotated[int, typer.Option(min=0, help="of weights and data")] = 1,
     rounds: Annotated[int, typer.Option(min=1, help="times that each back end trains the model anew, in turns")] = 1,
 ) -> None:
-    """One JSON line for each back end, from rank 0; exit status 1 when the losses differ by more than 1e-3."""
+    """From rank 0: a JSON line with the environment, and one for each back end.
+
+    Exit status 1 when the losses differ by more than 1e-3.
+    """
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.allow_tf32 = False
@@ -81,6 +101,8 @@ def main(
     times: dict[str, list[float]] = {name: [] for name in backends}
     with beeline.World.create() as world:
         check(backends, model, world)
+        if world.rank == 0:
+            print(json.dumps(environment(world)), flush=True)
         kind = MODELS[model]
         size = Size(steps or kind.steps, samples or kind.samples, seed)
         for turn, name in itertools.product(range(rounds), backends):

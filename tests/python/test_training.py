@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,13 @@ def train(
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
 
 
+def results_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    assert done.returncode == 0, done.stdout + done.stderr
+    environment, *results = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (environment["event"], environment["torch"]) == ("environment", torch.__version__)
+    return results
+
+
 @pytest.mark.timeout(250)
 @pytest.mark.parametrize(("device", "peer"), [("cpu", "gloo"), ("gpu", "nccl")])
 @pytest.mark.parametrize(("model", "steps", "guess"), [("convolutional", 200, 2.30), ("small-transformer", 100, 4.16)])
@@ -40,8 +48,7 @@ def test_all_back_ends_learn_the_same(device: str, peer: str, model: str, steps:
         pytest.skip(f"{torch.cuda.device_count()} GPUs: two are needed")
     ranks = 4 if device == "cpu" else min(4, torch.cuda.device_count())
     done = train(device, "--backend", f"{peer},beeline,serial", "--model", model, ranks=ranks)
-    assert done.returncode == 0, done.stdout + done.stderr
-    results = [json.loads(line) for line in done.stdout.splitlines()]
+    results = results_of(done)
     assert [result["backend"] for result in results] == [peer, "beeline", "serial"]
     for result in results:
         assert (result["steps"], result["ranks"], result["verified"]) == (steps, ranks, True)
@@ -54,8 +61,7 @@ def test_all_back_ends_learn_the_same(device: str, peer: str, model: str, steps:
 def test_back_ends_take_turns() -> None:
     # Each round's process group gives its memory back: the heap has room for three at a time.
     done = train("cpu", "--backend", "beeline,gloo", "--steps", "5", "--rounds", "7", ranks=2, heap="16M")
-    assert done.returncode == 0, done.stdout + done.stderr
-    results = [json.loads(line) for line in done.stdout.splitlines()]
+    results = results_of(done)
     assert [result["backend"] for result in results] == ["beeline", "gloo"]
     for result in results:
         assert len(result["rounds_ms"]) == 7
@@ -67,8 +73,7 @@ def test_two_nodes_learn_the_same() -> None:
     done = train("cpu", "--backend", "gloo,beeline", "--model", "convolutional", "--steps", "50", nodes=2)
     if "need UCX" in done.stderr:
         pytest.skip(done.stderr.strip())
-    assert done.returncode == 0, done.stdout + done.stderr
-    gloo, own = [json.loads(line) for line in done.stdout.splitlines()]
+    gloo, own = results_of(done)
     assert (gloo["backend"], own["backend"]) == ("gloo", "beeline")
     assert abs(own["loss"] - gloo["loss"]) <= 1e-3 * gloo["loss"]
     assert own["verified"]

@@ -124,6 +124,32 @@ def futures() -> None:
     note("future", sum_of_all)
 
 
+def captured() -> None:
+    """In a CUDA graph, between calls that are not."""
+    for count in (8, 1 << 20):
+        tensor = torch.ones(count, device=DEVICE)
+        for _ in range(3):
+            sum_of(tensor)
+        torch.cuda.synchronize()
+        dist.barrier()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            result = sum_of(tensor)
+        for step in range(3):
+            tensor.fill_(RANK + step)
+            graph.replay()
+            assert (result == sum_of(tensor)).all()
+            note(f"captured {count} {step}", result)
+        torch.cuda.synchronize()
+        dist.barrier()
+        del graph
+
+
+def sum_of(tensor: torch.Tensor) -> torch.Tensor:
+    done = torch.ops._c10d_functional.all_reduce(tensor, "sum", GROUP.group_name)
+    return torch.ops._c10d_functional.wait_tensor(done)
+
+
 def refusals() -> None:
     with pytest.raises(ValueError, match="there is no reduction of bool"):
         functional.all_reduce(torch.ones(3, dtype=torch.bool, device=DEVICE), "sum", GROUP).sum()
@@ -153,7 +179,8 @@ def call_until_it_fails() -> None:
 
 used = os.environ["BEELINE_TORCH_NATIVE"] == "1"
 assert GROUP.native == ("yes" if used else "no: BEELINE_TORCH_NATIVE=0"), GROUP.native
-for part in (functions, works, buffers, gradients, futures, refusals, derived):
+parts = [functions, works, buffers, gradients, futures, refusals, derived]
+for part in (*parts, captured) if DEVICE.type == "cuda" else parts:
     before = native_calls()
     part()
     assert (native_calls() > before) == (used and part not in (futures, derived)), part

@@ -17,6 +17,7 @@ Results say where the time of a call goes, in us, each on the slowest rank:
 from __future__ import annotations
 
 import gc
+import os
 import statistics
 import time
 from collections.abc import Callable
@@ -152,6 +153,8 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
     if on_gpus:
         torch.cuda.set_device(device)
     how = SimpleNamespace(device=device, type=getattr(torch, options.type))
+    # These calls come from Python in any case, and no compiler is to run beside them.
+    os.environ.setdefault("BEELINE_TORCH_NATIVE", "0")
     dist.init_process_group(
         "beeline", store=make_store(world), rank=world.rank, world_size=world.size, pg_options=world,
         timeout=timedelta(seconds=DEADLINE_S),

@@ -27,8 +27,10 @@ class alignas(fetched_bytes) CommandWorker {
   /// Bytes of commands that are begun at once: they end together, and nobody else's are begun meanwhile.
   [[nodiscard]] virtual std::size_t batch_bytes() const = 0;
   /// The commands of another ring come next: nothing orders them with those before.
-  ///   is_under_way  but with those that the ring has under way, behind which they take effect
-  virtual void begin_ring(bool is_under_way) = 0;
+  ///   is_under_way      but with those that the ring has under way, behind which they take effect
+  ///   own_is_under_way  whether other devices may not see yet what the CPU has stored to the own GPU's memory for the
+  ///                     ring: the worker's to change, until the next call. nullptr: of a worker without windows
+  virtual void begin_ring(bool is_under_way, bool* own_is_under_way) = 0;
   /// Begins a command, after those of its ring that it began before.
   ///   command  needed no longer than the call
   ///   remote   what it names at the peer, all of which is mapped; of `copy` its destination, of which nothing is known

@@ -304,7 +304,7 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   const std::uint64_t start = now_if_timed();
   Batch& batch = lane.next();
   Part part{&served, batch.count, 0, 0};
-  lane.worker->begin_ring(served.under_way > 0);
+  lane.worker->begin_ring(served.under_way > 0, &served.own_is_under_way);
   begin_commands(served, lane, words_only);
   if (served.far != nullptr) served.far->submit();
   part.count = batch.count - part.first;

@@ -115,6 +115,7 @@ class alignas(fetched_bytes) EngineThread {
     CommandReader reader;
     Lane* lane = nullptr;             ///< where its commands are under way
     std::size_t under_way = 0;        ///< parts
+    bool own_is_under_way = false;    ///< see CommandWorker::begin_ring
     bool by_stream = false;           ///< what it had last was under way: words in GPU memory, not in host memory
     std::uint64_t refused = 0;        ///< commands: the first, and all behind it
     TriggerTable* table = nullptr;    ///< of a ring that triggers are posted to

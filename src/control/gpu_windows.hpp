@@ -31,6 +31,8 @@ class GpuWindows {
   }
   /// Whether it leads to the memory of the rank's own GPU. What comes there in order is seen in order.
   [[nodiscard]] bool is_own(const Window& window) const { return window.gpu() == gpu_; }
+  /// That on the rank's own heap.
+  [[nodiscard]] const Window& own() const { return *windows_.front(); }
   [[nodiscard]] bool empty() const { return windows_.empty(); }
   /// Why there is none on this or that heap, once for each reason; empty: there are all.
   [[nodiscard]] const std::vector<std::string>& reasons() const { return reasons_; }

@@ -84,8 +84,9 @@ class GpuWorker final : public CommandWorker {
   GpuWorker(const GpuWorker&) = delete;
   GpuWorker& operator=(const GpuWorker&) = delete;
 
-  void begin_ring(bool is_under_way) override {
+  void begin_ring(bool is_under_way, bool* own_is_under_way) override {
     ring_is_busy_ = is_under_way;
+    own_is_under_way_ = own_is_under_way;
     last_ = nullptr;
     ring_has_stored_ = false;
   }
@@ -159,6 +160,7 @@ class GpuWorker final : public CommandWorker {
   }
 
  private:
+  using Window = gpu_memory::Window;
   struct Strides {
     std::uint64_t to, from;
   };
@@ -198,21 +200,34 @@ class GpuWorker final : public CommandWorker {
     const Window* const window = is_host || windows_ == nullptr ? nullptr : windows_->on(remote, bytes);
     if (!is_host && window == nullptr) return nullptr;
     if (ring_has_stored_ && (window != nullptr || last_ != nullptr)) gpu_memory::fence_windows();
-    if (last_ != nullptr && last_ != window) settle(true);  // what goes elsewhere takes another way
+    const bool is_own = window != nullptr && windows_->is_own(*window);
+    settle_before(window, is_own);
     ring_has_stored_ = true;
     if (is_host) return remote;
+    if (is_own) *own_is_under_way_ = true;
     last_ = window;
     cpu_stores_.store(cpu_stores_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (std::find(stored_.begin(), stored_.end(), window) == stored_.end()) stored_.push_back(window);
     return window->seen(remote, bytes);
   }
-  /// Until what the CPU has stored is in the memory of the GPUs, and seen before what it stores later. What comes to
-  /// the rank's own GPU is seen there in order; `own_too`: others shall see it in order, too.
-  void settle(bool own_too = false) {
+  /// Where the ring's next store goes to another place, which is another way: until those before are in the memory of
+  /// the GPUs. What was stored to the rank's own GPU may be of an earlier turn, since no turn ends with a wait for
+  /// that.
+  ///   next  nullptr: host memory
+  void settle_before(const Window* next, bool is_own) {
+    if (last_ != nullptr && last_ != next && !windows_->is_own(*last_)) settle();
+    if (is_own || own_is_under_way_ == nullptr || !*own_is_under_way_) return;
+    gpu_memory::fence_windows();
+    windows_->own().settle();
+    *own_is_under_way_ = false;
+  }
+  /// Until what the CPU has stored is in the memory of other GPUs, and seen before what it stores later. What comes to
+  /// the rank's own GPU is seen there in order.
+  void settle() {
     if (stored_.empty()) return;
     gpu_memory::fence_windows();
     for (const Window* window : stored_)
-      if (own_too || !windows_->is_own(*window)) window->settle();
+      if (!windows_->is_own(*window)) window->settle();
     stored_.clear();
   }
   /// Leaves a count to `tell`.
@@ -338,8 +353,6 @@ class GpuWorker final : public CommandWorker {
     check(cudaGetLastError(), "a kernel that changes a word");
   }
 
-  using Window = gpu_memory::Window;
-
   const int gpu_;
   const GpuWindows* const windows_;  ///< nullptr: none
   MappedMemory destinations_, sources_;
@@ -352,6 +365,7 @@ class GpuWorker final : public CommandWorker {
   std::size_t rings_ = 0;                     ///< of this submission, that have something under way
   std::vector<const Window*> stored_;         ///< with stores of the CPU that may be under way
   std::vector<Told> by_cpu_;                  ///< words that `tell` stores, as the CPU sees them
+  bool* own_is_under_way_ = nullptr;          ///< of this ring; nullptr: there are no windows
   const Window* last_ = nullptr;              ///< to which the CPU has stored for this ring; nullptr: none
   bool ring_has_stored_ = false;              ///< whether the CPU has, also to host memory
   std::atomic<std::uint64_t> cpu_stores_{0};  ///< into windows; this thread's to change

@@ -33,7 +33,7 @@ class HostWorker final : public CommandWorker {
     }
   }
   std::size_t batch_bytes() const override { return std::size_t{64} << 10; }  // a few us: other queues wait
-  void begin_ring(bool) override {}
+  void begin_ring(bool, bool*) override {}
   bool end_ring(std::uint64_t*, std::uint64_t) override { return false; }
   std::uint64_t submit() override { return 0; }
   bool over(std::uint64_t) override { return true; }

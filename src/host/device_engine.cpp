@@ -108,7 +108,7 @@ void DeviceEngine::answer_handed() {
 const char* DeviceEngine::do_command(const Command& command) {
   if (command.answers) return "a device engine gives no answers";
   const std::lock_guard in_use(memory_user_);
-  worker_->begin_ring(false);
+  worker_->begin_ring(false, nullptr);
   const BegunCommand begun = begin_command(client_, memory_, *worker_, command, 0);
   if (worker_->end_ring(nullptr, 0)) static_cast<void>(worker_->submit());
   if (begun.refused != nullptr) return begun.refused;

@@ -25,7 +25,7 @@ DeviceLane::~DeviceLane() {
 }
 
 const char* DeviceLane::begin(const Command& command, std::byte* remote, StagedBytes bytes, End end) {
-  if (count_ == 0) worker_->begin_ring(false);
+  if (count_ == 0) worker_->begin_ring(false, nullptr);
   Begun& next = begun_[count_];
   next.command = command;
   const char* const refused = worker_->begin(next.command, remote, count_);

@@ -68,7 +68,7 @@ class TestEngine final : public Engine {
     served.reader.release_slots();
     const Command last = batch_[count - 1];
     if (plan_.reorders) sort_by_peer(count);
-    worker_->begin_ring(false);
+    worker_->begin_ring(false, nullptr);
     for (std::size_t i = 0; i < count; ++i) begin(batch_[i], i);
     if (worker_->end_ring(nullptr, 0)) static_cast<void>(worker_->submit());
     while (!worker_->over())

@@ -314,7 +314,7 @@ class LateWorker final : public CommandWorker {
   LateWorker(const EngineClient& client, Device& device) : does_(make_host_worker(client)), device_(device) {}
 
   std::size_t batch_bytes() const override { return does_->batch_bytes(); }
-  void begin_ring(bool is_under_way) override { is_behind_ = is_under_way; }
+  void begin_ring(bool is_under_way, bool*) override { is_behind_ = is_under_way; }
   const char* begin(const Command& command, std::byte* remote, std::size_t slot) override {
     device_.behind_others += is_behind_ ? 1 : 0;
     const char* const reason = does_->begin(command, remote, slot);

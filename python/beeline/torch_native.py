@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C++ part of the back end (torch_native.cpp), compiled for the torch that is installed.
 
-It is made of torch's own classes, so each torch needs a part of its own, and Beeline has none to bring along. A
-program that makes a process group has it compiled, once, in the background, while its calls go through Python; programs
-that start later load it. Ranks need not have the same: what goes between them is the same. A file lock, which ends with
-the compiler, keeps the processes of a machine from compiling at once.
+It is made of torch's own classes, so each torch needs a part of its own, and Beeline has none to bring along. A program
+that makes a process group has it compiled in the background, while its calls go through Python; programs that start
+later load it. Where the compiler ends with the program, as under `beeline run`, the next one begins anew. Ranks need
+not have the same: what goes between them is the same. A file lock, which ends with the compiler, keeps the processes of
+a machine from compiling at once.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ def begin() -> Unavailable:
         return Broken(failed)
     if start(priority=19) is not None:
         _log.warning(
-            "beeline: compiling the C++ part of the torch back end in the background, once for torch %s; this run goes "
+            "beeline: compiling the C++ part of the torch back end for torch %s, in the background; this run goes "
             "without it. `%s` does it beforehand; %s=0: never", torch.__version__, COMMAND, SWITCH
         )  # fmt: skip
     return Unavailable(f"it is being compiled ({part()}); programs that start later have it")

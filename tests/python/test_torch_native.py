@@ -64,7 +64,7 @@ def test_it_is_compiled_in_the_background_and_used_by_later_programs(
     go.touch()
     wait_for(torch_native.part())
     assert runs(tmp_path) == 1
-    assert [record.message for record in caplog.records if "in the background, once" in record.message] != []
+    assert [record.message for record in caplog.records if "in the background; this run" in record.message] != []
     assert len(caplog.records) == 1
     with pytest.raises(torch_native.Unavailable, match=r"cannot be loaded: .*Remove it, and it is compiled again"):
         torch_native.native_part()

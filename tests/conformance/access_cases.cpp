@@ -390,8 +390,8 @@ struct RefusedKernel {
 void try_what_is_refused(RankTest& test, Team& team, const RefusedArguments& arguments, int peer) {
   World& world = test.world();
   const LaunchOptions options = test.shape(1, false);
-  const std::string words =
-      join("rank ", test.rank(), ": atomic on rank ", peer, " in kernel beeline_test::RefusedKernel refused");
+  const std::string words = join("rank ", test.rank(), ": atomic on rank ", peer,
+                                 " in kernel beeline_test::access_cases::RefusedKernel refused");
   check_error(Status::unreachable, {words}, [&] {
     launch(team, options, RefusedKernel{}, static_cast<DeviceReport*>(nullptr), arguments);
     world.synchronize();

@@ -72,10 +72,6 @@ def compiled_data_parallel(device: torch.device) -> None:
         torch.testing.assert_close(part.grad, whole.grad)
 
 
-# Where the ranks had mapped the tensors before the capture, or not: earlier tensors have been in the same segments.
-AS_BEFORE_THE_CAPTURE = ("registered", "staged: the ranks had not mapped it when a graph captured the call")
-
-
 def asynchronous(call: Callable[[], dist.Work]) -> None:
     call().wait()
 
@@ -106,7 +102,8 @@ def captured_graph(device: torch.device) -> None:
                 call()
             for call in calls[3:]:
                 asynchronous(functools.partial(call, async_op=True))
-        assert count < LONG or last_transfer() in AS_BEFORE_THE_CAPTURE
+        # Of the last call that ran, which no capture does: the ranks may have mapped the tensors of it or not.
+        assert count < LONG or str(last_transfer()).split(":")[0] in ("registered", "staged")
         for step in range(5):
             tensor.fill_(rank + step)
             graph.replay()

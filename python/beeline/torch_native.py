@@ -10,12 +10,15 @@ a machine from compiling at once.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import importlib.machinery
 import importlib.util
 import logging
 import os
+import platform
+import shlex
 import shutil
 import signal
 import subprocess
@@ -33,18 +36,25 @@ SWITCH = "BEELINE_TORCH_NATIVE"
 COMMAND = "beeline build-torch"
 DEADLINE_S = 600.0  # of one compilation: 25 s on an idle core
 POLL_S = 0.1
+REMEDY = f"Set XDG_CACHE_HOME to a folder of your own, or {SWITCH}=0"
 
-# With the compiler's arguments behind it: the part is there when it is complete, else the compiler's output is.
+# With the compiler's arguments behind it: the part is there when it is complete, else the compiler's output is, unless
+# somebody ended the compiler, as where memory is short: that says nothing of the next time.
 COMPILE = """
 part=$1; shift
+umask 022
 rm -f "$part.failed"
-if "$@" -o "$part.new" >"$part.log" 2>&1; then mv -f "$part.new" "$part"; rm -f "$part.log"; exit 0; fi
+"$@" -o "$part.new" >"$part.log" 2>&1
+status=$?
+if [ $status = 0 ]; then mv -f "$part.new" "$part"; rm -f "$part.log"; exit 0; fi
+if [ $status -gt 128 ] || grep -q "terminated program" "$part.log"; then rm -f "$part.log" "$part.new"; exit $status; fi
 mv -f "$part.log" "$part.failed"; exit 1
 """
 
 _log = logging.getLogger("beeline")
 _loaded: dict[Path, ModuleType] = {}
 _reported: set[str] = set()
+_compilers: list[subprocess.Popen[bytes]] = []
 
 
 class Unavailable(Exception):
@@ -63,22 +73,41 @@ def wanted() -> bool | None:
     return None if value == "" else value == "1"
 
 
+def caches() -> Path:
+    """Throws Broken where there is no folder for them."""
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if named.is_absolute():  # the XDG specification has others ignored
+        return named
+    try:
+        return Path("~/.cache").expanduser()
+    except RuntimeError:
+        raise Broken(f"this user has no home directory. {REMEDY}") from None
+
+
 def part() -> Path:
-    """Where the part for this torch, this Python and this version of the source is, or will be."""
-    caches = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    what = [torch.__version__, torch.version.git_version, torch.__file__, sysconfig.get_platform()]
+    """Where the part for this torch, this Python and this version of the source is, or will be. Throws Broken."""
+    what = [torch.__version__, torch.version.git_version, torch.__file__, sysconfig.get_platform(), platform.libc_ver()]
     key = hashlib.sha256("\n".join([*map(str, what), SOURCE.read_text()]).encode()).hexdigest()[:12]
     folder = f"torch-part-{torch.__version__}-{sys.implementation.cache_tag}-{key}"
-    return Path(caches) / "beeline" / folder / f"{MODULE}.so"
+    return caches() / "beeline" / folder / f"{MODULE}.so"
 
 
-def compiler() -> str:
+def is_there(place: Path) -> bool:
+    """False also where this user may not look."""
+    try:
+        return place.exists()
+    except OSError:
+        return False
+
+
+def compiler() -> list[str]:
     """Throws Unavailable where there is none."""
-    names = [os.environ["CXX"]] if os.environ.get("CXX") else ["c++", "g++", "clang++"]
-    for name in names:
+    named = shlex.split(os.environ.get("CXX", ""))
+    choices = [named] if named else [["c++"], ["g++"], ["clang++"]]
+    for name, *arguments in choices:
         if found := shutil.which(name):
-            return found
-    raise Unavailable(f"there is no C++ compiler ({', '.join(names)})")
+            return [found, *arguments]
+    raise Unavailable(f"there is no C++ compiler ({', '.join(choice[0] for choice in choices)})")
 
 
 def command() -> list[str]:
@@ -86,7 +115,7 @@ def command() -> list[str]:
     home = Path(torch.__file__).parent
     headers = [home / "include", home / "include" / "torch" / "csrc" / "api" / "include", sysconfig.get_path("include")]
     return [
-        *(compiler(), "-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w"),
+        *(*compiler(), "-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-w"),
         *(f"-isystem{folder}" for folder in headers),
         *(str(SOURCE), f"-L{home / 'lib'}", "-ltorch_python", "-ltorch_cpu", "-lc10"),
     ]
@@ -96,24 +125,29 @@ def start(priority: int) -> subprocess.Popen[bytes] | None:
     """Starts the compiler; None where another process runs it, or the part has come meanwhile."""
     place, arguments = part(), command()
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         lock = os.open(place.parent / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if place.exists():
+            if is_there(place):
                 return None
             # A session of its own: Ctrl-C is for the program. The lock is the compiler's until it ends in any way.
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 ["nice", "-n", str(priority), "sh", "-c", COMPILE, "sh", place, *arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 pass_fds=[lock], start_new_session=True,
             )  # fmt: skip
+            _compilers.append(process)
+            # A rank that is bound to a core would leave it nothing.
+            with contextlib.suppress(ProcessLookupError):  # it may be over
+                os.sched_setaffinity(process.pid, range(os.cpu_count() or 1))
+            return process
         finally:
             os.close(lock)
     except BlockingIOError:
         return None
     except OSError as problem:
-        raise Broken(f"{place.parent}: {problem}") from problem
+        raise Broken(f"{place.parent}: {problem}. {REMEDY}") from problem
 
 
 def failure(since: float = 0.0) -> str | None:
@@ -134,10 +168,10 @@ def build(deadline_s: float = DEADLINE_S) -> Path:
     place, begun, limit = part(), time.time(), time.monotonic() + deadline_s
     lock = place.parent / "lock"
     process = None
-    while not place.exists():
+    while not is_there(place):
         if process is None:
             process = start(priority=0)
-        elif (status := process.poll()) is not None and not place.exists():
+        elif (status := process.poll()) is not None and not is_there(place):
             raise Broken(failure() or f"the compiler ended with status {status}")
         if process is None and (failed := failure(begun)):
             raise Broken(failed)
@@ -166,8 +200,12 @@ def begin() -> Unavailable:
 
 
 def loaded(place: Path) -> ModuleType:
-    """Throws Unavailable for a part that does not fit."""
+    """Throws Broken for a part that does not fit, or that others than this user and root may have written."""
     if place not in _loaded:
+        for each in (place, place.parent):
+            status = each.stat()
+            if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+                raise Broken(f"{each} belongs to user {status.st_uid}, mode {status.st_mode & 0o777:o}. {REMEDY}")
         try:
             loader = importlib.machinery.ExtensionFileLoader(MODULE, str(place))
             spec = importlib.util.spec_from_file_location(MODULE, place, loader=loader)
@@ -193,7 +231,7 @@ def native_part() -> ModuleType:
     try:
         if must:
             return loaded(build())
-        if not part().exists():
+        if not is_there(part()):
             raise begin()
         return loaded(part())
     except Unavailable as reason:

@@ -128,9 +128,51 @@ def test_without_a_compiler_or_a_folder_calls_go_through_python(
         torch_native.native_part()
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    monkeypatch.setenv("CXX", "true")
-    with pytest.raises(torch_native.Unavailable, match=r"^/dev/null/beeline/.*Not a directory"):
+    monkeypatch.setenv("CXX", "true -m64")
+    with pytest.raises(torch_native.Broken, match=r"^/dev/null/beeline/.*Not a directory.*Set XDG_CACHE_HOME"):
         torch_native.build()
+
+
+def test_users_without_a_home_or_a_way_into_it_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home(path: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    def no_way(*arguments: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # which is ignored
+    monkeypatch.delenv(torch_native.SWITCH, raising=False)
+    with monkeypatch.context() as homeless:
+        homeless.setattr(Path, "expanduser", no_home)
+        with pytest.raises(torch_native.Broken, match=r"^this user has no home directory. Set XDG_CACHE_HOME"):
+            torch_native.native_part()
+    monkeypatch.setattr(os, "stat", no_way)
+    monkeypatch.setattr(Path, "mkdir", no_way)
+    monkeypatch.setattr(torch_native, "command", list)
+    monkeypatch.setattr(torch_native, "failure", lambda: None)
+    with pytest.raises(torch_native.Broken, match="Permission denied"):
+        torch_native.native_part()
+
+
+def test_a_part_that_others_may_have_written_is_not_loaded(compiler: Compiler) -> None:
+    compiler('echo part >"$out"')
+    place = torch_native.build()
+    place.chmod(0o666)
+    with pytest.raises(
+        torch_native.Broken, match=r"_beeline_torch.so belongs to user \d+, mode 666. Set XDG_CACHE_HOME"
+    ):
+        torch_native.loaded(place)
+
+
+def test_a_compiler_that_somebody_ends_is_called_again(compiler: Compiler, tmp_path: Path) -> None:
+    compiler("kill -9 $$")
+    with pytest.raises(torch_native.Broken, match="the compiler ended with status 137"):
+        torch_native.build()
+    compiler("echo 'c++: fatal error: Killed signal terminated program cc1plus'; exit 1")
+    with pytest.raises(torch_native.Broken, match=r"the compiler ended with status 1$"):
+        torch_native.build()
+    assert torch_native.failure() is None
+    assert runs(tmp_path) == 2
 
 
 def is_free(lock: IO[str]) -> bool:

@@ -28,8 +28,8 @@ def build_torch(deadline: Deadline = 600, as_json: options.Json = False) -> None
     except ImportError as problem:
         raise CliError(f"build-torch needs torch ({problem})") from None
     start = time.monotonic()
-    is_new = not torch_native.part().exists()
     try:
+        is_new = not torch_native.is_there(torch_native.part())
         place = torch_native.build(deadline)
         torch_native.loaded(place)
     except torch_native.Unavailable as reason:

@@ -2,6 +2,8 @@
 // Common code of calls on streams whose parts all have the same length.
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "host/collectives/arrival_kernel.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
@@ -39,10 +41,25 @@ void Collectives::Implementation::start_across_nodes(const CollectiveShape& shap
     across_nodes->move(launch, detail::plan_of(call.what, call.destination, call.source, bytes));
 }
 
+namespace {
+
+/// Whether kernels of other streams have hardware queues beside that of a kernel which waits: otherwise they would be
+/// held up by the grid behind it, which does not wait without it. CUDA reads the variable, too; its default is 8.
+bool has_queues() {
+  static const bool has = [] {
+    const char* const named = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    return named == nullptr || std::atoi(named) >= 8;
+  }();
+  return has;
+}
+
+}  // namespace
+
 void Collectives::Implementation::await_members(const CollectiveCall& choice, std::size_t bytes, LaunchOptions launch) {
   const bool takes_room = world.device().is_gpu() && choice.algorithm != Algorithm::copy_engine;
-  const bool has_channel = across_nodes == nullptr && !context().mixed;
-  if (!choice.overlapped || !takes_room || !has_channel || bytes < selection::least_overlapped_bytes) return;
+  const bool has_others = across_nodes == nullptr && !context().mixed && context().size > 1;
+  const bool is_long = bytes >= selection::least_overlapped_bytes;
+  if (!choice.overlapped || !takes_room || !has_others || !is_long || !has_queues()) return;
   launch.blocks = 1, launch.threads = 32;
   detail::launch_arrival(team, launch, channel);
 }

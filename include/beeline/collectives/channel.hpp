@@ -23,9 +23,7 @@ struct alignas(128) SessionState {
   std::uint32_t is_open;       ///< whether a session uses it
   std::uint32_t transfer;      ///< how the last call's vectors travelled (Transfer), where its kernel decided it
   std::uint32_t tickets;       ///< of the first session: pieces that warps of a kernel have taken; 0 between calls
-  /// Of the first session: number of the last call that waited before its grid started. Where numbers have wrapped, an
-  /// old one may look like a later one; then a grid starts early.
-  std::uint32_t reached;
+  std::uint32_t reached;       ///< of the first session: number of the last call that waited before its grid started
   /// Descriptions of this rank's current and previous call, which other members read: see impl/session_wait.hpp.
   machine::PacketPair calls[2][2];
 };

@@ -9,8 +9,9 @@
 ///   rank 0   compute ──────── one warp waits ─────── grid     rank 1   compute ─────────────────── one warp, grid
 ///
 /// Members need not agree on it: who has begun the call shows that in its session's state, and the kernel writes there
-/// that its member has come. It decides nothing: when its patience ends, or the team has failed, the grid goes on,
-/// whose waits have the deadlines, the comparison of calls and the errors.
+/// that its member has come; where numbers of calls have wrapped an old one may look like a later one, and a grid
+/// starts early. It decides nothing: when its patience ends, or the team has failed, the grid goes on, whose waits have
+/// the deadlines, the comparison of calls and the errors.
 
 #include "beeline/collectives/channel.hpp"
 #include "beeline/host/launch_options.hpp"

@@ -12,7 +12,7 @@ add_custom_target(asan_tests)
 set(BEELINE_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O1>)
 
 # The test programs share what is precompiled for this one. Builds with CUDA go without, and show what a source forgets
-# to include, unless they are in a hurry.
+# to include, unless they compile sources in batches.
 set(BEELINE_PRECOMPILES_TESTS ON)
 if(BEELINE_CUDA AND NOT BEELINE_BATCHES)
   set(BEELINE_PRECOMPILES_TESTS OFF)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import json
 import os
@@ -14,13 +13,13 @@ import time
 from typing import Annotated, Any
 
 import beeline
-import beeline.library
 import beeline.torch_backend
 import data_parallel
 import serial
 import torch
 import torch.distributed as dist
 import typer
+from beeline.ranks.records import environment
 from pictures import Pictures
 from sequences import FewSequences, Sequences
 from steps import Learnt
@@ -52,16 +51,11 @@ def train(backend: str, task: Task, world: beeline.World) -> Learnt | None:
         dist.destroy_process_group()
 
 
-def environment(world: beeline.World) -> dict[str, Any]:
+def describe(world: beeline.World) -> dict[str, Any]:
     """The first line: what ran, and where."""
-    commit = beeline.library._beeline._commit()
     return {
-        "event": "environment", "schema_version": 1,
-        "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "commit": commit.removesuffix("-dirty") or None, "dirty": commit.endswith("-dirty") if commit else None,
-        "arguments": sys.argv[1:],
+        **environment(sys.argv[1:]),
         "variables": {name: value for name, value in sorted(os.environ.items()) if name in VARIABLES},
-        "host": {"cpu": beeline.library._beeline._host_name(), "cores_online": os.cpu_count()},
         "devices": [each.name for each in world.devices], "torch": torch.__version__,
     }  # fmt: skip
 
@@ -102,7 +96,7 @@ def main(
     with beeline.World.create() as world:
         check(backends, model, world)
         if world.rank == 0:
-            print(json.dumps(environment(world)), flush=True)
+            print(json.dumps(describe(world)), flush=True)
         kind = MODELS[model]
         size = Size(steps or kind.steps, samples or kind.samples, seed)
         for turn, name in itertools.product(range(rounds), backends):

@@ -54,7 +54,7 @@ struct CollectiveCall {
   SegmentMappings* mappings = nullptr;
   /// Whether other kernels of this rank run beside the call, as where a program communicates while it computes. The
   /// grid of a long call on a GPU then takes multiprocessors only when all members have reached the call; up to then
-  /// one warp waits, for at most 50 ms. Costs some 4 us where members come together. Each member chooses for itself.
+  /// one warp waits, for at most 50 ms. Costs one more launch. Each member chooses for itself.
   bool overlapped = false;
 };
 

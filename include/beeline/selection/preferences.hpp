@@ -204,7 +204,6 @@ inline constexpr BlockRule block_rules[] = {
     {moves, set_of({Algorithm::ll}), 1 * kib},
     {moves, set_of({Algorithm::ll128}), 4 * kib},
     {moves, set_of({Algorithm::bulk}), 256 * kib},
-    {all_to_all, set_of({Algorithm::peer}), 32 * kib},
     {moves, every_algorithm, 32 * kib},
     {varied, every_algorithm, 0},  // whatever comes: the largest number
     {reductions_to_some, set_of({Algorithm::ll}), 4 * kib},

@@ -3,10 +3,8 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
-import platform
 import resource
 import shutil
 import signal
@@ -29,6 +27,7 @@ from beeline.jobs import Event, describe_end
 from beeline.picture import check_picture
 from beeline.power_picture import draw_power
 from beeline.programs import CliError
+from beeline.ranks import records
 
 NOT_FOUND = 127  # as shells have it
 LOOK_S = 0.25  # how often the display and the record get what was sampled
@@ -277,18 +276,9 @@ def cpu_seconds_of_children() -> float:
 
 
 def describe_environment(command: list[str], period: float, components: list[Any]) -> Event:
-    """The record's first line. Paths stay out of it, but for the program's: records are published."""
-    from beeline.library import _beeline
-
-    commit = _beeline._commit()
-    now = datetime.datetime.now(datetime.timezone.utc)
+    """The record's first line."""
     return {
-        "event": "environment", "schema_version": 1, "time": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "commit": commit.removesuffix("-dirty") or None, "dirty": commit.endswith("-dirty") if commit else None,
-        "arguments": [Path(one).name if one.startswith("/") else one for one in command],
-        "host": {"cpu": _beeline._host_name(), "cores_online": os.cpu_count(),
-                 "kernel": f"{platform.system()} {platform.release()}"},
-        "period_s": period,
+        **records.environment(command), "period_s": period,
         "components": [describe_component(one) for one in components],
     }  # fmt: skip
 

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import datetime
 import faulthandler
 import json
+import os
+import platform
 import statistics
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import beeline
@@ -30,6 +34,21 @@ def run_rank(body: Callable[[beeline.World], None], limit_s: float, **options: A
 def emit(world: beeline.World, record: Record) -> None:
     if world.rank == 0:
         print(json.dumps(record), flush=True)
+
+
+def environment(arguments: Sequence[str]) -> Record:
+    """What a record's first line begins with. Paths stay out of it, but for the program's: records are published."""
+    from beeline.library import _beeline
+
+    commit = _beeline._commit()
+    return {
+        "event": "environment", "schema_version": 1,
+        "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": commit.removesuffix("-dirty") or None, "dirty": commit.endswith("-dirty") if commit else None,
+        "arguments": [Path(one).name if one.startswith("/") else one for one in arguments],
+        "host": {"cpu": _beeline._host_name(), "cores_online": os.cpu_count(),
+                 "kernel": f"{platform.system()} {platform.release()}"},
+    }  # fmt: skip
 
 
 def result(operation: str, method: str, size: int, ranks: int) -> Record:

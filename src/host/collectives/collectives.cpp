@@ -169,8 +169,6 @@ void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   world.copy(channel.packets, unsent.data(), unsent.size() * sizeof(machine::PacketPair));
 }
 
-namespace {}  // namespace
-
 /// Collective.
 void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t> asked) {
   if (asked) {

@@ -6,8 +6,7 @@
 /// chunk is under way, and copies what it sends to itself meanwhile.
 ///
 ///     link     P0 P1 P2 P3 ...         P: a chunk of the piece to the peer
-///     own      O0 O1 T0 O2 T1 ...      O: of the piece that stays here; T: a chunk that has come, to where it is to
-///     lie
+///     own      O0 O1 T0 O2 T1 ...      O: of the piece that stays here; T: a chunk that has come, to its place
 ///
 /// Source: seed 000, 6.8.2 and 6.8.3.
 

@@ -14,9 +14,9 @@ if(BEELINE_SANITIZE)
   if(BEELINE_SANITIZE STREQUAL "thread")
     target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
   else()
-    # AddressSanitizer sees null pointers by itself; checks of types are dear to compile.
+    # AddressSanitizer sees null pointers and accesses beyond an object by itself; checks of types are dear to compile.
     target_compile_options(beeline_options INTERFACE
-      "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,vptr;-fno-sanitize-recover=all>")
+      "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,object-size,vptr;-fno-sanitize-recover=all>")
   endif()
 endif()
 
@@ -104,7 +104,11 @@ endmacro()
 # beeline_sources_run_once(a.cpp ...): sources that parse options or print a line. Templates of CLI11 and nlohmann_json
 # take the optimizer long, for nothing.
 function(beeline_sources_run_once)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1)
+  set(level -O1)
+  if(BEELINE_SANITIZE)
+    set(level -O0)
+  endif()
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS ${level})
 endfunction()
 
 # beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources. One that calls

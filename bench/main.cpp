@@ -146,5 +146,7 @@ int become_collectives(char** argv) {
 int main(int argc, char** argv) {
   const auto is_first = [&](Command one) { return argc > 1 && std::string_view(argv[1]) == name(one); };
   if (std::any_of(std::begin(elsewhere), std::end(elsewhere), is_first)) return become_collectives(argv);
-  return run_program({summary, commands(), primitive_cases, stop_peers, collectives_commands}, argc, argv);
+  const char* const reason =
+      BEELINE_DEMO ? "this program has the cases of tools/demo alone: tools/build builds the rest" : nullptr;
+  return run_program({summary, commands(), primitive_cases, stop_peers, collectives_commands, reason}, argc, argv);
 }

@@ -15,6 +15,7 @@ USAGE_ERROR = 2  # exit status, also of the programs, for arguments that are ref
 
 INSTALLED_PROGRAMS = Path(__file__).resolve().parent / "bin"
 BUILD_PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
+DEMO_PROGRAMS = Path(__file__).resolve().parents[2] / "build-demo" / "bin"  # those of tools/demo
 
 
 class CliError(Exception):
@@ -43,14 +44,15 @@ class World:
 
 
 def find_program(name: str) -> Path:
-    """The program's path: in BEELINE_BIN if set, otherwise in this package, in its checkout's build, or on PATH."""
+    """The program's path: in BEELINE_BIN if set, otherwise in this package, in its checkout's build, in the demo's, or
+    on PATH."""
     configured = os.environ.get("BEELINE_BIN")
     if configured:
         program = Path(configured) / name
         if not os.access(program, os.X_OK):
             raise CliError(f"program {name} is not in {configured} (BEELINE_BIN): build it there, or unset BEELINE_BIN")
         return program
-    for folder in (INSTALLED_PROGRAMS, BUILD_PROGRAMS):
+    for folder in (INSTALLED_PROGRAMS, BUILD_PROGRAMS, DEMO_PROGRAMS):
         if os.access(folder / name, os.X_OK):
             return folder / name
     if found := shutil.which(name):

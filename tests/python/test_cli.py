@@ -15,7 +15,7 @@ from conftest import FAKES
 
 COMMANDS = {
     (): ["info", "run", "bench", "app", "energy", "plot", "build-torch"],
-    ("info",): ["--json"],
+    ("info",): ["SECTION", "--all", "--ranks", "--json"],
     ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--split-nodes", "--json", "PROGRAM"],
     ("bench",): ["latency", "bandwidth", "rate", "address-space", "collectives"],
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--energy", "--json", "--output"],
@@ -145,12 +145,50 @@ def test_info_as_json_is_one_line(cli):
     assert report["devices"][1]["uuid"] == "GPU-1"
 
 
+def test_info_begins_with_ten_lines(cli):
+    done = cli("info", BEELINE_LOG="error", COLUMNS="100")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert 8 <= len(lines) <= 12
+    for text in (
+        "Fake CPU, 2 cores", "2 × Fake GPU, 140.4 GiB", "compiled for 90a; driver 13.0", "in 1 of 2 directions",
+        "GPU kernel to GPU memory: load, store, atomic", "1 of 2 are available", "no: libucp.so.0 is not here",
+        "torchrun: rank 1 of 2", "set in the environment: BEELINE_LOG", "algorithms settings, or --all",
+    ):  # fmt: skip
+        assert text in done.stdout
+    for text in ("GPU-1", "device/peer/ll", "most detailed log level"):
+        assert text not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("section", "texts"),
+    [
+        ("devices", ["GPU-1"]),
+        ("links", ["peer access, atomics"]),
+        ("reach", ["load, store, atomic"]),
+        ("algorithms", ["data and flag together", "no: no GPU of this kind"]),
+        ("settings", ["most detailed log level"]),
+    ],
+)
+def test_info_shows_the_sections_that_are_named(cli, section, texts):
+    done = cli("info", section)
+    assert done.returncode == 0
+    assert all(text in done.stdout for text in texts)
+    assert "Fake CPU" not in done.stdout
+
+
+def test_info_refuses_an_unknown_section(cli):
+    done = cli("info", "nonsense")
+    assert done.returncode == 2
+    assert "valid: machine, devices," in done.stderr
+
+
 def test_info_shows_everything(cli):
-    done = cli("info")
+    done = cli("info", "--all")
     assert done.returncode == 0
     for text in (
         "Fake GPU", "GPU-1", "peer access, atomics", "load, store, atomic", "device/peer/ll",
-        "no: no GPU of this kind", "BEELINE_LOG", "Fake CPU", "140.4 GiB", "CUDA driver",
+        "no: no GPU of this kind", "BEELINE_LOG", "Fake CPU", "140.4 GiB", "driver 13.0",
         "torchrun: rank 1 of 2, on several hosts", "no peer access; copies staged through host memory",
     ):  # fmt: skip
         assert text in done.stdout

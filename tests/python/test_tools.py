@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -328,32 +327,6 @@ def test_a_header_without_a_program_is_found(tool, small_tree):
     plant(small_tree, "include/beeline/beeline.hpp", '#include "beeline/elsewhere/a.hpp"\n')
     plant(small_tree, "include/beeline/elsewhere/a.hpp", HEADER)
     assert "beeline/elsewhere/a.hpp has no program" in tool("reference", "--root", str(small_tree)).stderr
-
-
-def run_logged(repository, count):
-    lines = "".join(f"[{number}/{count}] Building {number}\\n" for number in range(1, count + 1))
-    script = f"""source tools/lib.sh; PROGRESS_SECONDS=0; log=$(mktemp)
-    status=0; run_logged "build (x)" "$log" bash -c 'printf "{lines}"; exit 3' || status=$?; wc -l <"$log"; rm "$log"
-    exit $status"""
-    return subprocess.run(["bash", "-c", script], cwd=repository, capture_output=True, text=True, check=False)
-
-
-def test_what_takes_long_says_how_far_it_is(repository):
-    done = run_logged(repository, 3)
-    assert done.stderr.splitlines() == ["build (x): 1 of 3", "build (x): 2 of 3", "build (x): 3 of 3"]
-    assert done.stdout.split() == ["3"]  # lines in the log
-    assert done.returncode == 3
-
-
-def test_the_demo_builds_what_it_shows(repository):
-    build = repository / "build"
-    if shutil.which("ninja") is None or not (build / "build.ninja").exists():
-        pytest.skip("build/ is not built by ninja")
-    done = subprocess.run(["ninja", "-C", build, "-t", "commands", "demo"], capture_output=True, text=True, check=True)
-    made = set(re.findall(r" -o (\S+)", done.stdout))
-    assert {"bin/beeline-info", "bin/beeline-launch", "bin/beeline-bench", "bin/himeno"} <= made
-    dear = [name for name in made if re.search(r"reduce_|movement_kernels|round_kernels|bindings|^tests/", name)]
-    assert dear == []
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The configuration: one struct, read once from `BEELINE_*`, printed by `beeline info`.
+/// The configuration: one struct, read once from `BEELINE_*`, printed by `beeline info settings`.
 
 #include <cstddef>
 #include <cstdint>

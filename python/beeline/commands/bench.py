@@ -80,15 +80,21 @@ def render_operations(results: list[Event], table_of: Callable[[str, str, list[E
 
 
 def operation_table(operation: str, unit: str, results: list[Event]) -> Table:
-    methods = dict.fromkeys(str(result.get("method")) for result in results)
+    methods = dict.fromkeys(map(row_of, results))
     sizes = dict.fromkeys(result.get("bytes") for result in results)
     ranks = ", ".join(dict.fromkeys(str(result.get("ranks", "?")) for result in results))
     columns = [f">{format_bytes(size) if isinstance(size, int) and size > 0 else unit}" for size in sizes]
     table = new_table(f"{operation}, {unit}, {ranks} ranks", "method", *columns)
     for method in methods:
-        mine = [one for one in results if str(one.get("method")) == method]
+        mine = [one for one in results if row_of(one) == method]
         table.add_row(method, *(cell([one for one in mine if one.get("bytes") == size], unit) for size in sizes))
     return table
+
+
+def row_of(result: Event) -> str:
+    """The method, and the layout of its data where that differs: such data are sent by another function."""
+    layout = result.get("settings", {}).get("layout")
+    return str(result.get("method")) + (f" ({layout})" if layout else "")
 
 
 def sweep_table(operation: str, unit: str, results: list[Event]) -> Table:

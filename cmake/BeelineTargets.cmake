@@ -49,8 +49,9 @@ endfunction()
 # beeline_batches(target): with BEELINE_BATCHES the target's sources are compiled in batches, each of which includes
 # BEELINE_BATCH_SIZE of them (kernels apart where nvcc compiles these: BEELINE_CUDA_BATCH_SIZE; sources that run once
 # apart, too). Batches of eight take two thirds of the time under sanitizers, half of it elsewhere. A name in an
-# anonymous namespace must not occur in two sources of a target. Sources with other options or definitions of their own are
-# compiled alone. CMake's UNITY_BUILD includes absolute paths, by which ccache would not share objects among folders.
+# anonymous namespace must not occur in two sources of a target. Sources with other options or definitions of their own
+# are compiled alone. CMake's UNITY_BUILD includes absolute paths, by which ccache would not share objects among
+# folders.
 function(beeline_batches target)
   if(NOT BEELINE_BATCHES)
     return()

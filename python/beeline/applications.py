@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beeline.display import Render, ResultView
-from beeline.jobs import Event, running
+from beeline.jobs import running
 from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_command
+from beeline.records import Event
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,9 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list
     if study.methods:
         unknown = [name for name in study.methods if name not in known]
         if unknown:
-            raise CliError(f"unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=USAGE_ERROR)
+            raise CliError(
+                f"--method: unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=USAGE_ERROR
+            )
         lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
         if lacking:
             raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")

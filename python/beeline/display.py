@@ -18,8 +18,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from beeline.jobs import Event, lines_of, parse_event, running
+from beeline.errors import InvalidArgumentError
+from beeline.jobs import running
 from beeline.programs import CliError
+from beeline.records import Event, check, events_of, read
+from beeline.texts import printable
 
 # Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
 COLUMNS_WITHOUT_TERMINAL = 160
@@ -27,10 +30,17 @@ MISSING = "–"
 BELOW_NOISE = "< noise"
 
 
+class PlainConsole(Console):
+    """Shows texts as they are, also where they look like rich's markup, or like a terminal's commands."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+
 def make_console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else COLUMNS_WITHOUT_TERMINAL
-    return Console(stderr=stderr, width=width, highlight=False)
+    return PlainConsole(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
 
 
 def format_bytes(count: int) -> str:
@@ -60,8 +70,10 @@ def format_share(share: Any) -> str:
     return BELOW_NOISE if isinstance(share, (int, float)) and share < 0 else format_percent(share)
 
 
-def format_verified(value: Any) -> str:
-    return MISSING if value is None else "[green]yes[/green]" if value else "[bold red]NO[/bold red]"
+def format_verified(value: Any) -> Text:
+    if value is None:
+        return Text(MISSING)
+    return Text("yes", style="green") if value else Text("NO", style="bold red")
 
 
 def describe_build(environment: Event) -> str:
@@ -81,13 +93,13 @@ def new_table(title: str, *columns: str) -> Table:
     return table
 
 
-Cell = Callable[[Event], str]
+Cell = Callable[[Event], str | Text]
 
 
-def field(key: str, show: Callable[[Any], str] = format_number, factor: float = 1) -> Cell:
+def field(key: str, show: Callable[[Any], str | Text] = format_number, factor: float = 1) -> Cell:
     """A cell that shows the field of a result, numbers in other units; a dash where it is missing."""
 
-    def cell(result: Event) -> str:
+    def cell(result: Event) -> str | Text:
         value = result.get(key)
         return show(value * factor if factor != 1 and isinstance(value, (int, float)) else value)
 
@@ -155,7 +167,7 @@ class ResultView:
         self._render = render
         self._console = make_console(stderr=as_json)
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
             console=self._console,
         )  # fmt: skip
         self._task = self._progress.add_task("starting", total=None)
@@ -180,6 +192,7 @@ class ResultView:
         self.taken = []
         with running(command, self.show_line) as events:
             for event in events:
+                self._check(event, command)
                 self.taken.append(event)
                 if event.get("event") == "progress":
                     self.set_progress(label(event), event.get("done"), event.get("total"))
@@ -191,9 +204,15 @@ class ResultView:
         """What runs before this one have left in the output file, if it is one; their builds are shown, too."""
         if self._output is None or not self._output.is_file():  # a pipe or a device holds nothing, or has no end
             return []
-        events = [event for line in lines_of(self._output) if (event := parse_event(line)) is not None]
+        events = list(events_of(read(self._output)))
         self._builds += [describe_build(event) for event in events if event.get("event") == "environment"]
         return events
+
+    def _check(self, event: Event, command: list[str]) -> None:
+        try:
+            check(event, f"output of {' '.join(command)}")
+        except InvalidArgumentError as problem:
+            raise CliError(str(problem)) from problem
 
     def show_earlier(self, results: list[Event]) -> None:
         """Shows results that the output file has already."""
@@ -238,15 +257,14 @@ class ResultView:
 
     def set_progress(self, label: str, done: Any = None, total: Any = None) -> None:
         completed = done if isinstance(done, (int, float)) else 0
-        self._progress.update(
-            self._task, description=label, completed=completed, total=total if isinstance(total, (int, float)) else None
-        )
+        of_all = total if isinstance(total, (int, float)) else None
+        self._progress.update(self._task, description=printable(label), completed=completed, total=of_all)
         self._refresh()
 
     def show_line(self, line: str) -> None:
         """A program's line that is no event: on standard error, without tearing the table."""
         if self._live is not None and sys.stderr.isatty():
-            self._console.print(line, markup=False, style="dim")
+            self._console.print(line, style="dim")
         else:
             print(line, file=sys.stderr, flush=True)
 

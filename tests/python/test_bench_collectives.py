@@ -15,6 +15,7 @@ import pytest
 from beeline.commands import collectives, plot
 from beeline.display import ResultView
 from beeline.programs import World, mpirun_command
+from beeline.records import read
 from beeline.torch_peer import deviation, enough, unavailable
 from rich.console import Console
 
@@ -182,7 +183,7 @@ def test_without_a_choice_the_best_is_compared() -> None:
 def test_old_records_have_the_names_of_today(cli, tmp_path: Path, recorded: str, today: str) -> None:
     path = tmp_path / "record.jsonl"
     path.write_text(json.dumps(result(recorded, 8, 4.0) | {"bus_gb_per_s": 1.0}) + "\n")
-    assert [one["method"] for one in plot.read_results(path)] == [today]
+    assert [one["method"] for one in plot.drawn_of(read(path))] == [today]
 
 
 def test_each_operation_has_a_picture(cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

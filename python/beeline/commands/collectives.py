@@ -14,12 +14,13 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group, RenderableType
 
+from beeline import options
 from beeline.commands import bench
 from beeline.description import PROGRAM, Call
 from beeline.display import MISSING, ResultView, format_bytes, format_number, measured_of, new_table, not_measured
-from beeline.jobs import Event
 from beeline.programs import CliError, World, find_program, launch_command
 from beeline.ranks.records import result, unavailable
+from beeline.records import Event
 
 TORCH_PEER = "beeline.torch_peer"
 MPI_MODULE = "beeline-bench-mpi.so"  # beside beeline-bench, where it was built beside MPI
@@ -71,7 +72,7 @@ def start_command(world: World, arguments: list[str], launcher: Launcher) -> lis
 
 def with_launcher(world: World, launcher: Launcher) -> World:
     if launcher == "mpirun" and world.threads:
-        raise typer.BadParameter("mpirun starts processes: leave --threads or --launcher mpirun out")
+        raise options.refusal("--launcher", "mpirun starts processes: leave --threads or --launcher mpirun out")
     usable = (
         shutil.which("mpirun") is not None
         and not world.threads

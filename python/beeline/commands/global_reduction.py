@@ -11,17 +11,17 @@ from rich.console import RenderableType
 from beeline import options
 from beeline.applications import Study, run_studies
 from beeline.display import Cell, against, devices_of, field, format_verified, per_joule, result_table
-from beeline.jobs import Event
 from beeline.programs import World, given
+from beeline.records import Event
 
 BASELINE = "mpi"  # the method that the others are compared with
 LARGEST = 1 << 40
 
 
 def parse_values(text: str) -> list[int]:
-    counts = options.parse_sizes(text, "number of values", "numbers like 1000, 64K or 16M")
+    counts = options.parse_sizes(text, "--values", "number of values", "numbers like 1000, 64K or 16M")
     if max(counts) > LARGEST:
-        raise typer.BadParameter(f"{max(counts)} values are too many; valid: 1 to 1024G")
+        raise options.refusal("--values", f"{max(counts)} values are too many; valid: 1 to 1024G")
     return counts
 
 
@@ -47,7 +47,7 @@ def global_reduction(
 ) -> None:
     """Add up many values on each rank to one sum that every rank has. Baseline: kernel, copy, MPI_Allreduce, copy."""
     if mpirun and threads:
-        raise typer.BadParameter("mpirun starts processes: leave --threads or --mpirun out")
+        raise options.refusal("--mpirun", "mpirun starts processes: leave --threads or --mpirun out")
     arguments = [
         "--values",
         ",".join(map(str, parse_values(values))),

@@ -23,8 +23,8 @@ from beeline.display import (
     per_joule,
     result_table,
 )
-from beeline.jobs import Event
 from beeline.programs import World, given
+from beeline.records import Event
 
 # The benchmark's sizes, x, y, z: the official i, j, k. Ranks divide z, the official k.
 GRIDS = {
@@ -75,17 +75,21 @@ def grid_for(size: str, scaling: Scaling, ranks: int) -> tuple[int, int, int]:
 def check(size: str, scaling: Scaling, counts: list[int]) -> None:
     """Refuses what cannot run, before anything starts."""
     if scaling != "none" and len(counts) < 2:
-        raise typer.BadParameter(f"{scaling} scaling compares numbers of ranks: give several, like --ranks 1,2,4")
+        raise options.refusal(
+            "--ranks", f"{scaling} scaling compares numbers of ranks: give several, like --ranks 1,2,4"
+        )
     for ranks in counts:
         z = grid_for(size, scaling, ranks)[2]
         if z > LARGEST:
-            raise typer.BadParameter(
+            raise options.refusal(
+                "--size",
                 f"weak scaling to {ranks} ranks makes {z} points along z, more than {LARGEST}: take a smaller "
-                "--size, or fewer --ranks"
+                "--size, or fewer --ranks",
             )
         if z - 2 < ranks:
-            raise typer.BadParameter(
-                f"{size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside, at least"
+            raise options.refusal(
+                "--size",
+                f"{size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside, at least",
             )
 
 
@@ -95,7 +99,7 @@ def parse_grid(text: str) -> tuple[int, int, int]:
     match = options.GRID.fullmatch(text)
     if match is None or not all(SMALLEST <= int(extent) <= LARGEST for extent in match.groups()):
         valid = f"{', '.join(GRIDS)}, or XxYxZ with extents from {SMALLEST} to {LARGEST}"
-        raise typer.BadParameter(f"{text!r} is no size; valid: {valid}")
+        raise options.refusal("--size", f"{text!r} is no size; valid: {valid}")
     return int(match[1]), int(match[2]), int(match[3])
 
 
@@ -156,7 +160,7 @@ def himeno(
 ) -> None:
     """Run the Himeno benchmark (19-point Jacobi relaxation of the 3-D Poisson equation) with each method."""
     if preset is not None and (size is not None or scaling != "none"):
-        raise typer.BadParameter("--preset sets the size and the scaling: leave --size and --scaling out")
+        raise options.refusal("--preset", "it sets the size and the scaling: leave --size and --scaling out")
     sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]
     counts = options.parse_ranks(ranks or ("4" if scaling == "none" else "1,2,4"))
     names, world = options.parse_names(method), World(1, threads, device, split_nodes=split_nodes)
@@ -186,7 +190,7 @@ def render(results: list[Event], scaling: Scaling) -> RenderableType:
         ">comm.\nshare, %": field("communication_share", format_share),
         ">over-\nlap, %": field("overlap_efficiency", format_percent),
         ">max\nerror": field("max_error"),
-        ">verified": lambda result: format_verified(result.get("verified")) + verified_part(result),
+        ">verified": lambda result: format_verified(result.get("verified")).append(verified_part(result)),
         ">CPU\ntime, s": field("cpu_seconds", lambda seconds: format_number(seconds, digits=3)),
         **per_joule(results, "MFLOP", "mflop_per_joule"),
     }

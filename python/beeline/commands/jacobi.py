@@ -22,8 +22,8 @@ from beeline.display import (
     per_joule,
     result_table,
 )
-from beeline.jobs import Event
 from beeline.programs import World, given
+from beeline.records import Event
 
 BASELINE = "host"  # the method that the others are compared with
 GRID = re.compile(r"([1-9]\d*[KM]?)(x([1-9]\d*[KM]?))?")
@@ -34,11 +34,12 @@ def parse_grids(text: str, ranks: list[int]) -> str:
     """Checks a list like 16,1K,1000x600, and that each rank has a row."""
     for item in text.split(","):
         match = GRID.fullmatch(item)
-        extents = options.parse_sizes(",".join(filter(None, match.group(1, 3)))) if match else []
+        extents = options.parse_sizes(",".join(filter(None, match.group(1, 3))), "--size") if match else []
         if not extents or max(extents) > LARGEST:
-            raise typer.BadParameter(f"{item!r} is no grid; valid: N (for each rank) or COLUMNSxROWS, of 1 to 1M each")
+            valid = "N (for each rank) or COLUMNSxROWS, of 1 to 1M each"
+            raise options.refusal("--size", f"{item!r} is no grid; valid: {valid}")
         if len(extents) == 2 and extents[1] < max(ranks):
-            raise typer.BadParameter(f"{item} has too few rows for {max(ranks)} ranks: each needs one")
+            raise options.refusal("--size", f"{item} has too few rows for {max(ranks)} ranks: each needs one")
     return text
 
 
@@ -83,9 +84,9 @@ def jacobi(
 ) -> None:
     """Run 2-D Jacobi relaxation, a halo exchange in each iteration, with each method."""
     if every is not None and until is None:
-        raise typer.BadParameter("--every says how often --until looks: give both")
+        raise options.refusal("--every", "it says how often --until looks: give both")
     if until is not None and not until > 0:
-        raise typer.BadParameter(f"--until {until} is no change; valid: more than 0")
+        raise options.refusal("--until", f"{until} is no change; valid: more than 0")
     counts = options.parse_ranks(ranks)
     arguments = [
         "--size",

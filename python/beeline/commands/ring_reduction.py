@@ -11,18 +11,18 @@ from rich.console import RenderableType
 from beeline import options
 from beeline.applications import Study, run_studies
 from beeline.display import Cell, against, devices_of, field, format_bytes, format_verified, per_joule, result_table
-from beeline.jobs import Event
 from beeline.programs import World, given
+from beeline.records import Event
 
 ELEMENT_BYTES = 4
 BASELINE = "host"  # the scheme that the others are compared with
 
 
 def parse_size(text: str) -> int:
-    sizes = options.parse_sizes(text)
+    sizes = options.parse_sizes(text, "--size")
     if len(sizes) != 1 or sizes[0] % ELEMENT_BYTES != 0:
-        raise typer.BadParameter(
-            f"{text!r} is no vector of float32; valid: one size in bytes, a multiple of {ELEMENT_BYTES}"
+        raise options.refusal(
+            "--size", f"{text!r} is no vector of float32; valid: one size in bytes, a multiple of {ELEMENT_BYTES}"
         )
     return sizes[0]
 

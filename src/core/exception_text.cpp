@@ -31,8 +31,9 @@ std::string current_exception_text() {
     return error.what();
   } catch (...) {
     const std::type_info* const type = abi::__cxa_current_exception_type();
-    return type == nullptr ? "an exception that is not a std::exception"
-                           : fmt::format("an exception of type {}, which is not a std::exception", readable_name(*type));
+    return type == nullptr
+               ? "an exception that is not a std::exception"
+               : fmt::format("an exception of type {}, which is not a std::exception", readable_name(*type));
   }
 }
 

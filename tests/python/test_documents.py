@@ -14,7 +14,7 @@ import pytest
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
-@pytest.mark.parametrize("document", ["README.md", "docs/tutorial.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/tutorial.md", "docs/questions.md"])
 def test_the_python_program_runs(repository: Path, tmp_path: Path, document: str, ranks: int) -> None:
     (text,) = re.findall(r"```python\n(.*?)```", (repository / document).read_text(encoding="utf-8"), re.DOTALL)
     program = tmp_path / "program.py"

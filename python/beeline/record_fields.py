@@ -64,7 +64,7 @@ class Spent(Fields, kw_only=True):
     seconds: Positive
     cpu_cores: Number
     spread: Number | None = None
-    gpus: list[dict[str, Any]] = []
+    gpus: list[dict[str, Any] | None] = []
     wait_policy: Name = "automatic"
     wait_period_us: Count = 0
     power: dict[Name, list[tuple[Number, Number]]] | None = None
@@ -113,6 +113,9 @@ class Measurement(Fields, kw_only=True):
             raise ValueError("a median without a unit")
         if self.unit.startswith("nJ") and (self.energy is None or self.median <= 0):
             raise ValueError(f"a median of {self.median:g} {self.unit}, which takes a field energy and more than 0")
+        # Medians of parts are differences, and may be 0 or less.
+        if self.median <= 0 and (self.bus_gb_per_s is not None or self.settings.control is not None):
+            raise ValueError(f"calls of {self.median:g} {self.unit}")
 
 
 class Overlap(Measurement, kw_only=True):
@@ -124,6 +127,11 @@ class Overlap(Measurement, kw_only=True):
     matmul_beside_tflops: Number | None
     matmul_slowdown: Number | None
     lost_us: Number | None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.median is not None and self.matmul_slowdown is None:
+            raise ValueError("a median without matmul_slowdown")
 
 
 class Accuracy(Fields, kw_only=True):
@@ -196,6 +204,7 @@ class Application(Fields, kw_only=True):
 
 
 class Himeno(Application, kw_only=True):
+    device: str
     size: list[Count]
     iterations: Count
     seconds: Positive

@@ -56,6 +56,7 @@ HOSTILE: list[tuple[str, str]] = [
     *changed(JOULES, "energy", 5, [], "x", {}),
     *changed(JOULES, "energy.components", 5, [], {}, {"gpu": PART}, {**SPENT["components"], "cpu": 5}),
     *changed(JOULES, "energy.seconds", None, 0, -1, "x"),
+    *changed(HIMENO, "device", None, 5, []),
     *changed(HIMENO, "app", None, 5, [], "a/b"),
     *changed(HIMENO, "size", None, 5, "8x8", ["8"], [8.5], {}),
     *changed(HIMENO, "seconds", None, 0, "1", []),
@@ -66,6 +67,7 @@ HOSTILE: list[tuple[str, str]] = [
     *changed(METERED, "arguments", 5, "x", [1], {}),
     (json.dumps({**JOULES, "energy": None}), "takes a field energy"),
     (json.dumps({**JOULES, "median": 0}), "more than 0"),
+    (json.dumps({**CALLS, "median": 0}), "calls of 0 us"),
     (json.dumps({**CALLS, "unit": None}), "a median without a unit"),
     (json.dumps({"event": "result"}), "missing required field `operation`"),
     (json.dumps({"event": "sample", "component": "gpu0"}), "missing required field `time_s`"),
@@ -106,6 +108,15 @@ def test_all_records_of_measurements_are_read(repository: Path) -> None:
     read = [line for path in sorted((repository / "bench/records").glob("*.jsonl")) for line in records.read(path)]
     assert len(read) > 10_000
     assert [line.where for line in read if line.event is None] == []
+
+
+def test_tables_take_methods_that_nobody_knows(cli, tmp_path: Path) -> None:
+    path = tmp_path / "launch.jsonl"
+    cli("bench", "launch", "--output", str(path), FAKE_METHODS="kernel_by_kernel,one_graph,persistent")
+    path.write_text(path.read_text().replace("kernel_by_kernel", "unknown"))
+    done = cli("bench", "launch", "--output", str(path), FAKE_METHODS="kernel_by_kernel,one_graph,persistent")
+    assert done.returncode == 0, done.stderr
+    assert "unknown" in done.stdout
 
 
 def test_a_run_that_goes_on_checks_what_it_finds(cli, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def table_of_waits(results: list[Event]) -> Table:
         for one in mine:
             lost = spinning and seconds(one) / seconds(spinning) - 1
             both = (joules(one), joules(spinning)) if spinning else (None, None)
-            saved = None if None in both else 1 - both[0] / both[1]
+            saved = None if None in both or both[1] == 0 else 1 - both[0] / both[1]
             watts = [one["energy"]["components"][kind]["watts"] for kind in ("cpu", "gpu")]
             numbers = map(format_number, (one["energy"]["cpu_cores"], *watts))
             shown.add_row(what, wait_of(one), format_percent(lost), format_percent(saved), *numbers)

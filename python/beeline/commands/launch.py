@@ -26,7 +26,8 @@ def launch(call: Call, view: ResultView, device: options.Device = "auto") -> Non
     size, iterations, world = call.values["size"], call.values["iterations"], World(1, device=device)
     fixed = ["--size", size, "--energy", str(call.values["window"] / 1000)]
     fixed += given("no-verify", call.values["no-verify"])
-    known = list_methods(Study(PROGRAMS, [1], [], world, lambda _: []), 1, view)
+    listed = list_methods(Study(PROGRAMS, [1], [], world, lambda _: []), 1, view)
+    known = {method: listed.get(method, {"reason": "the program does not list it"}) for method in METHODS}
     names = [method for method in METHODS if known[method].get("available")]
 
     def say_what_is_lacking(_: str) -> None:
@@ -44,8 +45,13 @@ def launch(call: Call, view: ResultView, device: options.Device = "auto") -> Non
     run_steps(view, {"launch methods": say_what_is_lacking} | steps, asked)
 
 
+def order_of(result: Event) -> int:
+    """As METHODS has them; a record may hold others."""
+    return METHODS.index(result["method"]) if result["method"] in METHODS else len(METHODS)
+
+
 def render(results: list[Event]) -> RenderableType:
-    runs = [one for one in results if one.get("app")]
+    runs = [one for one in results if one.get("app") == "himeno"]
     lacking = [one for one in results if one.get("available") is False]
     return Group(*([table(runs)] if runs else []), *not_measured(lacking))
 
@@ -60,7 +66,7 @@ def table(results: list[Event]) -> Table:
     first = results[0]
     size = "×".join(map(str, first["size"]))
     shown = new_table(f"Himeno {size} on {first['device']}, two kernels an iteration", "method", *columns)
-    for one in sorted(results, key=lambda one: METHODS.index(one["method"])):
+    for one in sorted(results, key=order_of):
         launching, energy = one.get("launch_seconds"), one.get("energy") or {}
         parts = energy.get("components", {})
         watts = [parts[kind]["watts"] if kind in parts else None for kind in ("cpu", "gpu", "dram")]

@@ -217,21 +217,6 @@ def test_a_host_rank_computes_while_it_does_not_launch(cli) -> None:
     assert "idle: not on a host rank" in done.stdout
 
 
-def test_records_with_broken_results_are_refused(cli, tmp_path: Path) -> None:
-    path = tmp_path / "record.jsonl"
-    for one, words in (
-        ({"unit": "nJ/word", "median": 1.0, "bytes": 8}, ":1: object missing required field `operation`"),
-        (
-            {"app": "himeno", "launch_seconds": 1.0, "method": "m", "ranks": 1},
-            ":1: object missing required field `size`",
-        ),
-    ):
-        path.write_text(json.dumps({"event": "result"} | one) + "\n")
-        done = cli("plot", str(path), "-o", str(tmp_path / "p.svg"))
-        assert done.returncode == 1
-        assert words in done.stderr
-
-
 def test_pictures_of_joules_launches_and_power(cli, tmp_path: Path) -> None:
     launch, words = tmp_path / "launch.jsonl", tmp_path / "words.jsonl"
     cli("bench", "launch", "--output", str(launch), FAKE_METHODS=LAUNCHES)

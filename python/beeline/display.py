@@ -204,7 +204,10 @@ class ResultView:
         """What runs before this one have left in the output file, if it is one; their builds are shown, too."""
         if self._output is None or not self._output.is_file():  # a pipe or a device holds nothing, or has no end
             return []
-        events = list(events_of(read(self._output)))
+        try:
+            events = list(events_of(read(self._output)))
+        except OSError as error:
+            raise CliError(f"{self._output} cannot be read: {error.strerror}") from error
         self._builds += [describe_build(event) for event in events if event.get("event") == "environment"]
         return events
 

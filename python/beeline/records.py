@@ -67,7 +67,7 @@ def is_deep(event: Event) -> bool:
 
 def name_of_fault(line: str | bytes) -> str:
     """The field of the object whose value cannot be read; empty where none is found."""
-    with suppress(msgspec.MsgspecError, UnicodeError):
+    with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
         for name, value in msgspec.json.decode(line, type=dict[str, msgspec.Raw]).items():
             try:
                 msgspec.json.decode(value)

@@ -74,6 +74,7 @@ HOSTILE: list[tuple[str, str]] = [
     (json.dumps({"event": "sample", "component": "gpu0"}), "missing required field `time_s`"),
     (json.dumps({**HIMENO, "app": "jacobi", "size": None}), "launch_seconds without size"),
     (f'{{"event": "result", "bytes": {MANY_DIGITS}}}', "field 'bytes': integer value out of range"),
+    (f'{{"bytes": {MANY_DIGITS}, "a": {"[" * 100_000}{"]" * 100_000}}}', "integer value out of range"),
     ('{"event": "result", "median": 1e999}', "field 'median': number out of range"),
     (DEEP, "more than 32 levels"),
     ('{"a": ' + "[" * 50 + "]" * 50 + "}", "more than 32 levels"),

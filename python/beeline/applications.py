@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beeline.display import Render, ResultView
-from beeline.jobs import running
+from beeline.jobs import Event, running
 from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_command
-from beeline.records import Event
 
 
 @dataclass(frozen=True)

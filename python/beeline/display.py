@@ -22,7 +22,7 @@ from beeline.errors import InvalidArgumentError
 from beeline.jobs import running
 from beeline.programs import CliError
 from beeline.records import Event, check, events_of, read
-from beeline.texts import printable
+from beeline.texts import printable, styled
 
 # Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
 COLUMNS_WITHOUT_TERMINAL = 160
@@ -70,10 +70,8 @@ def format_share(share: Any) -> str:
     return BELOW_NOISE if isinstance(share, (int, float)) and share < 0 else format_percent(share)
 
 
-def format_verified(value: Any) -> Text:
-    if value is None:
-        return Text(MISSING)
-    return Text("yes", style="green") if value else Text("NO", style="bold red")
+def format_verified(value: Any) -> str:
+    return MISSING if value is None else "yes" if value else "NO"
 
 
 def describe_build(environment: Event) -> str:
@@ -83,9 +81,16 @@ def describe_build(environment: Event) -> str:
     return f"commit {commit}, {state}"
 
 
+class PlainTable(Table):
+    """Shows the texts of cells as they are."""
+
+    def add_row(self, *cells: str, **options: Any) -> None:
+        super().add_row(*map(styled, cells), **options)
+
+
 def new_table(title: str, *columns: str) -> Table:
     """An empty table; a column whose name starts with `>` holds numbers. Names and numbers are not wrapped."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = PlainTable(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for index, name in enumerate(columns):
         number = name.startswith(">")
         justify = "right" if number else "left"
@@ -93,13 +98,13 @@ def new_table(title: str, *columns: str) -> Table:
     return table
 
 
-Cell = Callable[[Event], str | Text]
+Cell = Callable[[Event], str]
 
 
-def field(key: str, show: Callable[[Any], str | Text] = format_number, factor: float = 1) -> Cell:
+def field(key: str, show: Callable[[Any], str] = format_number, factor: float = 1) -> Cell:
     """A cell that shows the field of a result, numbers in other units; a dash where it is missing."""
 
-    def cell(result: Event) -> str | Text:
+    def cell(result: Event) -> str:
         value = result.get(key)
         return show(value * factor if factor != 1 and isinstance(value, (int, float)) else value)
 

@@ -7,6 +7,9 @@ import codecs
 import io
 from typing import TextIO
 
+from rich.text import Text
+
+STYLES = {"yes": "green", "NO": "bold red", "wrong data": "bold red"}  # whether data were right
 IN_ASCII = {"µ": "u", "–": "-", "×": "x", "³": "^3", "…": "...", "│": "|", "─": "-", "━": "-", "╴": "-"}
 
 
@@ -15,6 +18,15 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
+
+
+def styled(cell: str) -> Text:
+    """A cell of a table: its text as it is, with a colour where it begins with one of STYLES."""
+    text = Text(printable(cell))
+    for word, style in STYLES.items():
+        if cell == word or cell.startswith(f"{word} ("):
+            text.stylize(style, 0, len(word))
+    return text
 
 
 def replace_in_ascii(problem: UnicodeError) -> tuple[str, int]:

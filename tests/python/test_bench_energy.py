@@ -36,7 +36,7 @@ def results_of_record(path: Path) -> list[Record]:
 
 
 def rows_of(table: Table) -> list[list[str]]:
-    return [list(row) for row in zip(*(column.cells for column in table.columns), strict=True)]
+    return [list(map(str, row)) for row in zip(*(column.cells for column in table.columns), strict=True)]
 
 
 def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_all_records_of_measurements_are_read(repository: Path) -> None:
 
 def test_tables_take_methods_that_nobody_knows() -> None:
     shown = launch.table([HIMENO | {"method": name} for name in ("unknown", "persistent")])
-    assert list(shown.columns[0].cells) == ["persistent", "unknown"]
+    assert list(map(str, shown.columns[0].cells)) == ["persistent", "unknown"]
 
 
 def test_a_run_that_goes_on_checks_what_it_finds(cli, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from rich.table import Table
 from beeline import options
 from beeline.description import Call
 from beeline.display import MISSING, ResultView, format_number, format_percent, new_table, not_measured
+from beeline.jobs import Event
 from beeline.on_ranks import measure_on_ranks
 from beeline.programs import CliError, World
 from beeline.ranks.names import TREE
-from beeline.records import Event
 
 RANKS = "beeline.ranks.accuracy"
 

@@ -7,12 +7,11 @@ from collections.abc import Callable
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from beeline.description import PROGRAM, Call
 from beeline.display import ResultView, format_bytes, format_number, measured_of, new_table, not_measured
+from beeline.jobs import Event
 from beeline.programs import World, find_program, launch_command
-from beeline.records import Event
 
 
 def measure(call: Call, view: ResultView, world: World) -> None:
@@ -103,12 +102,12 @@ def sweep_table(operation: str, unit: str, results: list[Event]) -> Table:
     return table
 
 
-def cell(results: list[Event], unit: str) -> str | Text:
+def cell(results: list[Event], unit: str) -> str:
     """The median; the best one where a method was measured with several settings."""
     if not results:
         return ""
     if any(result.get("verified") is False for result in results):
-        return Text("wrong data", style="bold red")
+        return "wrong data"
     medians = [result["median"] for result in results]
     # Times are good when small, rates when large.
     return format_number(max(medians) if unit.endswith("/s") else min(medians))

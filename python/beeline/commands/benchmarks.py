@@ -16,8 +16,8 @@ from beeline import options
 from beeline.commands import accuracy, bench, calls, collectives, joules, joules_tables, launch, overlap
 from beeline.description import Described, call_of, commands
 from beeline.display import Render, ResultView
+from beeline.jobs import Event
 from beeline.programs import CliError, World, given
-from beeline.records import Event
 
 HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "address-space": (bench.measure, bench.render_sweeps),

@@ -9,9 +9,9 @@ from beeline.commands import bench
 from beeline.commands.collectives import Launcher, label_of, start_command, with_launcher
 from beeline.description import Call
 from beeline.display import Cell, ResultView, field, format_bytes, format_verified, measured_of, result_table
+from beeline.jobs import Event
 from beeline.on_ranks import check_library, run_on_ranks
 from beeline.programs import CliError, World
-from beeline.records import Event
 
 RANKS = "beeline.ranks.python_calls"
 IN_PYTHON = ("python/", "mpi4py/", "torch_eager/")

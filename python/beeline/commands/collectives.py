@@ -18,9 +18,9 @@ from beeline import options
 from beeline.commands import bench
 from beeline.description import PROGRAM, Call
 from beeline.display import MISSING, ResultView, format_bytes, format_number, measured_of, new_table, not_measured
+from beeline.jobs import Event
 from beeline.programs import CliError, World, find_program, launch_command
 from beeline.ranks.records import result, unavailable
-from beeline.records import Event
 
 TORCH_PEER = "beeline.torch_peer"
 MPI_MODULE = "beeline-bench-mpi.so"  # beside beeline-bench, where it was built beside MPI

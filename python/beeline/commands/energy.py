@@ -23,12 +23,11 @@ from rich.table import Table
 from beeline import options
 from beeline.display import format_number, make_console, new_table
 from beeline.energy_record import Record, add
-from beeline.jobs import describe_end
+from beeline.jobs import Event, describe_end
 from beeline.picture import check_picture
 from beeline.power_picture import draw_power
 from beeline.programs import CliError
 from beeline.ranks import records
-from beeline.records import Event
 
 NOT_FOUND = 127  # as shells have it
 LOOK_S = 0.25  # how often the display and the record get what was sampled

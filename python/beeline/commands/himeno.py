@@ -23,8 +23,8 @@ from beeline.display import (
     per_joule,
     result_table,
 )
+from beeline.jobs import Event
 from beeline.programs import World, given
-from beeline.records import Event
 
 # The benchmark's sizes, x, y, z: the official i, j, k. Ranks divide z, the official k.
 GRIDS = {
@@ -190,7 +190,7 @@ def render(results: list[Event], scaling: Scaling) -> RenderableType:
         ">comm.\nshare, %": field("communication_share", format_share),
         ">over-\nlap, %": field("overlap_efficiency", format_percent),
         ">max\nerror": field("max_error"),
-        ">verified": lambda result: format_verified(result.get("verified")).append(verified_part(result)),
+        ">verified": lambda result: format_verified(result.get("verified")) + verified_part(result),
         ">CPU\ntime, s": field("cpu_seconds", lambda seconds: format_number(seconds, digits=3)),
         **per_joule(results, "MFLOP", "mflop_per_joule"),
     }

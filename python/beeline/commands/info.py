@@ -10,13 +10,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from beeline import options
 from beeline.display import MISSING, format_bytes, format_number, make_console, new_table
-from beeline.jobs import running
+from beeline.jobs import Event, running
 from beeline.programs import CliError, World, find_program, launch_command
-from beeline.records import Event
 
 InfoRanks = Annotated[
     int | None,
@@ -184,8 +182,7 @@ def show_command_engines(console: Console, engines: list[Event]) -> None:
 def show_methods(console: Console, methods: list[Event]) -> None:
     table = new_table("Methods", "method", "here", "operations", "how", "needs")
     for method in methods:
-        lacking = f"no: {method.get('reason') or 'reason unknown'}"
-        here = Text("yes", style="green") if method.get("available") else lacking
+        here = "yes" if method.get("available") else f"no: {method.get('reason') or 'reason unknown'}"
         names = [str(method.get(key) or MISSING) for key in ("id", "summary", "needs")]
         table.add_row(names[0], here, ", ".join(method.get("operations") or []), *names[1:])
     console.print(table)

@@ -22,8 +22,8 @@ from beeline.display import (
     per_joule,
     result_table,
 )
+from beeline.jobs import Event
 from beeline.programs import World, given
-from beeline.records import Event
 
 BASELINE = "host"  # the method that the others are compared with
 GRID = re.compile(r"([1-9]\d*[KM]?)(x([1-9]\d*[KM]?))?")

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from beeline.commands.energy import NOT_METERED
 from beeline.display import format_bytes, format_number, format_percent, measured_of, new_table, not_measured
-from beeline.records import Event
+from beeline.jobs import Event
 
 KINDS = ("cpu", "gpu", "dram")
 # Seed 002, conclusion: energy saved in percent, speed-up; average watts of CPU, GPU and DRAM, direct and by MPI.

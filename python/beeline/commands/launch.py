@@ -14,9 +14,9 @@ from beeline.commands.himeno import PROGRAMS
 from beeline.commands.steps import run_steps
 from beeline.description import Call
 from beeline.display import MISSING, ResultView, format_number, format_percent, new_table, not_measured
+from beeline.jobs import Event
 from beeline.programs import World, given
 from beeline.ranks.records import result, unavailable
-from beeline.records import Event
 
 # The application's: the host launches each kernel, a graph of all; a kernel launches them, one kernel is all.
 METHODS = ("kernel_by_kernel", "one_graph", "device_launched", "persistent")

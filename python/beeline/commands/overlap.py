@@ -17,9 +17,9 @@ from beeline.display import (
     new_table,
     not_measured,
 )
+from beeline.jobs import Event
 from beeline.on_ranks import measure_on_ranks
 from beeline.programs import World
-from beeline.records import Event
 
 RANKS = "beeline.ranks.overlap"
 

@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from beeline import options
 from beeline.applications import Study, run_studies
 from beeline.display import Cell, against, devices_of, field, format_bytes, format_verified, per_joule, result_table
+from beeline.jobs import Event
 from beeline.programs import World, given
-from beeline.records import Event
 
 ELEMENT_BYTES = 4
 BASELINE = "host"  # the scheme that the others are compared with

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from beeline.display import ResultView
-from beeline.records import Event
+from beeline.jobs import Event
 
 STEP = "energy_step"  # the event that says which step is over, what was asked for, and how many results it has
 SECRET = "BEELINE_TOKEN"

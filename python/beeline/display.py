@@ -22,7 +22,7 @@ from beeline.errors import InvalidArgumentError
 from beeline.jobs import running
 from beeline.programs import CliError
 from beeline.records import Event, check, events_of, read
-from beeline.texts import printable, styled
+from beeline.texts import plain, printable, styled
 
 # Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
 COLUMNS_WITHOUT_TERMINAL = 160
@@ -190,7 +190,7 @@ class ResultView:
         if not self._as_json and self.results:
             self._console.print(self._render(self.results))
             for build in dict.fromkeys(self._builds):
-                self._console.print(Text(build, style="dim"))
+                self._console.print(plain(build, "dim"))
 
     def run(self, command: list[str], label: Callable[[Event], str]) -> list[Event]:
         """Runs a program and takes its events, progress by the name that `label` gives it; returns them all."""

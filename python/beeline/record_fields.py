@@ -20,10 +20,15 @@ class Fields(msgspec.Struct):
     """Of an event: those without a default are required."""
 
 
+class Host(Fields, kw_only=True):
+    cores_allowed: Count | None = None
+
+
 class Environment(Fields, kw_only=True):
     commit: str | None = None
     dirty: bool | None = None
     devices: list[dict[str, Any]] | None = None
+    host: Host | str | None = None
 
 
 class Progress(Fields, kw_only=True):
@@ -93,6 +98,7 @@ class Measurement(Fields, kw_only=True):
     median: Number | None = None
     bus_gb_per_s: Number | None = None
     cpu_cores: Number | None = None
+    samples: list[Number] | None = None
     verified: bool | None = None
     peer_of: Name | None = None
     baseline: Name | None = None
@@ -121,6 +127,7 @@ class Measurement(Fields, kw_only=True):
 class Overlap(Measurement, kw_only=True):
     """Of `beeline bench overlap`."""
 
+    samples: list[dict[str, Number]] | None = None
     allreduce_alone_us: Number | None
     allreduce_beside_us: Number | None
     matmul_alone_tflops: Number | None
@@ -169,6 +176,7 @@ class Application(Fields, kw_only=True):
     iterations: Count | None = None
     verified_iterations: Count | None = None
     seconds: Positive | None = None
+    samples_seconds: list[Number] | None = None
     launch_seconds: Number | None = None
     cpu_seconds: Number | None = None
     communication_share: Number | None = None

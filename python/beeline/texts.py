@@ -20,9 +20,14 @@ def printable(text: str) -> str:
     return "".join(one if one.isprintable() or one == "\n" else ascii(one)[1:-1] for one in text)
 
 
+def plain(text: str, style: str = "") -> Text:
+    """For rich, which takes nothing in it for markup."""
+    return Text(printable(text), style=style)
+
+
 def styled(cell: str) -> Text:
     """A cell of a table: its text as it is, with a colour where it begins with one of STYLES."""
-    text = Text(printable(cell))
+    text = plain(cell)
     for word, style in STYLES.items():
         if cell == word or cell.startswith(f"{word} ("):
             text.stylize(style, 0, len(word))

@@ -138,7 +138,7 @@ def test_tables_and_errors_are_shown_in_ascii(cli_process):
     assert "is no size" in done.stderr
     done = cli_process("bench", "latency", PYTHONIOENCODING="ascii", FAKE_NAME="µ\u4e2d")
     assert done.returncode == 0, done.stderr
-    assert "not measured: u?: no GPU" in done.stdout
+    assert "not measured: u?" in done.stdout
 
 
 @pytest.mark.parametrize("arguments", BAD, ids=" ".join)

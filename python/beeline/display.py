@@ -26,10 +26,11 @@ VERIFIED = "verified"  # the column of `format_verified`
 BELOW_NOISE = "< noise"
 UNCERTAIN = "~"
 UNCERTAIN_DIGITS = 2
-NOTES = {
+OFF = f"over {100 * LARGE_DEVIATION:.0f} % off the median"
+NOTES = {  # by how cells begin that need them
     "bare/": "bare: the same work on the same memory, in a loop without Beeline",
-    UNCERTAIN: f"{UNCERTAIN} uncertain: a quarter of the samples or more are over {100 * LARGE_DEVIATION:.0f} % off the median",
-}  # by how cells begin that need them
+    UNCERTAIN: f"{UNCERTAIN} uncertain: a quarter of the samples or more are {OFF}",
+}
 FEW = 3  # methods of a family that are named one by one
 NUMBER = re.compile(r"\d+")
 
@@ -86,11 +87,20 @@ def format_verified(value: Any) -> str:
     return MISSING if value is None else "[green]yes[/green]" if value else "[bold red]NO[/bold red]"
 
 
-def describe_build(environment: Event) -> str:
-    """The commit that was measured, and whether its files had been changed."""
+def describe_run(environment: Event) -> list[str]:
+    """Whether host ranks shared cores; the commit that was measured, and whether its files had been changed."""
     commit = environment.get("commit") or "unknown"
     state = {True: "dirty", False: "clean"}.get(environment.get("dirty"), "dirty or clean unknown")
-    return f"commit {commit}, {state}"
+    return [*describe_crowd(environment), f"commit {commit}, {state}"]
+
+
+def describe_crowd(environment: Event) -> list[str]:
+    host, devices = environment.get("host"), environment.get("devices") or []
+    cores = host.get("cores_allowed") if isinstance(host, dict) else None
+    ranks = sum(one.get("kind") == "host" for one in devices)
+    return [f"{ranks} ranks share {cores} cores: runs differ more than the samples of a run"] * bool(
+        cores and ranks > cores
+    )
 
 
 def new_table(title: str, *columns: str, keys: int = 1) -> FittedTable:
@@ -219,7 +229,7 @@ class ResultView:
         self.results: list[Event] = []
         self.taken: list[Event] = []
         """By the last `run`, also of a program that failed."""
-        self._builds: list[str] = []
+        self._remarks: list[str] = []
         self._kept_back: list[Event] | None = None
         self._as_json = as_json
         self._output = output
@@ -243,8 +253,8 @@ class ResultView:
             self._live.stop()
         if not self._as_json and self.results:
             self._console.print(self._render(self.results))
-            for build in dict.fromkeys(self._builds):
-                self._console.print(Text(build, style="dim"))
+            for remark in dict.fromkeys(self._remarks):
+                self._console.print(Text(remark, style="dim"))
 
     def run(
         self, command: list[str], label: Callable[[Event], str], check: Callable[[Event], None] = lambda _: None
@@ -263,11 +273,11 @@ class ResultView:
         return self.taken
 
     def earlier(self) -> list[Event]:
-        """What runs before this one have left in the output file, if it is one; their builds are shown, too."""
+        """What runs before this one have left in the output file, if it is one; remarks on them are shown, too."""
         if self._output is None or not self._output.is_file():  # a pipe or a device holds nothing, or has no end
             return []
         events = [event for line in lines_of(self._output) if (event := parse_event(line)) is not None]
-        self._builds += [describe_build(event) for event in events if event.get("event") == "environment"]
+        self._remarks += [one for event in events if event.get("event") == "environment" for one in describe_run(event)]
         return events
 
     def show_earlier(self, results: list[Event]) -> None:
@@ -282,7 +292,7 @@ class ResultView:
         if event.get("event") == "result":
             self.results.append(event)
         elif event.get("event") == "environment":
-            self._builds.append(describe_build(event))
+            self._remarks += describe_run(event)
         if event.get("event") == "result" and self._kept_back is not None:
             self._kept_back.append(event)
         else:

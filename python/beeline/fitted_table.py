@@ -66,7 +66,8 @@ class FittedTable:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         parts = self._parts(options.max_width)
-        yield Text(self.title, style="bold")
+        if self.title:
+            yield Text(self.title, style="bold")
         for part in parts:
             yield Text()
             # Wider than the screen rather than with broken names: a terminal breaks lines by itself.

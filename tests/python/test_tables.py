@@ -182,6 +182,15 @@ def test_the_network_needs_no_option(
     assert view.lines == ["ranks on this machine, as if on two nodes (--split-nodes 2)"] * is_chosen
 
 
+def test_ranks_that_share_cores_are_told_of() -> None:
+    def of(ranks: int, kind: str) -> list[str]:
+        environment = {"host": {"cores_allowed": 2}, "devices": [{"kind": kind}] * ranks, "commit": "c0ffee"}
+        return display.describe_run(environment)
+
+    assert of(4, "host")[:-1] == ["4 ranks share 2 cores: runs differ more than the samples of a run"]
+    assert [len(of(2, "host")), len(of(4, "gpu")), len(display.describe_run({"host": "fake"}))] == [1, 1, 1]
+
+
 def test_energy_ends_where_nothing_can_be_metered() -> None:
     timed, metered = ({"event": "result", "unit": unit, "median": 1.0} for unit in ("us", "nJ"))
     lacking = {"event": "result", "unit": "nJ/word", "median": None, "reason": "gpu: no rank has one"}

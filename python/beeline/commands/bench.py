@@ -32,7 +32,7 @@ def measure(call: Call, view: ResultView, world: World) -> None:
 
 
 def network(call: Call, view: ResultView, world: World) -> None:
-    """All ranks are on this machine: unless told otherwise, it counts as two nodes, between which there is a network."""
+    """All ranks are on this machine: unless told otherwise, it counts as two nodes, with a network between them."""
     if world.split_nodes is None and not os.environ.get("BEELINE_SPLIT_NODES"):
         world = replace(world, split_nodes=2)
         view.show_line("ranks on this machine, as if on two nodes (--split-nodes 2)")

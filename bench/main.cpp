@@ -49,8 +49,8 @@ std::vector<Measuring> commands() {
          {},
          8}}},
       {Command::methods,
-       "Every method: the time of a small message, messages a second, bytes a second of large ones, one way and two; of "
-       "commands to engines also their rates, their times under load, and the engine's CPU time",
+       "Every method: the time of a small message, messages a second, bytes a second of large ones, one way and two; "
+       "of commands to engines also their rates, their times under load, and the engine's CPU time",
        {{"sizes", Type::sizes,
          "Message sizes: below 64K for times, 8 for rates, from 64K on for bandwidths, from 256K on two-way",
          "8,4K,16K,32K,256K,16M"}}},

@@ -170,7 +170,8 @@ def against(result: Event, results: list[Event], baseline: str, key: str, same: 
     if not others or not others[-1].get(key) or not result.get(key):
         return MISSING
     ratio = result[key] / others[-1][key]
-    return format_ratio(1 / ratio if key == "seconds" else ratio, result, others[-1])
+    of = () if result is others[-1] else (result, others[-1])
+    return format_ratio(1 / ratio if key == "seconds" else ratio, *of)
 
 
 def format_ratio(ratio: float, *of: Event) -> str:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 INDENT = 1
 GAP = 2  # columns of the screen between two columns of a table
-READABLE = 24  # a column of text is not made narrower, unless it is
+READABLE = 20  # a column of text is not made narrower, unless it is
 
 
 @dataclass

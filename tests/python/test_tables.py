@@ -36,8 +36,8 @@ def wide_table() -> FittedTable:
 def test_no_name_and_no_number_is_broken(width: int) -> None:
     lines = shown(wide_table(), width)
     widest = max(map(cell_len, lines))
-    # A name and the remarks need 55: of narrower screens the terminal breaks the lines.
-    assert widest <= max(width, 55)
+    # A name and the remarks need 51: of narrower screens the terminal breaks the lines.
+    assert widest <= max(width, 51)
     words = [word for line in lines for word in line.split()]
     parts = words.count("method")
     for name in NAMES:
@@ -141,7 +141,7 @@ def test_a_comparison_with_an_uncertain_time_is_uncertain() -> None:
                (("host", 2.1), ("device", 9.0))]  # fmt: skip
     columns = {"method": display.field("method"),
                ">times": lambda one: display.against(one, results, "host", "seconds", ())}  # fmt: skip
-    assert result_table("", columns, results).rows == [["host", "~1"], ["device", "~1"]]
+    assert result_table("", columns, results).rows == [["host", "1.00"], ["device", "~1"]]
     results[0]["samples_seconds"] = [2.0, 2.0, 2.0]
     assert result_table("", columns, results).rows == [["host", "1.00"], ["device", "~1"]]
 

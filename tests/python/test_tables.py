@@ -7,7 +7,7 @@ import io
 from typing import Any
 
 import pytest
-from beeline import display, figures
+from beeline import applications, display, figures
 from beeline.commands import bench, himeno, joules, launch
 from beeline.display import ResultView, Screen, concerned, format_figure, format_percent, not_measured, result_table
 from beeline.fitted_table import FittedTable
@@ -180,6 +180,18 @@ def test_the_network_needs_no_option(
     assert passed is None or command[command.index("--split-nodes") + 1] == passed
     is_chosen = asked is None and variable is None
     assert view.lines == ["ranks on this machine, as if on two nodes (--split-nodes 2)"] * is_chosen
+
+
+def test_an_application_says_once_for_each_reason_what_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = {"host": None, "kernel": "is for one rank", "graph": "is for one rank", "device": "no GPU"}
+    known = {
+        name: {"name": name, "program": "himeno", "available": why is None, "reason": why}
+        for name, why in reasons.items()
+    }
+    monkeypatch.setattr(applications, "list_methods", lambda *_: known)
+    view, study = View(), applications.Study({"himeno": None}, [4], [], World(4), lambda _: [])
+    assert applications.choose_methods(study, 4, view) == {"himeno": ["host"]}
+    assert view.lines == ["left out on 4 ranks: kernel, graph: is for one rank", "left out on 4 ranks: device: no GPU"]
 
 
 def test_ranks_that_share_cores_are_told_of() -> None:

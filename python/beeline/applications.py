@@ -112,14 +112,17 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list
             raise CliError(
                 f"--method: unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=USAGE_ERROR
             )
-        lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
-        if lacking:
-            raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")
+        refused = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
+        if refused:
+            raise CliError(f"not available on {ranks} ranks here: {'; '.join(refused)}")
         names = list(dict.fromkeys(study.methods))
     else:
+        lacking: dict[str, list[str]] = {}
         for name, event in known.items():
             if not event.get("available"):
-                view.show_line(f"left out on {ranks} ranks: {name}: {event.get('reason')}")
+                lacking.setdefault(str(event.get("reason")), []).append(name)
+        for reason, left_out in lacking.items():
+            view.show_line(f"left out on {ranks} ranks: {', '.join(left_out)}: {reason}")
         names = [name for name, event in known.items() if event.get("available")]
     chosen: dict[str, list[str]] = {}
     for name in names:

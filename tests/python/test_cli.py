@@ -330,7 +330,7 @@ def test_himeno_runs_what_is_available(cli):
     assert [result["method"] for result in results] == ["host_staged", "in_kernel"]
     assert results[0]["size"] == [64, 64, 128]
     assert results[0]["verified"] is True
-    assert "left out on 2 ranks: needs_gpu: no GPU" in done.stderr
+    assert "left out on 2 ranks: needs_gpu, device_launched: no GPU" in done.stderr
 
 
 def test_himeno_shows_one_table(cli):
@@ -433,7 +433,7 @@ def test_himeno_runs_both_programs(cli):
 
 
 def test_himeno_says_why_device_launched_is_left_out(cli, tmp_path):
-    assert "left out on 4 ranks: device_launched: no GPU" in cli("app", "himeno").stderr
+    assert "left out on 4 ranks: needs_gpu, device_launched: no GPU" in cli("app", "himeno").stderr
     for program in ("beeline-launch", "himeno"):
         (tmp_path / program).symlink_to(FAKES / program)
     done = cli("app", "himeno", BEELINE_BIN=str(tmp_path))

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
-from beeline.display import Cell, against, devices_of, field, format_verified, per_joule, result_table
+from beeline.display import VERIFIED, Cell, against, devices_of, field, figure, format_verified, per_joule, result_table
 from beeline.jobs import Event
 from beeline.programs import World, given
 
@@ -64,10 +64,12 @@ def render(results: list[Event]) -> RenderableType:
         "method": field("method", str),
         ">ranks": field("ranks"),
         ">values\na rank": field("values"),
-        ">reductions\na second": field("reductions_per_second"),
+        ">reductions\na second": figure("reductions_per_second"),
         ">against\nMPI": lambda one: against(one, results, BASELINE, "reductions_per_second", ("ranks", "values")),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
         **per_joule(results, "reductions", "reductions_per_joule"),
-        "verified": field("verified", format_verified),
+        VERIFIED: field("verified", format_verified),
     }
-    return result_table(f"Global reduction of float32 values on {devices_of(results)}", columns, results)
+    title = f"Global reduction of float32 values on {devices_of(results)}"
+    directions = "reductions, against MPI (times as fast): higher is better; CPU time: lower"
+    return result_table(title, columns, results, directions, keys=3)

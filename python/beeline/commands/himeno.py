@@ -6,18 +6,21 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
 from beeline.display import (
     BELOW_NOISE,
     MISSING,
+    VERIFIED,
     Cell,
     devices_of,
     field,
+    figure,
     format_number,
     format_percent,
+    format_ratio,
     format_share,
     format_verified,
     per_joule,
@@ -185,23 +188,24 @@ def render(results: list[Event], scaling: Scaling) -> RenderableType:
         **({"size": size_of} if several else {}),
         "method": field("method", str),
         ">ranks": field("ranks"),
-        ">MFLOP/s": field("mflops"),
-        ">of copy\nspeed, %": field("bound_share", format_percent),
-        ">comm.\nshare, %": field("communication_share", format_share),
-        ">over-\nlap, %": field("overlap_efficiency", format_percent),
+        ">MFLOP/s": figure("mflops"),
+        ">of copy\nspeed, %": figure("bound_share", format_percent),
+        ">comm.,\n%": figure("communication_share", format_share),
+        ">over-\nlap, %": figure("overlap_efficiency", format_percent),
         ">max\nerror": field("max_error"),
-        ">verified": lambda result: format_verified(result.get("verified")) + verified_part(result),
+        VERIFIED: lambda result: format_verified(result.get("verified")) + verified_part(result),
         ">CPU\ntime, s": field("cpu_seconds", lambda seconds: format_number(seconds, digits=3)),
         **per_joule(results, "MFLOP", "mflop_per_joule"),
     }
     if scales:
         columns[">speed-\nup"] = lambda result: scaling_cells(result, results)[0]
         columns[">effi-\nciency, %"] = lambda result: scaling_cells(result, results)[1]
-    table = result_table(f"Himeno {', '.join(sizes)} on {devices_of(results)}", columns, results)
-    notes = list(dict.fromkeys(map(gosa_note, results)))
+    rates = "MFLOP/s, copy speed, overlap, speed-up" if scales else "MFLOP/s, copy speed, overlap"
+    notes = [f"{rates}: higher is better; comm., error, CPU time: lower", *dict.fromkeys(map(gosa_note, results))]
     if any(format_share(result.get("communication_share")) == BELOW_NOISE for result in results):
         notes.append(f"{BELOW_NOISE}: runs without communication took longer than those with it")
-    return Group(table, *notes)
+    title = f"Himeno {', '.join(sizes)} on {devices_of(results)}"
+    return result_table(title, columns, results, *notes, keys=3 if several else 2)
 
 
 def verified_part(result: Event) -> str:
@@ -221,7 +225,8 @@ def scaling_cells(result: Event, results: list[Event]) -> list[str]:
     if base is None or not result.get("mflops"):
         return [MISSING, MISSING]
     speed_up = result["mflops"] / base["mflops"]
-    return [f"{speed_up:.2f}", format_percent(speed_up * base["ranks"] / result["ranks"])]
+    efficiency = speed_up * base["ranks"] / result["ranks"]
+    return [format_ratio(speed_up, result, base), format_percent(efficiency, result, base)]
 
 
 def gosa_note(result: Event) -> str:

@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 
 from beeline import options
-from beeline.display import format_bytes, make_console, new_table
+from beeline.display import explained, format_bytes, make_console, new_table
 from beeline.programs import CliError
 from beeline.records import Event, events_of, read
 
@@ -74,7 +74,7 @@ def training_projection(
         for training in TRAININGS:
             speed_ups = [f"{one['speed_ups'][training.name]:.3f}" for one in mine]
             table.add_row(training.name, f"{training.blocked:.0%}", *speed_ups, f"{training.ceiling:.2f}")
-        console.print(table)
+        console.print(explained(table, "higher is better"))
 
 
 def projections_of(path: Path) -> list[Event]:

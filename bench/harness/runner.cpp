@@ -161,9 +161,11 @@ std::vector<Measurement> prepare(Bench& bench, const Case& todo, std::uint64_t b
     reason = error.what();
   }
   reason = bench.first_error(reason);
+  if (!reason.empty()) measurements.clear();
+  bench.let_go();
   if (reason.empty()) return measurements;
   if (bench.leads()) print(unavailable_record(todo, bytes, bench.world().size(), reason));
-  return {};
+  return measurements;
 }
 
 /// Compares each collective with the quickest peer that is called like it.

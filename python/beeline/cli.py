@@ -27,8 +27,10 @@ from beeline.commands import (
     tree_search,
 )  # fmt: skip
 from beeline.commands.benchmarks import Benchmarks
+from beeline.errors import InvalidArgumentError
 from beeline.jobs import Interrupted, interruptible
 from beeline.programs import CliError
+from beeline.texts import encode_all
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -96,6 +98,8 @@ def common(
 def main() -> None:
     if sys.stderr is None:  # closed: what is said there nobody reads
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until this process ends
+    for stream in (sys.stdout, sys.stderr):
+        encode_all(stream)
     try:
         with interruptible():
             try:
@@ -106,6 +110,9 @@ def main() -> None:
     except CliError as error:
         print(f"beeline: {error}", file=sys.stderr)
         sys.exit(error.status)
+    except InvalidArgumentError as error:  # of a record
+        print(f"beeline: {error}", file=sys.stderr)
+        sys.exit(1)
     except Interrupted as interrupted:
         print(f"beeline: ended by {interrupted}", file=sys.stderr)
         sys.exit(128 + interrupted.number)

@@ -14,6 +14,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
+#include "core/default_heap.hpp"
 #include "core/environment.hpp"
 
 namespace beeline {
@@ -132,7 +133,9 @@ std::vector<ConfigEntry> describe(const Config& config) {
        "seconds after which a wait fails"},
       {"BEELINE_STREAM_DEADLINE_S", fmt::format("{}", static_cast<double>(config.stream_deadline_ns) / 1e9),
        "seconds after which the host's wait for a stream fails: kernels run this long at most"},
-      {"BEELINE_HEAP_BYTES", fmt::format("{}", config.heap_bytes), "symmetric heap of a rank; 0: by device kind"},
+      {"BEELINE_HEAP_BYTES", fmt::format("{}", config.heap_bytes),
+       fmt::format("symmetric heap of a rank; 0: {} MiB, or {} MiB if some ranks are host ranks",
+                   default_gpu_heap_bytes >> 20, default_host_heap_bytes >> 20)},
       {"BEELINE_PINNED_HEAP_BYTES", fmt::format("{}", config.pinned_heap_bytes), "host-memory heap of a rank"},
       {"BEELINE_SLOT_SHIFT", fmt::format("{}", config.slot_shift), "log2 of a rank's slot in the address range"},
       {"BEELINE_CHUNK_BYTES", fmt::format("{}", config.chunk_bytes), "chunk of staged, pipelined transfers"},

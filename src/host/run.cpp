@@ -18,6 +18,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/bootstrap.hpp"
+#include "core/exception_text.hpp"
 #include "runtime/rank_list.hpp"
 
 namespace beeline {
@@ -150,10 +151,8 @@ void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
     world->leave();
   } catch (const Error& error) {
     fail(error.what(), error.code());
-  } catch (const std::exception& error) {
-    fail(error.what());
   } catch (...) {
-    fail("an exception that is not a std::exception");
+    fail(detail::current_exception_text().c_str());
   }
   {
     const std::lock_guard lock(mutex_);

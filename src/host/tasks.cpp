@@ -10,6 +10,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
+#include "core/exception_text.hpp"
 #include "host/leased_grid.hpp"
 #include "host/task_kernels.hpp"
 #include "host/world_implementation.hpp"
@@ -200,8 +201,8 @@ void TaskQueues::serve_on_host(std::uint32_t worker) {
   ctx.resident = true;
   try {
     list_.serve(ctx, service_, worker);
-  } catch (const std::exception& error) {
-    team_.give_up(fmt::format("{}: {}", name_of_task(worker), error.what()));
+  } catch (...) {  // the task's function is the user's
+    team_.give_up(fmt::format("{}: {}", name_of_task(worker), detail::current_exception_text()));
   }
 }
 

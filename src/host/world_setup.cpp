@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "beeline/host/impl/launch.hpp"
+#include "core/default_heap.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/agreement.hpp"
 #include "memory/memory_limits.hpp"
@@ -19,9 +20,6 @@
 namespace beeline {
 
 namespace {
-
-constexpr std::size_t default_gpu_heap = std::size_t{1} << 30;
-constexpr std::size_t default_host_heap = std::size_t{256} << 20;
 
 std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& mine, std::int64_t deadline_ns) {
   std::vector<std::string> all;
@@ -153,7 +151,7 @@ void World::Implementation::make_gpu_reach() {
 void World::Implementation::make_memory() {
   const bool all_gpus = std::all_of(members.begin(), members.end(), [](const Member& m) { return m.device.is_gpu(); });
   const bool is_chosen = config.heap_bytes != 0;  // the default heap need not fit as a whole
-  if (!is_chosen) config.heap_bytes = all_gpus ? default_gpu_heap : default_host_heap;
+  if (!is_chosen) config.heap_bytes = all_gpus ? default_gpu_heap_bytes : default_host_heap_bytes;
   fit_slots();
   const std::string mine = fmt::format("{} {} {}", config.heap_bytes, config.pinned_heap_bytes, config.slot_shift);
   const auto all = allgather_text(*bootstrap, mine, config.deadline_ns);

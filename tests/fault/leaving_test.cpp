@@ -314,7 +314,7 @@ TEST(RunDeathTest, EndsWhenAThreadDoesNotComeBack) {
 TEST(RunDeathTest, TakesAnyException) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(std::_Exit(run(threads_config(), [](World&) { throw 42; })), ::testing::ExitedWithCode(1),
-              "not a std::exception");
+              "of type int, which is not a std::exception");
 }
 
 }  // namespace

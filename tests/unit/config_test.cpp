@@ -133,7 +133,7 @@ TEST_F(ConfigFromEnvironment, DescriptionsShowEverySettingButTheToken) {
   Config config;
   config.token = "very-secret";
   config.deadline_ns = 1'500'000'000;
-  bool deadline_shown = false;
+  bool deadline_shown = false, heaps_shown = false;
   for (const ConfigEntry& entry : describe(config)) {
     EXPECT_TRUE(entry.variable.starts_with("BEELINE_"));
     EXPECT_FALSE(entry.meaning.empty());
@@ -142,8 +142,11 @@ TEST_F(ConfigFromEnvironment, DescriptionsShowEverySettingButTheToken) {
       EXPECT_EQ("set", entry.value);
     }
     if (entry.variable == "BEELINE_DEADLINE_S") deadline_shown = entry.value == "1.5";
+    if (entry.variable == "BEELINE_HEAP_BYTES")
+      heaps_shown = entry.meaning.find("0: 1024 MiB, or 256") != std::string::npos;
   }
   EXPECT_TRUE(deadline_shown);
+  EXPECT_TRUE(heaps_shown);
 }
 
 }  // namespace

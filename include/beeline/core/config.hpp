@@ -43,7 +43,8 @@ struct Config {
   std::string device = "auto";  ///< BEELINE_DEVICE: auto, cpu, cuda:ID[,ID...], or one of these for each rank
   std::int64_t deadline_ns = 30'000'000'000;  ///< BEELINE_DEADLINE_S: limit of every wait; the variable has seconds
   std::int64_t stream_deadline_ns = 600'000'000'000;  ///< BEELINE_STREAM_DEADLINE_S: the host's limit for a stream
-  std::size_t heap_bytes = 0;  ///< BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: by device kind
+  /// BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: 1 GiB if all ranks have GPUs, otherwise 256 MiB
+  std::size_t heap_bytes = 0;
   std::size_t pinned_heap_bytes = std::size_t{64} << 20;  ///< BEELINE_PINNED_HEAP_BYTES: host-memory heap of a rank
   std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40;
                                   ///< in worlds of more than 64 ranks at most 46 - log2 of their number

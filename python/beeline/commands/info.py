@@ -250,7 +250,7 @@ def show_command_engines(console: Console, engines: list[Event]) -> None:
 def show_algorithms(console: Console, methods: list[Event]) -> None:
     table = new_table("Algorithms", "algorithm", "here", "operations", "how", "needs")
     for method in methods:
-        here = "[green]yes[/green]" if method.get("available") else f"no: {method.get('reason') or 'reason unknown'}"
+        here = "yes" if method.get("available") else f"no: {method.get('reason') or 'reason unknown'}"
         names = [str(method.get(key) or MISSING) for key in ("id", "summary", "needs")]
         table.add_row(names[0], here, ", ".join(method.get("operations") or []), *names[1:])
     console.print(table)

@@ -164,7 +164,7 @@ void JoinedWorld::leave() {
 }
 
 void JoinedWorld::abort(const std::string& reason) {
-  if (!left_ && !world_->life()->is_forked()) world_->abort(reason);
+  if (!left_ && !world_->life()->is_forked() && !world_->failed()) world_->abort(reason);
 }
 
 bool JoinedWorld::has_gpus() const { return world_->device().is_gpu() || world_->mixed(); }

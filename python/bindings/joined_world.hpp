@@ -49,8 +49,8 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   [[nodiscard]] const World& known() const { return *world_; }
   /// Collective. Does nothing in a world that was left, has failed, or is that of the process that forked this one.
   void leave();
-  /// This rank gives up, also in a world that has failed: others may wait for it to leave. Does nothing in a world that
-  /// was left, or is that of the process that forked this one.
+  /// This rank gives up. Does nothing in a world that was left, has failed, or is that of the process that forked this
+  /// one.
   void abort(const std::string& reason);
   [[nodiscard]] bool has_left() const { return left_; }
   [[nodiscard]] bool has_gpus() const;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,9 +47,10 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   [[nodiscard]] World& world() const;
   /// As above, for what stays known afterwards.
   [[nodiscard]] const World& known() const { return *world_; }
-  /// Collective. Does nothing in a world that was left, or has failed.
+  /// Collective. Does nothing in a world that was left, has failed, or is that of the process that forked this one.
   void leave();
-  /// This rank gives up. Does nothing in a world that was left, or has failed.
+  /// This rank gives up. Does nothing in a world that was left, has failed, or is that of the process that forked this
+  /// one.
   void abort(const std::string& reason);
   [[nodiscard]] bool has_left() const { return left_; }
   [[nodiscard]] bool has_gpus() const;
@@ -63,6 +65,16 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
 
   /// A CUDA stream that a framework made, by its handle; as long as this object lives. Under Python's lock.
   [[nodiscard]] Stream& foreign_stream(void* native);
+
+  /// Memory that Python has dropped without freeing it, which is collective.
+  struct DroppedMemory {
+    void* address;
+    Heap heap;
+  };
+  /// Any thread calls it.
+  void drop(const DroppedMemory& memory);
+  /// Collective. Frees what every rank has dropped. Returns whether there was any. Without Python's lock.
+  [[nodiscard]] bool free_dropped();
 
   /// What torch's groups of this world share, made with the first of them; nullptr: host ranks, or too many.
   SegmentMappings* mappings = nullptr;
@@ -97,6 +109,8 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   std::vector<std::shared_ptr<void>> adopted_;
   std::map<void*, std::unique_ptr<Stream>> foreign_streams_;
   std::atomic<bool> left_ = false;
+  std::mutex dropped_mutex_;
+  std::vector<DroppedMemory> dropped_;
 };
 
 }  // namespace beeline::python

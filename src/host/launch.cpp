@@ -155,6 +155,7 @@ GpuLaunch prepare_gpu_launch(Team& team, const LaunchOptions& options, const Ker
                              const KernelName& kernel) {
   ProfilerRange range("launch");
   World& world = team.world();
+  world.implementation().require_own_process();
   if (code.address == nullptr)
     refuse(Status::unavailable, options, kernel,
            fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
@@ -205,6 +206,7 @@ unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned th
 void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& kernel, HostBlock block) {
   const ProfilerRange range("launch");
   World& world = team.world();
+  world.implementation().require_own_process();
   if (options.blocks == 0 || options.threads == 0)
     refuse(Status::invalid_argument, options, kernel,
            fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));

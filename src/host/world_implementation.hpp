@@ -4,6 +4,7 @@
 /// What a World consists of.
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +23,7 @@
 #include "beeline/runtime/residency.hpp"
 #include "beeline/transport/engine.hpp"
 #include "control/engine_threads.hpp"
+#include "core/fork.hpp"
 #include "host/address_book.hpp"
 #include "host/named_bootstrap.hpp"
 #include "host/node_map.hpp"
@@ -66,6 +68,11 @@ struct alignas(64) ScalarLetter {
   detail::Scalar value;
 };
 
+/// The name of a call, cut, in words that others read while it changes.
+struct alignas(64) CallName {
+  std::uint64_t words[4];
+};
+
 /// Why a rank aborted the world, for the others to read; the first of several causes.
 struct AbortCause {
   std::uint64_t complete;  ///< 1 before the abort words are raised
@@ -92,6 +99,7 @@ struct HostAreaHeader {
   std::uint64_t cores[max_cores / 64];                    ///< those that the process may run on, by bit
   char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id
+  CallName meeting;  ///< the collective function of the world that this rank is in, or in which it failed; empty: none
   AbortCause abort_cause;
   RefusedCommand refused_command;
   alignas(64) std::uint32_t wait_claims;
@@ -102,7 +110,7 @@ struct HostAreaHeader {
   char route_reasons[max_ranks][max_route_reason];  ///< why a peer is not reached by loads and stores
 };
 
-inline constexpr std::size_t allocation_alignment = 256;
+inline constexpr std::size_t allocation_alignment = detail::AllocationMap::unit;
 [[nodiscard]] constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + allocation_alignment - 1) / allocation_alignment * allocation_alignment;
 }
@@ -138,6 +146,13 @@ class World::Implementation {
   Implementation(const Config& config, std::unique_ptr<Bootstrap> bootstrap);
   ~Implementation();
 
+  /// Whether this process was forked from the one that made the world.
+  [[nodiscard]] bool is_forked() const { return fork_depth != detail::fork_depth(); }
+  /// Throws invalid_argument where it was.
+  void require_own_process() const;
+
+  const std::uint32_t fork_depth = detail::fork_depth();
+  const pid_t process = ::getpid();
   // Made once, in this order; collective.
   Config config;
   std::unique_ptr<NamedBootstrap> bootstrap;
@@ -157,6 +172,7 @@ class World::Implementation {
   Context barrier_context{};  ///< of the world's barrier: as host_context, among the ranks that are left
   std::mutex allocation_mutex;
   std::unique_ptr<OffsetAllocator> heap, pinned_heap;  ///< offsets behind the headers
+  detail::AllocationMap allocations;                   ///< of both, where CPU threads load and store
   std::mutex grid_mutex;
   const std::shared_ptr<FreeGrids> free_grids = std::make_shared<FreeGrids>();
   ResidencyLedger host_ledger;
@@ -231,15 +247,36 @@ class World::Implementation {
   [[nodiscard]] std::byte* pinned_start(int of) const {
     return memory->host_area(of) + aligned(sizeof(HostAreaHeader));
   }
+  /// A call in which all ranks meet. It shows the call to the others, and ends the wait for them once the world is
+  /// aborted: the ranks that abort it do not come.
+  class Meeting final : detail::WaitInterrupt {
+   public:
+    Meeting(Implementation& world, const char* call);
+    ~Meeting();
+    Meeting(const Meeting&) = delete;
+    Meeting& operator=(const Meeting&) = delete;
+    /// Leaves the call's name where the others read it.
+    void fail() { has_failed_ = true; }
+    [[nodiscard]] bool was_aborted() const { return was_aborted_; }
+
+   private:
+    bool ends_wait(std::uint64_t now_ns) noexcept override;
+    Implementation& world_;
+    detail::WaitInterrupt* const outer_;
+    bool has_failed_ = false, was_aborted_ = false;
+  };
   /// Collective. What `meet` returns, in which all ranks exchange bytes. A deadline of it aborts the world, and its
   /// error names those who are elsewhere.
   ///   call  that ranks meet in, named in errors
   template <class Meet>
   decltype(auto) meet_in(const char* call, const Meet& meet) {
     begin_collective(call);
+    Meeting meeting(*this, call);
     try {
       return meet();
     } catch (const Error& error) {
+      meeting.fail();
+      if (meeting.was_aborted()) fail(Status::aborted, world_id, std::string("this rank was in ") + call);
       if (error.code() == Status::deadline || error.code() == Status::peer_died) fail_meeting(call, error);
       throw;
     }
@@ -282,6 +319,8 @@ class World::Implementation {
     return device().is_gpu() ? ResidencyLedger::of_gpu(device().index) : host_ledger;
   }
 
+  /// Makes `allocations` what the allocators hold.
+  void map_allocations();
   /// Contexts of a team of world ranks, with this rank in it.
   [[nodiscard]] Context make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const;
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
@@ -340,10 +379,21 @@ class World::Implementation {
   /// Keeps the reason for which a rank ended, and ends this rank's waits in every team that `culprit` belongs to (in
   /// all, when it is the launcher: -1).
   void note_end(int culprit, const std::string& reason);
+  /// Why a team ended.
+  struct End {
+    Status status = Status::ok;
+    std::string text;
+  };
+  /// The cause that a member has left in its host area when it aborted `team`; ok and empty if none has.
+  [[nodiscard]] End cause_of_abort(std::uint32_t team) const;
   /// Aborts the world, once the others can read why.
   void raise_with_cause(Status status, const std::string& text, const Context& among);
   /// Throws what this rank's engine refused and no error has said yet.
   void check_refusals();
+  /// The calls of the whole world that members of a team are in, beside this rank, a line each.
+  [[nodiscard]] std::string meetings_in(std::uint32_t team) const;
+  /// Shows the others which such call this rank is in; nullptr: none.
+  void show_meeting(const char* call);
   /// What the engines of a team's members refused, a line each.
   [[nodiscard]] std::string refusals_in(std::uint32_t team) const;
   /// Raises the words of this rank's `team` again where an end concerns it that came while the team was being made.
@@ -418,6 +468,8 @@ class World::Implementation {
   void begin_collective(const char* call);
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
 
+  /// For the others' waits to notice an abort, and record themselves.
+  static constexpr std::uint64_t gathering_ns = 50'000'000;
   static constexpr std::uint32_t world_id = 0;
   static constexpr std::uint32_t world_only = 1;  ///< the set that holds the world alone
 
@@ -457,13 +509,7 @@ class World::Implementation {
   void load_kernels();
   void watch_for_deaths();
   /// The end of a rank (or the launcher) for which `team` was aborted; ok and empty if none was.
-  struct End {
-    Status status = Status::ok;
-    std::string text;
-  };
   [[nodiscard]] End end_of_team(std::uint32_t team);
-  /// The same as a member has left it in its host area, where the news of it is still on the way.
-  [[nodiscard]] End cause_of_abort(std::uint32_t team) const;
   [[nodiscard]] std::vector<WaitRecord> failed_waits_of(std::uint32_t team) const;
   void raise(std::uint32_t team, int culprit);
   /// The waits of `team` that have failed, once those that are noticing its abort have recorded themselves.
@@ -472,10 +518,14 @@ class World::Implementation {
   /// A line for each of them but `known`; those of several ranks that say the same are one.
   [[nodiscard]] std::string describe_all(const std::vector<WaitRecord>& waits, const std::string& known = {}) const;
   /// Records that streams did not end, and aborts those of `watched` (the world, if it is empty).
-  void give_up_streams(std::uint32_t watched, std::uint64_t waited_ns);
+  ///   kernel  the last one on the stream that was waited for; 0: unknown
+  void give_up_streams(std::uint32_t watched, std::uint64_t waited_ns, std::uint16_t kernel);
   /// Forgets this rank's records of the teams `ids`, a mask.
   void forget_waits(std::uint32_t ids);
   [[nodiscard]] std::uint32_t agree_on_free_id();
+  /// Ends this rank's waits in a forked child, which leaves the memory of the parent's rank as it is.
+  void seal_in_child();
+  std::optional<detail::ForkHandler> fork_handler_;
 };
 
 }  // namespace beeline

@@ -68,6 +68,7 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
     watch_for_deaths();
     bootstrap->barrier(config.deadline_ns);
     count_cores();
+    fork_handler_.emplace([this] { seal_in_child(); });
   } catch (const std::exception& error) {
     bootstrap->on_abort(nullptr);    // what the handler uses goes before the bootstrap does
     bootstrap->abort(error.what());  // the others shall know why this rank does not come
@@ -171,6 +172,9 @@ void World::Implementation::make_memory() {
   addresses.open(memory->range().base(), config.slot_shift, static_cast<std::uint32_t>(size));
   heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
   pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);
+  const std::byte* const slot = memory->range().slot(rank);
+  if (!device().is_gpu()) allocations.add_heap(static_cast<std::uint64_t>(heap_start(rank) - slot), config.heap_bytes);
+  allocations.add_heap(static_cast<std::uint64_t>(pinned_start(rank) - slot), config.pinned_heap_bytes);
   for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids->indices.push_back(grid);
 }
 
@@ -240,6 +244,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.deadline_ns = static_cast<std::uint64_t>(config.deadline_ns);
   made.slot_shift = config.slot_shift;
   made.slots = static_cast<std::uint32_t>(size);
+  if (!gpu) made.allocations = &allocations;
   made.heap_end = memory->sizes().heap_bytes;
   made.pinned_heap_end = memory->range().layout().host_area_offset() + memory->sizes().host_area_bytes;
   made.polling = polling_of(config, ranks_on_machine);

@@ -308,6 +308,22 @@ TEST_P(TaskFaults, ATaskThatDoesNotReturn) {
   });
 }
 
+/// The deadline of the ranks that wait for it begins with the task.
+TEST_P(TaskFaults, AWaitForATaskThatDoesNotReturnNamesIt) {
+  run([](World& world, Team& team) {
+    Tasks<List> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+    tasks.register_function<Loop>({});
+    if (world.rank() == 0) {
+      TaskPost what = good();
+      what.function = List::index_of<Loop>();
+      post(team, tasks, what);
+    }
+    check_error(Status::aborted, {"rank 1", "function 'loop'", "posted by rank 0", "has not returned"},
+                [&] { tasks.quiet(); });
+    world.barrier();
+  });
+}
+
 TEST_P(TaskFaults, ATaskThatFaults) {
   if (GetParam()) GTEST_SKIP() << "a fault of a GPU ends all ranks of its process: GpuFault.NamesAllRanksOfItsProcess";
   for (const bool is_number : {false, true}) {

@@ -307,6 +307,17 @@ class TestDeaths:
         assert result.returncode == code
         assert f"beeline error: rank 1 called {call} while ranks 0, 1, 2 of its process had not ended" in result.stderr
 
+    @pytest.mark.parametrize("options", [[], ["--threads"]])
+    def test_a_fork_of_a_rank_takes_no_part(self, options: list[str]) -> None:
+        result = launch("-n", "2", *options, "--device", "cpu", "--", ENDING_RANK, "1", "fork")
+        assert result.returncode == 0, result.stderr
+        assert "the child has ended" in result.stdout
+        assert re.search(r"a fork of rank 1: .*process \d+ is a fork of process \d+, which is rank 1", result.stderr)
+
+    def test_objects_may_outlive_their_world(self) -> None:
+        result = launch("-n", "2", "--device", "cpu", "--", ENDING_RANK, "1", "keep")
+        assert (result.returncode, result.stdout.count("kept")) == (0, 2), result.stderr
+
     def test_threads_tell_all_errors_the_culprits_first(self) -> None:
         result = launch("-n", "4", "--threads", "--device", "cpu", "--", ENDING_RANK, "2", "throw")
         assert result.returncode == 1

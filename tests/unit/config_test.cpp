@@ -32,6 +32,15 @@ TEST_F(ConfigFromEnvironment, NothingSetGivesTheDefaults) {
   EXPECT_EQ(38u, config.slot_shift);
 }
 
+TEST(UnknownVariables, AreNamedWithTheNearestOne) {
+  const char* const entries[] = {
+      "BEELINE_DEADLNE_S=3", "BEELINE_HEAP_BYTES=1M", "BEELINE_BIN=/bin", "BEELINE_TEST_X=1", "HOME=/", nullptr};
+  const std::vector<std::string> warnings = unknown_variables(entries);
+  ASSERT_EQ(1u, warnings.size());
+  EXPECT_NE(std::string::npos, warnings[0].find("BEELINE_DEADLNE_S is no variable of Beeline")) << warnings[0];
+  EXPECT_NE(std::string::npos, warnings[0].find("the nearest one is BEELINE_DEADLINE_S")) << warnings[0];
+}
+
 TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   setenv("BEELINE_SIZE", "64", 1);
   setenv("BEELINE_RANK", "63", 1);

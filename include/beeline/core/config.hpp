@@ -78,4 +78,9 @@ struct ConfigEntry {
 /// Every setting of `config`, for display. The token is shown as set or unset only.
 [[nodiscard]] std::vector<ConfigEntry> describe(const Config& config);
 
+/// A warning for each variable that begins with BEELINE_ and that no part of Beeline reads, with the nearest one that
+/// `Config` reads.
+///   entries  as in `environ`: NAME=VALUE, the last one followed by nullptr
+[[nodiscard]] std::vector<std::string> unknown_variables(const char* const* entries);
+
 }  // namespace beeline

@@ -312,7 +312,7 @@ class Collectives {
                      vectors.to.data(), vectors.from.data(), call);
     });
   }
-  std::unique_ptr<Implementation> implementation_;
+  detail::TeamOwned<Implementation> implementation_;
 };
 
 }  // namespace beeline

@@ -215,7 +215,7 @@ void Collectives::Implementation::make_engine() {
 }
 
 Collectives::Collectives(Team& team, const CollectiveOptions& options)
-    : implementation_(std::make_unique<Implementation>(team, agreed(team, options))) {}
+    : implementation_(new Implementation(team, agreed(team, options)), detail::DeleteWithTeam{team.life()}) {}
 
 Collectives::~Collectives() = default;
 

@@ -309,8 +309,7 @@ void World::Implementation::require_direct(const Team& team, const char* what) c
                         asking, peer, reason));
   };
   for (int to = 0; to < team.size(); ++to)
-    if (const int peer = team.world_rank(to); !is_near(peer))
-      refuse(rank, peer, peer_routes[static_cast<std::size_t>(peer)].reason);
+    if (const int peer = team.world_rank(to); !is_near(peer)) refuse(rank, peer, nodes_of(rank, peer));
   for (int from = 0; from < team.size(); ++from)
     for (int to = 0; to < team.size(); ++to) {
       const int asking = team.world_rank(from), peer = team.world_rank(to);

@@ -43,8 +43,8 @@ class Hosts:
         )
         self.made: list[str] = []
         try:
-            devices = self._answer().split()
-            for name, device, address in zip(self.names, devices, self.addresses, strict=True):
+            self.devices = self._answer().split()
+            for name, device, address in zip(self.names, self.devices, self.addresses, strict=True):
                 run("ip", "netns", "add", name)
                 self.made.append(name)
                 run("ip", "link", "set", device, "netns", name)

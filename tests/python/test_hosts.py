@@ -14,7 +14,7 @@ from pathlib import Path
 
 import beeline
 import pytest
-from hosts import RANK, Hosts, ends, hosts_of
+from hosts import RANK, Hosts, ends, hosts_of, run
 from processes import eventually
 
 
@@ -98,6 +98,9 @@ def hosts_of_ipv6() -> Iterator[Hosts]:
 def test_hosts_may_have_ipv6_alone(hosts_of_ipv6: Hosts, tmp_path: Path) -> None:
     hosts = hosts_of_ipv6
     expect_rounds([hosts.launch(hosts.write_ssh(tmp_path), "20")], 20)
+    # The same devices with addresses of IPv4, too, by which the hosts do not reach each other.
+    for host, (name, device) in enumerate(zip(hosts.names, hosts.devices, strict=True)):
+        run("ip", "-n", name, "addr", "add", f"192.168.{host}.5/24", "dev", device)
     expect_rounds([hosts.start(rank, "20") for rank in range(2)], 20)
 
 

@@ -63,12 +63,13 @@ void World::Implementation::require_one_node(const Team& team, const char* what)
   for (int member = 0; member < team.size(); ++member)
     if (const int other = team.world_rank(member); !is_near(other))
       throw Error(Status::unavailable,
-                  fmt::format("{} needs memory that all members share: {}", what, nodes_of(other, rank)), rank);
+                  fmt::format("{} needs memory that all members share: {}", what, why_not_direct(other)), rank);
 }
 
-std::string World::Implementation::nodes_of(int one, int other) const {
+std::string World::Implementation::why_not_direct(int peer) const {
+  if (is_near(peer)) return peer_routes[static_cast<std::size_t>(peer)].reason;
   const auto node = [this](int each) { return members[static_cast<std::size_t>(each)].node; };
-  return fmt::format("rank {} is on node {}, rank {} on node {}", one, node(one), other, node(other));
+  return fmt::format("rank {} is on node {}, rank {} on node {}", peer, node(peer), rank, node(rank));
 }
 
 std::unique_ptr<Engine> World::Implementation::make_network() {

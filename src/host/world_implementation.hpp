@@ -212,8 +212,8 @@ class World::Implementation {
   [[nodiscard]] bool spans_nodes(const Team& team) const;
   /// Ranks of the world on this rank's node.
   [[nodiscard]] std::vector<int> near_ranks() const;
-  /// Which nodes two ranks are on, for refusals.
-  [[nodiscard]] std::string nodes_of(int one, int other) const;
+  /// Why loads and stores do not reach a peer, for refusals.
+  [[nodiscard]] std::string why_not_direct(int peer) const;
   /// Throws unavailable where the team has members on other nodes: `what` needs memory that all of them share.
   void require_one_node(const Team& team, const char* what) const;
   /// Reads memory of any rank, on other nodes by the engine.

@@ -224,6 +224,7 @@ def test_what_needs_one_node_is_refused(app: str, size: str, method: str, reason
     assert done.returncode != 0
     assert reason in done.stdout + done.stderr
     assert "is on node" in done.stdout + done.stderr
+    assert "carries operations" not in done.stdout + done.stderr  # as the reason of the route ends
 
 
 def test_more_nodes_than_ranks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

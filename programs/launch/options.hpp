@@ -19,6 +19,7 @@ struct Options {
   std::string bind;                  ///< host[:port] of the rendezvous server; empty: where the hosts reach it
   std::vector<std::string> hosts;    ///< where ranks run, by blocks; empty: here
   std::string ssh = "ssh";           ///< starts a command on a host: words, followed by the host and the command
+  bool trusted_network = false;      ///< no warning that whoever reaches the ranks' ports can write to their memory
   bool no_prefix = false;
   bool json = false;                 ///< standard output carries the ranks' JSON lines only
   std::vector<std::string> command;  ///< program and arguments

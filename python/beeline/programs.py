@@ -39,6 +39,7 @@ class World:
     hosts: str | None = None  # separated by commas; ranks by blocks
     ssh: str | None = None
     bind: str | None = None
+    trusted_network: bool = False  # no warning about the ports of ranks on several hosts
     mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
     variables: tuple[str, ...] = ()  # of the environment, NAME=VALUE
 
@@ -88,6 +89,7 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "hosts": world.hosts,
         "ssh": world.ssh,
         "bind": world.bind,
+        "trusted-network": world.trusted_network,
         "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",
     }
     variables = ["env", *world.variables] if world.variables else []

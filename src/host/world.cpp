@@ -36,6 +36,11 @@ std::unique_ptr<World> World::create(const Config& config) {
 
 std::unique_ptr<World> World::create(const Config& config, std::unique_ptr<Bootstrap> bootstrap) {
   const detail::ProfilerRange range("make the world");
+  require(
+      config.split_nodes <= config.size, Status::invalid_argument,
+      fmt::format("{} nodes of a machine (BEELINE_SPLIT_NODES, --split-nodes) for a world of {}: each has one rank at "
+                  "least",
+                  config.split_nodes, config.size));
   return std::unique_ptr<World>(new World(std::make_unique<Implementation>(config, std::move(bootstrap))));
 }
 

@@ -120,6 +120,7 @@ struct Member {
   std::uint64_t process = 0;
   Device device;
   int node = 0;           ///< number of its node, from 0 on in the order of ranks
+  int host = 0;           ///< number of its host, in the same order: --split-nodes makes several nodes of one
   int reaching_gpu = -1;  ///< host rank beside GPU ranks: the GPU that copies for it; -1: none that its process sees
 };
 
@@ -227,6 +228,8 @@ class World::Implementation {
   [[nodiscard]] bool spans_nodes(const Team& team) const;
   /// Ranks of the world on this rank's node.
   [[nodiscard]] std::vector<int> near_ranks() const;
+  /// Why loads and stores do not reach a peer, for refusals.
+  [[nodiscard]] std::string why_not_direct(int peer) const;
   /// Throws unavailable where the team has members on other nodes: `what` needs memory that all of them share.
   void require_one_node(const Team& team, const char* what) const;
   /// Reads memory of any rank, on other nodes by the engine.

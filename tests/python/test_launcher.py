@@ -147,6 +147,14 @@ with beeline.World.create() as world:
     def test_bind(self) -> None:
         assert shell("echo $BEELINE_RENDEZVOUS", "--bind", "127.0.0.2", ranks=1).stdout.startswith("[0] 127.0.0.2:")
 
+    def test_bind_to_ipv6(self) -> None:
+        ipv6 = Path("/proc/net/if_inet6")
+        if not ipv6.exists() or " lo\n" not in ipv6.read_text():
+            pytest.skip("the loop-back device has no address of IPv6")
+        for address in "::1", "[::1]":
+            result = shell("echo $BEELINE_RENDEZVOUS", "--bind", address, ranks=1)
+            assert result.stdout.startswith("[0] [::1]:"), result.stderr
+
 
 class TestRefusals:
     @pytest.mark.parametrize(
@@ -156,6 +164,7 @@ class TestRefusals:
             (["-n", "1025", "true"], "1 to 1024"),
             (["-n", "65", "true"], "65 ranks on a node, which has 64 at most"),
             (["-n", "130", "--split-nodes", "2", "true"], "65 ranks on a node"),
+            (["-n", "2", "--split-nodes", "3", "true"], "3 nodes for 2 ranks"),
             (["-n", "two", "true"], "two"),
             (["true"], "--ranks is required"),
             (["-n", "2"], "PROGRAM is required"),

@@ -51,6 +51,17 @@ def test_a_world_of_one() -> None:
         assert repr(world) == "<beeline.World rank 0 of 1>"
 
 
+def test_memory_lies_elsewhere_in_each_world() -> None:
+    """What an address was in one world tells a stranger nothing of the next."""
+
+    def address(world: beeline.World) -> int:
+        return np.from_dlpack(world.allocate((1,), "int8")).ctypes.data
+
+    first, second = (beeline.run(2, address, device="cpu") for _ in range(2))
+    assert first[0] != second[0]
+    assert first[1] - first[0] == second[1] - second[0], "of all ranks alike"
+
+
 def test_results_come_by_rank() -> None:
     assert beeline.run(3, lambda world: 10 * world.rank + world.size) == [3, 13, 23]
 

@@ -56,6 +56,13 @@ def run(
             show_default="127.0.0.1; with --hosts, the address that these reach",
         ),
     ] = None,
+    trusted_network: Annotated[
+        bool,
+        typer.Option(
+            "--trusted-network",
+            help="No warning that whoever reaches the ranks' ports can write to their memory. Needs --hosts.",
+        ),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Start PROGRAM on N ranks, as processes or as threads of one process.
@@ -65,7 +72,7 @@ def run(
     that are JSON; other lines go to standard error.
     """
     command = launch_command(
-        World(ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind),
+        World(ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind, trusted_network),
         resolve_program(program),
         arguments or [],
         as_json,

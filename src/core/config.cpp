@@ -88,10 +88,10 @@ void read_choice(const char* variable, Choice& field, const std::array<std::stri
 }
 
 /// Variables that other parts read: programs, tools, builds and tests.
-constexpr std::array<std::string_view, 9> other_variables = {
-    "BEELINE_BIN",          "BEELINE_COMMIT",  "BEELINE_CUDA_ARCHITECTURES",
-    "BEELINE_NCCL",         "BEELINE_OFFLINE", "BEELINE_PROGRESS",
-    "BEELINE_TORCH_NATIVE", "BEELINE_UCX",     "BEELINE_UPDATE_GENERATED"};
+constexpr std::array<std::string_view, 12> other_variables = {
+    "BEELINE_BATCHES",  "BEELINE_BIN",          "BEELINE_COMMIT",  "BEELINE_CUDA_ARCHITECTURES",
+    "BEELINE_JOBS",     "BEELINE_NCCL",         "BEELINE_OFFLINE", "BEELINE_POWERCAP",
+    "BEELINE_PROGRESS", "BEELINE_TORCH_NATIVE", "BEELINE_UCX",     "BEELINE_UPDATE_GENERATED"};
 
 /// Least number of characters to insert, remove or replace (Levenshtein's distance).
 std::size_t edits_between(std::string_view a, std::string_view b) {

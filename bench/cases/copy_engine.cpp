@@ -137,25 +137,23 @@ constexpr const char* method_of =
 template <class Kind>
 using Time = std::vector<double> (Kind::*)(Rounds);
 
-/// Measured by `time`, beside `bare` if loads and stores reach rank 1.
+/// Measured by `time`, beside `bare`.
 ///   most_iterations  what a CUDA stream takes, about a thousand operations, without blocking inside the driver
 template <class Kind>
 Case case_of(Receivers receivers, Time<Kind> time, std::uint32_t most_iterations, Time<Kind> bare = nullptr) {
   const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
     const auto copies = std::make_shared<Kind>(bench, bytes);
     std::vector<Measurement> all;
-    // The bare copy is made by loads and stores, or by the GPU's driver: neither reaches another node.
-    const bool is_reached = bench.world().host_context().way_to(bench.peer()).way == Way::direct;
-    const Time<Kind> beside = bench.from_leader(is_reached ? 1 : 0) != 0 ? bare : nullptr;
-    for (const Time<Kind> each : {beside, time}) {
+    for (const Time<Kind> each : {bare, time}) {
       if (each == nullptr) continue;
       all.push_back(message_measurement(bench, copies->buffers(), receivers, method_of<Kind>,
                                         [=](Rounds rounds) { return (*copies.*each)(rounds); }));
       all.back().most_iterations = most_iterations;
     }
-    if (beside == nullptr) return all;
+    if (bare == nullptr) return all;
     all[0].method = "bare/copy";
     all[0].peer_of = method_of<Kind>;
+    all[0].stores_to_peer = true;
     all[1].baseline = 0;
     return all;
   };

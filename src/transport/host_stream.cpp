@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/host_stream.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -34,8 +37,7 @@ class HostEvent final : public Event {
 class HostStream final : public Stream {
  public:
   HostStream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state, const GpuReach* reach)
-      : device_(device), context_(context), grid_state_(std::move(grid_state)), reach_(reach),
-        thread_([this] { serve(); }) {}
+      : device_(device), context_(context), grid_state_(std::move(grid_state)), reach_(reach) {}
 
   ~HostStream() override {
     {
@@ -44,7 +46,7 @@ class HostStream final : public Stream {
       has_news_.store(true, std::memory_order_relaxed);
     }
     wake_.notify_one();
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
   const Device& device() const override { return device_; }
@@ -171,12 +173,22 @@ class HostStream final : public Stream {
     {
       std::unique_lock lock(mutex_);
       if (here_ == std::this_thread::get_id()) return run(task, lock);
+      if (!thread_.joinable()) start_thread();
       tasks_.push_back(std::move(task));
       ++pending_;
       has_news_.store(true, std::memory_order_relaxed);
       if (!asleep_) return;  // it looks before it sleeps
     }
     wake_.notify_one();
+  }
+
+  /// A stream whose work is all done by its users (`begin_here`) has no thread.
+  void start_thread() {
+    try {
+      thread_ = std::thread([this] { serve(); });
+    } catch (const std::system_error& error) {
+      throw Error(Status::no_resource, fmt::format("the system gives no thread for a stream: {}", error.what()));
+    }
   }
 
   /// Runs tasks in order, while no other thread does.
@@ -237,7 +249,7 @@ class HostStream final : public Stream {
   std::atomic<bool> has_news_{false};  ///< for the stream's thread, which looks at this without the lock
   std::thread::id here_;  ///< the thread that runs what it puts on the stream, between `begin_here` and `end_here`
   std::exception_ptr failure_;
-  std::thread thread_;
+  std::thread thread_;  ///< none before the first task
 };
 
 }  // namespace

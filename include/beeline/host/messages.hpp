@@ -84,24 +84,26 @@ class Messages {
   template <detail::Vector From>
   void send(From&& source, int peer, const MessageCall& call = {}) {
     const auto bytes = std::as_bytes(detail::span_of(source));
-    detail::make_call(team(), call.stream,
-                      [&] { send_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call); });
+    detail::make_call(team(), call, [&](const MessageCall& how) {
+      send_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, how);
+    });
   }
   /// Receives a vector from `peer`, which sends the same number of bytes.
   template <detail::Vector To>
   void receive(To&& destination, int peer, const MessageCall& call = {}) {
     const auto bytes = std::as_writable_bytes(detail::span_of(destination));
-    detail::make_call(team(), call.stream,
-                      [&] { receive_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call); });
+    detail::make_call(team(), call, [&](const MessageCall& how) {
+      receive_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, how);
+    });
   }
   /// Both at once.
   template <detail::Vector From, detail::Vector To>
   void send_receive(From&& source, int to_peer, To&& destination, int from_peer, const MessageCall& call = {}) {
     const auto out = std::as_bytes(detail::span_of(source));
     const auto in = std::as_writable_bytes(detail::span_of(destination));
-    detail::make_call(team(), call.stream, [&] {
+    detail::make_call(team(), call, [&](const MessageCall& how) {
       send_receive_on_stream({out.data(), out.size(), to_peer}, {in.data(), in.size(), from_peer}, ElementType::uint8,
-                             call);
+                             how);
     });
   }
 

@@ -13,6 +13,7 @@
 #include "beeline/selection/preferences.hpp"
 #include "host/collectives/across_nodes.hpp"
 #include "host/collectives/copy_engine.hpp"
+#include "host/collectives/exclusive_calls.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/collectives/movement_kernels.hpp"
 
@@ -33,6 +34,8 @@ class Collectives::Implementation {
  public:
   /// Collective.
   Implementation(Team& team, const CollectiveOptions& options);
+  /// Collective. Aborts the team if its members have made different calls: of the last ones nobody may know yet.
+  ~Implementation();
 
   [[nodiscard]] const Context& context() const { return team.context(); }
 
@@ -57,6 +60,7 @@ class Collectives::Implementation {
 
   Team& team;
   World& world;
+  detail::ExclusiveCalls calls;
   const std::string no_lines_reason;  ///< why the members exchange no packets of 128 bytes
   detail::ChannelLayout layout;
   SymmetricArray<std::byte> memory;
@@ -96,6 +100,8 @@ class Collectives::Implementation {
   /// To destinations at the same place of all members' heaps.
   void copy_by_engine(const detail::MovementPlan& plan, Stream& stream);
   void start_at(const CollectiveOptions& options);
+  /// Collective. How the members' calls differ; empty: they do not.
+  [[nodiscard]] std::string difference_of_calls();
 };
 
 }  // namespace beeline

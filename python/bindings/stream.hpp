@@ -97,20 +97,26 @@ void run_on(const Place& place, Options how, std::initializer_list<const Tensor*
     World& world = place.joined->world();
     const Timeout limit = timeout_of(place.timeout);
     std::shared_ptr<detail::BlockingStream> on = continued_stream(place, tensors);
-    const bool is_begun = on != nullptr;
+    bool is_begun = on != nullptr;
     if (!is_begun) on = std::make_shared<detail::BlockingStream>(world);
     how.stream = &on->stream();
     BlockingCall blocking;
-    const Waited waited = wait_unlocked(blocking, [&] {
+    Waited waited = wait_unlocked(blocking, [&] {
       if (!is_begun) {
         std::optional<WorkHere> here;  // not of a call that a time-out may leave behind
-        if (!place.timeout) here.emplace(on->stream());
-        if (here && here->is_here()) blocking.hold(place.team);
-        on->come_after_default();
+        if (place.timeout) {
+          on->follow_default();
+        } else {
+          on->await_default();
+          here.emplace(on->stream());
+          if (here->is_here()) blocking.hold(place.team);
+        }
+        is_begun = true;
         call(how);
       }
       return on->finish(limit);
     });
+    if (!is_begun) waited.status = Status::ok;  // a signal's handler has ended the wait before it: nothing goes on
     return finish_call(place, tensors, std::move(on), waited);
   }
   if (place.stream->joined() != place.joined) throw nanobind::value_error("stream: it belongs to another world");

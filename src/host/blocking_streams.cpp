@@ -13,39 +13,33 @@ namespace beeline {
 
 void BlockingStreams::add(std::unique_ptr<Stream> stream) {
   const std::lock_guard lock(mutex_);
-  cells_.emplace_back(std::move(stream));
+  streams_.emplace_back(std::move(stream));
 }
 
-BlockingStreams::Cell* BlockingStreams::find_free() {
-  for (Cell& cell : cells_) {
-    if (cell.loan != 0) continue;
+LentStream* BlockingStreams::find_free() {
+  for (LentStream& each : streams_) {
+    if (each.loan != 0) continue;
     try {
-      if (!cell.stream->idle()) continue;
+      if (!each.stream->idle()) continue;
     } catch (...) {  // of a call that has ended by another exception: the stream skips all work until this is fetched
     }
-    cell.stream->launched_teams().forget();
-    return &cell;
+    each.stream->launched_teams().forget();
+    return &each;
   }
   return nullptr;
-}
-
-void BlockingStreams::give_back(const Stream& stream) noexcept {
-  const std::lock_guard lock(mutex_);
-  for (Cell& cell : cells_)
-    if (cell.stream.get() == &stream) cell.loan = 0;
 }
 
 BlockingStreams::Loan BlockingStreams::loan_of(const Stream* stream) const {
   if (stream == nullptr) return {};
   const std::lock_guard lock(mutex_);
-  for (const Cell& cell : cells_)
-    if (cell.stream.get() == stream) return {stream, cell.loan};
+  for (const LentStream& each : streams_)
+    if (each.stream.get() == stream) return {&each, each.loan};
   return {};
 }
 
 void BlockingStreams::clear() {
   const std::lock_guard lock(mutex_);
-  cells_.clear();
+  streams_.clear();
 }
 
 namespace detail {
@@ -62,7 +56,9 @@ void put_after(Stream& later, Stream& earlier) {
 }  // namespace
 
 BlockingStream::BlockingStream(World& world)
-    : world_(world), stream_(&world.implementation().blocking_streams.lend([&world] { return world.make_stream(); })) {}
+    : world_(world), lent_(world.implementation().blocking_streams.lend([&world] { return world.make_stream(); })) {}
+
+Stream& BlockingStream::stream() const { return *lent_.stream; }
 
 BlockingStream::~BlockingStream() {
   try {
@@ -70,21 +66,25 @@ BlockingStream::~BlockingStream() {
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("a blocking call that has not ended: {}", error.what()), world_.rank());
   }
-  world_.implementation().blocking_streams.give_back(*stream_);
+  lent_.loan = 0;
 }
 
-void BlockingStream::come_after_default() {
-  if (Stream& before = world_.stream(); !before.idle()) put_after(*stream_, before);
+// On the host, and not by an event, since the ledger of waiting grids counts those of different streams as running at
+// the same time.
+void BlockingStream::await_default() { world_.synchronize(); }
+
+void BlockingStream::follow_default() {
+  if (Stream& before = world_.stream(); !before.idle()) put_after(stream(), before);
 }
 
 Status BlockingStream::finish(Timeout timeout) {
-  const Status status = world_.synchronize(*stream_, timeout);
+  const Status status = world_.synchronize(stream(), timeout);
   has_ended_ = status == Status::ok;
   return status;
 }
 
 void BlockingStream::hold_default() {
-  if (!has_ended_ && !stream_->drained()) put_after(world_.stream(), *stream_);
+  if (!has_ended_ && !stream().drained()) put_after(world_.stream(), stream());
 }
 
 }  // namespace detail

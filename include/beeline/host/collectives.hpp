@@ -40,7 +40,7 @@ struct CollectiveOptions {
 
 /// How one call is to be made.
 struct CollectiveCall {
-  Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
+  Stream* stream = nullptr;  ///< nullptr: in calls `..._on_stream` the rank's default stream; other calls then block
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;  ///< the same on all ranks; 0: by size; if set, `automatic` never chooses copy engines
   /// If true, the caller asserts that the vectors are symmetric buffers: they have the same offset in the heaps of all
@@ -60,7 +60,7 @@ struct CollectiveCall {
 
 /// Options of one barrier.
 struct BarrierCall {
-  Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
+  Stream* stream = nullptr;                    ///< as in `CollectiveCall`
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
 };
 

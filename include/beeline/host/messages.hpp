@@ -30,7 +30,7 @@ struct MessageOptions {
 
 /// How one call is to be made.
 struct MessageCall {
-  Stream* stream = nullptr;  ///< nullptr: the rank's default stream
+  Stream* stream = nullptr;  ///< nullptr: in calls `..._on_stream` the rank's default stream; other calls then block
   unsigned blocks = 0;       ///< the same at sender and receiver; 0: by size
 };
 
@@ -76,8 +76,9 @@ class Messages {
   [[nodiscard]] Team& team() const;
 
   // A vector is a SymmetricArray, a std::span, or what a std::span is made from, of any trivially copyable type. A call
-  // without a stream blocks until it has ended: then its source may change, and its destination is complete. It throws
-  // its errors. A call with a stream is asynchronous, in the order of the stream. All else is the same as in the call
+  // without a stream blocks until it has ended: then its source may change, and its destination is complete. It comes
+  // after the earlier work of the default stream, waits for no blocking call of another thread, and throws its errors.
+  // A call with a stream is asynchronous, in the order of the stream. All else is the same as in the corresponding call
   // `..._on_stream` below.
 
   /// Sends a vector to `peer`.

@@ -29,8 +29,6 @@ class AcrossNodes {
   void reduce(const LaunchOptions& options, const VectorCall& call);
   /// A barrier, or a call of no elements. What each member did before, puts included, is over and visible behind it.
   void meet(const LaunchOptions& options, const CallDescription& call);
-  /// The last call that has begun.
-  [[nodiscard]] const PairState& last_call() const { return *memory_.channel().state; }
 
  private:
   /// Does `kernel` in the order of a stream.

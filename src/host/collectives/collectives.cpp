@@ -4,16 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <exception>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/host/packets.hpp"
 #include "beeline/selection/preferences.hpp"
 #include "host/channel_agreement.hpp"
-#include "host/collectives/describe_call.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/world_implementation.hpp"
 
@@ -174,56 +171,6 @@ void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   const std::vector<machine::PacketPair> unsent((layout.lines - layout.packets) / sizeof(machine::PacketPair),
                                                 {stale, stale});
   world.copy(channel.packets, unsent.data(), unsent.size() * sizeof(machine::PacketPair));
-}
-
-Collectives::Implementation::~Implementation() {
-  if (team.failed() || world.failed() || std::uncaught_exceptions() > 0) return;
-  try {
-    world.implementation().await_default_stream();
-    const std::string difference = difference_of_calls();
-    if (difference.empty()) return;
-    log(LogLevel::error, difference, world.rank());
-    team.give_up(difference);
-  } catch (const Error&) {  // freeing the memory, which follows, meets the same obstacle and reports it
-  }
-}
-
-std::string Collectives::Implementation::difference_of_calls() {
-  /// Of the calls of the first session, which has part of every call. Its rounds have the signature of all calls.
-  struct Calls {
-    std::uint64_t last_round;
-    CallDescription last;
-  };
-  Calls mine{};
-  SessionState state{};
-  if (across_nodes != nullptr) {
-    const detail::PairState& last = across_nodes->last_call();
-    mine = {last.number, unpacked_call(last.packed, last.count)};
-  } else {
-    world.copy(&state, channel.states, sizeof state);
-    const detail::CallWords last = detail::words_of(&state, detail::last_call(&state));
-    mine = {state.round, unpacked_call(last.packed, last.count)};
-  }
-  const std::vector<std::optional<Calls>> all = world.implementation().values_in(team, "free Collectives", mine);
-  for (int member = 0; member < team.size(); ++member) {
-    const std::optional<Calls>& theirs = all[static_cast<std::size_t>(member)];
-    if (!theirs || theirs->last_round == mine.last_round) continue;
-    CallDescription here = mine.last, there = theirs->last;
-    if (across_nodes == nullptr) {
-      SessionState other{};
-      world.copy(&other, team.at(channel.states, member), sizeof other);
-      std::uint32_t number = 0;
-      if (detail::find_difference(&state, &other, number)) {
-        const detail::CallWords own = detail::words_of(&state, number), words = detail::words_of(&other, number);
-        here = unpacked_call(own.packed, own.count), there = unpacked_call(words.packed, words.count);
-      }
-    }
-    return fmt::format(
-        "rank {} has called {}, rank {} has called {}, before these Collectives ended: members make the same calls in "
-        "the same order",
-        world.rank(), describe_call(here), team.world_rank(member), describe_call(there));
-  }
-  return {};
 }
 
 /// Collective.

@@ -10,7 +10,7 @@ namespace beeline::detail {
 
 ExclusiveCalls::Call::Call(ExclusiveCalls& calls, const CallDescription& what, const Stream* stream) : calls_(calls) {
   const std::lock_guard lock(calls.mutex_);
-  if (calls.is_made_ || calls.streams_.is_current(calls.loan_))
+  if (calls.is_made_ || calls.loan_.is_current())
     throw Error(Status::invalid_argument,
                 fmt::format("{} while {} of another thread uses the same Collectives: one call after the other, or an "
                             "object for each thread",

@@ -34,8 +34,6 @@ class Collectives::Implementation {
  public:
   /// Collective.
   Implementation(Team& team, const CollectiveOptions& options);
-  /// Collective. Aborts the team if its members have made different calls: of the last ones nobody may know yet.
-  ~Implementation();
 
   [[nodiscard]] const Context& context() const { return team.context(); }
 
@@ -100,8 +98,6 @@ class Collectives::Implementation {
   /// To destinations at the same place of all members' heaps.
   void copy_by_engine(const detail::MovementPlan& plan, Stream& stream);
   void start_at(const CollectiveOptions& options);
-  /// Collective. How the members' calls differ; empty: they do not.
-  [[nodiscard]] std::string difference_of_calls();
 };
 
 }  // namespace beeline

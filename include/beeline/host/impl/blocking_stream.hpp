@@ -9,7 +9,11 @@
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
 
-namespace beeline::detail {
+namespace beeline {
+
+struct LentStream;
+
+namespace detail {
 
 /// A stream of the world, lent to one blocking call. Each call has its own, so that calls of different objects, from
 /// different threads, do not wait for each other. If the call ends before its work does, as after a time-out or an
@@ -22,10 +26,11 @@ class BlockingStream {
   BlockingStream& operator=(const BlockingStream&) = delete;
   ~BlockingStream();
 
-  [[nodiscard]] Stream& stream() const { return *stream_; }
-  /// Holds the call's work until the earlier work of the default stream has ended. Throws failures of that work that no
-  /// wait has reported yet.
-  void come_after_default();
+  [[nodiscard]] Stream& stream() const;
+  /// Waits for the earlier work of the default stream, and throws its errors.
+  void await_default();
+  /// Holds the call's work until the earlier work of the default stream has ended: for a call with a time-out.
+  void follow_default();
   /// Waits for the call's work, and throws its errors; `timeout` if it has not ended by then.
   Status finish(Timeout timeout = Timeout::none());
   /// Holds later work of the default stream until the call's work has ended.
@@ -33,7 +38,7 @@ class BlockingStream {
 
  private:
   World& world_;
-  Stream* stream_;
+  LentStream& lent_;
   std::atomic<bool> has_ended_{false};
 };
 
@@ -44,13 +49,15 @@ template <class Options, class Call>
 void make_call(Team& team, Options how, const Call& call) {
   if (how.stream != nullptr) return call(how);
   BlockingStream own(team.world());
+  own.await_default();
   how.stream = &own.stream();
   {
     const WorkHere here(own.stream());
-    own.come_after_default();
     call(how);
   }
   own.finish();
 }
 
-}  // namespace beeline::detail
+}  // namespace detail
+
+}  // namespace beeline

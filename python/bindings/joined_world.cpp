@@ -68,15 +68,15 @@ JoinedWorld::~JoinedWorld() {
   }
   // DLPack's consumers may let go of memory with or without Python's lock.
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
-    open_call.reset();
+    open_calls.clear();
     const nb::gil_scoped_release unlocked;
     destroy_adopted();
     foreign_streams_.clear();
     world_.reset();
   } else {
-    if (open_call && Py_IsInitialized() != 0) {
+    if (!open_calls.empty() && Py_IsInitialized() != 0) {
       const nb::gil_scoped_acquire locked;
-      open_call.reset();
+      open_calls.clear();
     }
     destroy_adopted();
     foreign_streams_.clear();
@@ -89,11 +89,17 @@ void JoinedWorld::destroy(const void* adopted, const void* channel) {
   const auto place =
       std::find_if(adopted_.begin(), adopted_.end(), [&](const auto& each) { return each.get() == adopted; });
   if (place == adopted_.end()) return;
+  {
+    const nb::gil_scoped_acquire locked;
+    open_calls.erase(channel);  // the default stream waits for its work, and the channel's end for the default stream
+  }
   std::shared_ptr<void> last = std::move(*place);
   adopted_.erase(place);
   last.reset();
-  const nb::gil_scoped_acquire locked;
-  if (open_call && open_call->channel == channel) open_call.reset();
+}
+
+void JoinedWorld::hold_default_stream() {
+  for (const auto& [channel, call] : open_calls) call.stream->hold_default();
 }
 
 Stream& JoinedWorld::foreign_stream(void* native) {
@@ -157,6 +163,10 @@ World& JoinedWorld::world() const {
 void JoinedWorld::leave() {
   if (left_ || world_->life()->is_forked() || world_->failed()) return;
   world_->check_collective();  // before anything is destroyed
+  if (Py_IsInitialized() != 0) {
+    const nb::gil_scoped_acquire locked;
+    hold_default_stream();
+  }
   world_->synchronize();
   destroy_adopted();
   world_->leave();

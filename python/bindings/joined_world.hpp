@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "beeline/core/config.hpp"
+#include "beeline/host/impl/blocking_stream.hpp"
 #include "beeline/host/segment_mappings.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/runtime/bootstrap.hpp"
@@ -83,7 +84,7 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   /// have made it; throws, and destroys nothing, where collective functions are refused. Without Python's lock.
   void destroy(const void* adopted, const void* channel);
 
-  /// A blocking call that has timed out: its work goes on on the default stream.
+  /// A blocking call that has timed out: its work goes on.
   struct OpenTensor {
     const void* data;
     std::size_t bytes;
@@ -92,11 +93,13 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   };
   struct OpenCall {
     const char* call;
-    const void* channel;
     std::string arguments;  ///< all but the tensors, as text
     std::vector<OpenTensor> tensors;
+    std::shared_ptr<detail::BlockingStream> stream;
   };
-  std::optional<OpenCall> open_call;  ///< under Python's lock
+  std::map<const void*, OpenCall> open_calls;  ///< by their channels; under Python's lock
+  /// Makes the default stream wait for the open calls. Under Python's lock.
+  void hold_default_stream();
 
   /// The worlds of this process that are not left, when the program ends: leaves them, or, if it ends by an exception,
   /// aborts them with `reason`, so that other ranks do not wait.

@@ -113,9 +113,10 @@ void synchronize(const Shared& self, StreamObject* stream, Seconds timeout) {
   World& world = self->world();
   Stream& queue = stream == nullptr ? world.stream() : own_stream(self, *stream).stream();
   const Timeout limit = timeout_of(timeout);
+  if (&queue == &world.stream()) self->hold_default_stream();
   BlockingCall blocking;
   const auto [status, failure] = wait_unlocked(blocking, [&] { return world.synchronize(queue, limit); });
-  if (&queue == &world.stream() && status != Status::timeout) self->open_call.reset();
+  if (&queue == &world.stream() && status != Status::timeout) self->open_calls.clear();
   if (failure) std::rethrow_exception(failure);
   require_over(status, "synchronize", timeout, world.rank());
   if (stream != nullptr) stream->let_go();

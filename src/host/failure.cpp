@@ -16,6 +16,7 @@
 #include "beeline/device/wait.hpp"
 #include "control/engine_threads.hpp"
 #include "core/faulty_argument.hpp"
+#include "host/collectives/describe_call.hpp"
 #include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
@@ -34,23 +35,6 @@ bool is_cause(const WaitRecord& record) { return !has_status(record, Status::abo
 
 bool is_collective(const WaitRecord& record) {
   return record.operation == static_cast<std::uint32_t>(Operation::collective);
-}
-
-/// A call in words, as far as its operation has them: `allreduce(sum, float32, 1024 elements) by ll_one_shot`.
-///   in_blocks  with their number
-std::string describe_call(const CallDescription& call, bool in_blocks = false) {
-  if (call.operation == Operation::barrier) return fmt::format("barrier by {}", name(call.algorithm));
-  const CollectiveShape* const shape = find_shape(call.operation);
-  std::vector<std::string> parts;
-  if (shape != nullptr && shape->reduces) parts.emplace_back(name(call.reduction));
-  parts.push_back(call.element.untyped_bytes == 0 ? name(call.element.type)
-                                                  : fmt::format("elements of {} bytes", call.element.untyped_bytes));
-  if (shape == nullptr || !shape->varies)
-    parts.push_back(fmt::format("{} element{}", call.count, call.count == 1 ? "" : "s"));
-  if (shape != nullptr && shape->has_root()) parts.push_back(fmt::format("root {}", call.root));
-  std::string text = fmt::format("{}({}) by {}", name(call.operation), fmt::join(parts, ", "), name(call.algorithm));
-  if (in_blocks) text += fmt::format(" in {} block{}", call.slices, call.slices == 1 ? "" : "s");
-  return text;
 }
 
 std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint32_t receiver, std::uint64_t expected) {
@@ -72,6 +56,11 @@ std::string describe_difference(const WaitRecord& record, const std::string& pla
                          code);
     }
     case detail::CallDifference::order:
+      if (record.expected == record.observed && record.sequence == record.waited_ns)
+        return fmt::format(
+            "rank {} and rank {} call {}, but an earlier call of one was another: members make the same calls in the "
+            "same order ({})",
+            record.rank, record.peer, describe_call(mine), code);
       return fmt::format(
           "rank {} calls {}, but has got data of another call of rank {}, {}: members make the same calls "
           "in the same order ({})",

@@ -13,7 +13,6 @@
 #include "host/profiler_range.hpp"
 #include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
-#include "transport/checks.hpp"
 
 namespace beeline {
 
@@ -145,11 +144,7 @@ void Team::free(void* pointer) {
     require(place.heap != nullptr && place.heap->holds(place.offset), Status::invalid_argument,
             fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, world.rank));
   }
-  refuse_captured(*world.stream, "freeing memory", "it waits for the default stream");
-  constexpr std::uint32_t whatever_fails = 0;
-  world.await(
-      "the default stream", world.config.stream_deadline_ns, [&world] { return world.stream->drained(); },
-      whatever_fails, world.stream.get());
+  world.await_default_stream();
   const Heap heap = place.heap == world.pinned_heap.get() ? Heap::pinned : Heap::symmetric;
   const TeamOffer mine{place.heap->used().at(place.offset), static_cast<std::uint64_t>(heap), place.offset};
   const auto all = world.values_in(*this, "free", mine);  // after this no rank uses the memory

@@ -86,6 +86,7 @@ World::Implementation::~Implementation() {
   bootstrap->on_abort(nullptr);  // it uses the copy stream
   stream.reset();
   copy_stream.reset();
+  blocking_streams.clear();
   queue_engine.reset();
   engine.reset();
   bootstrap.reset();  // no abort is handled from here on
@@ -221,6 +222,14 @@ Status World::synchronize(Stream& stream, Timeout timeout) {
   stream.launched_teams().forget();
   implementation_->check_refusals();
   return Status::ok;
+}
+
+void World::Implementation::await_default_stream() {
+  refuse_captured(*stream, "freeing memory", "it waits for the default stream");
+  constexpr std::uint32_t whatever_fails = 0;
+  await(
+      "the default stream", config.stream_deadline_ns, [this] { return stream->drained(); }, whatever_fails,
+      stream.get());
 }
 
 Status World::synchronize(Event& event, Timeout timeout) {

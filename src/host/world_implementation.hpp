@@ -25,6 +25,7 @@
 #include "control/engine_threads.hpp"
 #include "core/fork.hpp"
 #include "host/address_book.hpp"
+#include "host/blocking_streams.hpp"
 #include "host/named_bootstrap.hpp"
 #include "host/node_map.hpp"
 #include "memory/distributed_memory.hpp"
@@ -180,6 +181,7 @@ class World::Implementation {
   std::unique_ptr<GpuReach> gpu_reach;  ///< of a host rank in a world with GPUs
   std::unique_ptr<Stream> stream;       ///< default stream
   std::unique_ptr<Stream> copy_stream;  ///< of blocking copies by a GPU
+  BlockingStreams blocking_streams;     ///< of other blocking calls
   World* world = nullptr;               ///< whose it is, once that is made
   std::mutex carry_mutex;
   std::map<const Stream*, HostBuffer> carry_buffers;  ///< by carry_mutex
@@ -304,6 +306,8 @@ class World::Implementation {
     }
     return all;
   }
+  /// Waits until the default stream has no work, whatever fails: it may use memory that is to be freed.
+  void await_default_stream();
   /// What the barriers of a team's CPU threads go by.
   [[nodiscard]] const Context& barrier_context_of(const Team& team) const {
     return team.context().team == world_id ? barrier_context : team.host_context();

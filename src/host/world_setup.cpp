@@ -63,6 +63,8 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
     make_gpu_reach();
     copy_stream = make_stream();
     stream = make_stream();
+    // Later a kernel may spin on the GPU, beside which no stream can be made where ranks share it.
+    if (device().is_gpu()) blocking_streams.add(make_stream());
     zero(heap_header(rank), sizeof(HeapHeader));
     serve_engine();
     watch_for_deaths();

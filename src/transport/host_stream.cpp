@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/host_stream.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -35,9 +38,7 @@ class HostEvent final : public Event {
 class HostStream final : public Stream {
  public:
   HostStream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state, const GpuReach* reach)
-      : device_(device), context_(context), grid_state_(std::move(grid_state)), reach_(reach) {
-    lane_->thread = std::thread([this] { serve(); });
-  }
+      : device_(device), context_(context), grid_state_(std::move(grid_state)), reach_(reach) {}
 
   ~HostStream() override {
     if (!lane_.get_deleter().is_own()) return;
@@ -47,7 +48,7 @@ class HostStream final : public Stream {
       has_news_.store(true, std::memory_order_relaxed);
     }
     lane_->wake.notify_one();
-    lane_->thread.join();
+    if (lane_->thread.joinable()) lane_->thread.join();
   }
 
   const Device& device() const override { return device_; }
@@ -181,12 +182,22 @@ class HostStream final : public Stream {
     {
       std::unique_lock lock(lane_->mutex);
       if (here_ == std::this_thread::get_id()) return run(task, lock);
+      if (!lane_->thread.joinable()) start_thread();
       tasks_.push_back(std::move(task));
       ++pending_;
       has_news_.store(true, std::memory_order_relaxed);
       if (!asleep_) return;  // it looks before it sleeps
     }
     lane_->wake.notify_one();
+  }
+
+  /// A stream whose work is all done by its users (`begin_here`) has no thread.
+  void start_thread() {
+    try {
+      lane_->thread = std::thread([this] { serve(); });
+    } catch (const std::system_error& error) {
+      throw Error(Status::no_resource, fmt::format("the system gives no thread for a stream: {}", error.what()));
+    }
   }
 
   /// Runs tasks in order, while no other thread does.

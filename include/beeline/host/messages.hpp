@@ -31,7 +31,7 @@ struct MessageOptions {
 
 /// How one call is to be made.
 struct MessageCall {
-  Stream* stream = nullptr;  ///< nullptr: the rank's default stream
+  Stream* stream = nullptr;  ///< nullptr: in calls `..._on_stream` the rank's default stream; other calls then block
   unsigned blocks = 0;       ///< the same at sender and receiver; 0: by size
 };
 
@@ -77,8 +77,9 @@ class Messages {
   [[nodiscard]] Team& team() const;
 
   // A vector is a SymmetricArray, a std::span, or what a std::span is made from, of any trivially copyable type. A call
-  // without a stream blocks until it has ended: then its source may change, and its destination is complete. It throws
-  // its errors. A call with a stream is asynchronous, in the order of the stream. All else is the same as in the call
+  // without a stream blocks until it has ended: then its source may change, and its destination is complete. It comes
+  // after the earlier work of the default stream, waits for no blocking call of another thread, and throws its errors.
+  // A call with a stream is asynchronous, in the order of the stream. All else is the same as in the corresponding call
   // `..._on_stream` below.
 
   /// Sends a vector to `peer`.
@@ -86,8 +87,9 @@ class Messages {
   void send(From&& source, int peer, const MessageCall& call = {}) {
     const auto from = detail::span_of(source);
     constexpr ElementType type = message_type<decltype(from)>();
-    detail::make_call(team(), call.stream,
-                      [&] { send_on_stream(from.data(), from.size_bytes() / bytes_of(type), type, peer, call); });
+    detail::make_call(team(), call, [&](const MessageCall& how) {
+      send_on_stream(from.data(), from.size_bytes() / bytes_of(type), type, peer, how);
+    });
   }
   /// Receives a vector from `peer`, which sends the same number of bytes, in elements of the same type if that is one
   /// of `ElementType`; `uint8` fits all.
@@ -95,8 +97,9 @@ class Messages {
   void receive(To&& destination, int peer, const MessageCall& call = {}) {
     const auto to = detail::span_of(destination);
     constexpr ElementType type = message_type<decltype(to)>();
-    detail::make_call(team(), call.stream,
-                      [&] { receive_on_stream(to.data(), to.size_bytes() / bytes_of(type), type, peer, call); });
+    detail::make_call(team(), call, [&](const MessageCall& how) {
+      receive_on_stream(to.data(), to.size_bytes() / bytes_of(type), type, peer, how);
+    });
   }
   /// Both at once.
   template <detail::Vector From, detail::Vector To>
@@ -105,9 +108,9 @@ class Messages {
     const auto in = detail::span_of(destination);
     constexpr bool is_one_type = message_type<decltype(out)>() == message_type<decltype(in)>();
     constexpr ElementType type = is_one_type ? message_type<decltype(in)>() : ElementType::uint8;
-    detail::make_call(team(), call.stream, [&] {
+    detail::make_call(team(), call, [&](const MessageCall& how) {
       send_receive_on_stream({out.data(), out.size_bytes() / bytes_of(type), to_peer},
-                             {in.data(), in.size_bytes() / bytes_of(type), from_peer}, type, call);
+                             {in.data(), in.size_bytes() / bytes_of(type), from_peer}, type, how);
     });
   }
 

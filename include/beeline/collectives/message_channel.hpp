@@ -57,15 +57,28 @@ struct MessageChannel {
 };
 static_assert(std::is_trivially_copyable_v<MessageChannel>);
 
+/// The largest tag of a message.
+inline constexpr std::uint32_t most_message_tag = (1u << 13) - 1;
+
 namespace detail {
 
-/// The header that a sender writes and a receiver expects: the message's length and its number of slices.
-[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t message_header(std::size_t bytes, std::uint32_t slices) {
-  return std::uint64_t{bytes} | std::uint64_t{slices} << 48;
+/// The header that a sender writes and a receiver expects: the message's length, its number of slices and its tag, from
+/// the low bits on.
+inline constexpr unsigned header_length_bits = 40, header_slice_bits = 11;
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t message_header(std::size_t bytes, std::uint32_t slices,
+                                                                         std::uint32_t tag) {
+  return std::uint64_t{bytes} | (std::uint64_t{tag} << header_slice_bits | slices) << header_length_bits;
 }
-inline constexpr std::uint64_t most_message_bytes = (std::uint64_t{1} << 48) - 1;
+inline constexpr std::uint64_t most_message_bytes = (std::uint64_t{1} << header_length_bits) - 1;
+inline constexpr std::uint64_t most_message_slices = 1024;
+static_assert(most_message_slices >> header_slice_bits == 0);
 [[nodiscard]] constexpr std::uint64_t bytes_in_header(std::uint64_t header) { return header & most_message_bytes; }
-[[nodiscard]] constexpr std::uint64_t slices_in_header(std::uint64_t header) { return header >> 48; }
+[[nodiscard]] constexpr std::uint64_t slices_in_header(std::uint64_t header) {
+  return header >> header_length_bits & ((1u << header_slice_bits) - 1);
+}
+[[nodiscard]] constexpr std::uint64_t tag_in_header(std::uint64_t header) {
+  return header >> (header_length_bits + header_slice_bits);
+}
 
 }  // namespace detail
 

@@ -21,6 +21,7 @@ struct MessageEnd {
   std::size_t bytes = 0;
   std::uint32_t peer = 0;
   std::uint32_t blocks = 0;  ///< that share in it; 0: none is sent, or received
+  std::uint32_t tag = 0;
 };
 
 /// A grid whose first `sent.blocks` blocks send, and whose others receive.

@@ -10,8 +10,7 @@ namespace beeline::detail {
 
 namespace {
 
-/// What a message says of itself: its length, and the blocks that it is sent by.
-std::uint64_t header_of(const MessageEnd& end) { return end.bytes | std::uint64_t{end.blocks} << 48; }
+std::uint64_t header_of(const MessageEnd& end) { return message_header(end.bytes, end.blocks, end.tag); }
 
 struct PairMessageKernel {
   template <class Grid>

@@ -44,6 +44,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
+import math
 import os
 import weakref
 from collections.abc import Callable, Sequence
@@ -154,11 +155,11 @@ class BeelineProcessGroup(dist.ProcessGroup):
     ) -> None:
         """All ranks of `world`; or, collective over its members alone, `team`, a part of the group `root`."""
         self._members = world if team is None else team
-        native = self._construct(self._members.rank, self._members.size)
+        self._own_rank, self._own_size = self._members.rank, self._members.size
+        native = self._construct(self._own_rank, self._own_size)
         self._world = world
         self._store = store
         self._owns_world = owns_world
-        self._team = team
         self._root = root
         self._name = self._description = ""
         self._is_over = False
@@ -228,10 +229,10 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return "beeline"
 
     def getRank(self) -> int:
-        return self._members.rank
+        return self._own_rank
 
     def getSize(self) -> int:
-        return self._members.size
+        return self._own_size
 
     def _get_backend(self, device: torch.device) -> BeelineProcessGroup:
         return self
@@ -419,8 +420,11 @@ class BeelineProcessGroup(dist.ProcessGroup):
             return
         self._is_over = True
         if self._root is not None:
-            if not self._root._is_over and self._finish():
-                self._free()
+            if not self._root._is_over:
+                self._finish()
+                if not self._world.failed:
+                    self._free()
+            self._members = self._world  # the team ends: a failure of it is none of the world's from here on
             return
         for group in list(_groups):
             if group is self or (group._root is self and not group._is_over):
@@ -430,15 +434,13 @@ class BeelineProcessGroup(dist.ProcessGroup):
         elif not self._world.failed:
             self._free()
 
-    def _finish(self) -> bool:
-        """Waits for what was started. False where the group has failed: its calls have raised that."""
+    def _finish(self) -> None:
+        """Waits for what was started. Where the group has failed, its calls have raised that."""
         try:
             self._messages.finish()
             self._calls.synchronize()
         except beeline.Error as failure:
             _log.warning("beeline: the end of a process group that has failed: %s", failure)
-            return False
-        return not self._world.failed
 
     def _free(self) -> None:
         if self._device.type == "cuda":
@@ -506,7 +508,9 @@ def _root_world() -> beeline.World:
 
 def _asked_deadline_s(options: Any) -> float | None:
     """The program's `timeout`; None where it has set none: torch passes its default then."""
-    return None if options.timeout == dist.default_pg_timeout else options.timeout.total_seconds()
+    if options.timeout == dist.default_pg_timeout:
+        return None
+    return float(f"{options.timeout.total_seconds():.6g}")  # torch keeps it with a rounding error of about 1e-7
 
 
 def _default_deadline_s() -> float:
@@ -539,7 +543,7 @@ def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
             f"torch.distributed calls this rank {options.group_rank} of {options.group_size}, "
             f"but it is rank {world.rank} of {world.size} of its Beeline world"
         )
-    if world is not None and asked_s is not None and abs(asked_s - world.deadline_s) > 1e-6:
+    if world is not None and asked_s is not None and not math.isclose(asked_s, world.deadline_s, rel_tol=1e-5):
         raise ValueError(
             f"timeout of {asked_s:g} s: the waits of the world in pg_options end after {world.deadline_s:g} s, as "
             "World.create(deadline_s=) has set it"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
@@ -69,7 +69,8 @@ class TorchMessages:
         self._record = record
         self._world = world
         self._device = device
-        self._members = members
+        self._rank = members.rank
+        self._world_ranks = members.ranks if isinstance(members, beeline.Team) else list(range(members.size))
         self._messages = beeline.Messages(members, depth=0 if members is world else TEAM_DEPTH)
         self._streams: dict[tuple[str, int], tuple[beeline.Stream, torch.cuda.Stream | None]] = {}
         self._arrivals: dict[int, beeline.Event] = {}  # the last receive of each peer, on a host rank
@@ -118,7 +119,7 @@ class TorchMessages:
     def _start_from_any(self, tensor: torch.Tensor, tag: int) -> BeelineMessage:
         """Looks at the others in turn: none is passed over because some send all the time."""
         limit = time.monotonic() + self._world.deadline_s
-        others = [peer for peer in range(self._members.size) if peer != self._members.rank]
+        others = [peer for peer in range(len(self._world_ranks)) if peer != self._rank]
         while time.monotonic() < limit and not self._is_over:
             self._world.check()
             for _ in others:
@@ -158,10 +159,6 @@ class TorchMessages:
             tensor.record_stream(on)
             stream.let_go()  # torch keeps its memory until the stream has passed here
             return BeelineMessage([tensor], peer, self._record(), on)
-
-    @property
-    def _world_ranks(self) -> Sequence[int]:
-        return self._members.ranks if isinstance(self._members, beeline.Team) else range(self._members.size)
 
     def _make_stream(self) -> tuple[beeline.Stream, torch.cuda.Stream | None]:
         if self._device is None:

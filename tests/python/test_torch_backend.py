@@ -185,7 +185,7 @@ def test_ranks_that_torch_alone_counts(tmp_path: Path) -> None:
     ]  # fmt: skip
     for rank, (status, out, err) in enumerate(ends(ranks, 100)):
         assert status == 0, out + err
-        assert f"rank {rank}: unlike_tags" in out
+        assert f"rank {rank}: unlike_calls" in out
 
 
 @pytest.mark.timeout(250)

@@ -128,19 +128,52 @@ def unlike_tags() -> None:
         dist.send(torch.ones(2), 1, tag=tag) if RANK == 0 else dist.recv(torch.ones(2), 0, tag=tag)
     with pytest.raises(beeline.InvalidArgumentError, match="tag 8192 of a message: at most 8191"):
         dist.send(torch.ones(2), 1 - RANK, tag=8192)
-    if RANK == 0:
-        dist.send(torch.ones(2), 1, tag=3)
-    else:
-        text = "rank 1 receives 8 bytes in 1 block with tag 4, rank 0 sends 8 bytes in 1 block with tag 3"
-        with pytest.raises(beeline.InvalidArgumentError, match=text):
-            dist.recv(torch.ones(2), 0, tag=4)
+
+    def exchange() -> None:
+        dist.send(torch.ones(2), 1, tag=3) if RANK == 0 else dist.recv(torch.ones(2), 0, tag=4)
+        dist.barrier()  # rank 0 may hear of it here only
+
+    text = "rank 1 receives 8 bytes in 1 block with tag 4, rank 0 sends 8 bytes in 1 block with tag 3"
+    with pytest.raises(beeline.Error, match=text):
+        exchange()
     meet("tags")
+    dist.destroy_process_group()
+
+
+def unlike_calls() -> None:
+    """Of members of a group: the error names both calls, by the next one at the latest."""
+    init(f"file://{FOLDER}/calls")
+    dtype, operation = (torch.float32, torch.int32)[RANK], (dist.ReduceOp.SUM, dist.ReduceOp.MAX)[RANK]
+    for text, call in (
+        (r"broadcast\(float32, 10 elements, root [01]\)", lambda group: dist.broadcast(torch.ones(10), RANK, group)),
+        (
+            r"scatter\(float32, 3 elements, root [01]\)",
+            lambda group: dist.scatter(torch.ones(3), [torch.ones(3)] * SIZE, RANK, group),
+        ),
+        (
+            r"broadcast\((float32|int32), 4 elements, root 0\)",
+            lambda group: dist.broadcast(torch.ones(4, dtype=dtype), 0, group, async_op=True).wait(),
+        ),
+        (r"allreduce\(sum, float32, [34] elements\)", lambda group: dist.all_reduce(torch.ones(3 + RANK), group=group)),
+        (r"allreduce\((sum|maximum), float32", lambda group: dist.all_reduce(torch.ones(3), operation, group)),
+        (
+            r"(allgather|alltoall)\(float32, [12] elements?\)",
+            lambda group: (dist.all_gather_into_tensor, dist.all_to_all_single)[RANK](
+                torch.ones(4), torch.ones(2 + 2 * RANK), group=group
+            ),
+        ),
+    ):
+        group = dist.new_group()
+        with pytest.raises(beeline.Error, match=text):
+            (call(group), dist.all_reduce(torch.ones(4), group=group))
+        meet(text)
+        dist.destroy_process_group(group)
     dist.destroy_process_group()
 
 
 for case in (
     by_file, by_tcp, by_environment, beside_another_back_end, missing_ranks, a_rank_that_does_not_call,
-    group_time_outs, unlike_tags,
+    group_time_outs, unlike_tags, unlike_calls,
 ):  # fmt: skip
     case()
     meet(case.__name__)

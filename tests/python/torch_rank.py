@@ -513,8 +513,8 @@ assert dist.get_backend() == "beeline"
 print(f"torch {torch.__version__}", flush=True)
 CASES = (
     all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, time_outs,
-    any_source, monitored_barrier, order, let_go, groups, meshes, refusals, unlike_types, complex_sums, independent,
-    messages_of_groups,
+    any_source, monitored_barrier, order, let_go, unlike_types, complex_sums, independent, messages_of_groups,
+    groups, meshes, refusals,
 )  # fmt: skip
 for case in CASES:
     case()

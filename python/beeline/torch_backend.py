@@ -59,7 +59,7 @@ import beeline
 from beeline import torch_native
 from beeline.library import _beeline
 from beeline.torch_compilation import not_compiled
-from beeline.torch_join import join, make_store
+from beeline.torch_join import Meeting, make_store, session_of
 from beeline.torch_messages import TorchMessages
 from beeline.torch_store import MemberStore
 from beeline.torch_streams import give_back, take_stream
@@ -155,6 +155,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     ) -> None:
         """All ranks of `world`; or, collective over its members alone, `team`, a part of the group `root`."""
         self._members = world if team is None else team
+        self.session = ""  # of a group of all ranks: what tells its world from others
         self._own_rank, self._own_size = self._members.rank, self._members.size
         native = self._construct(self._own_rank, self._own_size)
         self._world = world
@@ -524,7 +525,7 @@ def _default_deadline_s() -> float:
 
 def _create_team(options: Any, root: BeelineProcessGroup, ranks: list[int]) -> BeelineProcessGroup:
     deadline_s, world = _asked_deadline_s(options), root.world
-    store = MemberStore(options, deadline_s or world.deadline_s)
+    store = MemberStore(options, root.session, deadline_s or world.deadline_s)
     team = world.make_team(ranks, store.allgather, deadline_s=deadline_s)
     return BeelineProcessGroup(world, store, False, team, root)
 
@@ -548,10 +549,10 @@ def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
             f"timeout of {asked_s:g} s: the waits of the world in pg_options end after {world.deadline_s:g} s, as "
             "World.create(deadline_s=) has set it"
         )
-    deadline_s = world.deadline_s if world is not None else asked_s or _default_deadline_s()
-    store = MemberStore(options, deadline_s)
-    used = join(store, options.store, options.group_size, deadline_s) if world is None else world
-    group = BeelineProcessGroup(used, store, world is None)
+    used = Meeting(options, asked_s or _default_deadline_s()).join() if world is None else world
+    session = session_of(used)
+    group = BeelineProcessGroup(used, MemberStore(options, session, used.deadline_s), world is None)
+    group.session = session
     _roots.append(group)
     return group
 

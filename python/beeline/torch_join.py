@@ -11,18 +11,25 @@ import hashlib
 import ipaddress
 import json
 import os
+import secrets
 import socket
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch.distributed as dist
 
 import beeline
 from beeline.library import _beeline
-from beeline.torch_store import MemberStore
+from beeline.torch_store import missing_keys, nothing_came
 
-LAUNCHER, SERVER, FAILED = "launcher", "server", "failed"  # what rank 0 says first to the others
+OPEN = "beeline/open"  # the key of the latest meeting's name
+LAUNCHER, SERVER, FAILED = "launcher", "server", "failed"  # words of rank 0's answer
+POLL = timedelta(milliseconds=50)  # between two looks of the other ranks for a new meeting
+FIRST_RANKS_LEAD = timedelta(seconds=5)  # rank 0, which knows who is missing, reports it; the others wait for its word
 LOOPBACK = "127.0.0.1"
 ELSEWHERE = "192.0.2.1"  # of no host (RFC 5737): the way there is the default route
 
@@ -34,6 +41,7 @@ class Place:
     loopback: str  # which loop-back interface it has: that of its host, and of its network namespace there
     address: str  # its host's on the way to the others; empty: unknown
     launcher: str = ""  # which `beeline run` has counted it as torch does; empty: none
+    mark: str = ""  # its own, of this meeting
 
     @classmethod
     def parse(cls, text: str | bytes) -> Place:
@@ -43,10 +51,10 @@ class Place:
         return json.dumps(asdict(self))
 
 
-def own_place(towards: str, launcher: str = "") -> Place:
+def own_place(towards: str, launcher: str = "", mark: str = "") -> Place:
     """This process's; `towards` is a host that all ranks may reach."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return Place(f"{boot}/{Path('/proc/self/ns/net').stat().st_ino}", address_towards(towards), launcher)
+    return Place(f"{boot}/{Path('/proc/self/ns/net').stat().st_ino}", address_towards(towards), launcher, mark)
 
 
 def address_towards(host: str) -> str:
@@ -100,41 +108,98 @@ def launcher_of(rank: int, size: int) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def join(members: MemberStore, store: dist.Store, size: int, deadline_s: float) -> beeline.World:
-    """Collective over the ranks that torch counts. Their world, whose waits end after `deadline_s`."""
-    rank = members.rank
-    if rank == 0:
-        return _open(members, store, size, deadline_s)
-    members.gather(str(own_place(known_host(store), launcher_of(rank, size))))
-    word, _, rest = members.share(None).partition(" ")
-    if word == LAUNCHER:
-        return beeline.World.create(deadline_s=deadline_s)
-    if word == FAILED:
-        raise beeline.UnreachableError(f"rank {rank}: rank 0 did not open the world: {rest}", rank)
-    return _beeline._join_world(rank, size, "", lambda _: rest, deadline_s)
+@dataclass(frozen=True)
+class Answer:
+    """What rank 0 tells the others."""
+
+    word: str
+    text: str
+    members: list[str]  # the marks of those that it is for
 
 
-def _open(members: MemberStore, store: dist.Store, size: int, deadline_s: float) -> beeline.World:
-    """Rank 0's part."""
-    shared = False
+class Meeting:
+    """The ranks that torch counts, before they are a world.
 
-    def share(word: str, rest: str) -> str:
-        nonlocal shared
-        shared = True
-        return members.share(f"{word} {rest}")
+    torch's store may hold what processes have left there that were ranks before these, as after torchrun has started
+    all anew. So rank 0 opens each meeting under a new name, the others look for the name until the answer has their own
+    mark, and what is stored has the meeting's name.
+    """
 
-    try:
-        mine = own_place(known_host(store), launcher_of(0, size))
-        places = [Place.parse(text) for text in members.gather(str(mine))]
-        launchers = {place.launcher for place in places}
-        if len(launchers) == 1 and "" not in launchers:
-            share(LAUNCHER, "")
-            return beeline.World.create(deadline_s=deadline_s)
-        return _beeline._join_world(0, size, meeting_address(places), lambda text: share(SERVER, text), deadline_s)
-    except BaseException as problem:
-        if not shared:
-            share(FAILED, str(problem))
-        raise
+    def __init__(self, options: Any, deadline_s: float) -> None:
+        self.rank, self.size = options.group_rank, options.group_size
+        self.store = options.store
+        self.deadline_s = deadline_s
+        self._deadline = timedelta(seconds=deadline_s)
+        self._mark = secrets.token_hex(8)
+
+    def join(self) -> beeline.World:
+        """Collective. The world of these ranks, whose waits end after the deadline."""
+        if self.rank == 0:
+            return self._open()
+        answer = self._await_answer()
+        if answer.word == LAUNCHER:
+            return beeline.World.create(deadline_s=self.deadline_s)
+        if answer.word == FAILED:
+            raise beeline.UnreachableError(f"rank {self.rank}: rank 0 did not open the world: {answer.text}", self.rank)
+        return self._join_world("", lambda _: answer.text)
+
+    def _place(self) -> Place:
+        return own_place(known_host(self.store), launcher_of(self.rank, self.size), self._mark)
+
+    def _join_world(self, host: str, share: Callable[[str], str]) -> beeline.World:
+        return _beeline._join_world(self.rank, self.size, host, share, self.deadline_s)
+
+    def _open(self) -> beeline.World:
+        """Rank 0's part. The others get its failure, too."""
+        self.store.set(OPEN, self._mark)
+        keys = [f"beeline/{self._mark}/{rank}" for rank in range(1, self.size)]
+        missing = missing_keys(self.store, keys, self._deadline)
+        places = [Place.parse(self.store.get(key)) for index, key in enumerate(keys) if index not in missing]
+        has_answered = False
+
+        def answer(word: str, text: str) -> str:
+            nonlocal has_answered
+            has_answered = True
+            told = Answer(word, text, [place.mark for place in places])
+            self.store.set(f"beeline/{self._mark}/answer", json.dumps(asdict(told)))
+            return text
+
+        try:
+            if missing:
+                others = [1 + index for index in missing]
+                raise nothing_came(f"a world of {self.size} ranks", others, self._deadline, self.rank)
+            all_places = [self._place(), *places]
+            launchers = {place.launcher for place in all_places}
+            if len(launchers) == 1 and "" not in launchers:
+                answer(LAUNCHER, "")
+                return beeline.World.create(deadline_s=self.deadline_s)
+            return self._join_world(meeting_address(all_places), lambda text: answer(SERVER, text))
+        except BaseException as problem:
+            if not has_answered:
+                answer(FAILED, str(problem))
+            raise
+
+    def _await_answer(self) -> Answer:
+        limit = self._deadline + FIRST_RANKS_LEAD
+        end = time.monotonic() + limit.total_seconds()
+        told, place = "", str(self._place())
+        while time.monotonic() < end:
+            if not missing_keys(self.store, [OPEN], min(limit, POLL)):
+                name = self.store.get(OPEN).decode()
+                if name != told:
+                    self.store.set(f"beeline/{name}/{self.rank}", place)
+                    told = name
+                if not missing_keys(self.store, [key := f"beeline/{name}/answer"], POLL):
+                    answer = Answer(**json.loads(self.store.get(key)))
+                    if self._mark in answer.members:
+                        return answer
+                    time.sleep(POLL.total_seconds())  # it is an earlier meeting's
+        raise nothing_came(f"a world of {self.size} ranks", [0], limit, self.rank)
+
+
+def session_of(world: beeline.World) -> str:
+    """Collective over the world. A name that no other world has."""
+    return world.allgather(secrets.token_hex(8).encode() if world.rank == 0 else b"")[0].decode()
 
 
 def make_store(world: beeline.World) -> dist.Store:

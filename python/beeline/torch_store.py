@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import beeline
+import torch.distributed as dist
 
-FIRST_RANKS_LEAD = timedelta(seconds=5)  # rank 0, which knows who is missing, reports it; the others wait for its word
+import beeline
 
 _turns: Counter[str] = Counter()  # how often a group of this name was made: hashed names come again
 
@@ -20,12 +20,14 @@ _turns: Counter[str] = Counter()  # how often a group of this name was made: has
 class MemberStore:
     """A group's part of torch's store. Its members make it, and call it, in the same order."""
 
-    def __init__(self, options: Any, deadline_s: float) -> None:
+    def __init__(self, options: Any, session: str, deadline_s: float) -> None:
         """Waits end after `deadline_s`, but for those with a time-out of their own.
 
         options  what torch says of the group that is being made
+        session  of the world: a store may hold what the ranks of an earlier one have left there
         """
         self._store = options.store
+        self._session = session
         self._name = str(options.group_id)
         self._member = options.group_rank
         self._ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
@@ -44,20 +46,6 @@ class MemberStore:
         keys = self._next_keys()
         self._store.set(keys[self._member], mine.hex())
         return [bytes.fromhex(text) for text in self._await(keys, self._deadline)]
-
-    def gather(self, mine: str) -> list[str]:
-        """Collective. The texts of all members on the first of them; none on the others."""
-        keys = self._next_keys()
-        self._store.set(keys[self._member], mine)
-        return self._await(keys, self._deadline) if self._member == 0 else []
-
-    def share(self, text: str | None) -> str:
-        """Collective. The first member's text: the others pass None."""
-        first = self._next_keys()[:1]
-        if text is None:
-            return self._await(first, self._deadline + FIRST_RANKS_LEAD)[0]
-        self._store.set(first[0], text)
-        return text
 
     def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool) -> None:
         """Collective. Rank 0 of the group waits for each other rank, and tells them how it ended.
@@ -86,32 +74,41 @@ class MemberStore:
 
     def _next_keys(self) -> list[str]:
         step = next(self._steps)
-        return [f"beeline/{self._turn}/{step}/{rank}" for rank in self._ranks]
+        return [f"beeline/{self._session}/{self._turn}/{step}/{rank}" for rank in self._ranks]
 
     def _await(self, keys: Sequence[str], timeout: timedelta) -> list[str]:
-        """What the first members, as many as there are keys, have stored."""
+        """What the members have stored."""
         missing = self._missing(keys, timeout)
         if missing:
-            raise beeline.DeadlineError(
-                f"group {self._name} of ranks {self._ranks}: within {timeout.total_seconds():g} s (`timeout` of "
-                f"init_process_group or new_group) nothing came from ranks "
-                f"{[self._ranks[member] for member in missing]} to make it",
-                self.rank,
-            )
+            ranks = [self._ranks[member] for member in missing]
+            raise nothing_came(f"group {self._name} of ranks {self._ranks}", ranks, timeout, self.rank)
         return [self._store.get(key).decode() for key in keys]
 
     def _missing(self, keys: Sequence[str], timeout: timedelta) -> list[int]:
-        """Which of the keys are not there after at most `timeout`."""
-        limit = time.monotonic() + timeout.total_seconds()
-        missing = []
-        for index, key in enumerate(keys):
-            left = limit - time.monotonic()
-            try:
-                if left > 0:
-                    self._store.wait([key], timedelta(seconds=left))
-                    continue
-            except RuntimeError:  # stores differ in the class: the look tells a time-out from a store that has failed
-                pass
-            if not self._store.check([key]):
-                missing.append(index)
-        return missing
+        return missing_keys(self._store, keys, timeout)
+
+
+def nothing_came(what: str, ranks: Sequence[int], timeout: timedelta, rank: int) -> beeline.DeadlineError:
+    """The error of `rank`, to which others are missing."""
+    return beeline.DeadlineError(
+        f"{what}: within {timeout.total_seconds():g} s (`timeout` of init_process_group or new_group) nothing came "
+        f"from ranks {list(ranks)} to make it",
+        rank,
+    )
+
+
+def missing_keys(store: dist.Store, keys: Sequence[str], timeout: timedelta) -> list[int]:
+    """Which of the keys are not there after at most `timeout`."""
+    limit = time.monotonic() + timeout.total_seconds()
+    missing = []
+    for index, key in enumerate(keys):
+        left = limit - time.monotonic()
+        try:
+            if left > 0:
+                store.wait([key], timedelta(seconds=left))
+                continue
+        except RuntimeError:  # stores differ in the class: the look tells a time-out from a store that has failed
+            pass
+        if not store.check([key]):
+            missing.append(index)
+    return missing

@@ -149,6 +149,23 @@ world.leave()
 """
 
 
+# Ranks that the launcher has counted as torch does join its world, not one that rank 0 serves.
+LAUNCHED = """
+import os
+def served(*_):
+    raise AssertionError("rank 0 serves a world beside the launcher's")
+beeline.torch_join._beeline._join_world = served
+dist.destroy_process_group()
+dist.init_process_group("beeline", init_method="file://" + os.environ["FOLDER"] + "/meeting",
+    rank=world.rank, world_size=world.size)
+assert dist.group.WORLD.world is not world
+dist.all_reduce(tensor := torch.full((3,), world.rank + 1.0))
+assert (tensor == 6).all()
+dist.destroy_process_group()
+world.leave()
+"""
+
+
 def run_program(text: str, deadline_s: int, **settings: str) -> subprocess.CompletedProcess[str]:
     command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", sys.executable, "-c", HEAD + text]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_DEADLINE_S": str(deadline_s)}
@@ -158,6 +175,11 @@ def run_program(text: str, deadline_s: int, **settings: str) -> subprocess.Compl
 
 def test_a_call_without_room_comes_after_the_others() -> None:
     done = run_program(NO_ROOM, deadline_s=30, BEELINE_HOST_THREADS="64")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_ranks_that_the_launcher_counts_join_its_world(tmp_path: Path) -> None:
+    done = run_program(LAUNCHED, deadline_s=30, FOLDER=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

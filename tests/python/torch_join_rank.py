@@ -89,7 +89,7 @@ def missing_ranks() -> None:
     """Nobody else comes: each rank has a store of its own."""
     others = [rank for rank in range(SIZE) if rank != 0] if RANK == 0 else [0]
     store = dist.FileStore(str(FOLDER / f"alone{RANK}"), SIZE)
-    beeline.torch_store.FIRST_RANKS_LEAD = timedelta(0)
+    beeline.torch_join.FIRST_RANKS_LEAD = timedelta(0)
     with pytest.raises(beeline.DeadlineError, match=rf"within 0.3 s \(`timeout` .*nothing came from ranks \{others}"):
         dist.init_process_group("beeline", store=store, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=0.3))
 

@@ -59,7 +59,7 @@ import beeline
 from beeline import torch_native
 from beeline.library import _beeline
 from beeline.torch_compilation import not_compiled
-from beeline.torch_join import Meeting, make_store, session_of
+from beeline.torch_join import Meeting, serve_store, session_of
 from beeline.torch_messages import TorchMessages
 from beeline.torch_store import MemberStore
 from beeline.torch_streams import give_back, take_stream
@@ -86,6 +86,11 @@ Started = tuple[Any, Callable[[], None]]  # the end of a collective, and what pu
 
 # Each waiting stream is to have a hardware queue of its own; CUDA reads this when it is first used.
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
+
+
+def make_store(world: beeline.World) -> dist.Store:
+    """Collective over the world: a store for `init_process_group`, served by rank 0, also for ranks on other hosts."""
+    return serve_store(world)
 
 
 def last_transfer(group: dist.ProcessGroup | None = None) -> str | None:

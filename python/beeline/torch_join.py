@@ -202,8 +202,8 @@ def session_of(world: beeline.World) -> str:
     return world.allgather(secrets.token_hex(8).encode() if world.rank == 0 else b"")[0].decode()
 
 
-def make_store(world: beeline.World) -> dist.Store:
-    """Collective over the world: a store for `init_process_group`, served by rank 0."""
+def serve_store(world: beeline.World) -> dist.Store:
+    """Collective over the world. A store that rank 0 serves at an address which all ranks reach."""
     places = [Place.parse(text) for text in world.allgather(str(own_place(known_host())).encode())]
     if world.rank == 0:
         host = meeting_address(places)

@@ -6,22 +6,24 @@
 
     dist.init_process_group(backend="beeline")
 
-The default group has all ranks of a Beeline world, in its order. `init_process_group` joins the world that the
-environment describes, or takes one as `pg_options=world`. A launcher that sets no MASTER_ADDR leaves torch without a
-store: then pass `store=beeline.torch_backend.make_store(world)` too, with rank and world_size.
+The default group has all ranks of a Beeline world, in its order. The ranks that torch counts, by `env://`, `tcp://`,
+`file://` or a store, join a world by torch's store; under `beeline run` it is the launcher's. `pg_options=world` passes
+one that is there already, `store=beeline.torch_backend.make_store(world)` a store of its ranks. `timeout` is the
+deadline of every wait; torch's default gives way to BEELINE_DEADLINE_S.
 
 `dist.new_group(ranks)` makes a group of any of them, a team of that world. Its members meet by torch's store, and take
-memory for it from the world's heap (50 to 70 MB on a GPU, 3 on a host rank) until `dist.destroy_process_group(group)`,
+memory for it from the world's heap (70 to 90 MB on a GPU, 5 on a host rank) until `dist.destroy_process_group(group)`,
 which all members call. A rank may be in 30 groups at a time. Where the default group is another back end's, the first
 group with `backend="beeline"` has all ranks, and others follow.
 
 Tensors are contiguous, and on a GPU they lie on the rank's own. There, collectives run on torch's current stream, those
 with `async_op=True` on a stream of their own, after what the current one has been given, and `Work.wait` holds the
-current stream until they are done; on a host rank they block. torch is 2.11 or later.
+current stream until they are done. On a host rank `Work.wait` blocks until then. Calls of different groups do not wait
+for each other. torch is 2.11 or later.
 
 Messages (send, recv, isend, irecv) have a stream for each peer and direction, on host ranks too, so those of a batch
-wait for their peer only. Between two ranks they are matched in order, that of all groups together:
-tags have no meaning. On host ranks, recv and irecv without a source take the first message of any member.
+wait for their peer only. Between two members of a group they are matched in order. A receive has the tag of its send,
+up to 2047; another is an error. On host ranks, recv and irecv without a source take the first message of any member.
 
 Calls of more than some 100 KB use tensors without a copy where they can, and `last_transfer` tells: tensors of GPU
 memory that torch has from cudaMalloc, which the ranks find out in their first calls with a segment of it
@@ -41,6 +43,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import logging
+import math
 import os
 import weakref
 from collections.abc import Callable, Sequence
@@ -55,36 +59,38 @@ import beeline
 from beeline import torch_native
 from beeline.library import _beeline
 from beeline.torch_compilation import not_compiled
+from beeline.torch_join import Meeting, serve_store, session_of
 from beeline.torch_messages import TorchMessages
 from beeline.torch_store import MemberStore
 from beeline.torch_streams import give_back, take_stream
 from beeline.torch_tensors import (
     Tensors,
-    as_bytes,
     check_dense,
     check_parts,
     check_rows,
+    check_types,
+    in_a_row,
     is_async,
+    put_together,
     reduction_number,
     reduction_of,
     split,
     take_apart,
 )
-from beeline.torch_work import BeelineWork, numbers_of
+from beeline.torch_work import BarrierWork, BeelineWork, UnfinishedWork, numbers_of
 
 __all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
+
+_log = logging.getLogger("beeline")
+Started = tuple[Any, Callable[[], None]]  # the end of a collective, and what puts its results in their place
 
 # Each waiting stream is to have a hardware queue of its own; CUDA reads this when it is first used.
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 
 
 def make_store(world: beeline.World) -> dist.Store:
-    """Collective over the world: a store for `init_process_group`, served by rank 0."""
-    if world.rank == 0:
-        store = dist.TCPStore("127.0.0.1", 0, world.size, is_master=True, wait_for_workers=False)
-        world.allgather(str(store.port).encode())
-        return store
-    return dist.TCPStore("127.0.0.1", int(world.allgather(b"")[0]), world.size, is_master=False)
+    """Collective over the world: a store for `init_process_group`, served by rank 0, also for ranks on other hosts."""
+    return serve_store(world)
 
 
 def last_transfer(group: dist.ProcessGroup | None = None) -> str | None:
@@ -154,11 +160,12 @@ class BeelineProcessGroup(dist.ProcessGroup):
     ) -> None:
         """All ranks of `world`; or, collective over its members alone, `team`, a part of the group `root`."""
         self._members = world if team is None else team
-        native = self._construct(self._members.rank, self._members.size)
+        self.session = ""  # of a group of all ranks: what tells its world from others
+        self._own_rank, self._own_size = self._members.rank, self._members.size
+        native = self._construct(self._own_rank, self._own_size)
         self._world = world
         self._store = store
         self._owns_world = owns_world
-        self._team = team
         self._root = root
         self._name = self._description = ""
         self._is_over = False
@@ -173,7 +180,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         if native is not None:
             own = None if device is None else self._torch_stream
             native.attach(self, self._calls, reduction_number, numbers_of(own))
-        self._messages = TorchMessages(world, device, self._calls.record) if root is None else root._messages
+        self._messages = TorchMessages(world, self._members, device, self._calls.record)
         _groups.add(self)
 
     def _construct(self, rank: int, size: int) -> ModuleType | None:
@@ -228,10 +235,10 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return "beeline"
 
     def getRank(self) -> int:
-        return self._members.rank
+        return self._own_rank
 
     def getSize(self) -> int:
-        return self._members.size
+        return self._own_size
 
     def _get_backend(self, device: torch.device) -> BeelineProcessGroup:
         return self
@@ -310,14 +317,16 @@ class BeelineProcessGroup(dist.ProcessGroup):
             raise ValueError(f"lists of {lengths} tensors: {self.size()} ranks give {len(sources)} each")
         for source, *parts in zip(sources, *outputs, strict=True):
             check_parts(parts, source)
-        data = [as_bytes(source) for source in sources]
 
-        def gather() -> None:
-            mine = data[0] if len(data) == 1 else torch.cat(data)
-            together = torch.empty(self.size(), mine.numel(), dtype=torch.uint8, device=mine.device)
-            self._calls.allgather(together, mine, False)
-            for part, each in zip(together, outputs, strict=True):
-                take_apart(part, each)
+        def gather(is_async: bool) -> Started:
+            mine = put_together(sources)
+            together = torch.empty(self.size(), mine.numel(), dtype=mine.dtype, device=mine.device)
+
+            def finish() -> None:
+                for part, each in zip(together, outputs, strict=True):
+                    take_apart(part, each)
+
+            return self._calls.allgather(together, mine, is_async), finish
 
         return self._start(gather, [output for each in outputs for output in each], sources, opts)
 
@@ -325,13 +334,12 @@ class BeelineProcessGroup(dist.ProcessGroup):
         (source,), root = sources, opts.rootRank
         each = outputs[0] if root == self.rank() else []
         check_parts(each, source)
-        data = as_bytes(source)
+        data = in_a_row(source)
 
-        def gather() -> None:
-            together = torch.empty(len(each) * data.numel(), dtype=torch.uint8, device=data.device) if each else None
-            self._calls.gather(together, data, False, root=root)
-            if together is not None:
-                take_apart(together, each)
+        def gather(is_async: bool) -> Started:
+            together = torch.empty(len(each) * data.numel(), dtype=data.dtype, device=data.device) if each else None
+            end = self._calls.gather(together, data, is_async, root=root)
+            return end, lambda: None if together is None else take_apart(together, each)
 
         return self._start(gather, each, [source], opts)
 
@@ -340,9 +348,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
         each = sources[0] if root == self.rank() else []
         check_parts(each, output)
 
-        def scatter() -> None:
-            together = torch.cat([as_bytes(part) for part in each]) if each else None
-            self._calls.scatter(output, together, False, root=root)
+        def scatter(is_async: bool) -> Started:
+            together = put_together(each) if each else None
+            return self._calls.scatter(output, together, is_async, root=root), lambda: None
 
         return self._start(scatter, [output], each, opts)
 
@@ -364,17 +372,20 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return self._work(end, [output], [source])
 
     def alltoall(self, outputs: Tensors, sources: Tensors, opts: Any = None) -> dist.Work:
-        parts = [as_bytes(part) for part in sources]
-        receive, send = [output.nbytes for output in outputs], [part.numel() for part in parts]
+        check_types([*outputs, *sources])
+        receive, send = [output.nbytes for output in outputs], [source.nbytes for source in sources]
 
-        def send_parts() -> None:
-            together = torch.empty(sum(receive), dtype=torch.uint8, device=outputs[0].device)
-            self._calls.alltoallv(together, torch.cat(parts), send, receive, False)
-            take_apart(together, outputs)
+        def send_parts(is_async: bool) -> Started:
+            together = torch.empty(sum(receive), dtype=torch.uint8, device=outputs[0].device).view(outputs[0].dtype)
+            end = self._calls.alltoallv(together, put_together(sources), send, receive, is_async)
+            return end, lambda: take_apart(together, outputs)
 
         return self._start(send_parts, outputs, sources, opts)
 
     def barrier(self, opts: Any = None) -> dist.Work:
+        if is_async(opts):
+            stream = self._torch_stream if self._device.type == "cuda" else None
+            return BarrierWork(self._calls.barrier(True), stream, self._calls.synchronize_current)
         self._calls.synchronize_current()  # as with other back ends, the CPU waits too
         self._calls.synchronize()
         self._members.barrier()
@@ -395,21 +406,17 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def send(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
         self._check(tensor)
-        return self._messages.start("send", tensor, self._world_ranks[peer], peer)
+        return self._messages.start("send", tensor, peer, tag)
 
     def recv(self, tensors: Tensors, peer: int, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
         self._check(tensor)
-        return self._messages.start("receive", tensor, self._world_ranks[peer], peer)
+        return self._messages.start("receive", tensor, peer, tag)
 
     def recv_anysource(self, tensors: Tensors, tag: int = 0) -> dist.Work:
         (tensor,) = tensors
         self._check(tensor)
-        return self._messages.receive_from_any(tensor, self._world_ranks)
-
-    @property
-    def _world_ranks(self) -> Sequence[int]:
-        return range(self._world.size) if self._team is None else self._team.ranks
+        return self._messages.receive_from_any(tensor, tag)
 
     # --- The end --------------------------------------------------------------------------------------------------
 
@@ -419,20 +426,32 @@ class BeelineProcessGroup(dist.ProcessGroup):
             return
         self._is_over = True
         if self._root is not None:
-            if not self._root._is_over and not self._world.failed:
-                self._calls.synchronize()
-                self._free()
+            if not self._root._is_over:
+                self._finish()
+                if not self._world.failed:
+                    self._free()
+            self._members = self._world  # the team ends: a failure of it is none of the world's from here on
             return
-        self._messages.finish()
-        self._calls.synchronize()
+        for group in list(_groups):
+            if group is self or (group._root is self and not group._is_over):
+                group._finish()
         if self._owns_world:
             self._world.leave()
         elif not self._world.failed:
             self._free()
 
+    def _finish(self) -> None:
+        """Waits for what was started. Where the group has failed, its calls have raised that."""
+        try:
+            self._messages.finish()
+            self._calls.synchronize()
+        except beeline.Error as failure:
+            _log.warning("beeline: the end of a process group that has failed: %s", failure)
+
     def _free(self) -> None:
         if self._device.type == "cuda":
             give_back(self._torch_stream)
+        self._messages.free()
         self._calls.free()
 
     def abort(self) -> None:
@@ -445,22 +464,26 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
     def _work(self, end: Any, outputs: Tensors, sources: Tensors = ()) -> BeelineWork:
         """What torch waits for. `end`: of an asynchronous call on the group's stream."""
-        if end is None:
-            return BeelineWork(outputs)
+        if end is None or self._device.type == "cpu":
+            return BeelineWork(outputs, end)
         for tensor in (*outputs, *sources):
             tensor.record_stream(self._torch_stream)  # torch keeps its memory until the stream has passed here
         return BeelineWork(outputs, end, self._torch_stream)
 
-    def _start(self, call: Callable[[], None], outputs: Tensors, sources: Tensors, opts: Any) -> BeelineWork:
-        """Runs `call`, which makes tensors of its own, on the stream that its synchronous calls are to use."""
+    def _start(
+        self, call: Callable[[bool], Started], outputs: Tensors, sources: Tensors, opts: Any
+    ) -> BeelineWork | UnfinishedWork:
+        """Runs `call`, which makes tensors of its own and a collective with them, asynchronous or in stream order."""
         for tensor in (*outputs, *sources):
             self._check(tensor)
-        if self._device.type == "cpu" or not is_async(opts):
-            call()
+        if not is_async(opts):
+            call(False)[1]()
             return BeelineWork(outputs)
+        if self._device.type == "cpu":
+            return UnfinishedWork(outputs, *call(True))
         self._torch_stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._torch_stream):
-            call()
+            call(False)[1]()
             end = self._calls.record()
         return self._work(end, outputs, sources)
 
@@ -489,22 +512,52 @@ def _root_world() -> beeline.World:
     return root.world
 
 
+def _asked_deadline_s(options: Any) -> float | None:
+    """The program's `timeout`; None where it has set none: torch passes its default then."""
+    if options.timeout == dist.default_pg_timeout:
+        return None
+    return float(f"{options.timeout.total_seconds():.6g}")  # torch keeps it with a rounding error of about 1e-7
+
+
+def _default_deadline_s() -> float:
+    """Of a world that this module makes: BEELINE_DEADLINE_S, else torch's default."""
+    named = os.environ.get("BEELINE_DEADLINE_S")
+    try:
+        return float(named) if named else dist.default_pg_timeout.total_seconds()
+    except ValueError:
+        raise ValueError(f"BEELINE_DEADLINE_S={named}: expected seconds") from None
+
+
+def _create_team(options: Any, root: BeelineProcessGroup, ranks: list[int]) -> BeelineProcessGroup:
+    deadline_s, world = _asked_deadline_s(options), root.world
+    store = MemberStore(options, root.session, deadline_s or world.deadline_s)
+    team = world.make_team(ranks, store.allgather, deadline_s=deadline_s)
+    return BeelineProcessGroup(world, store, False, team, root)
+
+
 def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
     if world is not None and not isinstance(world, beeline.World):
         raise TypeError(f"pg_options: expected a beeline.World, not {type(world).__name__}")
     ranks, root = list(options.global_ranks_in_group), _root()
     if ranks and root is not None and world in (None, root.world):
-        store = MemberStore(options, root.world)
-        return BeelineProcessGroup(root.world, store, False, root.world.make_team(ranks, store.allgather), root)
+        return _create_team(options, root, ranks)
     if ranks and len(ranks) != dist.get_world_size():
         raise beeline.UnavailableError(f"a group of ranks {ranks}: make one of all ranks with backend='beeline' first")
-    used = beeline.World.create() if world is None else world
-    if (used.rank, used.size) != (options.group_rank, options.group_size):
+    asked_s = _asked_deadline_s(options)
+    if world is not None and (world.rank, world.size) != (options.group_rank, options.group_size):
         raise ValueError(
             f"torch.distributed calls this rank {options.group_rank} of {options.group_size}, "
-            f"but it is rank {used.rank} of {used.size} of its Beeline world"
+            f"but it is rank {world.rank} of {world.size} of its Beeline world"
         )
-    group = BeelineProcessGroup(used, MemberStore(options, used), world is None)
+    if world is not None and asked_s is not None and not math.isclose(asked_s, world.deadline_s, rel_tol=1e-5):
+        raise ValueError(
+            f"timeout of {asked_s:g} s: the waits of the world in pg_options end after {world.deadline_s:g} s, as "
+            "World.create(deadline_s=) has set it"
+        )
+    used = Meeting(options, asked_s or _default_deadline_s()).join() if world is None else world
+    session = session_of(used)
+    group = BeelineProcessGroup(used, MemberStore(options, session, used.deadline_s), world is None)
+    group.session = session
     _roots.append(group)
     return group
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages between the ranks of a world, as torch.distributed sends and receives them."""
+"""Messages between the members of a group, as torch.distributed sends and receives them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
 from threading import Thread
@@ -13,10 +13,11 @@ from typing import Any
 import torch
 
 import beeline
-from beeline.torch_streams import take_stream
-from beeline.torch_tensors import as_bytes
+from beeline.torch_streams import give_back, take_stream
+from beeline.torch_tensors import in_a_row
 from beeline.torch_work import BeelineMessage, MatchedMessage
 
+TEAM_DEPTH = 4  # messages under way to one receiver; a world's channel, the only one of most programs, has more
 POLL_S = 20e-6  # between two looks for a message from any rank
 
 
@@ -47,14 +48,20 @@ class Matcher:
 
 
 class TorchMessages:
-    """Messages of one rank, on a stream for each peer and direction: those between two ranks keep their order.
+    """Messages of one member, on a stream for each peer and direction: those between two members keep their order.
 
     Receives from any rank are matched with messages by a thread. Receives that follow one that is not matched yet queue
     behind it on that thread, so that all are matched in the order of the calls.
     """
 
-    def __init__(self, world: beeline.World, device: torch.device | None, record: Callable[[], Any]) -> None:
-        """Collective over the world.
+    def __init__(
+        self,
+        world: beeline.World,
+        members: beeline.World | beeline.Team,
+        device: torch.device | None,
+        record: Callable[[], Any],
+    ) -> None:
+        """Collective over the members, all of `world` or a team. Peers are numbered among them.
 
         device  the GPU of this rank; None: a host rank
         record  the end of what torch's current stream has been given
@@ -62,7 +69,9 @@ class TorchMessages:
         self._record = record
         self._world = world
         self._device = device
-        self._messages = beeline.Messages(world)
+        self._rank = members.rank
+        self._world_ranks = members.ranks if isinstance(members, beeline.Team) else list(range(members.size))
+        self._messages = beeline.Messages(members, depth=0 if members is world else TEAM_DEPTH)
         self._streams: dict[tuple[str, int], tuple[beeline.Stream, torch.cuda.Stream | None]] = {}
         self._arrivals: dict[int, beeline.Event] = {}  # the last receive of each peer, on a host rank
         self._matcher: Matcher | None = None
@@ -70,20 +79,20 @@ class TorchMessages:
         self._is_over = False
         self._looks = 0
 
-    def start(self, direction: str, tensor: torch.Tensor, peer: int, source: int) -> BeelineMessage | MatchedMessage:
-        """Sends to, or receives from, rank `peer` of the world, which the caller's group calls `source`."""
+    def start(self, direction: str, tensor: torch.Tensor, peer: int, tag: int) -> BeelineMessage | MatchedMessage:
+        """Sends to `peer`, or receives from it."""
         if direction == "receive" and self._last_match is not None and not self._last_match.done():
-            return self._match(tensor, lambda: self._start(direction, tensor, peer, source))
-        return self._start(direction, tensor, peer, source)
+            return self._match(tensor, lambda: self._start(direction, tensor, peer, tag))
+        return self._start(direction, tensor, peer, tag)
 
-    def receive_from_any(self, tensor: torch.Tensor, peers: Sequence[int]) -> MatchedMessage:
-        """Receives the first message that comes from one of `peers`: a group's members, as the world calls them."""
+    def receive_from_any(self, tensor: torch.Tensor, tag: int) -> MatchedMessage:
+        """Receives the first message that comes from any other member."""
         if self._device is not None:
             raise beeline.UnavailableError(
                 "on a GPU, recv needs a source: the CPU does not poll for messages in the GPU's memory",
                 self._world.rank,
             )
-        return self._match(tensor, lambda: self._start_from_any(tensor, peers))
+        return self._match(tensor, lambda: self._start_from_any(tensor, tag))
 
     def finish(self) -> None:
         """Waits for what was started; receives from any rank that no message has matched fail."""
@@ -92,7 +101,14 @@ class TorchMessages:
             self._matcher.finish()
         for stream, _ in self._streams.values():
             self._world.synchronize(stream)
+        if self._device is not None:
+            for _, on in self._streams.values():
+                give_back(on)
         self._streams.clear()
+
+    def free(self) -> None:
+        """Collective over the members, after `finish`."""
+        self._messages.free()
 
     def _match(self, tensor: torch.Tensor, start: Callable[[], BeelineMessage]) -> MatchedMessage:
         if self._matcher is None:
@@ -100,19 +116,19 @@ class TorchMessages:
         self._last_match = self._matcher.submit(start)
         return MatchedMessage([tensor], self._last_match)
 
-    def _start_from_any(self, tensor: torch.Tensor, peers: Sequence[int]) -> BeelineMessage:
-        """Looks at the peers in turn: none is passed over because others send all the time."""
+    def _start_from_any(self, tensor: torch.Tensor, tag: int) -> BeelineMessage:
+        """Looks at the others in turn: none is passed over because some send all the time."""
         limit = time.monotonic() + self._world.deadline_s
-        others = [peer for peer in peers if peer != self._world.rank]
+        others = [peer for peer in range(len(self._world_ranks)) if peer != self._rank]
         while time.monotonic() < limit and not self._is_over:
             self._world.check()
             for _ in others:
                 self._looks += 1
                 peer = others[self._looks % len(others)]
                 if self._has_message(peer):
-                    return self._start("receive", tensor, peer, peers.index(peer))
+                    return self._start("receive", tensor, peer, tag)
             time.sleep(POLL_S)
-        what = f"receive from any of ranks {others}: no message"
+        what = f"receive from any of ranks {[self._world_ranks[peer] for peer in others]}: no message"
         if self._is_over:
             raise beeline.AbortedError(f"{what} until the group was destroyed", self._world.rank)
         raise beeline.DeadlineError(f"{what} within {self._world.deadline_s:g} s", self._world.rank)
@@ -122,8 +138,8 @@ class TorchMessages:
         arrival = self._arrivals.get(peer)
         return (arrival is None or arrival.done) and self._messages.probe(peer)
 
-    def _start(self, direction: str, tensor: torch.Tensor, peer: int, source: int) -> BeelineMessage:
-        data = as_bytes(tensor)
+    def _start(self, direction: str, tensor: torch.Tensor, peer: int, tag: int) -> BeelineMessage:
+        data = in_a_row(tensor)
         if self._world.failed:
             self._world.check()
         if (direction, peer) not in self._streams:
@@ -131,18 +147,18 @@ class TorchMessages:
         stream, on = self._streams[direction, peer]
         start = getattr(self._messages, direction)
         if on is None:
-            start(data, peer, stream=stream)
+            start(data, peer, stream=stream, tag=tag)
             arrival = stream.record()
             if direction == "receive":
                 self._arrivals[peer] = arrival
-            return BeelineMessage([tensor], source, arrival=arrival)
+            return BeelineMessage([tensor], peer, arrival=arrival)
         device = on.device
         on.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(on):
-            start(data, peer, stream=stream)
+            start(data, peer, stream=stream, tag=tag)
             tensor.record_stream(on)
             stream.let_go()  # torch keeps its memory until the stream has passed here
-            return BeelineMessage([tensor], source, self._record(), on)
+            return BeelineMessage([tensor], peer, self._record(), on)
 
     def _make_stream(self) -> tuple[beeline.Stream, torch.cuda.Stream | None]:
         if self._device is None:

@@ -89,14 +89,15 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of(Tensors result, std::optional<
 /// A call under way, or one that is over, or in the order of torch's current stream: `BeelineWork` in C++.
 class NativeWork final : public Work {
  public:
-  /// `end`: on `stream`, where that is not torch's current one.
+  /// `end`: on `stream`, where that is not torch's current one, or of a host rank.
   NativeWork(Tensors outputs, py::object end, std::optional<c10::Stream> stream)
       : outputs_(std::move(outputs)), end_(std::move(end)), stream_(stream) {}
 
-  bool wait(std::chrono::milliseconds /*timeout*/) override {
+  bool wait(std::chrono::milliseconds timeout) override {
     if (end_) {
       const py::gil_scoped_acquire locked;
-      end_.get().attr("wait")();
+      const py::object wait = end_.get().attr("wait");
+      timeout == kNoTimeout ? wait() : wait(std::chrono::duration<double>(timeout).count());
     }
     return true;
   }
@@ -104,7 +105,10 @@ class NativeWork final : public Work {
   bool isCompleted() override { return is_reached(); }
   bool isSuccess() const override { return is_reached(); }
   Tensors result() override { return outputs_; }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_of(outputs_, stream_); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    if (!stream_) wait(kNoTimeout);  // a host rank's: nothing else would complete the future
+    return future_of(outputs_, stream_);
+  }
 
  private:
   [[nodiscard]] bool is_reached() const {
@@ -269,10 +273,11 @@ class NativeGroup final : public c10d::PyProcessGroup {
       end = make(output, outputs[i].is_same(sources[i]) ? output : py::cast(sources[i]));
     }
     if (end.is_none()) return c10::make_intrusive<NativeWork>(outputs, py::object(), std::nullopt);
-    // torch keeps the memory of tensors until the stream has passed here.
-    for (const at::Tensor& output : outputs) output.record_stream(*stream_);
-    if (&outputs != &sources)
-      for (const at::Tensor& source : sources) source.record_stream(*stream_);
+    if (stream_) {  // torch keeps the memory of tensors until the stream has passed here
+      for (const at::Tensor& output : outputs) output.record_stream(*stream_);
+      if (&outputs != &sources)
+        for (const at::Tensor& source : sources) source.record_stream(*stream_);
+    }
     return c10::make_intrusive<NativeWork>(outputs, std::move(end), stream_);
   }
 

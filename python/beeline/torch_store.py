@@ -20,29 +20,32 @@ _turns: Counter[str] = Counter()  # how often a group of this name was made: has
 class MemberStore:
     """A group's part of torch's store. Its members make it, and call it, in the same order."""
 
-    def __init__(self, options: Any, world: beeline.World) -> None:
-        """`options`: what torch says of the group that is being made."""
+    def __init__(self, options: Any, session: str, deadline_s: float) -> None:
+        """Waits end after `deadline_s`, but for those with a time-out of their own.
+
+        options  what torch says of the group that is being made
+        session  of the world: a store may hold what the ranks of an earlier one have left there
+        """
         self._store = options.store
+        self._session = session
         self._name = str(options.group_id)
-        self._rank = options.group_rank
+        self._member = options.group_rank
         self._ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
-        self._world = world
+        self._deadline = timedelta(seconds=deadline_s)
         self._turn = _turns[self._name]
         _turns[self._name] += 1
         self._steps = itertools.count()
 
+    @property
+    def rank(self) -> int:
+        """This rank's number in the world."""
+        return self._ranks[self._member]
+
     def allgather(self, mine: bytes) -> list[bytes]:
-        """Collective. The bytes of all members, within the world's deadline."""
+        """Collective. The bytes of all members."""
         keys = self._next_keys()
-        self._store.set(keys[self._rank], mine.hex())
-        missing = self._missing(keys, timedelta(seconds=self._world.deadline_s))
-        if missing:
-            raise beeline.DeadlineError(
-                f"group {self._name} of ranks {self._ranks}: within {self._world.deadline_s:g} s nothing came from"
-                f" ranks {[self._ranks[member] for member in missing]} to make it",
-                self._world.rank,
-            )
-        return [bytes.fromhex(self._store.get(key).decode()) for key in keys]
+        self._store.set(keys[self._member], mine.hex())
+        return [bytes.fromhex(text) for text in self._await(keys, self._deadline)]
 
     def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool) -> None:
         """Collective. Rank 0 of the group waits for each other rank, and tells them how it ended.
@@ -52,40 +55,60 @@ class MemberStore:
         """
         keys = self._next_keys()
         took = f"in {timeout / timedelta(milliseconds=1):g} ms"
-        if self._rank != 0:
-            self._store.set(keys[self._rank], "here")
+        if self._member != 0:
+            self._store.set(keys[self._member], "here")
             if self._missing(keys[:1], timeout) or self._store.get(keys[0]) != b"all":
                 raise beeline.DeadlineError(
-                    f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting for "
+                    f"Rank {self._member} successfully reached monitoredBarrier, but received errors while waiting for "
                     f"send/recv from rank 0: it did not find all ranks {took}",
-                    self._world.rank,
+                    self.rank,
                 )
             return
         missing = self._missing(keys[1:], timeout)
         self._store.set(keys[0], "missing" if missing else "all")
         names = [str(1 + member) for member in missing]
         if missing and wait_all_ranks:
-            raise beeline.DeadlineError(
-                f"Ranks {', '.join(names)} failed to pass monitoredBarrier {took}", self._world.rank
-            )
+            raise beeline.DeadlineError(f"Ranks {', '.join(names)} failed to pass monitoredBarrier {took}", self.rank)
         if missing:
-            raise beeline.DeadlineError(f"Rank {names[0]} failed to pass monitoredBarrier {took}", self._world.rank)
+            raise beeline.DeadlineError(f"Rank {names[0]} failed to pass monitoredBarrier {took}", self.rank)
 
     def _next_keys(self) -> list[str]:
         step = next(self._steps)
-        return [f"beeline/{self._turn}/{step}/{rank}" for rank in self._ranks]
+        return [f"beeline/{self._session}/{self._turn}/{step}/{rank}" for rank in self._ranks]
+
+    def _await(self, keys: Sequence[str], timeout: timedelta) -> list[str]:
+        """What the members have stored."""
+        missing = self._missing(keys, timeout)
+        if missing:
+            ranks = [self._ranks[member] for member in missing]
+            raise nothing_came(f"group {self._name} of ranks {self._ranks}", ranks, timeout, self.rank)
+        return [self._store.get(key).decode() for key in keys]
 
     def _missing(self, keys: Sequence[str], timeout: timedelta) -> list[int]:
-        """Which of the keys are not there after at most `timeout`."""
-        limit = time.monotonic() + timeout.total_seconds()
-        missing = []
-        for index, key in enumerate(keys):
-            left = limit - time.monotonic()
-            try:
-                if left > 0:
-                    self._store.wait([key], timedelta(seconds=left))
-                elif not self._store.check([key]):
-                    missing.append(index)
-            except dist.DistStoreError:
-                missing.append(index)
-        return missing
+        return missing_keys(self._store, keys, timeout)
+
+
+def nothing_came(what: str, ranks: Sequence[int], timeout: timedelta, rank: int) -> beeline.DeadlineError:
+    """The error of `rank`, to which others are missing."""
+    return beeline.DeadlineError(
+        f"{what}: within {timeout.total_seconds():g} s (`timeout` of init_process_group or new_group) nothing came "
+        f"from ranks {list(ranks)} to make it",
+        rank,
+    )
+
+
+def missing_keys(store: dist.Store, keys: Sequence[str], timeout: timedelta) -> list[int]:
+    """Which of the keys are not there after at most `timeout`."""
+    limit = time.monotonic() + timeout.total_seconds()
+    missing = []
+    for index, key in enumerate(keys):
+        left = limit - time.monotonic()
+        try:
+            if left > 0:
+                store.wait([key], timedelta(seconds=left))
+                continue
+        except RuntimeError:  # stores differ in the class: the look tells a time-out from a store that has failed
+            pass
+        if not store.check([key]):
+            missing.append(index)
+    return missing

@@ -50,16 +50,37 @@ def check_dense(tensor: torch.Tensor) -> None:
         raise ValueError(f"a tensor of layout {tensor.layout}: beeline takes dense ones")
 
 
-def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of any type and shape as a row of bytes, for what only moves it."""
+def in_a_row(tensor: torch.Tensor) -> torch.Tensor:
+    """The elements of a tensor of any shape, without a copy."""
     check_dense(tensor)
     if not tensor.is_contiguous():
         raise ValueError(f"a tensor of shape {tuple(tensor.shape)} that is not contiguous")
-    return tensor.detach().view(-1).view(torch.uint8)
+    return tensor.detach().view(-1)
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor of any type and shape as a row of bytes, for what moves several types at once."""
+    return in_a_row(tensor).view(torch.uint8)
+
+
+def put_together(tensors: Tensors) -> torch.Tensor:
+    """The elements of tensors one after the other, as bytes where they are of several types."""
+    if len({tensor.dtype for tensor in tensors}) > 1:
+        return torch.cat([as_bytes(tensor) for tensor in tensors])
+    rows = [in_a_row(tensor) for tensor in tensors]
+    return rows[0] if len(rows) == 1 else torch.cat(rows)
+
+
+def check_types(tensors: Tensors) -> None:
+    """Throws ValueError unless all have one type."""
+    types = {tensor.dtype for tensor in tensors}
+    if len(types) > 1:
+        raise ValueError(f"tensors of {', '.join(sorted(map(str, types)))}: they must be of one type")
 
 
 def check_parts(parts: Tensors, each: torch.Tensor) -> None:
-    """Throws ValueError unless all parts have the size of `each`: before ranks wait for what no rank sends."""
+    """Throws ValueError unless all parts have type and size of `each`: before ranks wait for what no rank sends."""
+    check_types([each, *parts])
     if any(part.nbytes != each.nbytes for part in parts):
         raise ValueError(
             f"tensors of {', '.join(str(part.nbytes) for part in parts)} bytes, and {each.nbytes} of each rank: "
@@ -68,8 +89,9 @@ def check_parts(parts: Tensors, each: torch.Tensor) -> None:
 
 
 def take_apart(together: torch.Tensor, parts: Tensors) -> None:
-    """Copies bytes that follow each other into tensors."""
-    for part, data in zip(parts, together.split([part.nbytes for part in parts]), strict=True):
+    """Copies elements that follow each other into tensors."""
+    pieces = as_bytes(together).split([part.nbytes for part in parts])
+    for part, data in zip(parts, pieces, strict=True):
         part.copy_(data.view(part.dtype).view_as(part))
 
 

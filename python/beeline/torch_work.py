@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from datetime import timedelta
+from threading import Lock
 from typing import Any
 
 import torch
@@ -43,7 +45,7 @@ class BeelineWork(dist.Work):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         if self._end is not None:
-            self._end.wait()
+            self._end.wait(timeout.total_seconds() if timeout else None)  # torch's 0 is no time-out
         return True
 
     def synchronize(self) -> None:
@@ -60,6 +62,8 @@ class BeelineWork(dist.Work):
 
     def get_future(self) -> torch._C.Future:
         stream = self._stream
+        if stream is None:
+            self.wait()  # a host rank's: nothing else would complete the future
         native = torch_native.in_use()
         if native is not None:
             return native.future(self.result(), numbers_of(stream))
@@ -80,6 +84,41 @@ class BeelineWork(dist.Work):
 
 
 @not_compiled
+class UnfinishedWork(BeelineWork):
+    """A call of a host rank whose results the rank itself puts in their place when the call is over."""
+
+    def __init__(self, outputs: Tensors, end: Any, finish: Callable[[], None]) -> None:
+        super().__init__(outputs, end)
+        self._finish: Callable[[], None] | None = finish
+        self._lock = Lock()
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        super().wait(timeout)
+        with self._lock:
+            if self._finish is not None:
+                self._finish()
+                self._finish = None
+        return True
+
+    def is_completed(self) -> bool:
+        return super().is_completed() and self.wait()
+
+
+@not_compiled
+class BarrierWork(BeelineWork):
+    """A barrier under way, for which the CPU waits, as with other back ends."""
+
+    def __init__(self, end: Any, stream: torch.cuda.Stream | None, wait_for_current: Callable[[], None]) -> None:
+        super().__init__([], end, stream)
+        self._wait_for_current = wait_for_current
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        super().wait(timeout)
+        self._wait_for_current()
+        return True
+
+
+@not_compiled
 class BeelineMessage(BeelineWork):
     """A message under way on the stream of its peer and direction."""
 
@@ -97,17 +136,12 @@ class BeelineMessage(BeelineWork):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         if self._arrival is not None:
-            # Every wait in it has the world's deadline; torch's 0 is no time-out.
+            # Every wait in it has the world's deadline.
             self._arrival.wait(timeout=timeout.total_seconds() if timeout else None)
         return super().wait(timeout)
 
     def is_completed(self) -> bool:
         return self._arrival.done if self._arrival is not None else super().is_completed()
-
-    def get_future(self) -> torch._C.Future:
-        if self._arrival is not None:
-            self._arrival.wait()
-        return super().get_future()
 
     def source_rank(self) -> int:
         return self._source

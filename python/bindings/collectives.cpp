@@ -107,7 +107,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
     if (count * parts != known.elements)
       throw nb::value_error(
           fmt::format("{} elements cannot be divided among {} ranks", known.elements, ranks()).c_str());
-    const Words words = shape.reduces ? Words{reduced(known), 1} : moved(known);
+    const Words words = shape.reduces ? reduced_words(known, options.reduction) : moved_words(known);
     const CallDescription what{.operation = shape.operation,
                                .element = {words.type},
                                .reduction = options.reduction,
@@ -125,7 +125,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
     if (to.type != from.type)
       throw nb::value_error(
           fmt::format("destination is of {}, source of {}", type_name(to.type), type_name(from.type)).c_str());
-    const Words words = moved(from);
+    const Words words = moved_words(from);
     const Row received = row_of(receive, to, "receive_counts", words), sent = row_of(send, from, "send_counts", words);
     const auto tables = fmt::format("{} {} {} {}", fmt::join(sent.counts, ","), fmt::join(sent.offsets, ","),
                                     fmt::join(received.counts, ","), fmt::join(received.offsets, ","));
@@ -184,21 +184,6 @@ class CollectivesObject : public ChannelObject<Collectives> {
                                       to.elements, type_name(to.type), from.elements, type_name(from.type), to_parts,
                                       from_parts)
                               .c_str());
-  }
-
-  static ElementType reduced(const Tensor& tensor) {
-    const std::optional<ElementType> type = computed_type(tensor.type);
-    return type ? *type : by_name<ElementType>(type_name(tensor.type), element_types, "element type");
-  }
-
-  /// What is only moved may be of any type: as bytes, where collectives do not know it.
-  struct Words {
-    ElementType type;
-    std::size_t each;  ///< of the tensor's elements
-  };
-  static Words moved(const Tensor& tensor) {
-    if (const std::optional<ElementType> type = computed_type(tensor.type)) return {*type, 1};
-    return {ElementType::uint8, tensor.elements == 0 ? 1 : tensor.bytes / tensor.elements};
   }
 
   /// One side of an all-to-all-v: pieces that follow each other.
@@ -316,7 +301,8 @@ elements, and in memory that this rank's device reaches: the GPU's own, or host 
 symmetric heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank
 of the team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are
 only moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and
-uint64. The Collectives object lives until it is freed, or its world is left.
+uint64, sums and averages also complex64 and complex128. The Collectives object lives until it is freed, or its world is
+left.
 
 reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
 stream     None: blocks until it is over, behind the earlier work of the default stream; otherwise it returns at once,

@@ -38,14 +38,20 @@ std::shared_ptr<JoinedWorld> registered(std::unique_ptr<World> world) {
 
 }  // namespace
 
+std::int64_t deadline_ns_of(double seconds) {
+  constexpr double longest_s = 1e9;
+  require(std::isfinite(seconds) && seconds > 0 && seconds <= longest_s, Status::invalid_argument,
+          fmt::format("deadline_s: a number of seconds above 0 and up to 1e9, not {}", seconds));
+  return static_cast<std::int64_t>(seconds * 1e9);
+}
+
 Config Settings::config() const {
   Config config = Config::from_environment();
   if (device) config.device = *device;
   if (deadline_s) {
-    constexpr double longest_s = 1e9;
-    require(std::isfinite(*deadline_s) && *deadline_s > 0 && *deadline_s <= longest_s, Status::invalid_argument,
-            fmt::format("deadline_s: a number of seconds above 0 and up to 1e9, not {}", *deadline_s));
-    config.deadline_ns = static_cast<std::int64_t>(*deadline_s * 1e9);
+    config.deadline_ns = deadline_ns_of(*deadline_s);
+    // The host waits for streams as long as their work may wait for other ranks.
+    config.stream_deadline_ns = std::max(config.stream_deadline_ns, config.deadline_ns);
   }
   if (heap_bytes) config.heap_bytes = *heap_bytes;
   return config;
@@ -53,6 +59,13 @@ Config Settings::config() const {
 
 std::shared_ptr<JoinedWorld> JoinedWorld::create(const Settings& settings) {
   return registered(World::create(settings.config()));
+}
+
+std::shared_ptr<JoinedWorld> JoinedWorld::create(const Settings& settings, const Meeting& meeting) {
+  Config config = settings.config();
+  config.rank = meeting.rank;
+  config.size = meeting.size;
+  return registered(World::create(config, join_world(config, meeting.host, meeting.share)));
 }
 
 std::shared_ptr<JoinedWorld> JoinedWorld::create(const Settings& settings, std::unique_ptr<Bootstrap> bootstrap) {

@@ -7,6 +7,7 @@
 #include <nanobind/ndarray.h>
 
 #include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,9 @@
 
 namespace beeline::python {
 
+/// A deadline as Python passes it; throws invalid_argument for what is none.
+[[nodiscard]] std::int64_t deadline_ns_of(double seconds);
+
 /// What a program may set beside the environment.
 struct Settings {
   std::optional<std::string> device;
@@ -29,6 +33,13 @@ struct Settings {
   std::optional<std::size_t> heap_bytes;
 
   [[nodiscard]] Config config() const;
+};
+
+/// How ranks meet that no launcher of Beeline's has counted: `join_world`.
+struct Meeting {
+  int rank, size;
+  std::string host;
+  ShareText share;
 };
 
 /// One rank's world. It lives until the last object that refers to it is gone, views of its memory included, also when
@@ -39,6 +50,7 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   [[nodiscard]] static std::shared_ptr<JoinedWorld> create(const Settings& settings);
   [[nodiscard]] static std::shared_ptr<JoinedWorld> create(const Settings& settings,
                                                            std::unique_ptr<Bootstrap> bootstrap);
+  [[nodiscard]] static std::shared_ptr<JoinedWorld> create(const Settings& settings, const Meeting& meeting);
   explicit JoinedWorld(std::unique_ptr<World> world) : world_(std::move(world)) {}
   JoinedWorld(const JoinedWorld&) = delete;
   JoinedWorld& operator=(const JoinedWorld&) = delete;

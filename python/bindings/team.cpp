@@ -47,14 +47,18 @@ std::vector<nb::bytes> gathered(Team& team, const nb::bytes& mine) {
 }
 
 std::optional<TeamObject> TeamObject::make(const std::shared_ptr<JoinedWorld>& world, const std::vector<int>& ranks,
-                                           const nb::object& allgather) {
+                                           const nb::object& allgather, std::optional<double> deadline_s) {
   World& joined = world->world();
+  require(!deadline_s || !allgather.is_none(), Status::invalid_argument,
+          "deadline_s: the teams that all ranks of a world make together have the world's");
   std::unique_ptr<Team> team;
   if (allgather.is_none()) {
     team = unlocked([&] { return joined.make_team(ranks); }, &joined);
   } else {
+    const std::int64_t deadline_ns = deadline_s ? deadline_ns_of(*deadline_s) : 0;
     const nb::gil_scoped_release unlocked;  // what is called may block by itself
-    team = make_team_among(joined, ranks, [&](std::span<const std::byte> mine) { return call(allgather, mine); });
+    const MemberAllgather gather = [&](std::span<const std::byte> mine) { return call(allgather, mine); };
+    team = make_team_among(joined, ranks, gather, deadline_ns);
   }
   if (team == nullptr) return std::nullopt;
   return TeamObject(world, std::move(team));

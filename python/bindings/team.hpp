@@ -26,7 +26,8 @@ class TeamObject {
   /// Collective: see `World::make_team`, and `make_team_among` for an `allgather` that is not None. Nothing on ranks
   /// that stay outside.
   [[nodiscard]] static std::optional<TeamObject> make(const std::shared_ptr<JoinedWorld>& world,
-                                                      const std::vector<int>& ranks, const nanobind::object& allgather);
+                                                      const std::vector<int>& ranks, const nanobind::object& allgather,
+                                                      std::optional<double> deadline_s);
 
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when the world was left.

@@ -27,11 +27,11 @@ struct NamedType {
   std::uint8_t bits;
 };
 constexpr NamedType types[] = {
-    {"uint8", Code::UInt, 8},       {"uint16", Code::UInt, 16},   {"uint32", Code::UInt, 32},
-    {"uint64", Code::UInt, 64},     {"int8", Code::Int, 8},       {"int16", Code::Int, 16},
-    {"int32", Code::Int, 32},       {"int64", Code::Int, 64},     {"bool", Code::Bool, 8},
-    {"float16", Code::Float, 16},   {"float32", Code::Float, 32}, {"float64", Code::Float, 64},
-    {"bfloat16", Code::Bfloat, 16},
+    {"uint8", Code::UInt, 8},       {"uint16", Code::UInt, 16},       {"uint32", Code::UInt, 32},
+    {"uint64", Code::UInt, 64},     {"int8", Code::Int, 8},           {"int16", Code::Int, 16},
+    {"int32", Code::Int, 32},       {"int64", Code::Int, 64},         {"bool", Code::Bool, 8},
+    {"float16", Code::Float, 16},   {"float32", Code::Float, 32},     {"float64", Code::Float, 64},
+    {"bfloat16", Code::Bfloat, 16}, {"complex64", Code::Complex, 64}, {"complex128", Code::Complex, 128},
 };
 
 [[noreturn]] void refuse(const std::string& message) { throw nb::value_error(message.c_str()); }
@@ -139,6 +139,25 @@ std::optional<ElementType> computed_type(nb::dlpack::dtype type) {
   for (std::uint32_t i = 0; i < element_types; ++i)
     if (computed[i] == type) return static_cast<ElementType>(i);
   return std::nullopt;
+}
+
+Words moved_words(const Tensor& tensor) {
+  if (const std::optional<ElementType> type = computed_type(tensor.type)) return {*type, 1};
+  return {ElementType::uint8, static_cast<std::size_t>(tensor.type.bits * tensor.type.lanes + 7) / 8};
+}
+
+Words reduced_words(const Tensor& tensor, Reduction reduction) {
+  if (const std::optional<ElementType> type = computed_type(tensor.type)) return {*type, 1};
+  nb::dlpack::dtype part = tensor.type;
+  part.code = static_cast<std::uint8_t>(Code::Float), part.bits /= 2;
+  const std::optional<ElementType> type = computed_type(part);
+  const bool is_complex = tensor.type.code == static_cast<std::uint8_t>(Code::Complex);
+  if (is_complex && type && (reduction == Reduction::sum || reduction == Reduction::average)) return {*type, 2};
+  std::string known;
+  for (std::uint32_t i = 0; i < element_types; ++i) known += fmt::format("{}, ", name(static_cast<ElementType>(i)));
+  refuse(
+      fmt::format("there is no {} of {}: known are reductions of {}and sums and averages of complex64 and complex128",
+                  name(reduction), type_name(tensor.type), known));
 }
 
 nb::dlpack::dtype element_type(const nb::object& type) {

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "beeline/collectives/elements.hpp"
+#include "beeline/collectives/reduction.hpp"
 #include "joined_world.hpp"
 
 namespace beeline::python {
@@ -53,5 +54,18 @@ void require_same_type(nanobind::dlpack::dtype destination, nanobind::dlpack::dt
 [[nodiscard]] std::string type_name(nanobind::dlpack::dtype type);
 /// The one that collectives compute with; nothing for types that they only move.
 [[nodiscard]] std::optional<ElementType> computed_type(nanobind::dlpack::dtype type);
+
+/// How collectives see the elements of a tensor.
+struct Words {
+  ElementType type;
+  std::size_t each;  ///< words of an element
+
+  [[nodiscard]] std::size_t bytes() const { return each * bytes_of(type); }
+};
+/// For a call that only moves them: bytes, where collectives do not know the type.
+[[nodiscard]] Words moved_words(const Tensor& tensor);
+/// For a reduction: sums and averages of complex numbers are those of their parts. Throws ValueError for a type that
+/// has no such reduction.
+[[nodiscard]] Words reduced_words(const Tensor& tensor, Reduction reduction);
 
 }  // namespace beeline::python

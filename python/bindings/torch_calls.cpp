@@ -14,6 +14,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <deque>
 #include <utility>
 
 #include "beeline/host/collectives.hpp"
@@ -55,9 +56,14 @@ class CallEnd {
  public:
   CallEnd(TorchStreams streams, std::shared_ptr<Event> event)
       : streams_(std::move(streams)), event_(std::move(event)) {}
-  /// Holds torch's current stream until then. What a world that was left has done is over.
-  void wait() const {
-    if (!streams_.joined()->has_left()) streams_.current().wait_event(*event_);
+  /// Holds torch's current stream until then; on a host rank the caller. What a world that was left has done is over.
+  ///   timeout  of a host rank; after it the call goes on, and TimeoutError is raised
+  void wait(Seconds timeout) const {
+    if (streams_.joined()->has_left()) return;
+    World& world = streams_.joined()->world();
+    if (world.device().is_gpu()) return streams_.current().wait_event(*event_);
+    const Timeout limit = timeout_of(timeout);
+    require_over(unlocked([&] { return world.synchronize(*event_, limit); }), "wait", timeout, world.rank());
   }
   [[nodiscard]] bool query() const { return event_->done(); }
 
@@ -72,20 +78,21 @@ class TorchCalls : public ChannelObject<Collectives> {
  public:
   /// Collective.
   ///   tensor     any of torch's
-  ///   stream     of CUDA, for asynchronous calls; nothing on a host rank, where calls block
+  ///   stream     of CUDA, for asynchronous calls; nothing on a host rank, where all calls of the group have one
   ///   make_room  called where a call finds no room on the GPU beside others: it comes after them. Ranks that wait so
   ///              for each other do not wait forever: calls that have members in common come in the same order
   ///              everywhere, and those before them end by themselves
   TorchCalls(const Members& members, const nb::object& tensor, std::optional<std::uintptr_t> stream,
              nb::callable make_room)
       : ChannelObject("collectives", members, CollectiveOptions{}), streams_(joined(), tensor),
-        own_(stream ? &joined()->foreign_stream(reinterpret_cast<void*>(*stream)) : nullptr),
-        make_room_(std::move(make_room)) {
-    if (own_ != nullptr) begun_ = own_->make_event();
+        own_(stream ? &joined()->foreign_stream(reinterpret_cast<void*>(*stream))
+                    : &joined()->adopt(joined()->world().make_stream())),
+        is_host_(!stream), make_room_(std::move(make_room)) {
+    if (!is_host_) begun_ = own_->make_event();
     make_mappings(std::holds_alternative<std::shared_ptr<JoinedWorld>>(members));
   }
 
-  /// A call whose vectors have parts of one length, as its shape says. What is only moved goes as bytes.
+  /// A call whose vectors have parts of one length, as its shape says.
   ///   output, source  the same tensor: in place; None on ranks that have none
   [[nodiscard]] Ended call(const CollectiveShape& shape, const nb::object& output, const nb::object& source,
                            std::uint32_t reduction, int root, bool is_async) {
@@ -95,34 +102,45 @@ class TorchCalls : public ChannelObject<Collectives> {
     const Tensor to = to_parts != 0 ? reached(output, "output", Access::write) : Tensor{};
     const bool in_place = from_parts != 0 && to_parts != 0 && source.is(output);
     const Tensor from = in_place ? to : from_parts != 0 ? reached(source, "input", Access::read) : Tensor{};
-    if (to_parts != 0 && from_parts != 0) check_sizes(to, from, to_parts, from_parts);
-    if (shape.reduces && to_parts != 0 && to.type != from.type)
-      throw nb::value_error(
-          fmt::format("output is of {}, input of {}", type_name(to.type), type_name(from.type)).c_str());
+    if (to_parts != 0 && from_parts != 0) check_alike(to, from, to_parts, from_parts);
     const bool knows_source = from_parts != 0;
     const Tensor& known = knows_source ? from : to;
-    const ElementType type = shape.reduces ? reduced(known) : ElementType::uint8;
+    const auto how = static_cast<Reduction>(reduction);
+    const Words words = shape.reduces ? reduced_words(known, how) : moved_words(known);
     const CallDescription what{.operation = shape.operation,
-                               .element = {type},
-                               .reduction = static_cast<Reduction>(reduction),
+                               .element = {words.type},
+                               .reduction = how,
                                .root = static_cast<std::uint32_t>(root),
-                               .count = known.bytes / bytes_of(type) / (knows_source ? from_parts : to_parts)};
+                               .count = known.elements * words.each / (knows_source ? from_parts : to_parts)};
     const bool is_symmetric = symmetric && is_in_heap(to) && (!shape.reduces || is_in_heap(from));
-    return start(name(shape.operation), is_async, {&to, &from}, [&](CollectiveCall call) {
+    return start(is_async, {&to, &from}, [&](CollectiveCall call) {
       call.symmetric = is_symmetric;
       channel().call_on_stream(what, to.data, from.data, call);
     });
   }
 
-  /// Pieces follow each other; their lengths are in bytes.
+  /// Pieces follow each other; their lengths are in bytes, of whole elements.
   [[nodiscard]] Ended alltoallv(const nb::object& output, const nb::object& source, const Counts& send,
                                 const Counts& receive, bool is_async) {
     const Tensor to = reached(output, "output", Access::write), from = reached(source, "input", Access::read);
-    const Counts send_offsets = offsets(send, from), receive_offsets = offsets(receive, to);
-    return start("alltoallv", is_async, {&to, &from}, [&](const CollectiveCall& call) {
-      channel().alltoallv_on_stream(to.data, from.data, {send, send_offsets, receive, receive_offsets},
-                                    ElementType::uint8, call);
+    check_types(to, from);
+    const Words words = moved_words(from);
+    const Row sent = row_of(send, from, words.type), received = row_of(receive, to, words.type);
+    return start(is_async, {&to, &from}, [&](const CollectiveCall& call) {
+      channel().alltoallv_on_stream(to.data, from.data, {sent.counts, sent.offsets, received.counts, received.offsets},
+                                    words.type, call);
     });
+  }
+
+  [[nodiscard]] Ended barrier(bool is_async) {
+    return start(is_async, {},
+                 [&](const CollectiveCall& call) { channel().barrier_on_stream({.stream = call.stream}); });
+  }
+
+  /// Collective.
+  void free() {
+    if (is_host_) joined()->destroy(own_, nullptr);  // after its work, which uses the channel
+    ChannelObject::free();
   }
 
   /// Whether the program asserts that tensors of the heap are symmetric: `CollectiveCall::symmetric`.
@@ -130,8 +148,14 @@ class TorchCalls : public ChannelObject<Collectives> {
 
   /// Waits for the calls so far, not for what captures have of them.
   void synchronize() {
-    if (eager_.end == nullptr) return;
+    if (joined()->has_left()) return;  // which came after them
     World& world = joined()->world();
+    if (is_host_) {
+      unlocked([&] { return world.synchronize(*own_, Timeout::none()); });
+      uses_.clear();
+      return;
+    }
+    if (eager_.end == nullptr) return;
     record_end(eager_);
     const std::shared_ptr<Event> last = eager_.end;
     unlocked([&] { world.synchronize(*last); });
@@ -139,7 +163,7 @@ class TorchCalls : public ChannelObject<Collectives> {
 
   /// Waits for what torch's current stream has been given so far.
   void synchronize_current() {
-    if (own_ == nullptr) return;
+    if (is_host_) return;
     World& world = joined()->world();
     Stream& current = streams_.current();
     unlocked([&] {
@@ -202,35 +226,43 @@ class TorchCalls : public ChannelObject<Collectives> {
     return ctx.owner_of(tensor.data) == ctx.own_world_rank;
   }
   [[nodiscard]] std::size_t ranks() const { return channel().team().context().size; }
-  [[nodiscard]] static ElementType reduced(const Tensor& tensor) {
-    if (const std::optional<ElementType> type = computed_type(tensor.type)) return *type;
-    throw nb::value_error(fmt::format("there is no reduction of {}", type_name(tensor.type)).c_str());
+  /// Throws ValueError.
+  static void check_types(const Tensor& to, const Tensor& from) {
+    if (to.type == from.type) return;
+    throw nb::value_error(
+        fmt::format("output is of {}, input of {}: types must be the same", type_name(to.type), type_name(from.type))
+            .c_str());
   }
-  /// Throws ValueError unless bytes are as `to_parts` to `from_parts`.
-  static void check_sizes(const Tensor& to, const Tensor& from, std::size_t to_parts, std::size_t from_parts) {
+  /// Throws ValueError unless types are the same, and bytes as `to_parts` to `from_parts`.
+  static void check_alike(const Tensor& to, const Tensor& from, std::size_t to_parts, std::size_t from_parts) {
+    check_types(to, from);
     if (to.bytes * from_parts == from.bytes * to_parts) return;
     throw nb::value_error(fmt::format("output has {} bytes, input {}: sizes must be as {} to {}", to.bytes, from.bytes,
                                       to_parts, from_parts)
                               .c_str());
   }
-  [[nodiscard]] Counts offsets(const Counts& lengths, const Tensor& tensor) const {
-    if (const auto places = places_of(lengths, ranks(), tensor.bytes)) return *places;
-    throw nb::value_error(
-        fmt::format("pieces of {} bytes for {} ranks and {} bytes", fmt::join(lengths, ", "), ranks(), tensor.bytes)
-            .c_str());
+  /// One side of an all-to-all-v, in words.
+  struct Row {
+    Counts counts, offsets;
+  };
+  [[nodiscard]] Row row_of(const Counts& lengths, const Tensor& tensor, ElementType type) const {
+    const auto places = places_of(lengths, ranks(), tensor.bytes);
+    if (!places)
+      throw nb::value_error(
+          fmt::format("pieces of {} bytes for {} ranks and {} bytes", fmt::join(lengths, ", "), ranks(), tensor.bytes)
+              .c_str());
+    Row row{lengths, *places};
+    for (Counts* const column : {&row.counts, &row.offsets})
+      for (std::size_t& words : *column) words /= bytes_of(type);
+    return row;
   }
 
-  /// Makes a call on torch's current stream, or, asynchronous, on the group's behind it. On a host rank it blocks.
+  /// Makes a call on torch's current stream, or, asynchronous, on the group's behind it.
   template <class Call>
-  [[nodiscard]] Ended start(const char* name, bool is_async, std::initializer_list<const Tensor*> tensors,
-                            const Call& call) {
+  [[nodiscard]] Ended start(bool is_async, std::initializer_list<const Tensor*> tensors, const Call& call) {
     World& world = joined()->world();
     if (world.failed()) world.check();
-    if (own_ == nullptr) {
-      const Place here{joined(), name, nullptr, std::nullopt, channel().team(), &channel(), {}};
-      with_room([&] { run_on(here, CollectiveCall{}, tensors, call); });
-      return std::nullopt;
-    }
+    if (is_host_) return start_on_host(is_async, tensors, call);
     Stream& current = streams_.current();
     Stream& on = is_async ? *own_ : current;
     if (&on != &current) {
@@ -247,6 +279,35 @@ class TorchCalls : public ChannelObject<Collectives> {
     latest.is_recorded = false;
     if (!is_legacy(on)) record_end(latest);
     return &on == &current ? Ended() : Ended(CallEnd(streams_, latest.end));
+  }
+
+  /// On the group's stream, so that calls of other groups need not be over. Without one that is pending the caller runs
+  /// its call itself, which is quicker than to wake the stream's thread.
+  template <class Call>
+  [[nodiscard]] Ended start_on_host(bool is_async, std::initializer_list<const Tensor*> tensors, const Call& call) {
+    const CollectiveCall how{.stream = own_};
+    while (!uses_.empty() && uses_.front().end->done()) uses_.pop_front();
+    if (!is_async) {
+      with_room([&] {
+        BlockingCall blocking;
+        blocking.unlocked([&] {
+          const WorkHere here(*own_);
+          if (here.is_here()) blocking.hold(channel().team());
+          call(how);
+        });
+      });
+      synchronize();
+      return std::nullopt;
+    }
+    with_room([&] {
+      const nb::gil_scoped_release unlocked;
+      call(how);
+    });
+    std::shared_ptr<Event> end = own_->make_event();
+    own_->record(*end);
+    Use& use = uses_.emplace_back(Use{end, {}});
+    for (const Tensor* each : tensors) use.tensors.push_back(each->owner);
+    return CallEnd(streams_, std::move(end));
   }
 
   template <class Call>
@@ -285,9 +346,17 @@ class TorchCalls : public ChannelObject<Collectives> {
     latest.is_recorded = true;
   }
 
+  /// Tensors of an asynchronous call of a host rank.
+  struct Use {
+    std::shared_ptr<Event> end;
+    std::vector<nb::object> tensors;
+  };
+
   TorchStreams streams_;
   Stream* own_;
+  bool is_host_;
   nb::callable make_room_;
+  std::deque<Use> uses_;
   std::unique_ptr<Event> begun_;
   Latest eager_, captured_;
 };
@@ -299,7 +368,8 @@ void bind_torch_calls(nb::module_& module) {
   for (std::uint32_t i = 0; i < reductions; ++i) reduction_names.append(name(static_cast<Reduction>(i)));
   module.attr("_REDUCTIONS") = reduction_names;
   nb::class_<CallEnd>(module, "_CallEnd", "The end of a call on its stream.")
-      .def("wait", &CallEnd::wait, "Holds torch's current stream until then.")
+      .def("wait", &CallEnd::wait, nb::arg("timeout") = nb::none(),
+           "Holds torch's current stream until then; on a host rank the caller, for `timeout` seconds at most.")
       .def("query", &CallEnd::query, "Whether it is reached.");
   nb::class_<TorchCalls> calls(module, "_TorchCalls", "The collectives of a process group of torch's.");
   for (const CollectiveShape& shape : collective_shapes) {
@@ -314,6 +384,7 @@ void bind_torch_calls(nb::module_& module) {
       .def(nb::init<Members, nb::object, std::optional<std::uintptr_t>, nb::callable>(), nb::arg("members"),
            nb::arg("tensor"), nb::arg("stream").none(), nb::arg("make_room"))
       .def("alltoallv", &TorchCalls::alltoallv)
+      .def("barrier", &TorchCalls::barrier, nb::arg("is_async"))
       .def("synchronize", &TorchCalls::synchronize)
       .def("synchronize_current", &TorchCalls::synchronize_current)
       .def("record", &TorchCalls::record)

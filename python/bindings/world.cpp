@@ -270,13 +270,15 @@ timeout  in seconds: then it raises TimeoutError, and the same call continues th
 value      an int (int64; sums wrap) or a float (float64), the same on all ranks
 reduction  as of `Collectives`
 Raises InvalidArgumentError when ranks give different types or reductions.)")
-      .def("make_team", &TeamObject::make, nb::arg("ranks"), nb::arg("allgather") = nb::none(),
+      .def("make_team", &TeamObject::make, nb::arg("ranks"), nb::arg("allgather") = nb::none(), nb::kw_only(),
+           nb::arg("deadline_s") = nb::none(),
            R"(Collective. A team of some ranks; None on a rank that passes no ranks, and so stays outside.
 
 ranks      those of the team, ascending, this one among them; several teams may be made at once if they have no rank in
            common
 allgather  None: all ranks of the world call. Otherwise only those of the team do, and meet by this function: it gets
            bytes and returns a list of all members' bytes, by rank of the team, and is called twice
+deadline_s  end of every wait of the team, in seconds, where `allgather` is given; None: the world's
 Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `allgather` raises.)")
       .def("make_stream", make_stream, nb::kw_only(), nb::arg("priority") = "normal",
            R"(Another stream of this rank.
@@ -354,6 +356,21 @@ Without a launcher it is a world of one.)");
   bind_memory_functions(world);
   bind_working_together(world);
   bind_failure(world);
+
+  module.def(
+      "_join_world",
+      [](int rank, int size, const std::string& host, const nb::callable& share, std::optional<double> deadline_s) {
+        require(size >= 1 && size <= static_cast<int>(max_ranks) && rank >= 0 && rank < size, Status::invalid_argument,
+                fmt::format("rank {} of {}: a world has 1 to {} ranks", rank, size, max_ranks));
+        const ShareText text = [&share](const std::string& mine) {
+          const nb::gil_scoped_acquire locked;
+          return nb::cast<std::string>(share(mine));
+        };
+        const Settings settings{.device = std::nullopt, .deadline_s = deadline_s, .heap_bytes = std::nullopt};
+        return unlocked([&] { return JoinedWorld::create(settings, Meeting{rank, size, host, text}); });
+      },
+      nb::arg("rank"), nb::arg("size"), nb::arg("host"), nb::arg("share"), nb::arg("deadline_s").none(),
+      "Collective. The world of ranks that another library has counted, which meet by `share` (C++: `join_world`).");
 
   nb::class_<ThreadRanks>(module, "_ThreadRanks", "Ranks that are threads of this process: for `beeline.run`.")
       .def(nb::init<int>(), nb::arg("ranks"))

@@ -89,10 +89,11 @@ std::string describe_difference(const WaitRecord& record, const std::string& pla
 /// A message that is not the one that its receiver expects.
 std::string describe_message(const WaitRecord& record) {
   const auto message = [](std::uint64_t header) {
-    const std::uint64_t slices = detail::slices_in_header(header);
+    const std::uint64_t slices = detail::slices_in_header(header), tag = detail::tag_in_header(header);
     const char* const type = detail::type_in_header(header);
-    return fmt::format("{} bytes{}{} in {} block{}", detail::bytes_in_header(header), type == nullptr ? "" : " of ",
-                       type == nullptr ? "" : type, slices, slices == 1 ? "" : "s");
+    return fmt::format("{} bytes{}{} in {} block{}{}", detail::bytes_in_header(header), type == nullptr ? "" : " of ",
+                       type == nullptr ? "" : type, slices, slices == 1 ? "" : "s",
+                       tag == 0 ? "" : fmt::format(" with tag {}", tag));
   };
   return fmt::format("rank {} receives {}, rank {} sends {}, as message {}: both are to say the same ({})", record.rank,
                      message(record.expected), record.peer, message(record.observed), record.sequence,

@@ -155,8 +155,13 @@ std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
       new Team(*this, world.make_context(id, ranks, false), world.make_context(id, ranks, true)));
 }
 
-std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks, const MemberAllgather& allgather) {
+std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks, const MemberAllgather& allgather,
+                                      std::int64_t deadline_ns) {
   World::Implementation& implementation = world.implementation();
+  const std::int64_t longest_ns = world.config().stream_deadline_ns;
+  require(deadline_ns >= 0 && deadline_ns <= longest_ns, Status::invalid_argument,
+          fmt::format("a team's deadline of {} s: at most {} s, that of streams (BEELINE_STREAM_DEADLINE_S)",
+                      static_cast<double>(deadline_ns) / 1e9, static_cast<double>(longest_ns) / 1e9));
   implementation.check(World::Implementation::world_only);
   check_members(ranks, world);
   const ListedProposal mine = propose(ranks, implementation.free_ids_among(ranks));
@@ -170,8 +175,12 @@ std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& rank
     implementation.close_team(id);
     throw;
   }
-  return std::unique_ptr<Team>(
-      new Team(world, implementation.make_context(id, ranks, false), implementation.make_context(id, ranks, true)));
+  const auto context = [&](bool of_host) {
+    Context made = implementation.make_context(id, ranks, of_host);
+    if (deadline_ns != 0) made.deadline_ns = static_cast<std::uint64_t>(deadline_ns);
+    return made;
+  };
+  return std::unique_ptr<Team>(new Team(world, context(false), context(true)));
 }
 
 Team::Team(World& world, const Context& context, const Context& host_context)

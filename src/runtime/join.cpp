@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining a world: over the launcher's rendezvous server, or, under launchers that have none, over rank 0's.
+// Joining a world: over the launcher's rendezvous server, or, where there is none, over rank 0's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,24 +44,41 @@ void require_token(const Config& config) {
                       hosts));
 }
 
-std::unique_ptr<Bootstrap> host_world(Config config, const Deadline& deadline) {
-  const bool told = !config.token.empty();
-  if (!told) config.token = make_token();
-  RendezvousServer::Options options{config.size, config.token};
-  if (!config.launcher.one_host) options.address = config.launcher.address;
-  auto server = std::make_unique<RendezvousServer>(options);
+/// Rank 0's part, with a server at `address`.
+///   publish  tells the others of the server, by the `config` that it gets; what it returns withdraws that
+template <class Publish>
+std::unique_ptr<Bootstrap> serve_world(Config config, const std::string& address, const Deadline& deadline,
+                                       const Publish& publish) {
+  auto server = std::make_unique<RendezvousServer>(RendezvousServer::Options{config.size, config.token, address});
   config.rendezvous = server->address();
-  std::optional<detail::RendezvousFile> file;
-  if (config.launcher.one_host)
-    file.emplace(config.launcher.job, detail::Publication{config.rendezvous, told ? "" : config.token}, deadline);
+  auto published = publish(config);
   RendezvousServer& mine = *server;
   auto bootstrap = detail::connect_bootstrap(config, deadline, {0, std::move(server)});
   bootstrap->barrier(deadline.remaining_ns());
   // All ranks have joined. A rank that looks for rank 0 from now on must find its next world.
-  file.reset();
+  published.reset();
   mine.close();
   bootstrap->barrier(deadline.remaining_ns());
   return bootstrap;
+}
+
+/// The other ranks' part, with a server that is there.
+std::unique_ptr<Bootstrap> join_served_world(const Config& config, const Deadline& deadline) {
+  auto bootstrap = detail::connect_bootstrap(config, deadline, {0, nullptr});
+  bootstrap->barrier(deadline.remaining_ns());
+  bootstrap->barrier(deadline.remaining_ns());  // rank 0 has closed the door
+  return bootstrap;
+}
+
+std::unique_ptr<Bootstrap> host_world(Config config, const Deadline& deadline) {
+  const Launcher launcher = config.launcher;
+  const bool told = !config.token.empty();
+  if (!told) config.token = make_token();
+  const std::string address = launcher.one_host ? RendezvousServer::Options{}.address : launcher.address;
+  return serve_world(std::move(config), address, deadline, [&](const Config& served) {
+    const detail::Publication publication{served.rendezvous, told ? "" : served.token};
+    return launcher.one_host ? std::make_unique<detail::RendezvousFile>(launcher.job, publication, deadline) : nullptr;
+  });
 }
 
 /// Tries to reach rank 0's server once; nullptr, and why in `why_not`, where it is not there yet.
@@ -77,7 +94,7 @@ std::unique_ptr<Bootstrap> try_to_join(Config config, const Deadline& deadline, 
     config.rendezvous = look.publication.address;
   }
   try {
-    return detail::connect_bootstrap(config, deadline, {0, nullptr});
+    return join_served_world(config, deadline);
   } catch (const Error& error) {
     if (error.code() != Status::unreachable) throw;
     why_not = error.what();
@@ -89,11 +106,7 @@ std::unique_ptr<Bootstrap> join_rank_zero(const Config& config, const Deadline& 
   std::string why_not;
   for (Pause pause;; pause()) {
     detail::throw_if_interrupted(config.rank);
-    if (auto bootstrap = try_to_join(config, deadline, why_not)) {
-      bootstrap->barrier(deadline.remaining_ns());
-      bootstrap->barrier(deadline.remaining_ns());  // rank 0 has closed the door
-      return bootstrap;
-    }
+    if (auto bootstrap = try_to_join(config, deadline, why_not)) return bootstrap;
     if (deadline.passed())
       throw Error(Status::deadline,
                   fmt::format("rank 0 was not found within {} s by rank {} of {} ({}): {}", deadline.total_seconds(),
@@ -117,6 +130,27 @@ std::unique_ptr<Bootstrap> join_world(const Config& config) {
   log(LogLevel::info,
       fmt::format("joining as rank {} of {}, as {} says", config.rank, config.size, config.launcher.name), config.rank);
   return config.rank == 0 ? host_world(config, deadline) : join_rank_zero(config, deadline);
+}
+
+std::unique_ptr<Bootstrap> join_world(const Config& config, const std::string& host, const ShareText& share) {
+  const Deadline deadline(config.deadline_ns);
+  Config joined = config;
+  if (config.rank == 0) {
+    joined.token = make_token();
+    const bool version6 = host.find(':') != std::string::npos;
+    return serve_world(std::move(joined), version6 ? fmt::format("[{}]", host) : host, deadline,
+                       [&](const Config& served) {
+                         static_cast<void>(share(fmt::format("{} {}", served.rendezvous, served.token)));
+                         return std::unique_ptr<detail::RendezvousFile>();  // there is nothing to withdraw
+                       });
+  }
+  const std::string shared = share({});
+  const std::size_t space = shared.find(' ');
+  require(space != std::string::npos, Status::invalid_argument,
+          fmt::format("rank 0 says '{}', which is not an address and a secret", shared));
+  joined.rendezvous = shared.substr(0, space);
+  joined.token = shared.substr(space + 1);
+  return join_served_world(joined, deadline);
 }
 
 }  // namespace beeline

@@ -104,6 +104,31 @@ def test_hosts_may_have_ipv6_alone(hosts_of_ipv6: Hosts, tmp_path: Path) -> None
     expect_rounds([hosts.start(rank, "20") for rank in range(2)], 20)
 
 
+STORES = """
+import sys
+import beeline.torch_backend as backend, torch, torch.distributed as dist
+dist.init_process_group("beeline")
+world = dist.group.WORLD.world
+store = backend.make_store(world)
+store.set(f"rank {world.rank}", sys.argv[1])
+assert store.get(f"rank {1 - world.rank}") == b"on its host"
+dist.all_reduce(tensor := torch.full((100,), world.rank + 1.0))
+assert (tensor == 3).all()
+dist.destroy_process_group()
+"""
+
+
+def test_ranks_meet_by_torchs_store_and_get_one(hosts: Hosts) -> None:
+    """No launcher says where rank 0 is, and there is no BEELINE_TOKEN."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    command = [sys.executable, "-c", STORES, "on its host"]
+    settings = {"WORLD_SIZE": "2", "BEELINE_TOKEN": "", "BEELINE_HEAP_BYTES": "64M", "BEELINE_DEADLINE_S": "15"}
+    started = [hosts.execute(host, command, settings | {"RANK": str(host)}) for host in range(2)]
+    for status, _, err in ends(started):
+        assert status == 0, err
+
+
 def test_a_wrong_token_is_refused(hosts: Hosts) -> None:
     ranks = [hosts.start(0, BEELINE_DEADLINE_S="2"), hosts.start(1, BEELINE_TOKEN="another")]
     (_, _, first), (status, _, second) = ends(ranks)

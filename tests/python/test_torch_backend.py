@@ -11,6 +11,7 @@ from pathlib import Path
 import beeline
 import pytest
 from conftest import build_torch_part
+from hosts import ends
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 try:
@@ -24,7 +25,8 @@ OLDEST = "2.11"  # torch that the back end serves
 RANK = str(Path(__file__).resolve().parent / "torch_rank.py")
 CASES = [
     "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "time_outs",
-    "any_source", "monitored_barrier", "order", "let_go", "groups", "meshes", "refusals", "data_parallel",
+    "any_source", "monitored_barrier", "order", "let_go", "groups", "meshes", "refusals", "unlike_types",
+    "complex_sums", "independent", "messages_of_groups", "data_parallel",
     "data_parallel_overlapped", "data_parallel_with_sharded_optimizer", "fully_sharded", "fully_sharded_overlapped",
     "sharded_in_rows", "tensor_parallel", "pipeline",
     "checkpoint", "compiled_functions", "compiled_to_code", "compiled_data_parallel", "captured_graph",
@@ -130,7 +132,7 @@ if world.rank != 0:
 other.allreduce(theirs, stream=stream, blocks=1)
 if world.rank != 0:
     world.synchronize(stream)
-calls.allreduce(mine, mine, True)
+calls.allreduce(mine, mine, True).wait()
 assert (theirs == 3).all() and (mine == 3).all() and (world.rank != 0 or rooms == [0]), rooms
 full = _beeline._TorchCalls(world, theirs, None, lambda: None)
 if world.rank == 0:
@@ -142,6 +144,23 @@ else:
     store.wait(["refused"])
     other.allreduce(theirs, stream=stream, blocks=1)
 world.synchronize(stream)
+dist.destroy_process_group()
+world.leave()
+"""
+
+
+# Ranks that the launcher has counted as torch does join its world, not one that rank 0 serves.
+LAUNCHED = """
+import os
+def served(*_):
+    raise AssertionError("rank 0 serves a world beside the launcher's")
+beeline.torch_join._beeline._join_world = served
+dist.destroy_process_group()
+dist.init_process_group("beeline", init_method="file://" + os.environ["FOLDER"] + "/meeting",
+    rank=world.rank, world_size=world.size)
+assert dist.group.WORLD.world is not world
+dist.all_reduce(tensor := torch.full((3,), world.rank + 1.0))
+assert (tensor == 6).all()
 dist.destroy_process_group()
 world.leave()
 """
@@ -159,6 +178,11 @@ def test_a_call_without_room_comes_after_the_others() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_ranks_that_the_launcher_counts_join_its_world(tmp_path: Path) -> None:
+    done = run_program(LAUNCHED, deadline_s=30, FOLDER=str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_receives_that_no_message_matches_end() -> None:
     done = run_program(NOBODY_SENDS, deadline_s=5)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -167,6 +191,23 @@ def test_receives_that_no_message_matches_end() -> None:
 def test_a_receive_that_waits_does_not_hold_up_the_end() -> None:
     done = run_program(FAILS_WHILE_IT_WAITS, deadline_s=1000)
     assert "rank 0 aborted: KeyError: 'on purpose'" in done.stderr
+
+
+def test_ranks_that_torch_alone_counts(tmp_path: Path) -> None:
+    foreign = ("BEELINE_", "MASTER_", "TORCHELASTIC_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    environment |= {"PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_DEVICE": "cpu", "BEELINE_TORCH_NATIVE": "0"}
+    command = [sys.executable, str(Path(RANK).with_name("torch_join_rank.py"))]
+    ranks = [
+        subprocess.Popen(
+            [*command, str(rank), "2", str(tmp_path)], env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    for rank, (status, out, err) in enumerate(ends(ranks, 100)):
+        assert status == 0, out + err
+        assert f"rank {rank}: unlike_calls" in out
 
 
 @pytest.mark.timeout(250)

@@ -151,7 +151,7 @@ def sum_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def refusals() -> None:
-    with pytest.raises(ValueError, match="there is no reduction of bool"):
+    with pytest.raises(ValueError, match="there is no sum of bool"):
         functional.all_reduce(torch.ones(3, dtype=torch.bool, device=DEVICE), "sum", GROUP).sum()
     got, mine = torch.ones(SIZE, device=DEVICE), torch.ones(2 * SIZE, device=DEVICE)
     with pytest.raises(ValueError, match=f"sizes must be as {SIZE} to {SIZE}"):

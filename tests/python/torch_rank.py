@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import beeline
@@ -237,7 +240,7 @@ def refusals() -> None:
     for dtype in (torch.bool, torch.int8, torch.float8_e4m3fn):
         refused(
             ValueError,
-            "no reduction of",
+            "there is no sum of",
             lambda dtype=dtype: dist.all_reduce(torch.empty(3, dtype=dtype, device=DEVICE)),
         )
     refused(
@@ -250,6 +253,126 @@ def refusals() -> None:
         refused(beeline.UnavailableError, "recv needs a source", lambda: dist.recv(full(1, 0)))
         refused(ValueError, "a tensor in host memory", lambda: dist.all_reduce(torch.zeros(1)))
     refused(ValueError, "group ranks|world_size|within", lambda: dist.new_group([0, SIZE]))
+
+
+def unlike_types() -> None:
+    """Refused before any rank waits, whatever moves the data."""
+    ints = lambda *shape: full(shape, 0, torch.int32)  # noqa: E731
+    ones = [1] * SIZE
+    single = "output is of float32, input of int32: types must be the same|different dtypes"
+    for text, call in (
+        (single, lambda: dist.all_gather_into_tensor(full(3 * SIZE, 0), ints(3))),
+        (single, lambda: dist.reduce_scatter_tensor(full(3, 0), ints(3 * SIZE))),
+        (single, lambda: dist.all_to_all_single(full(SIZE, 0), ints(SIZE))),
+        (single, lambda: dist.all_to_all_single(full(SIZE, 0), ints(SIZE), ones, ones)),
+        (single, lambda: GROUP.allgather_into_tensor_coalesced([full(3 * SIZE, 0)], [ints(3)])),
+        (single, lambda: GROUP.reduce_scatter_tensor_coalesced([full(3, 0)], [ints(3 * SIZE)])),
+        ("one type", lambda: GROUP.allgather([[full(3, 0)] * SIZE], [ints(3)])),
+        ("one type", lambda: GROUP.reduce_scatter([full(3, 0)], [[ints(3)] * SIZE])),
+        ("one type", lambda: GROUP.alltoall([full(3, 0)] * SIZE, [ints(3)] * SIZE)),
+    ):  # fmt: skip
+        refused(ValueError, text, call)
+    if RANK == 0:
+        to_root = dist.GatherOptions()
+        to_root.rootRank = 0
+        refused(ValueError, "one type", lambda: GROUP.gather([[full(3, 0)] * SIZE], [ints(3)], to_root))
+        from_root = dist.ScatterOptions()
+        from_root.rootRank = 0
+        refused(ValueError, "one type", lambda: GROUP.scatter([full(3, 0)], [[ints(3)] * SIZE], from_root))
+
+
+def complex_sums() -> None:
+    """Of groups, too, to which torch gives complex tensors as they are."""
+    for dtype in (torch.complex64, torch.complex128):
+        mine = full(2 * SIZE, RANK + 1, dtype) * (1 + 2j)
+        total = SIZE * (SIZE + 1) / 2 * (1 + 2j)
+        dist.all_reduce(tensor := mine.clone())
+        assert (tensor == total).all()
+        dist.all_reduce(tensor := mine.clone(), op=dist.ReduceOp.AVG)
+        assert (tensor == total / SIZE).all()
+        GROUP.allreduce([tensor := mine.clone()]).wait()
+        assert (tensor == total).all()
+        GROUP.allreduce_coalesced([tensor := mine.clone()]).wait()
+        assert (tensor == total).all()
+        assert (functional.all_reduce(mine, "sum", GROUP) == total).all()
+        assert (functional.reduce_scatter_tensor(mine, "sum", 0, GROUP) == total).all()
+        dist.reduce(tensor := mine.clone(), 0)
+        assert (tensor == (total if RANK == 0 else mine)).all()
+        dist.reduce_scatter_tensor(part := mine[:2].clone(), mine)
+        assert (part == total).all()
+        dist.reduce_scatter(part := mine[:2].clone(), list(mine.clone().chunk(SIZE)))
+        assert (part == total).all()
+        gathered = torch.empty(2 * SIZE * SIZE, dtype=dtype, device=DEVICE)
+        dist.all_gather_into_tensor(gathered, mine)
+        assert (gathered[:: 2 * SIZE] == torch.arange(1, SIZE + 1, device=DEVICE) * (1 + 2j)).all()
+        products = dist.AllreduceOptions()
+        products.reduceOp = dist.ReduceOp.PRODUCT
+        with pytest.raises(ValueError, match="there is no product of complex"):
+            GROUP.allreduce([mine], products)
+
+
+def independent() -> None:
+    """Calls of several groups, and messages beside them, do not wait for each other."""
+    one, other = groups = [dist.new_group() for _ in range(2)]
+    # Each of these waits for a rank that first wants a message, or the other group's call.
+    tensor, parts = full(1000, RANK), [torch.empty(4, device=DEVICE) for _ in range(SIZE)]
+    if RANK == 0:
+        pending = [
+            dist.all_reduce(tensor, async_op=True), dist.all_gather(parts, full(4, RANK), async_op=True),
+            dist.barrier(async_op=True),
+        ]  # fmt: skip
+        assert DEVICE.type == "cuda" or not any(work.is_completed() for work in pending)
+        for rank in range(1, SIZE):
+            dist.send(full(1, rank), rank)
+    else:
+        dist.recv(word := full(1, 0), 0)
+        assert word.item() == RANK
+        pending = [
+            dist.all_reduce(tensor, async_op=True), dist.all_gather(parts, full(4, RANK), async_op=True),
+            dist.barrier(async_op=True),
+        ]  # fmt: skip
+    for work in pending:
+        work.wait()
+        assert work.is_completed()
+    assert (tensor == sum(range(SIZE))).all()
+    assert [int(part[3]) for part in parts] == list(range(SIZE))
+    # From two threads, in either order.
+    tensors = [full(1000, RANK + 1), full(1000, 10 * (RANK + 1))]
+
+    def call(index: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream(DEVICE)) if DEVICE.type == "cuda" else contextlib.nullcontext():
+            dist.all_reduce(tensors[index], group=groups[index])
+            if DEVICE.type == "cuda":
+                torch.cuda.current_stream().synchronize()
+
+    with ThreadPoolExecutor(2) as threads:
+        calls = []
+        for index in (0, 1) if RANK == 0 else (1, 0):
+            calls.append(threads.submit(call, index))
+            time.sleep(0.1)  # so that it waits, and the next one comes behind it
+        for each in calls:
+            each.result()
+    for tensor, factor in zip(tensors, (1, 10), strict=True):
+        assert (tensor == factor * SIZE * (SIZE + 1) / 2).all()
+    dist.destroy_process_group(other)
+    dist.destroy_process_group(one)
+
+
+def messages_of_groups() -> None:
+    """Each group has its own, whatever is sent first; a receive has its send's tag."""
+    groups = [GROUP, *[dist.new_group([0, 1]) for _ in range(3)]]
+    if RANK == 0:
+        for count in (3, 100_000):
+            works = [dist.isend(full(count, value), 1, group, tag=7) for value, group in enumerate(groups)]
+            for work in works:
+                work.wait()
+    elif RANK == 1:
+        for count in (3, 100_000):
+            for value, group in reversed(list(enumerate(groups))):
+                dist.recv(got := full(count, -1), 0, group, tag=7)
+                assert (got == value).all()
+    for group in groups[1:]:
+        dist.destroy_process_group(group)
 
 
 def to_one_rank(group: dist.ProcessGroup | None = None) -> None:
@@ -390,7 +513,8 @@ assert dist.get_backend() == "beeline"
 print(f"torch {torch.__version__}", flush=True)
 CASES = (
     all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, time_outs,
-    any_source, monitored_barrier, order, let_go, groups, meshes, refusals,
+    any_source, monitored_barrier, order, let_go, unlike_types, complex_sums, independent, messages_of_groups,
+    groups, meshes, refusals,
 )  # fmt: skip
 for case in CASES:
     case()

@@ -58,31 +58,48 @@ struct MessageChannel {
 };
 static_assert(std::is_trivially_copyable_v<MessageChannel>);
 
+/// The largest tag of a message.
+inline constexpr std::uint32_t most_message_tag = (1u << 11) - 1;
+
 namespace detail {
 
-/// The header that a sender writes and a receiver expects: the message's length, its number of slices, and the type of
-/// its elements.
+/// The header that a sender writes and a receiver expects: the message's length, its number of slices, its tag, and the
+/// type of its elements, from the low bits on.
 ///   elements  as of `message_elements`; 0: unknown
+inline constexpr unsigned header_length_bits = 38, header_slice_bits = 11, header_tag_bits = 11, header_type_bits = 4;
+static_assert(header_length_bits + header_slice_bits + header_tag_bits + header_type_bits == 64);
+static_assert(most_message_tag >> header_tag_bits == 0);
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t message_header(std::size_t bytes, std::uint32_t slices,
+                                                                         std::uint32_t tag = 0,
                                                                          std::uint32_t elements = 0) {
-  return std::uint64_t{bytes} | std::uint64_t{slices} << 48 | std::uint64_t{elements} << 60;
+  return std::uint64_t{bytes} | std::uint64_t{slices} << header_length_bits |
+         std::uint64_t{tag} << (header_length_bits + header_slice_bits) |
+         std::uint64_t{elements} << (64 - header_type_bits);
 }
 /// Bytes may be elements of any type: their type counts as unknown.
 [[nodiscard]] constexpr std::uint32_t message_elements(ElementType type) {
   return type == ElementType::uint8 ? 0 : static_cast<std::uint32_t>(type) + 1;
 }
-static_assert(element_types < 16, "a header has four bits for the type");
+static_assert(element_types < 1 << header_type_bits, "a header has four bits for the type");
 /// Whether two headers are of one message. A type that one side does not know fits any.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_same_message(std::uint64_t one, std::uint64_t other) {
-  constexpr std::uint64_t types = std::uint64_t{15} << 60;
+  constexpr std::uint64_t types = ~std::uint64_t{0} << (64 - header_type_bits);
   return one == other || (((one ^ other) & ~types) == 0 && ((one & types) == 0 || (other & types) == 0));
 }
-inline constexpr std::uint64_t most_message_bytes = (std::uint64_t{1} << 48) - 1;
+inline constexpr std::uint64_t most_message_bytes = (std::uint64_t{1} << header_length_bits) - 1;
+inline constexpr std::uint64_t most_message_slices = 1024;
+static_assert(most_message_slices >> header_slice_bits == 0);
 [[nodiscard]] constexpr std::uint64_t bytes_in_header(std::uint64_t header) { return header & most_message_bytes; }
-[[nodiscard]] constexpr std::uint64_t slices_in_header(std::uint64_t header) { return header >> 48 & 0xfffu; }
+[[nodiscard]] constexpr std::uint64_t slices_in_header(std::uint64_t header) {
+  return header >> header_length_bits & ((1u << header_slice_bits) - 1);
+}
+[[nodiscard]] constexpr std::uint64_t tag_in_header(std::uint64_t header) {
+  return header >> (header_length_bits + header_slice_bits) & ((1u << header_tag_bits) - 1);
+}
 /// The name of the elements' type; nullptr: unknown.
 [[nodiscard]] constexpr const char* type_in_header(std::uint64_t header) {
-  return header >> 60 == 0 ? nullptr : name(static_cast<ElementType>((header >> 60) - 1));
+  constexpr unsigned shift = 64 - header_type_bits;
+  return header >> shift == 0 ? nullptr : name(static_cast<ElementType>((header >> shift) - 1));
 }
 
 }  // namespace detail

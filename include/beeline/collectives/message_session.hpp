@@ -29,9 +29,10 @@ template <class Group>
 class MessageSession {
  public:
   /// Session `index` of the channel, for one group, which moves slice `index` of the `slices` of every message.
+  ///   tag  of its messages, up to `most_message_tag`: sender and receiver have the same
   BEELINE_HOST_DEVICE MessageSession(const Group& group, const Context& ctx, const MessageChannel& channel,
-                                     std::uint32_t index = 0, std::uint32_t slices = 1)
-      : group_(group), ctx_(ctx), channel_(channel), index_(index), slices_(slices) {}
+                                     std::uint32_t index = 0, std::uint32_t slices = 1, std::uint32_t tag = 0)
+      : group_(group), ctx_(ctx), channel_(channel), index_(index), slices_(slices), tag_(tag) {}
   /// For each block, the session with the block's number. If the grid has more blocks than the channel has sessions,
   /// every call returns invalid_argument. In each block, a call returns the status of the block's slice. Data that
   /// other blocks have received are visible after `grid.sync`, and at the end of the kernel. A block whose call
@@ -53,7 +54,7 @@ class MessageSession {
   template <class Byte>
   [[nodiscard]] BEELINE_HOST_DEVICE detail::MessageSlice<Byte> slice_of(Byte* data, std::size_t bytes,
                                                                         std::uint32_t elements) const {
-    const std::uint64_t header = detail::message_header(bytes, slices_, elements);
+    const std::uint64_t header = detail::message_header(bytes, slices_, tag_, elements);
     if (slices_ == 1) return {data, bytes, header};
     const detail::Range mine = detail::part_of(bytes, slices_, index_, 16);
     return {data + mine.first, mine.count, header};
@@ -67,7 +68,7 @@ class MessageSession {
   Group group_;
   const Context& ctx_;
   MessageChannel channel_;
-  std::uint32_t index_, slices_;
+  std::uint32_t index_, slices_, tag_;
   bool exists_ = true;
 };
 

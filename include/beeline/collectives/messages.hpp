@@ -3,8 +3,8 @@
 /// @file
 /// Messages in kernels: send and receive, on a session. message_sender.hpp describes the protocols.
 ///
-/// Between two members, messages are matched in the order of the calls, without tags, as in NCCL. A receive has the
-/// same number of bytes, and of blocks, as its send.
+/// Between two members, messages are matched in the order of the calls, as in NCCL. A receive has the same number of
+/// bytes and of blocks, and the same tag, as its send.
 
 #include "beeline/collectives/message_receiver.hpp"
 #include "beeline/collectives/message_sender.hpp"

@@ -33,6 +33,7 @@ struct MessageOptions {
 struct MessageCall {
   Stream* stream = nullptr;  ///< nullptr: in calls `..._on_stream` the rank's default stream; other calls then block
   unsigned blocks = 0;       ///< the same at sender and receiver; 0: by size
+  std::uint32_t tag = 0;     ///< the same at sender and receiver, up to `most_message_tag`
 };
 
 /// The message that a member sends in `send_receive_on_stream`.
@@ -51,8 +52,8 @@ struct ReceivedMessage {
 /// A channel for messages between the members of a team, and the host's calls on it. These are two-sided calls on
 /// streams. Between GPUs of a node each is one kernel, and needs no CPU while it runs.
 ///
-/// Between two members, messages are matched in the order of the calls, without tags. A receive has the same number of
-/// bytes, and of blocks, as its send, and elements of the same type; `uint8` fits all. A difference is detected, and
+/// Between two members, messages are matched in the order of the calls. A receive has the same number of bytes, of
+/// blocks, and the same tag as its send, and elements of the same type; `uint8` fits all. A difference is detected, and
 /// aborts the team with an error that names both values.
 ///
 /// Short messages are *eager*: the sender stores them in memory of the receiver, and its stream continues. Longer

@@ -116,7 +116,7 @@ class Team {
  private:
   friend class World;
   friend std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,
-                                               const MemberAllgather& allgather);
+                                               const MemberAllgather& allgather, std::int64_t deadline_ns);
   Team(World& world, const Context& context, const Context& host_context);
   [[nodiscard]] void* translate(void* local, int peer) const;
   World& world_;
@@ -143,9 +143,11 @@ T Team::allreduce(T value, Reduction reduction) {
 /// order.
 ///   ranks      world ranks, ascending, this one among them
 ///   allgather  called twice, one after the other; its waits have a deadline of their own
-/// Throws the errors of `World::make_team` and of `allgather`.
+///   deadline_ns  end of every wait of the team; 0: the world's
+/// Throws the errors of `World::make_team` and of `allgather`; invalid_argument for a deadline beyond the one of the
+/// host's waits for streams (`Config::stream_deadline_ns`).
 [[nodiscard]] std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,
-                                                    const MemberAllgather& allgather);
+                                                    const MemberAllgather& allgather, std::int64_t deadline_ns = 0);
 
 namespace detail {
 

@@ -77,6 +77,17 @@ class Bootstrap {
 /// access, several hosts without a token), deadline (ranks are missing).
 [[nodiscard]] std::unique_ptr<Bootstrap> join_world(const Config& config);
 
+/// Shares a text of rank 0 with the other ranks: rank 0 passes it, the others pass nothing and get it. Blocks up to a
+/// deadline of its own, and may throw.
+using ShareText = std::function<std::string(const std::string&)>;
+
+/// Joins the world of the ranks that `config.rank` and `config.size` count, without a launcher: `share` tells the
+/// others where rank 0 listens, and the world's secret.
+///   host  the address at which rank 0 listens, on a port that the system chooses; the other ranks do not use it
+/// Throws the errors of `join_world` and of `share`.
+[[nodiscard]] std::unique_ptr<Bootstrap> join_world(const Config& config, const std::string& host,
+                                                    const ShareText& share);
+
 /// Bootstraps of `size` ranks that are threads of this process; element r is for the thread of rank r.
 [[nodiscard]] std::vector<std::unique_ptr<Bootstrap>> make_thread_bootstraps(int size);
 

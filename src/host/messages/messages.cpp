@@ -50,8 +50,8 @@ MessageOptions complete(Team& team, MessageOptions options) {
 }
 
 void check(const MessageOptions& options) {
-  require(options.sessions <= 1024, Status::invalid_argument,
-          fmt::format("{} sessions of a message channel: at most 1024", options.sessions));
+  require(options.sessions <= detail::most_message_slices, Status::invalid_argument,
+          fmt::format("{} sessions of a message channel: at most {}", options.sessions, detail::most_message_slices));
   require(options.eager_bytes <= std::size_t{1} << 28, Status::invalid_argument,
           fmt::format("eager_bytes {}: at most 2^28", options.eager_bytes));
   require(options.depth >= 2 && (options.depth & (options.depth - 1)) == 0 && options.depth <= 1u << 16,
@@ -154,13 +154,20 @@ class Messages::Implementation {
 
   /// Checks one end of a message.
   [[nodiscard]] detail::MessageEnd end_of(const char* name, const void* data, std::size_t count, ElementType type,
-                                          int peer) const {
+                                          int peer, const MessageCall& call) const {
     const std::size_t bytes = detail::checked_bytes(count, 1, type);
     if (bytes > detail::most_message_bytes)
-      throw Error(Status::invalid_argument, fmt::format("a message of {} bytes: at most 2^48 - 1", bytes));
+      throw Error(Status::invalid_argument,
+                  fmt::format("a message of {} bytes: at most {}", bytes, detail::most_message_bytes));
+    require(call.tag <= most_message_tag, Status::invalid_argument,
+            fmt::format("tag {} of a message: at most {}", call.tag, most_message_tag));
     detail::check_vector(name, data, bytes, type);
     check_peer(peer);
-    return {static_cast<std::byte*>(const_cast<void*>(data)), bytes, static_cast<std::uint32_t>(peer), 0,
+    return {static_cast<std::byte*>(const_cast<void*>(data)),
+            bytes,
+            static_cast<std::uint32_t>(peer),
+            blocks_for(bytes, call),
+            call.tag,
             detail::message_elements(type)};
   }
 
@@ -255,7 +262,7 @@ bool Messages::probe(int peer) const {
 }
 
 MessageCall Messages::choice(std::size_t bytes, const MessageCall& call) const {
-  return {call.stream, implementation_->blocks_for(bytes, call)};
+  return {call.stream, implementation_->blocks_for(bytes, call), call.tag};
 }
 
 bool Messages::is_eager(std::size_t bytes, const MessageCall& call) const {
@@ -264,8 +271,7 @@ bool Messages::is_eager(std::size_t bytes, const MessageCall& call) const {
 
 void Messages::send_on_stream(const void* source, std::size_t count, ElementType type, int peer,
                               const MessageCall& call) {
-  detail::MessageEnd sent = implementation_->end_of("source", source, count, type, peer);
-  sent.blocks = implementation_->blocks_for(sent.bytes, call);
+  const detail::MessageEnd sent = implementation_->end_of("source", source, count, type, peer, call);
   if (sent.peer == implementation_->context().rank && !implementation_->is_eager(sent.bytes, sent.blocks))
     throw Error(Status::invalid_argument,
                 fmt::format("rank {} sends {} bytes to itself, more than the {} of an eager message: it would wait for "
@@ -276,19 +282,16 @@ void Messages::send_on_stream(const void* source, std::size_t count, ElementType
 
 void Messages::receive_on_stream(void* destination, std::size_t count, ElementType type, int peer,
                                  const MessageCall& call) {
-  detail::MessageEnd received = implementation_->end_of("destination", destination, count, type, peer);
-  received.blocks = implementation_->blocks_for(received.bytes, call);
+  const detail::MessageEnd received = implementation_->end_of("destination", destination, count, type, peer, call);
   implementation_->launch("receive", {}, received, call.stream);
 }
 
 void Messages::send_receive_on_stream(const SentMessage& sent, const ReceivedMessage& received, ElementType type,
                                       const MessageCall& call) {
-  detail::MessageEnd out = implementation_->end_of("source", sent.source, sent.count, type, sent.peer);
-  detail::MessageEnd in =
-      implementation_->end_of("destination", received.destination, received.count, type, received.peer);
+  const detail::MessageEnd out = implementation_->end_of("source", sent.source, sent.count, type, sent.peer, call);
+  const detail::MessageEnd in =
+      implementation_->end_of("destination", received.destination, received.count, type, received.peer, call);
   detail::check_apart({in.data, in.bytes}, {out.data, out.bytes});
-  out.blocks = implementation_->blocks_for(out.bytes, call);
-  in.blocks = implementation_->blocks_for(in.bytes, call);
   implementation_->launch("send_receive", out, in, call.stream);
 }
 

@@ -10,7 +10,7 @@ namespace beeline::detail {
 
 namespace {
 
-std::uint64_t header_of(const MessageEnd& end) { return message_header(end.bytes, end.blocks, end.elements); }
+std::uint64_t header_of(const MessageEnd& end) { return message_header(end.bytes, end.blocks, end.tag, end.elements); }
 
 struct PairMessageKernel {
   template <class Grid>

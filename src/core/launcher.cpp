@@ -122,7 +122,7 @@ std::string master_address() {
 
 Place find_place() {
   const bool own = first_set({"BEELINE_RANK", "BEELINE_SIZE", "BEELINE_RENDEZVOUS"}) != nullptr;
-  if (own || text_of("BEELINE_THREADS") == "1") return {.launcher = {.name = "beeline"}};
+  if (own || text_of("BEELINE_THREADS") == "1") return {.launcher = {.name = "beeline", .job = {}, .address = {}}};
   for (const auto& find : {torchrun, open_mpi, hydra, srun}) {
     std::optional<Place> found = find();
     if (!found) continue;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "beeline/device/impl/allocation_map.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/memory/node_memory.hpp"

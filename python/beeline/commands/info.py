@@ -30,7 +30,7 @@ InfoRanks = Annotated[
 
 def info(
     ranks: InfoRanks = None,
-    device: options.Device = "auto",
+    device: options.Device = None,
     split_nodes: options.SplitNodes = None,
     as_json: options.Json = False,
 ) -> None:

@@ -22,7 +22,7 @@ from beeline.ranks.records import result, unavailable
 METHODS = ("kernel_by_kernel", "one_graph", "device_launched", "persistent")
 
 
-def launch(call: Call, view: ResultView, device: options.Device = "auto") -> None:
+def launch(call: Call, view: ResultView, device: options.Device = None) -> None:
     size, iterations, world = call.values["size"], call.values["iterations"], World(1, device=device)
     fixed = ["--size", size, "--energy", str(call.values["window"] / 1000)]
     fixed += given("no-verify", call.values["no-verify"])
@@ -39,7 +39,7 @@ def launch(call: Call, view: ResultView, device: options.Device = "auto") -> Non
         study = Study(PROGRAMS, [1], names, world, lambda _: arguments, f"{label} ")
         raise_failures(run_methods(study, 1, view), view)
 
-    asked = {"window": call.values["window"], "device": device, "no-verify": call.values["no-verify"]}
+    asked = {"window": call.values["window"], "device": device or "auto", "no-verify": call.values["no-verify"]}
     steps = {f"launch {size} {count}": partial(measure, count) for count in iterations}
     run_steps(view, {"launch methods": say_what_is_lacking} | steps, asked)
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -71,6 +72,18 @@ class TestStandardInput:
 
     def test_what_nobody_reads_holds_up_nothing(self) -> None:
         assert self.run("echo over", text="line\n" * 50000, ranks=1) == "[0] over\n"
+
+    def test_a_terminal_is_read_for_rank_0(self) -> None:
+        process, terminal = pty.fork()
+        if process == 0:
+            os.execv(LAUNCHER, [LAUNCHER, "-n", "2", "--no-prefix", "--", "sh", "-c", "read x; echo got .$x."])
+        os.write(terminal, b"42\n")
+        assert eventually(lambda: os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
+        output = os.read(terminal, 1000)
+        os.waitpid(process, 0)
+        os.close(terminal)
+        assert b"got .42." in output
+        assert b"got .." in output, "rank 1 has none"
 
     def test_it_is_passed_on_at_once(self) -> None:
         with subprocess.Popen(
@@ -149,6 +162,22 @@ while len(noted) < {len(numbers)}:
                 process.send_signal(number)
                 assert [process.stdout.readline() for _ in range(2)] == [f"{number.name}\n"] * 2
             assert process.wait(timeout=10) == 0
+
+    def test_signals_reach_ranks_on_other_hosts(self, tmp_path: Path) -> None:
+        ssh = tmp_path / "ssh"
+        ssh.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
+        ssh.chmod(0o755)
+        script = "trap 'echo noted' USR1; trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.02; done"
+        with subprocess.Popen(
+            [LAUNCHER, "-n", "2", "--hosts", "127.0.0.1,127.0.0.2", "--ssh", str(ssh), "--", "sh", "-c", script],
+            stdout=subprocess.PIPE, text=True,
+        ) as process:  # fmt: skip
+            assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
+            process.send_signal(signal.SIGUSR1)
+            assert {process.stdout.readline() for _ in range(2)} == {"[0] noted\n", "[1] noted\n"}
+            process.terminate()
+            assert set(process.stdout) == {"[0] saved\n", "[1] saved\n"}
+        assert process.returncode == 128 + signal.SIGTERM
 
     def test_a_job_is_suspended_and_goes_on(self) -> None:
         mark = f"MARK_{uuid.uuid4().hex}"

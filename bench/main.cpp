@@ -49,8 +49,8 @@ std::vector<Measuring> commands() {
          {},
          8}}},
       {Command::methods,
-       "Every method in one table: the time of a small message, messages a second, bytes a second of large ones, one "
-       "way and two; of commands to engines also their rates, their times under load, and the engine's CPU time",
+       "Every method: the time of a small message, messages a second, bytes a second of large ones, one way and two; "
+       "of commands to engines also their rates, their times under load, and the engine's CPU time",
        {{"sizes", Type::sizes,
          "Message sizes: below 64K for times, 8 for rates, from 64K on for bandwidths, from 256K on two-way",
          "8,4K,16K,32K,256K,16M"}}},
@@ -77,8 +77,8 @@ std::vector<Measuring> commands() {
                     1'000'000'000},
                    {"size",
                     Type::name,
-                    "Grid of the application himeno",
-                    "512x512x256",
+                    "Grid of the application himeno (default: 512x512x256 on GPUs, XS on CPUs)",
+                    "",
                     {"512x512x256", "XS", "S", "M", "L", "XL"}},
                    window,
                    {"no-verify", Type::flag, "Skip the comparison with the serial reference"}},
@@ -146,5 +146,7 @@ int become_collectives(char** argv) {
 int main(int argc, char** argv) {
   const auto is_first = [&](Command one) { return argc > 1 && std::string_view(argv[1]) == name(one); };
   if (std::any_of(std::begin(elsewhere), std::end(elsewhere), is_first)) return become_collectives(argv);
-  return run_program({summary, commands(), primitive_cases, stop_peers, collectives_commands}, argc, argv);
+  const char* const reason =
+      BEELINE_DEMO ? "this program has the cases of tools/demo alone: tools/build builds the rest" : nullptr;
+  return run_program({summary, commands(), primitive_cases, stop_peers, collectives_commands, reason}, argc, argv);
 }

@@ -14,9 +14,9 @@ if(BEELINE_SANITIZE)
   if(BEELINE_SANITIZE STREQUAL "thread")
     target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
   else()
-    # AddressSanitizer sees null pointers by itself; checks of types are dear to compile.
+    # AddressSanitizer sees null pointers and accesses beyond an object by itself; checks of types are dear to compile.
     target_compile_options(beeline_options INTERFACE
-      "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,vptr;-fno-sanitize-recover=all>")
+      "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,object-size,vptr;-fno-sanitize-recover=all>")
   endif()
 endif()
 
@@ -47,64 +47,83 @@ function(beeline_reuse_precompiled target from)
 endfunction()
 
 # beeline_batches(target): with BEELINE_BATCHES the target's sources are compiled in batches, each of which includes
-# eight of them, kernels apart where nvcc compiles these. That takes two thirds of the time under sanitizers, half of it
-# elsewhere. A name in an anonymous namespace must not occur in two sources of a target. Sources with options or
-# definitions of their own are compiled alone. CMake's UNITY_BUILD includes absolute paths, by which ccache would not
-# share objects among folders.
+# BEELINE_BATCH_SIZE of them (kernels apart where nvcc compiles these: BEELINE_CUDA_BATCH_SIZE; sources that run once
+# apart, too). Batches of eight take two thirds of the time under sanitizers, half of it elsewhere. A name in an
+# anonymous namespace must not occur in two sources of a target. Sources with other options or definitions of their own
+# are compiled alone. CMake's UNITY_BUILD includes absolute paths, by which ccache would not share objects among
+# folders.
 function(beeline_batches target)
   if(NOT BEELINE_BATCHES)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
   set(number 0)
-  foreach(language CXX CUDA)
-    set(batches_${language})
-    set(text_${language} "")
-    set(count_${language} 0)
+  set(batch_size_CXX ${BEELINE_BATCH_SIZE})
+  set(batch_size_ONCE ${BEELINE_BATCH_SIZE})
+  set(batch_size_CUDA ${BEELINE_CUDA_BATCH_SIZE})
+  set(compiled)
+  foreach(kind CXX ONCE CUDA)
+    set(text_${kind} "")
+    set(count_${kind} 0)
   endforeach()
   foreach(source IN LISTS sources)
-    get_source_file_property(language ${source} LANGUAGE)
-    if(NOT language STREQUAL "CUDA")
-      set(language CXX)
+    get_source_file_property(kind ${source} LANGUAGE)
+    if(NOT kind STREQUAL "CUDA")
+      set(kind CXX)
     endif()
     get_source_file_property(options ${source} COMPILE_OPTIONS)
     get_source_file_property(definitions ${source} COMPILE_DEFINITIONS)
-    if(options OR definitions)
-      list(APPEND batches_${language} ${source})
+    if(options STREQUAL BEELINE_OPTIONS_TO_RUN_ONCE)
+      set(kind ONCE)
+    elseif(options)
+      set(kind ALONE)
+    endif()
+    if(definitions OR kind STREQUAL "ALONE")
+      list(APPEND compiled ${source})
       continue()
     endif()
-    string(APPEND text_${language} "#include \"${source}\"\n")
-    math(EXPR count_${language} "${count_${language}} + 1")
-    if(count_${language} EQUAL 8)
-      beeline_write_batch(${language})
+    string(APPEND text_${kind} "#include \"${source}\"\n")
+    math(EXPR count_${kind} "${count_${kind}} + 1")
+    if(count_${kind} EQUAL batch_size_${kind})
+      beeline_write_batch(${kind})
     endif()
   endforeach()
-  foreach(language CXX CUDA)
-    if(count_${language} GREATER 0)
-      beeline_write_batch(${language})
+  foreach(kind CUDA CXX ONCE)
+    if(count_${kind} GREATER 0)
+      beeline_write_batch(${kind})
     endif()
   endforeach()
-  set_property(TARGET ${target} PROPERTY SOURCES ${batches_CUDA} ${batches_CXX})
+  set_property(TARGET ${target} PROPERTY SOURCES ${compiled})
   target_include_directories(${target} BEFORE PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# Of beeline_batches: writes the sources of a language, and begins the next batch.
-macro(beeline_write_batch language)
+# Of beeline_batches: writes the sources of a kind, and begins the next batch.
+macro(beeline_write_batch kind)
   set(batch ${CMAKE_CURRENT_BINARY_DIR}/${target}_batches/batch_${number}.cpp)
   math(EXPR number "${number} + 1")
-  file(CONFIGURE OUTPUT ${batch} CONTENT "${text_${language}}" @ONLY)
+  file(CONFIGURE OUTPUT ${batch} CONTENT "${text_${kind}}" @ONLY)
   # GCC takes the sources for headers, and one's local names for shadows of another's: the other builds warn instead.
-  set_source_files_properties(${batch} PROPERTIES LANGUAGE ${language}
-    COMPILE_OPTIONS "-Wno-shadow;$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
-  list(APPEND batches_${language} ${batch})
-  set(text_${language} "")
-  set(count_${language} 0)
+  set(options "-Wno-shadow;$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
+  if(${kind} STREQUAL "ONCE")
+    list(APPEND options ${BEELINE_OPTIONS_TO_RUN_ONCE})
+  endif()
+  if(${kind} STREQUAL "CUDA")
+    set_source_files_properties(${batch} PROPERTIES LANGUAGE CUDA)
+  endif()
+  set_source_files_properties(${batch} PROPERTIES COMPILE_OPTIONS "${options}")
+  list(APPEND compiled ${batch})
+  set(text_${kind} "")
+  set(count_${kind} 0)
 endmacro()
 
 # beeline_sources_run_once(a.cpp ...): sources that parse options or print a line. Templates of CLI11 and nlohmann_json
 # take the optimizer long, for nothing.
+set(BEELINE_OPTIONS_TO_RUN_ONCE -O1)
+if(BEELINE_SANITIZE)
+  set(BEELINE_OPTIONS_TO_RUN_ONCE -O0)
+endif()
 function(beeline_sources_run_once)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O1)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS ${BEELINE_OPTIONS_TO_RUN_ONCE})
 endfunction()
 
 # beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources. One that calls

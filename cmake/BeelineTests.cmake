@@ -3,13 +3,20 @@
 
 find_package(GTest REQUIRED)
 
-# Build every test of a label: those that tools/test runs under ThreadSanitizer, and under AddressSanitizer.
+# Build every test of a label: those of the default build even where the C++ tests run under sanitizers, those that run
+# under ThreadSanitizer, and under AddressSanitizer.
+add_custom_target(default_tests)
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
+# Translates the kernels of tests to PTX: what nvcc finds wrong, where no GPU runs them.
+add_custom_target(ptx_of_tests)
 
 # Tests ask whether the code is right, not how fast it is: the optimizer's time is saved, but for the kernels of litmus
-# and conformance tests, whose order of loads and stores it may change.
+# and conformance tests, whose order of loads and stores it may change. AddressSanitizer's checks are dear to optimize.
 set(BEELINE_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O1>)
+if(BEELINE_SANITIZE MATCHES "address")
+  set(BEELINE_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+endif()
 
 # The test programs share what is precompiled for this one. Builds with CUDA go without, and show what a source forgets
 # to include, unless they compile sources in batches.
@@ -45,13 +52,28 @@ if(BEELINE_SANITIZE STREQUAL "thread")
   target_link_options(beeline_fence_clocks INTERFACE ${wrapped})
 endif()
 
-# beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] [LABEL tsan asan] [TIMEOUT seconds] [BY_SUITE]): a GoogleTest
-# program.
-# LABEL tsan: its ranks are threads, and it also runs under ThreadSanitizer; asan: it also runs under AddressSanitizer
-# and UndefinedBehaviorSanitizer.
-# BY_SUITE: ctest runs the tests of a suite in one process, where they share what the suite has set up.
+# beeline_ptx_of(target kernel.cpp...): `ptx_of_tests` translates these kernels of the target.
+function(beeline_ptx_of target)
+  if(NOT BEELINE_CUDA OR NOT ARGN)
+    return()
+  endif()
+  add_library(${target}_ptx OBJECT EXCLUDE_FROM_ALL ${ARGN})
+  list(GET BEELINE_CUDA_ARCHITECTURES 0 first_architecture)
+  set_target_properties(${target}_ptx PROPERTIES CUDA_ARCHITECTURES ${first_architecture} CUDA_PTX_COMPILATION ON)
+  target_include_directories(${target}_ptx PRIVATE $<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>)
+  target_compile_definitions(${target}_ptx PRIVATE $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
+  target_link_libraries(${target}_ptx PRIVATE $<TARGET_PROPERTY:${target},LINK_LIBRARIES>)
+  add_dependencies(ptx_of_tests ${target}_ptx)
+endfunction()
+
+# beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] LABEL label...): a GoogleTest program of several sources, in
+# which no two suites have the same name.
+# LABEL: asan for what runs under AddressSanitizer and UndefinedBehaviorSanitizer; tsan for what also runs under
+# ThreadSanitizer, since its ranks are threads; default for what neither bears; gpu for what only GPUs run.
+# Without CUDA ctest runs the tests of a suite in one process. With it each runs in a process of its own, because tests
+# whose ranks are processes fork, which no process may do that has used CUDA; conformance tests see to that themselves.
 function(beeline_test name)
-  cmake_parse_arguments(TEST "BY_SUITE" "TIMEOUT" "SOURCES;KERNELS;LABEL" ${ARGN})
+  cmake_parse_arguments(TEST "BY_SUITE" "" "SOURCES;KERNELS;LABEL" ${ARGN})
   beeline_program(${name} SOURCES ${TEST_SOURCES} KERNELS ${TEST_KERNELS})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${BEELINE_TEST_OPTIONS})
@@ -61,23 +83,20 @@ function(beeline_test name)
   if(TARGET beeline_fence_clocks)
     target_link_libraries(${name} PRIVATE beeline_fence_clocks)
   endif()
-  if(NOT TEST_TIMEOUT)
-    set(TEST_TIMEOUT 120)
-  endif()
-  set(properties TIMEOUT ${TEST_TIMEOUT} ${BEELINE_TEST_PROPERTIES})
+  beeline_ptx_of(${name} ${TEST_KERNELS})
   foreach(label IN LISTS TEST_LABEL)
-    add_dependencies(${label}_tests ${name})
+    if(TARGET ${label}_tests)
+      add_dependencies(${label}_tests ${name})
+    endif()
   endforeach()
-  if(TEST_LABEL)
-    string(REPLACE ";" "_" labels "${TEST_LABEL}")  # ctest -L takes a part of a label
-    list(APPEND properties LABELS "${labels}")
-  endif()
-  if(TEST_BY_SUITE)
+  string(REPLACE ";" "_" labels "${TEST_LABEL}")  # ctest -L takes a part of a label
+  set(properties LABELS ${labels} ${BEELINE_TEST_PROPERTIES})
+  if(TEST_BY_SUITE OR NOT BEELINE_CUDA)
     file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake CONTENT
 "set(name ${name})
 set(program [==[$<TARGET_FILE:${name}>]==])
 set(results [==[${PROJECT_BINARY_DIR}/suites]==])
-set(properties ${properties})
+set(properties TIMEOUT 300 ${properties})
 include([==[${PROJECT_SOURCE_DIR}/cmake/BeelineTestSuites.cmake]==])
 ")
     set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
@@ -85,5 +104,5 @@ include([==[${PROJECT_SOURCE_DIR}/cmake/BeelineTestSuites.cmake]==])
   endif()
   include(GoogleTest)
   gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES
-    PROPERTIES ${properties})
+    PROPERTIES TIMEOUT 120 ${properties})
 endfunction()

@@ -14,22 +14,44 @@ fail() {
   exit 1
 }
 
-# Reads a command's output, and says how far it is by its counter ("[12/34]" of ninja, "12/34 Test" of ctest): on a
-# terminal as one line that changes; elsewhere, and with BEELINE_PROGRESS=lines, as a line every PROGRESS_SECONDS.
+# Reads a command's output, and says how far it is: by the last counter in it ("[12/34]" of ninja, "12/34 Test" of
+# ctest, the steps of apt-get), or else by the time and the last line. On a terminal that is one line that changes;
+# elsewhere, and with BEELINE_PROGRESS=lines, a line every PROGRESS_SECONDS, also while the command prints nothing.
 PROGRESS_SECONDS=15
 show_counter() {
-  local label=$1 line said=$SECONDS in_place=no
+  local label=$1 start=$SECONDS said=$SECONDS in_place=no line="" part status counter="" last="" steps=0 all=0
   if [ -t 2 ] && [ "${BEELINE_PROGRESS:-}" != lines ]; then in_place=yes; fi
-  while IFS= read -r line; do
-    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] || $line =~ ^\ *([0-9]+)/([0-9]+)\ Test ]] || continue
+  while :; do
+    status=0
+    IFS= read -r -t 1 part || status=$?
+    line+=$part
+    if [ "$status" = 0 ]; then
+      if [ -n "$line" ]; then last=$line; fi
+      count_steps
+      line=""
+    elif [ "$status" -le 128 ]; then  # the end of the output; above: a second without a whole line
+      break
+    fi
     if [ "$in_place" = yes ]; then
-      printf '\r\033[K%s: %s' "$label" "${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}" >&2
+      printf '\r\033[K%.*s' "$((${COLUMNS:-80} - 1))" "$label: ${counter:-$((SECONDS - start)) s, $last}" >&2
     elif [ $((SECONDS - said)) -ge "$PROGRESS_SECONDS" ]; then
       said=$SECONDS
-      say "$label: ${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}" >&2
+      printf '%.100s\n' "$label: ${counter:-$((SECONDS - start)) s, $last}" >&2
     fi
   done
   if [ "$in_place" = yes ]; then printf '\r\033[K' >&2; fi
+}
+
+# Of show_counter: reads the counter in `line`. apt-get fetches, unpacks and sets up each package.
+count_steps() {
+  if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] || $line =~ ^\ *([0-9]+)/([0-9]+)\ Test ]]; then
+    counter="${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
+  elif [[ $line =~ ^([0-9]+)\ upgraded,\ ([0-9]+)\ newly\ installed ]]; then
+    all=$((3 * (BASH_REMATCH[1] + BASH_REMATCH[2])))
+  elif [ "$all" -gt 0 ] && [[ $line =~ ^(Get:|Unpacking\ |Setting\ up\ ) ]]; then
+    steps=$((steps + 1))
+    counter="$steps of $all"
+  fi
 }
 
 # run_logged LABEL LOG COMMAND...: runs COMMAND with its output in LOG, and says how far it is; returns its status.

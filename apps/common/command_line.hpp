@@ -36,8 +36,9 @@ template <class Info>
                          [&](const Info& info) { return info.reason(config).empty(); });
   if (text == "all" && chosen.empty()) chosen = all;  // refused with its reason
   for (const Info& info : chosen)
-    beeline::require(info.reason(config).empty(), beeline::Status::unavailable, info.name + ": " + info.reason(config));
-  beeline::require(!chosen.empty(), beeline::Status::invalid_argument, "--method names no method");
+    beeline::require(info.reason(config).empty(), beeline::Status::unavailable,
+                     "--method: " + info.name + ": " + info.reason(config));
+  beeline::require(!chosen.empty(), beeline::Status::invalid_argument, "--method: no method is named");
   return chosen;
 }
 

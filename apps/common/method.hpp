@@ -62,7 +62,7 @@ template <class Info>
     if (info.name == name) return info;
     known += (known.empty() ? "" : ", ") + info.name;
   }
-  throw beeline::Error(beeline::Status::invalid_argument, "no method '" + name + "'; known: " + known);
+  throw beeline::Error(beeline::Status::invalid_argument, "--method: no method '" + name + "'; valid: " + known);
 }
 
 /// Throws what the world knows about a failed wait of a CPU thread of this rank.

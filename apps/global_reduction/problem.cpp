@@ -18,11 +18,12 @@ std::vector<std::size_t> parse_counts(const std::string& text) {
   std::istringstream list(text);
   for (std::string item; std::getline(list, item, ',');) {
     const std::optional<std::size_t> count = apps::parse_quantity(item);
-    beeline::require(count && *count > 0, beeline::Status::invalid_argument,
-                     fmt::format("'{}' is no number of values: 1 to 1024G, like 1000, 4K or 16M", item));
+    beeline::require(
+        count && *count > 0, beeline::Status::invalid_argument,
+        fmt::format("--values: '{}' is no number of values; valid: 1 to 1024G, like 1000, 4K or 16M", item));
     counts.push_back(*count);
   }
-  beeline::require(!counts.empty(), beeline::Status::invalid_argument, "--values names no number of values");
+  beeline::require(!counts.empty(), beeline::Status::invalid_argument, "--values: no number is named");
   return counts;
 }
 

@@ -36,17 +36,18 @@ Size parse_size(const std::string& text) {
     good = good && error == std::errc{} && axes[axis] >= smallest && axes[axis] <= largest;
     next = after;
   }
-  beeline::require(
-      good && next == end, beeline::Status::invalid_argument,
-      fmt::format("size '{}': XS, S, M, L, XL, or XxYxZ with {} to {} points an axis", text, smallest, largest));
+  beeline::require(good && next == end, beeline::Status::invalid_argument,
+                   fmt::format("--size: '{}' is no size; valid: XS, S, M, L, XL, or XxYxZ with {} to {} points an axis",
+                               text, smallest, largest));
   return {axes[0], axes[1], axes[2]};
 }
 
 Slab slab_of(const Size& size, int ranks, int rank) {
   const int interior = size.z - 2;
-  beeline::require(ranks <= interior, beeline::Status::invalid_argument,
-                   fmt::format("{} ranks for {} interior planes along z (size {}x{}x{}): each rank needs at least one",
-                               ranks, interior, size.x, size.y, size.z));
+  beeline::require(
+      ranks <= interior, beeline::Status::invalid_argument,
+      fmt::format("--size: {} ranks for {} interior planes along z (size {}x{}x{}): each rank needs at least one",
+                  ranks, interior, size.x, size.y, size.z));
   const int share = interior / ranks, larger = interior % ranks;
   return {1 + rank * share + (rank < larger ? rank : larger), share + (rank < larger ? 1 : 0)};
 }

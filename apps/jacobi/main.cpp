@@ -2,6 +2,8 @@
 /// @file
 /// jacobi: 2-D Jacobi relaxation, a halo exchange in each iteration, by several methods. Prints JSON lines from rank 0.
 
+#include <fmt/format.h>
+
 #include "common/command_line.hpp"
 #include "measure.hpp"
 #include "problem.hpp"
@@ -31,7 +33,7 @@ int main(int argc, char** argv) {
   command.app().add_flag("--no-verify", no_verify, "do not compare with the serial reference");
   return command.run(argc, argv, methods(), [&](beeline::Config& config, const std::vector<MethodInfo>& chosen) {
     beeline::require(until->count() == 0 || options.until > 0, beeline::Status::invalid_argument,
-                     "--until takes a change, a number above 0");
+                     fmt::format("--until: {} is no change; valid: numbers above 0", options.until));
     options.sizes = parse_sizes(size, config.size);
     options.methods = chosen, options.verify = !no_verify;
     options.iterations = command.repeats(), options.energy_seconds = command.energy_seconds();

@@ -22,7 +22,9 @@ std::size_t parse_extent(const std::string& text, const std::string& item) {
   constexpr std::size_t largest = std::size_t{1} << 20;
   const std::optional<std::size_t> extent = apps::parse_quantity(text);
   require(extent && *extent > 0 && *extent <= largest, Status::invalid_argument,
-          fmt::format("'{}' is no grid: N (N x N points for each rank) or COLUMNSxROWS, of 1 to 1M points each", item));
+          fmt::format(
+              "--size: '{}' is no grid; valid: N (N x N points for each rank) or COLUMNSxROWS, of 1 to 1M points each",
+              item));
   return *extent;
 }
 
@@ -37,15 +39,15 @@ std::vector<Size> parse_sizes(const std::string& text, int ranks) {
     sizes.push_back({columns, cross == std::string::npos ? columns * static_cast<std::size_t>(ranks)
                                                          : parse_extent(item.substr(cross + 1), item)});
   }
-  require(!sizes.empty(), Status::invalid_argument, "--size names no grid");
+  require(!sizes.empty(), Status::invalid_argument, "--size: no grid is named");
   return sizes;
 }
 
 Slab slab_of(const Size& size, int ranks, int rank) {
   const auto parts = static_cast<std::size_t>(ranks), part = static_cast<std::size_t>(rank);
   require(parts <= size.rows, Status::invalid_argument,
-          fmt::format("{} ranks for {} rows (grid {}x{}): each rank needs at least one", ranks, size.rows, size.columns,
-                      size.rows));
+          fmt::format("--size: {} ranks for {} rows (grid {}x{}): each rank needs at least one", ranks, size.rows,
+                      size.columns, size.rows));
   const std::size_t fewest = size.rows / parts, larger = size.rows % parts;
   return {1 + part * fewest + std::min(part, larger), fewest + (part < larger ? 1 : 0)};
 }

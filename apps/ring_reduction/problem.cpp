@@ -23,10 +23,11 @@ int bits_of_sum(int ranks) { return static_cast<int>(std::bit_width(static_cast<
 
 std::size_t parse_size(const std::string& text) {
   const std::optional<std::size_t> bytes = apps::parse_quantity(text);
-  beeline::require(bytes && *bytes % sizeof(float) == 0, beeline::Status::invalid_argument,
-                   fmt::format("size '{}': bytes of a rank's vector like 1024, 4K, 64M or 1G, a multiple of {}, at "
-                               "most 1024G",
-                               text, sizeof(float)));
+  beeline::require(
+      bytes && *bytes % sizeof(float) == 0, beeline::Status::invalid_argument,
+      fmt::format("--size: '{}' is no size of a vector; valid: bytes like 1024, 4K, 64M or 1G, a multiple of "
+                  "{}, at most 1024G",
+                  text, sizeof(float)));
   return *bytes / sizeof(float);
 }
 

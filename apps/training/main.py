@@ -61,15 +61,16 @@ def describe(world: beeline.World) -> dict[str, Any]:
 
 
 def check(backends: list[str], model: str, world: beeline.World) -> None:
+    of_backend = {"param_hint": "'--backend'"}
     unknown = [backend for backend in backends if backend not in BACKENDS]
     if unknown:
-        raise typer.BadParameter(f"unknown back end {', '.join(unknown)}; known: {', '.join(BACKENDS)}")
+        raise typer.BadParameter(f"unknown back end {', '.join(unknown)}; valid: {', '.join(BACKENDS)}", **of_backend)
     if model not in MODELS:
-        raise typer.BadParameter(f"unknown model {model}; known: {', '.join(MODELS)}")
+        raise typer.BadParameter(f"unknown model {model}; valid: {', '.join(MODELS)}", param_hint="'--model'")
     if "nccl" in backends and world.device.kind == "host":
-        raise typer.BadParameter("nccl needs GPU ranks")
+        raise typer.BadParameter("nccl needs GPU ranks", **of_backend)
     if "nccl" in backends and len({each.uuid for each in world.devices}) < world.size:
-        raise typer.BadParameter("nccl refuses ranks that share a GPU")
+        raise typer.BadParameter("nccl refuses ranks that share a GPU", **of_backend)
 
 
 def main(

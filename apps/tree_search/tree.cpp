@@ -15,7 +15,7 @@ Tree make_tree(std::uint64_t nodes, std::uint64_t seed) {
   constexpr std::uint32_t root_children = 2000, children = 8;
   constexpr std::uint64_t fewest = 2 * root_children, most = 10'000'000'000u;
   beeline::require(nodes >= fewest && nodes <= most, beeline::Status::invalid_argument,
-                   fmt::format("a tree of {} nodes: {} to {} may be expected", nodes, fewest, most));
+                   fmt::format("--nodes: {} is no size of a tree; valid: {} to {}", nodes, fewest, most));
   // nodes = root_children / (1 - children * p)
   const double p = (1 - static_cast<double>(root_children) / static_cast<double>(nodes)) / children;
   return {seed, root_children, children, static_cast<std::uint32_t>(p * 4294967296.0)};

@@ -102,6 +102,7 @@ Case atomic_latency(const char* operation) {
             std::vector<Measurement> both = {measurement_of<Atomic, false>(bench, operation, "bare/atomic"),
                                              measurement_of<Atomic, true>(bench, operation, method)};
             both[0].peer_of = method;
+            both[0].stores_to_peer = true;
             both[1].baseline = 0;
             return both;
           }};

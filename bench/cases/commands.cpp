@@ -77,6 +77,7 @@ Measurement bare_writes_of(Bench& bench, std::uint64_t streams) {
   measurement.operations_per_iteration = words_of_call;
   measurement.most_iterations = 256;
   measurement.peer_of = method_of(EngineKind::host);
+  measurement.stores_to_peer = true;
   measurement.settings = {{"streams", streams}, {"words_of_call", std::uint64_t{words_of_call}}};
   measurement.time = [=, &bench](Rounds rounds) {
     return time_on_host(
@@ -98,6 +99,7 @@ Measurement bare_takers_of(Bench& bench, const Shape& shape, const std::shared_p
   const auto takers = std::make_shared<BareTakers>(bench, shape.blocks, shape.engine_threads, commands->words_there());
   Measurement measurement{.operation = "command_rate", .method = "bare/take", .bytes = sizeof(std::uint64_t)};
   measurement.peer_of = method_of(EngineKind::host);
+  measurement.stores_to_peer = true;
   measurement.operations_per_iteration = shape.blocks;
   measurement.settings = {{"blocks", std::uint64_t{shape.blocks}},
                           {"threads", static_cast<std::uint64_t>(shape.engine_threads)}};

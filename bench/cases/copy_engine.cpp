@@ -153,6 +153,7 @@ Case case_of(Receivers receivers, Time<Kind> time, std::uint32_t most_iterations
     if (bare == nullptr) return all;
     all[0].method = "bare/copy";
     all[0].peer_of = method_of<Kind>;
+    all[0].stores_to_peer = true;
     all[1].baseline = 0;
     return all;
   };

@@ -126,6 +126,7 @@ std::vector<Measurement> prepare_beside_loop(Bench& bench, std::uint64_t) {
     };
     add("bare/issue_loop", 0, [=](Rounds rounds) { return copies->time_bare(rounds); });
     all.back().peer_of = method;
+    all.back().stores_to_peer = true;
     // A thread posts about as fast as a CPU issues copies: four show what the engine adds.
     for (const unsigned blocks : {1u, streams}) {
       add(method, blocks, [=](Rounds rounds) { return copies->time_posted(rounds, blocks); });

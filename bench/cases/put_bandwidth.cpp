@@ -36,6 +36,7 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
     all.push_back(
         flood_measurement(state, shape, "bare/store", [=](Rounds rounds) { return state->time_bare(shape, rounds); }));
     all.back().peer_of = "device/peer/signal";
+    all.back().stores_to_peer = true;
     all.push_back(flood_measurement(state, shape, "device/peer/signal",
                                     [=](Rounds rounds) { return state->time_library<StorePath>(shape, rounds); }));
     all.back().baseline = all.size() - 2;

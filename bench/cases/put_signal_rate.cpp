@@ -230,6 +230,7 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
       all.push_back(
           measurement_of(bench, state, "bare/put_signal", [=](Rounds rounds) { return state->time_bare(rounds); }));
       all.back().peer_of = "device/peer/signal";
+      all.back().stores_to_peer = true;
     }
     all.push_back(
         measurement_of(bench, state, "device/peer/signal", [=](Rounds rounds) { return state->time_library(rounds); }));

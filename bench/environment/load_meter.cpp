@@ -92,9 +92,10 @@ Json power_over_time(const MeteredLoad& load, const std::vector<energy::Componen
 void check_window(std::int64_t window_ns, const Config& config) {
   constexpr std::int64_t longest_rest_ns = 5'000'000'000;  // of a run that has begun, and of what the meter does
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e9; };
-  require(config.size == 1 || window_ns + longest_rest_ns < config.deadline_ns, Status::invalid_argument,
-          fmt::format("a window of {} s, for which ranks wait: BEELINE_DEADLINE_S={} has to be over {}",
-                      seconds(window_ns), seconds(config.deadline_ns), seconds(window_ns + longest_rest_ns)));
+  require(
+      config.size == 1 || window_ns + longest_rest_ns < config.deadline_ns, Status::invalid_argument,
+      fmt::format("--energy, --window: a window of {} s, for which ranks wait: BEELINE_DEADLINE_S={} has to be over {}",
+                  seconds(window_ns), seconds(config.deadline_ns), seconds(window_ns + longest_rest_ns)));
 }
 
 LoadMeter::LoadMeter(World& world, std::int64_t window_ns)

@@ -85,6 +85,11 @@ void Bench::require_ok(Status status, const char* what) const {
   throw Error(status, fmt::format("{}: {}", what, name(status)), world_.rank());
 }
 
+void Bench::let_go() {
+  for (std::shared_ptr<void>& one : kept_) one.reset();
+  kept_.clear();
+}
+
 NearTeam::NearTeam(Bench& bench) : team_(&bench.world()) {
   const bool is_near = bench.world().host_context().way_to(0).way == Way::direct;
   const std::vector<std::uint64_t> near = bench.from_all(is_near ? 1 : 0);

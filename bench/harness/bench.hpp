@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "beeline/host/world.hpp"
@@ -46,10 +47,16 @@ class Bench {
   void together(const std::function<void()>& work, const char* lacking) const;
   /// Throws what the world knows about a failed wait of a CPU thread of this rank.
   void require_ok(Status status, const char* what) const;
+  /// Holds symmetric memory until `let_go`. Freeing is collective, so an exception that passes the owner frees nothing:
+  /// a case that finds out late what this machine lacks would leave its memory to nobody.
+  void keep(std::shared_ptr<void> allocation) { kept_.push_back(std::move(allocation)); }
+  /// Collective. Frees what has no other owner, in the order of `keep`.
+  void let_go();
 
  private:
   World& world_;
   const Options& options_;
+  std::vector<std::shared_ptr<void>> kept_;
 };
 
 /// Rank 0 and the ranks that reach it by loads and stores: of a world on several nodes, those of its node.

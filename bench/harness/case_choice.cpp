@@ -31,7 +31,7 @@ std::vector<Case> chosen(std::vector<Case> cases, const Options& options) {
     return !contains(options.operations, one.operation) || !contains(options.methods, one.method);
   });
   require(!cases.empty(), Status::invalid_argument,
-          fmt::format("none of the operations {} is measured with any of the methods {}",
+          fmt::format("--operations, --methods: none of the operations {} is measured with any of the methods {}",
                       fmt::join(options.operations, ", "), fmt::join(options.methods, ", ")));
   return cases;
 }

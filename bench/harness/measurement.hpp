@@ -46,6 +46,7 @@ struct Measurement {
   double operations_per_iteration = 1;       ///< 2 where an iteration is a round trip and one way is reported
   std::uint32_t most_iterations = 10'000;    ///< what queues of the method can hold
   std::optional<std::string> peer_of = {};   ///< bare peers: the method that is compared with this
+  bool stores_to_peer = false;               ///< bare peers: into the peer's memory, so that the two share a node
   std::optional<std::size_t> baseline = {};  ///< index of the bare peer among the measurements of its case
   std::optional<double> bus_factor = {};     ///< collectives: bytes on the busiest link for each byte of the message
   std::string compared_as = {};              ///< collectives: their baseline is the best peer with the same word

@@ -21,6 +21,7 @@ namespace {
 
 std::shared_ptr<std::byte> in_symmetric_heap(Bench& bench, std::uint64_t bytes) {
   const auto array = std::make_shared<SymmetricArray<std::byte>>(bench.world(), bytes);
+  bench.keep(array);
   return {array, array->data()};
 }
 

@@ -98,7 +98,8 @@ std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
   constexpr std::size_t messages = 64 * mib;
   // Copies that kernels start, of 4 KiB to 64 MiB: a source and a destination for each size.
   const std::size_t started_copies = options.command == Command::methods && on_gpus ? 256 * mib : 0;
-  return 2 * largest + world * ring + messages + started_copies + signals_and_stamps;
+  // Two pairs of source and destination: of a copy that is triggered, and of what it is compared with.
+  return 4 * largest + world * ring + messages + started_copies + signals_and_stamps;
 }
 
 }  // namespace beeline::bench

@@ -27,7 +27,10 @@ Json document(const std::vector<Json>& commands) { return {{"program", "beeline-
 
 Json description(const Program& program, const std::deque<Subcommand>& subcommands) {
   std::vector<Json> commands;
-  for (const Subcommand& one : subcommands) commands.push_back(one.description());
+  for (const Subcommand& one : subcommands) {
+    commands.push_back(one.description());
+    if (one.is_empty() && program.without_cases != nullptr) commands.back()["reason"] = program.without_cases;
+  }
   if (program.commands_elsewhere != nullptr)
     for (const Json& one : program.commands_elsewhere()) commands.push_back(one);
   return document(commands);
@@ -81,6 +84,7 @@ int run_program(const Program& program, int argc, char** argv) {
   }
   options.arguments.assign(argv, argv + argc);
   if (asked->is_to_describe()) return print(document({asked->description()})), 0;
+  if (asked->is_empty() && program.without_cases != nullptr) return refuse(config, program.without_cases);
   if (asked->measuring().in_python) return run(config, [&](World& world) { print_environment(world, options); });
   if (config.size < 2)
     return refuse(config,

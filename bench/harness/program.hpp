@@ -29,6 +29,7 @@ struct Program {
   void (*stop_peers)();  ///< on every rank, behind the last measurement
   /// The descriptions of commands that are another program's; empty: there are none.
   nlohmann::ordered_json (*commands_elsewhere)() = nullptr;
+  const char* without_cases = nullptr;  ///< why commands without cases are refused; nullptr: they are not
 };
 
 /// Parses the command line, joins the world, measures and prints. The exit status.

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <utility>
 
 #include "harness/energy.hpp"
 #include "harness/record.hpp"
@@ -145,6 +147,22 @@ void check_size(const Case& todo, std::uint64_t bytes) {
   require(bytes <= most, Status::unavailable, fmt::format("measured with up to {} bytes", most));
 }
 
+/// The measurements without those that would store to memory that is on another node.
+std::vector<Measurement> reached(Bench& bench, std::vector<Measurement> all) {
+  const bool is_direct = bench.world().host_context().way_to(bench.peer()).way == Way::direct;
+  if (bench.from_leader(is_direct ? 1 : 0) != 0) return all;
+  std::vector<Measurement> left;
+  std::vector<std::optional<std::size_t>> index(all.size());  // in `left`
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].stores_to_peer) continue;
+    index[i] = left.size();
+    left.push_back(std::move(all[i]));
+  }
+  for (Measurement& one : left)
+    if (one.baseline) one.baseline = index[*one.baseline];
+  return left;
+}
+
 /// Prepares the measurements; empty, with the reason printed, where the machine lacks what they need, or the size is
 /// none of a case that was asked for by name.
 std::vector<Measurement> prepare(Bench& bench, const Case& todo, std::uint64_t bytes) {
@@ -161,9 +179,11 @@ std::vector<Measurement> prepare(Bench& bench, const Case& todo, std::uint64_t b
     reason = error.what();
   }
   reason = bench.first_error(reason);
-  if (reason.empty()) return measurements;
+  if (!reason.empty()) measurements.clear();
+  bench.let_go();
+  if (reason.empty()) return reached(bench, std::move(measurements));
   if (bench.leads()) print(unavailable_record(todo, bytes, bench.world().size(), reason));
-  return {};
+  return measurements;
 }
 
 /// Compares each collective with the quickest peer that is called like it.

@@ -61,6 +61,7 @@ Measurement bare_flag(Bench& bench, BareOrder order, std::string operation, std:
                             : order == BareOrder::acquire ? make<BareOrder::acquire>(bench, "acquire", operation)
                                                           : make<BareOrder::memory>(bench, "memory", operation);
   measurement.peer_of = std::move(peer_of);
+  measurement.stores_to_peer = true;
   return measurement;
 }
 
@@ -78,6 +79,7 @@ Measurement bare_put_signal(Bench& bench, std::shared_ptr<MessageBuffers> buffer
   });
   measurement.settings = choice.settings();
   measurement.peer_of = "device/peer/signal";
+  measurement.stores_to_peer = true;
   return measurement;
 }
 

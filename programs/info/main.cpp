@@ -15,6 +15,7 @@
 #include "beeline/host/packets.hpp"
 #include "beeline/host/paths.hpp"
 #include "beeline/host/run.hpp"
+#include "beeline/network/network.hpp"
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/gpu_place.hpp"
 
@@ -154,6 +155,12 @@ json launcher(const beeline::Config& config) {
           {"one_host", found.one_host}};
 }
 
+/// Whether worlds may span several nodes.
+json network() {
+  const std::string reason = beeline::no_network_reason();
+  return {{"available", reason.empty()}, {"reason", text_or_null(reason)}};
+}
+
 /// Where the threads of an engine run that serve each of these GPUs, unless BEELINE_ENGINE_CORES says otherwise.
 json engine_entries(const std::vector<Device>& gpus) {
   json all = json::array();
@@ -214,6 +221,7 @@ json report() {
       {"methods", method_entries(gpus, config.peer_access)},
       {"engines", engine_entries(gpus)},
       {"command_engines", command_engines(config)},
+      {"network", network()},
       {"launcher", launcher(config)},
       {"configuration", configuration(config)},
       {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};

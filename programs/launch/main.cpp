@@ -44,10 +44,10 @@ void check_hosts(const beeline::launch::Options& options) {
 
 /// Ranks are dealt to hosts, and to parts of a machine, by blocks.
 void check_nodes(const beeline::launch::Options& options) {
-  if (!options.split_nodes && std::getenv("BEELINE_SPLIT_NODES") != nullptr) return;  // the ranks say it themselves
   if (options.split_nodes.value_or(1) > options.ranks)
     throw CLI::ValidationError("--split-nodes", fmt::format("{} nodes for {} ranks: each has one at least",
                                                             *options.split_nodes, options.ranks));
+  if (!options.split_nodes && std::getenv("BEELINE_SPLIT_NODES") != nullptr) return;  // the ranks say it themselves
   const auto hosts = std::max<int>(1, static_cast<int>(options.hosts.size()));
   const int nodes = std::max(hosts, options.split_nodes.value_or(1));
   const int most = (options.ranks + nodes - 1) / nodes, limit = beeline::max_node_ranks;
@@ -103,6 +103,9 @@ int main(int argument_count, char** arguments) {
                  "Seconds after SIGTERM, which ranks get, in which they go on together, to save their state")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
+  app.add_flag("--trusted-network", options.trusted_network,
+               "No warning that whoever reaches the ranks' ports can write to their memory")
+      ->needs(hosts);
   app.add_flag("--no-prefix", options.no_prefix, "Print the ranks' lines without \"[rank] \"");
   app.add_flag("--json", options.json, "Standard output: the ranks' JSON lines only; all else goes to standard error");
   app.prefix_command();
@@ -117,6 +120,10 @@ int main(int argument_count, char** arguments) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : usage_error;
   }
+  if (!options.hosts.empty() && !options.trusted_network)
+    fmt::print(stderr,
+               "beeline-launch: warning: whoever can reach the ranks' network ports can write to their memory: use a "
+               "private network, and say so with --trusted-network (docs/network.md, \"Who can write\")\n");
   const auto run = [&options](int guardian) {
     try {
       return beeline::launch::run(options, guardian);

@@ -21,6 +21,7 @@ struct Options {
   std::string ssh = "ssh";            ///< starts a command on a host: words, followed by the host and the command
   std::optional<std::string> standard_input;  ///< none, 0 or all: ranks that get it
   double grace_s = 25;                        ///< for the ranks to save, between SIGTERM and the end of the world
+  bool trusted_network = false;  ///< no warning that whoever reaches the ranks' ports can write to their memory
   bool no_prefix = false;
   bool json = false;                 ///< standard output carries the ranks' JSON lines only
   std::vector<std::string> command;  ///< program and arguments

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "remote.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <filesystem>
-#include <memory>
 #include <sstream>
 #include <string_view>
 
 #include "beeline/core/error.hpp"
+#include "beeline/runtime/rendezvous.hpp"
 
 namespace beeline::launch {
 
@@ -40,24 +35,21 @@ Environment variables_of(const Environment& changes) {
   return all;
 }
 
-/// This machine's address on the way to `host`; no packet is sent.
+/// A host without a user, and without the brackets of an IPv6 address: CLI11 takes those at the ends of a list away.
+std::string name_of(const std::string& host) {
+  std::string name = host.substr(host.find('@') + 1);
+  std::erase_if(name, [](char each) { return each == '[' || each == ']'; });
+  return name;
+}
+
 std::string address_towards(const std::string& host) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_family = AF_INET, hints.ai_socktype = SOCK_DGRAM;
-  const std::string name = host.substr(host.find('@') == std::string::npos ? 0 : host.find('@') + 1);
-  const int error = ::getaddrinfo(name.c_str(), "9", &hints, &found);
-  require(error == 0, Status::invalid_argument,
-          fmt::format("--hosts: {}: {}; --bind says at which address of this machine ranks meet", host,
-                      ::gai_strerror(error)));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, ::freeaddrinfo);
-  const FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_in own{};
-  socklen_t bytes = sizeof own;
-  if (::connect(socket.get(), addresses->ai_addr, addresses->ai_addrlen) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &bytes) != 0)
-    throw Error(Status::unreachable, fmt::format("--hosts: no way leads to {}", host));
-  std::array<char, INET_ADDRSTRLEN> text{};
-  return ::inet_ntop(AF_INET, &own.sin_addr, text.data(), text.size());
+  try {
+    return own_address_towards(name_of(host));
+  } catch (const Error& error) {
+    const std::string_view text(error.what());  // begins with its code
+    throw Error(error.code(), fmt::format("--hosts: {}; --bind says at which address of this machine ranks meet",
+                                          text.substr(text.find(": ") + 2)));
+  }
 }
 
 }  // namespace
@@ -82,7 +74,7 @@ std::vector<std::string> remote_command(const Options& options, const std::strin
   std::vector<std::string> command;
   std::istringstream words(options.ssh);
   for (std::string word; words >> word;) command.push_back(word);
-  command.push_back(host);
+  command.push_back(host.substr(0, host.find('@') + 1) + name_of(host));  // ssh knows no brackets
   command.push_back("sh -c " + shell_word(script));
   return command;
 }
@@ -91,7 +83,7 @@ std::string address_for(const std::vector<std::string>& hosts) {
   std::string address;
   for (const std::string& host : hosts) {
     address = address_towards(host);
-    if (!address.starts_with("127.")) return address;
+    if (!address.starts_with("127.") && address != "::1") return address;
   }
   return address;  // all of them are this machine
 }

@@ -53,7 +53,8 @@ class Memory:
     Elements in a heap of the world, made by `World.allocate`: at the same place on every rank.
 
     Speaks DLPack: `numpy.from_dlpack(memory)` and `torch.from_dlpack(memory)` are views of it, without a copy. It stays
-    allocated until `free` is called or the world ends; views keep the world's memory mapped.
+    allocated until `free` is called or the world ends; views keep the world's memory mapped. Memory that all ranks have
+    dropped without `free` is freed where an allocation finds the heap full.
     """
 
     @property
@@ -80,16 +81,23 @@ class Memory:
     def address(self) -> int:
         """Its address in this process."""
 
+    def __getitem__(self, key: int | slice, /) -> Memory:
+        """
+        A part of the first axis, as Memory: `memory[2:5]`, `memory[-1]`. It is freed with the whole.
+        """
+
+    def __len__(self) -> int: ...
+
     def at(self, peer: int) -> Memory:
         """
-        The same elements on rank `peer`: for `World.copy`, and, where that is a host rank, for DLPack too.
+        The same elements on rank `peer`: for `World.copy`, and, where that is a host rank of this node, for DLPack too.
         """
 
     def free(self) -> None:
         """
         Collective. Gives the memory back, on every rank; views of it must not be used any more.
 
-        Waits for the default stream; the work of other streams must be over.
+        Waits for the default stream; the work of other streams must be over. Raises InvalidArgumentError for a part.
         """
 
     def __dlpack__(self, **kwargs) -> object:
@@ -194,6 +202,7 @@ class World:
             print(world.rank, world.size)
 
     Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an Error.
+    A process that a rank forks has no part in the world: calls there raise InvalidArgumentError, and its end does nothing.
 
     Handlers of signals (as for Ctrl-C) run while the main thread waits. An exception of a handler, such as
     KeyboardInterrupt, ends the call. After a call that takes `timeout`, the work goes on, and the same call continues it.
@@ -371,18 +380,21 @@ class Collectives:
     Collective operations of a team's members, on tensors.
 
     All members make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
-    other. Calls that are to run at the same time use several objects. Tensors are contiguous, aligned to their elements,
-    and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
-    heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
-    team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are only
-    moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and uint64.
-    The Collectives object lives until it is freed, or its world is left.
+    other. Calls that are to run at the same time use several objects, which do not wait for each other; a call while
+    another thread makes one on the same object, or waits in one, is refused. Tensors are contiguous, aligned to their
+    elements, and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the
+    symmetric heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank
+    of the team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are
+    only moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and
+    uint64. The Collectives object lives until it is freed, or its world is left.
 
     reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
-    stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
-               and until then the stream keeps both tensors alive
+    stream     None: blocks until it is over, behind the earlier work of the default stream; otherwise it returns at once,
+               `World.synchronize(stream)` tells of failures, and until then the stream keeps both tensors alive.
+               `stream.record()` behind it is its handle, with `done` and `wait`
     timeout    in seconds, without a stream: then it raises TimeoutError, the work goes on, and the same call, with the same
-               tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
+               tensors, waits on; others on this object are refused until then, or until `World.synchronize` has returned.
+               0: looks once
     algorithm  by name, the same on all ranks; 'automatic': by size
     blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
     symmetric  asserts, on all ranks or none, that the vectors are symmetric: at the same offset of all ranks' heaps (of
@@ -524,7 +536,8 @@ class Messages:
     Messages between two ranks, driven by the ranks' devices alone.
 
     Between two ranks messages are matched in the order of the calls, without tags, and received as they are sent: in as
-    many bytes, and by as many blocks; another is found, and raises an error that names both. Short messages go into the
+    many bytes, with elements of the same type (uint8 fits all), and by as many blocks; another is found, and raises an
+    error that names both. Short messages go into the
     receiver's memory at once (eager); longer ones wait for the receiver, so two ranks that both send first, each on one
     stream, wait for each other until the deadline: `send_receive` does both at once. Towards one rank, calls of one
     direction are made one after the other, on one stream; other ranks, and the other direction, may have streams of their
@@ -590,6 +603,10 @@ class Signals:
     """
     Words of 64 bits that announce data, zero at first: so many on each rank.
 
+    In a loop let the values grow: 1 in the first round, 2 in the second, and so on, and wait for `>=` that number. A round
+    that sets the same value again, without an answer of the receiver in between, is not seen as a new one: the wait finds
+    the value of the round before, and reads old data.
+
     Calls take a stream, and are then done in its order; without one they block: the calling thread does them on a host
     rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its world is
     left.
@@ -619,7 +636,7 @@ class Signals:
         """
         Copies a tensor to rank `peer`, then sets a signal there. A rank that has waited for it sees the data.
 
-        destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`
+        destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`, of its type
         source       in memory that this rank's device reaches; the stream, if any, keeps it alive
         """
 

@@ -109,15 +109,20 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list
     if study.methods:
         unknown = [name for name in study.methods if name not in known]
         if unknown:
-            raise CliError(f"unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=USAGE_ERROR)
-        lacking = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
-        if lacking:
-            raise CliError(f"not available on {ranks} ranks here: {'; '.join(lacking)}")
+            raise CliError(
+                f"--method: unknown method {', '.join(unknown)}; valid: {', '.join(known)}", status=USAGE_ERROR
+            )
+        refused = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
+        if refused:
+            raise CliError(f"not available on {ranks} ranks here: {'; '.join(refused)}")
         names = list(dict.fromkeys(study.methods))
     else:
+        lacking: dict[str, list[str]] = {}
         for name, event in known.items():
             if not event.get("available"):
-                view.show_line(f"left out on {ranks} ranks: {name}: {event.get('reason')}")
+                lacking.setdefault(str(event.get("reason")), []).append(name)
+        for reason, left_out in lacking.items():
+            view.show_line(f"left out on {ranks} ranks: {', '.join(left_out)}: {reason}")
         names = [name for name, event in known.items() if event.get("available")]
     chosen: dict[str, list[str]] = {}
     for name in names:

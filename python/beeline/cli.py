@@ -27,9 +27,11 @@ from beeline.commands import (
     tree_search,
 )  # fmt: skip
 from beeline.commands.benchmarks import Benchmarks
+from beeline.errors import InvalidArgumentError
 from beeline.jobs import Interrupted, interruptible, reset_signals
 from beeline.outlet import Outlet
 from beeline.programs import CliError
+from beeline.texts import encode_all
 
 READER_S = 1  # for a reader of standard error that stands
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -98,6 +100,8 @@ def common(
 def main() -> None:
     if sys.stderr is None:  # closed: what is said there nobody reads
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until this process ends
+    for stream in (sys.stdout, sys.stderr):
+        encode_all(stream)
     reset_signals()
     try:
         with interruptible():
@@ -110,6 +114,9 @@ def main() -> None:
     except CliError as error:
         print(f"beeline: {error}", file=sys.stderr)
         sys.exit(error.status)
+    except InvalidArgumentError as error:  # of a record
+        print(f"beeline: {error}", file=sys.stderr)
+        sys.exit(1)
     except Interrupted as interrupted:
         said = Outlet(sys.stderr.fileno())
         said.write(f"beeline: ended by {interrupted}\n")

@@ -4,33 +4,54 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 from rich.text import Text
 
-from beeline.jobs import Event, lines_of, parse_event, running
+from beeline.errors import InvalidArgumentError
+from beeline.figures import LARGE_DEVIATION, is_uncertain
+from beeline.fitted_table import FittedTable
+from beeline.jobs import running
 from beeline.programs import CliError
+from beeline.records import Event, check, events_of, read
+from beeline.texts import plain, printable
 
-# Rich assumes 80 columns where there is no terminal, which would cut identifiers short.
-COLUMNS_WITHOUT_TERMINAL = 160
 MISSING = "–"
+VERIFIED = "verified"  # the column of `format_verified`
 BELOW_NOISE = "< noise"
+UNCERTAIN = "~"
+UNCERTAIN_DIGITS = 2
+OFF = f"over {100 * LARGE_DEVIATION:.0f} % off the median"
+NOTES = {  # by how cells begin that need them
+    "bare/": "bare: the same work on the same memory, in a loop without Beeline",
+    UNCERTAIN: f"{UNCERTAIN} uncertain: a quarter of the samples or more are {OFF}",
+}
+FEW = 3  # methods of a family that are named one by one
+NUMBER = re.compile(r"\d+")
+
+
+class Screen(Console):
+    """Prints what is too wide as it is, for the terminal to break: a name that is cut short is worth nothing. Shows
+    texts as they are, also where they look like rich's markup, or like a terminal's commands."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*objects, **{"crop": False} | options)
 
 
 def make_console(stderr: bool = False) -> Console:
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else COLUMNS_WITHOUT_TERMINAL
-    return Console(stderr=stderr, width=width, highlight=False)
+    """As wide as the terminal, or as COLUMNS says; 80 columns without both."""
+    return Screen(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def format_bytes(count: int) -> str:
@@ -51,34 +72,58 @@ def format_number(value: Any, digits: int = 4) -> str:
     return f"{value:.{digits}g}"
 
 
-def format_percent(value: Any) -> str:
-    return f"{100 * value:.1f}" if isinstance(value, (int, float)) else MISSING
+def format_figure(value: Any, *of: Event | None, digits: int = 4) -> str:
+    """A number that was made of these results: marked, and rounded, where one of them is uncertain."""
+    if value is None or not is_uncertain(*of):
+        return format_number(value, digits)
+    return UNCERTAIN + format_number(float(f"{value:.{UNCERTAIN_DIGITS}g}"))
 
 
-def format_share(share: Any) -> str:
+def format_percent(value: Any, *of: Event | None) -> str:
+    if not isinstance(value, (int, float)):
+        return MISSING
+    return f"{UNCERTAIN}{100 * value:.0f}" if is_uncertain(*of) else f"{100 * value:.1f}"
+
+
+def format_share(share: Any, *of: Event | None) -> str:
     """In percent. The time of communication is a difference of two runs, which noise can turn negative."""
-    return BELOW_NOISE if isinstance(share, (int, float)) and share < 0 else format_percent(share)
+    return BELOW_NOISE if isinstance(share, (int, float)) and share < 0 else format_percent(share, *of)
 
 
 def format_verified(value: Any) -> str:
-    return MISSING if value is None else "[green]yes[/green]" if value else "[bold red]NO[/bold red]"
+    return MISSING if value is None else "yes" if value else "NO"
 
 
-def describe_build(environment: Event) -> str:
-    """The commit that was measured, and whether its files had been changed."""
+def describe_run(environment: Event) -> list[str]:
+    """Whether host ranks shared cores; the commit that was measured, and whether its files had been changed."""
     commit = environment.get("commit") or "unknown"
     state = {True: "dirty", False: "clean"}.get(environment.get("dirty"), "dirty or clean unknown")
-    return f"commit {commit}, {state}"
+    return [*describe_crowd(environment), f"commit {commit}, {state}"]
 
 
-def new_table(title: str, *columns: str) -> Table:
-    """An empty table; a column whose name starts with `>` holds numbers. Names and numbers are not wrapped."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for index, name in enumerate(columns):
-        number = name.startswith(">")
-        justify = "right" if number else "left"
-        table.add_column(name.removeprefix(">"), justify=justify, no_wrap=index == 0 or number, overflow="fold")
+def describe_crowd(environment: Event) -> list[str]:
+    host, devices = environment.get("host"), environment.get("devices") or []
+    cores = host.get("cores_allowed") if isinstance(host, dict) else None
+    ranks = sum(one.get("kind") == "host" for one in devices)
+    return [f"{ranks} ranks share {cores} cores: runs differ more than the samples of a run"] * bool(
+        cores and ranks > cores
+    )
+
+
+def new_table(title: str, *columns: str, keys: int = 1) -> FittedTable:
+    """An empty table; a column whose name starts with `>` holds numbers; the first `keys` say what a row is about."""
+    return FittedTable(title, columns, keys)
+
+
+def explained(table: FittedTable, *notes: str) -> FittedTable:
+    """The table with lines below it: `notes`, and what its marks mean."""
+    cells = [cell for row in table.rows for cell in row]
+    table.notes += [*notes, *(note for mark, note in NOTES.items() if any(cell.startswith(mark) for cell in cells))]
     return table
+
+
+def better(unit: str) -> str:
+    return "higher is better" if unit.endswith("/s") else "lower is better"
 
 
 Cell = Callable[[Event], str]
@@ -94,17 +139,32 @@ def field(key: str, show: Callable[[Any], str] = format_number, factor: float = 
     return cell
 
 
+def figure(key: str, show: Callable[..., str] = format_figure, factor: float = 1) -> Cell:
+    """As `field`, of what the samples of the result say how certain it is."""
+
+    def cell(result: Event) -> str:
+        value = result.get(key)
+        return show(value * factor if isinstance(value, (int, float)) else value, result)
+
+    return cell
+
+
 def per_joule(results: list[Event], unit: str, key: str) -> dict[str, Cell]:
     """The column of what a joule does, where results were metered."""
     return {f">{unit}\na joule": field(key)} if any(one.get("energy") for one in results) else {}
 
 
-def result_table(title: str, columns: dict[str, Cell], results: list[Event]) -> Table:
-    """A row for each result, of the columns' cells."""
-    table = new_table(title, *columns)
-    for result in results:
-        table.add_row(*(cell(result) for cell in columns.values()))
-    return table
+def result_table(title: str, columns: dict[str, Cell], results: list[Event], *notes: str, keys: int = 1) -> FittedTable:
+    """A row for each result, of the columns' cells; below, `notes`, and what marks mean. That all were verified takes a
+    line, and no column."""
+    shown = [{name: cell(result) for name, cell in columns.items()} for result in results]
+    if shown and all(row.get(VERIFIED) == format_verified(True) for row in shown):
+        columns = {name: cell for name, cell in columns.items() if name != VERIFIED}
+        notes = ("verified: yes, each result", *notes)
+    table = new_table(title, *columns, keys=keys)
+    for row in shown:
+        table.add_row(*(row[name] for name in columns))
+    return explained(table, *notes)
 
 
 def against(result: Event, results: list[Event], baseline: str, key: str, same: Sequence[str]) -> str:
@@ -117,7 +177,12 @@ def against(result: Event, results: list[Event], baseline: str, key: str, same: 
     if not others or not others[-1].get(key) or not result.get(key):
         return MISSING
     ratio = result[key] / others[-1][key]
-    return f"{1 / ratio if key == 'seconds' else ratio:.2f}"
+    of = () if result is others[-1] else (result, others[-1])
+    return format_ratio(1 / ratio if key == "seconds" else ratio, *of)
+
+
+def format_ratio(ratio: float, *of: Event) -> str:
+    return format_figure(ratio, *of) if is_uncertain(*of) else f"{ratio:.2f}"
 
 
 def devices_of(results: list[Event]) -> str:
@@ -128,11 +193,35 @@ def measured_of(results: list[Event]) -> list[Event]:
     return [one for one in results if one.get("median") is not None]
 
 
-def not_measured(results: list[Event]) -> list[str]:
-    """A line for each method of results without a median, and its reason."""
-    without = [one for one in results if one.get("median") is None]
-    lacking = dict.fromkeys((str(one.get("method")), str(one.get("reason"))) for one in without)
-    return [f"not measured: {method}: {reason}" for method, reason in lacking]
+def not_measured(results: list[Event]) -> list[Text]:
+    """A line for each reason of results that are not available, with the methods that it concerns. Reasons that differ
+    in numbers alone, as for each size, are one, shown with the first numbers."""
+    there = {str(one.get("method")) for one in results if not is_lacking(one)}
+    reasons: dict[str, str] = {}
+    methods: dict[str, dict[str, dict[str, None]]] = {}
+    for one in filter(is_lacking, results):
+        reason = str(one.get("reason"))
+        kind = NUMBER.sub("N", reason)
+        reasons.setdefault(kind, reason)
+        methods.setdefault(kind, {}).setdefault(str(one.get("method")), {})[str(one.get("operation"))] = None
+    return [plain(f"not measured: {concerned(methods[kind], there)}: {reason}") for kind, reason in reasons.items()]
+
+
+def is_lacking(result: Event) -> bool:
+    return result.get("available") is False or ("median" in result and result["median"] is None)
+
+
+def concerned(methods: Mapping[str, Iterable[str]], there: set[str]) -> str:
+    """The methods, a family that is lacking as a whole in a word; with operations if the method has others."""
+
+    def name_of(method: str, operations: Iterable[str]) -> str:
+        family = method.split("/")[0] + "/"
+        is_whole = not any(name.startswith(family) for name in there)
+        if is_whole and sum(name.startswith(family) for name in methods) > FEW:
+            return f"{family}*"
+        return f"{method} ({', '.join(operations)})" if method in there else method
+
+    return ", ".join(dict.fromkeys(name_of(*one) for one in methods.items()))
 
 
 Render = Callable[[list[Event]], RenderableType]
@@ -148,14 +237,14 @@ class ResultView:
         self.results: list[Event] = []
         self.taken: list[Event] = []
         """By the last `run`, also of a program that failed."""
-        self._builds: list[str] = []
+        self._remarks: list[str] = []
         self._kept_back: list[Event] | None = None
         self._as_json = as_json
         self._output = output
         self._render = render
         self._console = make_console(stderr=as_json)
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
             console=self._console,
         )  # fmt: skip
         self._task = self._progress.add_task("starting", total=None)
@@ -172,28 +261,42 @@ class ResultView:
             self._live.stop()
         if not self._as_json and self.results:
             self._console.print(self._render(self.results))
-            for build in dict.fromkeys(self._builds):
-                self._console.print(Text(build, style="dim"))
+            for remark in dict.fromkeys(self._remarks):
+                self._console.print(plain(remark, "dim"))
 
-    def run(self, command: list[str], label: Callable[[Event], str]) -> list[Event]:
-        """Runs a program and takes its events, progress by the name that `label` gives it; returns them all."""
+    def run(
+        self, command: list[str], label: Callable[[Event], str], check: Callable[[Event], None] = lambda _: None
+    ) -> list[Event]:
+        """Runs a program and takes its events, progress by the name that `label` gives it; returns them all. What
+        `check` raises ends the program."""
         self.taken = []
         with running(command, self.show_line) as events:
             for event in events:
+                self._check(event, command)
                 self.taken.append(event)
                 if event.get("event") == "progress":
                     self.set_progress(label(event), event.get("done"), event.get("total"))
                 else:
                     self.add(event)
+                check(event)
         return self.taken
 
     def earlier(self) -> list[Event]:
-        """What runs before this one have left in the output file, if it is one; their builds are shown, too."""
+        """What runs before this one have left in the output file, if it is one; remarks on them are shown, too."""
         if self._output is None or not self._output.is_file():  # a pipe or a device holds nothing, or has no end
             return []
-        events = [event for line in lines_of(self._output) if (event := parse_event(line)) is not None]
-        self._builds += [describe_build(event) for event in events if event.get("event") == "environment"]
+        try:
+            events = list(events_of(read(self._output)))
+        except OSError as error:
+            raise CliError(f"{self._output} cannot be read: {error.strerror}") from error
+        self._remarks += [one for event in events if event.get("event") == "environment" for one in describe_run(event)]
         return events
+
+    def _check(self, event: Event, command: list[str]) -> None:
+        try:
+            check(event, f"output of {' '.join(command)}")
+        except InvalidArgumentError as problem:
+            raise CliError(str(problem)) from problem
 
     def show_earlier(self, results: list[Event]) -> None:
         """Shows results that the output file has already."""
@@ -207,7 +310,7 @@ class ResultView:
         if event.get("event") == "result":
             self.results.append(event)
         elif event.get("event") == "environment":
-            self._builds.append(describe_build(event))
+            self._remarks += describe_run(event)
         if event.get("event") == "result" and self._kept_back is not None:
             self._kept_back.append(event)
         else:
@@ -238,15 +341,14 @@ class ResultView:
 
     def set_progress(self, label: str, done: Any = None, total: Any = None) -> None:
         completed = done if isinstance(done, (int, float)) else 0
-        self._progress.update(
-            self._task, description=label, completed=completed, total=total if isinstance(total, (int, float)) else None
-        )
+        of_all = total if isinstance(total, (int, float)) else None
+        self._progress.update(self._task, description=printable(label), completed=completed, total=of_all)
         self._refresh()
 
     def show_line(self, line: str) -> None:
         """A program's line that is no event: on standard error, without tearing the table."""
         if self._live is not None and sys.stderr.isatty():
-            self._console.print(line, markup=False, style="dim")
+            self._console.print(line, style="dim")
         else:
             print(line, file=sys.stderr, flush=True)
 

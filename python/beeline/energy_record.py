@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from beeline.errors import InvalidArgumentError
-from beeline.jobs import Event, lines_of, parse_event
+from beeline.records import Event, Line, read
 
 
 @dataclass
@@ -26,22 +27,24 @@ class Record:
 def read_record(path: Path | str) -> Record:
     """Reads a record. A last line that is cut short is left out, as the record of a machine that failed has one.
 
-    Raises InvalidArgumentError, with the line's number, for what is no record of `beeline energy`.
+    Raises InvalidArgumentError, with the line's number and the field, for what is no record of `beeline energy`.
     """
-    path = Path(path)
-    lines = lines_of(path)
-    if lines and not lines[-1].endswith("\n"):
-        lines.pop()
+    return record_of(path, read(path))
+
+
+def record_of(path: Path | str, lines: Iterable[Line]) -> Record:
+    """`read_record`, of a file whose lines are being read."""
     record: Record | None = None
-    for number, line in enumerate(lines, 1):
-        event = parse_event(line)
-        if event is None:
-            raise InvalidArgumentError(f"{path}:{number}: no JSON object: {line.strip()[:60]!r}")
+    for line in lines:
+        if line.event is None and line.is_cut:
+            break
+        if line.event is None:
+            raise InvalidArgumentError(f"{line.where}: no JSON object")
         try:
-            record = add(record, event)
-        except (KeyError, TypeError, ValueError) as problem:
+            record = add(record, line.event)
+        except ValueError as problem:
             raise InvalidArgumentError(
-                f"{path}:{number}: no line of a record of `beeline energy` ({problem})"
+                f"{line.where}: no line of a record of `beeline energy` ({problem})"
             ) from problem
     if record is None:
         raise InvalidArgumentError(f"{path} holds no record of `beeline energy`")
@@ -49,25 +52,21 @@ def read_record(path: Path | str) -> Record:
 
 
 def add(record: Record | None, event: Event) -> Record:
-    if event["event"] == "environment":
-        for one in event["components"]:
-            if missing := {"kind", "name", "device", "tick_s", "range_joules"} - set(one):
-                raise ValueError(f"a component without {', '.join(sorted(missing))}")
-        if not all(isinstance(one, str) for one in event.get("arguments", [])):
-            raise ValueError("arguments that are no texts")
+    """Adds an event whose fields are as they should be; raises ValueError if it does not belong there."""
+    kind = event.get("event")
+    if kind in ("environment", "result") and "components" not in event:
+        raise ValueError("it has no components")
+    if kind == "environment":
         return Record(event)
     if record is None:
         raise ValueError("the line of the environment, which comes first, is missing")
-    if event["event"] == "sample":
+    if kind == "sample":
         if event["component"] not in {one["name"] for one in record.components}:
             raise ValueError(f"component {event['component']!r} is not in the environment")
         samples = record.samples.setdefault(event["component"], [])
-        if samples and float(event["time_s"]) < samples[-1]["time_s"]:
+        if samples and event["time_s"] < samples[-1]["time_s"]:
             raise ValueError(f"time_s goes back to {event['time_s']}")
         samples.append(event)
-    elif event["event"] == "result":
-        for one in event["components"]:
-            if missing := {"name", "joules"} - set(one):
-                raise ValueError(f"a component without {', '.join(sorted(missing))}")
+    elif kind == "result":
         record.result = event
     return record

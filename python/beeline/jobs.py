@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import select
 import signal
@@ -13,13 +12,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from beeline.programs import CliError
+from beeline.records import Event, parse_event
 
-Event = dict[str, Any]
 Show = Callable[[str], None]
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -65,22 +62,8 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, before[number])
 
 
-def parse_event(line: str) -> Event | None:
-    """The JSON object on a line of output; None if the line is something else."""
-    with suppress(json.JSONDecodeError):
-        event = json.loads(line)
-        if isinstance(event, dict):
-            return event
-    return None
-
-
 def print_error_line(line: str) -> None:
     print(line, file=sys.stderr)
-
-
-def lines_of(record: Path) -> list[str]:
-    """Of a file of JSON lines, with their ends; editors may have put a byte order mark before them."""
-    return record.read_text(encoding="utf-8-sig", errors="replace").splitlines(keepends=True)
 
 
 @contextmanager
@@ -178,7 +161,7 @@ def await_end(process: subprocess.Popen[bytes], wake: int) -> None:
 
 def read_lines(descriptor: int, wake: int) -> Iterator[str]:
     """The lines of a pipe as they arrive. Signal handlers run between reads, at once."""
-    rest = b""
+    parts: list[bytes] = []  # of a line that has not ended
     while True:
         ready, _, _ = select.select([descriptor, wake], [], [])
         if wake in ready:
@@ -188,10 +171,13 @@ def read_lines(descriptor: int, wake: int) -> Iterator[str]:
         chunk = os.read(descriptor, 1 << 16)
         if not chunk:
             break
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from (text_of(line) for line in lines)
-    if rest:
-        yield text_of(rest)
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            yield text_of(b"".join([*parts, line]))
+            parts.clear()
+        parts.append(rest)
+    if last := b"".join(parts):
+        yield text_of(last)
 
 
 def text_of(line: bytes) -> str:

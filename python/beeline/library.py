@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -59,10 +60,39 @@ Result = TypeVar("Result")
 def _end_worlds() -> None:
     """A program that ends by an exception aborts its worlds: the others must not wait for it."""
     error = getattr(sys, "last_value", None)
-    _beeline._end_worlds("" if error is None else f"{type(error).__name__}: {error}")
+    if error is None:
+        return _beeline._end_worlds("")
+    try:
+        reason = f"{type(error).__name__}: {error}"
+    except Exception:  # its __str__ raises
+        reason = f"{type(error).__name__}, whose text cannot be made"
+    _beeline._end_worlds(reason)
 
 
 atexit.register(_end_worlds)
+
+
+_PATIENCE_S = 5.0  # beyond the deadline, for a rank to come back after another has failed
+
+
+def _join(running: dict[int, threading.Thread], has_failed: threading.Event, patience_s: float) -> str:
+    """Waits for the ranks' threads, but only so long after a failure; returns which are left, in words."""
+    end = float("inf")
+    for thread in running.values():
+        while thread.is_alive() and time.monotonic() < end:
+            thread.join(0.05 if has_failed.is_set() else 0.2)
+            if has_failed.is_set() and end == float("inf"):
+                end = time.monotonic() + patience_s
+    left = [str(rank) for rank, thread in running.items() if thread.is_alive()]
+    return f"rank {left[0]}" if len(left) == 1 else f"ranks {', '.join(left)}" if left else ""
+
+
+def _note(error: BaseException, text: str) -> None:
+    """Adds a line to an exception, as `add_note` does from Python 3.11 on."""
+    if hasattr(error, "add_note"):
+        error.add_note(text)
+    else:
+        error.__notes__ = [*getattr(error, "__notes__", []), text]  # type: ignore[attr-defined]
 
 
 def run(
@@ -76,12 +106,15 @@ def run(
     """Calls `function(world)` on `ranks` ranks that are threads of this process; returns the results, by rank.
 
     The worlds are left at the end. An exception in one rank aborts the world, which ends the other ranks too; the first
-    exception is raised here. Without `device` they are host ranks; the other arguments are those of `World.create`.
-    Python runs one thread at a time: for trying things out and for tests, not for speed.
+    exception is raised here. A rank that does not return, the deadline and 5 s after another has failed, is left behind
+    and named in the exception's notes. Without `device` they are host ranks; the other arguments are those of
+    `World.create`. Python runs one thread at a time: for trying things out and for tests, not for speed.
     """
     threads = _beeline._ThreadRanks(ranks)
+    patience_s = threads.deadline_s(deadline_s) + _PATIENCE_S
     results: dict[int, Result] = {}
     failures: list[BaseException] = []
+    has_failed = threading.Event()
 
     def rank_main(rank: int) -> None:
         try:
@@ -90,14 +123,21 @@ def run(
         except SystemExit as problem:  # it would end the program as if all had gone well
             text = f"rank {rank} called sys.exit({problem.code!r}): a rank that is a thread ends by returning"
             failures.insert(0, AbortedError(text, rank))
+            has_failed.set()
         except BaseException as problem:
             failures.append(problem)
+            has_failed.set()
 
-    running = [threading.Thread(target=rank_main, args=(rank,), name=f"rank {rank}") for rank in range(ranks)]
-    for thread in running:
+    # As daemons: a rank that never returns does not keep the program from its end.
+    running = {
+        rank: threading.Thread(target=rank_main, args=(rank,), name=f"rank {rank}", daemon=True)
+        for rank in range(ranks)
+    }
+    for thread in running.values():
         thread.start()
-    for thread in running:
-        thread.join()
+    stuck = _join(running, has_failed, patience_s)
     if failures:
+        if stuck:
+            _note(failures[0], f"{stuck} did not return within {patience_s:g} s of this: left behind")
         raise failures[0]
     return [results[rank] for rank in range(ranks)]

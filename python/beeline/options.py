@@ -12,19 +12,25 @@ import typer
 
 MAX_RANKS = 1024
 MAX_ITERATIONS = 1_000_000_000
-SIZE = re.compile(r"(\d+)([KMG]?)", re.IGNORECASE)
+SIZE = re.compile(r"(\d{1,18})([KMG]?)", re.IGNORECASE)
+RANKS = re.compile(r"\d{1,9}")
 SHIFTS = {"": 0, "K": 10, "M": 20, "G": 30}
 DEVICE = re.compile(r"auto|cuda:[^,\s]+(,[^,\s]+)*|(cpu|cuda:[^,\s]+)(,(cpu|cuda:[^,\s]+))*")
 GRID = re.compile(r"(\d{1,9})[xX](\d{1,9})[xX](\d{1,9})")
 
 
-def parse_sizes(text: str, what: str = "size", examples: str = "bytes like 8, 4K, 1M or 2G") -> list[int]:
+def refusal(option: str, reason: str) -> typer.BadParameter:
+    """For values that are read outside of the option's callback: the message names the option all the same."""
+    return typer.BadParameter(reason, param_hint=f"'{option}'")
+
+
+def parse_sizes(text: str, option: str, what: str = "size", examples: str = "bytes like 8, 4K, 1M or 2G") -> list[int]:
     """Numbers, of bytes unless `what` says otherwise, in a list like 8,4K,1M."""
     sizes = []
     for item in text.split(","):
         match = SIZE.fullmatch(item.strip())
         if match is None or int(match[1]) == 0:
-            raise typer.BadParameter(f"{item!r} is no {what}; valid: {examples}, separated by commas")
+            raise refusal(option, f"{item!r} is no {what}; valid: {examples}, separated by commas")
         sizes.append(int(match[1]) << SHIFTS[match[2].upper()])
     return sizes
 
@@ -33,8 +39,8 @@ def parse_ranks(text: str) -> list[int]:
     """Rank counts in a list like 1,2,4."""
     counts = []
     for item in text.split(","):
-        if not item.strip().isdecimal() or not 1 <= int(item) <= MAX_RANKS:
-            raise typer.BadParameter(f"{item!r} is no number of ranks; valid: 1 to {MAX_RANKS}, separated by commas")
+        if RANKS.fullmatch(item.strip()) is None or not 1 <= int(item) <= MAX_RANKS:
+            raise refusal("--ranks", f"{item!r} is no number of ranks; valid: 1 to {MAX_RANKS}, separated by commas")
         counts.append(int(item))
     return counts
 
@@ -43,7 +49,7 @@ def parse_names(text: str) -> list[str]:
     """Names in a list separated by commas; empty for `all`."""
     names = [item.strip() for item in text.split(",")]
     if "" in names:
-        raise typer.BadParameter(f"{text!r} holds an empty name; valid: all, or names separated by commas")
+        raise refusal("--method", f"{text!r} holds an empty name; valid: all, or names separated by commas")
     return [] if names == ["all"] else names
 
 

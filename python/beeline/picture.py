@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from beeline.programs import CliError
+from beeline.texts import printable
 
 FORMATS = (".png", ".svg")
 # On dark pages an SVG has its colours inverted; the rotation gives each curve its hue back.
@@ -30,13 +31,19 @@ def new_figure(columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
     import matplotlib
 
     matplotlib.use("Agg")
-    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "beeline"}  # text as text; names of parts alike
+    # Text as text, also where it has two dollar signs; names of parts alike.
+    matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "beeline", "text.parse_math": False}
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(1, columns, figsize=size, layout="constrained", squeeze=False)
     for each in axes[0]:
         each.set_prop_cycle(color=matplotlib.colormaps["tab20"].colors)
     return figure, axes[0]
+
+
+def label_of(name: str) -> str:
+    """A curve's name in a legend, from which matplotlib leaves out those that begin with a low line."""
+    return printable(f" {name}" if name.startswith("_") else name)
 
 
 def save(figure: Any, output: Path, description: dict[str, Any]) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from beeline.energy_record import Record
-from beeline.jobs import Event
-from beeline.picture import new_figure, save
+from beeline.picture import label_of, new_figure, save
+from beeline.records import Event
+from beeline.texts import printable
 
 
 def draw_power(record: Record, output: Path) -> list[str]:
@@ -22,12 +23,12 @@ def draw_power(record: Record, output: Path) -> list[str]:
         return []
     figure, (axes,) = new_figure(1, (10, 5))
     for name, points in curves.items():
-        axes.plot(*zip(*points, strict=True), label=label_of(name, record), linewidth=1)
+        axes.plot(*zip(*points, strict=True), label=label_of(with_joules(name, record)), linewidth=1)
     axes.set_xlabel("time, s")
     axes.set_ylabel("power, W")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
-    axes.set_title(" ".join(record.environment.get("arguments", [])), parse_math=False)
+    axes.set_title(printable(" ".join(record.environment.get("arguments", []))))
     figure.legend(loc="outside right upper", fontsize="small")
     save(figure, output, {"curves": list(curves)})
     return list(curves)
@@ -45,9 +46,9 @@ def draw_runs(results: list[Event], output: Path) -> list[str]:
         for label, one in longest.items():
             points = one["energy"]["power"].get(component)
             if points:
-                panel.plot(*zip(*points, strict=True), label=label, linewidth=1)
+                panel.plot(*zip(*points, strict=True), label=label_of(label), linewidth=1)
         panel.set_xlabel("time, s")
-        panel.set_ylabel(f"power of {component}, W")
+        panel.set_ylabel(printable(f"power of {component}, W"))
         panel.set_ylim(bottom=0)
         panel.grid(alpha=0.3)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
@@ -55,7 +56,7 @@ def draw_runs(results: list[Event], output: Path) -> list[str]:
     return list(longest)
 
 
-def label_of(name: str, record: Record) -> str:
+def with_joules(name: str, record: Record) -> str:
     energies: list[dict[str, Any]] = record.result["components"] if record.result else []
     joules = next((one["joules"] for one in energies if one["name"] == name), None)
     return name if joules is None else f"{name}: {joules:,.0f} J"

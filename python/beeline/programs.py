@@ -15,6 +15,7 @@ USAGE_ERROR = 2  # exit status, also of the programs, for arguments that are ref
 
 INSTALLED_PROGRAMS = Path(__file__).resolve().parent / "bin"
 BUILD_PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
+DEMO_PROGRAMS = Path(__file__).resolve().parents[2] / "build-demo" / "bin"  # those of tools/demo
 
 
 class CliError(Exception):
@@ -40,19 +41,21 @@ class World:
     bind: str | None = None
     stdin: str | None = None  # which ranks get standard input; None: 0, or none with hosts
     grace_s: float | None = None  # between SIGTERM and the end of the world
+    trusted_network: bool = False  # no warning about the ports of ranks on several hosts
     mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
     variables: tuple[str, ...] = ()  # of the environment, NAME=VALUE
 
 
 def find_program(name: str) -> Path:
-    """The program's path: in BEELINE_BIN if set, otherwise in this package, in its checkout's build, or on PATH."""
+    """The program's path: in BEELINE_BIN if set, otherwise in this package, in its checkout's build, in the demo's, or
+    on PATH."""
     configured = os.environ.get("BEELINE_BIN")
     if configured:
         program = Path(configured) / name
         if not os.access(program, os.X_OK):
             raise CliError(f"program {name} is not in {configured} (BEELINE_BIN): build it there, or unset BEELINE_BIN")
         return program
-    for folder in (INSTALLED_PROGRAMS, BUILD_PROGRAMS):
+    for folder in (INSTALLED_PROGRAMS, BUILD_PROGRAMS, DEMO_PROGRAMS):
         if os.access(folder / name, os.X_OK):
             return folder / name
     if found := shutil.which(name):
@@ -88,6 +91,7 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "hosts": world.hosts,
         "ssh": world.ssh,
         "bind": world.bind,
+        "trusted-network": world.trusted_network,
         "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",
         "stdin": world.stdin,
         "grace": None if world.grace_s is None else f"{world.grace_s:g}",

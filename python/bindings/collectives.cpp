@@ -310,18 +310,21 @@ void bind_collectives(nb::module_& module) {
   CollectivesClass collectives(module, "Collectives", R"(Collective operations of a team's members, on tensors.
 
 All members make the same calls in the same order, one after the other: on one stream, or on streams that wait for each
-other. Calls that are to run at the same time use several objects. Tensors are contiguous, aligned to their elements,
-and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the symmetric
-heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank of the
-team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are only
-moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and uint64.
-The Collectives object lives until it is freed, or its world is left.
+other. Calls that are to run at the same time use several objects, which do not wait for each other; a call while
+another thread makes one on the same object, or waits in one, is refused. Tensors are contiguous, aligned to their
+elements, and in memory that this rank's device reaches: the GPU's own, or host memory on a host rank. Memory in the
+symmetric heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank
+of the team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are
+only moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and
+uint64. The Collectives object lives until it is freed, or its world is left.
 
 reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
-stream     None: blocks until it is over; otherwise it returns at once, `World.synchronize(stream)` tells of failures,
-           and until then the stream keeps both tensors alive
+stream     None: blocks until it is over, behind the earlier work of the default stream; otherwise it returns at once,
+           `World.synchronize(stream)` tells of failures, and until then the stream keeps both tensors alive.
+           `stream.record()` behind it is its handle, with `done` and `wait`
 timeout    in seconds, without a stream: then it raises TimeoutError, the work goes on, and the same call, with the same
-           tensors, waits on; others are refused until then, or until `World.synchronize` has returned. 0: looks once
+           tensors, waits on; others on this object are refused until then, or until `World.synchronize` has returned.
+           0: looks once
 algorithm  by name, the same on all ranks; 'automatic': by size
 blocks     of threads, the same on all ranks; 0: by size. Copy engines have none
 symmetric  asserts, on all ranks or none, that the vectors are symmetric: at the same offset of all ranks' heaps (of

@@ -16,7 +16,10 @@ namespace {
 void raise(const Error& error) {
   const nb::object rank = error.rank() < 0 ? nb::none() : nb::cast(error.rank());
   const nb::object type = nb::module_::import_("beeline.errors").attr("class_of")(name(error.code()));
-  PyErr_SetObject(type.ptr(), type(error.what(), rank).ptr());
+  std::string text = error.what();
+  if (error.code() == Status::no_resource && text.find("BEELINE_HEAP_BYTES") != std::string::npos)
+    text += "; objects that are not needed any more give their memory back by .free()";
+  PyErr_SetObject(type.ptr(), type(text.c_str(), rank).ptr());
 }
 
 void translate(const std::exception_ptr& thrown, void* /*unused*/) {

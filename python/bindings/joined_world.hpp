@@ -9,11 +9,13 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "beeline/core/config.hpp"
+#include "beeline/host/impl/blocking_stream.hpp"
 #include "beeline/host/segment_mappings.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/runtime/bootstrap.hpp"
@@ -46,9 +48,10 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   [[nodiscard]] World& world() const;
   /// As above, for what stays known afterwards.
   [[nodiscard]] const World& known() const { return *world_; }
-  /// Collective. Does nothing in a world that was left, or has failed.
+  /// Collective. Does nothing in a world that was left, has failed, or is that of the process that forked this one.
   void leave();
-  /// This rank gives up. Does nothing in a world that was left, or has failed.
+  /// This rank gives up. Does nothing in a world that was left, has failed, or is that of the process that forked this
+  /// one.
   void abort(const std::string& reason);
   [[nodiscard]] bool has_left() const { return left_; }
   [[nodiscard]] bool has_gpus() const;
@@ -64,6 +67,16 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   /// A CUDA stream that a framework made, by its handle; as long as this object lives. Under Python's lock.
   [[nodiscard]] Stream& foreign_stream(void* native);
 
+  /// Memory that Python has dropped without freeing it, which is collective.
+  struct DroppedMemory {
+    void* address;
+    Heap heap;
+  };
+  /// Any thread calls it.
+  void drop(const DroppedMemory& memory);
+  /// Collective. Frees what every rank has dropped. Returns whether there was any. Without Python's lock.
+  [[nodiscard]] bool free_dropped();
+
   /// What torch's groups of this world share, made with the first of them; nullptr: host ranks, or too many.
   SegmentMappings* mappings = nullptr;
 
@@ -71,7 +84,7 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   /// have made it; throws, and destroys nothing, where collective functions are refused. Without Python's lock.
   void destroy(const void* adopted, const void* channel);
 
-  /// A blocking call that has timed out: its work goes on on the default stream.
+  /// A blocking call that has timed out: its work goes on.
   struct OpenTensor {
     const void* data;
     std::size_t bytes;
@@ -80,11 +93,13 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   };
   struct OpenCall {
     const char* call;
-    const void* channel;
     std::string arguments;  ///< all but the tensors, as text
     std::vector<OpenTensor> tensors;
+    std::shared_ptr<detail::BlockingStream> stream;
   };
-  std::optional<OpenCall> open_call;  ///< under Python's lock
+  std::map<const void*, OpenCall> open_calls;  ///< by their channels; under Python's lock
+  /// Makes the default stream wait for the open calls. Under Python's lock.
+  void hold_default_stream();
 
   /// The worlds of this process that are not left, when the program ends: leaves them, or, if it ends by an exception,
   /// aborts them with `reason`, so that other ranks do not wait.
@@ -97,6 +112,8 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   std::vector<std::shared_ptr<void>> adopted_;
   std::map<void*, std::unique_ptr<Stream>> foreign_streams_;
   std::atomic<bool> left_ = false;
+  std::mutex dropped_mutex_;
+  std::vector<DroppedMemory> dropped_;
 };
 
 }  // namespace beeline::python

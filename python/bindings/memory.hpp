@@ -8,14 +8,17 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "joined_world.hpp"
 
 namespace beeline::python {
 
-/// Elements of one type and shape in a heap. Its memory stays allocated until `free`, which is collective, or the end
-/// of the world: the end of this object does not free it, since ranks end theirs at different times.
+/// Elements of one type and shape in a heap: an allocation, or a part of one. Its memory stays allocated until `free`,
+/// which is collective, or the end of the world. The end of the last object that refers to it does not free it, since
+/// ranks end theirs at different times: memory that all ranks have dropped is freed where a heap is full.
 class Memory {
  public:
   using Shape = std::vector<std::size_t>;
@@ -23,10 +26,12 @@ class Memory {
   /// Collective.
   static Memory allocate(const std::shared_ptr<JoinedWorld>& world, Shape shape, nanobind::dlpack::dtype type,
                          Heap heap);
-  /// Collective: all ranks free the same allocation.
+  /// Collective: all ranks free the same allocation. Throws invalid_argument for a part of one.
   void free();
   /// The same elements on another rank.
   [[nodiscard]] Memory at(int peer) const;
+  /// The elements from `first` on along the first axis, `count` of them; nothing: that one, without the axis.
+  [[nodiscard]] Memory part(std::size_t first, std::optional<std::size_t> count) const;
 
   /// Throws invalid_argument when it was freed, or the world was left.
   [[nodiscard]] void* address() const;
@@ -39,7 +44,10 @@ class Memory {
   [[nodiscard]] std::size_t bytes() const;
   /// Whether it is a GPU's memory, which no CPU thread loads from.
   [[nodiscard]] bool on_gpu() const;
-  /// DLPack's kind and number of the device; throws BufferError for memory of another rank's GPU.
+  /// Whether it is memory of another node, which only copies reach.
+  [[nodiscard]] bool is_remote() const;
+  /// DLPack's kind and number of the device; throws BufferError for memory of another rank's GPU,
+  /// or of another node.
   [[nodiscard]] std::pair<int, int> dlpack_device() const;
 
  private:
@@ -48,8 +56,17 @@ class Memory {
   nanobind::dlpack::dtype type_{};
   Heap heap_ = Heap::symmetric;
   int rank_ = 0;
-  void* mine_ = nullptr;         ///< on this process's rank
-  std::shared_ptr<bool> freed_;  ///< shared with the same elements on other ranks
+  /// Shared by all objects that refer to it.
+  struct Allocation {
+    ~Allocation();
+    JoinedWorld& world;  ///< lives as long as the last of these objects
+    void* address;
+    std::size_t bytes;
+    Heap heap;
+    bool is_freed = false;
+  };
+  void* mine_ = nullptr;  ///< on this process's rank
+  std::shared_ptr<Allocation> allocation_;
 };
 
 }  // namespace beeline::python

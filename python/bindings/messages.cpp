@@ -20,7 +20,13 @@ namespace {
 
 constexpr int nobody = -1;
 
-/// Tensors travel as bytes.
+/// The type that a message of a tensor carries; `uint8`: of unknown elements.
+ElementType message_type(const Tensor& tensor) {
+  const std::optional<ElementType> type = computed_type(tensor.type);
+  const bool is_aligned = !type || reinterpret_cast<std::uintptr_t>(tensor.data) % bytes_of(*type) == 0;
+  return type && is_aligned ? *type : ElementType::uint8;
+}
+
 class MessagesObject : public ChannelObject<Messages> {
  public:
   /// Collective.
@@ -35,7 +41,8 @@ class MessagesObject : public ChannelObject<Messages> {
     const Tensor from = reached_tensor(source, "source", Access::read, *joined());
     run_on(place("send", stream, timeout, peer, nobody, blocks), MessageCall{.blocks = blocks}, {&from},
            [&](const MessageCall& call) {
-             channel().send_on_stream(from.data, from.bytes, ElementType::uint8, peer, call);
+             const ElementType type = message_type(from);
+             channel().send_on_stream(from.data, from.bytes / bytes_of(type), type, peer, call);
            });
   }
 
@@ -43,7 +50,8 @@ class MessagesObject : public ChannelObject<Messages> {
     const Tensor to = reached_tensor(destination, "destination", Access::write, *joined());
     run_on(place("receive", stream, timeout, nobody, peer, blocks), MessageCall{.blocks = blocks}, {&to},
            [&](const MessageCall& call) {
-             channel().receive_on_stream(to.data, to.bytes, ElementType::uint8, peer, call);
+             const ElementType type = message_type(to);
+             channel().receive_on_stream(to.data, to.bytes / bytes_of(type), type, peer, call);
            });
   }
 
@@ -53,8 +61,10 @@ class MessagesObject : public ChannelObject<Messages> {
     const Tensor to = reached_tensor(destination, "destination", Access::write, *joined());
     run_on(place("send_receive", stream, timeout, to_peer, from_peer, blocks), MessageCall{.blocks = blocks},
            {&from, &to}, [&](const MessageCall& call) {
-             channel().send_receive_on_stream({from.data, from.bytes, to_peer}, {to.data, to.bytes, from_peer},
-                                              ElementType::uint8, call);
+             const ElementType type = message_type(from) == message_type(to) ? message_type(to) : ElementType::uint8;
+             const std::size_t one = bytes_of(type);
+             channel().send_receive_on_stream({from.data, from.bytes / one, to_peer},
+                                              {to.data, to.bytes / one, from_peer}, type, call);
            });
   }
 
@@ -77,7 +87,8 @@ void bind_messages(nb::module_& module) {
                              R"(Messages between two ranks, driven by the ranks' devices alone.
 
 Between two ranks messages are matched in the order of the calls, without tags, and received as they are sent: in as
-many bytes, and by as many blocks; another is found, and raises an error that names both. Short messages go into the
+many bytes, with elements of the same type (uint8 fits all), and by as many blocks; another is found, and raises an
+error that names both. Short messages go into the
 receiver's memory at once (eager); longer ones wait for the receiver, so two ranks that both send first, each on one
 stream, wait for each other until the deadline: `send_receive` does both at once. Towards one rank, calls of one
 direction are made one after the other, on one stream; other ranks, and the other direction, may have streams of their

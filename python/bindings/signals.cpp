@@ -148,6 +148,7 @@ class SignalsObject {
     if (destination.joined() != world_ || destination.rank() != world_->known().rank())
       throw nb::value_error(
           "destination: this rank's memory in this world is expected (World.allocate), and the peer as a number");
+    require_same_type(destination.type(), from.type);
     if (destination.bytes() != from.bytes)
       throw nb::value_error(
           fmt::format("destination has {} bytes, source {}: they must be equal", destination.bytes(), from.bytes)
@@ -207,6 +208,10 @@ void bind_signals(nb::module_& module) {
   nb::class_<SignalsObject>(module, "Signals",
                             R"(Words of 64 bits that announce data, zero at first: so many on each rank.
 
+In a loop let the values grow: 1 in the first round, 2 in the second, and so on, and wait for `>=` that number. A round
+that sets the same value again, without an answer of the receiver in between, is not seen as a new one: the wait finds
+the value of the round before, and reads old data.
+
 Calls take a stream, and are then done in its order; without one they block: the calling thread does them on a host
 rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its world is
 left.
@@ -232,7 +237,7 @@ Raises UnreachableError where a host rank is to signal in a GPU's memory.)")
                    "stream: Stream | None = None, sequence: Memory | None = None) -> None"),
            R"(Copies a tensor to rank `peer`, then sets a signal there. A rank that has waited for it sees the data.
 
-destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`
+destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`, of its type
 source       in memory that this rank's device reaches; the stream, if any, keeps it alive)")
       .def("put_signal_add", &SignalsObject::put_signal_add, nb::arg("destination"), nb::arg("source"),
            nb::arg("index"), nb::arg("value"), nb::arg("peer"), nb::kw_only(), nb::arg("stream") = nb::none(),

@@ -67,30 +67,33 @@ JoinedWorld::OpenTensor described(const Tensor* tensor) {
 
 }  // namespace
 
-bool continues_call(const Place& place, std::initializer_list<const Tensor*> tensors) {
-  const std::optional<JoinedWorld::OpenCall>& open = place.joined->open_call;
-  if (!open) return false;
+std::shared_ptr<detail::BlockingStream> continued_stream(const Place& place,
+                                                         std::initializer_list<const Tensor*> tensors) {
+  const auto found = place.joined->open_calls.find(place.channel);
+  if (found == place.joined->open_calls.end()) return nullptr;
+  const JoinedWorld::OpenCall& open = found->second;
   const auto is_same = [](const Tensor* tensor, const JoinedWorld::OpenTensor& known) {
     return tensor->data == known.data && tensor->bytes == known.bytes && tensor->type == known.type;
   };
-  if (std::equal(tensors.begin(), tensors.end(), open->tensors.begin(), open->tensors.end(), is_same) &&
-      std::string_view(place.call) == open->call && place.channel == open->channel &&
-      place.arguments == open->arguments)
-    return true;
-  refuse_beside(place, *open);
+  if (std::equal(tensors.begin(), tensors.end(), open.tensors.begin(), open.tensors.end(), is_same) &&
+      std::string_view(place.call) == open.call && place.arguments == open.arguments)
+    return open.stream;
+  refuse_beside(place, open);
 }
 
 void refuse_beside_open_call(const Place& place) {
-  const std::optional<JoinedWorld::OpenCall>& open = place.joined->open_call;
-  if (open && open->channel == place.channel) refuse_beside(place, *open);
+  const auto found = place.joined->open_calls.find(place.channel);
+  if (found != place.joined->open_calls.end()) refuse_beside(place, found->second);
 }
 
-void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors, const Waited& waited) {
-  place.joined->open_call.reset();
+void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors,
+                 std::shared_ptr<detail::BlockingStream> stream, const Waited& waited) {
   if (waited.status == Status::timeout) {
-    JoinedWorld::OpenCall& open = place.joined->open_call.emplace();
-    open.call = place.call, open.channel = place.channel, open.arguments = place.arguments;
+    JoinedWorld::OpenCall open{place.call, place.arguments, {}, std::move(stream)};
     for (const Tensor* each : tensors) open.tensors.push_back(described(each));
+    place.joined->open_calls.insert_or_assign(place.channel, std::move(open));
+  } else {
+    place.joined->open_calls.erase(place.channel);
   }
   if (waited.failure) std::rethrow_exception(waited.failure);
   require_over(waited.status, place.call, place.timeout, place.joined->known().rank());

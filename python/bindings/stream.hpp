@@ -10,8 +10,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "beeline/host/impl/blocking_stream.hpp"
 #include "joined_world.hpp"
 #include "tensor.hpp"
 #include "timeout.hpp"
@@ -57,12 +59,14 @@ struct Place {
 
 /// Whether a call has timed out, or may: then its arguments tell it from others.
 [[nodiscard]] inline bool may_continue(const JoinedWorld& world, Seconds timeout) {
-  return timeout.has_value() || world.open_call.has_value();
+  return timeout.has_value() || !world.open_calls.empty();
 }
 
-/// Whether this is the call that timed out. Throws invalid_argument while another is to be continued.
-[[nodiscard]] bool continues_call(const Place& place, std::initializer_list<const Tensor*> tensors);
-/// Throws invalid_argument while another call of the channel is to be continued: they go one after the other.
+/// The stream of the same call if that timed out before, otherwise nullptr. Throws invalid_argument while another call
+/// of the channel is to be continued: they are made one after the other.
+[[nodiscard]] std::shared_ptr<detail::BlockingStream> continued_stream(const Place& place,
+                                                                       std::initializer_list<const Tensor*> tensors);
+/// Throws invalid_argument while another call of the channel is to be continued.
 void refuse_beside_open_call(const Place& place);
 /// How a wait ended: a status, or what it threw; both where a signal's handler has ended what goes on.
 struct Waited {
@@ -80,28 +84,40 @@ template <class Part>
     return {Status::ok, std::current_exception()};
   }
 }
-/// Throws what the call's wait ended with. After a time-out the world remembers it, and keeps its tensors.
-void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors, const Waited& waited);
+/// Throws what the call's wait ended with. After a time-out the world keeps the call, with its stream and its tensors.
+void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors,
+                 std::shared_ptr<detail::BlockingStream> stream, const Waited& waited);
 
-/// Makes a call of a world's on `place.stream`, which keeps the tensors; without one, on the default stream, and blocks
-/// until it is over. After a time-out the same call waits on.
+/// Makes a call of a world's on `place.stream`, which keeps the tensors; without one, on a stream that the world lends,
+/// and blocks until it is over. After a time-out the same call waits on.
 ///   how  the call's options, with a member `stream`
 template <class Options, class Call>
 void run_on(const Place& place, Options how, std::initializer_list<const Tensor*> tensors, const Call& call) {
   if (place.stream == nullptr) {
     World& world = place.joined->world();
     const Timeout limit = timeout_of(place.timeout);
-    const bool is_begun = continues_call(place, tensors);
+    std::shared_ptr<detail::BlockingStream> on = continued_stream(place, tensors);
+    bool is_begun = on != nullptr;
+    if (!is_begun) on = std::make_shared<detail::BlockingStream>(world);
+    how.stream = &on->stream();
     BlockingCall blocking;
-    return finish_call(place, tensors, wait_unlocked(blocking, [&] {
-                         if (!is_begun) {
-                           std::optional<WorkHere> here;  // not of a call that a time-out may leave behind
-                           if (!place.timeout) here.emplace(world.stream());
-                           if (here && here->is_here()) blocking.hold(place.team);
-                           call(how);
-                         }
-                         return world.synchronize(world.stream(), limit);
-                       }));
+    Waited waited = wait_unlocked(blocking, [&] {
+      if (!is_begun) {
+        std::optional<WorkHere> here;  // not of a call that a time-out may leave behind
+        if (place.timeout) {
+          on->follow_default();
+        } else {
+          on->await_default();
+          here.emplace(on->stream());
+          if (here->is_here()) blocking.hold(place.team);
+        }
+        is_begun = true;
+        call(how);
+      }
+      return on->finish(limit);
+    });
+    if (!is_begun) waited.status = Status::ok;  // a signal's handler has ended the wait before it: nothing goes on
+    return finish_call(place, tensors, std::move(on), waited);
   }
   if (place.stream->joined() != place.joined) throw nanobind::value_error("stream: it belongs to another world");
   if (place.timeout) throw nanobind::value_error("timeout: a call on a stream does not block; `synchronize` takes one");

@@ -79,6 +79,23 @@ Tensor checked(const nb::dlpack::dltensor& array, const nb::object& object, cons
                      text.substr(0, text.find('\n'))));
 }
 
+/// Throws for an array that DLPack does not describe, as one in another byte order, with its type and the reason.
+[[noreturn]] void refuse_unshared(const nb::object& object, const char* argument) {
+  std::string reason = "DLPack does not describe it";
+  try {
+    static_cast<void>(object.attr("__dlpack__")());
+  } catch (const nb::python_error& error) {
+    reason = nb::cast<std::string>(nb::str(error.value()));
+  }
+  std::string type;
+  if (nb::hasattr(object, "dtype")) {
+    const nb::object dtype = object.attr("dtype");
+    type = nb::str(dtype).c_str();
+  }
+  refuse(fmt::format("{}: {}{} cannot be used in place: {}", argument, type_of(object),
+                     type.empty() ? "" : " of dtype " + type, reason.substr(0, reason.find('\n'))));
+}
+
 /// What nanobind has found an object to be.
 template <class Array>
 nb::dlpack::dltensor described(const Array& array) {
@@ -91,6 +108,15 @@ nb::dlpack::dltensor described(const Array& array) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> integer_of(nb::handle object) {
+  if (PyIndex_Check(object.ptr()) == 0) return std::nullopt;
+  const nb::object number = nb::steal(PyNumber_Index(object.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  std::int64_t value = 0;
+  if (!nb::try_cast(number, value)) return std::nullopt;
+  return value;
+}
 
 std::string type_of(const nb::object& object) { return nb::cast<std::string>(object.type().attr("__name__")); }
 
@@ -143,7 +169,9 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
   if (nb::ndarray<> array; access == Access::write && nb::try_cast(object, array))
     return checked(described(array), object, argument, world);
   nb::ndarray<nb::ro> array;
-  if (!nb::try_cast(object, array))
+  const bool is_described = nb::try_cast(object, array);
+  if (!is_described && nb::hasattr(object, "__dlpack__")) refuse_unshared(object, argument);
+  if (!is_described)
     throw nb::type_error(fmt::format("{}: expected a numpy array, a beeline.Memory or a tensor that speaks DLPack (one "
                                      "that requires grad does not: detach it), not {}",
                                      argument, type_of(object))
@@ -152,10 +180,19 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
   return checked(described(array), object, argument, world);
 }
 
+void require_same_type(nb::dlpack::dtype destination, nb::dlpack::dtype source) {
+  if (destination == source) return;
+  refuse(fmt::format("destination has elements of type {}, source {}: convert one, or view it as the other's type",
+                     type_name(destination), type_name(source)));
+}
+
 Tensor reached_tensor(const nb::object& object, const char* argument, Access access, const JoinedWorld& joined) {
   Tensor tensor = tensor_of(object, argument, access, joined);
   const World& world = joined.world();
   const Device& device = world.device();
+  if (const Memory* memory = nullptr; nb::try_cast(object, memory) && memory != nullptr && memory->is_remote())
+    refuse(fmt::format("{}: memory of rank {}, which is on another node than rank {}: copy it with World.copy",
+                       argument, memory->rank(), world.rank()));
   const bool reached =
       device.is_gpu() ? tensor.gpu == device.index || world.owner_of(tensor.data) >= 0 : tensor.gpu < 0;
   if (!reached)

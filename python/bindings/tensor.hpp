@@ -7,6 +7,7 @@
 #include <nanobind/ndarray.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -35,6 +36,12 @@ struct Tensor {
 /// The same, and in memory that this rank's device reaches; throws ValueError otherwise.
 [[nodiscard]] Tensor reached_tensor(const nanobind::object& object, const char* argument, Access access,
                                     const JoinedWorld& world);
+
+/// Throws ValueError where the elements of a call's two tensors have different types: bits would be taken for others.
+void require_same_type(nanobind::dlpack::dtype destination, nanobind::dlpack::dtype source);
+
+/// An integer of Python or numpy; nothing for another object.
+[[nodiscard]] std::optional<std::int64_t> integer_of(nanobind::handle object);
 
 /// The name of an object's type, for errors.
 [[nodiscard]] std::string type_of(const nanobind::object& object);

@@ -55,12 +55,12 @@ std::optional<int> rank_or_none(int rank) { return rank < 0 ? std::nullopt : std
 Memory::Shape shape_of(const nb::object& shape) {
   Memory::Shape extents;
   const auto add = [&extents](nb::handle extent) {
-    std::int64_t value = 0;
-    if (!nb::try_cast(extent, value)) throw nb::type_error("shape: expected an int or a tuple of them");
-    if (value < 0) throw nb::value_error(fmt::format("shape: an extent of {}", value).c_str());
-    extents.push_back(static_cast<std::size_t>(value));
+    const std::optional<std::int64_t> value = integer_of(extent);
+    if (!value) throw nb::type_error("shape: expected an int or a tuple of them");
+    if (*value < 0) throw nb::value_error(fmt::format("shape: an extent of {}", *value).c_str());
+    extents.push_back(static_cast<std::size_t>(*value));
   };
-  if (nb::isinstance<nb::int_>(shape)) {
+  if (PyIndex_Check(shape.ptr()) != 0) {
     add(shape);
   } else if (nb::isinstance<nb::tuple>(shape) || nb::isinstance<nb::list>(shape)) {
     for (const nb::handle extent : shape) add(extent);
@@ -94,6 +94,7 @@ StreamObject& own_stream(const Shared& self, StreamObject& stream) {
 void copy(const Shared& self, const nb::object& destination, const nb::object& source, StreamObject* stream) {
   const Tensor to = tensor_of(destination, "destination", Access::write, *self);
   const Tensor from = tensor_of(source, "source", Access::read, *self);
+  require_same_type(to.type, from.type);
   if (to.bytes != from.bytes)
     throw nb::value_error(
         fmt::format("destination has {} bytes, source {}: they must be equal", to.bytes, from.bytes).c_str());
@@ -112,9 +113,10 @@ void synchronize(const Shared& self, StreamObject* stream, Seconds timeout) {
   World& world = self->world();
   Stream& queue = stream == nullptr ? world.stream() : own_stream(self, *stream).stream();
   const Timeout limit = timeout_of(timeout);
+  if (&queue == &world.stream()) self->hold_default_stream();
   BlockingCall blocking;
   const auto [status, failure] = wait_unlocked(blocking, [&] { return world.synchronize(queue, limit); });
-  if (&queue == &world.stream() && status != Status::timeout) self->open_call.reset();
+  if (&queue == &world.stream() && status != Status::timeout) self->open_calls.clear();
   if (failure) std::rethrow_exception(failure);
   require_over(status, "synchronize", timeout, world.rank());
   if (stream != nullptr) stream->let_go();
@@ -153,12 +155,23 @@ void leave(const Shared& self) {
   if (!self->has_left()) unlocked([&] { self->leave(); }, &self->world());
 }
 
+/// An exception in words; one whose own text raises must not hide that there is one.
+std::string text_of_exception(const nb::object& type, const nb::object& value) {
+  const auto name = nb::cast<std::string>(type.attr("__name__"));
+  try {
+    return fmt::format("{}: {}", name, nb::str(value).c_str());
+  } catch (const nb::python_error&) {
+    return name + ", whose text cannot be made";
+  }
+}
+
 /// The end of `with world:`. An exception here leaves the others waiting: they are told of it.
+/// In a forked child the world is the parent's, and nothing happens.
 void leave_or_abort(const Shared& self, const nb::object& type, const nb::object& value,
                     const nb::object& /*traceback*/) {
-  const std::string reason =
-      type.is_none() ? "" : fmt::format("{}: {}", nb::cast<std::string>(type.attr("__name__")), nb::str(value).c_str());
-  if (reason.empty()) return leave(self);
+  if (self->known().life()->is_forked()) return;
+  if (type.is_none()) return leave(self);
+  const std::string reason = text_of_exception(type, value);
   const nb::gil_scoped_release unlocked;
   self->abort(reason);
 }
@@ -318,6 +331,7 @@ World.create() joins the world:
         print(world.rank, world.size)
 
 Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an Error.
+A process that a rank forks has no part in the world: calls there raise InvalidArgumentError, and its end does nothing.
 
 Handlers of signals (as for Ctrl-C) run while the main thread waits. An exception of a handler, such as
 KeyboardInterrupt, ends the call. After a call that takes `timeout`, the work goes on, and the same call continues it.
@@ -343,6 +357,12 @@ Without a launcher it is a world of one.)");
 
   nb::class_<ThreadRanks>(module, "_ThreadRanks", "Ranks that are threads of this process: for `beeline.run`.")
       .def(nb::init<int>(), nb::arg("ranks"))
+      .def(
+          "deadline_s",
+          [](const ThreadRanks& /*self*/, std::optional<double> deadline_s) {
+            return static_cast<double>(Settings{std::nullopt, deadline_s, std::nullopt}.config().deadline_ns) * 1e-9;
+          },
+          nb::arg("deadline_s").none(), "End of a rank's waits, in seconds.")
       .def(
           "join",
           [](ThreadRanks& self, int rank, std::optional<std::string> device, std::optional<double> deadline_s,

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "beeline/control/armed_operation.hpp"
 #include "beeline/core/command.hpp"
@@ -33,6 +34,8 @@ class TriggerBackEnd {
   virtual void close() = 0;
   /// Whether it is in place at its target, or will never be.
   [[nodiscard]] virtual bool is_over(ArmedOperation operation) = 0;
+  /// Tag, count and threshold of an operation that is not over, in words; empty where it is.
+  [[nodiscard]] virtual std::string describe(ArmedOperation operation) = 0;
   /// Whether nothing is under way.
   [[nodiscard]] virtual bool is_idle() = 0;
   [[nodiscard]] virtual std::uint64_t count(std::uint32_t tag) const = 0;

@@ -13,6 +13,10 @@
 
 namespace beeline {
 
+std::string text_of_armed(std::uint32_t tag, std::uint64_t count, std::uint64_t threshold, const Command& command) {
+  return fmt::format("tag {} has count {} of threshold {} ({})", tag, count, threshold, text_of(command));
+}
+
 std::string text_of_unreached(std::uint32_t tag, std::uint64_t count, std::uint64_t threshold, const Command& command) {
   return fmt::format("trigger: tag {} has count {} of threshold {} by the deadline of an armed operation ({})", tag,
                      count, threshold, text_of(command));
@@ -85,6 +89,13 @@ void TriggerTable::close() {
 bool TriggerTable::is_over(ArmedOperation operation) {
   const std::lock_guard lock(mutex_);
   return !holds(operation, State::armed) && !holds(operation, State::fired);
+}
+
+std::string TriggerTable::describe(ArmedOperation operation) {
+  const std::lock_guard lock(mutex_);
+  if (!holds(operation, State::armed) && !holds(operation, State::fired)) return {};
+  const TriggeredCommands& what = entries_[operation.entry].what;
+  return text_of_armed(what.tag, tags_[what.tag].count, what.threshold, what.commands[0]);
 }
 
 bool TriggerTable::is_idle() {

@@ -17,6 +17,9 @@
 namespace beeline {
 
 /// What is unmatched at its deadline, for people: an armed operation, or triggers that nothing is armed for.
+/// An armed operation in words.
+[[nodiscard]] std::string text_of_armed(std::uint32_t tag, std::uint64_t count, std::uint64_t threshold,
+                                        const Command& command);
 [[nodiscard]] std::string text_of_unreached(std::uint32_t tag, std::uint64_t count, std::uint64_t threshold,
                                             const Command& command);
 [[nodiscard]] std::string text_of_unarmed(std::uint32_t tag, std::uint64_t count, std::uint64_t matched,
@@ -45,6 +48,7 @@ class TriggerTable final : public TriggerBackEnd {
   bool cancel(ArmedOperation operation) override;
   void close() override;
   [[nodiscard]] bool is_over(ArmedOperation operation) override;
+  [[nodiscard]] std::string describe(ArmedOperation operation) override;
   [[nodiscard]] bool is_idle() override;
   [[nodiscard]] std::uint64_t count(std::uint32_t tag) const override;
   [[nodiscard]] std::uint32_t armed() override;

@@ -14,6 +14,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/device/put_get.hpp"
 #include "control/command_check.hpp"
+#include "control/trigger_table.hpp"
 #include "core/thread.hpp"
 #include "transport/checks.hpp"
 
@@ -226,6 +227,14 @@ bool WaitingStreams::is_over(ArmedOperation operation) {
   return armed == nullptr || armed->is_cancelled;
 }
 
+std::string WaitingStreams::describe(ArmedOperation operation) {
+  const std::lock_guard lock(mutex_);
+  const Armed* const armed = find(operation);
+  if (armed == nullptr) return {};
+  const std::uint32_t tag = lanes_[operation.entry].tag;
+  return text_of_armed(tag, count(tag), armed->threshold, armed->first);
+}
+
 bool WaitingStreams::is_idle() {
   const std::lock_guard lock(mutex_);
   return !any_armed();
@@ -312,8 +321,7 @@ std::string WaitingStreams::find_overdue() const {
   for (const Lane& lane : lanes_) {
     if (released_ || overdue_ns(lane) > now) continue;
     const Armed& first = *lane.first();
-    return fmt::format("trigger: tag {} has count {} of threshold {} by the deadline of an armed operation ({})",
-                       lane.tag, count(lane.tag), first.threshold, text_of(first.first));
+    return text_of_unreached(lane.tag, count(lane.tag), first.threshold, first.first);
   }
   return {};
 }

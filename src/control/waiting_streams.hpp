@@ -58,6 +58,7 @@ class WaitingStreams final : public TriggerBackEnd {
   bool cancel(ArmedOperation operation) override;
   void close() override {}
   [[nodiscard]] bool is_over(ArmedOperation operation) override;
+  [[nodiscard]] std::string describe(ArmedOperation operation) override;
   [[nodiscard]] bool is_idle() override;
   [[nodiscard]] std::uint64_t count(std::uint32_t tag) const override;
   [[nodiscard]] std::uint32_t armed() override;

@@ -18,6 +18,12 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
           expected, observed);
     case CallFault::null_address:
       return fmt::format("{} bytes at a null address: pass that of a signal, or of symmetric memory", expected);
+    case CallFault::not_allocated:
+      return fmt::format(
+          "{} bytes at {:#x} are not in one allocation of this rank's: the memory was freed, or the array is shorter",
+          expected, observed);
+    case CallFault::null_own_end:
+      return fmt::format("{} bytes at a null address", expected);
     case CallFault::misaligned:
       return fmt::format("address {:#x} is not aligned to {} bytes", observed, expected);
     case CallFault::blocks_overlap:

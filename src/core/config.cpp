@@ -3,17 +3,22 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
+#include "beeline/core/log.hpp"
+#include "core/default_heap.hpp"
 #include "core/environment.hpp"
 
 namespace beeline {
@@ -82,7 +87,46 @@ void read_choice(const char* variable, Choice& field, const std::array<std::stri
   field = static_cast<Choice>(found - names.begin());
 }
 
+/// Variables that other parts read: programs, tools, builds and tests.
+constexpr std::array<std::string_view, 12> other_variables = {
+    "BEELINE_BATCHES",  "BEELINE_BIN",          "BEELINE_COMMIT",  "BEELINE_CUDA_ARCHITECTURES",
+    "BEELINE_JOBS",     "BEELINE_NCCL",         "BEELINE_OFFLINE", "BEELINE_POWERCAP",
+    "BEELINE_PROGRESS", "BEELINE_TORCH_NATIVE", "BEELINE_UCX",     "BEELINE_UPDATE_GENERATED"};
+
+/// Least number of characters to insert, remove or replace (Levenshtein's distance).
+std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
 }  // namespace
+
+std::vector<std::string> unknown_variables(const char* const* entries) {
+  std::vector<std::string> known;
+  for (const ConfigEntry& entry : describe(Config{})) known.push_back(entry.variable);
+  std::vector<std::string> warnings;
+  for (; entries != nullptr && *entries != nullptr; ++entries) {
+    const std::string_view entry = *entries, variable = entry.substr(0, entry.find('='));
+    if (!variable.starts_with("BEELINE_") || variable.starts_with("BEELINE_TEST_") ||
+        variable.starts_with("BEELINE_WITH_") || std::ranges::find(known, variable) != known.end() ||
+        std::ranges::find(other_variables, variable) != other_variables.end())
+      continue;
+    const auto nearest = std::ranges::min_element(
+        known, {}, [variable](const std::string& each) { return edits_between(each, variable); });
+    warnings.push_back(
+        fmt::format("{} is no variable of Beeline, and is ignored: the nearest one is {}", variable, *nearest));
+  }
+  return warnings;
+}
 
 const char* name(WaitPolicy policy) noexcept { return policy_names[static_cast<std::size_t>(policy)].data(); }
 
@@ -119,6 +163,9 @@ Config Config::from_environment() {
   read_flag("BEELINE_CPU_STORES", config.cpu_stores);
   read_numbers("BEELINE_ENGINE_CORES", config.engine_cores, 0, 1 << 20);
   read_choice("BEELINE_LOG", config.log_level, level_names);
+  static std::atomic<bool> has_warned = false;
+  if (config.rank == 0 && config.log_level >= LogLevel::warning && !has_warned.exchange(true))
+    for (const std::string& warning : unknown_variables(environ)) log(LogLevel::warning, warning);
   return config;
 }
 
@@ -134,7 +181,9 @@ std::vector<ConfigEntry> describe(const Config& config) {
        "seconds after which a wait fails"},
       {"BEELINE_STREAM_DEADLINE_S", fmt::format("{}", static_cast<double>(config.stream_deadline_ns) / 1e9),
        "seconds after which the host's wait for a stream fails: kernels run this long at most"},
-      {"BEELINE_HEAP_BYTES", fmt::format("{}", config.heap_bytes), "symmetric heap of a rank; 0: by device kind"},
+      {"BEELINE_HEAP_BYTES", fmt::format("{}", config.heap_bytes),
+       fmt::format("symmetric heap of a rank; 0: {} MiB, or {} MiB if some ranks are host ranks",
+                   default_gpu_heap_bytes >> 20, default_host_heap_bytes >> 20)},
       {"BEELINE_PINNED_HEAP_BYTES", fmt::format("{}", config.pinned_heap_bytes), "host-memory heap of a rank"},
       {"BEELINE_SLOT_SHIFT", fmt::format("{}", config.slot_shift), "log2 of a rank's slot in the address range"},
       {"BEELINE_CHUNK_BYTES", fmt::format("{}", config.chunk_bytes), "chunk of staged, pipelined transfers"},

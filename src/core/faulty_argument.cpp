@@ -7,12 +7,14 @@ namespace {
 
 bool is_of_address(CallFault fault) {
   return fault == CallFault::not_symmetric || fault == CallFault::null_address || fault == CallFault::misaligned ||
-         fault == CallFault::cpu_in_gpu_memory || fault == CallFault::gpu_atomic_on_host;
+         fault == CallFault::not_allocated || fault == CallFault::cpu_in_gpu_memory ||
+         fault == CallFault::gpu_atomic_on_host;
 }
 
 }  // namespace
 
 const char* faulty_argument(Operation operation, CallFault fault) {
+  if (fault == CallFault::null_own_end) return operation == Operation::get ? "destination: " : "source: ";
   if (!is_of_address(fault)) return "";
   switch (operation) {
     case Operation::put:

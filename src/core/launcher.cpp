@@ -111,7 +111,7 @@ std::string master_address() {
   constexpr int last_port = 65534;
   const int port = detail::to_number("MASTER_PORT", text_of("MASTER_PORT"), 1, last_port);
   const std::string host = text_of("MASTER_ADDR");
-  const bool version6 = host.find(':') != std::string::npos;
+  const bool version6 = host.find(':') != std::string::npos && host.front() != '[';
   return version6 ? fmt::format("[{}]:{}", host, port + 1) : fmt::format("{}:{}", host, port + 1);
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "beeline/core/error.hpp"
+#include "core/fork.hpp"
 #include "core/thread.hpp"
 #include "energy/counter.hpp"
 #include "energy/cpu_use.hpp"
@@ -65,6 +66,7 @@ struct Meter::Implementation {
   void sample(std::int64_t period_ns);
 
   Clock clock;
+  const std::uint32_t fork_depth = detail::fork_depth();
   std::int64_t made_ns = 0;
   mutable std::mutex mutex;
   std::deque<Counter> counters;
@@ -152,6 +154,10 @@ Meter::Meter(Sources sources, Clock clock)
 
 Meter::~Meter() {
   Implementation& mine = *implementation_;
+  if (mine.fork_depth != detail::fork_depth()) {  // the thread is the parent's
+    static_cast<void>(implementation_.release());
+    return;
+  }
   {
     const std::lock_guard lock(mine.mutex);
     mine.ending = true;

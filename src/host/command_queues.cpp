@@ -28,7 +28,7 @@ std::uint32_t checked(const Team& team, std::uint32_t queues, const CommandQueue
 }  // namespace
 
 CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueueOptions& options)
-    : team_(team), rings_(team, checked(team, queues, options), heap_of(options.engine)),
+    : team_(team), life_(team.life()), rings_(team, checked(team, queues, options), heap_of(options.engine)),
       tickets_(team, queues), channel_{rings_.data(), tickets_.data(), queues} {
   if (options.engine == EngineKind::device) {
     device_engine_ = std::make_unique<DeviceEngine>(team, rings_.data(), queues);
@@ -45,6 +45,11 @@ EngineThreads& CommandQueues::engine() const {
 }
 
 CommandQueues::~CommandQueues() {
+  if (!life_->is_usable()) {
+    static_cast<void>(own_engine_.release());
+    static_cast<void>(device_engine_.release());
+    return;
+  }
   try {
     if (!team_.world().failed() && !team_.failed()) quiet();
   } catch (const std::exception& error) {

@@ -207,6 +207,15 @@ bool DeviceTriggers::is_over(ArmedOperation operation) {
   return read(here_.entries.data()[operation.entry].over, there_.entries.data()[operation.entry].over) > operation.turn;
 }
 
+std::string DeviceTriggers::describe(ArmedOperation operation) {
+  if (is_over(operation)) return {};
+  const std::uint32_t tag = entries_[operation.entry].tag;
+  const std::uint64_t counted = count(tag);
+  const std::lock_guard lock(mutex_);
+  return text_of_armed(tag, counted, here_.entries.data()[operation.entry].threshold,
+                       here_.commands.data()[operation.entry].commands[0]);
+}
+
 bool DeviceTriggers::is_idle() {
   const std::lock_guard lock(mutex_);
   const ServiceTotals &here = *here_.totals.data(), &there = *there_.totals.data();

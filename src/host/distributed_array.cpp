@@ -41,10 +41,7 @@ ChunkTable make_distributed(World& on, std::size_t bytes, std::size_t chunk_byte
 
 void free_distributed(World& on, std::uintptr_t base) {
   World::Implementation& world = on.implementation();
-  constexpr std::uint32_t whatever_fails = 0;
-  world.await(
-      "the default stream", on.config().stream_deadline_ns, [&on] { return on.stream().drained(); }, whatever_fails,
-      &on.stream());
+  world.await_default_stream();
   world.begin_collective("free_distributed");
   world.distributed->free(base);
   world.addresses.set_arrays(world.distributed->arrays(), world.distributed->place_bytes());

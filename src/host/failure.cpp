@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 
 #include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/collectives/message_channel.hpp"
@@ -15,6 +16,7 @@
 #include "beeline/device/wait.hpp"
 #include "control/engine_threads.hpp"
 #include "core/faulty_argument.hpp"
+#include "host/collectives/describe_call.hpp"
 #include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/gpu_fault.hpp"
@@ -24,8 +26,7 @@ namespace beeline {
 
 namespace {
 
-constexpr std::int64_t nap_ns = 10'000'000;         // from one look at the abort words to the next while a stream works
-constexpr std::uint64_t gathering_ns = 50'000'000;  // for the others' waits to notice the abort and record themselves
+constexpr std::int64_t nap_ns = 10'000'000;  // from one look at the abort words to the next while a stream works
 
 bool has_status(const WaitRecord& record, Status status) { return record.status == static_cast<std::uint32_t>(status); }
 
@@ -34,23 +35,6 @@ bool is_cause(const WaitRecord& record) { return !has_status(record, Status::abo
 
 bool is_collective(const WaitRecord& record) {
   return record.operation == static_cast<std::uint32_t>(Operation::collective);
-}
-
-/// A call in words, as far as its operation has them: `allreduce(sum, float32, 1024 elements) by ll_one_shot`.
-///   in_blocks  with their number
-std::string describe_call(const CallDescription& call, bool in_blocks = false) {
-  if (call.operation == Operation::barrier) return fmt::format("barrier by {}", name(call.algorithm));
-  const CollectiveShape* const shape = find_shape(call.operation);
-  std::vector<std::string> parts;
-  if (shape != nullptr && shape->reduces) parts.emplace_back(name(call.reduction));
-  parts.push_back(call.element.untyped_bytes == 0 ? name(call.element.type)
-                                                  : fmt::format("elements of {} bytes", call.element.untyped_bytes));
-  if (shape == nullptr || !shape->varies)
-    parts.push_back(fmt::format("{} element{}", call.count, call.count == 1 ? "" : "s"));
-  if (shape != nullptr && shape->has_root()) parts.push_back(fmt::format("root {}", call.root));
-  std::string text = fmt::format("{}({}) by {}", name(call.operation), fmt::join(parts, ", "), name(call.algorithm));
-  if (in_blocks) text += fmt::format(" in {} block{}", call.slices, call.slices == 1 ? "" : "s");
-  return text;
 }
 
 std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint32_t receiver, std::uint64_t expected) {
@@ -72,6 +56,11 @@ std::string describe_difference(const WaitRecord& record, const std::string& pla
                          code);
     }
     case detail::CallDifference::order:
+      if (record.expected == record.observed && record.sequence == record.waited_ns)
+        return fmt::format(
+            "rank {} and rank {} call {}, but an earlier call of one was another: members make the same calls in the "
+            "same order ({})",
+            record.rank, record.peer, describe_call(mine), code);
       return fmt::format(
           "rank {} calls {}, but has got data of another call of rank {}, {}: members make the same calls "
           "in the same order ({})",
@@ -101,7 +90,9 @@ std::string describe_difference(const WaitRecord& record, const std::string& pla
 std::string describe_message(const WaitRecord& record) {
   const auto message = [](std::uint64_t header) {
     const std::uint64_t slices = detail::slices_in_header(header);
-    return fmt::format("{} bytes in {} block{}", detail::bytes_in_header(header), slices, slices == 1 ? "" : "s");
+    const char* const type = detail::type_in_header(header);
+    return fmt::format("{} bytes{}{} in {} block{}", detail::bytes_in_header(header), type == nullptr ? "" : " of ",
+                       type == nullptr ? "" : type, slices, slices == 1 ? "" : "s");
   };
   return fmt::format("rank {} receives {}, rank {} sends {}, as message {}: both are to say the same ({})", record.rank,
                      message(record.expected), record.peer, message(record.observed), record.sequence,
@@ -133,8 +124,8 @@ std::string describe_wait(const WaitRecord& record, const std::string& who, cons
   const double seconds = static_cast<double>(record.waited_ns) / 1e9;
   const char* const status = name(static_cast<Status>(record.status));
   if (operation == Operation::stream_synchronize)
-    return fmt::format("{}: {}: work on a stream has not ended after {:.3f} s ({})", who, name(operation), seconds,
-                       status);
+    return fmt::format("{}: {}: work on a stream has not ended after {:.3f} s ({}){}", who, name(operation), seconds,
+                       status, place.empty() ? "" : "; launched last:" + place.substr(place.find(' ', 1)));
   const std::string number = operation == Operation::wait       ? ""
                              : operation == Operation::wait_any ? fmt::format(", {} signals", record.sequence)
                                                                 : fmt::format(", sequence {}", record.sequence);
@@ -391,6 +382,7 @@ void World::Implementation::raise_with_cause(Status status, const std::string& t
 
 void Team::give_up(const std::string& reason) {
   World::Implementation& world = world_.implementation();
+  world.require_own_process();
   world.raise_with_cause(Status::aborted, fmt::format("rank {}: {}", world.rank, reason),
                          world.barrier_context_of(*this));
   world.tell_kernels();
@@ -425,7 +417,8 @@ std::string World::Implementation::describe_all(const std::vector<WaitRecord>& w
     WaitRecord timeless = record;
     timeless.waited_ns = 0;
     const std::string word = detail::awaited_place(*this, record);
-    if (!is_refusal(record)) text = describe_wait(timeless, "", kernel_name(record.rank, record.kernel), word);
+    const std::string kernel = kernel_name(record.rank, record.kernel), place = kernel.empty() ? "" : " in " + kernel;
+    if (!is_refusal(record)) text = describe_wait(timeless, "", place, word);
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.text == text; });
     if (same == groups.end()) {
       groups.push_back({std::move(text), record, {static_cast<int>(record.rank)}});
@@ -446,6 +439,7 @@ std::string World::Implementation::describe_all(const std::vector<WaitRecord>& w
 }
 
 void World::Implementation::fail(Status status, std::uint32_t team, const std::string& also) {
+  require_own_process();
   const std::vector<WaitRecord> waits = gather_waits(team);
   if (engine != nullptr) engine->end_sources(far_members(team));  // their owner catches the error, and frees them
   // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
@@ -464,6 +458,7 @@ void World::Implementation::fail(Status status, std::uint32_t team, const std::s
   const bool is_repeated = end_noticed.text.empty() || repeats(end_noticed.text, message);
   std::string others = has_cause && !is_repeated ? "\n  " + end_noticed.text : "";
   others += describe_all(waits, message) + refusals_in(team);
+  if (has_cause && has_status(waits.front(), Status::deadline)) others += meetings_in(team);
   // The error says whose it is.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
   if (begins_with_rank(message))
@@ -482,32 +477,7 @@ void World::Implementation::fail(Status status, std::uint32_t team, const std::s
   throw Error(status, others.empty() ? message : fmt::format("{}\n  at that time:{}", message, others), rank);
 }
 
-bool World::Implementation::failed_soon() const {
-  const std::uint64_t end = machine::clock_ns() + gathering_ns;
-  for (std::uint32_t poll = 0; !failed() && machine::clock_ns() < end; ++poll) machine::back_off(poll, 0);
-  return failed();
-}
-
-void World::Implementation::fail_meeting(const char* call, const Error& missing) {
-  std::string message = detail::without_rank(missing.what(), rank);
-  if (const std::string prefix = fmt::format("{}: ", name(missing.code())); message.starts_with(prefix))
-    message.erase(0, prefix.size());
-  const bool is_late = missing.code() == Status::deadline;
-  // Another rank's wait may have begun with this call, and is its cause: then that wait is the one to report.
-  if (is_late && failed_soon()) fail(Status::aborted, 0, fmt::format("this rank was in {}", call));
-  if (is_late) {
-    raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message), barrier_context);
-    tell_kernels();
-  }
-  std::string others = describe_all(is_late ? gather_waits(0) : failed_waits_of(0));
-  if (!others.empty())
-    others = (is_late ? "; all ranks make the same calls in the same order\n  at that time others were in:"
-                      : "\n  waits that had failed:") +
-             others;
-  throw Error(missing.code(), fmt::format("{}: {}{}", call, message, others), rank);
-}
-
-void World::Implementation::give_up_streams(std::uint32_t watched, std::uint64_t waited_ns) {
+void World::Implementation::give_up_streams(std::uint32_t watched, std::uint64_t waited_ns, std::uint16_t kernel) {
   std::map<std::uint32_t, std::vector<int>> concerned;
   {
     const std::lock_guard lock(team_mutex);
@@ -515,7 +485,8 @@ void World::Implementation::give_up_streams(std::uint32_t watched, std::uint64_t
   }
   std::erase_if(concerned, [&](const auto& team) { return ((watched | (watched == 0)) >> team.first & 1u) == 0; });
   for (const auto& [id, ranks] : concerned) {
-    const Context own = make_context(id, ranks, true);
+    Context own = make_context(id, ranks, true);
+    own.kernel = kernel;
     const Awaited awaited{Operation::stream_synchronize, own.rank, 0, 1};
     static_cast<void>(detail::give_up(own, awaited, 0, waited_ns, Status::deadline));
   }
@@ -547,6 +518,7 @@ void World::Implementation::check_gpu() const {
 
 Status World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
                                     std::uint32_t watched, Stream* awaited, Timeout timeout) {
+  require_own_process();
   try {
     return poll_until_over(what, deadline_ns, over, watched, awaited, timeout);
   } catch (const Error& error) {
@@ -586,7 +558,7 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
     }
     if (released)
       throw Error(Status::deadline, fmt::format("{} did not end, not even after it was aborted", what), rank);
-    if (!aborted) give_up_streams(watched, waited);
+    if (!aborted) give_up_streams(watched, waited, awaited == nullptr ? 0 : awaited->launched_teams().last_kernel());
     released = true;  // kernels are told, and leave; give them time to
     tell_kernels();
     if (failed()) stream->release_waits();

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/host/launch.hpp"
 
-#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "core/exception_text.hpp"
 #include "host/profiler_range.hpp"
 #include "host/world_implementation.hpp"
 #include "transport/host_workers.hpp"
@@ -27,22 +27,9 @@ std::vector<KernelCode>& kernels() {
   return all;
 }
 
-/// The type's name as the source has it, without namespaces that have no name there; nvcc gives them one.
-std::string readable(const std::type_info& type) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> demangled(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status),
-                                                         std::free);
-  std::string text = status == 0 ? demangled.get() : type.name();
-  constexpr std::string_view end = "::";
-  for (const std::string_view unnamed : {"(anonymous namespace)", "_GLOBAL__N__"})
-    for (std::size_t at = text.find(unnamed); at != std::string::npos; at = text.find(unnamed, at))
-      text.erase(at, std::min(text.size(), text.find(end, at + unnamed.size())) - at + end.size());
-  return text;
-}
-
 /// What errors call a kernel. A type's name is costly to read: only errors do.
 std::string text_of(const char* name, const std::type_info& type) {
-  return name == nullptr ? "kernel " + readable(type) : name;
+  return name == nullptr ? "kernel " + readable_name(type) : name;
 }
 
 [[noreturn]] void refuse(Status code, const LaunchOptions& options, const KernelName& kernel, const std::string& why) {
@@ -168,6 +155,7 @@ GpuLaunch prepare_gpu_launch(Team& team, const LaunchOptions& options, const Ker
                              const KernelName& kernel) {
   ProfilerRange range("launch");
   World& world = team.world();
+  world.implementation().require_own_process();
   if (code.address == nullptr)
     refuse(Status::unavailable, options, kernel,
            fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
@@ -218,6 +206,7 @@ unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned th
 void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& kernel, HostBlock block) {
   const ProfilerRange range("launch");
   World& world = team.world();
+  world.implementation().require_own_process();
   if (options.blocks == 0 || options.threads == 0)
     refuse(Status::invalid_argument, options, kernel,
            fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));

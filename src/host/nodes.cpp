@@ -12,6 +12,18 @@
 
 namespace beeline {
 
+namespace {
+
+/// The number of a name: those that differ are numbered in the order of their first use.
+int number_of(const std::string& name, std::vector<std::string>& known) {
+  const auto found = std::find(known.begin(), known.end(), name);
+  const auto number = static_cast<int>(found - known.begin());
+  if (found == known.end()) known.push_back(name);
+  return number;
+}
+
+}  // namespace
+
 std::vector<int> World::Implementation::near_ranks() const {
   std::vector<int> found;
   for (int other = 0; other < size; ++other)
@@ -30,11 +42,10 @@ void World::Implementation::learn_nodes(const std::vector<std::string>& nodes) {
   const std::string machine = detail::machine_of(nodes[static_cast<std::size_t>(rank)]);
   ranks_on_machine = static_cast<int>(std::count_if(
       nodes.begin(), nodes.end(), [&](const std::string& node) { return detail::machine_of(node) == machine; }));
-  std::vector<std::string> known;
+  std::vector<std::string> known, hosts;
   for (std::size_t each = 0; each < nodes.size(); ++each) {
-    const auto found = std::find(known.begin(), known.end(), nodes[each]);
-    members[each].node = static_cast<int>(found - known.begin());
-    if (found == known.end()) known.push_back(nodes[each]);
+    members[each].node = number_of(nodes[each], known);
+    members[each].host = number_of(detail::host_of(nodes[each]), hosts);
   }
   for (int node = 0; node < static_cast<int>(known.size()); ++node) {
     const auto on_it = [node](const Member& member) { return member.node == node; };
@@ -52,9 +63,13 @@ void World::Implementation::require_one_node(const Team& team, const char* what)
   for (int member = 0; member < team.size(); ++member)
     if (const int other = team.world_rank(member); !is_near(other))
       throw Error(Status::unavailable,
-                  fmt::format("{} needs memory that all members share: {}", what,
-                              peer_routes[static_cast<std::size_t>(other)].reason),
-                  rank);
+                  fmt::format("{} needs memory that all members share: {}", what, why_not_direct(other)), rank);
+}
+
+std::string World::Implementation::why_not_direct(int peer) const {
+  if (is_near(peer)) return peer_routes[static_cast<std::size_t>(peer)].reason;
+  const auto node = [this](int each) { return members[static_cast<std::size_t>(each)].node; };
+  return fmt::format("rank {} is on node {}, rank {} on node {}", peer, node(peer), rank, node(rank));
 }
 
 std::unique_ptr<Engine> World::Implementation::make_network() {
@@ -62,8 +77,10 @@ std::unique_ptr<Engine> World::Implementation::make_network() {
   plan.rank = rank, plan.world = world_secret, plan.is_split = config.split_nodes > 1;
   plan.keys = config.memory_keys, plan.gpu_payloads = config.gpu_payloads, plan.is_gpu = device().is_gpu();
   plan.deadline_ns = config.deadline_ns, plan.poll_us = config.engine_poll_us;
+  plan.meeting_point = config.rendezvous.empty() ? config.launcher.address : config.rendezvous;
   for (const Member& member : members) {
     plan.node_of.push_back(member.node);
+    plan.host_of.push_back(member.host);
     plan.is_staged.push_back(member.device.is_gpu() || !config.peer_access);
   }
   NetworkNews news;

@@ -29,6 +29,12 @@ void require_extent(const World& world, Argument argument, const void* address, 
                 fmt::format("{}: {} {}: {} bytes, of which {} fit before the end of rank {}'s {}", argument.call,
                             argument.name, address, bytes, room, owner, part_at(SlotLayout{ctx.slot_shift}, offset)),
                 world.rank());
+  const Reach reach{address, bytes, 1};
+  if (static_cast<int>(owner) == world.rank() && !is_allocated(ctx, reach))
+    throw Error(Status::invalid_argument,
+                fmt::format("{}: {}: {}", argument.call, argument.name,
+                            describe(CallFault::not_allocated, bytes, address_bits(reach))),
+                world.rank());
 }
 
 void refuse_not_symmetric(const World& world, Argument argument, const void* address) {

@@ -15,8 +15,8 @@ struct Argument {
   const char *call, *name;
 };
 
-/// Throws invalid_argument where a range reaches beyond the end of the heap, or of the segments, that it begins in; the
-/// end of memory outside the ranks' slots is not known.
+/// Throws invalid_argument where a range reaches beyond the end of the heap, or of the segments, that it begins in, or,
+/// in a heap of this host rank, beyond one allocation; the end of memory outside the ranks' slots is not known.
 void require_extent(const World& world, Argument argument, const void* address, std::size_t bytes);
 /// Throws invalid_argument: the address lies outside of this rank's symmetric memory.
 [[noreturn]] void refuse_not_symmetric(const World& world, Argument argument, const void* address);

@@ -121,7 +121,7 @@ void World::Implementation::make_engine() {
     route = engine->route_to(peer);
     if (route.way == Way::direct) continue;
     // Its end is zero already; empty: reached by loads and stores.
-    route.reason.copy(host_header(rank)->route_reasons[peer], max_route_reason - 1);
+    why_not_direct(peer).copy(host_header(rank)->route_reasons[peer], max_route_reason - 1);
     log(LogLevel::info,
         fmt::format("rank {} is reached {}: {}", peer, route.way == Way::engine ? "by an engine" : "not at all",
                     route.reason),
@@ -261,7 +261,7 @@ bool World::Implementation::needs_engine(const void* address) const {
           fmt::format("{} is memory of rank {}, which rank {} does not reach: {}", address, owner, rank, route.reason));
   require(host_context.owner_of(address) == owner, Status::unreachable,
           fmt::format("{} is memory of rank {} outside its heaps and segments, which its engine does not reach: {}",
-                      address, owner, route.reason));
+                      address, owner, why_not_direct(static_cast<int>(owner))));
   return true;
 }
 
@@ -309,8 +309,7 @@ void World::Implementation::require_direct(const Team& team, const char* what) c
                         asking, peer, reason));
   };
   for (int to = 0; to < team.size(); ++to)
-    if (const int peer = team.world_rank(to); !is_near(peer))
-      refuse(rank, peer, peer_routes[static_cast<std::size_t>(peer)].reason);
+    if (const int peer = team.world_rank(to); !is_near(peer)) refuse(rank, peer, why_not_direct(peer));
   for (int from = 0; from < team.size(); ++from)
     for (int to = 0; to < team.size(); ++to) {
       const int asking = team.world_rank(from), peer = team.world_rank(to);

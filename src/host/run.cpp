@@ -12,12 +12,16 @@
 #include <cstdlib>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/bootstrap.hpp"
+#include "core/exception_text.hpp"
+#include "core/fork.hpp"
+#include "host/world_implementation.hpp"
 #include "runtime/rank_list.hpp"
 
 namespace beeline {
@@ -31,6 +35,48 @@ struct RankError {
   std::string line;  ///< of the first rank, in full
 };
 
+/// How long a rank may take to come back from a world that has failed. Ranks that agree on who is left may need the
+/// deadline to do so.
+std::chrono::nanoseconds patience_of(const Config& config) {
+  return std::chrono::nanoseconds(config.deadline_ns) + std::chrono::seconds(5);
+}
+
+[[noreturn]] void end_process(const std::string& error) {
+  std::fputs(fmt::format("beeline error: {}: the process ends\n", error).c_str(), stderr);
+  std::fflush(nullptr);
+  std::_Exit(1);
+}
+
+/// Watches the end of a failed world, which waits for the rank's streams: one with a kernel that does not return has no
+/// other end than that of the process.
+class EndWatch {
+ public:
+  ///   before_end  called before the process ends
+  EndWatch(int rank, std::chrono::nanoseconds patience, std::function<void()> before_end)
+      : thread_([this, rank, patience, before_end = std::move(before_end)] {
+          std::unique_lock lock(mutex_);
+          if (changed_.wait_for(lock, patience, [this] { return is_over_; })) return;
+          before_end();
+          end_process(fmt::format("rank {}: work on its streams does not end although its world has failed", rank));
+        }) {}
+  ~EndWatch() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  EndWatch(const EndWatch&) = delete;
+  EndWatch& operator=(const EndWatch&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
 /// The ranks of this process, while they run.
 class LocalRanks {
  public:
@@ -42,13 +88,15 @@ class LocalRanks {
   void run(const Config& config, std::unique_ptr<Bootstrap> bootstrap, const std::function<void(World&)>& body);
   /// Blocks until every rank has ended. Threads cannot be ended from outside: when a world has failed and a rank does
   /// not come back from it, the whole process ends.
-  void await_end(std::int64_t deadline_ns);
+  void await_end(std::chrono::nanoseconds patience);
   /// Prints those that would be printed when all ranks have ended.
   void print_errors() {
     const std::lock_guard lock(mutex_);
     print_followers();
   }
   [[nodiscard]] bool all_well() const { return all_well_; }
+  /// Whether this process was forked while the ranks ran, which are the parent's.
+  [[nodiscard]] bool is_forked() const { return fork_depth_ != detail::fork_depth(); }
   /// Those that have not ended.
   [[nodiscard]] std::vector<int> running() {
     const std::lock_guard lock(mutex_);
@@ -60,6 +108,9 @@ class LocalRanks {
   ///   follows  from the end of another rank: it is printed when all ranks have ended, without the waits that the
   ///            other's error lists
   void report(int rank, const char* error, bool follows);
+  /// Ends a process that a rank's function has forked, and which has come to the function's end, too.
+  ///   error  what the function threw; nullptr: it returned
+  void end_child(int rank, const char* error);
   /// Prints what waits for an error that it follows from, equal errors once.
   void print_followers();
   [[nodiscard]] int stuck_rank() const;
@@ -69,6 +120,7 @@ class LocalRanks {
   std::vector<int> running_;    ///< ranks; guarded by mutex_, like the rest
   std::vector<World*> worlds_;  ///< those whose body runs
   bool all_well_ = true;
+  const std::uint32_t fork_depth_ = detail::fork_depth();
   const bool is_lone_;  ///< no other rank's error is to come first
   std::vector<RankError> followers_;
 };
@@ -81,7 +133,7 @@ thread_local int rank_here = -1;
 /// A rank that calls exit takes all ranks of its process with it: that is no success.
 void end_with_all_ranks(int code, const std::string& call) {
   LocalRanks* const ranks = rank_threads.exchange(nullptr);
-  if (ranks == nullptr) return;
+  if (ranks == nullptr || ranks->is_forked()) return;
   const std::string who = rank_here < 0 ? "a thread that is no rank" : fmt::format("rank {}", rank_here);
   std::fputs(fmt::format("beeline error: {} called {} while ranks {} of its process had not ended: ranks that are "
                          "threads end by returning from their function, or by an exception\n",
@@ -122,6 +174,13 @@ void LocalRanks::report(int rank, const char* error, bool follows) {
   if (is_lone_) print_followers();
 }
 
+void LocalRanks::end_child(int rank, const char* error) {
+  all_well_ = error == nullptr;
+  if (error != nullptr) std::fputs(fmt::format("beeline error: a fork of rank {}: {}\n", rank, error).c_str(), stderr);
+  // The caller of a rank that is a thread is not in this process.
+  if (rank_here >= 0) std::exit(all_well_ ? 0 : 1);
+}
+
 void LocalRanks::print_followers() {
   for (RankError& error : followers_) {
     std::ranges::sort(error.ranks);
@@ -137,6 +196,7 @@ void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
   const int rank = bootstrap ? bootstrap->rank() : config.rank;
   std::unique_ptr<World> world;
   const auto fail = [&](const char* error, Status code = Status::internal) {
+    if (is_forked()) return end_child(rank, error);
     report(rank, error, code == Status::aborted || code == Status::peer_died);
     if (world) world->abort(error);
   };
@@ -147,19 +207,22 @@ void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
       worlds_.push_back(world.get());
     }
     body(*world);
+    if (is_forked()) return end_child(rank, nullptr);
     world->leave();
   } catch (const Error& error) {
     fail(error.what(), error.code());
-  } catch (const std::exception& error) {
-    fail(error.what());
   } catch (...) {
-    fail("an exception that is not a std::exception");
+    fail(detail::current_exception_text().c_str());
   }
   {
     const std::lock_guard lock(mutex_);
     std::erase(worlds_, world.get());
   }
-  world.reset();
+  {
+    std::optional<EndWatch> watch;
+    if (world && world->failed() && !is_forked()) watch.emplace(rank, patience_of(config), [this] { print_errors(); });
+    world.reset();
+  }
   const std::lock_guard lock(mutex_);
   std::erase(running_, rank);
   ended_.notify_all();
@@ -171,10 +234,8 @@ int LocalRanks::stuck_rank() const {
   return -1;
 }
 
-void LocalRanks::await_end(std::int64_t deadline_ns) {
+void LocalRanks::await_end(std::chrono::nanoseconds patience) {
   using Clock = std::chrono::steady_clock;
-  // Ranks that agree on who is left may need the deadline to do so; then their world has no failure any more.
-  const auto patience = std::chrono::nanoseconds(deadline_ns) + std::chrono::seconds(5);
   auto well_at = Clock::now();
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, std::chrono::milliseconds(200), [this] { return running_.empty(); })) {
@@ -182,12 +243,7 @@ void LocalRanks::await_end(std::int64_t deadline_ns) {
     if (stuck < 0) well_at = Clock::now();
     if (Clock::now() - well_at < patience) continue;
     print_followers();
-    std::fputs(
-        fmt::format("beeline error: rank {} does not return from a world that has failed: the process ends\n", stuck)
-            .c_str(),
-        stderr);
-    std::fflush(nullptr);
-    std::_Exit(1);
+    end_process(fmt::format("rank {} does not return from a world that has failed", stuck));
   }
   print_followers();
 }
@@ -227,7 +283,7 @@ int run(const Config& config, const std::function<void(World&)>& body) {
       ranks.run(own, std::move(mine), body);
     });
   }
-  ranks.await_end(config.deadline_ns);
+  ranks.await_end(patience_of(config));
   rank_threads = nullptr;
   for (std::thread& thread : threads) thread.join();
   return ranks.all_well() ? 0 : 1;

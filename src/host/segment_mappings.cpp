@@ -314,7 +314,8 @@ class SegmentMappings::Implementation {
 SegmentMappings::SegmentMappings(World& world, std::unique_ptr<SegmentMemory> memory) {
   require(static_cast<std::size_t>(world.size()) <= most_ranks, Status::invalid_argument,
           fmt::format("{} ranks map each other's memory: at most {}", world.size(), most_ranks));
-  implementation_ = std::make_unique<Implementation>(world, std::move(memory));
+  implementation_ = detail::TeamOwned<Implementation>(new Implementation(world, std::move(memory)),
+                                                      detail::DeleteWithTeam{world.life()});
 }
 SegmentMappings::~SegmentMappings() = default;
 

@@ -168,10 +168,12 @@ StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_
                          return fmt::format("staged channels differ: {} bytes in {} slots, and on rank {} {} in {}",
                                             first.chunk_bytes, first.slots, rank, theirs.chunk_bytes, theirs.slots);
                        });
-  implementation_ = std::make_unique<Implementation>(world, shape.chunk_bytes, slots);
+  implementation_ = detail::TeamOwned<Implementation>(new Implementation(world, shape.chunk_bytes, slots),
+                                                      detail::DeleteWithTeam{world.life()});
 }
 
 StagedChannel::~StagedChannel() {
+  if (implementation_ == nullptr || !implementation_.get_deleter().life->is_usable()) return;
   World& world = implementation_->world;
   const std::uint32_t segment = implementation_->segment.id;
   try {

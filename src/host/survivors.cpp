@@ -88,6 +88,7 @@ void World::Implementation::regroup(const std::vector<int>& left) {
   {
     const std::lock_guard lock(allocation_mutex);
     unite_allocators(*bootstrap, {heap.get(), pinned_heap.get()}, config.deadline_ns);
+    map_allocations();
   }
   memory->align_segments();
   if (engine != nullptr) engine->forget_failures();
@@ -145,6 +146,7 @@ void World::Implementation::clear_team(std::uint32_t id) {
   std::memset(&host_header(rank)->kernel_teams[id], 0, sizeof(TeamSync));
   std::memset(&host_header(rank)->scalars[id], 0, sizeof(HostAreaHeader::scalars[id]));
   if (id == 0) {
+    show_meeting(nullptr);
     std::memset(&host_header(rank)->abort_cause, 0, sizeof(AbortCause));
     std::memset(&host_header(rank)->refused_command, 0, sizeof(RefusedCommand));
   }
@@ -189,7 +191,7 @@ void World::Implementation::note_launch(Stream& stream, const Context& in, bool 
   if (is_captured)
     captured_teams |= 1u << in.team;
   else
-    stream.launched_teams().note(1u << in.team);
+    stream.launched_teams().note(1u << in.team, in.kernel);
 }
 
 bool World::Implementation::knows_kernel(std::uint16_t number) const {

@@ -10,6 +10,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
+#include "core/exception_text.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -244,9 +245,9 @@ bool TaskKernels::serve() {
         any = true;
       }
       if (lent.is_busy && lent.stream->idle()) lent.is_busy = false;
-    } catch (const std::exception& error) {
+    } catch (...) {  // the kernel is the user's
       lent.is_busy = false;
-      team_.give_up(fmt::format("{}: {}", work_.name(worker), error.what()));
+      team_.give_up(fmt::format("{}: {}", work_.name(worker), detail::current_exception_text()));
     }
   }
   return any;

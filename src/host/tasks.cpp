@@ -10,6 +10,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
+#include "core/exception_text.hpp"
 #include "host/leased_grid.hpp"
 #include "host/task_kernels.hpp"
 #include "host/world_implementation.hpp"
@@ -22,6 +23,8 @@ constexpr std::uint32_t most_queues = 64, most_depth = 4096, most_workers = 1024
 constexpr unsigned warp_threads = 32;
 /// Between two looks at the tasks that run.
 constexpr std::chrono::milliseconds task_watch_period(20);
+/// What a wait for all tasks gives the ranks that look at them, beyond the deadline.
+constexpr std::uint64_t quiet_margin_ns = 200'000'000;
 /// More tasks than a worker ever begins.
 constexpr std::uint64_t no_task = ~std::uint64_t{0};
 
@@ -74,7 +77,7 @@ static_assert(sizeof(TaskShape) <= Team::max_gathered_bytes);
 }  // namespace
 
 TaskQueues::TaskQueues(Team& team, const TaskOptions& options, const List& list)
-    : team_(team), options_(options), list_(list),
+    : team_(team), life_(team.life()), options_(options), list_(list),
       slots_(team,
              checked(team, options,
                      std::size_t{options.queues} * static_cast<std::size_t>(team.size()) * options.depth * task_words)),
@@ -107,6 +110,12 @@ TaskQueues::TaskQueues(Team& team, const TaskOptions& options, const List& list)
 }
 
 TaskQueues::~TaskQueues() {
+  if (!life_->is_usable()) {
+    static_cast<void>(kernels_.release());
+    static_cast<void>(grid_.release());
+    static_cast<void>(new std::vector<std::thread>(std::move(threads_)));  // they run on, or are not in this process
+    return;
+  }
   try {
     if (!team_.world().failed() && !team_.failed()) quiet();
   } catch (const std::exception& error) {
@@ -200,8 +209,8 @@ void TaskQueues::serve_on_host(std::uint32_t worker) {
   ctx.resident = true;
   try {
     list_.serve(ctx, service_, worker);
-  } catch (const std::exception& error) {
-    team_.give_up(fmt::format("{}: {}", name_of_task(worker), error.what()));
+  } catch (...) {  // the task's function is the user's
+    team_.give_up(fmt::format("{}: {}", name_of_task(worker), detail::current_exception_text()));
   }
 }
 
@@ -211,7 +220,10 @@ std::string TaskQueues::name_of_task(std::uint32_t worker) const {
     team_.world().copy(&what, &running_.data()[worker].what, sizeof what);
   else
     what = shared(running_.data()[worker].what).load(std::memory_order_acquire);
-  if (what == 0) return "a task";
+  return what == 0 ? "a task" : text_of_task(what);
+}
+
+std::string TaskQueues::text_of_task(std::uint64_t what) const {
   return fmt::format("a task of function '{}', posted by rank {}", list_.name(RunningTask::function_of(what)),
                      team_.world_rank(static_cast<int>(RunningTask::poster_of(what))));
 }
@@ -223,8 +235,15 @@ void TaskQueues::watch_host() {
   }
 }
 
+/// Also after another wait's deadline, which may have begun with the task: then this rank knows what that waited for.
 void TaskQueues::look_for_stuck_tasks() {
   if (has_given_up_) return;
+  const std::uint64_t deadline_ns = team_.context().deadline_ns;
+  std::uint64_t least_ns = deadline_ns;
+  if (team_.failed()) {
+    if (!team_.world().implementation().cause_of_abort(team_.context().team).text.empty()) return;
+    least_ns = deadline_ns - deadline_ns / 4;
+  }
   std::vector<RunningTask> running(options_.workers);
   if (team_.world().device().is_gpu())
     team_.world().copy(running.data(), running_.data(), running.size() * sizeof(RunningTask));
@@ -239,11 +258,9 @@ void TaskQueues::look_for_stuck_tasks() {
     }
     Seen& seen = seen_[worker];
     if (task.what == 0 || task.begun != seen.begun) seen = {task.begun, now};
-    if (now - seen.at_ns < team_.context().deadline_ns || has_given_up_) continue;
+    if (now - seen.at_ns < least_ns || has_given_up_) continue;
     has_given_up_ = true;
-    team_.give_up(fmt::format("a task of function '{}', posted by rank {}, has not returned by the deadline",
-                              list_.name(RunningTask::function_of(task.what)),
-                              team_.world_rank(static_cast<int>(RunningTask::poster_of(task.what)))));
+    team_.give_up(text_of_task(task.what) + ", has not returned by the deadline");
   }
 }
 
@@ -364,27 +381,34 @@ TaskQueues::Sums TaskQueues::count() const {
   const bool is_gpu = team_.world().device().is_gpu();
   if (is_gpu) team_.world().copy(tickets.data(), tickets_.data(), tickets_.bytes());
   Sums sums;
+  sums.pending.resize(static_cast<std::size_t>(team_.size()));
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     const TaskTickets& live = is_gpu ? tickets[i] : tickets_.data()[i];
-    sums.done += detail::load_acquired(live.done);
-    sums.posted += detail::load_acquired(live.next);
+    const std::uint64_t done = detail::load_acquired(live.done), posted = detail::load_acquired(live.next);
+    sums.done += done, sums.posted += posted;
+    sums.pending[i % sums.pending.size()] += posted - done;
   }
   return sums;
 }
 
 /// Until two rounds in a row find as many tasks done as posted, and no other number (Mattern's four counters).
 void TaskQueues::quiet() {
-  Sums last;
+  Totals last;
   std::uint64_t changed = machine::clock_ns();
   for (bool is_first = true;; is_first = false) {
     const Sums mine = count();
-    const Sums all{team_.allreduce(mine.posted), team_.allreduce(mine.done)};
+    const Totals all{team_.allreduce(mine.posted), team_.allreduce(mine.done)};
     if (!is_first && all == last && all.posted == all.done) return;
     const std::uint64_t now = machine::clock_ns();
     if (is_first || all != last) changed = now;
-    if (now - changed > team_.context().deadline_ns) {
-      const std::string text =
-          fmt::format("tasks: {} of {} that were posted are done, and no more by the deadline", all.done, all.posted);
+    // The rank whose task does not return is to name it first.
+    if (now - changed > team_.context().deadline_ns + quiet_margin_ns) {
+      std::string text = fmt::format("tasks: {} were posted, {} are known to have run, and no more by the deadline",
+                                     all.posted, all.done);
+      for (std::size_t member = 0; member < mine.pending.size(); ++member)
+        if (mine.pending[member] != 0)
+          text += fmt::format("; rank {} waits for {} that it posted to rank {}", team_.world().rank(),
+                              mine.pending[member], team_.world_rank(static_cast<int>(member)));
       team_.give_up(text);
       throw Error(Status::deadline, text);
     }

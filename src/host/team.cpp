@@ -174,8 +174,13 @@ std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& rank
       new Team(world, implementation.make_context(id, ranks, false), implementation.make_context(id, ranks, true)));
 }
 
+Team::Team(World& world, const Context& context, const Context& host_context)
+    : world_(world), context_(context), host_context_(host_context),
+      life_(std::make_shared<detail::TeamLife>(this == &world ? nullptr : world.life())) {}
+
 Team::~Team() {
-  if (this != &world_) world_.implementation().close_team(context_.team);
+  if (this != &world_ && life_->is_usable()) world_.implementation().close_team(context_.team);
+  life_->end();
 }
 
 int Team::world_rank(int rank) const {

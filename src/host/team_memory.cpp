@@ -7,12 +7,12 @@
 #include <exception>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "host/profiler_range.hpp"
 #include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
-#include "transport/checks.hpp"
 
 namespace beeline {
 
@@ -120,7 +120,13 @@ void* Team::allocate(std::size_t bytes, Heap heap) {
       most = std::min(*most, theirs->offset);
     }
   }
-  std::byte* const memory = (pinned ? world.pinned_start(world.rank) : world.heap_start(world.rank)) + place.keep();
+  const std::uint64_t offset = place.keep();
+  std::byte* const memory = (pinned ? world.pinned_start(world.rank) : world.heap_start(world.rank)) + offset;
+  {
+    const std::lock_guard lock(world.allocation_mutex);
+    const OffsetAllocator& taken = pinned ? *world.pinned_heap : *world.heap;
+    world.allocations.allocate(host_context().offset_in_slot(memory), taken.used().at(offset));
+  }
   if (pinned)
     std::memset(memory, 0, bytes);
   else
@@ -138,18 +144,26 @@ void Team::free(void* pointer) {
     require(place.heap != nullptr && place.heap->holds(place.offset), Status::invalid_argument,
             fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, world.rank));
   }
-  refuse_captured(*world.stream, "freeing memory", "it waits for the default stream");
-  constexpr std::uint32_t whatever_fails = 0;
-  world.await(
-      "the default stream", world.config.stream_deadline_ns, [&world] { return world.stream->drained(); },
-      whatever_fails, world.stream.get());
+  world.await_default_stream();
   const Heap heap = place.heap == world.pinned_heap.get() ? Heap::pinned : Heap::symmetric;
   const TeamOffer mine{place.heap->used().at(place.offset), static_cast<std::uint64_t>(heap), place.offset};
   const auto all = world.values_in(*this, "free", mine);  // after this no rank uses the memory
   require_alike(*this, all, mine, "ranks free different memory", "frees",
                 [&](const TeamOffer& theirs) { return theirs.heap != mine.heap || theirs.offset != mine.offset; });
   const std::lock_guard lock(world.allocation_mutex);
+  world.allocations.free(host_context().offset_in_slot(pointer), mine.bytes);
   place.heap->free(place.offset);
+}
+
+void World::Implementation::map_allocations() {
+  const std::byte* const slot = memory->range().slot(rank);
+  for (const auto& [allocator, start, bytes] :
+       {std::tuple(heap.get(), heap_start(rank), config.heap_bytes),
+        std::tuple(pinned_heap.get(), pinned_start(rank), config.pinned_heap_bytes)}) {
+    const auto first = static_cast<std::uint64_t>(start - slot);
+    if (bytes > 0) allocations.free(first, bytes);
+    for (const auto& [offset, used] : allocator->used()) allocations.allocate(first + offset, used);
+  }
 }
 
 void* Team::translate(void* local, int peer) const {
@@ -162,8 +176,10 @@ void* Team::translate(void* local, int peer) const {
   return static_cast<std::byte*>(local) + slots * (std::ptrdiff_t{1} << context_.slot_shift);
 }
 
-void detail::free_with_owner(Team& team, void* pointer) noexcept {
-  if (pointer == nullptr || team.failed() || team.world().failed() || std::uncaught_exceptions() > 0) return;
+void detail::free_with_owner(const TeamLife& life, Team& team, void* pointer) noexcept {
+  if (pointer == nullptr || !life.is_usable() || team.failed() || team.world().failed() ||
+      std::uncaught_exceptions() > 0)
+    return;
   try {
     team.free(pointer);
   } catch (const std::exception& error) {

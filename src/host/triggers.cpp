@@ -42,7 +42,7 @@ struct Triggers::Guards {
 };
 
 Triggers::Triggers(Team& team, const TriggerOptions& options)
-    : team_(team), channel_{{}, nullptr, checked_options(options).tags} {
+    : team_(team), life_(team.life()), channel_{{}, nullptr, checked_options(options).tags} {
   if (options.by == TriggeredBy::engine)
     be_done_by_engine(options);
   else if (options.by == TriggeredBy::device_engine)
@@ -137,6 +137,11 @@ void Triggers::guard(WaitingStreamsClient& client) {
 }
 
 Triggers::~Triggers() {
+  if (!life_->is_usable()) {
+    static_cast<void>(queues_.release());
+    static_cast<void>(back_end_.release());
+    return;
+  }
   try {
     if (!team_.world().failed() && !team_.failed()) {
       if (queues_ != nullptr) queues_->quiet();
@@ -173,7 +178,8 @@ Status Triggers::wait(ArmedOperation operation, Timeout timeout) {
       detail::await_engine(team_.host_context(), {true, timeout}, [&] { return back_end_->is_over(operation); });
   if (status == Status::timeout) return status;
   if (team_.failed() || team_.world().failed()) team_.world().check();
-  require(status == Status::ok, status, "a triggered operation is not complete");
+  if (status != Status::ok)
+    throw Error(status, "wait for a triggered operation: " + back_end_->describe(operation), team_.world().rank());
   const std::vector<std::string> refused = refusals();
   require(refused.empty(), Status::invalid_argument, refused.empty() ? std::string() : refused.front());
   return status;

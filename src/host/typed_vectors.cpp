@@ -29,10 +29,6 @@ void require_pieces(const char* argument, std::size_t has, std::span<const std::
                               counts[peer], offsets[peer], peer));
 }
 
-Stream& stream_of(Team& team) { return team.world().stream(); }
-
-void finish_call(Team& team) { team.world().synchronize(); }
-
 ScaledPieces::ScaledPieces(const PieceSpans& pieces, std::size_t factor) {
   const std::span<const std::size_t> columns[] = {pieces.send_counts, pieces.send_offsets, pieces.receive_counts,
                                                   pieces.receive_offsets};

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -35,6 +36,11 @@ std::unique_ptr<World> World::create(const Config& config) {
 
 std::unique_ptr<World> World::create(const Config& config, std::unique_ptr<Bootstrap> bootstrap) {
   const detail::ProfilerRange range("make the world");
+  require(
+      config.split_nodes <= config.size, Status::invalid_argument,
+      fmt::format("{} nodes of a machine (BEELINE_SPLIT_NODES, --split-nodes) for a world of {}: each has one rank at "
+                  "least",
+                  config.split_nodes, config.size));
   return std::unique_ptr<World>(new World(std::make_unique<Implementation>(config, std::move(bootstrap))));
 }
 
@@ -45,11 +51,16 @@ World::World(std::unique_ptr<Implementation> implementation)
   implementation_->world = this;
 }
 World::~World() {
+  if (implementation_->is_forked()) {  // its threads and its part in the world are the parent's
+    static_cast<void>(implementation_.release());
+    return;
+  }
   try {
     if (!failed() && std::uncaught_exceptions() == 0) leave();
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("leaving the world: {}", error.what()), rank());
   }
+  life()->end();
 }
 
 void World::leave() {
@@ -75,6 +86,7 @@ World::Implementation::~Implementation() {
   bootstrap->on_abort(nullptr);  // it uses the copy stream
   stream.reset();
   copy_stream.reset();
+  blocking_streams.clear();
   queue_engine.reset();
   engine.reset();
   bootstrap.reset();  // no abort is handled from here on
@@ -126,6 +138,7 @@ void World::destroy_segment(std::uint32_t id) {
 
 void World::copy(void* destination, const void* source, std::size_t bytes) {
   const detail::ProfilerRange range("copy");
+  implementation_->require_own_process();
   detail::require_extent(*this, {"copy", "destination"}, destination, bytes);
   detail::require_extent(*this, {"copy", "source"}, source, bytes);
   implementation_->write(destination, source, bytes);
@@ -133,6 +146,7 @@ void World::copy(void* destination, const void* source, std::size_t bytes) {
 
 void World::copy(void* destination, const void* source, std::size_t bytes, Stream& stream) {
   const detail::ProfilerRange range("copy on a stream");
+  implementation_->require_own_process();
   detail::require_extent(*this, {"copy", "destination"}, destination, bytes);
   detail::require_extent(*this, {"copy", "source"}, source, bytes);
   implementation_->enqueue_copy(stream, destination, source, bytes);
@@ -181,8 +195,12 @@ void World::Implementation::for_pieces(void* destination, const void* source, st
 }
 
 Stream& World::stream() { return *implementation_->stream; }
-std::unique_ptr<Stream> World::make_stream(StreamPriority priority) { return implementation_->make_stream(priority); }
+std::unique_ptr<Stream> World::make_stream(StreamPriority priority) {
+  implementation_->require_own_process();
+  return implementation_->make_stream(priority);
+}
 std::unique_ptr<Stream> World::adopt_stream(void* native) {
+  implementation_->require_own_process();
   require(device().is_gpu(), Status::unavailable,
           fmt::format("rank {} has no GPU, so it cannot adopt a CUDA stream", rank()));
   return implementation_->adopt_stream(native);
@@ -204,6 +222,14 @@ Status World::synchronize(Stream& stream, Timeout timeout) {
   stream.launched_teams().forget();
   implementation_->check_refusals();
   return Status::ok;
+}
+
+void World::Implementation::await_default_stream() {
+  refuse_captured(*stream, "freeing memory", "it waits for the default stream");
+  constexpr std::uint32_t whatever_fails = 0;
+  await(
+      "the default stream", config.stream_deadline_ns, [this] { return stream->drained(); }, whatever_fails,
+      stream.get());
 }
 
 Status World::synchronize(Event& event, Timeout timeout) {
@@ -265,6 +291,7 @@ std::string first_line(const std::string& reason) {
 }  // namespace
 
 void World::abort(const std::string& reason) {
+  implementation_->require_own_process();
   const std::string line = detail::without_rank(first_line(reason), rank());
   implementation_->note_end(rank(), line);
   implementation_->raise_with_cause(Status::peer_died, fmt::format("rank {} aborted: {}", rank(), line),
@@ -274,8 +301,32 @@ void World::abort(const std::string& reason) {
 
 void World::check_collective() { implementation_->begin_collective(implementation_->barrier_context); }
 void World::check() { implementation_->check(implementation_->living_teams()); }
-std::vector<RankHealth> World::health() const { return implementation_->bootstrap->health(); }
-std::vector<WaitRecord> World::failed_waits() const { return implementation_->failed_waits(); }
+std::vector<RankHealth> World::health() const {
+  implementation_->require_own_process();
+  return implementation_->bootstrap->health();
+}
+std::vector<WaitRecord> World::failed_waits() const {
+  implementation_->require_own_process();
+  return implementation_->failed_waits();
+}
+
+void World::Implementation::require_own_process() const {
+  if (!is_forked()) return;
+  throw Error(Status::invalid_argument,
+              fmt::format("process {} is a fork of process {}, which is rank {} of this world: a forked process cannot "
+                          "use its parent's world, and makes one of its own after the fork if it needs one",
+                          ::getpid(), process, rank),
+              rank);
+}
+
+void World::Implementation::seal_in_child() {
+  HostAreaHeader& mine = *host_header(rank);
+  // The abort words end every wait of the child, and what it records of them is not the parent's.
+  if (!detail::make_private(&mine.control, sizeof mine.control) ||
+      !detail::make_private(&mine.wait_claims, sizeof mine.wait_claims))
+    std::abort();
+  for (std::uint64_t& word : mine.control.abort) word = abort_word(static_cast<std::uint32_t>(rank));
+}
 
 void World::Implementation::zero(void* address, std::size_t bytes) {
   if (!device().is_gpu()) {

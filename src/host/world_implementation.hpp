@@ -4,6 +4,7 @@
 /// What a World consists of.
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "beeline/device/impl/allocation_map.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/memory/node_memory.hpp"
@@ -22,7 +24,9 @@
 #include "beeline/runtime/residency.hpp"
 #include "beeline/transport/engine.hpp"
 #include "control/engine_threads.hpp"
+#include "core/fork.hpp"
 #include "host/address_book.hpp"
+#include "host/blocking_streams.hpp"
 #include "host/named_bootstrap.hpp"
 #include "host/node_map.hpp"
 #include "memory/distributed_memory.hpp"
@@ -66,6 +70,11 @@ struct alignas(64) ScalarLetter {
   detail::Scalar value;
 };
 
+/// The name of a call, cut, in words that others read while it changes.
+struct alignas(64) CallName {
+  std::uint64_t words[4];
+};
+
 /// Why a rank aborted the world, for the others to read; the first of several causes.
 struct AbortCause {
   std::uint64_t complete;  ///< 1 before the abort words are raised
@@ -92,6 +101,7 @@ struct HostAreaHeader {
   std::uint64_t cores[max_cores / 64];                    ///< those that the process may run on, by bit
   char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id
+  CallName meeting;  ///< the collective function of the world that this rank is in, or in which it failed; empty: none
   AbortCause abort_cause;
   RefusedCommand refused_command;
   alignas(64) std::uint32_t wait_claims;
@@ -102,7 +112,7 @@ struct HostAreaHeader {
   char route_reasons[max_ranks][max_route_reason];  ///< why a peer is not reached by loads and stores
 };
 
-inline constexpr std::size_t allocation_alignment = 256;
+inline constexpr std::size_t allocation_alignment = detail::AllocationMap::unit;
 [[nodiscard]] constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + allocation_alignment - 1) / allocation_alignment * allocation_alignment;
 }
@@ -112,6 +122,7 @@ struct Member {
   std::uint64_t process = 0;
   Device device;
   int node = 0;           ///< number of its node, from 0 on in the order of ranks
+  int host = 0;           ///< number of its host, in the same order: --split-nodes makes several nodes of one
   int reaching_gpu = -1;  ///< host rank beside GPU ranks: the GPU that copies for it; -1: none that its process sees
 };
 
@@ -138,6 +149,13 @@ class World::Implementation {
   Implementation(const Config& config, std::unique_ptr<Bootstrap> bootstrap);
   ~Implementation();
 
+  /// Whether this process was forked from the one that made the world.
+  [[nodiscard]] bool is_forked() const { return fork_depth != detail::fork_depth(); }
+  /// Throws invalid_argument where it was.
+  void require_own_process() const;
+
+  const std::uint32_t fork_depth = detail::fork_depth();
+  const pid_t process = ::getpid();
   // Made once, in this order; collective.
   Config config;
   std::unique_ptr<NamedBootstrap> bootstrap;
@@ -157,12 +175,14 @@ class World::Implementation {
   Context barrier_context{};  ///< of the world's barrier: as host_context, among the ranks that are left
   std::mutex allocation_mutex;
   std::unique_ptr<OffsetAllocator> heap, pinned_heap;  ///< offsets behind the headers
+  detail::AllocationMap allocations;                   ///< of both, where CPU threads load and store
   std::mutex grid_mutex;
   const std::shared_ptr<FreeGrids> free_grids = std::make_shared<FreeGrids>();
   ResidencyLedger host_ledger;
   std::unique_ptr<GpuReach> gpu_reach;  ///< of a host rank in a world with GPUs
   std::unique_ptr<Stream> stream;       ///< default stream
   std::unique_ptr<Stream> copy_stream;  ///< of blocking copies by a GPU
+  BlockingStreams blocking_streams;     ///< of other blocking calls
   World* world = nullptr;               ///< whose it is, once that is made
   std::mutex carry_mutex;
   std::map<const Stream*, HostBuffer> carry_buffers;  ///< by carry_mutex
@@ -211,6 +231,8 @@ class World::Implementation {
   [[nodiscard]] bool spans_nodes(const Team& team) const;
   /// Ranks of the world on this rank's node.
   [[nodiscard]] std::vector<int> near_ranks() const;
+  /// Why loads and stores do not reach a peer, for refusals.
+  [[nodiscard]] std::string why_not_direct(int peer) const;
   /// Throws unavailable where the team has members on other nodes: `what` needs memory that all of them share.
   void require_one_node(const Team& team, const char* what) const;
   /// Reads memory of any rank, on other nodes by the engine.
@@ -231,15 +253,36 @@ class World::Implementation {
   [[nodiscard]] std::byte* pinned_start(int of) const {
     return memory->host_area(of) + aligned(sizeof(HostAreaHeader));
   }
+  /// A call in which all ranks meet. It shows the call to the others, and ends the wait for them once the world is
+  /// aborted: the ranks that abort it do not come.
+  class Meeting final : detail::WaitInterrupt {
+   public:
+    Meeting(Implementation& world, const char* call);
+    ~Meeting();
+    Meeting(const Meeting&) = delete;
+    Meeting& operator=(const Meeting&) = delete;
+    /// Leaves the call's name where the others read it.
+    void fail() { has_failed_ = true; }
+    [[nodiscard]] bool was_aborted() const { return was_aborted_; }
+
+   private:
+    bool ends_wait(std::uint64_t now_ns) noexcept override;
+    Implementation& world_;
+    detail::WaitInterrupt* const outer_;
+    bool has_failed_ = false, was_aborted_ = false;
+  };
   /// Collective. What `meet` returns, in which all ranks exchange bytes. A deadline of it aborts the world, and its
   /// error names those who are elsewhere.
   ///   call  that ranks meet in, named in errors
   template <class Meet>
   decltype(auto) meet_in(const char* call, const Meet& meet) {
     begin_collective(call);
+    Meeting meeting(*this, call);
     try {
       return meet();
     } catch (const Error& error) {
+      meeting.fail();
+      if (meeting.was_aborted()) fail(Status::aborted, world_id, std::string("this rank was in ") + call);
       if (error.code() == Status::deadline || error.code() == Status::peer_died) fail_meeting(call, error);
       throw;
     }
@@ -264,6 +307,8 @@ class World::Implementation {
     }
     return all;
   }
+  /// Waits until the default stream has no work, whatever fails: it may use memory that is to be freed.
+  void await_default_stream();
   /// What the barriers of a team's CPU threads go by.
   [[nodiscard]] const Context& barrier_context_of(const Team& team) const {
     return team.context().team == world_id ? barrier_context : team.host_context();
@@ -282,6 +327,8 @@ class World::Implementation {
     return device().is_gpu() ? ResidencyLedger::of_gpu(device().index) : host_ledger;
   }
 
+  /// Makes `allocations` what the allocators hold.
+  void map_allocations();
   /// Contexts of a team of world ranks, with this rank in it.
   [[nodiscard]] Context make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const;
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
@@ -340,10 +387,21 @@ class World::Implementation {
   /// Keeps the reason for which a rank ended, and ends this rank's waits in every team that `culprit` belongs to (in
   /// all, when it is the launcher: -1).
   void note_end(int culprit, const std::string& reason);
+  /// Why a team ended.
+  struct End {
+    Status status = Status::ok;
+    std::string text;
+  };
+  /// The cause that a member has left in its host area when it aborted `team`; ok and empty if none has.
+  [[nodiscard]] End cause_of_abort(std::uint32_t team) const;
   /// Aborts the world, once the others can read why.
   void raise_with_cause(Status status, const std::string& text, const Context& among);
   /// Throws what this rank's engine refused and no error has said yet.
   void check_refusals();
+  /// The calls of the whole world that members of a team are in, beside this rank, a line each.
+  [[nodiscard]] std::string meetings_in(std::uint32_t team) const;
+  /// Shows the others which such call this rank is in; nullptr: none.
+  void show_meeting(const char* call);
   /// What the engines of a team's members refused, a line each.
   [[nodiscard]] std::string refusals_in(std::uint32_t team) const;
   /// Raises the words of this rank's `team` again where an end concerns it that came while the team was being made.
@@ -418,6 +476,8 @@ class World::Implementation {
   void begin_collective(const char* call);
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
 
+  /// For the others' waits to notice an abort, and record themselves.
+  static constexpr std::uint64_t gathering_ns = 50'000'000;
   static constexpr std::uint32_t world_id = 0;
   static constexpr std::uint32_t world_only = 1;  ///< the set that holds the world alone
 
@@ -457,13 +517,7 @@ class World::Implementation {
   void load_kernels();
   void watch_for_deaths();
   /// The end of a rank (or the launcher) for which `team` was aborted; ok and empty if none was.
-  struct End {
-    Status status = Status::ok;
-    std::string text;
-  };
   [[nodiscard]] End end_of_team(std::uint32_t team);
-  /// The same as a member has left it in its host area, where the news of it is still on the way.
-  [[nodiscard]] End cause_of_abort(std::uint32_t team) const;
   [[nodiscard]] std::vector<WaitRecord> failed_waits_of(std::uint32_t team) const;
   void raise(std::uint32_t team, int culprit);
   /// The waits of `team` that have failed, once those that are noticing its abort have recorded themselves.
@@ -472,10 +526,14 @@ class World::Implementation {
   /// A line for each of them but `known`; those of several ranks that say the same are one.
   [[nodiscard]] std::string describe_all(const std::vector<WaitRecord>& waits, const std::string& known = {}) const;
   /// Records that streams did not end, and aborts those of `watched` (the world, if it is empty).
-  void give_up_streams(std::uint32_t watched, std::uint64_t waited_ns);
+  ///   kernel  the last one on the stream that was waited for; 0: unknown
+  void give_up_streams(std::uint32_t watched, std::uint64_t waited_ns, std::uint16_t kernel);
   /// Forgets this rank's records of the teams `ids`, a mask.
   void forget_waits(std::uint32_t ids);
   [[nodiscard]] std::uint32_t agree_on_free_id();
+  /// Ends this rank's waits in a forked child, which leaves the memory of the parent's rank as it is.
+  void seal_in_child();
+  std::optional<detail::ForkHandler> fork_handler_;
 };
 
 }  // namespace beeline

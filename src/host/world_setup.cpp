@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "beeline/host/impl/launch.hpp"
+#include "core/default_heap.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/agreement.hpp"
 #include "memory/memory_limits.hpp"
@@ -19,9 +20,6 @@
 namespace beeline {
 
 namespace {
-
-constexpr std::size_t default_gpu_heap = std::size_t{1} << 30;
-constexpr std::size_t default_host_heap = std::size_t{256} << 20;
 
 std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& mine, std::int64_t deadline_ns) {
   std::vector<std::string> all;
@@ -65,11 +63,14 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
     make_gpu_reach();
     copy_stream = make_stream();
     stream = make_stream();
+    // Later a kernel may spin on the GPU, beside which no stream can be made where ranks share it.
+    if (device().is_gpu()) blocking_streams.add(make_stream());
     zero(heap_header(rank), sizeof(HeapHeader));
     serve_engine();
     watch_for_deaths();
     bootstrap->barrier(config.deadline_ns);
     count_cores();
+    fork_handler_.emplace([this] { seal_in_child(); });
   } catch (const std::exception& error) {
     bootstrap->on_abort(nullptr);    // what the handler uses goes before the bootstrap does
     bootstrap->abort(error.what());  // the others shall know why this rank does not come
@@ -153,7 +154,7 @@ void World::Implementation::make_gpu_reach() {
 void World::Implementation::make_memory() {
   const bool all_gpus = std::all_of(members.begin(), members.end(), [](const Member& m) { return m.device.is_gpu(); });
   const bool is_chosen = config.heap_bytes != 0;  // the default heap need not fit as a whole
-  if (!is_chosen) config.heap_bytes = all_gpus ? default_gpu_heap : default_host_heap;
+  if (!is_chosen) config.heap_bytes = all_gpus ? default_gpu_heap_bytes : default_host_heap_bytes;
   fit_slots();
   const std::string mine = fmt::format("{} {} {}", config.heap_bytes, config.pinned_heap_bytes, config.slot_shift);
   const auto all = allgather_text(*bootstrap, mine, config.deadline_ns);
@@ -173,6 +174,9 @@ void World::Implementation::make_memory() {
   addresses.open(memory->range().base(), config.slot_shift, static_cast<std::uint32_t>(size));
   heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
   pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);
+  const std::byte* const slot = memory->range().slot(rank);
+  if (!device().is_gpu()) allocations.add_heap(static_cast<std::uint64_t>(heap_start(rank) - slot), config.heap_bytes);
+  allocations.add_heap(static_cast<std::uint64_t>(pinned_start(rank) - slot), config.pinned_heap_bytes);
   for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids->indices.push_back(grid);
 }
 
@@ -242,6 +246,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.deadline_ns = static_cast<std::uint64_t>(config.deadline_ns);
   made.slot_shift = config.slot_shift;
   made.slots = static_cast<std::uint32_t>(size);
+  if (!gpu) made.allocations = &allocations;
   made.heap_end = memory->sizes().heap_bytes;
   made.pinned_heap_end = memory->range().layout().host_area_offset() + memory->sizes().host_area_bytes;
   made.polling = polling_of(config, ranks_on_machine);

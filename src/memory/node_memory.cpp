@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <random>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
@@ -17,9 +17,20 @@ namespace beeline {
 
 namespace {
 
-/// Places for the range, the default first: far from what loaders, heaps and CUDA take by themselves.
-constexpr std::array<std::uintptr_t, 6> candidate_bases = {0x400000000000, 0x300000000000, 0x200000000000,
-                                                           0x500000000000, 0x100000000000, 0x600000000000};
+/// Addresses for the range: above AddressSanitizer's shadow memory, and below what loaders, heaps and CUDA take by
+/// themselves.
+constexpr std::uintptr_t lowest_base = 0x110000000000, range_end = 0x550000000000;
+/// Draws until all processes of a world have found the addresses free.
+constexpr int most_draws = 6;
+
+/// An address for `bytes`: drawn, so that nobody who has not been told knows where a rank's memory lies. A multiple of
+/// the largest pages that memory is mapped in.
+std::byte* draw_base(std::mt19937_64& random, std::size_t bytes) {
+  const std::size_t room = range_end - lowest_base, page = AddressRange::device_bytes(1);
+  const std::size_t bases = bytes < room ? (room - bytes) / page + 1 : 1;
+  return reinterpret_cast<std::byte*>(lowest_base +
+                                      std::uniform_int_distribution<std::size_t>(0, bases - 1)(random) * page);
+}
 
 std::size_t round_to_pages(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -67,7 +78,7 @@ NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector
                       max_slot_shift));
   check_fits({"symmetric", "BEELINE_HEAP_BYTES", 4, "a quarter"}, sizes.heap_bytes, sizes.slot_shift);
   check_fits({"pinned", "BEELINE_PINNED_HEAP_BYTES", 8, "an eighth"}, sizes.host_area_bytes, sizes.slot_shift);
-  reserve(gpus.empty() ? std::vector<bool>(gpu_ranks.size(), false) : gpu_ranks);
+  reserve(world_id, gpus.empty() ? std::vector<bool>(gpu_ranks.size(), false) : gpu_ranks);
   range_->set_gpus(gpus);
   std::vector<std::vector<int>> seen_by;
   for (const MemoryMember& member : members_) seen_by.push_back(member.seen_by);
@@ -91,10 +102,12 @@ bool NodeMemory::everyone(bool mine) {
   return std::all_of(all.begin(), all.end(), [](std::uint8_t each) { return each != 0; });
 }
 
-void NodeMemory::reserve(const std::vector<bool>& gpu_ranks) {
+void NodeMemory::reserve(std::uint64_t seed, const std::vector<bool>& gpu_ranks) {
   const SlotLayout layout{sizes_.slot_shift};
-  for (const std::uintptr_t candidate : candidate_bases) {
-    const bool mine = range_->reserve(reinterpret_cast<std::byte*>(candidate), layout, bootstrap_.size(), gpu_ranks);
+  std::mt19937_64 random(seed);
+  const std::size_t bytes = layout.slot_bytes() * (static_cast<std::size_t>(bootstrap_.size()) + array_slots);
+  for (int draw = 0; draw < most_draws; ++draw) {
+    const bool mine = range_->reserve(draw_base(random, bytes), layout, bootstrap_.size(), gpu_ranks);
     if (everyone(mine)) return;
     range_->release();
     bootstrap_.barrier(deadline_ns_);  // no thread of this process tries the next place before all have left this one

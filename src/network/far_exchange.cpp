@@ -46,6 +46,8 @@ std::vector<UcxSetting> settings_for(const NetworkPlan& plan) {
   // UCX would take the machine's shared memory.
   const bool has_gpu_memory = plan.is_gpu && plan.gpu_payloads == GpuPayloads::ucx;
   if (plan.is_split) settings.push_back({"TLS", has_gpu_memory ? "tcp,cuda_copy" : "tcp"});
+  if (!plan.net_devices.empty()) settings.push_back({"NET_DEVICES", plan.net_devices.c_str()});
+  if (plan.prefers_ipv6) settings.push_back({"TCP_AF_PRIO", "inet6,inet"});
   return settings;
 }
 
@@ -62,12 +64,13 @@ FarExchange::FarExchange(const NetworkPlan& plan)
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) ranks_[rank].is_far = plan.node_of[rank] != own;
 }
 
-void FarExchange::connect(const std::vector<std::span<const std::byte>>& addresses) {
+void FarExchange::connect(const std::vector<std::span<const std::byte>>& addresses,
+                          const std::function<std::string(int)>& devices_to) {
   for (std::size_t distance = 1; distance < ranks_.size(); ++distance) {
     const std::size_t rank =
         (static_cast<std::size_t>(plan_.rank) + distance) % ranks_.size();  // not all to one at once
     if (!ranks_[rank].is_far) continue;
-    worker_.connect(static_cast<int>(rank), addresses[rank]);
+    worker_.connect(static_cast<int>(rank), addresses[rank], devices_to(static_cast<int>(rank)));
     tell(static_cast<int>(rank), MessageKind::hello, 0);
   }
 }

@@ -41,8 +41,10 @@ class FarExchange final : public UcxReceiver {
 
   [[nodiscard]] std::vector<std::byte> address() const { return worker_.address(); }
   /// Opens the way to each rank of another node, and greets it. Throws unreachable.
-  ///   addresses  [ranks]
-  void connect(const std::vector<std::span<const std::byte>>& addresses);
+  ///   addresses   [ranks]
+  ///   devices_to  what the error says of the devices of both ranks
+  void connect(const std::vector<std::span<const std::byte>>& addresses,
+               const std::function<std::string(int)>& devices_to);
   /// Ranks of other nodes that have not greeted yet.
   [[nodiscard]] std::vector<int> silent() const;
 

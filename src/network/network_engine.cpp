@@ -13,8 +13,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -28,6 +30,7 @@
 #include "memory/agreement.hpp"
 #include "network/far_exchange.hpp"
 #include "network/introduction.hpp"
+#include "network/network_devices.hpp"
 #include "network/turns.hpp"
 #include "runtime/deadline.hpp"
 #include "runtime/rank_list.hpp"
@@ -60,7 +63,9 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   ~NetworkEngine() override;
 
   [[nodiscard]] std::vector<std::byte> address() const { return exchange_.address(); }
-  void connect(const std::vector<std::span<const std::byte>>& addresses);
+  ///   addresses  [ranks] of UCX
+  ///   devices    [ranks] by which it goes, for errors
+  void connect(const std::vector<std::span<const std::byte>>& addresses, const std::vector<std::string>& devices);
 
   [[nodiscard]] PeerRoute route_to(int peer) const override;
   void serve(const EngineClient& client) override;
@@ -134,20 +139,28 @@ void NetworkEngine::set_waker(CommandRing& ring, Waker* waker) {
       .store(reinterpret_cast<std::uintptr_t>(waker), std::memory_order_release);
 }
 
-void NetworkEngine::connect(const std::vector<std::span<const std::byte>>& addresses) {
+void NetworkEngine::connect(const std::vector<std::span<const std::byte>>& addresses,
+                            const std::vector<std::string>& devices) {
   const detail::Deadline deadline(plan_.deadline_ns);
-  exchange_.connect(addresses);
+  const auto devices_to = [&](int peer) {
+    return fmt::format("rank {} uses {}, rank {} {}: UCX_NET_DEVICES chooses others", plan_.rank,
+                       devices[static_cast<std::size_t>(plan_.rank)], peer, devices[static_cast<std::size_t>(peer)]);
+  };
+  exchange_.connect(addresses, devices_to);
   for (std::vector<int> silent = exchange_.silent(); !silent.empty(); silent = exchange_.silent()) {
     if (!exchange_.turn()) ::sched_yield();
     for (const auto& [peer, reason] : exchange_.take_lost(~std::uint64_t{0}))
-      throw Error(Status::unreachable,
-                  fmt::format("rank {} is not reached over UCX {}: {}", peer, ucx().version, reason), plan_.rank);
+      throw Error(
+          Status::unreachable,
+          fmt::format("rank {} is not reached over UCX {}: {}; {}", peer, ucx().version, reason, devices_to(peer)),
+          plan_.rank);
     if (deadline.passed())
-      throw Error(Status::deadline,
-                  fmt::format("nothing has come over UCX {} from {} within {} s: a firewall, or networks that are not "
-                              "connected (UCX_NET_DEVICES chooses among several)",
-                              ucx().version, detail::rank_list(silent), deadline.total_seconds()),
-                  plan_.rank);
+      throw Error(
+          Status::deadline,
+          fmt::format("nothing has come over UCX {} from {} within {} s: a firewall, or networks that are not "
+                      "connected; {}",
+                      ucx().version, detail::rank_list(silent), deadline.total_seconds(), devices_to(silent.front())),
+          plan_.rank);
   }
   for (int peer = 0; peer < static_cast<int>(plan_.node_of.size()); ++peer)
     if (exchange_.is_far(peer)) exchange_.choose_keys(peer);
@@ -414,14 +427,46 @@ std::vector<std::span<const std::byte>> contents_of(const Introductions& all) {
   return contents;
 }
 
-/// Collective. Whether no rank's machine has a device for RDMA.
-bool has_tcp_alone(Bootstrap& bootstrap, std::int64_t deadline_ns) {
+/// Chooses UCX's devices. What the ranks of one host send each other does not leave it; those for RDMA are left to UCX.
+///   networks  [ranks]
+void choose_devices(NetworkPlan& plan, std::span<const HostNetwork> networks) {
+  if (std::ranges::all_of(plan.host_of, [&](int host) { return host == plan.host_of.front(); })) {
+    plan.net_devices = plan.devices = "lo";
+    return;
+  }
+  plan.devices = "what UCX chooses";
+  if (!plan.is_tcp_alone) return;
+  const std::vector<NetworkDevice> chosen = choose_devices(networks, plan.host_of, plan.rank, address_towards);
+  for (const NetworkDevice& device : chosen) plan.net_devices += (plan.net_devices.empty() ? "" : ",") + device.name;
+  if (!chosen.empty()) plan.devices = text_of(chosen);
+  plan.prefers_ipv6 = std::ranges::any_of(networks, [](const HostNetwork& each) {
+    return each.meeting_address.find(':') != std::string::npos && each.meeting_address != "::1";
+  });
+}
+
+/// Collective. Finds out what is between the hosts.
+void explore(Bootstrap& bootstrap, NetworkPlan& plan) {
   std::error_code absent;
   const std::byte has_rdma{!std::filesystem::is_empty("/sys/class/infiniband", absent) && !absent};
-  const Introductions all = bootstrap.allgather(introduction(std::span(&has_rdma, 1)), deadline_ns);
-  const auto answers = contents_of(all);
-  return std::all_of(answers.begin(), answers.end(),
-                     [](auto answer) { return answer.size() == 1 && answer.front() == std::byte{0}; });
+  std::vector<std::byte> mine{has_rdma};
+  const std::string network = encode(host_network(plan.meeting_point));
+  std::ranges::copy(std::as_bytes(std::span(network)), std::back_inserter(mine));
+  const Introductions all = bootstrap.allgather(introduction(mine), plan.deadline_ns);
+  bool any_rdma = false;
+  std::vector<HostNetwork> networks;
+  for (const auto content : contents_of(all)) {
+    any_rdma = any_rdma || content.front() != std::byte{0};
+    const auto text = content.subspan(1);
+    networks.push_back(decode_network({reinterpret_cast<const char*>(text.data()), text.size()}));
+  }
+  plan.is_tcp_alone = !any_rdma || plan.is_split;
+  choose_devices(plan, networks);
+}
+
+/// The devices that errors name: the environment has the last word.
+std::string used_devices(const NetworkPlan& plan) {
+  const char* const chosen = std::getenv("UCX_NET_DEVICES");
+  return chosen == nullptr ? plan.devices : fmt::format("UCX_NET_DEVICES={}", chosen);
 }
 
 /// A way to a rank takes up to two sockets, and UCX ends the process where there is none.
@@ -441,15 +486,28 @@ void allow_sockets(const NetworkPlan& plan) {
 }  // namespace
 
 std::unique_ptr<Engine> make_network_engine(Bootstrap& bootstrap, NetworkPlan plan, NetworkNews news) {
-  plan.is_tcp_alone = has_tcp_alone(bootstrap, plan.deadline_ns) || plan.is_split;
+  explore(bootstrap, plan);
   std::unique_ptr<NetworkEngine> engine;
   const Problem problem = problem_of([&] {
     allow_sockets(plan);
     engine = std::make_unique<NetworkEngine>(plan, std::move(news));
   });
   fail_together(bootstrap, problem, plan.deadline_ns);
-  const Introductions all = bootstrap.allgather(introduction(engine->address()), plan.deadline_ns);
-  engine->connect(contents_of(all));
+  if (plan.rank == 0 && !ucx().unguarded.empty())
+    log(LogLevel::warning,
+        fmt::format("processes of other users of a rank's machine can write to its memory: {}", ucx().unguarded), 0);
+  const std::string text = used_devices(plan);
+  const auto named = std::as_bytes(std::span(text.c_str(), text.size() + 1));  // with its zero
+  std::vector<std::byte> mine(named.begin(), named.end());
+  std::ranges::copy(engine->address(), std::back_inserter(mine));
+  const Introductions all = bootstrap.allgather(introduction(mine), plan.deadline_ns);
+  std::vector<std::string> devices;
+  std::vector<std::span<const std::byte>> addresses;
+  for (const auto content : contents_of(all)) {
+    devices.emplace_back(reinterpret_cast<const char*>(content.data()));
+    addresses.push_back(content.subspan(devices.back().size() + 1));
+  }
+  engine->connect(addresses, devices);
   return engine;
 }
 

@@ -19,13 +19,19 @@ namespace beeline {
 struct NetworkPlan {
   int rank = 0;
   std::vector<int> node_of;     ///< [ranks]
+  std::vector<int> host_of;     ///< [ranks] several nodes may be parts of one host
+  std::string meeting_point;    ///< host:port of the rendezvous; empty: the ranks are on this host
   std::vector<bool> is_staged;  ///< [ranks] whose memory is read and written by way of buffers
   std::uint64_t world = 0;      ///< secret that its ranks have in common
   bool is_split = false;        ///< the nodes are one machine, whose shared memory is to be left alone
   MemoryKeys keys = MemoryKeys::automatic;
   GpuPayloads gpu_payloads = GpuPayloads::staged;
-  bool is_gpu = false;        ///< this rank's device
-  bool is_tcp_alone = false;  ///< nothing but TCP is between the nodes; `make_network_engine` finds out
+  bool is_gpu = false;  ///< this rank's device
+  // What `make_network_engine` finds out.
+  bool is_tcp_alone = false;  ///< nothing but TCP is between the nodes
+  std::string net_devices;    ///< that UCX uses, separated by commas; empty: it chooses
+  std::string devices;        ///< the same with their addresses, for errors
+  bool prefers_ipv6 = false;  ///< where a device has addresses of both kinds
   std::int64_t deadline_ns = 0;
   int poll_us = 100;  ///< between looks at what a GPU posts, where there is nothing to do; 0: it spins
 };

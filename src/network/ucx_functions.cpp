@@ -6,6 +6,7 @@
 
 #include "beeline/core/error.hpp"
 #include "core/environment.hpp"
+#include "network/connection_guard.hpp"
 
 namespace beeline {
 
@@ -50,6 +51,7 @@ UcxFunctions open_ucx() {
   functions.function = reinterpret_cast<decltype(functions.function)>(find(library, #function));
   BEELINE_UCX_FUNCTIONS(BEELINE_UCX_FIND)
 #undef BEELINE_UCX_FIND
+  functions.unguarded = guard_connections();
   return functions;
 }
 

@@ -26,8 +26,9 @@ struct UcxFunctions {
 #define BEELINE_UCX_MEMBER(function) decltype(&::function) function;
   BEELINE_UCX_FUNCTIONS(BEELINE_UCX_MEMBER)
 #undef BEELINE_UCX_MEMBER
-  std::string version;  ///< of the library that was found
-  unsigned minor = 0;   ///< its second number
+  std::string version;    ///< of the library that was found
+  std::string unguarded;  ///< why connections are not checked (connection_guard.hpp); empty: they are
+  unsigned minor = 0;     ///< its second number
 };
 
 /// Opens UCX, once in a process: the libraries in the folder that BEELINE_UCX names (PyPI's libucx-cu13 has them in

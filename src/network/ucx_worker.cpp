@@ -145,7 +145,7 @@ std::vector<std::byte> UcxWorker::address() const {
   return copy;
 }
 
-void UcxWorker::connect(int peer, std::span<const std::byte> address) {
+void UcxWorker::connect(int peer, std::span<const std::byte> address, const std::string& remark) {
   Line& line = lines_.emplace_back(Line{this, peer, nullptr});
   ucp_ep_params_t parameters{};
   parameters.field_mask =
@@ -157,8 +157,8 @@ void UcxWorker::connect(int peer, std::span<const std::byte> address) {
   const ucs_status_t status = ucx_.ucp_ep_create(worker_, &parameters, &line.endpoint);
   if (status != UCS_OK) {
     lines_.pop_back();
-    throw Error(Status::unreachable,
-                fmt::format("UCX {} finds no way to rank {}: {}", ucx_.version, peer, ucx_.ucs_status_string(status)));
+    throw Error(Status::unreachable, fmt::format("UCX {} finds no route to rank {}: {}; {}", ucx_.version, peer,
+                                                 ucx_.ucs_status_string(status), remark));
   }
   if (line_of_.size() <= static_cast<std::size_t>(peer)) line_of_.resize(static_cast<std::size_t>(peer) + 1);
   line_of_[static_cast<std::size_t>(peer)] = &line;

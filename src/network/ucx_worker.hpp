@@ -61,7 +61,8 @@ class UcxWorker {
   /// Where others reach it.
   [[nodiscard]] std::vector<std::byte> address() const;
   /// Opens the way to a rank. Throws unreachable.
-  void connect(int peer, std::span<const std::byte> address);
+  ///   remark  at the end of the error
+  void connect(int peer, std::span<const std::byte> address, const std::string& remark);
 
   /// Sends a message, and of its payload what lies at `payload`, which stays where it is until it is sent.
   ///   staged  owns the payload; may be empty

@@ -34,6 +34,8 @@ std::string node_of(const Config& config) {
   return fmt::format("{} {} {}", boot, network_namespace(), part);
 }
 
+std::string host_of(const std::string& node) { return node.substr(0, node.rfind(' ')); }
+
 std::string machine_of(const std::string& node) { return node.substr(0, node.find(' ')); }
 
 }  // namespace beeline::detail

@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "beeline/core/error.hpp"
+#include "beeline/runtime/rendezvous.hpp"
 #include "core/thread.hpp"
 
 namespace beeline::detail {
@@ -27,7 +28,7 @@ struct Endpoint {
   std::string host, port;
 };
 
-/// host:port, [v6 host]:port, or either without the port.
+/// host:port, [v6 host]:port, or either without the port; an address of IPv6 without a port needs no brackets.
 Endpoint split_endpoint(const std::string& text) {
   if (!text.empty() && text.front() == '[') {
     const auto close = text.find(']');
@@ -36,16 +37,16 @@ Endpoint split_endpoint(const std::string& text) {
     return {text.substr(1, close - 1), has_port ? text.substr(close + 2) : std::string()};
   }
   const auto colon = text.rfind(':');
-  if (colon == std::string::npos) return {text, {}};
+  if (colon == std::string::npos || text.find(':') != colon) return {text, {}};
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-AddressList resolve(const Endpoint& endpoint, const std::string& text, int flags) {
+AddressList resolve(const Endpoint& endpoint, const std::string& text, int flags, int type = SOCK_STREAM) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_socktype = type;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const char* port = endpoint.port.empty() ? "0" : endpoint.port.c_str();
@@ -70,6 +71,20 @@ int connect_to(int socket, const addrinfo& address, const Deadline& deadline) {
   return error;
 }
 
+/// Of a socket that is bound.
+Endpoint own_endpoint(int socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  const bool named = ::getsockname(socket, generic, &length) == 0 &&
+                     ::getnameinfo(generic, length, host.data(), host.size(), port.data(), port.size(),
+                                   NI_NUMERICHOST | NI_NUMERICSERV) == 0;
+  require(named, Status::internal, "the address of a socket cannot be read");
+  return {host.data(), port.data()};
+}
+
 }  // namespace
 
 std::string system_message(int error) { return std::generic_category().message(error); }
@@ -87,16 +102,8 @@ FileDescriptor listen_tcp(const std::string& address) {
 }
 
 std::string local_endpoint(int listener) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof(address);
-  std::array<char, NI_MAXHOST> host{};
-  std::array<char, NI_MAXSERV> port{};
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  const bool named = ::getsockname(listener, generic, &length) == 0 &&
-                     ::getnameinfo(generic, length, host.data(), host.size(), port.data(), port.size(),
-                                   NI_NUMERICHOST | NI_NUMERICSERV) == 0;
-  require(named, Status::internal, "the address of a listening socket cannot be read");
-  return fmt::format(fmt::runtime(address.ss_family == AF_INET6 ? "[{}]:{}" : "{}:{}"), host.data(), port.data());
+  const Endpoint own = own_endpoint(listener);
+  return fmt::format(fmt::runtime(own.host.find(':') != std::string::npos ? "[{}]:{}" : "{}:{}"), own.host, own.port);
 }
 
 FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline) {
@@ -163,3 +170,19 @@ std::thread start_thread(const char* purpose, void (*body)(void*), void* argumen
 }
 
 }  // namespace beeline::detail
+
+namespace beeline {
+
+std::string own_address_towards(const std::string& endpoint) {
+  detail::Endpoint parts = detail::split_endpoint(endpoint);
+  parts.port = "9";  // any: no packet is sent
+  const detail::AddressList list = detail::resolve(parts, endpoint, 0, SOCK_DGRAM);
+  for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
+    const FileDescriptor socket = detail::make_socket(*address);
+    if (socket && ::connect(socket.get(), address->ai_addr, address->ai_addrlen) == 0)
+      return detail::own_endpoint(socket.get()).host;
+  }
+  throw Error(Status::unreachable, fmt::format("no route to {}: {}", endpoint, detail::system_message(errno)));
+}
+
+}  // namespace beeline

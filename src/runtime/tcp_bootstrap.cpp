@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "beeline/core/error.hpp"
+#include "core/fork.hpp"
 #include "runtime/descriptor_exchange.hpp"
 #include "runtime/process_id.hpp"
 #include "runtime/rendezvous_protocol.hpp"
@@ -96,6 +98,7 @@ class TcpBootstrap final : public Bootstrap {
   std::vector<int> neighbors_;  ///< ranks that descriptors go to; empty: to all
   std::unique_ptr<detail::DescriptorExchange> exchange_;
   std::thread thread_;
+  std::optional<detail::ForkHandler> fork_handler_;
 };
 
 TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detail::ServerHost host)
@@ -107,6 +110,8 @@ TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detai
   greet(config.token, deadline);
   thread_ = detail::start_thread(
       "news of the rendezvous server", [](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
+  // A child that lives longer than this process would hide its end from the server.
+  fork_handler_.emplace([socket = socket_.get()] { ::close(socket); });
 }
 
 void TcpBootstrap::leave() {

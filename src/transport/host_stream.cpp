@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/host_stream.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/group.hpp"
 #include "beeline/device/signal.hpp"
+#include "core/fork.hpp"
 #include "transport/checks.hpp"
 #include "transport/gpu_reach.hpp"
 #include "transport/host_workers.hpp"
@@ -34,17 +38,17 @@ class HostEvent final : public Event {
 class HostStream final : public Stream {
  public:
   HostStream(const Device& device, const Context& context, std::shared_ptr<GridState> grid_state, const GpuReach* reach)
-      : device_(device), context_(context), grid_state_(std::move(grid_state)), reach_(reach),
-        thread_([this] { serve(); }) {}
+      : device_(device), context_(context), grid_state_(std::move(grid_state)), reach_(reach) {}
 
   ~HostStream() override {
+    if (!lane_.get_deleter().is_own()) return;
     {
-      const std::lock_guard lock(mutex_);
+      const std::lock_guard lock(lane_->mutex);
       closing_ = true;
       has_news_.store(true, std::memory_order_relaxed);
     }
-    wake_.notify_one();
-    thread_.join();
+    lane_->wake.notify_one();
+    if (lane_->thread.joinable()) lane_->thread.join();
   }
 
   const Device& device() const override { return device_; }
@@ -102,16 +106,16 @@ class HostStream final : public Stream {
   }
 
   bool drained() const noexcept override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lane_->mutex);
     return pending_ == 0;
   }
   bool sleep_until_drained(std::int64_t longest_ns) override {
-    std::unique_lock lock(mutex_);
-    drained_.wait_for(lock, std::chrono::nanoseconds(longest_ns), [this] { return pending_ == 0; });
+    std::unique_lock lock(lane_->mutex);
+    lane_->drained.wait_for(lock, std::chrono::nanoseconds(longest_ns), [this] { return pending_ == 0; });
     return true;
   }
   bool idle() override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lane_->mutex);
     if (pending_ != 0) return false;
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return true;
@@ -119,25 +123,32 @@ class HostStream final : public Stream {
   void* native() const override { return nullptr; }
   void enqueue(std::function<void()> work) override { push({std::move(work), false}); }
   bool begin_here() override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lane_->mutex);
     if (pending_ != 0) return false;
     here_ = std::this_thread::get_id();
     ++pending_;
     return true;
   }
   void end_here() override {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(lane_->mutex);
     here_ = {};
     if (--pending_ == 0)
-      drained_.notify_all();
+      lane_->drained.notify_all();
     else
-      wake_.notify_one();
+      lane_->wake.notify_one();
   }
-  HostWorkers* workers() override { return &workers_; }
+  HostWorkers* workers() override { return &lane_->workers; }
   GridState* grid_state() const override { return grid_state_.get(); }
   LaunchedTeams& launched_teams() override { return launched_teams_; }
 
  private:
+  /// The threads of a stream, and what they wait at.
+  struct Lane {
+    HostWorkers workers;
+    std::mutex mutex;
+    std::condition_variable wake, drained;
+    std::thread thread;
+  };
   struct Task {
     std::function<void()> work;
     bool always;  ///< runs after a failure too
@@ -169,26 +180,36 @@ class HostStream final : public Stream {
 
   void push(Task task) {
     {
-      std::unique_lock lock(mutex_);
+      std::unique_lock lock(lane_->mutex);
       if (here_ == std::this_thread::get_id()) return run(task, lock);
+      if (!lane_->thread.joinable()) start_thread();
       tasks_.push_back(std::move(task));
       ++pending_;
       has_news_.store(true, std::memory_order_relaxed);
       if (!asleep_) return;  // it looks before it sleeps
     }
-    wake_.notify_one();
+    lane_->wake.notify_one();
+  }
+
+  /// A stream whose work is all done by its users (`begin_here`) has no thread.
+  void start_thread() {
+    try {
+      lane_->thread = std::thread([this] { serve(); });
+    } catch (const std::system_error& error) {
+      throw Error(Status::no_resource, fmt::format("the system gives no thread for a stream: {}", error.what()));
+    }
   }
 
   /// Runs tasks in order, while no other thread does.
   void serve() {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(lane_->mutex);
     for (;;) {
       await_work(lock);
       if (tasks_.empty()) return;
       const Task task = std::move(tasks_.front());
       tasks_.pop_front();
       run(task, lock);
-      if (--pending_ == 0) drained_.notify_all();
+      if (--pending_ == 0) lane_->drained.notify_all();
     }
   }
 
@@ -204,7 +225,7 @@ class HostStream final : public Stream {
       lock.lock();
     }
     asleep_ = true;
-    wake_.wait(lock, [this] { return here_ == std::thread::id() && (closing_ || !tasks_.empty()); });
+    lane_->wake.wait(lock, [this] { return here_ == std::thread::id() && (closing_ || !tasks_.empty()); });
     asleep_ = false;
   }
 
@@ -227,9 +248,7 @@ class HostStream final : public Stream {
   const std::shared_ptr<GridState> grid_state_;
   LaunchedTeams launched_teams_;
   const GpuReach* const reach_;
-  HostWorkers workers_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_, drained_;
+  const detail::ProcessOwned<Lane> lane_{new Lane};
   std::deque<Task> tasks_;
   std::size_t pending_ = 0;
   bool closing_ = false;
@@ -237,7 +256,6 @@ class HostStream final : public Stream {
   std::atomic<bool> has_news_{false};  ///< for the stream's thread, which looks at this without the lock
   std::thread::id here_;  ///< the thread that runs what it puts on the stream, between `begin_here` and `end_here`
   std::exception_ptr failure_;
-  std::thread thread_;
 };
 
 }  // namespace

@@ -27,15 +27,17 @@ foreach(example IN LISTS examples)
     beeline_reuse_precompiled(example_${name} beeline-test-precompiled)
   endif()
   add_dependencies(tsan_tests example_${name} beeline-launch)
+  add_dependencies(default_tests example_${name})
   add_test(NAME example.${name}.processes COMMAND beeline-launch -n ${ranks} $<TARGET_FILE:example_${name}>)
   add_test(NAME example.${name}.threads COMMAND beeline-launch -n ${ranks} --threads $<TARGET_FILE:example_${name}>)
   set_tests_properties(example.${name}.processes example.${name}.threads PROPERTIES TIMEOUT 60
     ${BEELINE_TEST_PROPERTIES})
+  set_tests_properties(example.${name}.processes PROPERTIES LABELS default)
   set_tests_properties(example.${name}.threads PROPERTIES LABELS tsan)
   if(name IN_LIST on_two_nodes)
     add_test(NAME example.${name}.nodes
       COMMAND beeline-launch -n ${ranks} --split-nodes 2 $<TARGET_FILE:example_${name}>)
-    set_tests_properties(example.${name}.nodes PROPERTIES TIMEOUT 60 SKIP_REGULAR_EXPRESSION "need UCX"
+    set_tests_properties(example.${name}.nodes PROPERTIES LABELS default TIMEOUT 60 SKIP_REGULAR_EXPRESSION "need UCX"
       ${BEELINE_TEST_PROPERTIES})
   endif()
 endforeach()

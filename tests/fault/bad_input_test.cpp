@@ -223,6 +223,47 @@ TEST(BadTransfer, TooLongOrNotSymmetricIsNamed) {
   });
 }
 
+TEST(BadTransfer, OtherAllocationsAndNullAddressesAreNamed) {
+  run_pair([](World& world) {
+    const SymmetricArray<int> first(world, 64), second(world, 64);  // neighbours
+    const Signals signals(world, 1);
+    void* const freed = world.allocate(256);
+    world.free(freed);
+    const auto peer = static_cast<std::uint32_t>(1 - world.rank());
+    int mine[128] = {};
+    const int* const nothing = nullptr;
+    const Thread thread;
+    const auto refused = [&](std::initializer_list<std::string_view> words, const auto& call) {
+      const std::unique_ptr<Team> team = world.make_team({0, 1});
+      if (world.rank() == 0) {
+        BEELINE_CHECK(call(team->host_context()) == Status::invalid_argument);
+        check_error(Status::invalid_argument, words, [&] { team->barrier(); });
+      }
+      world.barrier();
+    };
+    refused({"rank 0: put on rank 1", "destination: 260 bytes", "not in one allocation"},
+            [&](const Context& ctx) { return put(thread, ctx, first.data(), mine, 65, peer); });
+    refused({"rank 0: put on rank 1", "destination: 256 bytes", "not in one allocation"}, [&](const Context& ctx) {
+      return put_signal(thread, ctx, static_cast<int*>(freed), mine, 64, signals.data(), 1, peer);
+    });
+    refused({"rank 0: get on rank 1", "source: 8 bytes", "not in one allocation"},
+            [&](const Context& ctx) { return get(thread, ctx, mine, second.data() + 63, 2, peer); });
+    refused({"rank 0: put on rank 1", "source: 16 bytes at a null address"},
+            [&](const Context& ctx) { return put(thread, ctx, first.data(), nothing, 4, peer); });
+    refused({"rank 0: put on rank 1", "source: 16 bytes at a null address"}, [&](const Context& ctx) {
+      return put_signal(thread, ctx, first.data(), nothing, 4, signals.data(), 1, peer);
+    });
+    refused({"rank 0: get on rank 1", "destination: 16 bytes at a null address"},
+            [&](const Context& ctx) { return get(thread, ctx, static_cast<int*>(nullptr), first.data(), 4, peer); });
+    check_error(Status::invalid_argument, {"put_on_stream: destination: 260 bytes", "not in one allocation"},
+                [&] { put_on_stream(world, first.data(), mine, 260, static_cast<int>(peer)); });
+    check_error(Status::invalid_argument, {"copy: destination: 256 bytes", "not in one allocation"},
+                [&] { world.copy(freed, mine, 256); });
+    put(thread, world.host_context(), first.data(), mine, 64, peer);
+    world.barrier();
+  });
+}
+
 TEST(BadTransfer, OverlapAndMisalignmentAreRefused) {
   run_pair([](World& world) {
     auto* memory = static_cast<std::byte*>(world.allocate(1000));

@@ -133,6 +133,26 @@ TEST_P(MessageCallsThat, DifferAreFound) {
   });
 }
 
+TEST_P(MessageCallsThat, HaveOtherTypesAreFound) {
+  run([](World& world) {
+    const SymmetricArray<float> floats(world, 50);
+    const SymmetricArray<std::int32_t> integers(world, 50);
+    const SymmetricArray<std::byte> bytes(world, 200);
+    Messages messages(world, options);
+    const std::string error = error_of(world, [&] {
+      if (world.rank() == 0) {
+        messages.send(floats, 1);
+        messages.send(floats, 1);
+      } else {
+        messages.receive(bytes, 0);  // fit all
+        messages.receive(integers, 0);
+      }
+    });
+    expect_part(error, "rank 1 receives 200 bytes of int32 in 1 block, rank 0 sends 200 bytes of float32 in 1 block");
+    BEELINE_CHECK_EQ(2, world.survivors().size());
+  });
+}
+
 /// A record's sequence is the message's number here, and elsewhere says what was refused: no number is taken for that.
 TEST_P(MessageCallsThat, DifferAreFoundWhateverTheirNumber) {
   run([](World& world) {

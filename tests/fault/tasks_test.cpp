@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <functional>
 #include <memory>
@@ -50,6 +51,14 @@ struct Again {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, const Task& task) const;
 };
+/// What the functions with a fault throw: an Error, or what is no std::exception.
+std::atomic<bool> throws_number = false;
+[[noreturn]] void fault() {
+  if (throws_number) throw 42;
+  throw Error(Status::internal, "it has met a fault");
+}
+constexpr const char* text_of_number = "an exception of type int, which is not a std::exception";
+
 /// A fault of a CPU's function.
 struct Fail {
   static constexpr const char* name = "fail";
@@ -57,7 +66,7 @@ struct Fail {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group&, const Context&, const Task&) const {
 #if !BEELINE_ON_GPU
-    throw Error(Status::internal, "it has met a fault");
+    fault();
 #endif
   }
 };
@@ -85,7 +94,7 @@ struct FailAll {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid&, const Context&, const Task&) const {
 #if !BEELINE_ON_GPU
-    throw Error(Status::internal, "it has met a fault");
+    fault();
 #endif
   }
 };
@@ -299,20 +308,40 @@ TEST_P(TaskFaults, ATaskThatDoesNotReturn) {
   });
 }
 
-TEST_P(TaskFaults, ATaskThatFaults) {
-  if (GetParam()) GTEST_SKIP() << "a fault of a GPU ends all ranks of its process: GpuFault.NamesAllRanksOfItsProcess";
+/// The deadline of the ranks that wait for it begins with the task.
+TEST_P(TaskFaults, AWaitForATaskThatDoesNotReturnNamesIt) {
   run([](World& world, Team& team) {
     Tasks<List> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
-    tasks.register_function<Fail>({});
-    TaskPost what = good();
-    what.function = List::index_of<Fail>();
-    check_error(Status::aborted, {"rank 1", "function 'fail'", "posted by rank 0", "it has met a fault"}, [&] {
-      if (world.rank() == 0) post(team, tasks, what);
-      await_failure(team);
-      team.barrier();
-    });
+    tasks.register_function<Loop>({});
+    if (world.rank() == 0) {
+      TaskPost what = good();
+      what.function = List::index_of<Loop>();
+      post(team, tasks, what);
+    }
+    check_error(Status::aborted, {"rank 1", "function 'loop'", "posted by rank 0", "has not returned"},
+                [&] { tasks.quiet(); });
     world.barrier();
   });
+}
+
+TEST_P(TaskFaults, ATaskThatFaults) {
+  if (GetParam()) GTEST_SKIP() << "a fault of a GPU ends all ranks of its process: GpuFault.NamesAllRanksOfItsProcess";
+  for (const bool is_number : {false, true}) {
+    throws_number = is_number;
+    run([is_number](World& world, Team& team) {
+      Tasks<List> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+      tasks.register_function<Fail>({});
+      TaskPost what = good();
+      what.function = List::index_of<Fail>();
+      const char* const text = is_number ? text_of_number : "it has met a fault";
+      check_error(Status::aborted, {"rank 1", "function 'fail'", "posted by rank 0", text}, [&] {
+        if (world.rank() == 0) post(team, tasks, what);
+        await_failure(team);
+        team.barrier();
+      });
+      world.barrier();
+    });
+  }
 }
 
 TEST_P(TaskFaults, AKernelThatIsNotRegistered) {
@@ -363,18 +392,22 @@ TEST_P(TaskFaults, AKernelOfTheEngineThatDoesNotReturn) {
 
 TEST_P(TaskFaults, AKernelThatFaults) {
   if (GetParam()) GTEST_SKIP() << "a fault of a GPU ends all ranks of its process: GpuFault.NamesAllRanksOfItsProcess";
-  run([](World& world, Team& team) {
-    Tasks<Kernels> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
-    tasks.register_kernel<FailAll>({}, {.blocks = 2});
-    TaskPost what = good();
-    what.function = Kernels::index_of<FailAll>();
-    check_error(Status::aborted, {"rank 1", "function 'fail_all'", "posted by rank 0", "it has met a fault"}, [&] {
-      if (world.rank() == 0) post(team, tasks, what);
-      await_failure(team);
-      team.barrier();
+  for (const bool is_number : {false, true}) {
+    throws_number = is_number;
+    run([is_number](World& world, Team& team) {
+      Tasks<Kernels> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
+      tasks.register_kernel<FailAll>({}, {.blocks = 2});
+      TaskPost what = good();
+      what.function = Kernels::index_of<FailAll>();
+      const char* const text = is_number ? text_of_number : "it has met a fault";
+      check_error(Status::aborted, {"rank 1", "function 'fail_all'", "posted by rank 0", text}, [&] {
+        if (world.rank() == 0) post(team, tasks, what);
+        await_failure(team);
+        team.barrier();
+      });
+      world.barrier();
     });
-    world.barrier();
-  });
+  }
 }
 
 TEST_P(TaskFaults, BadRegistrationsOfKernels) {

@@ -147,6 +147,25 @@ TEST_P(TriggerFaults, AnAbortLeavesWhatIsArmed) {
     });
 }
 
+/// The wait's deadline is that of the world, and passes first.
+TEST_P(TriggerFaults, AWaitThatEndsBeforeItsOperationNamesIt) {
+  run([](World& world, Team& team) {
+    Triggers triggers(team);
+    const SymmetricArray<std::uint64_t> word(team, 1);
+    if (world.rank() == 0) {
+      const ArmedOperation armed = triggers.arm(TriggeredOperation::signal(word.data(), 1, 1),
+                                                {.tag = 5, .threshold = 4, .deadline_ns = 1ll << 60});
+      triggers.trigger(5, 3);
+      check_error(Status::deadline, {"rank 0", "tag 5", "count 3", "threshold 4", "store"},
+                  [&] { static_cast<void>(triggers.wait(armed)); });
+      BEELINE_CHECK(triggers.cancel(armed));
+    } else {
+      std::this_thread::sleep_for(std::chrono::duration<double>(deadline_s / 2));  // its own deadline comes later
+    }
+    world.barrier();
+  });
+}
+
 /// A stream's wait ends with the team, on a GPU by way of its copy.
 TEST_P(TriggerFaults, AStreamThatWaitsInVain) {
   run([](World& world, Team& team) {

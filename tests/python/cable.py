@@ -4,17 +4,17 @@ end where the cable is cut. TCP above it takes loss for congestion: it sends aga
 
     python cable.py ADDRESS...      makes a network device for each address, and prints their names
 
-Then it carries IPv4 packets among them until its input ends. Lines that it reads change it:
+Then it carries IP packets among them until its input ends. Lines that it reads change it:
 `delay SECONDS` (one way), `loss SHARE` (of the packets), `cut ADDRESS`, `mend ADDRESS`."""
 
 from __future__ import annotations
 
 import fcntl
 import heapq
+import ipaddress
 import os
 import random
 import selectors
-import socket
 import struct
 import sys
 import time
@@ -30,11 +30,20 @@ def make_device(name: str) -> int:
     return device
 
 
+def bytes_of(address: str) -> bytes:
+    return ipaddress.ip_address(address).packed
+
+
+def ends_of(packet: bytes) -> tuple[bytes, bytes]:
+    """The addresses of source and destination."""
+    return (packet[12:16], packet[16:20]) if packet[0] >> 4 == 4 else (packet[8:24], packet[24:40])
+
+
 class Cable:
     def __init__(self, addresses: list[str], seed: int) -> None:
         self.names = [f"bl{os.getpid() % 1000000}n{index}" for index in range(len(addresses))]
         devices = [make_device(name) for name in self.names]
-        self.device_of = {socket.inet_aton(address): fd for address, fd in zip(addresses, devices, strict=True)}
+        self.device_of = {bytes_of(address): fd for address, fd in zip(addresses, devices, strict=True)}
         self.delay, self.loss = 0.0, 0.0
         self.ends_cut: set[bytes] = set()
         self.random = random.Random(seed)
@@ -43,8 +52,8 @@ class Cable:
         self.input = b""
 
     def take(self, packet: bytes) -> None:
-        source, destination = packet[12:16], packet[16:20]
-        is_whole = packet[0] >> 4 == 4 and destination in self.device_of and not self.ends_cut & {source, destination}
+        source, destination = ends_of(packet)
+        is_whole = destination in self.device_of and not self.ends_cut & {source, destination}
         if not is_whole or self.random.random() < self.loss:
             return
         self.packets += 1
@@ -58,7 +67,7 @@ class Cable:
                 return left
             packet = heapq.heappop(self.under_way)[2]
             with suppress(OSError):  # its device is down or full: lost, as on any network
-                os.write(self.device_of[packet[16:20]], packet)
+                os.write(self.device_of[ends_of(packet)[1]], packet)
         return None
 
     def obey(self, line: str) -> None:
@@ -68,9 +77,9 @@ class Cable:
         elif word == "loss":
             self.loss = float(value)
         elif word == "cut":
-            self.ends_cut.add(socket.inet_aton(value))
+            self.ends_cut.add(bytes_of(value))
         elif word == "mend":
-            self.ends_cut.discard(socket.inet_aton(value))
+            self.ends_cut.discard(bytes_of(value))
         else:
             raise SystemExit(f"no such command: {line}")
 

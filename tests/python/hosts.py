@@ -35,20 +35,21 @@ def lacking() -> str:
 class Hosts:
     """Namespaces that one cable connects. Raises CalledProcessError where the machine makes none."""
 
-    def __init__(self, count: int = 2) -> None:
-        self.addresses = [f"10.77.19.{host + 1}" for host in range(count)]
+    def __init__(self, count: int = 2, network: str = "10.77.19.{}/24") -> None:
+        self.addresses = [network.partition("/")[0].format(host + 1) for host in range(count)]
         self.names = [f"beeline{os.getpid()}{'abc'[host]}" for host in range(count)]
         self.cable = subprocess.Popen(
             [sys.executable, str(CABLE), *self.addresses], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.made: list[str] = []
         try:
-            devices = self._answer().split()
-            for name, device, address in zip(self.names, devices, self.addresses, strict=True):
+            self.devices = self._answer().split()
+            for name, device, address in zip(self.names, self.devices, self.addresses, strict=True):
                 run("ip", "netns", "add", name)
                 self.made.append(name)
                 run("ip", "link", "set", device, "netns", name)
-                run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", device)
+                prefix = network.partition("/")[2]
+                run("ip", "-n", name, "addr", "add", f"{address}/{prefix}", "dev", device)
                 run("ip", "-n", name, "link", "set", device, "up")
                 run("ip", "-n", name, "link", "set", "lo", "up")
         except (subprocess.CalledProcessError, ValueError):
@@ -71,6 +72,14 @@ class Hosts:
         self.cable.stdin.write(command + "\n")
         self.cable.stdin.flush()
         assert self._answer() == command + "\n"
+
+    def add_network(self, host: int, device: str, address: str) -> None:
+        """A network that ends on this host."""
+        name = self.names[host]
+        run("ip", "-n", name, "link", "add", device, "type", "veth", "peer", "name", f"{device}-end")
+        run("ip", "-n", name, "addr", "add", address, "dev", device)
+        for each in device, f"{device}-end":
+            run("ip", "-n", name, "link", "set", each, "up")
 
     def cut(self, host: int = 0) -> None:
         self.change(f"cut {self.addresses[host]}")
@@ -113,7 +122,8 @@ class Hosts:
         """On the first host, ranks on hosts of their own."""
         command = [
             "-m", "beeline", "run", "-n", str(len(self.names)), "--device", "cpu", "--deadline", "5",
-            "--hosts", ",".join(self.addresses), "--ssh", str(ssh), str(program), *arguments,
+            "--hosts", ",".join(f"[{each}]" if ":" in each else each for each in self.addresses), "--trusted-network",
+            "--ssh", str(ssh), str(program), *arguments,
         ]  # fmt: skip
         return subprocess.Popen(
             self.on(0, sys.executable, *command),
@@ -130,12 +140,12 @@ class Hosts:
         return found
 
 
-def hosts_of(count: int) -> Iterator[Hosts]:
+def hosts_of(count: int, network: str = "10.77.19.{}/24") -> Iterator[Hosts]:
     """For fixtures: so many hosts, or the test is skipped."""
     if reason := lacking():
         pytest.skip(reason)
     try:
-        made = Hosts(count)
+        made = Hosts(count, network)
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
     yield made

@@ -72,3 +72,28 @@ def test_all_pairs_of_memories_of_gpus() -> None:
         memories = {(record["settings"]["source"], record["settings"]["destination"]) for record in ours}
         assert memories == {(source, destination) for source in ("host", "gpu") for destination in ("host", "gpu")}
         assert all(record["verified"] for record in ours)
+
+
+def test_a_method_that_is_left_out_leaves_its_memory_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On host ranks ll128 finds out behind its source and destination that it is not there: 28 MiB that nobody frees
+    would leave no room for 2 of 8 MiB."""
+    monkeypatch.setenv("BEELINE_HEAP_BYTES", "36M")
+    methods = ["--methods", "device/peer/ll128,host/copy_engine/signal", "--operations", "put"]
+    found = results(["bandwidth", "--sizes", "2M,4M,8M", *methods], ranks=2)
+    assert {r["method"] for r in found if not r["available"]} == {"device/peer/ll128"}
+    sizes = [r["bytes"] for r in found if r["method"] == "host/copy_engine/signal"]
+    assert sizes == [2 << 20, 4 << 20, 8 << 20]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["latency", "--sizes", "8", "--operations", "message,flag"], ["bandwidth", "--sizes", "64K"],
+     ["rate", "--sizes", "8", "--operations", "message_rate,fetch_add"]],
+    ids=lambda command: command[0],
+)  # fmt: skip
+def test_bare_loops_do_not_store_to_another_node(command: list[str]) -> None:
+    found = results(command, ranks=2)
+    methods = {record["method"] for record in found if record["available"]}
+    assert "device/peer/signal" in methods
+    assert methods.isdisjoint({"bare/flag", "bare/put_signal", "bare/store", "bare/copy", "bare/atomic"})
+    assert {record["baseline"] for record in found if record["available"]} <= {None}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -15,7 +16,7 @@ from conftest import FAKES
 
 COMMANDS = {
     (): ["info", "run", "bench", "app", "energy", "plot", "build-torch"],
-    ("info",): ["--json"],
+    ("info",): ["SECTION", "--all", "--ranks", "--json"],
     ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--split-nodes", "--json", "PROGRAM"],
     ("bench",): ["latency", "bandwidth", "rate", "address-space", "collectives"],
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--energy", "--json", "--output"],
@@ -42,7 +43,7 @@ COMMANDS = {
 }  # fmt: skip
 
 BAD = {
-    ("bench", "latency", "--sizes", "8,many"): 'beeline-bench: bad "many"; valid:',
+    ("bench", "latency", "--sizes", "8,many"): 'beeline-bench: bad --sizes "many"; valid:',
     ("bench", "latency", "--ranks", "1025"): "--ranks",
     ("bench", "latency", "--device", "tpu"): "valid: auto, cpu, cuda:ID",
     ("run", "-n", "2", "--device", "cpu,1", "true"): "an entry for each rank",
@@ -61,6 +62,7 @@ BAD = {
     ("app", "himeno", "--iterations", "1000000001"): "1000000000",
     ("app", "himeno", "--ranks", "1,zwei"): "'zwei' is no number of ranks",
     ("app", "himeno", "--ranks", "0"): "valid: 1 to 1024",
+    ("app", "tree-search", "--method", "bulk,"): "'bulk,' holds an empty name",
     ("app", "himeno", "--scaling", "medium"): "strong",
     ("app", "himeno", "--scaling", "weak", "--ranks", "4"): "weak scaling compares numbers of ranks: give several",
     ("app", "himeno", "--preset", "strong", "-n", "8"): "strong scaling compares numbers of ranks: give several",
@@ -68,14 +70,14 @@ BAD = {
     ("app", "himeno", "--preset", "strong", "--scaling", "weak"): "leave --size and --scaling out",
     ("app", "himeno", "--preset", "huge"): "table-5.6",
     ("app", "himeno", "--method", "magic"): "valid: host_staged, in_kernel, needs_gpu",
-    ("app", "global-reduction", "--values", "1K,0"): "'0' is no number of values; valid: numbers like",
+    ("app", "global-reduction", "--values", "1K,0"): "'--values': '0' is no number of values; valid: numbers like",
     ("app", "global-reduction", "--values", "2048G"): "valid: 1 to 1024G",
     ("app", "global-reduction", "--mpirun", "--threads"): "mpirun starts processes",
     ("app", "global-reduction", "--method", "magic"): "valid: mpi, in_kernel",
-    ("app", "jacobi", "--size", "16,5x"): "'5x' is no grid; valid: N (for each rank)",
+    ("app", "jacobi", "--size", "16,5x"): "Invalid value for '--size': '5x' is no grid; valid: N (for each rank)",
     ("app", "jacobi", "--size", "2M"): "of 1 to 1M each",
     ("app", "jacobi", "--size", "9x3", "--ranks", "1,4"): "9x3 has too few rows for 4 ranks",
-    ("app", "jacobi", "--every", "5"): "--every says how often --until looks",
+    ("app", "jacobi", "--every", "5"): "Invalid value for '--every': it says how often --until looks",
     ("app", "jacobi", "--until", "nan"): "is no change; valid: more than 0",
     ("app", "ring-reduction", "--size", "64M,1M"): "is no vector of float32; valid: one size",
     ("app", "ring-reduction", "--size", "6"): "a multiple of 4",
@@ -117,12 +119,43 @@ def test_help_names_every_option(cli, command):
         assert name in done.stdout
 
 
+def test_every_help_is_shown_in_ascii(cli, monkeypatch):
+    for command in COMMANDS:
+        shown = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(shown, encoding="ascii"))
+        done = cli(*command, "--help")
+        assert done.returncode == 0, (command, done.stderr)
+        assert b"Usage" in shown.getvalue()
+
+
+def test_tables_and_errors_are_shown_in_ascii(cli_process):
+    done = cli_process("info", PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert "who reaches whose memory" in done.stdout.lower()
+    assert done.stdout.isascii()
+    done = cli_process("app", "himeno", "--size", "16×16×16", PYTHONIOENCODING="ascii")
+    assert done.returncode == 2
+    assert "is no size" in done.stderr
+    done = cli_process("bench", "latency", PYTHONIOENCODING="ascii", FAKE_NAME="µ\u4e2d")
+    assert done.returncode == 0, done.stderr
+    assert "not measured: u?" in done.stdout
+
+
 @pytest.mark.parametrize("arguments", BAD, ids=" ".join)
 def test_bad_arguments_are_refused_on_standard_error(cli, arguments):
     done = cli(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     assert BAD[arguments] in words(done.stderr)
+    given = ["--ranks" if one == "-n" else one for one in arguments if one.startswith("-") and one != "--"]
+    assert BAD[arguments] == "COMMAND" or not given or any(one in words(done.stderr) for one in given)
+
+
+@pytest.mark.parametrize("option", ["--ranks", "--size"])
+def test_numbers_of_many_digits_are_refused(cli, option):
+    done = cli("app", "ring-reduction", option, "9" * 5000)
+    assert done.returncode == 2
+    assert f"Invalid value for '{option}'" in words(done.stderr)
 
 
 def test_version_is_that_of_the_library(cli, repository):
@@ -145,12 +178,50 @@ def test_info_as_json_is_one_line(cli):
     assert report["devices"][1]["uuid"] == "GPU-1"
 
 
+def test_info_begins_with_ten_lines(cli):
+    done = cli("info", BEELINE_LOG="error", COLUMNS="100")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert 8 <= len(lines) <= 12
+    for text in (
+        "Fake CPU, 2 cores", "2 × Fake GPU, 140.4 GiB", "compiled for 90a; driver 13.0", "in 1 of 2 directions",
+        "GPU kernel to GPU memory: load, store, atomic", "1 of 2 are available", "no: libucp.so.0 is not here",
+        "torchrun: rank 1 of 2", "set in the environment: BEELINE_LOG", "algorithms settings, or --all",
+    ):  # fmt: skip
+        assert text in done.stdout
+    for text in ("GPU-1", "device/peer/ll", "most detailed log level"):
+        assert text not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("section", "texts"),
+    [
+        ("devices", ["GPU-1"]),
+        ("links", ["peer access, atomics"]),
+        ("reach", ["load, store, atomic"]),
+        ("algorithms", ["data and flag together", "no: no GPU of this kind"]),
+        ("settings", ["most detailed log level"]),
+    ],
+)
+def test_info_shows_the_sections_that_are_named(cli, section, texts):
+    done = cli("info", section)
+    assert done.returncode == 0
+    assert all(text in done.stdout for text in texts)
+    assert "Fake CPU" not in done.stdout
+
+
+def test_info_refuses_an_unknown_section(cli):
+    done = cli("info", "nonsense")
+    assert done.returncode == 2
+    assert "valid: machine, devices," in done.stderr
+
+
 def test_info_shows_everything(cli):
-    done = cli("info")
+    done = cli("info", "--all")
     assert done.returncode == 0
     for text in (
         "Fake GPU", "GPU-1", "peer access, atomics", "load, store, atomic", "device/peer/ll",
-        "no: no GPU of this kind", "BEELINE_LOG", "Fake CPU", "140.4 GiB", "CUDA driver",
+        "no: no GPU of this kind", "BEELINE_LOG", "Fake CPU", "140.4 GiB", "driver 13.0",
         "torchrun: rank 1 of 2, on several hosts", "no peer access; copies staged through host memory",
     ):  # fmt: skip
         assert text in done.stdout
@@ -250,7 +321,7 @@ def test_bench_has_what_the_program_describes(cli):
 
 def test_bench_refuses_before_anything_starts(cli):
     done = cli("bench", "latency", "--sizes", "many")
-    assert done.stderr == 'beeline: beeline-bench: bad "many"; valid: what the fake likes\n'
+    assert done.stderr == 'beeline: beeline-bench: bad --sizes "many"; valid: what the fake likes\n'
 
 
 def test_bench_says_which_program_is_missing(cli, tmp_path):
@@ -297,7 +368,7 @@ def test_himeno_runs_what_is_available(cli):
     assert [result["method"] for result in results] == ["host_staged", "in_kernel"]
     assert results[0]["size"] == [64, 64, 128]
     assert results[0]["verified"] is True
-    assert "left out on 2 ranks: needs_gpu: no GPU" in done.stderr
+    assert "left out on 2 ranks: needs_gpu, device_launched: no GPU" in done.stderr
 
 
 def test_himeno_shows_one_table(cli):
@@ -400,7 +471,7 @@ def test_himeno_runs_both_programs(cli):
 
 
 def test_himeno_says_why_device_launched_is_left_out(cli, tmp_path):
-    assert "left out on 4 ranks: device_launched: no GPU" in cli("app", "himeno").stderr
+    assert "left out on 4 ranks: needs_gpu, device_launched: no GPU" in cli("app", "himeno").stderr
     for program in ("beeline-launch", "himeno"):
         (tmp_path / program).symlink_to(FAKES / program)
     done = cli("app", "himeno", BEELINE_BIN=str(tmp_path))

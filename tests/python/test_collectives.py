@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import beeline
 import pytest
@@ -278,6 +281,114 @@ def test_calls_that_differ_are_found() -> None:
 
     with pytest.raises(KeyError, match="found"):
         beeline.run(2, body, deadline_s=5)
+
+
+@pytest.mark.parametrize("operation", ["broadcast", "scatter"])
+@pytest.mark.parametrize("count", [10, 1000])
+def test_two_roots_are_found_by_the_next_call(operation: str, count: int) -> None:
+    """Each rank only sends a short vector: the call in which the ranks differ has nothing to wait for."""
+
+    def make_calls(collectives: beeline.Collectives, rank: int) -> None:
+        vector = np.full(count, rank)
+        if operation == "broadcast":
+            collectives.broadcast(vector, root=rank)
+        else:
+            collectives.scatter(vector, np.full((2, count), rank), root=rank)
+        collectives.allreduce(np.ones(4))
+
+    def body(world: beeline.World) -> None:
+        collectives = beeline.Collectives(world)
+        call = rf"{operation}\(int64, {count} elements, root [01]\) by"
+        with pytest.raises(beeline.Error, match=f"rank [01] calls {call} .*, rank [01] calls {call}"):
+            make_calls(collectives, world.rank)
+        raise KeyError("found")
+
+    with pytest.raises(KeyError, match="found"):
+        beeline.run(2, body, deadline_s=5)
+
+
+def test_one_object_is_for_one_thread_at_a_time() -> None:
+    def body(world: beeline.World) -> None:
+        collectives = beeline.Collectives(world)
+        if world.rank == 1:
+            assert refused.wait(60)
+            collectives.allreduce(np.ones(10))
+            return
+
+        def call() -> None:
+            vector = np.ones(10)
+            try:
+                collectives.allreduce(vector)
+                results.append(vector.tolist())
+            except beeline.InvalidArgumentError as error:
+                results.append(str(error))
+                refused.set()
+
+        on_threads(call, call)
+        call_text = "allreduce(sum, float64, 10 elements)"
+        assert [2.0] * 10 in results
+        assert f"{call_text} while {call_text} of another thread uses the same Collectives" in str(results)
+
+    refused = threading.Event()
+    results: list[object] = []
+    beeline.run(2, body, deadline_s=60)
+
+
+def on_threads(*calls: Callable[[], None]) -> None:
+    """Makes calls at the same time, each on a thread of its own, one begun some time after the other."""
+    with ThreadPoolExecutor(len(calls)) as pool:
+        made = []
+        for call in calls:
+            made.append(pool.submit(call))
+            time.sleep(0.02)
+        for each in made:
+            each.result()
+
+
+def test_objects_of_two_threads_do_not_wait_for_each_other() -> None:
+    """Rank 0 begins with one object, rank 1 with the other."""
+
+    def body(world: beeline.World) -> None:
+        channels = [beeline.Collectives(world), beeline.Messages(world)]
+        pair = world.make_team([0, 1])
+        assert pair is not None
+        channels.append(beeline.Collectives(pair))
+        vectors = [np.full(1000, 10.0**i * (world.rank + 1)) for i in range(3)]
+        own = vectors[1].copy()
+        calls = [
+            lambda: channels[0].allreduce(vectors[0]),
+            lambda: channels[1].send_receive(own, 1 - world.rank, vectors[1], 1 - world.rank),
+            lambda: channels[2].allreduce(vectors[2]),
+        ]
+        on_threads(*calls[:: 1 - 2 * world.rank])
+        assert [float(each[0]) for each in vectors] == [3, 10 * (2 - world.rank), 300]
+
+    beeline.run(2, body, deadline_s=10)
+
+
+def test_calls_on_a_stream_are_pending_meanwhile() -> None:
+    """A reduction and a barrier are pending while a message goes, which the other rank sends before it calls them."""
+
+    def body(world: beeline.World) -> None:
+        collectives, messages = beeline.Collectives(world), beeline.Messages(world)
+        vector, message = np.full(1000, world.rank + 1.0), np.full(100_000, world.rank)
+        stream = world.make_stream()
+        if world.rank == 0:
+            collectives.allreduce(vector, stream=stream)
+            reduced = stream.record()
+            collectives.barrier(stream=stream)
+            met = stream.record()
+            assert (reduced.done, met.done) == (False, False)
+            messages.send(message, 1)
+            met.wait()
+            assert reduced.done
+        else:
+            messages.receive(message, 0)
+            collectives.allreduce(vector)
+            collectives.barrier()
+        assert [*vector, *message] == [3] * 1000 + [0] * 100_000
+
+    beeline.run(2, body, deadline_s=10)
 
 
 def test_a_missing_rank_is_named() -> None:

@@ -352,11 +352,14 @@ def test_a_record_tells_the_energy_of_any_part_of_it(tmp_path: Path) -> None:
             RECORD[1:],
             ":1: no line of a record of `beeline energy` (the line of the environment, which comes first, is missing)",
         ),
-        ([RECORD[0], {"event": "sample"}], ":2: no line of a record of `beeline energy` ('component')"),
-        ([{**RECORD[0], "components": [{"name": "gpu0"}]}], "a component without device, kind, range_joules, tick_s"),
-        ([{**RECORD[0], "arguments": [1]}], "arguments that are no texts"),
-        ([RECORD[0], {"event": "result", "components": [{"name": "gpu0"}]}], "a component without joules"),
-        ([RECORD[0], {"event": "result", "components": 5}], "no line of a record of `beeline energy`"),
+        ([RECORD[0], {"event": "sample"}], ":2: object missing required field `time_s`"),
+        (
+            [{**RECORD[0], "components": [{"name": "gpu0"}]}],
+            "field 'components[0]': object missing required field `kind`",
+        ),
+        ([{**RECORD[0], "arguments": [1]}], ":1: field 'arguments[0]': expected `str`, got `int`"),
+        ([RECORD[0], {"event": "result", "components": [{"name": "gpu0"}]}], "object missing required field `joules`"),
+        ([RECORD[0], {"event": "result", "components": 5}], ":2: field 'components': expected `array`, got `int`"),
     ],
 )
 def test_broken_records_are_refused(tmp_path: Path, lines: list, words: str) -> None:

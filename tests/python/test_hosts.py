@@ -12,8 +12,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import beeline
 import pytest
-from hosts import RANK, Hosts, ends, hosts_of
+from hosts import RANK, Hosts, ends, hosts_of, run
 from processes import eventually
 
 
@@ -74,6 +75,33 @@ def test_ranks_of_torchrun_meet(hosts: Hosts) -> None:
         ]  # fmt: skip
 
     expect_rounds([hosts.execute(host, of_host(host), {}) for host in range(2)], 50)
+
+
+def test_networks_that_do_not_connect_the_hosts_are_left_alone(hosts: Hosts) -> None:
+    """Each host has a bridge with the same address, as Docker makes it, and networks that the other does not reach."""
+    for host in range(2):
+        hosts.add_network(host, "a-docker0", "172.17.0.1/16")
+        for number in range(3):
+            hosts.add_network(host, f"a-storage{number}", f"192.168.{10 * number + host}.5/24")
+    expect_rounds([hosts.start(rank, "20") for rank in range(2)], 20)
+    chosen = {"UCX_NET_DEVICES": "a-storage0", "BEELINE_DEADLINE_S": "2"}
+    for status, _, err in ends([hosts.start(rank, "20", **chosen) for rank in range(2)]):
+        assert status != 0
+        assert "uses UCX_NET_DEVICES=a-storage0, rank" in err
+
+
+@pytest.fixture
+def hosts_of_ipv6() -> Iterator[Hosts]:
+    yield from hosts_of(2, "fd77::{}/64")
+
+
+def test_hosts_may_have_ipv6_alone(hosts_of_ipv6: Hosts, tmp_path: Path) -> None:
+    hosts = hosts_of_ipv6
+    expect_rounds([hosts.launch(hosts.write_ssh(tmp_path), "20")], 20)
+    # The same devices with addresses of IPv4, too, by which the hosts do not reach each other.
+    for host, (name, device) in enumerate(zip(hosts.names, hosts.devices, strict=True)):
+        run("ip", "-n", name, "addr", "add", f"192.168.{host}.5/24", "dev", device)
+    expect_rounds([hosts.start(rank, "20") for rank in range(2)], 20)
 
 
 def test_a_wrong_token_is_refused(hosts: Hosts) -> None:
@@ -146,6 +174,17 @@ def test_bad_hosts_are_refused(options: list[str], words: str) -> None:
     assert words in done.stderr
 
 
+def test_a_network_that_may_not_be_trusted_is_warned_of() -> None:
+    def warning(*options: str) -> str:
+        command = ["-m", "beeline", "run", "-n", "1", "--hosts", "127.0.0.1", "--ssh", "echo", *options, "true"]
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=30, check=False)
+        assert "127.0.0.1 sh -c" in done.stdout, done.stderr
+        return done.stderr
+
+    assert warning().count("whoever can reach the ranks' network ports can write to their memory") == 1
+    assert warning("--trusted-network") == ""
+
+
 def run_split(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "beeline", *arguments, "--device", "cpu", "--split-nodes", "2"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
@@ -185,6 +224,13 @@ def test_what_needs_one_node_is_refused(app: str, size: str, method: str, reason
     assert done.returncode != 0
     assert reason in done.stdout + done.stderr
     assert "is on node" in done.stdout + done.stderr
+    assert "carries operations" not in done.stdout + done.stderr  # as the reason of the route ends
+
+
+def test_more_nodes_than_ranks_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEELINE_SPLIT_NODES", "3")
+    with pytest.raises(beeline.InvalidArgumentError, match=r"3 nodes of a machine .* for a world of 2"):
+        beeline.run(2, lambda world: world.rank, device="cpu")
 
 
 def test_info_says_how_ranks_reach_each_other_and_why() -> None:

@@ -179,6 +179,14 @@ with beeline.World.create() as world:
     def test_bind(self) -> None:
         assert shell("echo $BEELINE_RENDEZVOUS", "--bind", "127.0.0.2", ranks=1).stdout.startswith("[0] 127.0.0.2:")
 
+    def test_bind_to_ipv6(self) -> None:
+        ipv6 = Path("/proc/net/if_inet6")
+        if not ipv6.exists() or " lo\n" not in ipv6.read_text():
+            pytest.skip("the loop-back device has no address of IPv6")
+        for address in "::1", "[::1]":
+            result = shell("echo $BEELINE_RENDEZVOUS", "--bind", address, ranks=1)
+            assert result.stdout.startswith("[0] [::1]:"), result.stderr
+
 
 class TestRefusals:
     @pytest.mark.parametrize(
@@ -356,6 +364,17 @@ class TestDeaths:
         result = launch("-n", "3", "--threads", "--device", "cpu", "--", ENDING_RANK, "1", how)
         assert result.returncode == code
         assert f"beeline error: rank 1 called {call} while ranks 0, 1, 2 of its process had not ended" in result.stderr
+
+    @pytest.mark.parametrize("options", [[], ["--threads"]])
+    def test_a_fork_of_a_rank_takes_no_part(self, options: list[str]) -> None:
+        result = launch("-n", "2", *options, "--device", "cpu", "--", ENDING_RANK, "1", "fork")
+        assert result.returncode == 0, result.stderr
+        assert "the child has ended" in result.stdout
+        assert re.search(r"a fork of rank 1: .*process \d+ is a fork of process \d+, which is rank 1", result.stderr)
+
+    def test_objects_may_outlive_their_world(self) -> None:
+        result = launch("-n", "2", "--device", "cpu", "--", ENDING_RANK, "1", "keep")
+        assert (result.returncode, result.stdout.count("kept")) == (0, 2), result.stderr
 
     def test_threads_tell_all_errors_the_culprits_first(self) -> None:
         result = launch("-n", "4", "--threads", "--device", "cpu", "--", ENDING_RANK, "2", "throw")

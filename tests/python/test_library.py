@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import beeline
@@ -48,6 +49,17 @@ def test_a_world_of_one() -> None:
         assert world.stream.native is None
         assert [each.state for each in world.health()] == ["healthy"]
         assert repr(world) == "<beeline.World rank 0 of 1>"
+
+
+def test_memory_lies_elsewhere_in_each_world() -> None:
+    """What an address was in one world tells a stranger nothing of the next."""
+
+    def address(world: beeline.World) -> int:
+        return np.from_dlpack(world.allocate((1,), "int8")).ctypes.data
+
+    first, second = (beeline.run(2, address, device="cpu") for _ in range(2))
+    assert first[0] != second[0]
+    assert first[1] - first[0] == second[1] - second[0], "of all ranks alike"
 
 
 def test_results_come_by_rank() -> None:
@@ -116,6 +128,36 @@ class TestMemory:
             assert world.allocate(1 << 10).address == address
 
         beeline.run(2, body)
+
+    def test_parts_are_memory(self) -> None:
+        def body(world: beeline.World) -> None:
+            memory, peer = world.allocate((np.int64(6), 2), "float32"), 1 - world.rank
+            assert (len(memory), memory[1:3].shape, memory[-1].shape, memory[9:].bytes) == (6, (2, 2), (2,), 0)
+            assert memory[2].address == memory.address + 16
+            beeline.Signals(world, 1).put_signal(memory[2:4], np.full((2, 2), 5, "float32"), 0, 1, peer)
+            world.barrier()
+            assert np.from_dlpack(memory)[:, 0].tolist() == [0, 0, 5, 5, 0, 0]
+            assert np.from_dlpack(memory.at(peer)[2:]).sum() == 20
+            for key, error in ((6, IndexError), ("x", TypeError), (slice(0, 4, 2), ValueError)):
+                with pytest.raises(error):
+                    memory[key]
+            with pytest.raises(beeline.InvalidArgumentError, match="freed with the whole"):
+                memory[1:].free()
+            memory.free()
+
+        beeline.run(2, body)
+
+    def test_what_all_ranks_have_dropped_is_used_again(self) -> None:
+        def body(world: beeline.World) -> None:
+            for _ in range(20):
+                world.allocate(1 << 18)
+            kept = [world.allocate(1 << 18) for _ in range(3)]
+            kept.append(world.allocate(1 << 18))
+            with pytest.raises(beeline.NoResourceError, match=r"\.free\(\)"):
+                world.allocate(1 << 18)
+            assert len({memory.address for memory in kept}) == 4
+
+        beeline.run(2, body, heap_bytes=1 << 20)
 
     def test_bad_requests(self) -> None:
         with beeline.World.create(device="cpu", heap_bytes=1 << 20) as world:
@@ -288,6 +330,43 @@ class TestFailure:
         with pytest.raises(beeline.AbortedError, match=r"rank 1 called sys.exit\(0\)"):
             beeline.run(3, body, deadline_s=60)
 
+    def test_an_exception_without_a_text_ends_the_others_too(self) -> None:
+        class SilentError(Exception):
+            def __str__(self) -> str:
+                raise ValueError("no text")
+
+        def body(world: beeline.World) -> None:
+            if world.rank == 1:
+                raise SilentError
+            with pytest.raises(beeline.AbortedError, match="SilentError, whose text cannot be made"):
+                world.barrier()
+
+        with pytest.raises(SilentError):
+            beeline.run(2, body, deadline_s=60)
+
+    def test_a_rank_that_does_not_return_is_left_behind(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def body(world: beeline.World) -> None:
+            if world.rank == 1:
+                assert over.wait(60)
+            raise LookupError("nothing here")
+
+        over = threading.Event()
+        monkeypatch.setattr(beeline.library, "_PATIENCE_S", 0.1)
+        with pytest.raises(LookupError) as first:
+            beeline.run(2, body, deadline_s=0.5)
+        over.set()
+        assert "rank 1 did not return within 0.6 s" in first.value.__notes__[0]
+
+    def test_a_rank_that_leaves_does_not_wait_for_one_that_gave_up(self) -> None:
+        def body(world: beeline.World) -> None:
+            if world.rank == 0:
+                world.barrier()
+
+        begin = time.monotonic()
+        with pytest.raises(beeline.DeadlineError, match="rank 1 is in leave"):
+            beeline.run(2, body, deadline_s=0.3)
+        assert time.monotonic() - begin < 30  # the deadline of streams is 600 s
+
     def test_a_missing_rank_is_named(self) -> None:
         def body(world: beeline.World) -> None:
             if world.rank == 0:
@@ -322,7 +401,77 @@ class TestFailure:
         beeline.run(2, lambda world: [world.barrier() for _ in range(50)], deadline_s=60)
 
 
+FORKING_PROGRAM = """
+import os, sys
+import numpy as np
+import beeline
+
+def child(code, body):
+    if pid := os.fork():
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
+        return
+    try:
+        body()
+    except RuntimeError:
+        os._exit(code)
+    sys.exit(code)  # its exit handlers, and the ends of its objects, do nothing
+
+def calls():
+    assert (view == world.rank + 1).all()
+    for call in (world.barrier, world.health, lambda: world.allreduce(1), lambda: collectives.allreduce(memory),
+                 lambda: signals.signal(0, 1, 0), lambda: world.allocate(1), memory.free, world.leave):
+        try:
+            call()
+        except beeline.InvalidArgumentError as error:
+            assert f"a fork of process {os.getppid()}" in str(error), error
+        else:
+            os._exit(1)
+
+def within():
+    with world:
+        raise RuntimeError("in the child alone")
+
+with beeline.World.create() as world:
+    memory, signals = world.allocate(1000, "float32"), beeline.Signals(world, 1)
+    collectives = beeline.Collectives(world)
+    view = np.from_dlpack(memory)
+    view[:] = world.rank + 1
+    collectives.allreduce(np.ones(4, "float32"))
+    child(3, calls)
+    child(4, within)
+    child(5, lambda: world.__exit__(None, None, None))
+    collectives.allreduce(memory)
+    assert (view == 3).all() and signals.read(0) == 0
+    print("goes on", flush=True)
+"""
+
+
 class TestProcesses:
+    def test_a_fork_does_nothing_to_the_world(self, tmp_path: Path) -> None:
+        result = launch(tmp_path, 2, FORKING_PROGRAM)
+        assert (result.returncode, result.stdout.count("goes on")) == (0, 2), result.stderr
+
+    def test_memory_of_another_node_has_no_view(self, tmp_path: Path) -> None:
+        program = """if True:
+            import numpy as np, beeline
+            with beeline.World.create() as world:
+                memory, peer = world.allocate(4, "float32"), 1 - world.rank
+                signals = beeline.Signals(world, 1)
+                for call, error in ((lambda: np.from_dlpack(memory.at(peer)), BufferError),
+                                    (lambda: signals.put_signal(memory, memory.at(peer), 0, 1, peer), ValueError)):
+                    try:
+                        call()
+                    except error as refused:
+                        assert f"rank {peer}" in str(refused) and "another node" in str(refused)
+                        print("refused")
+                got = np.zeros(4, "float32")
+                world.copy(got[1:3], memory.at(peer)[1:3])
+        """
+        result = launch(tmp_path, 2, program, BEELINE_SPLIT_NODES="2")
+        if "need UCX" in result.stderr:
+            pytest.skip("UCX is missing")
+        assert (result.returncode, result.stdout.count("refused")) == (0, 4), result.stderr
+
     def test_ranks_exchange_numbers(self, tmp_path: Path) -> None:
         done = launch(tmp_path, 4, "\n".join([
             "import beeline, numpy",

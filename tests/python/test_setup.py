@@ -26,8 +26,8 @@ Setup = Callable[..., str]
 
 @pytest.fixture
 def setup(repository: Path, tmp_path: Path) -> Setup:
-    """Runs tools/setup, or the tool named, of another checkout, with this machine's commands except `without`;
-    `instead` are scripts that replace commands. It must fail; returns its output."""
+    """Runs tools/setup, or the tool named with its arguments, of another checkout, with this machine's commands except
+    `without`; `instead` are scripts that replace commands. It must fail; returns its output."""
     tools = ("lib.sh", "setup", "setup-torch", "build", "requirements.txt", "requirements-torch.txt")
     for name in (*(f"tools/{name}" for name in tools), "pyproject.toml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -49,8 +49,8 @@ def setup(repository: Path, tmp_path: Path) -> Setup:
             place.chmod(0o755)
         environment = {"PATH": str(commands), "HOME": str(tmp_path), "BEELINE_OFFLINE": str(int(offline))}
         done = subprocess.run(
-            ["bash", f"tools/{tool}"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100,
-            check=False,
+            ["bash", *f"tools/{tool}".split()], cwd=tmp_path, env=environment, capture_output=True, text=True,
+            timeout=100, check=False,
         )  # fmt: skip
         assert done.returncode != 0, done.stdout
         return done.stdout + done.stderr
@@ -101,6 +101,33 @@ def test_where_the_network_is_forbidden_nothing_is_installed(setup: Setup) -> No
     said = setup(without=("ninja",), offline=True, apt_get="touch called; exit 0")
     assert "missing: ninja-build (BEELINE_OFFLINE=1 forbids installing" in said
     assert "tools/offline-deps" in said
+
+
+def test_the_demo_needs_fewer_debian_packages(setup: Setup) -> None:
+    lacking = ("ninja", "mpirun", "mpicxx", "ccache")
+    assert "missing: ninja-build. Run: sudo" in setup("setup --for demo", without=lacking, id=AS_USER)
+    assert "missing: ninja-build openmpi-bin libopenmpi-dev" in setup()
+
+
+def test_the_demo_needs_two_python_packages(setup: Setup) -> None:
+    said = setup(
+        "setup --for demo",
+        python3=f"""case "$*" in
+  "-m venv --clear .venv")
+    mkdir -p .venv/bin
+    printf '#!/bin/sh\\necho "asked for: $*"; exit 1' >.venv/bin/python
+    chmod +x .venv/bin/python
+    exit 0 ;;
+  *importlib.util*) shift 2; echo "$*"; exit 0 ;;
+esac
+exec {shutil.which("python3")} "$@\"""",
+    )
+    assert re.search(r"asked for: -m pip install --retries 2 typer==[\d.]+ rich==[\d.]+\n", said)
+    assert "lacks: rich typer\n" in said
+
+
+def test_a_set_up_for_something_else_is_refused(setup: Setup) -> None:
+    assert "setup: unknown arguments: --for all; valid: none, or --for demo" in setup("setup --for all")
 
 
 def test_an_old_cmake_is_named_with_its_version(setup: Setup) -> None:

@@ -117,6 +117,10 @@ def test_bad_calls_touch_nothing() -> None:
             signals.put_signal_add(memory, np.ones(8, "uint8"), 0, 1, 2)
         with pytest.raises(ValueError, match="destination has 8 bytes, source 7: they must be equal"):
             signals.put_signal(memory, np.ones(7, "uint8"), 0, 1, 0)
+        with pytest.raises(ValueError, match="destination has elements of type uint8, source int8"):
+            signals.put_signal(memory, np.ones(8, "int8"), 0, 1, 0)
+        with pytest.raises(ValueError, match="source: ndarray of dtype >f4 cannot be used in place"):
+            signals.put_signal(memory, np.ones(2, ">f4"), 0, 1, 0)
         with pytest.raises(TypeError, match=r"destination: expected a beeline.Memory, .*World.allocate, not ndarray"):
             signals.put_signal(np.ones(8, "uint8"), np.ones(8, "uint8"), 0, 1, 0)
         with pytest.raises(ValueError, match="destination: this rank's memory in this world is expected"):

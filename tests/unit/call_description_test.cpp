@@ -88,6 +88,29 @@ TEST(CallDescription, SpreadsNeighbouringCounts) {
   EXPECT_GT(signatures.size(), (1u << 12) - 512);
 }
 
+/// A call after each of all calls: so members whose calls have differed once stay apart.
+TEST(CallDescription, KeepsSignaturesApartFromCallToCall) {
+  const CallDescription call{.operation = Operation::allreduce, .count = 100};
+  std::set<std::uint32_t> signatures;
+  constexpr std::uint32_t all = 1u << detail::signature_bits;
+  for (std::uint32_t previous = 0; previous < all; ++previous) signatures.insert(call.signature(previous));
+  EXPECT_EQ(all, signatures.size());
+  EXPECT_LT(*signatures.rbegin(), all);
+}
+
+TEST(HasLeft, ComparesTheSignaturesOfTheLastTwoRounds) {
+  using detail::has_left;
+  using detail::one_round;
+  constexpr std::uint64_t last = 7 * one_round + 0x1111;
+  constexpr std::uint32_t signatures = 0x1111 | 0x2222u << 16;  // of round 7, and of round 6
+  EXPECT_FALSE(has_left(5 * one_round + 0x3333, last, signatures));
+  EXPECT_TRUE(has_left(6 * one_round + 0x2222, last, signatures));
+  EXPECT_FALSE(has_left(6 * one_round + 0x1111, last, signatures));
+  EXPECT_TRUE(has_left(7 * one_round + 0x1111, last, signatures));
+  EXPECT_FALSE(has_left(7 * one_round + 0x2222, last, signatures));
+  EXPECT_TRUE(has_left(8 * one_round + 0x4444, last, signatures));  // ahead: it has compared this member's
+}
+
 TEST(HasReached, TellsRoundsOfOtherCallsApart) {
   using detail::has_reached;
   using detail::one_round;

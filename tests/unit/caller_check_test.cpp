@@ -395,6 +395,14 @@ struct GoodKernel {
 TEST(CallerCheck, LetsGoodCallsPass) {
   expect_all_passed(run_ranks(WorldKind::threads, 2, [](World& world) {
     const SymmetricArray<std::uint64_t> words(world, words_each), returned(world, 1);
+    const Context& ctx = world.host_context();
+    for (const auto& [heap, end] :
+         {std::pair(Heap::symmetric, ctx.heap_end), std::pair(Heap::pinned, ctx.pinned_heap_end)}) {
+      void* const next = world.allocate(1, heap);
+      const std::uint64_t rest = end - ctx.offset_in_slot(next);
+      world.free(next);
+      static_cast<void>(world.allocate(rest, heap));  // up to the heap's end
+    }
     launch(world, one_block, GoodKernel{},
            Arguments{words.data(), nullptr, static_cast<std::uint32_t>(1 - world.rank()), returned.data()});
     world.synchronize();

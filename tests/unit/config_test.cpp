@@ -32,6 +32,15 @@ TEST_F(ConfigFromEnvironment, NothingSetGivesTheDefaults) {
   EXPECT_EQ(38u, config.slot_shift);
 }
 
+TEST(UnknownVariables, AreNamedWithTheNearestOne) {
+  const char* const entries[] = {
+      "BEELINE_DEADLNE_S=3", "BEELINE_HEAP_BYTES=1M", "BEELINE_BIN=/bin", "BEELINE_TEST_X=1", "HOME=/", nullptr};
+  const std::vector<std::string> warnings = unknown_variables(entries);
+  ASSERT_EQ(1u, warnings.size());
+  EXPECT_NE(std::string::npos, warnings[0].find("BEELINE_DEADLNE_S is no variable of Beeline")) << warnings[0];
+  EXPECT_NE(std::string::npos, warnings[0].find("the nearest one is BEELINE_DEADLINE_S")) << warnings[0];
+}
+
 TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   setenv("BEELINE_SIZE", "64", 1);
   setenv("BEELINE_RANK", "63", 1);
@@ -133,7 +142,7 @@ TEST_F(ConfigFromEnvironment, DescriptionsShowEverySettingButTheToken) {
   Config config;
   config.token = "very-secret";
   config.deadline_ns = 1'500'000'000;
-  bool deadline_shown = false;
+  bool deadline_shown = false, heaps_shown = false;
   for (const ConfigEntry& entry : describe(config)) {
     EXPECT_TRUE(entry.variable.starts_with("BEELINE_"));
     EXPECT_FALSE(entry.meaning.empty());
@@ -142,8 +151,11 @@ TEST_F(ConfigFromEnvironment, DescriptionsShowEverySettingButTheToken) {
       EXPECT_EQ("set", entry.value);
     }
     if (entry.variable == "BEELINE_DEADLINE_S") deadline_shown = entry.value == "1.5";
+    if (entry.variable == "BEELINE_HEAP_BYTES")
+      heaps_shown = entry.meaning.find("0: 1024 MiB, or 256") != std::string::npos;
   }
   EXPECT_TRUE(deadline_shown);
+  EXPECT_TRUE(heaps_shown);
 }
 
 }  // namespace

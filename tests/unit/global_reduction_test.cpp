@@ -21,8 +21,9 @@ using beeline_test::check_error;
 TEST(GlobalReductionProblem, NumbersOfValues) {
   EXPECT_EQ(parse_counts("1,4K,16M"), (std::vector<std::size_t>{1, 4096, std::size_t{16} << 20}));
   for (const char* bad : {"0", "-1", "1,,2", "4k", "1025G", "x"})
-    check_error(Status::invalid_argument, {"is no number of values"}, [&] { static_cast<void>(parse_counts(bad)); });
-  check_error(Status::invalid_argument, {"names no number"}, [] { static_cast<void>(parse_counts("")); });
+    check_error(Status::invalid_argument, {"--values: '", "is no number of values"},
+                [&] { static_cast<void>(parse_counts(bad)); });
+  check_error(Status::invalid_argument, {"--values: no number is named"}, [] { static_cast<void>(parse_counts("")); });
 }
 
 TEST(GlobalReductionProblem, TheReferenceDoesNotDependOnItsThreads) {

@@ -119,8 +119,11 @@ TEST_F(LauncherTest, SeveralHostsAreKnownWithRankZerosAddress) {
   const Place slurm = found(with(srun, {{"SLURM_STEP_NUM_NODES", "2"}}));
   EXPECT_FALSE(slurm.launcher.one_host);
   EXPECT_EQ("", slurm.launcher.address);
-  const Variables master = {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"MASTER_ADDR", "fd00::2"}, {"MASTER_PORT", "80"}};
-  EXPECT_EQ("[fd00::2]:81", found(with(open_mpi, master)).launcher.address);
+  for (const char* const master_address : {"fd00::2", "[fd00::2]"}) {
+    const Variables master = {
+        {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"MASTER_ADDR", master_address}, {"MASTER_PORT", "80"}};
+    EXPECT_EQ("[fd00::2]:81", found(with(open_mpi, master)).launcher.address);
+  }
   EXPECT_FALSE(found(with(hydra, {{"MPI_LOCALNRANKS", "1"}})).launcher.one_host);
 }
 

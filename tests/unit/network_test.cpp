@@ -13,6 +13,7 @@
 #include "host/pairs/call_chunks.hpp"
 #include "host/pairs/pair_transfers.hpp"
 #include "network/introduction.hpp"
+#include "network/network_devices.hpp"
 #include "network/ordered_arrivals.hpp"
 #include "network/posted_commands.hpp"
 #include "network/rows.hpp"
@@ -326,6 +327,48 @@ TEST(Node, OfAMachineThatIsSeveral) {
   EXPECT_EQ(detail::machine_of(first), detail::machine_of(second));
   EXPECT_FALSE(detail::machine_of(first).empty());
   EXPECT_NE(detail::machine_of("a net:[1] 0"), detail::machine_of("b net:[1] 0"));
+  EXPECT_EQ(detail::host_of(first), detail::host_of(second));
+  EXPECT_NE(detail::host_of("a net:[1] 0"), detail::host_of("a net:[2] 0"))
+      << "the loop-back device of each is its own";
+}
+
+/// Two hosts; the first has two ranks.
+TEST(NetworkDevices, ThatAllHostsReachAreChosen) {
+  const NetworkDevice bridge{"docker0", {"172.17.0.1"}};
+  const HostNetwork first{"10.0.0.1", {bridge, {"eth0", {"10.0.0.1", "fd00::1"}}, {"storage", {"192.168.1.5"}}}};
+  HostNetwork second{"10.0.0.2", {bridge, {"eno1", {"10.0.0.2"}}, {"storage", {"192.168.2.5"}}}};
+  const std::array<int, 3> hosts = {0, 0, 1};
+  std::string asked;
+  const auto names = [&](int rank) {
+    const std::array<HostNetwork, 3> networks = {first, first, second};
+    const auto route = [&](const std::string& address) {
+      asked = address;
+      return std::string(address == "10.0.0.1" ? "10.0.0.2" : "");
+    };
+    std::string text;
+    for (const NetworkDevice& device : choose_devices(networks, hosts, rank, route)) text += device.name + " ";
+    return text;
+  };
+  EXPECT_EQ("eth0 ", names(0));
+  EXPECT_EQ("eth0 ", names(1)) << "what a rank of the same host has is not somewhere else";
+  EXPECT_EQ("eno1 ", names(2));
+  EXPECT_EQ("", asked);
+  second.meeting_address = "127.0.1.1";  // its own name, as Debian's /etc/hosts has it
+  EXPECT_EQ("eno1 ", names(2));
+  EXPECT_EQ("10.0.0.1", asked);
+  second.devices[1].addresses = {"10.0.0.3"};
+  EXPECT_EQ("eno1 storage ", names(2)) << "not known: all but the bridge";
+}
+
+TEST(NetworkDevices, AreTheSameWhenTheyWereSent) {
+  const HostNetwork none, some{"10.0.0.1", {{"eth0", {"10.0.0.1", "fd00::1"}}, {"ib0", {"10.1.0.1"}}}};
+  EXPECT_EQ(none, decode_network(encode(none)));
+  EXPECT_EQ(some, decode_network(encode(some)));
+  EXPECT_EQ("eth0 (10.0.0.1, fd00::1), ib0 (10.1.0.1)", text_of(some.devices));
+  const HostNetwork here = host_network("127.0.0.1:80");
+  EXPECT_EQ("127.0.0.1", here.meeting_address);
+  EXPECT_EQ("", host_network("").meeting_address);
+  for (const NetworkDevice& device : here.devices) EXPECT_NE("lo", device.name);
 }
 
 /// Rank 0 of three: rank 1 is on its node, rank 2 on another. Of the network's work the third round brings a chunk.

@@ -27,7 +27,7 @@ TEST(RingProblem, SizesAreBytesOfWholeElements) {
   EXPECT_EQ(parse_size("64M"), std::size_t{16} << 20);
   EXPECT_EQ(parse_size("1024G"), std::size_t{1} << 38);
   for (const char* bad : {"", "M", "5", "-4", "4 K", "4KB", "4k", "1025G", "99999999999999999999", "1e6"})
-    check_error(Status::invalid_argument, {"size '", bad, "a multiple of 4"},
+    check_error(Status::invalid_argument, {"--size: '", bad, "is no size of a vector", "a multiple of 4"},
                 [&] { static_cast<void>(parse_size(bad)); });
 }
 

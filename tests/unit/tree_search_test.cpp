@@ -29,7 +29,8 @@ TEST(Tree, HasAboutTheNodesAskedFor) {
 
 TEST(Tree, OtherSizesAreRefused) {
   for (const std::uint64_t bad : {std::uint64_t{0}, std::uint64_t{3999}, std::uint64_t{10'000'000'001}})
-    check_error(Status::invalid_argument, {"a tree of " + std::to_string(bad) + " nodes", "4000 to 10000000000"},
+    check_error(Status::invalid_argument,
+                {"--nodes: " + std::to_string(bad) + " is no size of a tree", "4000 to 10000000000"},
                 [&] { static_cast<void>(make_tree(bad, 1)); });
 }
 

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "beeline/core/error.hpp"
@@ -158,8 +159,10 @@ class UcxPair final : public Pair {
 void UcxPair::open() {
   ucp_config_t* config = nullptr;
   check(library_.ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-  if (bench_.world().config().split_nodes > 1 && std::getenv("UCX_TLS") == nullptr)
-    static_cast<void>(library_.ucp_config_modify(config, "TLS", "tcp"));  // as the world's
+  if (bench_.world().config().split_nodes > 1)  // as the world's
+    for (const auto& [variable, value] : {std::pair{"UCX_TLS", "tcp"}, std::pair{"UCX_NET_DEVICES", "lo"}})
+      if (std::getenv(variable) == nullptr)
+        static_cast<void>(library_.ucp_config_modify(config, variable + sizeof "UCX_" - 1, value));
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
   parameters.features = UCP_FEATURE_AM | UCP_FEATURE_RMA;

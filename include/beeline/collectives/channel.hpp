@@ -12,6 +12,9 @@
 
 namespace beeline {
 
+/// Calls of a session that a member shows, by their number modulo this: see impl/session_wait.hpp.
+inline constexpr std::uint32_t shown_calls = 4;
+
 /// The state of one session of one rank. Kept from call to call, and over a time-out.
 struct alignas(128) SessionState {
   std::uint64_t round;         ///< number of the last round entered, and its call's signature: see session.hpp
@@ -24,10 +27,11 @@ struct alignas(128) SessionState {
   std::uint32_t transfer;      ///< how the last call's vectors travelled (Transfer), where its kernel decided it
   std::uint32_t tickets;       ///< of the first session: pieces that warps of a kernel have taken; 0 between calls
   std::uint32_t reached;       ///< of the first session: number of the last call that waited before its grid started
-  /// Descriptions of this rank's current and previous call, which other members read: see impl/session_wait.hpp.
-  machine::PacketPair calls[2][2];
+  std::uint32_t signatures;    ///< of the last round that this rank has left, and above it of the round before
+  /// Descriptions of this rank's last calls, which other members read: see impl/session_wait.hpp.
+  machine::PacketPair calls[shown_calls][2];
 };
-static_assert(sizeof(SessionState) == 128);
+static_assert(sizeof(SessionState) == 256);
 
 /// A channel for the collectives of a team. It has *sessions*. The blocks with the same number of all members' grids
 /// communicate on one session, so that a grid needs no barrier over its blocks.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "beeline/collectives/elements.hpp"
 #include "beeline/device/packets.hpp"
 
 namespace beeline {
@@ -59,13 +60,30 @@ static_assert(std::is_trivially_copyable_v<MessageChannel>);
 
 namespace detail {
 
-/// The header that a sender writes and a receiver expects: the message's length and its number of slices.
-[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t message_header(std::size_t bytes, std::uint32_t slices) {
-  return std::uint64_t{bytes} | std::uint64_t{slices} << 48;
+/// The header that a sender writes and a receiver expects: the message's length, its number of slices, and the type of
+/// its elements.
+///   elements  as of `message_elements`; 0: unknown
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t message_header(std::size_t bytes, std::uint32_t slices,
+                                                                         std::uint32_t elements = 0) {
+  return std::uint64_t{bytes} | std::uint64_t{slices} << 48 | std::uint64_t{elements} << 60;
+}
+/// Bytes may be elements of any type: their type counts as unknown.
+[[nodiscard]] constexpr std::uint32_t message_elements(ElementType type) {
+  return type == ElementType::uint8 ? 0 : static_cast<std::uint32_t>(type) + 1;
+}
+static_assert(element_types < 16, "a header has four bits for the type");
+/// Whether two headers are of one message. A type that one side does not know fits any.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_same_message(std::uint64_t one, std::uint64_t other) {
+  constexpr std::uint64_t types = std::uint64_t{15} << 60;
+  return one == other || (((one ^ other) & ~types) == 0 && ((one & types) == 0 || (other & types) == 0));
 }
 inline constexpr std::uint64_t most_message_bytes = (std::uint64_t{1} << 48) - 1;
 [[nodiscard]] constexpr std::uint64_t bytes_in_header(std::uint64_t header) { return header & most_message_bytes; }
-[[nodiscard]] constexpr std::uint64_t slices_in_header(std::uint64_t header) { return header >> 48; }
+[[nodiscard]] constexpr std::uint64_t slices_in_header(std::uint64_t header) { return header >> 48 & 0xfffu; }
+/// The name of the elements' type; nullptr: unknown.
+[[nodiscard]] constexpr const char* type_in_header(std::uint64_t header) {
+  return header >> 60 == 0 ? nullptr : name(static_cast<ElementType>((header >> 60) - 1));
+}
 
 }  // namespace detail
 

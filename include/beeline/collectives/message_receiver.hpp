@@ -66,7 +66,7 @@ class MessageReceiver {
   /// The same as `receive` below.
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive(void* destination, std::size_t bytes,
                                                    const MessageSessionCall& call = {}) {
-    const auto slice = session_.slice_of(static_cast<std::byte*>(destination), bytes);
+    const auto slice = session_.slice_of(static_cast<std::byte*>(destination), bytes, call.elements);
     if (owes_credit_) [[unlikely]]
       return_credit();
     if (!session_.is_eager(bytes)) [[unlikely]]

@@ -28,7 +28,7 @@ class MessageSender {
   /// The same as `send` in messages.hpp.
   [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes,
                                                 const MessageSessionCall& call = {}) {
-    const auto slice = session_.slice_of(static_cast<const std::byte*>(source), bytes);
+    const auto slice = session_.slice_of(static_cast<const std::byte*>(source), bytes, call.elements);
     if (!session_.is_eager(bytes)) [[unlikely]]
       return send_by_handshake(slice, call.timeout);
     if (sent_ - credit_ == link_.channel.depth) [[unlikely]]

@@ -11,6 +11,7 @@ namespace beeline {
 /// Options of one call in a kernel.
 struct MessageSessionCall {
   Timeout timeout = Timeout::none();  ///< the call's own limit; after `timeout` the same call continues
+  std::uint32_t elements = 0;         ///< type of the elements, as of `detail::message_elements`; 0: not compared
 };
 
 inline namespace BEELINE_CALLS {
@@ -48,9 +49,11 @@ class MessageSession {
     return exists_ && channel_.is_eager(bytes, slices_);
   }
   /// The slice of a message that this session moves.
+  ///   elements  as of `detail::message_elements`
   template <class Byte>
-  [[nodiscard]] BEELINE_HOST_DEVICE detail::MessageSlice<Byte> slice_of(Byte* data, std::size_t bytes) const {
-    const std::uint64_t header = detail::message_header(bytes, slices_);
+  [[nodiscard]] BEELINE_HOST_DEVICE detail::MessageSlice<Byte> slice_of(Byte* data, std::size_t bytes,
+                                                                        std::uint32_t elements) const {
+    const std::uint64_t header = detail::message_header(bytes, slices_, elements);
     if (slices_ == 1) return {data, bytes, header};
     const detail::Range mine = detail::part_of(bytes, slices_, index_, 16);
     return {data + mine.first, mine.count, header};

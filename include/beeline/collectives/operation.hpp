@@ -71,16 +71,20 @@ struct CallDescription {
   }
 
   /// A hash of 16 bits that travels in the flags of the call's rounds (session.hpp), so that a member accepts no data
-  /// of another call. Two different calls have the same signature with a probability of 2^-16, over the random choice
-  /// of the multipliers. Source: multilinear hashing of words of 32 bits (Lemire and Kaser, "Strongly universal string
-  /// hashing is fast").
-  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t signature() const {
+  /// of another call, or of the same call after another one. Two different calls have the same signature with a
+  /// probability of 2^-16, over the random choice of the multipliers; equal calls after calls of different signatures
+  /// never have. Source: multilinear hashing of words of 32 bits (Lemire and Kaser, "Strongly universal string hashing
+  /// is fast").
+  ///   previous  signature of the call before; 0: none
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t signature(std::uint32_t previous = 0) const {
     const std::uint64_t word = packed();
     const std::uint64_t sum = 0xf1518f9c3511cd13u + 0x485554a268c26d65u * static_cast<std::uint32_t>(word) +
                               0x8d78ca5a9f30ba31u * (word >> 32) +
                               0xa046ba500ef193d4u * static_cast<std::uint32_t>(count) +
                               0xf8621956bc5db043u * (count >> 32);
-    return static_cast<std::uint32_t>(sum >> (64 - detail::signature_bits));
+    // An odd factor: different signatures stay different.
+    const std::uint32_t chained = static_cast<std::uint32_t>(sum >> (64 - detail::signature_bits)) + 0x6d2bu * previous;
+    return chained & ((1u << detail::signature_bits) - 1);
   }
 };
 static_assert(operations <= 64 && element_types <= 16 && reductions <= 8 && algorithms <= 128 && max_ranks <= 0x400);

@@ -16,9 +16,12 @@
 ///     flags of lines and vectors, words of barriers   | round: 48 bits                   | signature: 16 |
 ///     flags of packets                                                | round: its low 16 | signature: 16 |
 ///
-/// So a member accepts data of a call that differs from its own only with a probability of 2^-16 (operation.hpp). A
-/// member that waits for long compares the calls themselves (impl/session_wait.hpp). This also finds calls that differ
-/// so much that their members poll different memory.
+/// The signature of a call includes that of the call before. So a member accepts data of a call that differs from its
+/// own, or that comes after a call that differed, only with a probability of 2^-16 (operation.hpp). Announcements that
+/// a round's packets have been read carry signatures, too: two members that have only sent in a round (two roots of a
+/// broadcast) find the difference in the next round in which one waits for the other, at the latest before the second
+/// round after it. A member that waits for long compares the calls themselves (impl/session_wait.hpp). This also finds
+/// calls that differ so much that their members poll different memory.
 ///
 /// *Flags of 16 bits repeat* every 2^16 rounds, so no packet in an area may be that old. Of every 2^15 rounds, the
 /// first two end with a refresh: the member sets all flags in the area that the round used to the round's own flag. It
@@ -115,7 +118,7 @@ class Session {
   }
   BEELINE_HOST_DEVICE ~Session() {
     if (group_.thread_rank() != 0 || is_taken_) return;
-    state_->round = round_, state_->offset = offset_;
+    state_->round = round_, state_->offset = offset_, state_->signatures = signatures_;
     state_->entered = entered_ ? 1 : 0, state_->went_one_way = went_one_way_ ? 1 : 0, state_->stage = stage_;
     if constexpr (detail::executor == DeviceKind::host) state_->vectors = vectors_;
     // The end of a kernel releases the kernel's writes.
@@ -160,7 +163,9 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE Status begin(const CallDescription& call) {
     if (detail::executor == DeviceKind::host && is_taken_) return Status::invalid_argument;
     if (!starts_kernel_ && (entered_ || stage_ != 0 || offset_ != 0)) return Status::ok;
-    round_ = detail::unsigned_round(round_) | call.signature();
+    // The last round's signature is that of the call before, also if a time-out has ended this one before its first
+    // round.
+    round_ = detail::unsigned_round(round_) | call.signature(detail::signature_of(signatures_));
     // The last thread has the least work if little is sent.
     if (group_.thread_rank() == group_.size() - 1)
       detail::show_call(state_, static_cast<std::uint32_t>((round_ + detail::one_round) >> detail::signature_bits),
@@ -247,8 +252,7 @@ class Session {
     if (entered_) return Status::ok;
     if (went_one_way_) {
       // The next round uses the areas of the round before the last.
-      const std::uint64_t before = detail::unsigned_round(round_ - detail::one_round);
-      const Status status = detail::await_members(group_, ctx_, finished(), before, Order::memory, timeout);
+      const Status status = detail::await_leaving(group_, ctx_, finished(), round_, signatures_, timeout);
       if (status != Status::ok) return status;
     }
     next_round();
@@ -263,7 +267,7 @@ class Session {
     const Status status = agree(group_, mine);
     if (status != Status::ok) return status;
     leave_round();
-    detail::tell_members(group_, ctx_, finished(), detail::unsigned_round(round_), Order::memory);
+    detail::tell_members(group_, ctx_, finished(), round_, Order::memory);
     went_one_way_ = true;
     return status;
   }
@@ -363,7 +367,7 @@ class Session {
     } else {
       group_.sync();  // the state that an earlier session of this group wrote is visible
     }
-    round_ = state_->round, offset_ = state_->offset, stage_ = state_->stage;
+    round_ = state_->round, offset_ = state_->offset, stage_ = state_->stage, signatures_ = state_->signatures;
     entered_ = state_->entered != 0, went_one_way_ = state_->went_one_way != 0;
     if constexpr (detail::executor == DeviceKind::host) vectors_ = state_->vectors;
     group_.sync();  // every thread has read the state before thread 0 changes it
@@ -385,6 +389,7 @@ class Session {
   BEELINE_HOST_DEVICE void next_round() { round_ += detail::one_round, entered_ = true; }
   BEELINE_HOST_DEVICE void leave_round() {
     entered_ = false;
+    signatures_ = signatures_ << detail::signature_bits | detail::signature_of(round_);
     if ((round_ & (detail::refresh_period - 2) * detail::one_round) == 0) [[unlikely]]
       detail::refresh_flags(group_, area(0), ctx_.size * channel_.area_pairs, flag());
   }
@@ -422,6 +427,7 @@ class Session {
   std::uint64_t round_ = 0;  ///< number of the round times `one_round`, plus the signature of its call
   std::uint64_t offset_ = 0, vectors_ = 0;
   std::uint32_t stage_ = 0;
+  std::uint32_t signatures_ = 0;  ///< of the last round that this rank has left, and above it of the round before
   bool entered_ = false, went_one_way_ = false, is_taken_ = false;
   const bool starts_kernel_;
   bool has_worked_;

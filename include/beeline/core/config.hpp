@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The configuration: one struct, read once from `BEELINE_*`, printed by `beeline info`.
+/// The configuration: one struct, read once from `BEELINE_*`, printed by `beeline info settings`.
 
 #include <cstddef>
 #include <cstdint>
@@ -43,7 +43,8 @@ struct Config {
   std::string device = "auto";  ///< BEELINE_DEVICE: auto, cpu, cuda:ID[,ID...], or one of these for each rank
   std::int64_t deadline_ns = 30'000'000'000;  ///< BEELINE_DEADLINE_S: limit of every wait; the variable has seconds
   std::int64_t stream_deadline_ns = 600'000'000'000;  ///< BEELINE_STREAM_DEADLINE_S: the host's limit for a stream
-  std::size_t heap_bytes = 0;  ///< BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: by device kind
+  /// BEELINE_HEAP_BYTES: symmetric heap of a rank; 0: 1 GiB if all ranks have GPUs, otherwise 256 MiB
+  std::size_t heap_bytes = 0;
   std::size_t pinned_heap_bytes = std::size_t{64} << 20;  ///< BEELINE_PINNED_HEAP_BYTES: host-memory heap of a rank
   std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40;
                                   ///< in worlds of more than 64 ranks at most 46 - log2 of their number
@@ -76,5 +77,10 @@ struct ConfigEntry {
 
 /// Every setting of `config`, for display. The token is shown as set or unset only.
 [[nodiscard]] std::vector<ConfigEntry> describe(const Config& config);
+
+/// A warning for each variable that begins with BEELINE_ and that no part of Beeline reads, with the nearest one that
+/// `Config` reads.
+///   entries  as in `environ`: NAME=VALUE, the last one followed by nullptr
+[[nodiscard]] std::vector<std::string> unknown_variables(const char* const* entries);
 
 }  // namespace beeline

@@ -27,9 +27,9 @@
 /// Debug builds and for builds without a type. One program may link units of both kinds. These are bad arguments:
 ///   - a peer outside the team;
 ///   - an address range that is not entirely inside a heap, or the area of segments, of the calling rank (the bounds of
-///     single allocations are not checked);
+///     single allocations are checked by CPUs alone);
 ///   - a word that is not aligned;
-///   - a null address of a word to wait for.
+///   - a null address of a word to wait for, of the source of a put, or the destination of a get.
 ///
 /// Some arguments are checked in every build. A collective whose root is not a member is refused. `invalid_argument` is
 /// also returned by strided transfers with a bad peer, overlapping blocks or blocks beyond the end of the address
@@ -139,6 +139,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Gro
 /// register:
 ///   Access access, Result        how it accesses memory; `Status`, or a structure that begins with a status
 ///   request(), reach()           the request to the peer; the range accessed there, by the caller's own address
+///   own_end()                    of a transfer: the start of its other end, at the calling rank
 ///   by_loads(group, ctx, place)  loads and stores at the peer's place
 ///   by_engine(group, ctx)        posts commands
 /// Returns the result of `by_loads` or `by_engine`; `unreachable` after one thread of the group has refused the
@@ -171,7 +172,10 @@ template <class Group, class Operation>
 BEELINE_HOST_DEVICE typename Operation::Result admit(const Group& group, const Context& ctx,
                                                      const Operation& operation) {
   const Request request = operation.request();
-  const Status status = check_call(group, ctx, request.operation, operation.reach(), request.peer);
+  Status status = check_call(group, ctx, request.operation, operation.reach(), request.peer);
+  if constexpr (requires { operation.own_end(); })
+    if (status == Status::ok)
+      status = check_own_end(group, ctx, request.operation, operation.own_end(), operation.reach().bytes, request.peer);
   if (status != Status::ok) return {status};
   return pass(group, ctx, operation);
 }

@@ -183,7 +183,7 @@ class BulkPort {
                                  Queue queue = {}) {
     if (!copies_.context().is_near(peer)) [[unlikely]]
       return beeline::put(copies_.block(), copies_.context(), destination, source, count, peer, queue);
-    const Status status = check(Operation::put, detail::reach_of(destination, count), peer);
+    const Status status = check(Operation::put, detail::reach_of(destination, count), source, peer);
     if (status == Status::ok) move(copies_.context().translate(destination, place(peer)), source, count, place(peer));
     return status;
   }
@@ -197,7 +197,7 @@ class BulkPort {
   [[nodiscard]] BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
     if (!copies_.context().is_near(peer)) [[unlikely]]
       return beeline::get(copies_.block(), copies_.context(), destination, source, count, peer);
-    const Status status = check(Operation::get, detail::reach_of(source, count), peer);
+    const Status status = check(Operation::get, detail::reach_of(source, count), destination, peer);
     if (status == Status::ok) move(destination, copies_.context().translate(source, place(peer)), count, place(peer));
     return status;
   }
@@ -212,8 +212,8 @@ class BulkPort {
     if (!ctx.is_near(peer)) [[unlikely]]
       return beeline::put_signal(copies_.block(), ctx, destination, source, count, signal, value, peer, queue);
     const detail::Reach data = detail::reach_of(destination, count), word = detail::reach_of_word(signal);
-    Status status = check(Operation::put, data, peer);
-    if (status == Status::ok) status = check(Operation::signal, word, peer);
+    Status status = check(Operation::put, data, source, peer);
+    if (status == Status::ok) status = check(Operation::signal, word, signal, peer);
     if (status != Status::ok) return status;
     move(ctx.translate(destination, place(peer)), source, count, place(peer));
     detail::set_signal(copies_.block(), ctx, signal, value, place(peer), Order::memory);
@@ -222,9 +222,12 @@ class BulkPort {
 
  private:
   /// Checks the arguments and the access of a call for a peer that `is_near`.
-  [[nodiscard]] BEELINE_HOST_DEVICE Status check(Operation operation, const detail::Reach& reach,
+  ///   own  start of the end that is this rank's
+  [[nodiscard]] BEELINE_HOST_DEVICE Status check(Operation operation, const detail::Reach& reach, const void* own,
                                                  std::uint32_t peer) const {
-    const Status status = detail::check_call(copies_.block(), copies_.context(), operation, reach, peer);
+    Status status = detail::check_call(copies_.block(), copies_.context(), operation, reach, peer);
+    if (status == Status::ok)
+      status = detail::check_own_end(copies_.block(), copies_.context(), operation, own, reach.bytes, peer);
     if (status != Status::ok) return status;
     return detail::check_access<Access::load_store>(copies_.block(), copies_.context(), operation, reach, place(peer));
   }

@@ -115,6 +115,7 @@ struct MoveElements {
 
   [[nodiscard]] BEELINE_HOST_DEVICE Request request() const { return move_request(puts, peer); }
   [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const { return reach_of(puts ? destination : source, count); }
+  [[nodiscard]] BEELINE_HOST_DEVICE const void* own_end() const { return puts ? source : destination; }
   template <class Group>
   BEELINE_HOST_DEVICE Status by_loads(const Group& group, const Context& ctx, std::uint32_t place) const {
     if constexpr (puts)
@@ -163,7 +164,9 @@ struct PutSignal : MoveElements<true, T> {
 template <class Group, bool adds, class T>
 BEELINE_HOST_DEVICE Status put_and_signal(const Group& group, const Context& ctx, const PutSignal<adds, T>& operation) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  const Status status = check_calls(group, ctx, operation.reach(), operation.signal.reach(), operation.peer);
+  Status status = check_calls(group, ctx, operation.reach(), operation.signal.reach(), operation.peer);
+  if (status == Status::ok)
+    status = check_own_end(group, ctx, Operation::put, operation.own_end(), operation.reach().bytes, operation.peer);
   return status == Status::ok ? pass(group, ctx, operation) : status;
 }
 

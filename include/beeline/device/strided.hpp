@@ -165,6 +165,7 @@ struct MoveBlocks {
     return puts ? reach_of_blocks(destination, shape, shape.destination_stride)
                 : reach_of_blocks(source, shape, shape.source_stride);
   }
+  [[nodiscard]] BEELINE_HOST_DEVICE const void* own_end() const { return puts ? source : destination; }
   template <class Group>
   BEELINE_HOST_DEVICE Status by_loads(const Group& group, const Context& ctx, std::uint32_t place) const {
     if constexpr (puts)

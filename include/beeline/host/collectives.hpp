@@ -40,7 +40,7 @@ struct CollectiveOptions {
 
 /// How one call is to be made.
 struct CollectiveCall {
-  Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
+  Stream* stream = nullptr;  ///< nullptr: in calls `..._on_stream` the rank's default stream; other calls then block
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;  ///< the same on all ranks; 0: by size; if set, `automatic` never chooses copy engines
   /// If true, the caller asserts that the vectors are symmetric buffers: they have the same offset in the heaps of all
@@ -60,7 +60,7 @@ struct CollectiveCall {
 
 /// Options of one barrier.
 struct BarrierCall {
-  Stream* stream = nullptr;                    ///< nullptr: the rank's default stream
+  Stream* stream = nullptr;                    ///< as in `CollectiveCall`
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
 };
 
@@ -90,8 +90,10 @@ class ScaledPieces {
 
 /// A channel for the collectives of a team, and the host's calls on it. All members make the calls on one channel in
 /// the same order, one after the other: on one stream, or on streams that wait for each other. Concurrent calls need
-/// one object each. If the calls of two members differ, the team is aborted with an error that names both calls, about
-/// a millisecond after the members have begun to wait for each other. A call with 0 elements is a barrier.
+/// one object each, and do not wait for each other: threads may use an object each. A call while another thread makes
+/// one on the same object, or waits in one, is refused with invalid_argument, which names both. If the calls of two
+/// members differ, the team is aborted with an error that names both calls, about a millisecond after the members have
+/// begun to wait for each other. A call with 0 elements is a barrier.
 class Collectives {
  public:
   /// Collective over the team, which must outlive this object; other ranks neither call it nor need memory for it.
@@ -110,7 +112,8 @@ class Collectives {
   // --- Vectors that know their lengths --------------------------------------------------------------------------
   //
   // A vector is a SymmetricArray, a std::span, or what a std::span is made from. A call without a stream blocks until
-  // it has ended, and throws its errors. A call with a stream is asynchronous, in the order of the stream. All else is
+  // it has ended, and throws its errors; it comes after the earlier work of the default stream. A call with a stream is
+  // asynchronous, in the order of the stream; an Event that is recorded behind it tells when it has ended. All else is
   // the same as in the corresponding call `..._on_stream` below. The calls throw invalid_argument, before anything is
   // touched, if the length of a vector does not match the other vectors and the number of members. Elements that are
   // only moved may have any trivially copyable type.
@@ -174,15 +177,16 @@ class Collectives {
     detail::require_pieces("destination", vectors.to.size(), pieces.receive_counts, pieces.receive_offsets);
     detail::require_pieces("source", vectors.from.size(), pieces.send_counts, pieces.send_offsets);
     const detail::ScaledPieces scaled(pieces, vectors.words);
-    detail::make_call(team(), call.stream, [&] {
-      alltoallv_on_stream(vectors.to.data(), vectors.from.data(), scaled.spans(), vectors.type(), call);
+    detail::make_call(team(), call, [&](const CollectiveCall& how) {
+      alltoallv_on_stream(vectors.to.data(), vectors.from.data(), scaled.spans(), vectors.type(), how);
     });
   }
 
-  /// Blocks until the default streams of all members have reached this call. With `call.stream` it returns at once,
-  /// and later work of that stream waits until the streams of all members have reached the call.
+  /// Blocks until all members have reached this call, each after the earlier work of its default stream. With
+  /// `call.stream` it returns at once, and later work of that stream waits until the streams of all members have
+  /// reached the call.
   void barrier(const BarrierCall& call = {}) {
-    detail::make_call(team(), call.stream, [&] { barrier_on_stream(call); });
+    detail::make_call(team(), call, [&](const BarrierCall& how) { barrier_on_stream(how); });
   }
 
   // --- On streams, untyped ----------------------------------------------------------------------------------------
@@ -307,12 +311,12 @@ class Collectives {
   void run(To& destination, From& source, const CollectiveCall& call, Reduction reduction = Reduction::sum,
            int root = -1) {
     const auto vectors = detail::vectors_of<operation>(destination, source, team().context(), root);
-    detail::make_call(team(), call.stream, [&] {
+    detail::make_call(team(), call, [&](const CollectiveCall& how) {
       call_on_stream(call_of(operation, vectors.count * vectors.words, vectors.type(), root, reduction),
-                     vectors.to.data(), vectors.from.data(), call);
+                     vectors.to.data(), vectors.from.data(), how);
     });
   }
-  std::unique_ptr<Implementation> implementation_;
+  detail::TeamOwned<Implementation> implementation_;
 };
 
 }  // namespace beeline

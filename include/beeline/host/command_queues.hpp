@@ -67,6 +67,7 @@ class CommandQueues {
   [[nodiscard]] std::uint64_t completed(std::uint32_t queue) const;
 
   Team& team_;
+  const std::shared_ptr<const detail::TeamLife> life_;
   std::unique_ptr<EngineThreads> own_engine_;  ///< nullptr: the rank's serves them
   SymmetricArray<CommandRing> rings_;
   SymmetricArray<CommandTickets> tickets_;

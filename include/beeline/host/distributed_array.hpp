@@ -62,17 +62,18 @@ class DistributedArray {
   /// Collective. Throws invalid_argument if ranks pass different arguments, for 0 elements, or for too many chunks
   /// (more than 16384, or 512 if GPU memory takes part); no_resource if memory or address space is full.
   DistributedArray(World& world, std::size_t count, const Distribution& distribution = {})
-      : world_(&world), count_(count),
+      : world_(&world), life_(world.life()), count_(count),
         chunks_(detail::make_distributed(world, detail::array_bytes(count, sizeof(T)),
                                          detail::array_bytes(distribution.chunk_elements, sizeof(T)),
                                          distribution.kind)) {}
   DistributedArray(DistributedArray&& other) noexcept
-      : world_(other.world_), count_(std::exchange(other.count_, 0)), chunks_(std::exchange(other.chunks_, {})) {}
+      : world_(other.world_), life_(other.life_), count_(std::exchange(other.count_, 0)),
+        chunks_(std::exchange(other.chunks_, {})) {}
   DistributedArray(const DistributedArray&) = delete;
   DistributedArray& operator=(const DistributedArray&) = delete;
   DistributedArray& operator=(DistributedArray&&) = delete;
   ~DistributedArray() {
-    if (chunks_.base == 0 || world_->failed() || std::uncaught_exceptions() > 0) return;
+    if (chunks_.base == 0 || !life_->is_usable() || world_->failed() || std::uncaught_exceptions() > 0) return;
     try {
       detail::free_distributed(*world_, chunks_.base);
     } catch (const std::exception& error) {
@@ -107,6 +108,7 @@ class DistributedArray {
 
  private:
   World* world_;
+  std::shared_ptr<const detail::TeamLife> life_;
   std::size_t count_;
   ChunkTable chunks_;
 };

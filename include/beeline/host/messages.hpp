@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <type_traits>
 
 #include "beeline/collectives/elements.hpp"
 #include "beeline/collectives/message_channel.hpp"
@@ -30,7 +31,7 @@ struct MessageOptions {
 
 /// How one call is to be made.
 struct MessageCall {
-  Stream* stream = nullptr;  ///< nullptr: the rank's default stream
+  Stream* stream = nullptr;  ///< nullptr: in calls `..._on_stream` the rank's default stream; other calls then block
   unsigned blocks = 0;       ///< the same at sender and receiver; 0: by size
 };
 
@@ -51,8 +52,8 @@ struct ReceivedMessage {
 /// streams. Between GPUs of a node each is one kernel, and needs no CPU while it runs.
 ///
 /// Between two members, messages are matched in the order of the calls, without tags. A receive has the same number of
-/// bytes, and of blocks, as its send. A difference is detected, and aborts the team with an error that names both
-/// values.
+/// bytes, and of blocks, as its send, and elements of the same type; `uint8` fits all. A difference is detected, and
+/// aborts the team with an error that names both values.
 ///
 /// Short messages are *eager*: the sender stores them in memory of the receiver, and its stream continues. Longer
 /// messages wait for the receiver (*rendezvous*). So two members that both send first, each on one stream, wait for
@@ -76,32 +77,40 @@ class Messages {
   [[nodiscard]] Team& team() const;
 
   // A vector is a SymmetricArray, a std::span, or what a std::span is made from, of any trivially copyable type. A call
-  // without a stream blocks until it has ended: then its source may change, and its destination is complete. It throws
-  // its errors. A call with a stream is asynchronous, in the order of the stream. All else is the same as in the call
+  // without a stream blocks until it has ended: then its source may change, and its destination is complete. It comes
+  // after the earlier work of the default stream, waits for no blocking call of another thread, and throws its errors.
+  // A call with a stream is asynchronous, in the order of the stream. All else is the same as in the corresponding call
   // `..._on_stream` below.
 
   /// Sends a vector to `peer`.
   template <detail::Vector From>
   void send(From&& source, int peer, const MessageCall& call = {}) {
-    const auto bytes = std::as_bytes(detail::span_of(source));
-    detail::make_call(team(), call.stream,
-                      [&] { send_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call); });
+    const auto from = detail::span_of(source);
+    constexpr ElementType type = message_type<decltype(from)>();
+    detail::make_call(team(), call, [&](const MessageCall& how) {
+      send_on_stream(from.data(), from.size_bytes() / bytes_of(type), type, peer, how);
+    });
   }
-  /// Receives a vector from `peer`, which sends the same number of bytes.
+  /// Receives a vector from `peer`, which sends the same number of bytes, in elements of the same type if that is one
+  /// of `ElementType`; `uint8` fits all.
   template <detail::Vector To>
   void receive(To&& destination, int peer, const MessageCall& call = {}) {
-    const auto bytes = std::as_writable_bytes(detail::span_of(destination));
-    detail::make_call(team(), call.stream,
-                      [&] { receive_on_stream(bytes.data(), bytes.size(), ElementType::uint8, peer, call); });
+    const auto to = detail::span_of(destination);
+    constexpr ElementType type = message_type<decltype(to)>();
+    detail::make_call(team(), call, [&](const MessageCall& how) {
+      receive_on_stream(to.data(), to.size_bytes() / bytes_of(type), type, peer, how);
+    });
   }
   /// Both at once.
   template <detail::Vector From, detail::Vector To>
   void send_receive(From&& source, int to_peer, To&& destination, int from_peer, const MessageCall& call = {}) {
-    const auto out = std::as_bytes(detail::span_of(source));
-    const auto in = std::as_writable_bytes(detail::span_of(destination));
-    detail::make_call(team(), call.stream, [&] {
-      send_receive_on_stream({out.data(), out.size(), to_peer}, {in.data(), in.size(), from_peer}, ElementType::uint8,
-                             call);
+    const auto out = detail::span_of(source);
+    const auto in = detail::span_of(destination);
+    constexpr bool is_one_type = message_type<decltype(out)>() == message_type<decltype(in)>();
+    constexpr ElementType type = is_one_type ? message_type<decltype(in)>() : ElementType::uint8;
+    detail::make_call(team(), call, [&](const MessageCall& how) {
+      send_receive_on_stream({out.data(), out.size_bytes() / bytes_of(type), to_peer},
+                             {in.data(), in.size_bytes() / bytes_of(type), from_peer}, type, how);
     });
   }
 
@@ -136,8 +145,17 @@ class Messages {
   [[nodiscard]] bool is_eager(std::size_t bytes, const MessageCall& call = {}) const;
 
  private:
+  /// The type that messages of a span carry; `uint8`: of unknown elements.
+  template <class Span>
+  [[nodiscard]] static constexpr ElementType message_type() {
+    using T = std::remove_cv_t<typename std::remove_cv_t<Span>::element_type>;
+    if constexpr (detail::Reducible<T>)
+      return detail::ElementTraits<T>::type;
+    else
+      return ElementType::uint8;
+  }
   class Implementation;
-  std::unique_ptr<Implementation> implementation_;
+  detail::TeamOwned<Implementation> implementation_;
 };
 
 }  // namespace beeline

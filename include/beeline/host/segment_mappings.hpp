@@ -85,7 +85,7 @@ class SegmentMappings {
 
  private:
   class Implementation;
-  std::unique_ptr<Implementation> implementation_;
+  detail::TeamOwned<Implementation> implementation_;
 };
 
 }  // namespace beeline

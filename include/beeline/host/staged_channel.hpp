@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "beeline/device/wait.hpp"
+#include "beeline/host/impl/team_life.hpp"
 
 namespace beeline {
 
@@ -63,7 +64,7 @@ class StagedChannel {
 
  private:
   struct Implementation;
-  std::unique_ptr<Implementation> implementation_;
+  detail::TeamOwned<Implementation> implementation_;
 };
 
 }  // namespace beeline

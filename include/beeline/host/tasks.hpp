@@ -138,17 +138,24 @@ class TaskQueues {
   ///   status, fault  what this rank found wrong with it, if anything
   void announce(std::uint32_t function, const TaskRegistration& what, Status status, std::string fault, bool is_kernel);
   [[nodiscard]] std::string name_of_task(std::uint32_t worker) const;
+  ///   what  function and poster, as `RunningTask` has them
+  [[nodiscard]] std::string text_of_task(std::uint64_t what) const;
   [[nodiscard]] std::size_t places_of_payloads() const;
   [[nodiscard]] TaskPlace place_of(const TaskRegistration& what, std::string& fault) const;
-  struct Sums {
+  struct Totals {
     std::uint64_t posted = 0, done = 0;
-    bool operator==(const Sums&) const = default;
+    bool operator==(const Totals&) const = default;
+  };
+  /// Of this rank's posts.
+  struct Sums : Totals {
+    std::vector<std::uint64_t> pending;  ///< [members] posted to the member, and not known to have run
   };
   [[nodiscard]] Sums count() const;
   /// Aborts the team where a worker has been in the same task for as long as the deadline.
   void look_for_stuck_tasks();
 
   Team& team_;
+  const std::shared_ptr<const detail::TeamLife> life_;
   const TaskOptions options_;
   const List list_;
   SymmetricArray<SignaledWord> slots_;

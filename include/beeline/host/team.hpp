@@ -16,6 +16,7 @@
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/device/context.hpp"
 #include "beeline/device/wait.hpp"
+#include "beeline/host/impl/team_life.hpp"
 
 namespace beeline {
 
@@ -105,6 +106,9 @@ class Team {
     return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));
   }
 
+  /// For objects of the team that may outlive it.
+  [[nodiscard]] const std::shared_ptr<detail::TeamLife>& life() const { return life_; }
+
   /// Aborts the team: ends every wait, as a deadline of this rank would, with `reason` in the errors. Any thread may
   /// call it.
   void give_up(const std::string& reason);
@@ -113,11 +117,11 @@ class Team {
   friend class World;
   friend std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,
                                                const MemberAllgather& allgather);
-  Team(World& world, const Context& context, const Context& host_context)
-      : world_(world), context_(context), host_context_(host_context) {}
+  Team(World& world, const Context& context, const Context& host_context);
   [[nodiscard]] void* translate(void* local, int peer) const;
   World& world_;
   Context context_, host_context_;
+  const std::shared_ptr<detail::TeamLife> life_;
 };
 
 template <detail::Reducible T>
@@ -151,9 +155,10 @@ namespace detail {
 }
 
 /// Frees memory of a team from the destructor of its owner. Memory of a failed world or team is freed with the world.
-/// So is memory whose owner an exception on this rank destroys, since other ranks do not free it then. Errors are
-/// logged.
-void free_with_owner(Team& team, void* pointer) noexcept;
+/// So is memory whose owner an exception on this rank destroys, since other ranks do not free it then. An owner that
+/// outlives the team, or that a fork has copied, has nothing to free. Errors are logged.
+///   life  the team's, without which `team` may not exist any more
+void free_with_owner(const TeamLife& life, Team& team, void* pointer) noexcept;
 
 }  // namespace detail
 
@@ -164,14 +169,15 @@ template <class T>
 class SymmetricArray {
  public:
   SymmetricArray(Team& team, std::size_t count, Heap heap = Heap::symmetric)
-      : team_(&team), data_(static_cast<T*>(team.allocate(detail::array_bytes(count, sizeof(T)), heap))),
-        count_(count) {}
+      : team_(&team), life_(team.life()),
+        data_(static_cast<T*>(team.allocate(detail::array_bytes(count, sizeof(T)), heap))), count_(count) {}
   SymmetricArray(SymmetricArray&& other) noexcept
-      : team_(other.team_), data_(std::exchange(other.data_, nullptr)), count_(std::exchange(other.count_, 0)) {}
+      : team_(other.team_), life_(other.life_), data_(std::exchange(other.data_, nullptr)),
+        count_(std::exchange(other.count_, 0)) {}
   SymmetricArray(const SymmetricArray&) = delete;
   SymmetricArray& operator=(const SymmetricArray&) = delete;
   SymmetricArray& operator=(SymmetricArray&&) = delete;
-  ~SymmetricArray() { detail::free_with_owner(*team_, data_); }
+  ~SymmetricArray() { detail::free_with_owner(*life_, *team_, data_); }
 
   [[nodiscard]] T* data() const { return data_; }
   [[nodiscard]] std::size_t count() const { return count_; }
@@ -180,6 +186,7 @@ class SymmetricArray {
 
  private:
   Team* team_;
+  std::shared_ptr<const detail::TeamLife> life_;
   T* data_;
   std::size_t count_;
 };
@@ -187,6 +194,10 @@ class SymmetricArray {
 /// Zeroed signals, in memory that kernels poll (symmetric) or that CPU threads poll (pinned). In a team with GPU ranks
 /// and host ranks they are always pinned, so that every member can set them. device/access.hpp says what kernels may do
 /// with pinned signals.
+///
+/// In a loop let the values grow: 1 in the first round, 2 in the second, and so on, and wait for `greater_equal` that
+/// number. If each round sets the same value, and no answer of the receiver comes in between, a wait finds the value of
+/// the round before, and reads old data.
 class Signals : public SymmetricArray<std::uint64_t> {
  public:
   /// Collective.

@@ -203,6 +203,7 @@ class Triggers {
   struct Guards;
 
   Team& team_;
+  const std::shared_ptr<const detail::TeamLife> life_;
   std::unique_ptr<Counts> counts_;
   std::unique_ptr<Guards> guards_;
   std::unique_ptr<TriggerBackEnd> back_end_;

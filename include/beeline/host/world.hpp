@@ -29,6 +29,10 @@ class Bootstrap;
 /// with an `Error`. Calls that take a `Timeout` may end earlier, with `Status::timeout`, and are then continued by the
 /// same call (GASPI's time-out; with zero they poll once). Calls for set-up take none, since a rank cannot know the
 /// progress of other ranks.
+///
+/// A process that a rank forks has no part in the world: there the calls throw invalid_argument, waits of device
+/// operations end at once, destructors do nothing, and memory can be read. The child may make a world of its own.
+/// Objects that outlive their world do nothing in their destructors.
 class World final : public Team {
  public:
   /// Collective. Joins the world that the environment describes, or makes a world of one rank if it describes none.

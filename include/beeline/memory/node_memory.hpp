@@ -74,7 +74,7 @@ class NodeMemory {
     OffsetAllocator device, host;
   };
 
-  void reserve(const std::vector<bool>& gpu_ranks);
+  void reserve(std::uint64_t seed, const std::vector<bool>& gpu_ranks);
   [[nodiscard]] bool everyone(bool mine);
   /// Collective: makes this rank's part, passes it to the others, and maps theirs. If it fails on one rank, it throws
   /// on all.

@@ -74,6 +74,10 @@ class RendezvousServer {
   std::unique_ptr<Implementation> implementation_;
 };
 
+/// The address of this machine on the route to `endpoint`, host[:port]. Sends no packet. Throws invalid_argument (a
+/// name that is not known) or unreachable (no route).
+[[nodiscard]] std::string own_address_towards(const std::string& endpoint);
+
 /// A new secret: 128 random bits as 32 hexadecimal digits.
 [[nodiscard]] std::string make_token();
 

@@ -22,7 +22,13 @@ class HostWorkers;
 class LaunchedTeams {
  public:
   /// Adds the team of a kernel that was put on the stream.
-  void note(std::uint32_t team) noexcept { word_.fetch_or(known | team, std::memory_order_relaxed); }
+  ///   kernel  its number in records of waits; 0: it has none
+  void note(std::uint32_t team, std::uint16_t kernel) noexcept {
+    word_.fetch_or(known | team, std::memory_order_relaxed);
+    last_kernel_.store(kernel, std::memory_order_relaxed);
+  }
+  /// The kernel that was put on the stream last, as `note` got it.
+  [[nodiscard]] std::uint16_t last_kernel() const noexcept { return last_kernel_.load(std::memory_order_relaxed); }
   /// Adds the teams whose kernels precede an event for which the stream waits. Whether the teams of the stream's own
   /// kernels are known does not change.
   void hand_on(std::uint32_t teams) noexcept { word_.fetch_or(teams, std::memory_order_relaxed); }
@@ -41,6 +47,7 @@ class LaunchedTeams {
  private:
   static constexpr std::uint64_t known = std::uint64_t{1} << 32;
   std::atomic<std::uint64_t> word_{0};
+  std::atomic<std::uint16_t> last_kernel_{0};
 };
 
 /// A point in a stream. Reusable; records of the same event replace each other.

@@ -9,11 +9,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from beeline import options
 from beeline.description import Call
-from beeline.display import MISSING, ResultView, format_number, format_percent, new_table, not_measured
+from beeline.display import MISSING, ResultView, explained, format_number, format_percent, new_table, not_measured
+from beeline.fitted_table import FittedTable
 from beeline.jobs import Event
 from beeline.on_ranks import measure_on_ranks
 from beeline.programs import CliError, World
@@ -49,15 +49,15 @@ def accuracy(
 
 def render(results: list[Event]) -> RenderableType:
     """A table for each number of ranks; methods whose results have the same bits share a row."""
-    lacking, measured = ([one for one in results if bool(one.get("available")) is there] for there in (False, True))
+    measured = [one for one in results if one.get("available")]
     counts = dict.fromkeys(one["ranks"] for one in measured)
     parts = [table_of(ranks, [one for one in measured if one["ranks"] == ranks]) for ranks in counts]
-    return Group(*parts, *not_measured(lacking))
+    return Group(*parts, *not_measured(results))
 
 
-def table_of(ranks: int, results: list[Event]) -> Table:
-    columns = (">max ulp", ">mean ulp", ">max relative", ">rounded right, %", ">wrong", "data", "methods")
-    table = new_table(f"all-reduce beside the exact result, {ranks} ranks", "type and reduction", *columns)
+def table_of(ranks: int, results: list[Event]) -> FittedTable:
+    columns = ("data", "methods", ">max\nulp", ">mean\nulp", ">max\nrelative", ">rounded\nright, %", ">wrong")
+    table = new_table(f"all-reduce beside the exact result, {ranks} ranks", "reduction", *columns, keys=3)
     rows: dict[Row, list[Event]] = {}
     for one in results:
         rows.setdefault(Row(one["type"], one["reduction"], one["data"], one["digest"]), []).append(one)
@@ -68,8 +68,8 @@ def table_of(ranks: int, results: list[Event]) -> Table:
         wrong = [str(one["method"]) for one in alike if one["verified"] is False]
         names = described([str(one["method"]) for one in alike], {str(one["method"]) for one in results})
         names += "".join(f"; WRONG: {method}" for method in wrong)
-        table.add_row(f"{row.type} {row.reduction}", *figures, row.data, names)
-    return table
+        table.add_row(f"{row.type} {row.reduction}", row.data, names, *figures)
+    return explained(table, "errors (ulp, relative, wrong): lower is better; rounded right: higher")
 
 
 def format_figure(value: float | None) -> str:

@@ -3,13 +3,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import replace
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from beeline.description import PROGRAM, Call
-from beeline.display import ResultView, format_bytes, format_number, measured_of, new_table, not_measured
+from beeline.display import (
+    ResultView,
+    better,
+    explained,
+    format_bytes,
+    format_figure,
+    format_number,
+    measured_of,
+    new_table,
+    not_measured,
+)
+from beeline.fitted_table import FittedTable
 from beeline.jobs import Event
 from beeline.programs import World, find_program, launch_command
 
@@ -17,6 +29,14 @@ from beeline.programs import World, find_program, launch_command
 def measure(call: Call, view: ResultView, world: World) -> None:
     command = launch_command(world, find_program(PROGRAM), call.arguments)
     view.run(command, lambda event: " ".join(str(event.get(key, "")) for key in ("method", "operation", "bytes")))
+
+
+def network(call: Call, view: ResultView, world: World) -> None:
+    """All ranks are on this machine: unless told otherwise, it counts as two nodes, with a network between them."""
+    if world.split_nodes is None and not os.environ.get("BEELINE_SPLIT_NODES"):
+        world = replace(world, split_nodes=2)
+        view.show_line("ranks on this machine, as if on two nodes (--split-nodes 2)")
+    measure(call, view, world)
 
 
 def render(results: list[Event]) -> RenderableType:
@@ -35,26 +55,28 @@ def is_of_commands(result: Event) -> bool:
 
 
 def render_methods(results: list[Event]) -> RenderableType:
-    """One table: methods down, operations and sizes across; a line for each setting where several tell something;
-    below, what this machine lacks."""
+    """A table of what each method occupies; one for each operation, with sizes across, or with a line for each setting
+    where several tell something; below, what this machine lacks."""
     measured = [one for one in measured_of(results) if not is_of_commands(one)]
-    settings = new_table("commands, and the ends of kernels", "operation", "method", "settings", ">median", "unit")
-    for one in filter(is_of_commands, measured_of(results)):
-        shown = ", ".join(f"{name} {value}" for name, value in one.get("settings", {}).items())
-        settings.add_row(str(one["operation"]), str(one["method"]), shown, cell([one], one["unit"]), str(one["unit"]))
-    columns = dict.fromkeys((one["operation"], one["bytes"], one["unit"]) for one in measured)
-    titles = [f">{operation} {format_bytes(size)}\n{unit}" for operation, size, unit in columns]
-    table = new_table("methods", "method", ">multi-\nprocessors", ">CPU\ncores", *titles)
+    of_commands = [one for one in measured_of(results) if is_of_commands(one)]
+    table = new_table("methods: what they occupy (lower is better)", "method", ">multiprocessors", ">CPU cores")
     for method in dict.fromkeys(str(one["method"]) for one in measured):
         mine = [one for one in measured if one["method"] == method]
         table.add_row(
             method,
             multiprocessors_of(method, mine),
             range_of([one["cpu_cores"] for one in mine if one.get("cpu_cores") is not None], 1),
-            *(cell([one for one in mine if (one["operation"], one["bytes"], one["unit"]) == column], column[2])
-              for column in columns),
-        )  # fmt: skip
-    return Group(table, settings, *not_measured(results))
+        )
+    tables = [*([explained(table)] if measured else []), *tables_of(measured, operation_table)]
+    return Group(*tables, *tables_of(of_commands, settings_table), *not_measured(results))
+
+
+def settings_table(title: str, unit: str, results: list[Event]) -> FittedTable:
+    table = new_table(title, "method", "settings", f">{unit}")
+    for one in results:
+        shown = ", ".join(f"{name} {value}" for name, value in one.get("settings", {}).items())
+        table.add_row(str(one["method"]), shown, cell([one], unit))
+    return explained(table)
 
 
 def multiprocessors_of(method: str, results: list[Event]) -> str:
@@ -69,37 +91,48 @@ def range_of(values: list[float], digits: int) -> str:
     return " to ".join(shown) if values else ""
 
 
-def render_operations(results: list[Event], table_of: Callable[[str, str, list[Event]], Table]) -> RenderableType:
-    measured = measured_of(results)
-    kinds = dict.fromkeys((str(result.get("operation")), str(result.get("unit"))) for result in measured)
-    parts: list[RenderableType] = []
-    for operation, unit in kinds:
-        mine = [one for one in measured if (str(one.get("operation")), str(one.get("unit"))) == (operation, unit)]
-        parts.append(table_of(operation, unit, mine))
-    return Group(*parts, *not_measured(results))
+def render_operations(results: list[Event], table_of: Callable[[str, str, list[Event]], FittedTable]) -> RenderableType:
+    return Group(*tables_of(measured_of(results), table_of), *not_measured(results))
 
 
-def operation_table(operation: str, unit: str, results: list[Event]) -> Table:
-    methods = dict.fromkeys(str(result.get("method")) for result in results)
+def tables_of(results: list[Event], table_of: Callable[[str, str, list[Event]], FittedTable]) -> list[FittedTable]:
+    """A table for each operation and unit: `table_of` gets the title, the unit and the results."""
+    kinds: dict[tuple[str, str], list[Event]] = {}
+    for one in results:
+        kinds.setdefault((str(one.get("operation")), str(one.get("unit"))), []).append(one)
+    return [table_of(title_of(operation, unit, mine), unit, mine) for (operation, unit), mine in kinds.items()]
+
+
+def title_of(operation: str, unit: str, results: list[Event]) -> str:
+    ranks = ", ".join(dict.fromkeys(str(result.get("ranks", "?")) for result in results))
+    return f"{operation}, {unit}, {ranks} ranks ({better(unit)})"
+
+
+def operation_table(title: str, unit: str, results: list[Event]) -> FittedTable:
+    methods = dict.fromkeys(map(row_of, results))
     sizes = dict.fromkeys(result.get("bytes") for result in results)
-    ranks = ", ".join(dict.fromkeys(str(result.get("ranks", "?")) for result in results))
     columns = [f">{format_bytes(size) if isinstance(size, int) and size > 0 else unit}" for size in sizes]
-    table = new_table(f"{operation}, {unit}, {ranks} ranks", "method", *columns)
+    table = new_table(title, "method", *columns)
     for method in methods:
-        mine = [one for one in results if str(one.get("method")) == method]
+        mine = [one for one in results if row_of(one) == method]
         table.add_row(method, *(cell([one for one in mine if one.get("bytes") == size], unit) for size in sizes))
-    return table
+    return explained(table)
 
 
-def sweep_table(operation: str, unit: str, results: list[Event]) -> Table:
-    ranks = ", ".join(dict.fromkeys(str(result.get("ranks", "?")) for result in results))
-    swept = "stride" if operation.startswith("strided") else "threads"
-    table = new_table(f"{operation}, {unit}, {ranks} ranks", f">{swept}", f">{unit}", ">bytes", "method")
+def row_of(result: Event) -> str:
+    """The method, and the layout of its data where that differs: such data are sent by another function."""
+    layout = result.get("settings", {}).get("layout")
+    return str(result.get("method")) + (f" ({layout})" if layout else "")
+
+
+def sweep_table(title: str, unit: str, results: list[Event]) -> FittedTable:
+    swept = "stride" if str(results[0].get("operation")).startswith("strided") else "threads"
+    table = new_table(title, f">{swept}", ">bytes", "method", f">{unit}", keys=3)
     for result in results:
         setting = result.get("settings", {}).get(swept)
         size, method = format_number(result.get("bytes")), str(result.get("method"))
-        table.add_row(format_number(setting), cell([result], unit), size, method)
-    return table
+        table.add_row(format_number(setting), size, method, cell([result], unit))
+    return explained(table)
 
 
 def cell(results: list[Event], unit: str) -> str:
@@ -107,7 +140,6 @@ def cell(results: list[Event], unit: str) -> str:
     if not results:
         return ""
     if any(result.get("verified") is False for result in results):
-        return "[bold red]wrong data[/bold red]"
-    medians = [result["median"] for result in results]
-    # Times are good when small, rates when large.
-    return format_number(max(medians) if unit.endswith("/s") else min(medians))
+        return "wrong data"
+    best = (max if unit.endswith("/s") else min)(results, key=lambda one: float(one["median"]))
+    return format_figure(best["median"], best)

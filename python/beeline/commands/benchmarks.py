@@ -27,9 +27,10 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "energy": (joules.energy, joules_tables.render),
     "launch": (launch.launch, launch.render),
     "methods": (bench.measure, bench.render_methods),
+    "network": (bench.network, bench.render),
     "overlap": (overlap.overlap, overlap.render),
 }
-WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate", "network")
+WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate")
 POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD
 ABSENT = {"ignore_unknown_options": True, "allow_extra_args": True}  # whatever is asked of it, the reason is the answer
 METAVARS = {"integer": "N", "size": "BYTES", "name": "NAME"}

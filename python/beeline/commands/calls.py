@@ -8,7 +8,17 @@ from rich.console import Group, RenderableType
 from beeline.commands import bench
 from beeline.commands.collectives import Launcher, label_of, start_command, with_launcher
 from beeline.description import Call
-from beeline.display import Cell, ResultView, field, format_bytes, format_verified, measured_of, result_table
+from beeline.display import (
+    VERIFIED,
+    Cell,
+    ResultView,
+    field,
+    figure,
+    format_bytes,
+    format_verified,
+    measured_of,
+    result_table,
+)
 from beeline.jobs import Event
 from beeline.on_ranks import check_library, run_on_ranks
 from beeline.programs import CliError, World
@@ -36,9 +46,11 @@ def render(results: list[Event]) -> RenderableType:
     eager = [one for one in measured_of(results) if "call_us" in one]
     columns: dict[str, Cell] = {
         "operation": field("operation"), "method": field("method"), ">bytes": field("bytes", format_bytes),
-        ">back to back": field("median"), ">one call": field("single_us"), ">call": field("call_us"),
+        ">back to back": figure("median"), ">one call": field("single_us"), ">call": field("call_us"),
         ">launch": field("launch_us"), ">transfer": field("transfer_us"), ">wait": field("wait_us"),
-        ">first": field("first_us"), "transfer by": field("last_transfer"), "right": field("verified", format_verified),
+        ">first": field("first_us"), "transfer by": field("last_transfer"),
+        VERIFIED: field("verified", format_verified),
     }  # fmt: skip
-    parts = [result_table("where the time of torch's calls goes, us", columns, eager)] if eager else []
+    title = "where the time of torch's calls goes, us (lower is better)"
+    parts = [result_table(title, columns, eager, keys=3)] if eager else []
     return Group(bench.render(results), *parts)

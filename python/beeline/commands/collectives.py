@@ -14,9 +14,19 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Group, RenderableType
 
+from beeline import options
 from beeline.commands import bench
 from beeline.description import PROGRAM, Call
-from beeline.display import MISSING, ResultView, format_bytes, format_number, measured_of, new_table, not_measured
+from beeline.display import (
+    MISSING,
+    ResultView,
+    explained,
+    format_bytes,
+    format_figure,
+    measured_of,
+    new_table,
+    not_measured,
+)
 from beeline.jobs import Event
 from beeline.programs import CliError, World, find_program, launch_command
 from beeline.ranks.records import result, unavailable
@@ -71,7 +81,7 @@ def start_command(world: World, arguments: list[str], launcher: Launcher) -> lis
 
 def with_launcher(world: World, launcher: Launcher) -> World:
     if launcher == "mpirun" and world.threads:
-        raise typer.BadParameter("mpirun starts processes: leave --threads or --launcher mpirun out")
+        raise options.refusal("--launcher", "mpirun starts processes: leave --threads or --launcher mpirun out")
     usable = (
         shutil.which("mpirun") is not None
         and not world.threads
@@ -126,7 +136,7 @@ def render(results: list[Event]) -> RenderableType:
     parts: list[RenderableType] = []
     for operation in dict.fromkeys(str(one.get("operation")) for one in measured):
         mine = [one for one in measured if str(one.get("operation")) == operation]
-        parts += [bench.operation_table(operation, "us", mine), summary_table(operation, mine)]
+        parts += [*bench.tables_of(mine, bench.operation_table), summary_table(operation, mine)]
         parts += [blocks_table(operation, sweeps, mine)] if (sweeps := sweeps_of(mine)) else []
     return Group(*parts, *not_measured(results))
 
@@ -160,9 +170,10 @@ def bare_copies_of(results: list[Event], size: int) -> Event | None:
 def summary_table(operation: str, results: list[Event]) -> RenderableType:
     """For each way of calling and size: Beeline's choice, its best, the best peer, and the ratio of the choice to it
     (of the best where there is no choice); where bare copies were measured, their time as a share of the best's."""
-    names = [">bytes", ">automatic us", ">bus GB/s", ">best us", "algorithm", ">best peer us", "peer", ">ratio"]
+    names = [">bytes", ">automatic us", ">best peer us", "peer", ">ratio", ">bus GB/s", ">best us", "algorithm"]
     has_copies = any(one.get("method") == "bare/copies" for one in results)
-    table = new_table(f"{operation}: beside the best peer", "called", *names, *([">of bare copies"] * has_copies))
+    names += [">of bare copies"] * has_copies
+    table = new_table(f"{operation}: beside the best peer", "called", *names, keys=2)
     own = [one for one in results if one.get("peer_of") is None]
     for control in dict.fromkeys(control_of(one) for one in own):
         for size in dict.fromkeys(one["bytes"] for one in own):
@@ -174,13 +185,17 @@ def summary_table(operation: str, results: list[Event]) -> RenderableType:
             peer = best([one for one in rivals_of(results, control) if one["bytes"] == size])
             ratio = (chosen or fastest)["median"] / peer["median"] if peer else None
             copies = bare_copies_of(results, size)
-            share = [format_number(copies and copies["median"] / fastest["median"], 3)] if has_copies else []
+            of_copies = format_figure(copies and copies["median"] / fastest["median"], copies, fastest, digits=3)
             table.add_row(
-                control, format_bytes(size), *numbers_of(chosen), format_number(fastest["median"]),
-                str(fastest["method"]).split("/")[-1], format_number(peer and peer["median"]),
-                str(peer["method"]) if peer else MISSING, format_number(ratio, 3), *share,
+                control, format_bytes(size), time_of(chosen), time_of(peer), str(peer["method"]) if peer else MISSING,
+                format_figure(ratio, chosen or fastest, peer, digits=3),
+                format_figure(chosen and chosen.get("bus_gb_per_s"), chosen, digits=3), time_of(fastest),
+                str(fastest["method"]).split("/")[-1], *([of_copies] * has_copies),
             )  # fmt: skip
-    return table
+    beside = "`automatic`" if any(str(one.get("method")).endswith("/automatic") for one in own) else "the best"
+    notes = [f"us, ratio (time of {beside} by the best peer's): lower is better; GB/s: higher"]
+    notes += ["of bare copies (their time by the best's; 1: no time is lost): higher is better"] * has_copies
+    return explained(table, *notes)
 
 
 def sweeps_of(results: list[Event]) -> list[list[Event]]:
@@ -193,30 +208,29 @@ def sweeps_of(results: list[Event]) -> list[list[Event]]:
     return [sorted(sweep, key=lambda one: one["settings"]["blocks"]) for sweep in several]
 
 
-def fewest_blocks(sweep: list[Event], longest_us: float) -> str:
+def fewest_blocks(sweep: list[Event], longest_us: float, *others: Event) -> str:
+    """Of which a call takes no longer; as certain as the times of `sweep` and `others` are."""
     enough = [one["settings"]["blocks"] for one in sweep if one["median"] <= longest_us]
-    return format_number(enough[0] if enough else None)
+    return format_figure(enough[0] if enough else None, *sweep, *others)
 
 
 def blocks_table(operation: str, sweeps: list[list[Event]], results: list[Event]) -> RenderableType:
     """From how many blocks on, each a multiprocessor's worth of threads, an algorithm is about as quick as it gets, and
     no slower than the best peer, which takes as many as it likes."""
     columns = (">bytes", ">best us", ">with blocks", ">within 5 % from", ">best peer us", "peer", ">no slower from")
-    table = new_table(f"{operation}: against blocks", "method", *columns)
+    table = new_table(f"{operation}: against blocks (lower is better)", "method", *columns, keys=2)
     for sweep in sweeps:
         fastest = min(sweep, key=lambda one: float(one["median"]))
         rivals = rivals_of(results, control_of(fastest))
         peer = best([one for one in rivals if one["bytes"] == fastest["bytes"]])
         table.add_row(
-            str(fastest["method"]), format_bytes(fastest["bytes"]), format_number(fastest["median"]),
-            format_number(fastest["settings"]["blocks"]), fewest_blocks(sweep, 1.05 * fastest["median"]),
-            format_number(peer and peer["median"]), str(peer["method"]) if peer else MISSING,
-            fewest_blocks(sweep, peer["median"]) if peer else MISSING,
+            str(fastest["method"]), format_bytes(fastest["bytes"]), time_of(fastest),
+            format_figure(fastest["settings"]["blocks"], *sweep), fewest_blocks(sweep, 1.05 * fastest["median"]),
+            time_of(peer), str(peer["method"]) if peer else MISSING,
+            fewest_blocks(sweep, peer["median"], peer) if peer else MISSING,
         )  # fmt: skip
-    return table
+    return explained(table)
 
 
-def numbers_of(result: Event | None) -> tuple[str, str]:
-    if result is None:
-        return MISSING, MISSING
-    return format_number(result["median"]), format_number(result.get("bus_gb_per_s"), 3)
+def time_of(result: Event | None) -> str:
+    return format_figure(result and result["median"], result)

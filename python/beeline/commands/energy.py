@@ -19,11 +19,11 @@ from typing import IO, Annotated, Any
 
 import typer
 from rich.live import Live
-from rich.table import Table
 
 from beeline import options
 from beeline.display import format_number, make_console, new_table
 from beeline.energy_record import Record, add
+from beeline.fitted_table import FittedTable
 from beeline.jobs import Event, describe_end, end_with
 from beeline.outlet import Outlet
 from beeline.picture import check_picture
@@ -312,14 +312,14 @@ class Run:
             over.set()
             thread.join(READER_S)
 
-    def _live_table(self) -> Table:
+    def _live_table(self) -> FittedTable:
         table = new_table("", "component", ">W", ">J")
         for name, event in list(self._latest.items()):
             if event["joules"] is not None:
                 table.add_row(name, format_number(event["watts"]), format_number(event["joules"]))
         return table
 
-    def _result_table(self, returncode: int) -> Table:
+    def _result_table(self, returncode: int) -> FittedTable:
         result = self.record.result
         assert result is not None
         title = f"{' '.join(self._command)}: {format_number(result['seconds'])} s"
@@ -329,8 +329,8 @@ class Run:
         for part in result["components"]:
             error = None if part["error"] is None else 100 * part["error"]
             numbers = (format_number(value) for value in (part["joules"], part["watts"], error))
-            table.add_row(part["name"], *numbers, part["reason"] or part["notice"])
-        table.caption = (
+            table.add_row(part["name"], *numbers, part["reason"] or part["notice"] or "")
+        table.notes.append(
             f"CPU time: {format_number(result['cpu_seconds'])} s of the program,"
             f" {format_number(result['machine_cpu_seconds'])} s of the machine; not metered: {', '.join(NOT_METERED)}"
         )

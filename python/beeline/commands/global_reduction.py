@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
-from beeline.display import Cell, against, devices_of, field, format_verified, per_joule, result_table
+from beeline.display import VERIFIED, Cell, against, devices_of, field, figure, format_verified, per_joule, result_table
 from beeline.jobs import Event
 from beeline.programs import World, given
 
@@ -19,9 +19,9 @@ LARGEST = 1 << 40
 
 
 def parse_values(text: str) -> list[int]:
-    counts = options.parse_sizes(text, "number of values", "numbers like 1000, 64K or 16M")
+    counts = options.parse_sizes(text, "--values", "number of values", "numbers like 1000, 64K or 16M")
     if max(counts) > LARGEST:
-        raise typer.BadParameter(f"{max(counts)} values are too many; valid: 1 to 1024G")
+        raise options.refusal("--values", f"{max(counts)} values are too many; valid: 1 to 1024G")
     return counts
 
 
@@ -47,7 +47,7 @@ def global_reduction(
 ) -> None:
     """Add up many values on each rank to one sum that every rank has. Baseline: kernel, copy, MPI_Allreduce, copy."""
     if mpirun and threads:
-        raise typer.BadParameter("mpirun starts processes: leave --threads or --mpirun out")
+        raise options.refusal("--mpirun", "mpirun starts processes: leave --threads or --mpirun out")
     arguments = [
         "--values",
         ",".join(map(str, parse_values(values))),
@@ -64,10 +64,12 @@ def render(results: list[Event]) -> RenderableType:
         "method": field("method", str),
         ">ranks": field("ranks"),
         ">values\na rank": field("values"),
-        ">reductions\na second": field("reductions_per_second"),
+        ">reductions\na second": figure("reductions_per_second"),
         ">against\nMPI": lambda one: against(one, results, BASELINE, "reductions_per_second", ("ranks", "values")),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
         **per_joule(results, "reductions", "reductions_per_joule"),
-        "verified": field("verified", format_verified),
+        VERIFIED: field("verified", format_verified),
     }
-    return result_table(f"Global reduction of float32 values on {devices_of(results)}", columns, results)
+    title = f"Global reduction of float32 values on {devices_of(results)}"
+    directions = "reductions, against MPI (times as fast): higher is better; CPU time: lower"
+    return result_table(title, columns, results, directions, keys=3)

@@ -6,18 +6,21 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
 from beeline.display import (
     BELOW_NOISE,
     MISSING,
+    VERIFIED,
     Cell,
     devices_of,
     field,
+    figure,
     format_number,
     format_percent,
+    format_ratio,
     format_share,
     format_verified,
     per_joule,
@@ -75,17 +78,21 @@ def grid_for(size: str, scaling: Scaling, ranks: int) -> tuple[int, int, int]:
 def check(size: str, scaling: Scaling, counts: list[int]) -> None:
     """Refuses what cannot run, before anything starts."""
     if scaling != "none" and len(counts) < 2:
-        raise typer.BadParameter(f"{scaling} scaling compares numbers of ranks: give several, like --ranks 1,2,4")
+        raise options.refusal(
+            "--ranks", f"{scaling} scaling compares numbers of ranks: give several, like --ranks 1,2,4"
+        )
     for ranks in counts:
         z = grid_for(size, scaling, ranks)[2]
         if z > LARGEST:
-            raise typer.BadParameter(
+            raise options.refusal(
+                "--size",
                 f"weak scaling to {ranks} ranks makes {z} points along z, more than {LARGEST}: take a smaller "
-                "--size, or fewer --ranks"
+                "--size, or fewer --ranks",
             )
         if z - 2 < ranks:
-            raise typer.BadParameter(
-                f"{size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside, at least"
+            raise options.refusal(
+                "--size",
+                f"{size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside, at least",
             )
 
 
@@ -95,7 +102,7 @@ def parse_grid(text: str) -> tuple[int, int, int]:
     match = options.GRID.fullmatch(text)
     if match is None or not all(SMALLEST <= int(extent) <= LARGEST for extent in match.groups()):
         valid = f"{', '.join(GRIDS)}, or XxYxZ with extents from {SMALLEST} to {LARGEST}"
-        raise typer.BadParameter(f"{text!r} is no size; valid: {valid}")
+        raise options.refusal("--size", f"{text!r} is no size; valid: {valid}")
     return int(match[1]), int(match[2]), int(match[3])
 
 
@@ -156,7 +163,7 @@ def himeno(
 ) -> None:
     """Run the Himeno benchmark (19-point Jacobi relaxation of the 3-D Poisson equation) with each method."""
     if preset is not None and (size is not None or scaling != "none"):
-        raise typer.BadParameter("--preset sets the size and the scaling: leave --size and --scaling out")
+        raise options.refusal("--preset", "it sets the size and the scaling: leave --size and --scaling out")
     sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]
     counts = options.parse_ranks(ranks or ("4" if scaling == "none" else "1,2,4"))
     names, world = options.parse_names(method), World(1, threads, device, split_nodes=split_nodes)
@@ -181,23 +188,24 @@ def render(results: list[Event], scaling: Scaling) -> RenderableType:
         **({"size": size_of} if several else {}),
         "method": field("method", str),
         ">ranks": field("ranks"),
-        ">MFLOP/s": field("mflops"),
-        ">of copy\nspeed, %": field("bound_share", format_percent),
-        ">comm.\nshare, %": field("communication_share", format_share),
-        ">over-\nlap, %": field("overlap_efficiency", format_percent),
+        ">MFLOP/s": figure("mflops"),
+        ">of copy\nspeed, %": figure("bound_share", format_percent),
+        ">comm.,\n%": figure("communication_share", format_share),
+        ">over-\nlap, %": figure("overlap_efficiency", format_percent),
         ">max\nerror": field("max_error"),
-        ">verified": lambda result: format_verified(result.get("verified")) + verified_part(result),
+        VERIFIED: lambda result: format_verified(result.get("verified")) + verified_part(result),
         ">CPU\ntime, s": field("cpu_seconds", lambda seconds: format_number(seconds, digits=3)),
         **per_joule(results, "MFLOP", "mflop_per_joule"),
     }
     if scales:
         columns[">speed-\nup"] = lambda result: scaling_cells(result, results)[0]
         columns[">effi-\nciency, %"] = lambda result: scaling_cells(result, results)[1]
-    table = result_table(f"Himeno {', '.join(sizes)} on {devices_of(results)}", columns, results)
-    notes = list(dict.fromkeys(map(gosa_note, results)))
+    rates = "MFLOP/s, copy speed, overlap, speed-up" if scales else "MFLOP/s, copy speed, overlap"
+    notes = [f"{rates}: higher is better; comm., error, CPU time: lower", *dict.fromkeys(map(gosa_note, results))]
     if any(format_share(result.get("communication_share")) == BELOW_NOISE for result in results):
         notes.append(f"{BELOW_NOISE}: runs without communication took longer than those with it")
-    return Group(table, *notes)
+    title = f"Himeno {', '.join(sizes)} on {devices_of(results)}"
+    return result_table(title, columns, results, *notes, keys=3 if several else 2)
 
 
 def verified_part(result: Event) -> str:
@@ -217,7 +225,8 @@ def scaling_cells(result: Event, results: list[Event]) -> list[str]:
     if base is None or not result.get("mflops"):
         return [MISSING, MISSING]
     speed_up = result["mflops"] / base["mflops"]
-    return [f"{speed_up:.2f}", format_percent(speed_up * base["ranks"] / result["ranks"])]
+    efficiency = speed_up * base["ranks"] / result["ranks"]
+    return [format_ratio(speed_up, result, base), format_percent(efficiency, result, base)]
 
 
 def gosa_note(result: Event) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -16,6 +17,24 @@ from beeline.display import MISSING, format_bytes, format_number, make_console, 
 from beeline.jobs import Event, running
 from beeline.programs import CliError, World, find_program, launch_command
 
+
+def check_sections(names: list[str] | None) -> list[str]:
+    for name in names or []:
+        if name not in SECTIONS:
+            raise typer.BadParameter(f"{name!r} is no section; valid: {', '.join(SECTIONS)}")
+    return names or ["machine"]
+
+
+Sections = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SECTION",
+        callback=check_sections,
+        help="What to show: machine (a summary), devices, links (between GPUs), reach (which processor reaches whose "
+        "memory), engines (the threads that serve kernels' commands), algorithms, settings (environment variables).",
+        show_default="machine",
+    ),
+]
 InfoRanks = Annotated[
     int | None,
     typer.Option(
@@ -29,13 +48,15 @@ InfoRanks = Annotated[
 
 
 def info(
+    sections: Sections = None,
+    show_all: Annotated[bool, typer.Option("--all", help="Show all sections.")] = False,
     ranks: InfoRanks = None,
     device: options.Device = None,
     split_nodes: options.SplitNodes = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show devices, links, which rank reaches which memory, methods, versions and configuration; with --ranks, also the
-    path between each pair of ranks, and why it is taken."""
+    """Show what this machine and this build offer: a summary, or the sections named; with --ranks, also the path
+    between each pair of ranks, and why it is taken. --json prints everything."""
     report = collect_info()
     if ranks is not None:
         report |= collect_paths(World(ranks, device=device, split_nodes=split_nodes))
@@ -43,17 +64,9 @@ def info(
         print(json.dumps(report))
         return
     console = make_console()
+    for section in SECTIONS if show_all else dict.fromkeys(sections or []):
+        SECTIONS[section](console, report)
     show_paths(console, report.get("paths") or [])
-    show_versions(console, report)
-    show_devices(console, report)
-    show_matrix(console, "Links between GPUs", report.get("links") or [], describe_link)
-    show_matrix(
-        console, "Who reaches whose memory", report.get("access") or [], lambda cell: str(cell.get("how", MISSING))
-    )
-    show_engines(console, report.get("engines") or [])
-    show_command_engines(console, report.get("command_engines") or [])
-    show_methods(console, report.get("methods") or [])
-    show_configuration(console, report.get("configuration") or [])
 
 
 def collect_info() -> Event:
@@ -88,27 +101,81 @@ def show_paths(console: Console, paths: list[Event]) -> None:
     console.print(table)
 
 
-def show_versions(console: Console, report: Event) -> None:
-    build, driver, host = (report.get(key) or {} for key in ("build", "driver", "host"))
-    architectures = build.get("architectures") or []
-    if not isinstance(architectures, str):
-        architectures = ", ".join(str(item) for item in architectures)
+def show_machine(console: Console, report: Event) -> None:
+    """The machine and the build in about ten lines."""
+    build, host = (report.get(key) or {} for key in ("build", "host"))
     facts = {
-        "Beeline": report.get("version"),
-        "compiler": build.get("compiler"),
-        "CUDA in this build": f"yes, for {architectures}" if build.get("cuda") else "no",
-        "CUDA driver": driver.get("cuda_driver"),
-        "CUDA runtime": driver.get("cuda_runtime"),
-        "CPU": host.get("cpu"),
-        "cores": host.get("cores"),
-        "kernel": host.get("kernel"),
+        "Beeline": f"{format_number(report.get('version'))}, compiled by {format_number(build.get('compiler'))}",
+        "CPU": f"{format_number(host.get('cpu'))}, {format_number(host.get('cores'))} cores, "
+        f"Linux {format_number(host.get('kernel'))}",
+        "GPUs": describe_gpus(report),
+        "CUDA": describe_cuda(build, report.get("driver") or {}),
+        "links": describe_links(report.get("links") or []),
+        "reach": describe_reach(report.get("access") or []),
+        "algorithms": describe_algorithms(report.get("methods") or []),
+        "several nodes": describe_network(report.get("network") or {}),
         "launcher": describe_launcher(report.get("launcher") or {}),
+        "settings": describe_settings(report.get("configuration") or []),
+        "more": f"beeline info {' '.join(name for name in SECTIONS if name != 'machine')}, or --all",
     }
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
     for name, value in facts.items():
-        table.add_row(name, format_number(value))
+        table.add_row(name, value)
     console.print(table)
-    console.print()
+
+
+def describe_gpus(report: Event) -> str:
+    """GPUs of one name, memory and size are counted together."""
+    counts: dict[str, int] = {}
+    for device in report.get("devices") or []:
+        if device.get("kind") == "gpu":
+            what = f"{device.get('name', MISSING)}, {format_memory(device.get('memory_bytes'))}"
+            counts[what] = counts.get(what, 0) + 1
+    if not counts:
+        return f"none: {report.get('no_gpu_reason') or 'reason unknown'}"
+    return "; ".join(f"{count} × {what}" for what, count in counts.items())
+
+
+def describe_cuda(build: Event, driver: Event) -> str:
+    if not build.get("cuda"):
+        return "not in this build"
+    versions = (driver.get(key) for key in ("cuda_driver", "cuda_runtime"))
+    shown = "driver {}, runtime {}".format(*map(format_number, versions))
+    return f"compiled for {format_number(build.get('architectures'))}; {shown}"
+
+
+def describe_links(links: list[Event]) -> str:
+    if not links:
+        return "none: there are fewer than two GPUs"
+    direct = sum(bool(link.get("peer_access")) for link in links)
+    if direct == len(links):
+        return "peer access between all GPUs"
+    return f"peer access in {direct} of {len(links)} directions between GPUs; other copies go through host memory"
+
+
+def describe_reach(access: list[Event]) -> str:
+    """The best of them, which the program names first."""
+    if not access:
+        return MISSING
+    first = access[0]
+    return "{} to {}: {}".format(*(format_number(first.get(key)) for key in ("from", "to", "how")))
+
+
+def describe_algorithms(methods: list[Event]) -> str:
+    return f"{sum(bool(one.get('available')) for one in methods)} of {len(methods)} are available here"
+
+
+def describe_network(network: Event) -> str:
+    if network.get("available"):
+        return "yes, by UCX"
+    return f"no: {network.get('reason') or 'reason unknown'}"
+
+
+def describe_settings(entries: list[Event]) -> str:
+    """The variables that are set here; the others have their defaults."""
+    changed = [str(entry["variable"]) for entry in entries if str(entry.get("variable")) in os.environ]
+    return f"set in the environment: {', '.join(changed) or 'none'}"
 
 
 def describe_launcher(launcher: Event) -> str:
@@ -121,12 +188,11 @@ def describe_launcher(launcher: Event) -> str:
 def show_devices(console: Console, report: Event) -> None:
     table = new_table("Devices", "kind", ">index", "name", ">memory", ">multiprocessors", "UUID")
     for device in report.get("devices") or []:
-        memory = device.get("memory_bytes")
         table.add_row(
             str(device.get("kind", MISSING)),
             format_number(device.get("index")),
             str(device.get("name", MISSING)),
-            f"{memory / 2**30:.1f} GiB" if isinstance(memory, int) and memory >= 2**30 else format_memory(memory),
+            format_memory(device.get("memory_bytes")),
             format_number(device.get("multiprocessors")),
             str(device.get("uuid") or MISSING),
         )
@@ -136,6 +202,8 @@ def show_devices(console: Console, report: Event) -> None:
 
 
 def format_memory(value: Any) -> str:
+    if isinstance(value, int) and value >= 2**30:
+        return f"{value / 2**30:.1f} GiB"
     return format_bytes(value) if isinstance(value, int) else MISSING
 
 
@@ -158,7 +226,7 @@ def show_matrix(console: Console, title: str, cells: list[Event], describe: Call
     console.print(table)
 
 
-def show_engines(console: Console, engines: list[Event]) -> None:
+def show_engine_cores(console: Console, engines: list[Event]) -> None:
     """Where an engine's threads run, of a rank on each GPU."""
     if not engines:
         return
@@ -179,17 +247,46 @@ def show_command_engines(console: Console, engines: list[Event]) -> None:
     console.print(table)
 
 
-def show_methods(console: Console, methods: list[Event]) -> None:
-    table = new_table("Methods", "method", "here", "operations", "how", "needs")
+def show_algorithms(console: Console, methods: list[Event]) -> None:
+    table = new_table("Algorithms", "algorithm", "here", "operations", "how", "needs")
     for method in methods:
-        here = "[green]yes[/green]" if method.get("available") else f"no: {method.get('reason') or 'reason unknown'}"
+        here = "yes" if method.get("available") else f"no: {method.get('reason') or 'reason unknown'}"
         names = [str(method.get(key) or MISSING) for key in ("id", "summary", "needs")]
         table.add_row(names[0], here, ", ".join(method.get("operations") or []), *names[1:])
     console.print(table)
 
 
-def show_configuration(console: Console, entries: list[Event]) -> None:
-    table = new_table("Configuration", "variable", "value", "meaning")
+def show_settings(console: Console, entries: list[Event]) -> None:
+    table = new_table("Settings", "variable", "value", "meaning")
     for entry in entries:
         table.add_row(str(entry.get("variable")), format_number(entry.get("value")), str(entry.get("meaning") or ""))
     console.print(table)
+
+
+def show_links(console: Console, report: Event) -> None:
+    links = report.get("links") or []
+    if links:
+        show_matrix(console, "Links between GPUs", links, describe_link)
+    else:
+        console.print(f"Links between GPUs: {describe_links(links)}\n")
+
+
+def show_reach(console: Console, report: Event) -> None:
+    access = report.get("access") or []
+    show_matrix(console, "Who reaches whose memory", access, lambda cell: str(cell.get("how", MISSING)))
+
+
+def show_engines(console: Console, report: Event) -> None:
+    show_engine_cores(console, report.get("engines") or [])
+    show_command_engines(console, report.get("command_engines") or [])
+
+
+SECTIONS: dict[str, Callable[[Console, Event], None]] = {
+    "machine": show_machine,
+    "devices": show_devices,
+    "links": show_links,
+    "reach": show_reach,
+    "engines": show_engines,
+    "algorithms": lambda console, report: show_algorithms(console, report.get("methods") or []),
+    "settings": lambda console, report: show_settings(console, report.get("configuration") or []),
+}

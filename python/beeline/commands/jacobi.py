@@ -7,16 +7,18 @@ import re
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
 from beeline.display import (
     BELOW_NOISE,
+    VERIFIED,
     Cell,
     against,
     devices_of,
     field,
+    figure,
     format_share,
     format_verified,
     per_joule,
@@ -34,11 +36,12 @@ def parse_grids(text: str, ranks: list[int]) -> str:
     """Checks a list like 16,1K,1000x600, and that each rank has a row."""
     for item in text.split(","):
         match = GRID.fullmatch(item)
-        extents = options.parse_sizes(",".join(filter(None, match.group(1, 3)))) if match else []
+        extents = options.parse_sizes(",".join(filter(None, match.group(1, 3))), "--size") if match else []
         if not extents or max(extents) > LARGEST:
-            raise typer.BadParameter(f"{item!r} is no grid; valid: N (for each rank) or COLUMNSxROWS, of 1 to 1M each")
+            valid = "N (for each rank) or COLUMNSxROWS, of 1 to 1M each"
+            raise options.refusal("--size", f"{item!r} is no grid; valid: {valid}")
         if len(extents) == 2 and extents[1] < max(ranks):
-            raise typer.BadParameter(f"{item} has too few rows for {max(ranks)} ranks: each needs one")
+            raise options.refusal("--size", f"{item} has too few rows for {max(ranks)} ranks: each needs one")
     return text
 
 
@@ -83,9 +86,9 @@ def jacobi(
 ) -> None:
     """Run 2-D Jacobi relaxation, a halo exchange in each iteration, with each method."""
     if every is not None and until is None:
-        raise typer.BadParameter("--every says how often --until looks: give both")
+        raise options.refusal("--every", "it says how often --until looks: give both")
     if until is not None and not until > 0:
-        raise typer.BadParameter(f"--until {until} is no change; valid: more than 0")
+        raise options.refusal("--until", f"{until} is no change; valid: more than 0")
     counts = options.parse_ranks(ranks)
     arguments = [
         "--size",
@@ -106,17 +109,16 @@ def render(results: list[Event]) -> RenderableType:
         ">grid": lambda one: f"{one.get('columns')}×{one.get('rows')}",
         "method": field("method", str),
         ">ranks": field("ranks"),
-        ">iteration,\nus": field("seconds", factor=1e6),
+        ">itera-\ntion, us": figure("seconds", factor=1e6),
         ">against\nhost": lambda one: against(one, results, BASELINE, "seconds", ("ranks", "columns", "rows")),
-        ">updates/s,\nmillions": field("updates_per_second", factor=1e-6),
-        ">comm.\nshare, %": field("communication_share", format_share),
+        ">million\nupdates\na second": figure("updates_per_second", factor=1e-6),
+        ">comm.\nshare, %": figure("communication_share", format_share),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
         **per_joule(results, "updates", "updates_per_joule"),
         **({">itera-\ntions": field("iterations"), ">largest\nchange": field("max_change")} if ends else {}),
-        "verified": field("verified", format_verified),
+        VERIFIED: field("verified", format_verified),
     }
-    table = result_table(f"2-D Jacobi on {devices_of(results)}", columns, results)
-    notes = []
+    notes = ["times, share: lower is better; updates/s, against host (times as fast): higher"]
     if any(format_share(one.get("communication_share")) == BELOW_NOISE for one in results):
         notes.append(f"{BELOW_NOISE}: runs without communication took longer than those with it")
-    return Group(table, *notes)
+    return result_table(f"2-D Jacobi on {devices_of(results)}", columns, results, *notes, keys=3)

@@ -12,7 +12,8 @@ from beeline.commands.collectives import Launcher, nccl_library, start_command
 from beeline.commands.steps import run_steps
 from beeline.description import Call, call_of, commands
 from beeline.display import ResultView
-from beeline.programs import World
+from beeline.jobs import Event
+from beeline.programs import CliError, World
 
 Waits = tuple[str, ...]  # variables that say how the host waits
 
@@ -35,7 +36,8 @@ class Bench:
     def run(self, view: ResultView, world: World, window_ms: int, label: str) -> None:
         asked = call_of(*self.arguments(window_ms))
         command = start_command(replace(world, variables=self.waits), asked.arguments, self.launcher)
-        view.run(command, lambda progress: f"{label} {progress.get('method', '')}")
+        check = partial(check_meter, view)
+        view.run(command, lambda progress: f"{label} {progress.get('method', '')}", check)
 
     def arguments(self, window_ms: int) -> list[str]:
         size = ["--sizes", self.size] if self.size else []
@@ -46,6 +48,13 @@ class Bench:
         """Those that the program describes: one that is added later is metered without a line here."""
         names = [one["name"] for one in commands()[self.command]["methods"]]
         return [name for name in names if name.startswith(tuple(self.methods.split(",")))]
+
+
+def check_meter(view: ResultView, event: Event) -> None:
+    """Ends the command if the first result that was to be metered was not: nothing else will be."""
+    metered = [one for one in view.results if one.get("unit") in ("nJ", "nJ/word")]
+    if event in metered[:1] and event.get("median") is None:
+        raise CliError(f"this machine cannot meter energy: {event.get('reason')}")
 
 
 @dataclass(frozen=True)

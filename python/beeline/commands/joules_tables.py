@@ -8,10 +8,19 @@ from statistics import mean
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from beeline.commands.energy import NOT_METERED
-from beeline.display import format_bytes, format_number, format_percent, measured_of, new_table, not_measured
+from beeline.display import (
+    explained,
+    format_bytes,
+    format_figure,
+    format_number,
+    format_percent,
+    measured_of,
+    new_table,
+    not_measured,
+)
+from beeline.fitted_table import FittedTable
 from beeline.jobs import Event
 
 KINDS = ("cpu", "gpu", "dram")
@@ -37,8 +46,7 @@ def render(results: list[Event]) -> RenderableType:
         kinds = dict.fromkeys((str(one["operation"]), one["bytes"]) for one in metered)
         parts += [table([one for one in metered if (one["operation"], one["bytes"]) == kind]) for kind in kinds]
         parts += [one for one in (table_of_engines(metered), *tables_of_002(metered)) if one.row_count]
-    lacking = [one for one in results if "median" in one and one["median"] is None]
-    return Group(*parts, *notes_on(metered), *not_measured(lacking))
+    return Group(*parts, *notes_on(metered), *not_measured(results))
 
 
 def notes_on(results: list[Event]) -> list[str]:
@@ -63,25 +71,28 @@ def notes_on(results: list[Event]) -> list[str]:
     return [*reasons, f"not metered: {', '.join(NOT_METERED)}", *shared, *idle, *spread]
 
 
-def table(results: list[Event]) -> Table:
+def table(results: list[Event]) -> FittedTable:
     first = results[0]
     size = f" of {format_bytes(first['bytes'])}" if first["bytes"] else ""
     columns = (
         f">{first['unit']}", ">above idle", ">GPU W", ">CPU W", ">DRAM W", ">CPU cores", ">spread %", ">of the best %",
     )  # fmt: skip
-    best = min(one["median"] for one in results)
-    shown = new_table(f"{first['operation']}{size}, {first['ranks']} ranks", "method", *columns)
+    best = min(results, key=nanojoules)
+    shown = new_table(f"{first['operation']}{size}, {first['ranks']} ranks (lower is better)", "method", *columns)
     for one in results:
         parts = one["energy"]["components"]
         above = [part["joules_above_idle"] for part in parts.values() if part["joules_above_idle"] is not None]
         watts = [parts[kind]["watts"] for kind in ("gpu", "cpu", "dram")]
-        numbers = [one["median"], 1e9 * sum(above) if above else None, *watts, one["energy"]["cpu_cores"]]
-        shares = [one["energy"]["spread"], one["median"] / best]
-        shown.add_row(one["method"], *map(format_number, numbers), *map(format_percent, shares))
-    return shown
+        numbers = [1e9 * sum(above) if above else None, *watts, one["energy"]["cpu_cores"]]
+        of_best = format_percent(one["median"] / best["median"], one, best)
+        shown.add_row(
+            one["method"], format_figure(one["median"], one), *map(format_number, numbers),
+            format_percent(one["energy"]["spread"]), of_best,
+        )  # fmt: skip
+    return explained(shown)
 
 
-def table_of_engines(results: list[Event]) -> Table:
+def table_of_engines(results: list[Event]) -> FittedTable:
     """The best of the copy engines' methods against the best that takes multiprocessors, where both were metered."""
     columns = (">engines", ">multi-\nprocessors", ">saved, %", "engines' method", "multiprocessors'")
     shown = new_table("Copy engines against multiprocessors, nJ a word", "operation", *columns)
@@ -93,10 +104,10 @@ def table_of_engines(results: list[Event]) -> Table:
         ]
         if size and by_engines and by_kernels:
             engines, kernels = (min(some, key=nanojoules) for some in (by_engines, by_kernels))
-            numbers = map(format_number, (nanojoules(engines), nanojoules(kernels)))
-            saved = format_percent(1 - nanojoules(engines) / nanojoules(kernels))
+            numbers = (format_figure(nanojoules(one), one) for one in (engines, kernels))
+            saved = format_percent(1 - nanojoules(engines) / nanojoules(kernels), engines, kernels)
             shown.add_row(f"{operation} of {format_bytes(size)}", *numbers, saved, engines["method"], kernels["method"])
-    return shown
+    return explained(shown, "nJ: lower is better; saved: higher")
 
 
 def is_chosen(result: Event) -> bool:
@@ -117,12 +128,13 @@ def seconds(result: Event) -> float:
     return float(result["energy"]["seconds"])
 
 
-def tables_of_002(results: list[Event]) -> list[Table]:
+def tables_of_002(results: list[Event]) -> list[FittedTable]:
     """What direct communication saves against MPI and against the quickest staging, beside the figures of 2014; and the
     average power of each. Savings and speed-ups are computed for each size, then averaged; so is power."""
     groups = [f"{name}:\n{what}" for name in (BASELINE, f"{STAGED}*", "2014") for what in ("saved, %", "speed-up")]
     saved = new_table("Seed 002: direct communication against staged", "operation", *(f">{one}" for one in groups))
-    power = new_table("Seed 002: average power, W", "operation", "method", ">CPU", ">GPU", ">DRAM", ">total", ">2014")
+    columns = (">CPU", ">GPU", ">DRAM", ">total", ">2014")
+    power = new_table("Seed 002: average power, W", "operation", "method", *columns, keys=2)
     for operation, (*then, watts, watts_against) in OF_2014.items():
         mine = [one for one in results if one["operation"] == operation]
         by_size = {one["bytes"]: one for one in mine if one["method"] == DIRECT}
@@ -136,7 +148,7 @@ def tables_of_002(results: list[Event]) -> list[Table]:
             for which, old in enumerate((watts, watts_against)):
                 runs = [pair[which] for pair in by_mpi]
                 power.add_row(operation, runs[0]["method"], *average_watts(runs), join(old))
-    return [saved, power]
+    return [explained(saved, "saved, speed-up: higher is better"), explained(power, "lower is better")]
 
 
 def quickest(results: list[Event], beginning: str, size: int) -> Any:
@@ -150,7 +162,9 @@ def savings(pairs: list[tuple[Event, Event]]) -> tuple[str, str]:
     if not pairs:
         return format_percent(None), format_number(None)
     saved = mean(1 - nanojoules(direct) / nanojoules(other) for direct, other in pairs)
-    return format_percent(saved), format_number(mean(seconds(other) / seconds(direct) for direct, other in pairs))
+    speed_up = mean(seconds(other) / seconds(direct) for direct, other in pairs)
+    measured = [one for pair in pairs for one in pair]
+    return format_percent(saved, *measured), format_figure(speed_up, *measured)
 
 
 def average_watts(results: list[Event]) -> list[str]:
@@ -169,21 +183,22 @@ def join(watts: Iterable[float]) -> str:
     return " ".join(format_number(each) for each in (*watts, sum(watts)))
 
 
-def table_of_waits(results: list[Event]) -> Table:
+def table_of_waits(results: list[Event]) -> FittedTable:
     """Each way of waiting against spinning: time lost, energy saved."""
     columns = ("host waits", ">lost, %", ">saved, %", ">CPU cores", ">CPU W", ">GPU W")
-    shown = new_table("Waits of the host: against spinning", "what", *columns)
+    shown = new_table("Waits of the host: against spinning", "what", *columns, keys=2)
     for what in dict.fromkeys(map(work_of, results)):
         mine = [one for one in results if work_of(one) == what]
         spinning = next((one for one in mine if one["energy"]["wait_policy"] == "spin"), None)
         for one in mine:
             lost = spinning and seconds(one) / seconds(spinning) - 1
             both = (joules(one), joules(spinning)) if spinning else (None, None)
-            saved = None if None in both else 1 - both[0] / both[1]
+            saved = None if None in both or both[1] == 0 else 1 - both[0] / both[1]
             watts = [one["energy"]["components"][kind]["watts"] for kind in ("cpu", "gpu")]
             numbers = map(format_number, (one["energy"]["cpu_cores"], *watts))
-            shown.add_row(what, wait_of(one), format_percent(lost), format_percent(saved), *numbers)
-    return shown
+            ratios = (format_percent(share, one, spinning) for share in (lost, saved))
+            shown.add_row(what, wait_of(one), *ratios, *numbers)
+    return explained(shown, "saved: higher is better; the others: lower")
 
 
 def work_of(result: Event) -> str:

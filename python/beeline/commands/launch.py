@@ -6,27 +6,39 @@ from __future__ import annotations
 from functools import partial
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from beeline import options
 from beeline.applications import Study, list_methods, raise_failures, run_methods
 from beeline.commands.himeno import PROGRAMS
 from beeline.commands.steps import run_steps
 from beeline.description import Call
-from beeline.display import MISSING, ResultView, format_number, format_percent, new_table, not_measured
+from beeline.display import (
+    MISSING,
+    ResultView,
+    explained,
+    format_figure,
+    format_number,
+    format_percent,
+    new_table,
+    not_measured,
+)
+from beeline.fitted_table import FittedTable
 from beeline.jobs import Event
 from beeline.programs import World, given
 from beeline.ranks.records import result, unavailable
 
 # The application's: the host launches each kernel, a graph of all; a kernel launches them, one kernel is all.
 METHODS = ("kernel_by_kernel", "one_graph", "device_launched", "persistent")
+GPU_SIZE, HOST_SIZE = "512x512x256", "XS"  # unless one is asked for: some seconds of each method
 
 
 def launch(call: Call, view: ResultView, device: options.Device = None) -> None:
-    size, iterations, world = call.values["size"], call.values["iterations"], World(1, device=device)
+    iterations, world = call.values["iterations"], World(1, device=device)
+    listed = list_methods(Study(PROGRAMS, [1], [], world, lambda _: []), 1, view)
+    known = {method: listed.get(method, {"reason": "the program does not list it"}) for method in METHODS}
+    size = call.values["size"] or (GPU_SIZE if known["one_graph"].get("available") else HOST_SIZE)
     fixed = ["--size", size, "--energy", str(call.values["window"] / 1000)]
     fixed += given("no-verify", call.values["no-verify"])
-    known = list_methods(Study(PROGRAMS, [1], [], world, lambda _: []), 1, view)
     names = [method for method in METHODS if known[method].get("available")]
 
     def say_what_is_lacking(_: str) -> None:
@@ -44,13 +56,17 @@ def launch(call: Call, view: ResultView, device: options.Device = None) -> None:
     run_steps(view, {"launch methods": say_what_is_lacking} | steps, asked)
 
 
+def order_of(result: Event) -> int:
+    """As METHODS has them; a record may hold others."""
+    return METHODS.index(result["method"]) if result["method"] in METHODS else len(METHODS)
+
+
 def render(results: list[Event]) -> RenderableType:
-    runs = [one for one in results if one.get("app")]
-    lacking = [one for one in results if one.get("available") is False]
-    return Group(*([table(runs)] if runs else []), *not_measured(lacking))
+    runs = [one for one in results if one.get("app") == "himeno"]
+    return Group(*([table(runs)] if runs else []), *not_measured(results))
 
 
-def table(results: list[Event]) -> Table:
+def table(results: list[Event]) -> FittedTable:
     """Idle: the rest of a run's time, in which the CPU may sleep; a host rank's CPU computes in it. Joules are of the
     components that are known."""
     columns = (
@@ -59,17 +75,19 @@ def table(results: list[Event]) -> Table:
     )  # fmt: skip
     first = results[0]
     size = "×".join(map(str, first["size"]))
-    shown = new_table(f"Himeno {size} on {first['device']}, two kernels an iteration", "method", *columns)
-    for one in sorted(results, key=lambda one: METHODS.index(one["method"])):
+    shown = new_table(f"Himeno {size} on {first['device']}, two kernels an iteration", "method", *columns, keys=2)
+    for one in sorted(results, key=order_of):
         launching, energy = one.get("launch_seconds"), one.get("energy") or {}
         parts = energy.get("components", {})
         watts = [parts[kind]["watts"] if kind in parts else None for kind in ("cpu", "gpu", "dram")]
         milliseconds = MISSING if launching is None else format_number(1e3 * launching)
         shown.add_row(
-            one["method"], format_number(one["iterations"]), format_number(1e3 * one["seconds"]), milliseconds,
+            one["method"], format_number(one["iterations"]), format_figure(1e3 * one["seconds"], one), milliseconds,
             format_percent(launching and energy.get("gpus") and 1 - launching / one["seconds"]),
-            *map(format_number, (one["mflops"], one.get("mflop_per_joule"), energy.get("cpu_cores"), *watts)),
+            format_figure(one["mflops"], one),
+            *map(format_number, (one.get("mflop_per_joule"), energy.get("cpu_cores"), *watts)),
         )  # fmt: skip
+    notes = ["times, watts: lower is better; MFLOP/s, MFLOP/J, idle: higher"]
     if not any((one.get("energy") or {}).get("gpus") for one in results):
-        shown.caption = "idle: not on a host rank, whose CPU computes while it does not launch"
-    return shown
+        notes.append("idle: not on a host rank, whose CPU computes while it does not launch")
+    return explained(shown, *notes)

@@ -9,6 +9,7 @@ from beeline import options
 from beeline.description import Call
 from beeline.display import (
     ResultView,
+    explained,
     format_bytes,
     format_number,
     format_percent,
@@ -36,7 +37,7 @@ def render(results: list[Event]) -> RenderableType:
         settings, size = first["settings"], format_bytes(first["bytes"])
         columns = (">blocks", ">alone us", ">beside us", ">matmul alone TFLOP/s", ">beside", ">slower by %", ">lost us")
         title = f"all-reduce of {size} {settings['type']} beside {settings['matrix']}³, {first['ranks']} ranks"
-        table = new_table(title, "method", *columns, "verified")
+        table = new_table(title, "method", *columns, "verified", keys=2)
         for one in measured:
             numbers = [one["allreduce_alone_us"], one["allreduce_beside_us"]]
             numbers += [one["matmul_alone_tflops"], one["matmul_beside_tflops"]]
@@ -45,5 +46,5 @@ def render(results: list[Event]) -> RenderableType:
                 format_percent(one["matmul_slowdown"] - 1), format_number(one["lost_us"]),
                 format_verified(one["verified"]),
             )  # fmt: skip
-        parts.append(table)
+        parts.append(explained(table, "us, slower by: lower is better; TFLOP/s: higher"))
     return Group(*parts, *not_measured(results))

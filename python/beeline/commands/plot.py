@@ -7,24 +7,26 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from beeline import options
-from beeline.energy_record import read_record
-from beeline.errors import InvalidArgumentError
-from beeline.jobs import Event, lines_of, parse_event
-from beeline.picture import check_picture, new_figure, save
+from beeline.energy_record import Record, record_of
+from beeline.picture import check_picture, label_of, new_figure, save
 from beeline.power_picture import draw_power, draw_runs
 from beeline.programs import CliError
+from beeline.records import Event, Line, events_of, read
+from beeline.texts import printable
 
 Curves = dict[str, list[tuple[int, Event]]]
 Axis = Literal["bytes", "blocks", "iterations"]
 Panels = list[tuple[str, Callable[[Event], float]]]
 MISSING = float("nan")
+MOST_PICTURES = 64  # more operations than Beeline has; each picture takes matplotlib some tenths of a second
 FEW_TIMES = 4  # the lowest value: what differs less is drawn on a linear axis
 LAUNCH, POWER = "launch", "power"  # names of pictures that show no operation
 METHODS = ("message", "put", "get", "two_way")  # of which `bench methods` compares the methods by size
@@ -57,18 +59,24 @@ def plot(
     word, and power. Metered applications, and records of `beeline energy`: power over time. `bench launch`: launches
     and work a joule against iterations.
     """
-    if len(records) == 1 and is_of_energy(records[0]):
-        plot_power(records[0], output, as_json)
-        return
-    results = [one for path in records for one in read_results(path)]
+    results: list[Event] = []
+    for path in records:
+        lines = read(path)
+        seen = list(until_event(lines))
+        if len(records) == 1 and is_of_energy(seen):
+            return plot_power(record_of(path, chain(seen, lines)), path, output, as_json)
+        results += drawn_of(chain(seen, lines))
+    against_iterations = len({one.get("iterations") for one in results if one.get("launch_seconds")}) > 1
     groups: dict[str, list[Event]] = {}
     for one in results:
-        for name in pictures_of(one, results):
+        for name in pictures_of(one, against_iterations):
             groups.setdefault(name, []).append(one)
     if not groups:
         raise CliError(
             f"no result in {', '.join(map(str, records))} can be drawn: see `beeline plot --help` for what can"
         )
+    if len(groups) > MOST_PICTURES:
+        raise CliError(f"the records have {len(groups)} operations, and plot draws {MOST_PICTURES} pictures at most")
     for name, mine in groups.items():
         picture = output if len(groups) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}")
         shown = draw_runs(mine, picture) if name == POWER else draw_group(name, mine, over, picture)
@@ -77,15 +85,21 @@ def plot(
             print(json.dumps(event), flush=True)
 
 
-def pictures_of(result: Event, results: list[Event]) -> list[str]:
+def pictures_of(result: Event, against_iterations: bool) -> list[str]:
     """The names of those that show it."""
     if is_of_application(result):
-        against_iterations = result.get("launch_seconds") and len({one.get("iterations") for one in results}) > 1
-        return [LAUNCH] * bool(against_iterations) + [POWER] * bool((result.get("energy") or {}).get("power"))
-    return [f"{result['operation']}-joules" if is_in_joules(result) else str(result["operation"])]
+        is_of_launches = against_iterations and bool(result.get("launch_seconds"))
+        return [LAUNCH] * is_of_launches + [POWER] * bool((result.get("energy") or {}).get("power"))
+    operation = result["operation"]
+    if is_in_joules(result):
+        return [f"{operation}-joules"]
+    return [operation if operation not in (LAUNCH, POWER) else f"{operation}-operation"]
 
 
 def draw_group(name: str, results: list[Event], over: Axis, output: Path) -> list[str]:
+    units = list(dict.fromkeys(str(one.get("unit")) for one in results))
+    if len(units) > 1:
+        raise CliError(f"results of {name} are in {' and in '.join(units)}: plot them from records of their own")
     axis: Axis = "iterations" if name == LAUNCH else over
     curves = curves_over(results, axis)
     if not curves:
@@ -94,17 +108,21 @@ def draw_group(name: str, results: list[Event], over: Axis, output: Path) -> lis
     return list(curves)
 
 
-def is_of_energy(path: Path) -> bool:
-    """Whether it is a record of `beeline energy`, be it a whole one or not."""
-    first = next((event for line in lines_of(path) if (event := parse_event(line)) is not None), {})
-    return "components" in first or first.get("event") == "sample"
+def until_event(lines: Iterator[Line]) -> Iterator[Line]:
+    """The first lines, up to one that is an event."""
+    for line in lines:
+        yield line
+        if line.event is not None:
+            return
 
 
-def plot_power(path: Path, output: Path, as_json: bool) -> None:
-    try:
-        record = read_record(path)
-    except InvalidArgumentError as problem:
-        raise CliError(str(problem)) from problem
+def is_of_energy(first: list[Line]) -> bool:
+    """Whether a file whose first lines these are is a record of `beeline energy`, be it a whole one or not."""
+    event = (first[-1].event if first else None) or {}
+    return "components" in event or event.get("event") == "sample"
+
+
+def plot_power(record: Record, path: Path, output: Path, as_json: bool) -> None:
     if record.result is None:
         print(f"beeline: {path} ends before its program did", file=sys.stderr)
     curves = draw_power(record, output)
@@ -124,19 +142,10 @@ def is_in_joules(result: Event) -> bool:
     return str(result.get("unit")).startswith("nJ")
 
 
-def read_results(path: Path) -> list[Event]:
+def drawn_of(lines: Iterable[Line]) -> list[Event]:
     """The results of a record that can be drawn: collectives, methods, joules of words, applications."""
-    results: list[Event] = []
-    for number, line in enumerate(lines_of(path), 1):
-        one = parse_event(line)
-        if one is None or one.get("event", "result") != "result" or not is_drawn(one):
-            continue
-        of_launches = ("size", "seconds", "iterations") if one.get("launch_seconds") else ()
-        needed = of_launches if is_of_application(one) else ("operation", "settings")
-        if lacking := [name for name in ("method", "ranks", *needed) if name not in one]:
-            raise CliError(f"{path}:{number}: the result lacks {', '.join(lacking)}: plot takes records of beeline")
-        results.append(one | {"method": name_today(str(one["method"]))})
-    return results
+    results = [one for one in events_of(lines) if one.get("event", "result") == "result" and is_drawn(one)]
+    return [one | {"method": name_today(one["method"])} for one in results]
 
 
 def is_drawn(result: Event) -> bool:
@@ -201,7 +210,12 @@ def panels_of(result: Event) -> Panels:
         return [("energy of a word, nJ", lambda one: one["median"]), ("power, W", watts_of)]
     if result["operation"] in METHODS and result.get("bus_gb_per_s") is None:
         return [("one way, µs" if result["unit"] == "us" else "GB/s", lambda one: one["median"])]
-    return [("time of a call, µs", lambda one: one["median"]), ("bus bandwidth, GB/s", lambda one: one["bus_gb_per_s"])]
+    return [("time of a call, µs", lambda one: one["median"]), ("bus bandwidth, GB/s", bandwidth_of)]
+
+
+def bandwidth_of(result: Event) -> float:
+    bandwidth = result.get("bus_gb_per_s")
+    return MISSING if bandwidth is None else float(bandwidth)
 
 
 def watts_of(result: Event) -> float:
@@ -220,7 +234,7 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
         style = "--" if str(points[0][1]["method"]) in peers else "-"
         places = [place for place, _ in points]
         for axes, (_, value) in zip(axes_of_all, panels, strict=True):
-            axes.plot(places, [value(one) for _, one in points], style, marker=".", label=name)
+            axes.plot(places, [value(one) for _, one in points], style, marker=".", label=label_of(name))
     for axes, (what, _) in zip(axes_of_all, panels, strict=True):
         axes.set_xscale("log", base=2)
         lowest, highest = axes.get_ylim()
@@ -232,6 +246,6 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
         axes.set_ylabel(what)
         axes.minorticks_off()
         axes.grid(alpha=0.3)
-    figure.suptitle(title_of(results))
+    figure.suptitle(printable(title_of(results)))
     figure.legend(*axes_of_all[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small")
     save(figure, output, {"curves": list(curves)})

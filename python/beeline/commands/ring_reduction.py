@@ -10,7 +10,18 @@ from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
-from beeline.display import Cell, against, devices_of, field, format_bytes, format_verified, per_joule, result_table
+from beeline.display import (
+    VERIFIED,
+    Cell,
+    against,
+    devices_of,
+    field,
+    figure,
+    format_bytes,
+    format_verified,
+    per_joule,
+    result_table,
+)
 from beeline.jobs import Event
 from beeline.programs import World, given
 
@@ -19,10 +30,10 @@ BASELINE = "host"  # the scheme that the others are compared with
 
 
 def parse_size(text: str) -> int:
-    sizes = options.parse_sizes(text)
+    sizes = options.parse_sizes(text, "--size")
     if len(sizes) != 1 or sizes[0] % ELEMENT_BYTES != 0:
-        raise typer.BadParameter(
-            f"{text!r} is no vector of float32; valid: one size in bytes, a multiple of {ELEMENT_BYTES}"
+        raise options.refusal(
+            "--size", f"{text!r} is no vector of float32; valid: one size in bytes, a multiple of {ELEMENT_BYTES}"
         )
     return sizes[0]
 
@@ -63,13 +74,15 @@ def render(results: list[Event]) -> RenderableType:
     columns: dict[str, Cell] = {
         "method": field("method", str),
         ">ranks": field("ranks"),
-        ">time,\nus": field("seconds", factor=1e6),
+        ">time,\nus": figure("seconds", factor=1e6),
         ">against\nhost": lambda one: against(one, results, BASELINE, "seconds", ("ranks",)),
-        ">bus,\nGB/s": field("bus_bytes_per_second", factor=1e-9),
+        ">bus,\nGB/s": figure("bus_bytes_per_second", factor=1e-9),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
         ">blocks": field("lanes"),
         **per_joule(results, "reductions", "reductions_per_joule"),
-        "verified": field("verified", format_verified),
+        VERIFIED: field("verified", format_verified),
     }
     size = format_bytes(results[0].get("bytes") or 0)
-    return result_table(f"Ring reduction of {size} on {devices_of(results)}", columns, results)
+    title = f"Ring reduction of {size} on {devices_of(results)}"
+    directions = "times: lower is better; GB/s, against host (times as fast): higher"
+    return result_table(title, columns, results, directions, keys=2)

@@ -83,6 +83,13 @@ def run(
             show_default="25",
         ),
     ] = None,
+    trusted_network: Annotated[
+        bool,
+        typer.Option(
+            "--trusted-network",
+            help="No warning that whoever reaches the ranks' ports can write to their memory. Needs --hosts.",
+        ),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """Start PROGRAM on N ranks, as processes or as threads of one process.
@@ -96,7 +103,9 @@ def run(
     program.
     """
     command = launch_command(
-        World(ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind, stdin, grace),
+        World(
+            ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind, stdin, grace, trusted_network
+        ),
         resolve_program(program),
         arguments or [],
         as_json,

@@ -15,9 +15,9 @@ from typing import Annotated
 import typer
 
 from beeline import options
-from beeline.display import format_bytes, make_console, new_table
-from beeline.jobs import Event, lines_of, parse_event
+from beeline.display import explained, format_bytes, make_console, new_table
 from beeline.programs import CliError
+from beeline.records import Event, events_of, read
 
 BASELINE = "host"
 
@@ -74,14 +74,13 @@ def training_projection(
         for training in TRAININGS:
             speed_ups = [f"{one['speed_ups'][training.name]:.3f}" for one in mine]
             table.add_row(training.name, f"{training.blocked:.0%}", *speed_ups, f"{training.ceiling:.2f}")
-        console.print(table)
+        console.print(explained(table, "higher is better"))
 
 
 def projections_of(path: Path) -> list[Event]:
     """One for each scheme, number of ranks and size that was timed and verified beside the baseline."""
-    events = [event for line in lines_of(path) if (event := parse_event(line)) is not None]
     timed = [
-        one for one in events
+        one for one in events_of(read(path))
         if one.get("app") == "ring_reduction" and one.get("seconds") and one.get("verified") is not False
     ]  # fmt: skip
     baselines = {(one["ranks"], one["bytes"]): one["seconds"] for one in timed if one["method"] == BASELINE}

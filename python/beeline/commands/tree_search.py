@@ -10,7 +10,7 @@ from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Study, run_studies
-from beeline.display import Cell, against, devices_of, field, format_verified, per_joule, result_table
+from beeline.display import VERIFIED, Cell, against, devices_of, field, figure, format_verified, per_joule, result_table
 from beeline.jobs import Event
 from beeline.programs import World, given
 
@@ -55,13 +55,14 @@ def render(results: list[Event]) -> RenderableType:
     columns: dict[str, Cell] = {
         "method": field("method", str),
         ">ranks": field("ranks"),
-        ">time,\nms": field("seconds", factor=1e3),
+        ">time,\nms": figure("seconds", factor=1e3),
         ">against\nbulk": lambda one: against(one, results, BASELINE, "seconds", ("ranks",)),
-        ">million\nnodes/s": field("nodes_per_second", factor=1e-6),
+        ">million\nnodes/s": figure("nodes_per_second", factor=1e-6),
         ">CPU\ntime, ms": field("cpu_seconds", factor=1e3),
         **per_joule(results, "searches", "searches_per_joule"),
-        "verified": field("verified", format_verified),
+        VERIFIED: field("verified", format_verified),
     }
     first = results[0]
     title = f"Search of a tree of {first.get('nodes')} nodes, {first.get('deepest')} deep, on {devices_of(results)}"
-    return result_table(title, columns, results)
+    directions = "times: lower is better; nodes/s, against bulk (times as fast): higher"
+    return result_table(title, columns, results, directions, keys=2)

@@ -26,7 +26,7 @@ PairSizes sizes_for(const Team& team) {
   return {chunk_depth, std::clamp(share, least_chunk, most_chunk) / 64 * 64};
 }
 
-/// This member is in a call, alone on its channel.
+/// This member is in a call, alone on its channel, and has taken all chunks of its earlier calls.
 class OpenCall {
  public:
   OpenCall(const Context& ctx, const PairChannel& channel, const CallDescription& call) : state_(*channel.state) {
@@ -36,18 +36,19 @@ class OpenCall {
       return;
     }
     is_open_ = true;
-    ++state_.calls, state_.packed = call.packed(), state_.count = call.count;
+    state_.enter(call);
+    has_begun_ = PairLinks(ctx, channel).check_taken() == Status::ok;
   }
   ~OpenCall() {
     if (is_open_) DeviceAtomic<std::uint32_t>(state_.is_busy).store(0, std::memory_order_release);
   }
   OpenCall(const OpenCall&) = delete;
   OpenCall& operator=(const OpenCall&) = delete;
-  [[nodiscard]] explicit operator bool() const { return is_open_; }
+  [[nodiscard]] explicit operator bool() const { return has_begun_; }
 
  private:
   PairState& state_;
-  bool is_open_ = false;
+  bool is_open_ = false, has_begun_ = false;
 };
 
 // What fails in these kernels is recorded where it fails.

@@ -98,6 +98,7 @@ void Collectives::call_on_stream(const CallDescription& what, void* destination,
                               .reduction = shape->reduces ? what.reduction : Reduction::sum,
                               .root = shape->has_root() ? what.root : no_peer,
                               .count = what.count};
+  const detail::ExclusiveCalls::Call made(implementation_->calls, asked, call.stream);
   implementation_->start(*shape, {asked, destination, source}, call);
 }
 

@@ -135,8 +135,8 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
 }  // namespace
 
 Collectives::Implementation::Implementation(Team& members, const CollectiveOptions& options)
-    : team(members), world(team.world()), no_lines_reason(no_ll128_reason(team)),
-      layout(layout_of(team, options, no_lines_reason.empty())),
+    : team(members), world(team.world()), calls(world.implementation().blocking_streams, world.rank()),
+      no_lines_reason(no_ll128_reason(team)), layout(layout_of(team, options, no_lines_reason.empty())),
       memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
       channel(make_channel(memory.data(), layout, options)),
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
@@ -160,7 +160,11 @@ Collectives::Implementation::Implementation(Team& members, const CollectiveOptio
 void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   const std::uint64_t round = options.first_round * detail::one_round;
   std::vector<SessionState> states(options.sessions);
-  for (SessionState& state : states) state.round = round;
+  for (SessionState& state : states) {
+    state.round = round;
+    const std::uint64_t first = options.first_round << 32;  // of the calls shown, as if all had been
+    for (auto& call : state.calls) call[0] = call[1] = {first, first};
+  }
   world.copy(channel.states, states.data(), states.size() * sizeof(SessionState));
   // Fresh memory would pass for round 2^16, which may come before flags are refreshed first.
   const std::uint64_t stale = round << 32;
@@ -215,7 +219,7 @@ void Collectives::Implementation::make_engine() {
 }
 
 Collectives::Collectives(Team& team, const CollectiveOptions& options)
-    : implementation_(std::make_unique<Implementation>(team, agreed(team, options))) {}
+    : implementation_(new Implementation(team, agreed(team, options)), detail::DeleteWithTeam{team.life()}) {}
 
 Collectives::~Collectives() = default;
 

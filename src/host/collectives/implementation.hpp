@@ -13,6 +13,7 @@
 #include "beeline/selection/preferences.hpp"
 #include "host/collectives/across_nodes.hpp"
 #include "host/collectives/copy_engine.hpp"
+#include "host/collectives/exclusive_calls.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/collectives/movement_kernels.hpp"
 
@@ -57,6 +58,7 @@ class Collectives::Implementation {
 
   Team& team;
   World& world;
+  detail::ExclusiveCalls calls;
   const std::string no_lines_reason;  ///< why the members exchange no packets of 128 bytes
   detail::ChannelLayout layout;
   SymmetricArray<std::byte> memory;

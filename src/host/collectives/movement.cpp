@@ -101,6 +101,8 @@ std::size_t extent(std::span<const std::size_t> counts, std::span<const std::siz
 
 void Collectives::alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                                       const CollectiveCall& call) {
+  CallDescription what{.operation = Operation::alltoallv, .element = {type}, .algorithm = call.algorithm};
+  const detail::ExclusiveCalls::Call made(implementation_->calls, what, call.stream);
   const std::size_t members = team().context().size;
   const std::span<const std::size_t> columns[] = {pieces.send_counts, pieces.send_offsets, pieces.receive_counts,
                                                   pieces.receive_offsets};
@@ -116,7 +118,6 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
   require(pieces.send_counts[rank] == pieces.receive_counts[rank], Status::invalid_argument,
           fmt::format("rank {} sends {} elements to itself and expects {}", rank, pieces.send_counts[rank],
                       pieces.receive_counts[rank]));
-  CallDescription what{.operation = Operation::alltoallv, .element = {type}};
   const CollectiveCall choice = implementation_->choose(what, call);
   const LaunchOptions options = implementation_->launch_options(what, choice);
   what.algorithm = choice.algorithm;
@@ -134,13 +135,14 @@ void Collectives::barrier_on_stream(const BarrierCall& call) {
                                                                      : Algorithm::alltoall;
   detail::check_row(Operation::barrier, algorithm);
   detail::check_members(team(), algorithm);
+  const CallDescription what{.operation = Operation::barrier, .algorithm = algorithm};
+  const detail::ExclusiveCalls::Call made(implementation_->calls, what, call.stream);
   const unsigned blocks = algorithm == Algorithm::hierarchical
                               ? std::min(hierarchical_barrier_blocks, implementation_->channel.sessions)
                               : 1;
   const LaunchOptions options =
       implementation_->launch_options({.operation = Operation::barrier}, {.stream = call.stream, .blocks = blocks});
-  if (spans_nodes)
-    return implementation_->across_nodes->meet(options, {.operation = Operation::barrier, .algorithm = algorithm});
+  if (spans_nodes) return implementation_->across_nodes->meet(options, what);
   detail::launch_barrier(implementation_->team, options, implementation_->channel, algorithm);
 }
 

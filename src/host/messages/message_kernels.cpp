@@ -20,11 +20,11 @@ struct MessageKernel {
       machine::prefetch(sent.data + first);  // comes while the sender's state comes
     // What fails is recorded where it fails.
     if (block < sent.blocks)
-      static_cast<void>(
-          send(MessageSession(grid.block(), ctx, channel, block, sent.blocks), sent.data, sent.bytes, sent.peer));
+      static_cast<void>(send(MessageSession(grid.block(), ctx, channel, block, sent.blocks), sent.data, sent.bytes,
+                             sent.peer, {.elements = sent.elements}));
     else
       static_cast<void>(receive(MessageSession(grid.block(), ctx, channel, block - sent.blocks, received.blocks),
-                                received.data, received.bytes, received.peer));
+                                received.data, received.bytes, received.peer, {.elements = received.elements}));
   }
 };
 

@@ -20,7 +20,8 @@ struct MessageEnd {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::uint32_t peer = 0;
-  std::uint32_t blocks = 0;  ///< that share in it; 0: none is sent, or received
+  std::uint32_t blocks = 0;    ///< that share in it; 0: none is sent, or received
+  std::uint32_t elements = 0;  ///< their type, as of `message_elements`
 };
 
 /// A grid whose first `sent.blocks` blocks send, and whose others receive.

@@ -160,7 +160,8 @@ class Messages::Implementation {
       throw Error(Status::invalid_argument, fmt::format("a message of {} bytes: at most 2^48 - 1", bytes));
     detail::check_vector(name, data, bytes, type);
     check_peer(peer);
-    return {static_cast<std::byte*>(const_cast<void*>(data)), bytes, static_cast<std::uint32_t>(peer), 0};
+    return {static_cast<std::byte*>(const_cast<void*>(data)), bytes, static_cast<std::uint32_t>(peer), 0,
+            detail::message_elements(type)};
   }
 
   [[nodiscard]] unsigned blocks_for(std::size_t bytes, const MessageCall& call) const {
@@ -233,7 +234,7 @@ class Messages::Implementation {
 };
 
 Messages::Messages(Team& team, const MessageOptions& options)
-    : implementation_(std::make_unique<Implementation>(team, agreed(team, options))) {}
+    : implementation_(new Implementation(team, agreed(team, options)), detail::DeleteWithTeam{team.life()}) {}
 
 Messages::~Messages() = default;
 

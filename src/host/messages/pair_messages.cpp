@@ -10,8 +10,7 @@ namespace beeline::detail {
 
 namespace {
 
-/// What a message says of itself: its length, and the blocks that it is sent by.
-std::uint64_t header_of(const MessageEnd& end) { return end.bytes | std::uint64_t{end.blocks} << 48; }
+std::uint64_t header_of(const MessageEnd& end) { return message_header(end.bytes, end.blocks, end.elements); }
 
 struct PairMessageKernel {
   template <class Grid>
@@ -23,7 +22,7 @@ struct PairMessageKernel {
     if (received.blocks != 0) transfers.receive({received.peer, received.peer, received.data, received.bytes});
     const auto check = [&](const PairReceipt& receipt, const ChunkHead& chunk) {
       const std::uint64_t expected = header_of(received);
-      if (chunk.packed == expected) return Status::ok;
+      if (is_same_message(chunk.packed, expected)) return Status::ok;
       const Awaited awaited{Operation::receive, receipt.peer, links.awaited_number(receipt.peer), expected};
       return give_up(ctx, awaited, chunk.packed, 0, Status::invalid_argument);
     };

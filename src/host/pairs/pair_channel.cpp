@@ -87,7 +87,7 @@ Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* dat
   std::byte* const written = next_box(peer);
   const std::uint64_t received = Word(counts.received).load(std::memory_order_acquire);
   ChunkHead sent = head;
-  sent.call = channel_.state->calls;
+  sent.call = channel_.state->number;
   std::memcpy(written, &sent, sizeof sent);
   Word(counts.told).store(received, std::memory_order_relaxed);
   if (head.bytes != 0 && data != written + sizeof head) std::memcpy(written + sizeof head, data, head.bytes);
@@ -122,17 +122,26 @@ Status PairLinks::refuse(std::uint32_t peer, CallDifference what, std::uint64_t 
   return refuse_call(ctx_, {what, peer, mine, {packed, count}});
 }
 
+Status PairLinks::check_taken() const {
+  const std::uint64_t calls = channel_.state->calls();
+  for (std::uint32_t peer = 0; peer < ctx_.size; ++peer)
+    if (const ChunkHead* const chunk = next(peer); chunk != nullptr && chunk->call >> signature_bits < calls)
+      return refuse(peer, CallDifference::order, chunk->packed, chunk->count);
+  return Status::ok;
+}
+
 Status PairLinks::check_call(std::uint32_t peer, const ChunkHead& head) const {
   const PairState& mine = *channel_.state;
-  if (head.call != mine.calls) return refuse(peer, CallDifference::order, head.packed, head.count);
-  if (head.packed == mine.packed && head.count == mine.count) return Status::ok;
-  return refuse(peer, CallDifference::call, head.packed, head.count);
+  const bool are_same = head.packed == mine.packed && head.count == mine.count;
+  if (are_same && head.call == mine.number) return Status::ok;
+  const bool is_now = !are_same && head.call >> signature_bits == mine.calls();
+  return refuse(peer, is_now ? CallDifference::call : CallDifference::order, head.packed, head.count);
 }
 
 Status PairLinks::compare_calls(std::uint32_t peer) const {
   const PairState& mine = *channel_.state;
   ShownCall& own = channel_.shown[ctx_.rank];  // where the peers have it; here it is what has been shown last, to whom
-  const std::uint64_t number = shown_number(mine.calls, mine.packed, mine.count);
+  const std::uint64_t number = shown_number(mine.calls(), mine.packed, mine.count);
   if (own.number != number || own.count != peer) {
     own = {mine.packed, peer, number};
     const std::uint64_t words[] = {mine.packed, mine.count};
@@ -144,15 +153,15 @@ Status PairLinks::compare_calls(std::uint32_t peer) const {
   for (std::uint32_t other = 0; other < ctx_.size; ++other) {
     if (other == ctx_.rank) continue;
     // Who is ahead may have sent a chunk of its next call.
-    if (const ChunkHead* const chunk = next(other); chunk != nullptr && chunk->call <= mine.calls)
+    if (const ChunkHead* const chunk = next(other); chunk != nullptr && chunk->call >> signature_bits <= mine.calls())
       if (const Status status = check_call(other, *chunk); status != Status::ok) return status;
     ShownCall& shown = channel_.shown[other];
     const std::uint64_t theirs = Word(shown.number).load(std::memory_order_acquire);
     const std::uint64_t packed = Word(shown.packed).load(std::memory_order_relaxed);
     const std::uint64_t count = Word(shown.count).load(std::memory_order_relaxed);
     // A call that is being shown over it has another signature than these words.
-    if (theirs == number || theirs >> signature_bits != mine.calls) continue;
-    if (shown_number(mine.calls, packed, count) == theirs) return refuse(other, CallDifference::call, packed, count);
+    if (theirs == number || theirs >> signature_bits != mine.calls()) continue;
+    if (shown_number(mine.calls(), packed, count) == theirs) return refuse(other, CallDifference::call, packed, count);
   }
   return Status::ok;
 }

@@ -29,7 +29,7 @@ struct alignas(64) ChunkHead {
   std::uint64_t origin;         ///< the member whose data it carries
   std::uint64_t source = 0,
                 destination = 0;  ///< of a chunk that tells where its sender has vectors: its slot's offsets
-  std::uint64_t call = 0;         ///< its number, which `PairLinks::put` sets; 0: a message's
+  std::uint64_t call = 0;         ///< `PairState::number`, which `PairLinks::put` sets; 0: a message's
 };
 static_assert(sizeof(ChunkHead) == 64);
 
@@ -67,9 +67,16 @@ struct PairProgress {
 
 /// A member's own, of all peers.
 struct alignas(64) PairState {
-  std::uint64_t calls;
-  std::uint64_t packed, count;  ///< the call that it is in
+  /// Of the call that it is in: from 1 on, and behind it the signature of this call and of all before it.
+  std::uint64_t number;
+  std::uint64_t packed, count;  ///< the same call
   std::uint32_t is_busy;
+
+  [[nodiscard]] std::uint64_t calls() const { return number >> signature_bits; }
+  void enter(const CallDescription& call) {
+    number = (calls() + 1) << signature_bits | call.signature(signature_of(number));
+    packed = call.packed(), count = call.count;
+  }
 };
 
 /// Its parts lie at the same places of all members' heaps.
@@ -150,6 +157,9 @@ class PairLinks {
   /// that nobody has read: of members that this one does not wait for. A different call is recorded with this one, and
   /// the team aborted. Returns ok or invalid_argument.
   [[nodiscard]] Status compare_calls(std::uint32_t peer) const;
+  /// At the start of a call: refuses chunks of earlier calls, which this member would have taken if its sender had made
+  /// the same call. Returns as `compare_calls`.
+  [[nodiscard]] Status check_taken() const;
   /// Compares the call of a chunk that has come with this member's. Returns as `compare_calls`.
   [[nodiscard]] Status check_call(std::uint32_t peer, const ChunkHead& head) const;
 

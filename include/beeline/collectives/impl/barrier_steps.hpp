@@ -36,6 +36,22 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status await_members(Group group, const Context
   return agree(group, status);
 }
 
+/// Until all members have left the round before `last`, the last one that this member has left: see `has_left`. Orders
+/// memory.
+template <class Group>
+BEELINE_COLD BEELINE_HOST_DEVICE Status await_leaving(Group group, const Context& ctx, MemberWords members,
+                                                      std::uint64_t last, std::uint32_t signatures, Timeout timeout) {
+  Status status = Status::ok;
+  BEELINE_NO_UNROLL
+  for (std::uint32_t peer = group.thread_rank(); peer < ctx.size && status == Status::ok; peer += group.size()) {
+    if (peer == ctx.rank) continue;
+    status = await_word(ctx, SessionWait{peer, Compare::greater_equal, members.state, last - one_round}, timeout,
+                        SystemAtomic<std::uint64_t>(members.words[peer].value), Order::memory,
+                        [=](std::uint64_t observed) { return has_left(observed, last, signatures); });
+  }
+  return agree(group, status);
+}
+
 /// Sets this member's word on every other member to `round`.
 template <class Group>
 BEELINE_HOST_DEVICE void tell_members(const Group& group, const Context& ctx, MemberWords members, std::uint64_t round,

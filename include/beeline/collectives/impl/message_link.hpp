@@ -118,7 +118,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline void refuse_message(const Context& ctx, 
     received = machine::load_packets(slot + pair);
     observed = header.low >> 32;
     if (!has_flags(header, sequence)) return false;
-    fits = payload_of(header) == expected.header;
+    fits = is_same_message(payload_of(header), expected.header);
     return !fits || has_flags(received, sequence);
   });
   return status == Status::ok && !fits ? Status::invalid_argument : status;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a session waits for, and what it looks at while it waits for long: whether the members are in the same call.
+/// What a session waits for, and what it compares during a long wait: whether the members make the same calls.
 ///
-/// Each member shows the call that it is in to the others, in its session's state, in two pairs of packets: 8 bytes of
-/// the description, then the count, each flagged with the number of the call's first round, which is the same on all
-/// members. So who reads them needs no fence: what bears the number of its own call is whole, and of that call. There
-/// are two places, by the parity of the number: a member may be a call ahead where it only sends, in one round, and the
-/// next round waits for the others.
+/// Each member shows its calls to the others, in its session's state. A call is two pairs of packets: 8 bytes of the
+/// description, then the count, each flagged with the number of the call's first round. Members that make the same
+/// calls number them alike. A reader needs no fence: a pair whose flags are the number of a call is whole, and of that
+/// call.
 ///
-///   rank 0   call 5: allreduce  ──── waits for words of rank 1 ─────┐ 1 ms: its call 5 is another
-///   rank 1   call 5: broadcast  ──── waits for words of rank 0 ─────┘ -> both calls recorded, team aborted
+/// A member that only sends in a round does not wait for the others: it may begin the second call after this one before
+/// another member has left this one. It does not get further, since the wait before its next round compares signatures
+/// (session.hpp). So the first call in which two members differ is still among the last `shown_calls` of both.
+///
+///   rank 0   call 5: broadcast, root 0   call 6: allreduce  ──── waits for rank 1 ───┐ 1 ms: its call 5 is another
+///   rank 1   call 5: broadcast, root 1   call 6: allreduce  ──── waits for rank 0 ───┘ -> both recorded, team aborted
 
 #include <cstdint>
 
@@ -44,6 +47,11 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_call(const Context& ctx, D
   return give_up(ctx, awaited, calls.theirs.packed, calls.theirs.count, Status::invalid_argument);
 }
 
+/// The signature in a round's number.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t signature_of(std::uint64_t round) {
+  return static_cast<std::uint32_t>(round) & ((1u << signature_bits) - 1);
+}
+
 /// What a session adds to its round's number to enter the next: below are the bits of the call's signature.
 inline constexpr std::uint64_t one_round = std::uint64_t{1} << signature_bits;
 /// A round's number without them.
@@ -51,23 +59,42 @@ inline constexpr std::uint64_t one_round = std::uint64_t{1} << signature_bits;
   return round & ~(one_round - 1);
 }
 
-/// Whether a member that shows `observed` has reached `round`. One that is in the same round of another call has not,
-/// and who is a round ahead has seen this member's.
+/// Whether a member that shows `observed` has reached `round`. A member in the same round of another call has not. A
+/// member that is ahead has compared this member's signature.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_reached(std::uint64_t observed, std::uint64_t round) {
   const std::uint32_t differing = static_cast<std::uint32_t>(observed) ^ static_cast<std::uint32_t>(round);
   return observed >= round &&
          differing - 1 >= static_cast<std::uint32_t>(one_round - 1);  // bits of the signature alone, or none
 }
 
+/// Whether a member that has left `observed` has left the round before `last`, the last round that this member has
+/// left. A member that has left one of these two rounds of another call has not: see `has_reached`.
+///   signatures  of round `last`, and above it of the round before
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_left(std::uint64_t observed, std::uint64_t last,
+                                                          std::uint32_t signatures) {
+  const std::uint64_t left = observed >> signature_bits, mine = last >> signature_bits;
+  if (left > mine) return true;
+  if (left == mine) return signature_of(observed) == signature_of(signatures);
+  return left + 1 == mine && signature_of(observed) == signatures >> signature_bits;
+}
+
 BEELINE_HOST_DEVICE inline void show_call(SessionState* state, std::uint32_t number, const CallDescription& call) {
-  machine::PacketPair* const place = state->calls[number & 1u];
-  machine::store_packets(place, packets_of(call.packed(), number));
-  machine::store_packets(place + 1, packets_of(call.count, number));
+  machine::PacketPair* const cell = state->calls[number % shown_calls];
+  machine::store_packets(cell, packets_of(call.packed(), number));
+  machine::store_packets(cell + 1, packets_of(call.count, number));
 }
 /// A call that a member has shown.
 [[nodiscard]] BEELINE_HOST_DEVICE inline CallWords words_of(const SessionState* state, std::uint32_t number) {
-  const machine::PacketPair* const place = state->calls[number & 1u];
-  return {payload_of(machine::load_packets(place)), payload_of(machine::load_packets(place + 1))};
+  const machine::PacketPair* const cell = state->calls[number % shown_calls];
+  return {payload_of(machine::load_packets(cell)), payload_of(machine::load_packets(cell + 1))};
+}
+/// The number of the call in a cell.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t number_in(const SessionState* state, std::uint32_t cell) {
+  return static_cast<std::uint32_t>(machine::load_packets(state->calls[cell]).low >> 32);
+}
+/// Whether call `a` comes before call `b`; numbers wrap.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b) < 0;
 }
 /// Whether the two show different calls `number`, both of them whole.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool differ(const SessionState* a, const SessionState* b,
@@ -75,20 +102,32 @@ BEELINE_HOST_DEVICE inline void show_call(SessionState* state, std::uint32_t num
   bool are_whole = true, are_same = true;
   BEELINE_NO_UNROLL
   for (std::uint32_t i = 0; i < 2; ++i) {
-    const machine::PacketPair mine = machine::load_packets(&a->calls[number & 1u][i]),
-                              other = machine::load_packets(&b->calls[number & 1u][i]);
+    const machine::PacketPair mine = machine::load_packets(&a->calls[number % shown_calls][i]),
+                              other = machine::load_packets(&b->calls[number % shown_calls][i]);
     are_whole = are_whole && has_flags(mine, number) && has_flags(other, number);
     are_same = are_same && mine.low == other.low && mine.high == other.high;
   }
   return are_whole && !are_same;
 }
+/// Finds the first of the shown calls in which two members differ. Returns whether there is one.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool find_difference(const SessionState* mine, const SessionState* theirs,
+                                                              std::uint32_t& number) {
+  bool is_found = false;
+  BEELINE_NO_UNROLL
+  for (std::uint32_t cell = 0; cell < shown_calls; ++cell) {
+    const std::uint32_t call = number_in(mine, cell);
+    if (!differ(mine, theirs, call) || (is_found && !is_before(call, number))) continue;
+    number = call, is_found = true;
+  }
+  return is_found;
+}
 /// The number of the last call that a member has shown.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t last_call(const SessionState* state) {
-  const auto number = [state](std::uint32_t place) {
-    return static_cast<std::uint32_t>(machine::load_packets(state->calls[place]).low >> 32);
-  };
-  const std::uint32_t even = number(0), odd = number(1);
-  return static_cast<std::int32_t>(odd - even) > 0 ? odd : even;
+  std::uint32_t last = number_in(state, 0);
+  BEELINE_NO_UNROLL
+  for (std::uint32_t cell = 1; cell < shown_calls; ++cell)
+    if (const std::uint32_t number = number_in(state, cell); is_before(last, number)) last = number;
+  return last;
 }
 
 /// The number that the next call on a session will show, if none is under way.
@@ -97,9 +136,8 @@ BEELINE_HOST_DEVICE inline void show_call(SessionState* state, std::uint32_t num
 }
 /// Whether a member shows call `number`, one behind it, or that it waits for others before one of these.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_come_to(SessionState* state, std::uint32_t number) {
-  const auto is_there = [number](std::uint32_t shown) { return static_cast<std::int32_t>(shown - number) >= 0; };
-  return is_there(SystemAtomic<std::uint32_t>(state->reached).load(std::memory_order_relaxed)) ||
-         is_there(static_cast<std::uint32_t>(machine::load_packets(state->calls[number & 1u]).low >> 32));
+  return !is_before(SystemAtomic<std::uint32_t>(state->reached).load(std::memory_order_relaxed), number) ||
+         !is_before(number_in(state, number % shown_calls), number);
 }
 
 /// What a session waits for: `expected` of `peer`, in the call that `state` shows.
@@ -110,8 +148,8 @@ struct SessionWait {
   std::uint64_t expected;
 };
 
-/// Calls are compared with that of the peer once a wait takes longer, in one of so many looks, a power of two: what is
-/// right costs nothing up to then, and less than a thousandth of the wait afterwards.
+/// A wait that takes longer compares the calls with those of the peer, in one of so many looks, a power of two: so
+/// equal calls cost nothing up to then, and less than a thousandth of the wait afterwards.
 inline constexpr std::uint64_t patience_ns = 1'000'000, looks_per_comparison = 8;
 
 /// Whether this look compares. A call with a time-out of its own does so where it ends.
@@ -120,20 +158,20 @@ inline constexpr std::uint64_t patience_ns = 1'000'000, looks_per_comparison = 8
   return state.status == Status::ok && state.waited_ns(now) >= patience_ns && (now >> 10) % looks_per_comparison == 0;
 }
 
-/// As `look` of other waits, and compares the call with that of the peer, wherever that one is. Found by poll_until
-/// from its arguments.
+/// As `look` of other waits; also compares this member's calls with those of the peer. Found by poll_until from its
+/// arguments.
 BEELINE_COLD BEELINE_HOST_DEVICE inline WaitState look(const Context& ctx, SessionWait wait, Timeout timeout,
                                                        std::uint64_t observed, std::uint64_t start_ns) {
   const std::uint64_t now = machine::clock_ns();
   WaitState state = state_of_wait(ctx, now, timeout, start_ns);
-  const std::uint32_t number = last_call(wait.state);
+  std::uint32_t number = last_call(wait.state);
   // Rounds without the signature's bits: whoever reads the error counts rounds.
   Awaited awaited{Operation::collective, wait.peer, number, wait.expected >> signature_bits, wait.compare};
   observed >>= signature_bits;
   std::uint64_t waited = state.waited_ns(now);
   const bool is_in_use = DeviceAtomic<std::uint32_t>(wait.state->is_open).load(std::memory_order_relaxed) > 1;
   const SessionState* const theirs = ctx.translate(wait.state, wait.peer);
-  if (is_in_use || (compares_calls(state, now) && differ(wait.state, theirs, number))) {
+  if (is_in_use || (compares_calls(state, now) && find_difference(wait.state, theirs, number))) {
     const CallWords mine = words_of(wait.state, number), other = words_of(theirs, number);
     awaited.sequence = mine.count, awaited.expected = mine.packed;
     awaited.compare = static_cast<Compare>(is_in_use ? CallDifference::session_in_use : CallDifference::call);

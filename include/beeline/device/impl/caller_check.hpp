@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <type_traits>
 
+#include "beeline/device/impl/allocation_map.hpp"
 #include "beeline/device/wait.hpp"
 
 namespace beeline::detail {
@@ -53,6 +54,17 @@ template <class T>
   return offset < slot.host_segments_offset() ? ctx.pinned_heap_end : slot.slot_bytes();
 }
 
+/// Whether it lies in one allocation, as far as a CPU thread knows.
+///   reach  in one part of this rank's slot
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_allocated([[maybe_unused]] const Context& ctx,
+                                                           [[maybe_unused]] const Reach& reach) {
+#if !BEELINE_ON_GPU
+  if (ctx.allocations != nullptr && reach.bytes != 0)
+    return ctx.allocations->holds(ctx.offset_in_slot(reach.local), reach.bytes);
+#endif
+  return true;
+}
+
 /// Whether it lies in one part of this rank's slot as a whole; nothing lies anywhere.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_symmetric(const Context& ctx, const Reach& reach) {
   const std::uint64_t before = ctx.own_world_rank * SlotLayout{ctx.slot_shift}.slot_bytes();
@@ -62,7 +74,7 @@ template <class T>
 }
 
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_sound(const Context& ctx, const Reach& reach, std::uint32_t peer) {
-  return peer < ctx.size && is_aligned(reach) && is_symmetric(ctx, reach);
+  return peer < ctx.size && is_aligned(reach) && is_symmetric(ctx, reach) && is_allocated(ctx, reach);
 }
 
 /// Which rule a call breaks that is not sound.
@@ -71,6 +83,7 @@ template <class T>
   if (peer >= ctx.size) return {CallFault::peer, ctx.size, peer};
   if (!is_aligned(reach)) return {CallFault::misaligned, reach.alignment, address_bits(reach)};
   if (reach.local == nullptr) return {CallFault::null_address, reach.bytes};
+  if (is_symmetric(ctx, reach)) return {CallFault::not_allocated, reach.bytes, address_bits(reach)};
   return {CallFault::not_symmetric, reach.bytes, address_bits(reach)};
 }
 
@@ -129,6 +142,18 @@ BEELINE_HOST_DEVICE Status check_call(const Group& group, const Context& ctx, Op
   if constexpr (checks_operations)
     if (!is_sound(ctx, reach, peer)) [[unlikely]]
       return refuse_unsound(ctx, operation, reach, peer, group.thread_rank() == 0);
+  return Status::ok;
+}
+
+/// Checks the end of a transfer that is the calling rank's own, and may be any memory but a null address.
+template <class Group>
+BEELINE_HOST_DEVICE Status check_own_end(const Group& group, const Context& ctx, Operation operation, const void* own,
+                                         std::size_t bytes, std::uint32_t peer) {
+  if constexpr (checks_operations)
+    if (own == nullptr && bytes != 0) [[unlikely]] {
+      if (group.thread_rank() != 0) return Status::invalid_argument;
+      return refuse(ctx, operation, peer, {CallFault::null_own_end, bytes}, Status::invalid_argument);
+    }
   return Status::ok;
 }
 

@@ -9,8 +9,7 @@
 
 #include "beeline/collectives/elements.hpp"
 #include "beeline/core/operation.hpp"
-#include "beeline/host/team.hpp"
-#include "beeline/transport/stream.hpp"
+#include "beeline/host/impl/blocking_stream.hpp"
 
 namespace beeline::detail {
 
@@ -77,22 +76,8 @@ template <Operation operation, Vector To, Vector From>
   return vectors;
 }
 
-[[nodiscard]] Stream& stream_of(Team& team);
-void finish_call(Team& team);
-
 /// Throws invalid_argument unless pieces at these places lie in the `has` elements of `argument`.
 void require_pieces(const char* argument, std::size_t has, std::span<const std::size_t> counts,
                     std::span<const std::size_t> offsets);
-/// Makes a call: on a stream of the caller's asynchronously; without one on this rank's default stream, by this thread
-/// where it is a host rank's and has no other work, and waits for it, and throws what it ended with.
-template <class Call>
-void make_call(Team& team, const Stream* stream, const Call& call) {
-  if (stream != nullptr) return call();
-  {
-    const WorkHere here(stream_of(team));
-    call();
-  }
-  finish_call(team);
-}
 
 }  // namespace beeline::detail

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Whether a team can be used, for its objects, which may outlive it or be copied into a forked process.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace beeline::detail {
+
+/// The life of a team, shared with its objects.
+class TeamLife {
+ public:
+  ///   world  that of the team's world; nullptr: the team is the world
+  explicit TeamLife(std::shared_ptr<const TeamLife> world = nullptr);
+  void end() noexcept { has_ended_.store(true, std::memory_order_relaxed); }
+  /// Whether team and world exist, and this process made them.
+  [[nodiscard]] bool is_usable() const noexcept;
+  /// Whether this process was forked after the team had been made.
+  [[nodiscard]] bool is_forked() const noexcept;
+
+ private:
+  const std::shared_ptr<const TeamLife> world_;
+  const std::uint32_t fork_depth_;
+  std::atomic<bool> has_ended_{false};
+};
+
+/// Destroys an object of a team if the team can be used. Otherwise the object stays: what it refers to is gone, and a
+/// forked process has neither its threads nor its part in the team.
+struct DeleteWithTeam {
+  std::shared_ptr<const TeamLife> life;
+  template <class T>
+  void operator()(T* object) const {
+    if (life->is_usable()) delete object;
+  }
+};
+
+/// Owner of such an object.
+template <class T>
+using TeamOwned = std::unique_ptr<T, DeleteWithTeam>;
+
+}  // namespace beeline::detail

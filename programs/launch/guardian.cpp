@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "guardian.hpp"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <thread>
 #include <vector>
 
-#include "beeline/core/error.hpp"
-#include "beeline/runtime/file_descriptor.hpp"
+#include "process.hpp"
 #include "process_table.hpp"
 
 namespace beeline::launch {
@@ -25,14 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr auto patience = 2s;  // with killed processes that the system cannot end at once
 
-/// Children of this process.
-std::vector<ListedProcess> children() {
-  std::vector<ListedProcess> found = listed_processes();
-  std::erase_if(found, [](const ListedProcess& each) { return each.parent != ::getpid(); });
-  return found;
-}
-
-/// Blocks until the child has ended; passes on every other signal.
+/// Blocks until the child has ended; passes on every other signal. Stops with the job, so that a shell sees it stop.
 int follow(pid_t child, const sigset_t& set) {
   int status = 0;
   while (true) {
@@ -40,6 +29,7 @@ int follow(pid_t child, const sigset_t& set) {
     if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     const int signal = ::sigwaitinfo(&set, nullptr);
     if (signal > 0 && signal != SIGCHLD) ::kill(child, signal);
+    if (signal == SIGTSTP) ::raise(SIGSTOP);
   }
 }
 
@@ -52,11 +42,22 @@ int follow(pid_t child, const sigset_t& set) {
 
 }  // namespace
 
+void reset_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    const bool is_for_users = signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTSTP ||
+                              signal == SIGTTIN || signal == SIGTTOU;
+    if (!is_for_users) ::signal(signal, SIG_DFL);  // fails for what can never be ignored
+  }
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
 sigset_t handled_signals() {
   sigset_t set;
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGCHLD);
-  for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int each : {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT}) {
     struct sigaction action {};
     ::sigaction(each, nullptr, &action);
     if (action.sa_handler != SIG_IGN) ::sigaddset(&set, each);
@@ -70,33 +71,31 @@ void end_children() {
   const auto end = std::chrono::steady_clock::now() + patience;
   for (bool any = true; any && std::chrono::steady_clock::now() < end;) {
     any = false;
-    for (const ListedProcess& each : children()) {
-      if (each.ended()) continue;
+    for (const pid_t each : children()) {
+      const ChildState state = child_state(each);  // as long as it is one, its number means nothing else
+      if (!state.is_child || state.ended) continue;
       any = true;  // its own children become this process's, and are found by the next look
-      ::kill(each.pid, SIGKILL);
+      ::kill(each, SIGKILL);
     }
     if (any) std::this_thread::sleep_for(1ms);
   }
 }
 
 void reap_orphans(const std::function<bool(pid_t)>& is_kept) {
-  for (const ListedProcess& each : children())
-    if (each.ended() && !is_kept(each.pid)) ::waitpid(each.pid, nullptr, WNOHANG);
+  if (!proc_is_own()) return;  // to look for them takes long: they stay until the job has ended
+  for (const ListedProcess& each : listed_processes())
+    if (each.parent == ::getpid() && each.ended() && !is_kept(each.pid)) ::waitpid(each.pid, nullptr, WNOHANG);
 }
 
 int run_guarded(const std::function<int(int)>& job) {
-  std::array<int, 2> ends;
-  require(::pipe2(ends.data(), O_CLOEXEC) == 0, Status::no_resource, "no pipe for the guardian process");
-  FileDescriptor reader(ends[0]), writer(ends[1]);
+  Pipe pipe = make_pipe("the guardian process");
   adopt_orphans();
-  sigset_t set = handled_signals(), before;
-  ::sigprocmask(SIG_BLOCK, &set, &before);
-  const pid_t child = ::fork();
-  require(child >= 0, Status::no_resource, "no process for the job");
+  const sigset_t set = handled_signals();
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);  // in the job, too, which takes them one by one
+  const pid_t child = fork_process("the job");
   if (child == 0) {
-    writer.reset();  // only the guardian holds this end, so that its end closes the pipe
-    ::sigprocmask(SIG_SETMASK, &before, nullptr);
-    run_job(job, reader.get());
+    pipe.writer.reset();  // only the guardian holds this end, so that its end closes the pipe
+    run_job(job, pipe.reader.get());
   }
   const int code = follow(child, set);
   end_children();

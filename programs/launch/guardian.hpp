@@ -16,8 +16,12 @@ namespace beeline::launch {
 /// To be called before any thread exists. Throws no_resource.
 [[nodiscard]] int run_guarded(const std::function<int(int guardian)>& job);
 
-/// The signals that the launcher's processes handle by themselves: to outlive the job, and to end it in good order.
-/// What was ignored (nohup) stays so.
+/// Undoes what this process has inherited: no signal is blocked, and none is ignored, except those that nohup, and
+/// shells for their background jobs, ignore on purpose.
+void reset_signals();
+
+/// The signals that the launcher's processes handle by themselves: to outlive the job, to end it in good order, and to
+/// pass them on. What is ignored stays so.
 [[nodiscard]] sigset_t handled_signals();
 
 /// From now on, what descendants of this process leave behind when they end become its own children, in whatever

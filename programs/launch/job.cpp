@@ -29,6 +29,8 @@
 #include "process_table.hpp"
 #include "rank_process.hpp"
 #include "remote.hpp"
+#include "standard_input.hpp"
+#include "torch_variables.hpp"
 
 namespace beeline::launch {
 
@@ -37,15 +39,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto grace = 3s;             // for the other ranks to end by themselves, once one has failed
+constexpr auto end_time = 3s;          // for the other ranks to end by themselves, once one has failed
 constexpr auto termination_time = 2s;  // from SIGTERM to SIGKILL
 constexpr auto last_output_time = 500ms;
+constexpr auto reader_time = 1s;       // for a reader to take something more of a job's output that did not end well
+constexpr auto insists_after = 200ms;  // a signal that comes earlier may be the first once more, sent to the group
 
-/// Blocks the signals that the job handles, and gives them as a descriptor.
+/// Gives the signals that the job handles, which are blocked, as a descriptor.
 FileDescriptor take_signals() {
   ::signal(SIGPIPE, SIG_IGN);
   const sigset_t set = handled_signals();
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);
   FileDescriptor descriptor(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   require(static_cast<bool>(descriptor), Status::no_resource, "no signalfd for the launcher");
   return descriptor;
@@ -67,12 +70,6 @@ std::chrono::nanoseconds deadline_of(const Options& options) {
   return std::chrono::nanoseconds(seconds > 0 ? std::llround(seconds * 1e9) : Config{}.deadline_ns);
 }
 
-std::string indented(const std::deque<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += fmt::format("    {}\n", line);
-  return text;
-}
-
 /// The rank that a rank's error names as its cause; -1: none.
 int cause_in(const std::deque<std::string>& lines) {
   constexpr std::string_view mark = ": because of rank ";
@@ -90,6 +87,16 @@ bool holds(const std::deque<std::string>& lines, std::string reason) {
                      [&](const std::string& line) { return line.find(reason) != std::string::npos; });
 }
 
+/// Whether the process of a rank gets standard input; -1: that of all ranks.
+bool gets_input(const Options& options, int rank) {
+  const std::string choice = options.standard_input.value_or(options.hosts.empty() ? "0" : "none");
+  return choice != "none" && (rank <= 0 || choice == "all");
+}
+
+std::optional<StandardInput> input_for(const Options& options) {
+  return gets_input(options, 0) ? std::optional<StandardInput>(std::in_place) : std::nullopt;
+}
+
 class Job {
  public:
   Job(const Options& options, int guardian);
@@ -105,6 +112,9 @@ class Job {
   [[nodiscard]] Environment environment(int rank) const;
   void wait_for_events();
   void take_signal(int signal);
+  void end_by_signal();
+  void suspend(bool suspended);
+  [[nodiscard]] bool in_grace() const { return grace_ends_at_ != Clock::time_point::max(); }
   [[nodiscard]] bool is_rank(pid_t pid) const;
   void lose_guardian();
   void check_processes();
@@ -119,10 +129,11 @@ class Job {
   [[nodiscard]] bool stands_still() const;
   void signal_running(int signal) const;
   void finish_output();
+  void flush_console();
   void find_cause();
   [[nodiscard]] bool all_ended() const;
   [[nodiscard]] bool is_given_up(const RankProcess& process) const;
-  [[nodiscard]] std::string report() const;
+  [[nodiscard]] std::vector<std::string> report() const;
   [[nodiscard]] std::string describe_end(const RankProcess& process, bool with_reason = true) const;
   [[nodiscard]] std::string reason_of(const RankProcess& process) const;
   [[nodiscard]] int exit_code() const;
@@ -130,30 +141,41 @@ class Job {
   Options options_;
   std::string path_;
   FileDescriptor signals_;
+  std::optional<StandardInput> input_;  ///< before the first thread: it forks
+  Console console_;
   int guardian_;
   std::string token_;
   std::optional<RendezvousServer> server_;  ///< none when the ranks are threads
+  std::optional<TorchVariables> torch_;     ///< as above
   std::vector<RankProcess> processes_;
-  bool ending_ = false;        ///< something failed: all are to end
-  int culprit_ = -1;           ///< index in processes_ of what failed first; -1: none of them
-  int interrupt_ = 0;          ///< signal that ended the job, if one did
-  int output_fault_ = 0;       ///< why the output cannot be written: an errno
-  int next_signal_ = SIGTERM;  ///< for those that have not ended by next_signal_at_
+  bool ending_ = false;    ///< something failed: all are to end
+  int culprit_ = -1;       ///< index in processes_ of what failed first; -1: none of them
+  int interrupt_ = 0;      ///< signal that ended the job, if one did
+  int signals_taken_ = 0;  ///< that are to end the job, those of a user who insists included
+  Clock::time_point interrupted_at_;
+  Clock::time_point grace_ends_at_ = Clock::time_point::max();  ///< until then ranks go on after SIGTERM
+  bool suspended_ = false;                                      ///< by SIGTSTP
+  bool needs_room_ = true;                                      ///< ranks wait for a reader of their output
+  int output_fault_ = 0;                                        ///< why the output cannot be written: an errno
+  int next_signal_ = SIGTERM;                                   ///< for those that have not ended by next_signal_at_
   Clock::time_point next_signal_at_ = Clock::time_point::max();
   Clock::time_point end_began_at_;
   std::vector<int> terminated_;             ///< ranks that did not end by themselves
-  std::chrono::duration<double> patience_;  ///< that these had: less than `grace` where somebody insisted
-  bool children_changed_ = false;           ///< one has ended, or a signal has stopped it or let it go on
+  std::chrono::duration<double> patience_;  ///< that these had: less than `end_time` where somebody insisted
+  Clock::time_point beginning_due_at_ = Clock::time_point::max();  ///< when the next beginning of a line is printed
+  bool children_changed_ = false;  ///< one has ended, or a signal has stopped it or let it go on
   Clock::time_point standstill_ends_at_ = Clock::time_point::max();
   std::vector<int> stopped_;   ///< ranks that a signal had stopped, so that they could not end
   std::vector<int> given_up_;  ///< keep_going: ranks that count as failed, by process or by the others' word
 };
 
 Job::Job(const Options& options, int guardian)
-    : options_(options), path_(find_program(options.command.front())), signals_(take_signals()), guardian_(guardian) {
+    : options_(options), path_(find_program(options.command.front())), signals_(take_signals()),
+      input_(input_for(options)), guardian_(guardian) {
   allow_open_files();
   adopt_orphans();
   if (options_.threads) return;
+  torch_.emplace(options_);
   token_ = make_token();
   if (options_.bind.empty()) options_.bind = options_.hosts.empty() ? "127.0.0.1" : address_for(options_.hosts);
   server_.emplace(RendezvousServer::Options{options_.ranks, token_, options_.bind});
@@ -170,8 +192,9 @@ Environment Job::environment(int rank) const {
                          {"BEELINE_THREADS", options_.threads ? "1" : "0"},
                          {"BEELINE_RANK", options_.threads ? "" : fmt::format("{}", rank)},
                          {"BEELINE_RENDEZVOUS", server_ ? server_->address() : ""},
-                         {"BEELINE_TOKEN", token_},
-                         {"BEELINE_DEVICE", options_.device}};
+                         {"BEELINE_TOKEN", token_}};
+  if (options_.device) changes["BEELINE_DEVICE"] = *options_.device;
+  if (torch_) torch_->add_to(changes, rank);
   if (options_.split_nodes) changes["BEELINE_SPLIT_NODES"] = fmt::format("{}", *options_.split_nodes);
   if (options_.deadline_s) changes["BEELINE_DEADLINE_S"] = fmt::format("{}", *options_.deadline_s);
   // Lazy loading of kernels blocks behind a kernel that waits; streams that wait need connections of their own.
@@ -186,13 +209,20 @@ void Job::start_processes() {
   processes_.reserve(static_cast<std::size_t>(count));
   for (int rank = 0; rank < count; ++rank)
     processes_.emplace_back(options_.threads ? -1 : rank, options_.hosts.empty() ? start_here(rank) : start_there(rank),
-                            options_);
+                            options_, console_);
+  if (!input_) return;
+  for (RankProcess& each : processes_)
+    if (gets_input(options_, each.rank())) input_->add(each.take_input());
 }
 
-Process Job::start_here(int rank) const { return start(path_, options_.command, environment(rank)); }
+Process Job::start_here(int rank) const {
+  const bool has_input = input_ && gets_input(options_, rank);
+  return start(path_, options_.command, environment(rank), has_input ? std::optional<std::string>("") : std::nullopt);
+}
 
 Process Job::start_there(int rank) const {
-  const std::vector<std::string> command = remote_command(options_, path_, host_of(options_, rank), environment(rank));
+  const std::string& host = options_.hosts[host_index(options_, rank)];
+  const std::vector<std::string> command = remote_command(options_, path_, host, environment(rank));
   return start(find_program(command.front()), command, {}, token_ + "\n");
 }
 
@@ -205,10 +235,12 @@ int Job::run() {
     look_for_standstill();
     enforce_end();
   }
+  grace_ends_at_ = standstill_ends_at_ = Clock::time_point::max();
   end_children();  // what ranks left behind
   finish_output();
   find_cause();
-  if (const std::string text = report(); !text.empty()) std::fwrite(text.data(), 1, text.size(), stderr);
+  for (const std::string& line : report()) console_.report(line);
+  flush_console();
   return exit_code();
 }
 
@@ -218,21 +250,26 @@ bool Job::all_ended() const {
 
 void Job::wait_for_events() {
   std::vector<pollfd> set = {{signals_.get(), POLLIN, 0},
-                             {server_ && !ending_ ? server_->failure_descriptor() : -1, POLLIN, 0},
-                             {interrupt_ == SIGKILL ? -1 : guardian_, POLLIN, 0}};
-  const std::size_t first = set.size();
-  for (const RankProcess& each : processes_) {
-    set.push_back({each.standard_output(), POLLIN, 0});
-    set.push_back({each.standard_error(), POLLIN, 0});
-  }
+                             {server_ && !ending_ && !in_grace() ? server_->failure_descriptor() : -1, POLLIN, 0},
+                             {interrupt_ == SIGKILL ? -1 : guardian_, POLLIN, 0},
+                             {console_.descriptor(), POLLIN, 0}};
+  if (input_) input_->append_to(set);
+  for (const RankProcess& each : processes_) each.append_to(set, needs_room_);
   int milliseconds = -1;
-  if (const auto next = std::min(next_signal_at_, standstill_ends_at_); next != Clock::time_point::max()) {
+  const auto next = std::min({next_signal_at_, standstill_ends_at_, grace_ends_at_, beginning_due_at_});
+  if (next != Clock::time_point::max()) {
     const auto rest = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
     milliseconds = static_cast<int>(std::max<std::int64_t>(rest.count(), 0));
   }
-  if (::poll(set.data(), set.size(), milliseconds) <= 0) return;
-  for (std::size_t i = 0; i < processes_.size(); ++i)
-    if ((set[first + 2 * i].revents | set[first + 1 + 2 * i].revents) != 0) lose_output(processes_[i].pump());
+  ::poll(set.data(), set.size(), milliseconds);
+  console_.lower();
+  if (input_) input_->move();
+  beginning_due_at_ = Clock::time_point::max();
+  for (RankProcess& each : processes_) {
+    each.pump(needs_room_);
+    beginning_due_at_ = std::min(beginning_due_at_, each.print_beginnings(Clock::now()));
+  }
+  lose_output(console_.fault());
   if (set[2].revents != 0) lose_guardian();
   signalfd_siginfo information;
   while (::read(signals_.get(), &information, sizeof(information)) == sizeof(information)) {
@@ -250,18 +287,14 @@ void Job::wait_for_events() {
 bool Job::stands_still() const {
   if (std::none_of(processes_.begin(), processes_.end(), [](const RankProcess& each) { return each.ending(); }))
     return false;
-  const std::vector<ListedProcess> all = listed_processes();
-  return std::all_of(processes_.begin(), processes_.end(), [&](const RankProcess& each) {
-    return each.ending() || std::any_of(all.begin(), all.end(), [&](const ListedProcess& process) {
-             return process.pid == each.pid() && process.stopped();
-           });
-  });
+  return std::all_of(processes_.begin(), processes_.end(),
+                     [](const RankProcess& each) { return each.ending() || each.is_stopped(); });
 }
 
 /// Nobody is left who would notice that a stopped rank keeps him waiting: the launcher gives it the deadline.
 void Job::look_for_standstill() {
   if (!std::exchange(children_changed_, false) && Clock::now() < standstill_ends_at_) return;
-  if (ending_ || all_ended() || !stands_still()) {
+  if (ending_ || suspended_ || all_ended() || !stands_still()) {
     standstill_ends_at_ = Clock::time_point::max();
   } else if (standstill_ends_at_ == Clock::time_point::max()) {
     standstill_ends_at_ = Clock::now() + deadline_of(options_);
@@ -278,21 +311,46 @@ bool Job::is_rank(pid_t pid) const {
 }
 
 void Job::lose_guardian() {
+  grace_ends_at_ = Clock::time_point::max();
   if (!ending_) begin_end(-1);
   interrupt_ = next_signal_ = SIGKILL;
   next_signal_at_ = Clock::now();
 }
 
 void Job::take_signal(int signal) {
+  if (signal == SIGTSTP || signal == SIGCONT) return suspend(signal == SIGTSTP);
+  if (signal != SIGTERM && signal != SIGINT && signal != SIGQUIT) {  // what it means is up to the program
+    for (const RankProcess& each : processes_)
+      if (!each.ending()) each.signal_process(signal);
+    return;
+  }
+  if (interrupt_ != 0 && Clock::now() < interrupted_at_ + insists_after) return;
+  ++signals_taken_;
   if (interrupt_ != 0) {  // the user insists
+    end_by_signal();
     next_signal_at_ = Clock::now();
     return;
   }
   interrupt_ = signal;
-  if (server_) server_->abort(-1, fmt::format("the launcher got {}", signal_name(signal)));
-  if (!ending_) begin_end(-1);
+  interrupted_at_ = Clock::now();
+  if (suspended_) suspend(false);
   signal_running(signal);
+  if (signal != SIGTERM || ending_) return end_by_signal();
+  end_stopped();
+  grace_ends_at_ = Clock::now() + std::chrono::round<Clock::duration>(std::chrono::duration<double>(options_.grace_s));
+}
+
+/// Ranks have been sent the signal: now the world ends, and with it what waits in it.
+void Job::end_by_signal() {
+  grace_ends_at_ = Clock::time_point::max();
+  if (server_) server_->abort(-1, fmt::format("the launcher got {}", signal_name(interrupt_)));
+  if (!ending_) begin_end(-1);
   next_signal_ = SIGKILL;
+}
+
+void Job::suspend(bool suspended) {
+  suspended_ = suspended;
+  signal_running(suspended ? SIGTSTP : SIGCONT);
 }
 
 void Job::check_processes() {
@@ -300,7 +358,9 @@ void Job::check_processes() {
     RankProcess& process = processes_[i];
     if (process.ending()) continue;
     process.check();
-    if (!process.ending() || process.ending()->success() || ending_) continue;
+    if (!process.ending() || ending_ || in_grace()) continue;
+    if (server_ && process.ending()->success()) server_->expect_no_more(process.rank());
+    if (process.ending()->success()) continue;
     if (options_.keep_going) {
       go_on_without(i);
       continue;
@@ -318,8 +378,7 @@ void Job::go_on_without(std::size_t index) {
   given_up_.push_back(process.rank());
   const std::string end = describe_end(process);
   server_->abort(process.rank(), end);
-  const std::string text = fmt::format("beeline-launch: {}; the others may go on (--keep-going)\n", end);
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  console_.report(fmt::format("beeline-launch: {}; the others may go on (--keep-going)", end));
 }
 
 bool Job::is_given_up(const RankProcess& process) const {
@@ -343,7 +402,7 @@ void Job::end_outcasts() {
 }
 
 void Job::check_server() {
-  if (!server_ || ending_) return;
+  if (!server_ || ending_ || in_grace()) return;
   if (options_.keep_going) return end_outcasts();
   if (const auto failure = server_->failure()) begin_end(failure->culprit);
 }
@@ -352,7 +411,7 @@ void Job::begin_end(int culprit) {
   ending_ = true;
   culprit_ = culprit;
   end_began_at_ = Clock::now();
-  next_signal_at_ = end_began_at_ + grace;
+  next_signal_at_ = end_began_at_ + end_time;
   end_stopped();
 }
 
@@ -360,9 +419,9 @@ void Job::begin_end(int culprit) {
 void Job::end_stopped() {
   const std::vector<ListedProcess> all = listed_processes();
   for (const RankProcess& each : processes_) {
-    const bool stopped = std::any_of(all.begin(), all.end(), [&](const ListedProcess& process) {
-      return process.group == each.pid() && process.stopped();
-    });
+    const bool stopped = each.is_stopped() || std::any_of(all.begin(), all.end(), [&](const ListedProcess& process) {
+                           return process.group == each.pid() && process.stopped();
+                         });
     if (!stopped || each.ending()) continue;
     if (std::find(stopped_.begin(), stopped_.end(), each.rank()) == stopped_.end()) stopped_.push_back(each.rank());
     each.signal_group(SIGKILL);
@@ -373,14 +432,19 @@ void Job::end_stopped() {
 void Job::lose_output(int fault) {
   if (fault == 0 || output_fault_ != 0) return;
   output_fault_ = fault;
-  if (!ending_) take_signal(SIGTERM);
+  if (interrupt_ == 0) signal_running(SIGTERM);
+  if (interrupt_ == 0 || in_grace()) {
+    interrupt_ = SIGTERM;
+    end_by_signal();
+  }
   interrupt_ = SIGPIPE;
 }
 
 void Job::enforce_end() {
+  if (Clock::now() >= grace_ends_at_) end_by_signal();
   if (Clock::now() < next_signal_at_) return;
   if (terminated_.empty()) {
-    patience_ = std::min<std::chrono::duration<double>>(Clock::now() - end_began_at_, grace);
+    patience_ = std::min<std::chrono::duration<double>>(Clock::now() - end_began_at_, end_time);
     for (const RankProcess& each : processes_)
       if (!each.ending()) terminated_.push_back(each.rank());
   }
@@ -397,13 +461,30 @@ void Job::signal_running(int signal) const {
 void Job::finish_output() {
   const auto end = Clock::now() + last_output_time;  // a process that left its group may hold a pipe open for ever
   const auto open = [&] {
-    return std::any_of(processes_.begin(), processes_.end(), [](const RankProcess& each) {
-      return each.standard_output() >= 0 || each.standard_error() >= 0;
-    });
+    return std::any_of(processes_.begin(), processes_.end(), [](const RankProcess& each) { return each.has_output(); });
   };
+  needs_room_ = false;  // what is in the pipes is not much
   next_signal_at_ = end;
   while (open() && Clock::now() < end) wait_for_events();
-  for (RankProcess& each : processes_) lose_output(each.finish_output());
+  for (RankProcess& each : processes_) each.finish_output();
+}
+
+/// Waits until readers have taken all; after a job that did not end well as long as they go on reading.
+void Job::flush_console() {
+  const int signals = signals_taken_;
+  std::size_t pending = console_.pending();
+  const auto next_end = [this] { return exit_code() == 0 ? Clock::time_point::max() : Clock::now() + reader_time; };
+  next_signal_at_ = next_end();
+  while (pending > 0 && Clock::now() < next_signal_at_ && signals == signals_taken_) {
+    wait_for_events();
+    if (interrupt_ == SIGKILL) return;
+    if (console_.pending() < pending) next_signal_at_ = next_end();
+    pending = console_.pending();
+  }
+  if (pending == 0) return;
+  console_.report(fmt::format("beeline-launch: {} bytes of output are dropped: nobody reads them", pending));
+  next_signal_at_ = Clock::now() + last_output_time;  // for the line above, where somebody reads standard error
+  while (console_.pending() > pending && Clock::now() < next_signal_at_) wait_for_events();
 }
 
 /// A rank whose error another rank caused may have been the first to end: the other is the culprit.
@@ -420,7 +501,9 @@ std::string Job::describe_end(const RankProcess& process, bool with_reason) cons
   const std::string who = process.rank() < 0 ? "the program" : fmt::format("rank {}", process.rank());
   const std::string text = fmt::format("{} (pid {}) {}", who, process.pid(), ending.text());
   if (const std::string reason = reason_of(process); !reason.empty()) return with_reason ? text + "; " + reason : text;
-  return ending.success() ? text + " without leaving the world" : text;
+  if (!ending.success()) return text;
+  const bool is_missed = server_ && server_->is_missed(process.rank());
+  return text + (is_missed ? " before it joined the world" : " without leaving the world");
 }
 
 /// As a rank has told the server: `rank 3 aborted: ...`; empty: nothing.
@@ -430,30 +513,31 @@ std::string Job::reason_of(const RankProcess& process) const {
   return is_meant && failure->status == Status::aborted ? failure->reason : "";
 }
 
-std::string Job::report() const {
-  std::string text;
+std::vector<std::string> Job::report() const {
+  std::vector<std::string> lines;
   if (culprit_ >= 0 && exit_code() != 0) {
     const RankProcess& culprit = processes_[static_cast<std::size_t>(culprit_)];
-    const auto& lines = culprit.history().lines();
-    text = fmt::format("beeline-launch: {}\n", describe_end(culprit, !holds(lines, reason_of(culprit))));
-    text += lines.empty() ? "  it had printed nothing\n" : "  its last lines:\n" + indented(lines);
+    const auto& last = culprit.history().lines();
+    lines.push_back(fmt::format("beeline-launch: {}", describe_end(culprit, !holds(last, reason_of(culprit)))));
+    lines.emplace_back(last.empty() ? "  it had printed nothing" : "  its last lines:");
+    for (const std::string& each : last) lines.push_back("    " + each);
   } else if (output_fault_ == EPIPE) {
-    text = "beeline-launch: the job was ended because nobody reads its output\n";
+    lines.emplace_back("beeline-launch: the job was ended because nobody reads its output");
   } else if (output_fault_ != 0) {
-    text = fmt::format("beeline-launch: the job was ended because its output cannot be written: {}\n",
-                       std::strerror(output_fault_));
+    lines.push_back(fmt::format("beeline-launch: the job was ended because its output cannot be written: {}",
+                                std::strerror(output_fault_)));
   } else if (interrupt_ != 0) {
-    text = fmt::format("beeline-launch: the job was ended by {}\n", signal_name(interrupt_));
+    lines.push_back(fmt::format("beeline-launch: the job was ended by {}", signal_name(interrupt_)));
   }
-  if (!stopped_.empty() && !options_.threads)
-    text +=
-        fmt::format("  {} {} had been stopped by a signal, and {} killed\n", stopped_.size() == 1 ? "rank" : "ranks",
-                    fmt::join(stopped_, ", "), stopped_.size() == 1 ? "was" : "were");
-  if (!terminated_.empty() && !options_.threads)
-    text += fmt::format("  {} {} did not end within {:.3g} s and {} terminated\n",
-                        terminated_.size() == 1 ? "rank" : "ranks", fmt::join(terminated_, ", "), patience_.count(),
-                        terminated_.size() == 1 ? "was" : "were");
-  return text;
+  const auto say = [&](const std::vector<int>& ranks, const std::string& what, const char* end) {
+    if (ranks.empty() || options_.threads) return;
+    const bool is_one = ranks.size() == 1;
+    lines.push_back(fmt::format("  {} {} {} and {} {}", is_one ? "rank" : "ranks", fmt::join(ranks, ", "), what,
+                                is_one ? "was" : "were", end));
+  };
+  say(stopped_, "had been stopped by a signal,", "killed");
+  say(terminated_, fmt::format("did not end within {:.3g} s", patience_.count()), "terminated");
+  return lines;
 }
 
 int Job::exit_code() const {

@@ -14,22 +14,29 @@
 #include "beeline/runtime/device.hpp"
 #include "guardian.hpp"
 #include "job.hpp"
+#include "process.hpp"
 
 namespace {
 
 constexpr int usage_error = 2;
 
+/// Of the option, or of the user's variable, which ranks read themselves.
 void check_devices(const beeline::launch::Options& options) {
+  const char* const variable = std::getenv("BEELINE_DEVICE");
+  if (!options.device && variable == nullptr) return;
   try {
-    static_cast<void>(beeline::devices_of_ranks(options.device, options.ranks));
+    static_cast<void>(
+        beeline::devices_of_ranks(options.device.value_or(variable == nullptr ? "" : variable), options.ranks));
   } catch (const beeline::Error& error) {
-    throw CLI::ValidationError("--device", error.what());
+    throw CLI::ValidationError(options.device ? "--device" : "BEELINE_DEVICE", error.what());
   }
 }
 
 void check_hosts(const beeline::launch::Options& options) {
   for (const std::string& host : options.hosts)
     if (host.empty() || host.front() == '-') throw CLI::ValidationError("--hosts", "'" + host + "' is no host");
+  if (!options.hosts.empty() && options.standard_input.value_or("none") != "none")
+    throw CLI::ValidationError("--stdin", "ranks that --hosts starts get no standard input");
   if (options.hosts.size() > static_cast<std::size_t>(options.ranks))
     throw CLI::ValidationError(
         "--hosts", fmt::format("{} hosts for {} ranks: each has one at least", options.hosts.size(), options.ranks));
@@ -53,6 +60,8 @@ void check_nodes(const beeline::launch::Options& options) {
 }  // namespace
 
 int main(int argument_count, char** arguments) {
+  beeline::launch::open_standard_descriptors();
+  beeline::launch::reset_signals();
   beeline::launch::Options options;
   CLI::App app(
       "beeline-launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS...]\n"
@@ -67,7 +76,8 @@ int main(int argument_count, char** arguments) {
                "A rank that fails does not end the job: the others go on without it")
       ->excludes(threads);
   app.add_option("--device", options.device,
-                 "auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: cuda:0,cuda:1,cpu,cpu");
+                 "auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: cuda:0,cuda:1,cpu,cpu; "
+                 "without it, BEELINE_DEVICE, or auto");
   app.add_option("--deadline", options.deadline_s,
                  "Seconds after which a wait fails; without it, BEELINE_DEADLINE_S, or 30")
       ->check(CLI::Range(1e-3, 1e6));
@@ -85,6 +95,14 @@ int main(int argument_count, char** arguments) {
       ->check([](const std::string& text) {
         return text.find_first_not_of(' ') == std::string::npos ? "no command" : std::string();
       });
+  app.add_option("--stdin", options.standard_input,
+                 "Which ranks get standard input: none, 0 or all, of which each gets all of it; without it, 0, or none "
+                 "with --hosts")
+      ->check(CLI::IsMember({"none", "0", "all"}));
+  app.add_option("--grace", options.grace_s,
+                 "Seconds after SIGTERM, which ranks get, in which they go on together, to save their state")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6));
   app.add_flag("--trusted-network", options.trusted_network,
                "No warning that whoever reaches the ranks' ports can write to their memory")
       ->needs(hosts);

@@ -1,41 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <nlohmann/json.hpp>
 
 namespace beeline::launch {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t remembered_lines = 10;
 constexpr std::size_t remembered_characters = 500;
 constexpr std::size_t longest_line = std::size_t{16} << 20;  // more is printed in pieces
-
-/// 0, or why not: an errno.
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written >= 0) {
-      text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // whoever started the launcher made it non-blocking
-      pollfd set{descriptor, POLLOUT, 0};
-      ::poll(&set, 1, -1);
-    } else if (errno != EINTR) {
-      return errno;
-    }
-  }
-  return 0;
-}
+constexpr auto line_time = 50ms;                             // for the rest of a line that has begun
 
 /// Objects and arrays only: a bare number or word is more likely text.
-bool is_json(std::string_view line) {
+bool begins_json(std::string_view line) {
   const auto first = line.find_first_not_of(" \t");
-  return first != std::string_view::npos && (line[first] == '{' || line[first] == '[') && nlohmann::json::accept(line);
+  return first != std::string_view::npos && (line[first] == '{' || line[first] == '[');
 }
+
+bool is_json(std::string_view line) { return begins_json(line) && nlohmann::json::accept(line); }
 
 }  // namespace
 
@@ -45,27 +32,49 @@ void History::add(std::string_view line) {
   if (lines_.size() > remembered_lines) lines_.pop_front();
 }
 
-int LineSplitter::feed(std::string_view bytes) {
-  int fault = 0;
+void LineSplitter::feed(std::string_view bytes) {
   for (auto end = bytes.find('\n'); end != std::string_view::npos; end = bytes.find('\n')) {
     partial_ += bytes.substr(0, end);
     bytes.remove_prefix(end + 1);
-    fault = first_of(fault, print(partial_));
-    partial_.clear();
+    end_line();
   }
   partial_ += bytes;
-  return partial_.size() < longest_line ? fault : first_of(fault, finish());
+  if (partial_.size() >= longest_line) end_line();
+  const bool is_held = partial_.size() == printed_ || (target_.passes_json && begins_json(partial_));
+  if (is_held) due_ = Clock::time_point::max();
+  if (!is_held && due_ == Clock::time_point::max()) due_ = Clock::now() + line_time;
 }
 
-int LineSplitter::finish() {
-  const std::string rest = std::exchange(partial_, {});
-  return rest.empty() ? 0 : print(rest);
+void LineSplitter::finish() {
+  if (!partial_.empty()) end_line();
 }
 
-int LineSplitter::print(std::string_view line) {
-  target_.history->add(line);
-  if (target_.passes_json && is_json(line)) return write_all(STDOUT_FILENO, std::string(line) + "\n");
-  return write_all(target_.descriptor, target_.prefix + std::string(line) + "\n");  // one write: lines do not mix
+void LineSplitter::print_beginning(Clock::time_point now) {
+  if (now < due_) return;
+  due_ = Clock::time_point::max();
+  target_.console->print(target_.descriptor, target_.source, target_.prefix,
+                         std::string_view(partial_).substr(printed_), false);
+  printed_ = partial_.size();
+}
+
+bool LineSplitter::has_room() const {
+  return target_.console->has_room(target_.descriptor) &&
+         (!target_.passes_json || target_.console->has_room(STDOUT_FILENO));
+}
+
+void LineSplitter::end_line() {
+  Console& console = *target_.console;
+  target_.history->add(partial_);
+  const std::string_view rest = std::string_view(partial_).substr(printed_);
+  // Another line may have ended this one already.
+  const bool is_over = printed_ > 0 && rest.empty() && !console.is_open(target_.descriptor, target_.source);
+  if (target_.passes_json && printed_ == 0 && is_json(partial_))
+    console.print(STDOUT_FILENO, target_.source, {}, partial_, true);
+  else if (!is_over)
+    console.print(target_.descriptor, target_.source, target_.prefix, rest, true);
+  partial_.clear();
+  printed_ = 0;
+  due_ = Clock::time_point::max();
 }
 
 }  // namespace beeline::launch

@@ -31,20 +31,6 @@ int why_not_executable(const std::string& path) {
   return ::access(path.c_str(), X_OK) == 0 ? 0 : errno;
 }
 
-struct Pipe {
-  FileDescriptor reader, writer;
-};
-
-Pipe make_pipe() {
-  std::array<int, 2> ends;
-  const bool is_made = ::pipe2(ends.data(), O_CLOEXEC) == 0;
-  const int error = errno;
-  require(is_made, Status::no_resource,
-          fmt::format("no pipe for a rank: {}{}", message_of(error),
-                      error == EMFILE ? "; raise the limit (ulimit -n), or start fewer ranks" : ""));
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
-
 std::vector<std::string> merged_environment(const Environment& changes) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -94,6 +80,33 @@ struct Plan {
 
 }  // namespace
 
+void open_standard_descriptors() {
+  for (int descriptor = ::open("/dev/null", O_RDWR); descriptor >= 0; descriptor = ::open("/dev/null", O_RDWR))
+    if (descriptor > STDERR_FILENO) {
+      ::close(descriptor);
+      return;
+    }
+}
+
+Pipe make_pipe(const std::string& purpose) {
+  std::array<int, 2> ends;
+  const bool is_made = ::pipe2(ends.data(), O_CLOEXEC) == 0;
+  const int error = errno;
+  require(is_made, Status::no_resource,
+          fmt::format("no pipe for {}: {}{}", purpose, message_of(error),
+                      error == EMFILE ? "; raise the limit (ulimit -n), or start fewer ranks" : ""));
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+pid_t fork_process(const std::string& purpose) {
+  const pid_t pid = ::fork();
+  const int error = errno;
+  require(pid >= 0, Status::no_resource,
+          fmt::format("no process for {}: {}{}", purpose, message_of(error),
+                      error == EAGAIN ? "; raise the limit on processes (ulimit -u), or start fewer ranks" : ""));
+  return pid;
+}
+
 std::string find_program(const std::string& name) {
   if (name.find('/') != std::string::npos) {
     const int why = why_not_executable(name);
@@ -117,19 +130,20 @@ std::string find_program(const std::string& name) {
 }
 
 Process start(const std::string& path, const std::vector<std::string>& command, const Environment& changes,
-              const std::string& text) {
-  Pipe output = make_pipe(), error = make_pipe(), report = make_pipe(), input;
-  if (!text.empty()) {
-    input = make_pipe();
-    const bool is_written = ::write(input.writer.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+              const std::optional<std::string>& text) {
+  Pipe output = make_pipe("a rank"), error = make_pipe("a rank"), report = make_pipe("a rank"), input;
+  if (text) {
+    input = make_pipe("a rank");
+    ::fcntl(input.writer.get(), F_SETFL, O_NONBLOCK);
+    const auto bytes = static_cast<ssize_t>(text->size());
+    const bool is_written = ::write(input.writer.get(), text->data(), text->size()) == bytes;
     require(is_written, Status::no_resource, fmt::format("no room in a pipe: {}", message_of(errno)));
   }
   const std::vector<std::string> environment = merged_environment(changes);
   const std::vector<char*> argument_pointers = pointers(command), environment_pointers = pointers(environment);
   const Plan plan{path.c_str(),        argument_pointers.data(), environment_pointers.data(), input.reader.get(),
                   output.writer.get(), error.writer.get(),       report.writer.get(),         ::getpid()};
-  const pid_t pid = ::fork();
-  require(pid >= 0, Status::no_resource, fmt::format("no process for {}: {}", path, message_of(errno)));
+  const pid_t pid = fork_process(path);
   if (pid == 0) become(plan);
   report.writer.reset();
   int why = 0;

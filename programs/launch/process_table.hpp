@@ -19,7 +19,20 @@ struct ListedProcess {
   [[nodiscard]] bool stopped() const { return state == 'T'; }
 };
 
-/// All that this process sees.
+/// All that this process sees in /proc; nothing where /proc is not mounted, or numbers processes for another namespace.
 [[nodiscard]] std::vector<ListedProcess> listed_processes();
+
+/// Whether /proc has the numbers that this process's system calls take.
+[[nodiscard]] bool proc_is_own();
+
+/// Children of this process that have not been reaped, threads of it included. By /proc, or, where that is not its own,
+/// by asking the system for each number: up to a second if numbers have begun anew since this process was made.
+[[nodiscard]] std::vector<pid_t> children();
+
+/// Whether `pid` is such a child, and whether it has ended.
+struct ChildState {
+  bool is_child, ended;
+};
+[[nodiscard]] ChildState child_state(pid_t pid);
 
 }  // namespace beeline::launch

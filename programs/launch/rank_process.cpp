@@ -2,9 +2,11 @@
 #include "rank_process.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -14,27 +16,24 @@ namespace beeline::launch {
 
 namespace {
 
-LineTarget target(int rank, int descriptor, History* history, const Options& options) {
+LineTarget target(int rank, int descriptor, History* history, const Options& options, Console& console) {
   const bool plain = rank < 0 || options.no_prefix;
   const bool is_output = descriptor == STDOUT_FILENO;
-  return {.prefix = plain ? std::string() : fmt::format("[{}] ", rank),
+  return {.console = &console,
+          .source = launcher_source + 1 + 2 * (rank + 1) + (is_output ? 0 : 1),
+          .prefix = plain ? std::string() : fmt::format("[{}] ", rank),
           .descriptor = options.json ? STDERR_FILENO : descriptor,
           .passes_json = options.json && is_output,
           .history = history};
 }
 
-/// Reads until the pipe is empty or closed; closes `pipe` at its end. 0, or why the output cannot be written.
-int drain(FileDescriptor& pipe, LineSplitter& splitter) {
+/// Reads once, so that one rank's output holds up nobody; closes `pipe` at its end.
+void read_some(FileDescriptor& pipe, LineSplitter& splitter, bool needs_room) {
+  if (!pipe || (needs_room && !splitter.has_room())) return;
   std::array<char, 65536> buffer;
-  int fault = 0;
-  while (pipe) {
-    const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) break;
-    if (got == 0) pipe.reset();
-    fault = first_of(fault, splitter.feed({buffer.data(), static_cast<std::size_t>(got)}));
-  }
-  return fault;
+  const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
+  if (got == 0) pipe.reset();
+  if (got > 0) splitter.feed({buffer.data(), static_cast<std::size_t>(got)});
 }
 
 }  // namespace
@@ -49,19 +48,32 @@ std::string Ending::text() const {
                 : fmt::format("exited with code {}", value);
 }
 
-RankProcess::RankProcess(int rank, Process process, const Options& options)
-    : rank_(rank), process_(std::move(process)), history_(std::make_unique<History>()),
-      output_(target(rank, STDOUT_FILENO, history_.get(), options)),
-      error_(target(rank, STDERR_FILENO, history_.get(), options)) {}
+RankProcess::RankProcess(int rank, Process process, const Options& options, Console& console)
+    : rank_(rank), is_remote_(!options.hosts.empty()), process_(std::move(process)),
+      history_(std::make_unique<History>()), output_(target(rank, STDOUT_FILENO, history_.get(), options, console)),
+      error_(target(rank, STDERR_FILENO, history_.get(), options, console)) {}
 
-int RankProcess::pump() {
-  const int fault = drain(process_.standard_output, output_);
-  return first_of(fault, drain(process_.standard_error, error_));
+void RankProcess::append_to(std::vector<pollfd>& set, bool needs_room) const {
+  if (process_.standard_output && (!needs_room || output_.has_room()))
+    set.push_back({process_.standard_output.get(), POLLIN, 0});
+  if (process_.standard_error && (!needs_room || error_.has_room()))
+    set.push_back({process_.standard_error.get(), POLLIN, 0});
 }
 
-int RankProcess::finish_output() {
-  const int fault = output_.finish();
-  return first_of(fault, error_.finish());
+void RankProcess::pump(bool needs_room) {
+  read_some(process_.standard_output, output_, needs_room);
+  read_some(process_.standard_error, error_, needs_room);
+}
+
+LineSplitter::Clock::time_point RankProcess::print_beginnings(LineSplitter::Clock::time_point now) {
+  output_.print_beginning(now);
+  error_.print_beginning(now);
+  return std::min(output_.due(), error_.due());
+}
+
+void RankProcess::finish_output() {
+  output_.finish();
+  error_.finish();
 }
 
 void RankProcess::check() {
@@ -70,7 +82,29 @@ void RankProcess::check() {
   if (information.si_pid == pid()) ending_ = Ending{information.si_code != CLD_EXITED, information.si_status};
 }
 
-void RankProcess::signal_group(int signal) const { ::kill(-pid(), signal); }
+bool RankProcess::is_stopped() const {
+  siginfo_t information{};
+  return !ending_ && ::waitid(P_PID, static_cast<id_t>(pid()), &information, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         information.si_pid == pid();
+}
+
+void RankProcess::signal_group(int signal) const {
+  if (is_remote_ && signal != SIGKILL) return send_word(signal);
+  ::kill(-pid(), signal);
+}
+
+void RankProcess::signal_process(int signal) const {
+  if (is_remote_) return send_word(signal);
+  ::kill(pid(), signal);
+}
+
+/// To the shell that guards the rank on its host: see remote_command().
+void RankProcess::send_word(int signal) const {
+  // Shells start what runs in the background with SIGINT and SIGQUIT ignored.
+  const char* const name = ::sigabbrev_np(signal == SIGINT || signal == SIGQUIT ? SIGTERM : signal);
+  const std::string word = fmt::format("{}\n", name);
+  [[maybe_unused]] const ssize_t written = ::write(process_.standard_input.get(), word.data(), word.size());
+}
 
 void RankProcess::reap() { ::waitpid(pid(), nullptr, 0); }
 

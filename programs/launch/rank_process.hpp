@@ -3,9 +3,12 @@
 /// @file
 /// One process of a job with its output and its end.
 
+#include <poll.h>
+
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "options.hpp"
 #include "output.hpp"
@@ -31,28 +34,41 @@ struct Ending {
 class RankProcess {
  public:
   /// `rank` -1: the one process of a world of threads.
-  RankProcess(int rank, Process process, const Options& options);
+  RankProcess(int rank, Process process, const Options& options, Console& console);
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] pid_t pid() const { return process_.pid; }
   [[nodiscard]] const History& history() const { return *history_; }
   [[nodiscard]] const std::optional<Ending>& ending() const { return ending_; }
-  [[nodiscard]] int standard_output() const { return process_.standard_output.get(); }
-  [[nodiscard]] int standard_error() const { return process_.standard_error.get(); }
+  /// Whether the launcher holds ends of its pipes that are not closed on the other side.
+  [[nodiscard]] bool has_output() const { return process_.standard_output || process_.standard_error; }
+  /// The pipe to its standard input, if it has one.
+  [[nodiscard]] FileDescriptor take_input() { return std::move(process_.standard_input); }
 
-  /// Passes on what the pipes hold. 0, or why the launcher's own output cannot be written: an errno.
-  [[nodiscard]] int pump();
+  /// Appends the pipes that poll() is to look at: those whose output finds room.
+  void append_to(std::vector<pollfd>& set, bool needs_room) const;
+  /// Passes on some of what the pipes hold, if it finds room or needs none.
+  void pump(bool needs_room);
+  /// Prints beginnings of lines that are due; returns when the next ones are.
+  LineSplitter::Clock::time_point print_beginnings(LineSplitter::Clock::time_point now);
   /// Prints what is left without a newline.
-  [[nodiscard]] int finish_output();
+  void finish_output();
   /// Looks whether the process has ended. It stays a zombie until reap(), so that its process group's id cannot mean
   /// anything else meanwhile.
   void check();
-  /// To the process and all that it started, as long as they stay in its process group.
+  /// Whether a signal has stopped the process.
+  [[nodiscard]] bool is_stopped() const;
+  /// To the process and all that it started, as long as they stay in its process group. On another host to the process
+  /// alone; SIGKILL cuts the connection, which ends it there.
   void signal_group(int signal) const;
+  /// To the process alone.
+  void signal_process(int signal) const;
   void reap();
 
  private:
+  void send_word(int signal) const;
   int rank_;
+  bool is_remote_;
   Process process_;
   std::unique_ptr<History> history_;  ///< at a fixed address: the splitters point to it
   LineSplitter output_, error_;

@@ -54,9 +54,8 @@ std::string address_towards(const std::string& host) {
 
 }  // namespace
 
-const std::string& host_of(const Options& options, int rank) {
-  const auto hosts = options.hosts.size();
-  return options.hosts[static_cast<std::size_t>(rank) * hosts / static_cast<std::size_t>(options.ranks)];
+std::size_t host_index(const Options& options, int rank) {
+  return static_cast<std::size_t>(rank) * options.hosts.size() / static_cast<std::size_t>(options.ranks);
 }
 
 std::vector<std::string> remote_command(const Options& options, const std::string& path, const std::string& host,
@@ -69,7 +68,8 @@ std::vector<std::string> remote_command(const Options& options, const std::strin
   for (std::size_t i = 1; i < options.command.size(); ++i) script += " " + shell_word(options.command[i]);
   script +=
       " 3<&- </dev/null & rank=$!; "
-      "{ cat <&3; kill -TERM $rank; sleep 2; kill -KILL $rank; } >/dev/null 2>&1 & guard=$!; "
+      "{ while read -r signal <&3; do kill -s $signal $rank; done; kill -TERM $rank; sleep 2; kill -KILL $rank; } "
+      ">/dev/null 2>&1 & guard=$!; "
       "exec 3<&-; wait $rank; status=$?; kill $guard; exit $status";
   std::vector<std::string> command;
   std::istringstream words(options.ssh);

@@ -3,6 +3,7 @@
 /// @file
 /// Ranks on other hosts, which ssh starts.
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,12 @@
 
 namespace beeline::launch {
 
-/// The host of a rank: blocks of ranks in the order of the hosts.
-[[nodiscard]] const std::string& host_of(const Options& options, int rank);
+/// The host of a rank, as an index of Options::hosts: blocks of ranks in the order of the hosts.
+[[nodiscard]] std::size_t host_index(const Options& options, int rank);
 
 /// The command that starts the program on a host, in the folder and with the variables that it would have here. The
-/// first line of its standard input is the world's token, which no list of processes shows; where that input ends, as
-/// with the connection, the rank is ended.
+/// first line of its standard input is the world's token, which no list of processes shows; each further line names a
+/// signal for the rank, as `USR1`. Where that input ends, as with the connection, the rank is ended.
 [[nodiscard]] std::vector<std::string> remote_command(const Options& options, const std::string& path,
                                                       const std::string& host, const Environment& changes);
 

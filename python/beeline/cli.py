@@ -28,10 +28,12 @@ from beeline.commands import (
 )  # fmt: skip
 from beeline.commands.benchmarks import Benchmarks
 from beeline.errors import InvalidArgumentError
-from beeline.jobs import Interrupted, interruptible
+from beeline.jobs import Interrupted, interruptible, reset_signals
+from beeline.outlet import Outlet
 from beeline.programs import CliError
 from beeline.texts import encode_all
 
+READER_S = 1  # for a reader of standard error that stands
 HELP = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
@@ -100,13 +102,15 @@ def main() -> None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until this process ends
     for stream in (sys.stdout, sys.stderr):
         encode_all(stream)
+    reset_signals()
     try:
         with interruptible():
             try:
                 app()
-            finally:
+            except (SystemExit, CliError):
                 if sys.stdout is not None:  # closed
                     sys.stdout.flush()  # here, not when Python ends, it is found that nobody reads any more
+                raise
     except CliError as error:
         print(f"beeline: {error}", file=sys.stderr)
         sys.exit(error.status)
@@ -114,8 +118,10 @@ def main() -> None:
         print(f"beeline: {error}", file=sys.stderr)
         sys.exit(1)
     except Interrupted as interrupted:
-        print(f"beeline: ended by {interrupted}", file=sys.stderr)
-        sys.exit(128 + interrupted.number)
+        said = Outlet(sys.stderr.fileno())
+        said.write(f"beeline: ended by {interrupted}\n")
+        said.finish(READER_S)
+        os._exit(128 + interrupted.number)  # nobody may read what the buffer of standard output holds
     except BrokenPipeError:
         # What is left in the buffer, Python writes when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -32,6 +32,12 @@ class Interrupted(BaseException):
         self.number = number
 
 
+def reset_signals() -> None:
+    """Undoes what this process has inherited: with SIGCHLD ignored, the status of a process that ends is lost."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Inside, signals that ask for the end raise Interrupted, unless they are ignored (nohup).
@@ -84,7 +90,7 @@ def running(command: list[str], show: Show = print_error_line) -> Iterator[Itera
             process.wait()
         except BaseException as error:
             stopping.set()
-            process.send_signal(error.number if isinstance(error, Interrupted) else signal.SIGTERM)
+            process.send_signal(ending_signal(error))
             await_end(process, wake)
             raise
         finally:
@@ -118,16 +124,26 @@ def start(command: list[str]) -> subprocess.Popen[bytes]:
     A session of its own keeps Ctrl-C from it: it gets each signal once, from here.
     """
     parent = os.getpid()
+    try:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            start_new_session=True, preexec_fn=lambda: end_with(parent),
+        )  # fmt: skip
+    except OSError as problem:
+        raise CliError(f"{command[0]} cannot be started: {problem.strerror}") from problem
 
-    def end_with_parent() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it died before the line above could take effect
-            os._exit(1)
 
-    return subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        start_new_session=True, preexec_fn=end_with_parent,
-    )  # fmt: skip
+def end_with(parent: int) -> None:
+    """In a new process: SIGTERM ends it when `parent`, which started it, dies."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # it died before the line above could take effect
+        os._exit(1)
+
+
+def ending_signal(error: BaseException) -> int:
+    """What ends a program: of SIGHUP a launcher leaves it to its ranks what it means."""
+    is_to_end = isinstance(error, Interrupted) and error.number != signal.SIGHUP
+    return error.number if is_to_end else signal.SIGTERM
 
 
 def await_end(process: subprocess.Popen[bytes], wake: int) -> None:
@@ -140,7 +156,7 @@ def await_end(process: subprocess.Popen[bytes], wake: int) -> None:
             process.wait()
             return
         except Interrupted as again:
-            process.send_signal(again.number)
+            process.send_signal(ending_signal(again))
 
 
 def read_lines(descriptor: int, wake: int) -> Iterator[str]:

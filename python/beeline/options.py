@@ -53,8 +53,8 @@ def parse_names(text: str) -> list[str]:
     return [] if names == ["all"] else names
 
 
-def check_device(text: str) -> str:
-    if DEVICE.fullmatch(text) is None:
+def check_device(text: str | None) -> str | None:
+    if text is not None and DEVICE.fullmatch(text) is None:
         raise typer.BadParameter(
             f"{text!r} is no device; valid: auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: "
             "cuda:0,cuda:1,cpu,cpu"
@@ -89,12 +89,13 @@ Threads = Annotated[
     bool, typer.Option("--threads", help="Ranks are threads of one process: for C++ programs that call beeline::run.")
 ]
 Device = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--device",
         help="Where ranks run: auto, cpu, cuda:ID[,ID...] (ID: index or UUID), or an entry for each rank: "
         "cuda:0,cuda:1,cpu,cpu.",
         callback=check_device,
+        show_default="BEELINE_DEVICE, or auto",
     ),
 ]
 SplitNodes = Annotated[

@@ -32,13 +32,15 @@ class World:
 
     ranks: int
     threads: bool = False
-    device: str = "auto"
+    device: str | None = None  # None: BEELINE_DEVICE, or auto
     deadline_s: float | None = None
     keep_going: bool = False
     split_nodes: int | None = None  # None: BEELINE_SPLIT_NODES, or 1
     hosts: str | None = None  # separated by commas; ranks by blocks
     ssh: str | None = None
     bind: str | None = None
+    stdin: str | None = None  # which ranks get standard input; None: 0, or none with hosts
+    grace_s: float | None = None  # between SIGTERM and the end of the world
     trusted_network: bool = False  # no warning about the ports of ranks on several hosts
     mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
     variables: tuple[str, ...] = ()  # of the environment, NAME=VALUE
@@ -84,13 +86,15 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "json": as_json,
         "threads": world.threads,
         "keep-going": world.keep_going,
-        "device": None if world.device == "auto" else world.device,
+        "device": world.device,
         "split-nodes": world.split_nodes,
         "hosts": world.hosts,
         "ssh": world.ssh,
         "bind": world.bind,
         "trusted-network": world.trusted_network,
         "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",
+        "stdin": world.stdin,
+        "grace": None if world.grace_s is None else f"{world.grace_s:g}",
     }
     variables = ["env", *world.variables] if world.variables else []
     launcher = [*variables, str(find_program("beeline-launch")), "-n", str(world.ranks)]
@@ -109,11 +113,13 @@ def mpirun_command(world: World) -> list[str]:
     version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False).stdout
     options = ["-bind-to", "none"]
     if "Open MPI" in version or "OpenRTE" in version:
-        is_crowded = world.device == "cpu" and world.ranks > len(os.sched_getaffinity(0))
+        device = world.device or os.environ.get("BEELINE_DEVICE")
+        is_crowded = device == "cpu" and world.ranks > len(os.sched_getaffinity(0))
         options = ["--bind-to", "none", "--oversubscribe"]
         options += ["--mca", "mpi_yield_when_idle", "1"] if is_crowded else []
         options += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"] if (world.split_nodes or 1) > 1 else []
         options += ["--allow-run-as-root"] if os.geteuid() == 0 else []
-    variables = [f"BEELINE_DEVICE={world.device}", *world.variables]
+    variables = list(world.variables)
+    variables += [] if world.device is None else [f"BEELINE_DEVICE={world.device}"]
     variables += [] if world.split_nodes is None else [f"BEELINE_SPLIT_NODES={world.split_nodes}"]
     return ["env", *variables, mpirun, *options, "-n", str(world.ranks)]

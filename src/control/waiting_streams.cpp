@@ -15,6 +15,7 @@
 #include "beeline/device/put_get.hpp"
 #include "control/command_check.hpp"
 #include "control/trigger_table.hpp"
+#include "core/thread.hpp"
 #include "transport/checks.hpp"
 
 namespace beeline {
@@ -30,7 +31,7 @@ bool is_word(Verb verb) { return verb == Verb::store; }
 
 WaitingStreams::WaitingStreams(WaitingStreamsClient client) : client_(std::move(client)), lanes_(client_.streams) {
   for (Lane& lane : lanes_) lane.stream = client_.make_stream();
-  watcher_ = std::thread([this] { watch(); });
+  watcher_ = detail::start_thread_for("the waits of streams", [this] { watch(); });
 }
 
 WaitingStreams::~WaitingStreams() {

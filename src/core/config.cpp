@@ -136,10 +136,12 @@ Config Config::from_environment() {
   config.launcher = std::move(place.launcher);
   config.rank = place.rank;
   config.size = place.size;
-  read_number("BEELINE_SIZE", config.size, 1, static_cast<int>(max_ranks));
-  read_number("BEELINE_RANK", config.rank, 0, config.size - 1);
+  if (config.launcher.name == "beeline") {  // otherwise these may be of an outer `beeline run`
+    read_number("BEELINE_SIZE", config.size, 1, static_cast<int>(max_ranks));
+    read_number("BEELINE_RANK", config.rank, 0, config.size - 1);
+    config.rendezvous = environment("BEELINE_RENDEZVOUS").value_or("");
+  }
   read_flag("BEELINE_THREADS", config.threads);
-  config.rendezvous = environment("BEELINE_RENDEZVOUS").value_or("");
   config.token = environment("BEELINE_TOKEN").value_or("");
   config.device = environment("BEELINE_DEVICE").value_or(config.device);
   read_seconds("BEELINE_DEADLINE_S", config.deadline_ns);

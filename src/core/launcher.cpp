@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <initializer_list>
-#include <optional>
+#include <string_view>
+#include <vector>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
@@ -66,8 +68,7 @@ bool all_here(const char* local_size, int size) {
   return !text || detail::to_number(local_size, *text, 1, size) == size;
 }
 
-std::optional<Place> torchrun() {
-  if (!environment("TORCHELASTIC_RUN_ID")) return std::nullopt;
+Place torchrun() {
   Place found = place("torchrun", "RANK", "WORLD_SIZE");
   // Jobs that were given no id all have the id `none`; two of them cannot share a MASTER_PORT.
   found.launcher.job =
@@ -76,8 +77,7 @@ std::optional<Place> torchrun() {
   return found;
 }
 
-std::optional<Place> open_mpi() {
-  if (first_set({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}) == nullptr) return std::nullopt;
+Place open_mpi() {
   Place found = place("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
   // The namespace is unique in its mpirun alone; the address of the mpirun's server tells those of a host apart.
   found.launcher.job = identity("mpirun", {"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"});
@@ -87,8 +87,7 @@ std::optional<Place> open_mpi() {
   return found;
 }
 
-std::optional<Place> hydra() {
-  if (first_set({"PMI_RANK", "PMI_SIZE"}) == nullptr) return std::nullopt;
+Place hydra() {
   Place found = place("mpirun", "PMI_RANK", "PMI_SIZE");
   // Hydra gives the ranks of a host no common name but their parent: the proxy that started them.
   found.launcher.job = identity("mpirun", {"PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"}) + parent();
@@ -96,9 +95,7 @@ std::optional<Place> hydra() {
   return found;
 }
 
-std::optional<Place> srun() {
-  // A batch script's own shell has SLURM_PROCID too, but is no step.
-  if (first_set({"SLURM_STEP_ID", "SLURM_STEPID"}) == nullptr || !environment("SLURM_PROCID")) return std::nullopt;
+Place srun() {
   const char* size = first_set({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
   Place found = place("srun", "SLURM_PROCID", size == nullptr ? "SLURM_NTASKS" : size);
   found.launcher.job = identity("srun", {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID",
@@ -118,18 +115,61 @@ std::string master_address() {
   return version6 ? fmt::format("[{}]:{}", host, port + 1) : fmt::format("{}:{}", host, port + 1);
 }
 
+/// Of an environment as /proc shows it: entries that end with a zero byte.
+bool holds_variable(std::string_view began_with, std::string_view variable) {
+  const std::string entry = fmt::format("{}=", variable);
+  return began_with.starts_with(entry) || began_with.find('\0' + entry) != std::string_view::npos;
+}
+
+/// 0: not known.
+pid_t parent_of(pid_t process) {
+  const std::string line = read_text(fmt::format("/proc/{}/stat", process));
+  const std::size_t end_of_name = line.rfind(')');  // PID (NAME) STATE PARENT ...
+  return end_of_name == std::string::npos ? 0 : std::atoi(line.c_str() + std::min(end_of_name + 4, line.size()));
+}
+
+/// A launcher that may have started this process: the variable that it sets last, and how to read its others.
+struct Candidate {
+  const char* variable;
+  Place (*find)();
+};
+
+/// Of several launchers the one whose variable the fewest ancestors of this process began with: it is the innermost.
+/// Where the system does not say, the first that has one.
+const Candidate& innermost(const std::vector<Candidate>& candidates) {
+  constexpr int most_ancestors = 64;
+  pid_t process = ::getpid();
+  for (int count = 0; count < most_ancestors && process > 1; ++count) {
+    const std::string began_with = read_text(fmt::format("/proc/{}/environ", process));
+    if (began_with.empty()) break;  // another user's, as a daemon that starts ranks
+    for (const Candidate& each : candidates)
+      if (!holds_variable(began_with, each.variable)) return each;
+    process = parent_of(process);
+  }
+  return candidates.front();
+}
+
+Place beeline_launch() { return {.launcher = {.name = "beeline"}}; }
+
 }  // namespace
 
 Place find_place() {
-  const bool own = first_set({"BEELINE_RANK", "BEELINE_SIZE", "BEELINE_RENDEZVOUS"}) != nullptr;
-  if (own || text_of("BEELINE_THREADS") == "1") return {.launcher = {.name = "beeline", .job = {}, .address = {}}};
-  for (const auto& find : {torchrun, open_mpi, hydra, srun}) {
-    std::optional<Place> found = find();
-    if (!found) continue;
-    if (!found->launcher.one_host) found->launcher.address = master_address();
-    return *std::move(found);
-  }
-  return {};
+  const bool is_launched = environment("BEELINE_RANK") && environment("BEELINE_RENDEZVOUS");
+  const bool own = is_launched || first_set({"BEELINE_RANK", "BEELINE_SIZE", "BEELINE_RENDEZVOUS"}) != nullptr;
+  if (text_of("BEELINE_THREADS") == "1" || (own && !is_launched)) return beeline_launch();
+  std::vector<Candidate> candidates;
+  if (is_launched) candidates.push_back({"BEELINE_RANK", beeline_launch});
+  if (environment("TORCHELASTIC_RUN_ID")) candidates.push_back({"TORCHELASTIC_RUN_ID", torchrun});
+  if (const char* set = first_set({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}))
+    candidates.push_back({set, open_mpi});
+  if (const char* set = first_set({"PMI_RANK", "PMI_SIZE"})) candidates.push_back({set, hydra});
+  // A batch script's own shell has SLURM_PROCID too, but is no step.
+  if (first_set({"SLURM_STEP_ID", "SLURM_STEPID"}) != nullptr && environment("SLURM_PROCID"))
+    candidates.push_back({"SLURM_PROCID", srun});
+  if (candidates.empty()) return {};
+  Place found = (candidates.size() == 1 ? candidates.front() : innermost(candidates)).find();
+  if (!found.launcher.one_host) found.launcher.address = master_address();
+  return found;
 }
 
 }  // namespace beeline

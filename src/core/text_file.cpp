@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/text_file.hpp"
 
+#include <fcntl.h>
+
 #include <array>
-#include <cstdio>
-#include <memory>
 
 namespace beeline {
 
+std::unique_ptr<std::FILE, int (*)(std::FILE*)> open_text(const std::string& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return {descriptor < 0 ? nullptr : ::fdopen(descriptor, "r"), std::fclose};
+}
+
 std::string read_text(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+  const auto file = open_text(path);
   std::string text;
   std::array<char, 4096> some;
   while (file != nullptr) {

@@ -7,11 +7,16 @@
 /// extension, the process holds its locale code twice, and the copies take each other's facets: after a stream of ours,
 /// `import torch` crashed in a stream of its own (pytorch issue 109923); after it, ours read numbers as 0.
 
+#include <cstdio>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace beeline {
+
+/// Opens a file to read; a pipe is opened, too, but never waited for. nullptr, with errno: it cannot be read.
+[[nodiscard]] std::unique_ptr<std::FILE, int (*)(std::FILE*)> open_text(const std::string& path);
 
 /// The whole text; empty where the file cannot be read.
 [[nodiscard]] std::string read_text(const std::string& path);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/energy/meter.hpp"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <ctime>
 #include <deque>
 #include <mutex>
@@ -14,6 +11,7 @@
 
 #include "beeline/core/error.hpp"
 #include "core/fork.hpp"
+#include "core/thread.hpp"
 #include "energy/counter.hpp"
 #include "energy/cpu_use.hpp"
 #include "energy/window.hpp"
@@ -207,11 +205,9 @@ void Meter::sample_every(std::int64_t period_ns) {
   require(period_ns >= 1'000'000, Status::invalid_argument, "Meter::sample_every: the period is at least 1 ms");
   require(!implementation_->sampler.joinable(), Status::invalid_argument, "Meter::sample_every: it samples already");
   // Signals are for the program's own threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  implementation_->sampler = std::thread([this, period_ns] { implementation_->sample(period_ns); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const detail::AllSignalsBlocked blocked;
+  implementation_->sampler =
+      detail::start_thread_for("the samples of a meter", [this, period_ns] { implementation_->sample(period_ns); });
 }
 
 std::vector<Sample> Meter::take_samples() {

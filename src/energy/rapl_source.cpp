@@ -27,7 +27,7 @@ std::string printable(std::string_view bytes) {
 
 /// A file's number of millionths; none with the reason.
 Reading micro(const fs::path& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+  const auto file = open_text(path);
   if (file == nullptr) {
     const int why = errno;
     const char* advice = why == EACCES ? "; only root may read it, unless an administrator allows it (chmod a+r)" : "";

@@ -112,11 +112,12 @@ void NodeMemory::reserve(std::uint64_t seed, const std::vector<bool>& gpu_ranks)
     range_->release();
     bootstrap_.barrier(deadline_ns_);  // no thread of this process tries the next place before all have left this one
   }
-  if (!everyone(range_->reserve(nullptr, layout, bootstrap_.size(), gpu_ranks)))
-    throw Error(Status::no_resource,
-                fmt::format("no address range for {} slots of 2^{} bytes: lower BEELINE_SLOT_SHIFT, or "
-                            "lift the limit on virtual memory",
-                            bootstrap_.size(), sizes_.slot_shift));
+  Problem problem;
+  if (!range_->reserve(nullptr, layout, bootstrap_.size(), gpu_ranks))
+    problem = {Status::no_resource, fmt::format("no address range for {} slots of 2^{} bytes: lower BEELINE_SLOT_SHIFT "
+                                                "on all ranks, or lift the limit on virtual memory (ulimit -v)",
+                                                bootstrap_.size(), sizes_.slot_shift)};
+  fail_together(bootstrap_, problem, deadline_ns_);
   const auto bases = allgather_values(bootstrap_, range_->base(), deadline_ns_);
   global_addresses_ = std::all_of(bases.begin(), bases.end(), [&](std::byte* base) { return base == bases.front(); });
 }

@@ -138,6 +138,12 @@ void DescriptorExchange::accept_all(const Deadline& deadline) {
     }
     std::erase_if(unknown, [](const FileDescriptor& each) { return !each; });
     FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket && (errno == EMFILE || errno == ENFILE))
+      throw Error(Status::no_resource,
+                  fmt::format("no connection for other ranks' descriptors: {}: raise the limit "
+                              "(ulimit -n)",
+                              system_message(errno)),
+                  rank_);
     if (socket && same_user(socket.get())) unknown.push_back(std::move(socket));
   }
   listener_.reset();

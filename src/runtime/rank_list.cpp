@@ -31,6 +31,11 @@ std::string left_message(const std::vector<int>& ranks) {
       who);
 }
 
+std::string missed_message(const std::vector<int>& ranks) {
+  return fmt::format("cannot complete: {} ended before {} joined the world", rank_list(ranks),
+                     ranks.size() == 1 ? "it" : "they");
+}
+
 std::string asks_message(int rank) {
   return fmt::format("rank {} asks who is left of the world: the others are to ask too", rank);
 }

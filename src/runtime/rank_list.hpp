@@ -21,6 +21,9 @@ namespace beeline::detail {
 /// What a wait says that can never end, because `ranks` left the world. Without an error a rank leaves with the others.
 [[nodiscard]] std::string left_message(const std::vector<int>& ranks);
 
+/// What a wait says that can never end, because the processes of `ranks` ended before they joined the world.
+[[nodiscard]] std::string missed_message(const std::vector<int>& ranks);
+
 /// Why an allgather fails while ranks agree on who is left.
 [[nodiscard]] std::string asks_message(int rank);
 

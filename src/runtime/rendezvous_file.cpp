@@ -26,10 +26,20 @@ namespace {
 constexpr std::string_view first_line = "beeline rendezvous 1";
 constexpr std::size_t max_file_bytes = 16384;
 
+/// The folder that a variable names, which must be an absolute path; else `otherwise`.
+std::string folder_of(const char* variable, const char* otherwise) {
+  const char* chosen = std::getenv(variable);
+  return chosen != nullptr && chosen[0] == '/' ? chosen : otherwise;
+}
+
+/// In /tmp another user may have made a folder of the name: then the user's own folder for such files is taken, if the
+/// system has one.
 std::string folder_path() {
-  const char* chosen = std::getenv("TMPDIR");
-  const std::string parent = chosen != nullptr && chosen[0] == '/' ? chosen : "/tmp";
-  return fmt::format("{}/beeline-{}", parent, ::geteuid());
+  const std::string path = fmt::format("{}/beeline-{}", folder_of("TMPDIR", "/tmp"), ::geteuid());
+  struct stat status {};
+  const bool is_taken = ::lstat(path.c_str(), &status) == 0 && status.st_uid != ::geteuid();
+  const std::string own = folder_of("XDG_RUNTIME_DIR", "");
+  return is_taken && !own.empty() ? own + "/beeline" : path;
 }
 
 /// Equal jobs have equal names; of different ones, the files' text tells.
@@ -45,7 +55,9 @@ void require_private(int descriptor, const std::string& path) {
   const bool is_known = ::fstat(descriptor, &status) == 0;
   require(is_known, Status::internal, fmt::format("{}: {}", path, system_message(errno)));
   require(status.st_uid == ::geteuid(), Status::invalid_argument,
-          fmt::format("{} belongs to user {}, not to user {}: it is not trusted", path, status.st_uid, ::geteuid()));
+          fmt::format("{} belongs to user {}, not to user {}: it is not trusted; set TMPDIR to a folder in which only "
+                      "this user can make files, the same for all ranks",
+                      path, status.st_uid, ::geteuid()));
   require((status.st_mode & (S_IRWXG | S_IRWXO)) == 0, Status::invalid_argument,
           fmt::format("{} is open to other users (mode {:o}): it is not trusted; remove it", path,
                       status.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)));

@@ -15,6 +15,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
+#include "beeline/core/log.hpp"
 #include "runtime/rank_list.hpp"
 
 namespace beeline {
@@ -31,7 +32,9 @@ using detail::ServedWorld;
 namespace {
 
 constexpr std::int64_t refused_linger_ns = 1'000'000'000;
-constexpr std::size_t max_strangers = max_ranks + 128;  // connections without a rank; more are closed at once
+constexpr std::size_t max_strangers = max_ranks + 128;  // connections without a rank; of more the oldest is dropped
+constexpr int accepted_at_once = 64;  // then those are read that have come: what is dropped has had time for its hello
+constexpr std::int64_t pause_ns = 100'000'000;
 
 bool same_token(const std::string& shown, const std::string& expected) {
   // The time taken tells nothing about how much of the token was right.
@@ -87,7 +90,8 @@ RendezvousServer::Implementation::Implementation(Options options)
           fmt::format("the token has {} characters: expected 1 to {}", options_.token.size(), detail::max_hello_bytes));
   listener_ = detail::listen_tcp(options_.address);
   address_ = detail::local_endpoint(listener_.get());
-  thread_ = detail::start_thread([](void* self) { static_cast<Implementation*>(self)->serve(); }, this);
+  thread_ = detail::start_thread(
+      "the rendezvous server", [](void* self) { static_cast<Implementation*>(self)->serve(); }, this);
 }
 
 RendezvousServer::Implementation::~Implementation() {
@@ -166,9 +170,21 @@ std::vector<WorldFailure> RendezvousServer::Implementation::take_failures() {
   return {first, failures_.end()};
 }
 
+void RendezvousServer::Implementation::expect_no_more(int rank) {
+  const std::scoped_lock lock(mutex_);
+  ended_.push_back(rank);
+  wake_.raise();
+}
+
+bool RendezvousServer::Implementation::is_missed(int rank) const {
+  const std::scoped_lock lock(mutex_);
+  return std::find(missed_.begin(), missed_.end(), rank) != missed_.end();
+}
+
 void RendezvousServer::Implementation::serve() {
   while (!stopping_.load()) {
-    std::vector<pollfd> set = {{wake_.descriptor(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    if (pause_ && pause_->passed()) pause_.reset();
+    std::vector<pollfd> set = {{wake_.descriptor(), POLLIN, 0}, {pause_ ? -1 : listener_.get(), POLLIN, 0}};
     for (const auto& each : connections_)
       set.push_back({each->socket.get(), static_cast<short>(each->sending() ? POLLIN | POLLOUT : POLLIN), 0});
     if (::poll(set.data(), set.size(), poll_milliseconds()) < 0) continue;
@@ -179,6 +195,7 @@ void RendezvousServer::Implementation::serve() {
       if ((set[i].revents & POLLOUT) != 0) connection.flush();
       if ((set[i].revents & ~POLLOUT) != 0) receive(connection);
     }
+    note_ended_ranks();
     end_departures();
     if (set[1].revents != 0) accept();
     expire();
@@ -193,6 +210,7 @@ int RendezvousServer::Implementation::poll_milliseconds() const {
     const int milliseconds = deadline.poll_milliseconds();
     if (least < 0 || milliseconds < least) least = milliseconds;
   };
+  if (pause_) consider(*pause_);
   for (const auto& each : connections_) {
     if (each->rank < 0) consider(each->patience);
     if (each->waiting) consider(each->waiting->deadline);
@@ -201,15 +219,52 @@ int RendezvousServer::Implementation::poll_milliseconds() const {
 }
 
 void RendezvousServer::Implementation::accept() {
-  while (listener_) {
+  for (int count = 0; count < accepted_at_once && listener_; ++count) {
     FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const int error = errno;
+    const bool is_scarce = error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+    if (!socket && is_scarce && !drop_oldest_stranger()) return pause_accepting(error);
+    if (!socket && is_scarce) continue;
     if (!socket) return;
-    const auto strangers =
-        std::count_if(connections_.begin(), connections_.end(), [](const auto& each) { return each->rank < 0; });
-    if (static_cast<std::size_t>(strangers) >= max_strangers) continue;
+    if (strangers() >= max_strangers) static_cast<void>(drop_oldest_stranger());
     detail::tune_connection(socket.get());
     connections_.push_back(std::make_unique<Connection>(std::move(socket)));
   }
+}
+
+std::size_t RendezvousServer::Implementation::strangers() const {
+  const auto count = std::count_if(connections_.begin(), connections_.end(),
+                                   [](const auto& each) { return each->rank < 0 && !each->broken; });
+  return static_cast<std::size_t>(count);
+}
+
+/// Closes the connection that has been open for longest without a rank; false: there is none.
+bool RendezvousServer::Implementation::drop_oldest_stranger() {
+  const auto oldest = std::find_if(connections_.begin(), connections_.end(),
+                                   [](const auto& each) { return each->rank < 0 && !each->broken; });
+  if (oldest == connections_.end()) return false;
+  (*oldest)->socket.reset();
+  (*oldest)->broken = true;
+  return true;
+}
+
+void RendezvousServer::Implementation::pause_accepting(int error) {
+  pause_.emplace(pause_ns);
+  if (std::exchange(has_said_pause_, true)) return;
+  log(LogLevel::warning,
+      fmt::format("the rendezvous server can accept no connection beside its {}: {}; it waits until it can (ulimit -n)",
+                  connections_.size(), detail::system_message(error)));
+}
+
+void RendezvousServer::Implementation::note_ended_ranks() {
+  std::vector<int> ended;
+  {
+    const std::scoped_lock lock(mutex_);
+    ended.swap(ended_);
+  }
+  for (const int rank : ended) ranks_[static_cast<std::size_t>(rank)].ended = true;
+  if (ended.empty()) return;
+  for (auto& [number, world] : worlds_) fail_if_impossible(world);
 }
 
 void RendezvousServer::Implementation::receive(Connection& connection) {
@@ -381,12 +436,20 @@ void RendezvousServer::Implementation::settle_survivors(ServedWorld& world) {
 
 void RendezvousServer::Implementation::fail_if_impossible(ServedWorld& world) {
   if (world.broken) return;
-  std::vector<int> left;
+  std::vector<int> left, missing;
   bool awaited = false;
   for (std::size_t rank = 0; rank < world.seats.size(); ++rank) {
     const ServedWorld::Seat& seat = world.seats[rank];
     if (seat.member && seat.taken && seat.connection == nullptr) left.push_back(static_cast<int>(rank));
+    if (seat.member && !seat.taken && ranks_[rank].ended) missing.push_back(static_cast<int>(rank));
     awaited = awaited || seat.contributes();
+  }
+  if (awaited && !missing.empty()) {
+    {
+      const std::scoped_lock lock(mutex_);
+      missed_.insert(missed_.end(), missing.begin(), missing.end());
+    }
+    return fail_world(world, {missing.front(), Status::peer_died, detail::missed_message(missing)});
   }
   if (awaited && !left.empty()) fail_world(world, {left.front(), Status::peer_died, detail::left_message(left)});
 }
@@ -492,6 +555,8 @@ void RendezvousServer::close() { implementation_->close(); }
 void RendezvousServer::await_departure(std::int64_t nanoseconds) { implementation_->await_departure(nanoseconds); }
 std::optional<WorldFailure> RendezvousServer::failure() const { return implementation_->failure(); }
 std::vector<WorldFailure> RendezvousServer::take_failures() { return implementation_->take_failures(); }
+void RendezvousServer::expect_no_more(int rank) { implementation_->expect_no_more(rank); }
+bool RendezvousServer::is_missed(int rank) const { return implementation_->is_missed(rank); }
 int RendezvousServer::failure_descriptor() const noexcept { return implementation_->failure_descriptor(); }
 
 std::string make_token() {

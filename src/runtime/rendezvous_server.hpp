@@ -105,17 +105,24 @@ class RendezvousServer::Implementation {
   void fail(const WorldFailure& failure);
   [[nodiscard]] std::optional<WorldFailure> failure() const;
   [[nodiscard]] std::vector<WorldFailure> take_failures();
+  void expect_no_more(int rank);
+  [[nodiscard]] bool is_missed(int rank) const;
 
  private:
   struct Rank {
     std::uint64_t process = 0;    ///< that joined last
     std::uint64_t worlds = 0;     ///< that it has joined
     std::size_t connections = 0;  ///< that are open
+    bool ended = false;           ///< its process joins no world any more
   };
 
   void serve();
   [[nodiscard]] int poll_milliseconds() const;
   void accept();
+  [[nodiscard]] std::size_t strangers() const;
+  [[nodiscard]] bool drop_oldest_stranger();
+  void pause_accepting(int error);
+  void note_ended_ranks();
   void receive(detail::Connection& connection);
   void dispatch(detail::Connection& connection, detail::Frame frame);
   [[nodiscard]] std::string why_refuse(const detail::Frame& hello) const;
@@ -144,13 +151,17 @@ class RendezvousServer::Implementation {
   std::vector<std::unique_ptr<detail::Connection>> connections_;
   std::vector<Rank> ranks_;
   std::map<std::uint64_t, detail::ServedWorld> worlds_;  ///< by how many the ranks joined before
+  std::optional<detail::Deadline> pause_;  ///< no connection is accepted until then: no descriptor is left
+  bool has_said_pause_ = false;
   std::atomic<bool> stopping_{false}, closing_{false};
-  mutable std::mutex mutex_;  ///< guards the next six
+  mutable std::mutex mutex_;  ///< guards the next eight
   std::condition_variable departed_;
   std::vector<WorldFailure> failures_;  ///< of any world
   std::size_t taken_ = 0;               ///< how many of them the launcher has taken
   std::vector<WorldFailure> ends_;      ///< failures in all worlds
   std::size_t members_ = 0;             ///< connections with a rank
+  std::vector<int> ended_;              ///< ranks that expect_no_more() has named, and the thread has not seen
+  std::vector<int> missed_;             ///< ranks that ended before they joined a world
   bool told_ = false;                   ///< ranks have been told of a failure that they have not gone on from
   std::thread thread_;
 };

@@ -18,6 +18,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/rendezvous.hpp"
+#include "core/thread.hpp"
 
 namespace beeline::detail {
 
@@ -163,13 +164,9 @@ void Event::lower() const noexcept {
   [[maybe_unused]] const ssize_t got = ::read(descriptor_.get(), &count, sizeof(count));  // fails only when not raised
 }
 
-std::thread start_thread(void (*body)(void*), void* argument) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(body, argument);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+std::thread start_thread(const char* purpose, void (*body)(void*), void* argument) {
+  const AllSignalsBlocked blocked;
+  return start_thread_for(purpose, [body, argument] { body(argument); });
 }
 
 }  // namespace beeline::detail

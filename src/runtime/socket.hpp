@@ -41,8 +41,9 @@ class Event {
   FileDescriptor descriptor_;
 };
 
-/// Starts a thread that receives no signals: they belong to the program's own threads.
-[[nodiscard]] std::thread start_thread(void (*body)(void*), void* argument);
+/// Starts a thread that receives no signals: they belong to the program's own threads. Throws no_resource, which names
+/// what it is for.
+[[nodiscard]] std::thread start_thread(const char* purpose, void (*body)(void*), void* argument);
 
 /// Text of an errno.
 [[nodiscard]] std::string system_message(int error);

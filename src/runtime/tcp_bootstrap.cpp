@@ -108,7 +108,8 @@ TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detai
   health_.resize(static_cast<std::size_t>(std::max(size_, 0)));
   for (int rank = 0; rank < size_; ++rank) members_.push_back(rank);
   greet(config.token, deadline);
-  thread_ = detail::start_thread([](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
+  thread_ = detail::start_thread(
+      "news of the rendezvous server", [](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
   // A child that lives longer than this process would hide its end from the server.
   fork_handler_.emplace([socket = socket_.get()] { ::close(socket); });
 }
@@ -142,6 +143,11 @@ void TcpBootstrap::greet(const std::string& token, const Deadline& deadline) {
     if (detail::wait_ready(socket_.get(), POLLIN, -1, deadline) == detail::Ready::deadline)
       throw Error(Status::deadline,
                   fmt::format("the rendezvous server did not answer within {} s", deadline.total_seconds()), rank_);
+  if (result == FrameReader::Result::closed)
+    throw Error(Status::unreachable,
+                "the program that listens at the rendezvous closed the connection: it is no Beeline server, or has too "
+                "many connections of others",
+                rank_);
   if (result != FrameReader::Result::frame)
     throw Error(Status::unreachable, "the program that listens at the rendezvous is not a Beeline server", rank_);
   const Frame answer = reader_.take();

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,16 @@ def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
             return True
         time.sleep(0.02)
     return condition()
+
+
+def is_full(pipe: int) -> bool:
+    """Whether a pipe takes nothing more, by its end for writing."""
+    return not select.select([], [pipe], [], 0)[1]
+
+
+def state_of(pid: int) -> str:
+    """As /proc has it: 'T' is stopped, 'Z' has ended."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def processes_with(mark: str) -> list[int]:

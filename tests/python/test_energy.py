@@ -18,6 +18,7 @@ import pytest
 from beeline.energy_record import read_record
 from beeline.errors import InvalidArgumentError
 from conftest import REPOSITORY
+from processes import eventually, is_full, state_of
 
 try:
     from beeline import energy
@@ -183,6 +184,59 @@ while True:
         process.send_signal(signal.SIGTERM)
         assert process.stdout.read() == ""
     assert process.returncode == times + 1
+
+
+@contextmanager
+def metering(tmp_path: Path, *program: str, **settings) -> Iterator[subprocess.Popen]:
+    command = [sys.executable, "-m", "beeline", "energy", "--output", str(tmp_path / "r.jsonl")]
+    command += ["--picture", str(tmp_path / "p.png"), "--", *program]
+    with subprocess.Popen(command, text=True, **settings) as process:
+        yield process
+
+
+def test_a_reader_that_stands_does_not_keep_the_meter_from_its_end(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    with metering(tmp_path, "yes", stdout=writer, stderr=writer) as process:
+        assert eventually(lambda: is_full(writer))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 128 + signal.SIGTERM
+    os.close(reader)
+    os.close(writer)
+
+
+def test_with_sigchld_ignored_or_signals_blocked_all_is_as_ever(tmp_path: Path) -> None:
+    def inherit() -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+
+    with metering(tmp_path, "sh", "-c", "exit 5", preexec_fn=inherit) as process:
+        assert process.wait(timeout=20) == 5
+
+
+def test_a_shell_that_is_ended_leaves_nothing_running(tmp_path: Path) -> None:
+    program = "echo ready; sleep 300; echo over"
+    with metering(tmp_path, "sh", "-c", program, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.1)  # until it waits for the other program
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=20)[0] == ""  # nobody holds the pipe
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+def test_kill_9_of_the_meter_ends_the_program(tmp_path: Path) -> None:
+    with metering(tmp_path, "sh", "-c", "echo $$; exec sleep 300", stdout=subprocess.PIPE) as process:
+        number = int(process.stdout.readline())
+        process.kill()
+    assert eventually(lambda: not Path(f"/proc/{number}").exists() or state_of(number) == "Z")
+
+
+def test_a_counter_that_is_a_pipe_is_not_waited_for(powercap: Path) -> None:
+    counter = powercap / "intel-rapl:0" / "energy_uj"
+    counter.unlink()
+    os.mkfifo(counter)
+    meter = energy.Meter(gpus=[], powercap=str(powercap))
+    (cpu,) = [part for part in meter.stop(meter.start()).components if part.component.name == "cpu0"]
+    assert "energy_uj" in cpu.reason
 
 
 def test_a_gpu_that_is_lost_leaves_the_other(metered, tmp_path: Path) -> None:

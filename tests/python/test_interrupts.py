@@ -74,3 +74,17 @@ def test_kill_9_leaves_nothing(programs: Path, command: tuple[str, ...]) -> None
         process.kill()
         process.wait()
         assert eventually(lambda: processes_with(mark) == [], seconds=20)
+
+
+def test_ctrl_c_while_the_command_line_is_loaded_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import time\nprint('loading', flush=True)\ntime.sleep(300)\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        [sys.executable, "-m", "beeline", "info"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stdout.readline() == "loading\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (-signal.SIGINT, "")

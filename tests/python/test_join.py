@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -96,6 +97,20 @@ def expect_a_world(ended: Sequence[Result], size: int) -> str:
 def test_ranks_join_by_the_launchers_variables(variables, folder: Path) -> None:
     expect_a_world(run_ranks([variables(rank, 3) for rank in range(3)]), 3)
     assert list(folder.iterdir()) == []
+
+
+def test_of_several_launchers_the_innermost_counts() -> None:
+    """`env` stands for a launcher: it adds its variables to those of an outer one."""
+    own = {"BEELINE_RANK": "1", "BEELINE_SIZE": "3", "BEELINE_RENDEZVOUS": "127.0.0.1:9"}
+    sets = {"torchrun": torchrun_variables(0, 2), "mpirun": hydra_variables(3, 4), "beeline": own}
+    info = str(Path(JOINING_RANK).parent / "beeline-info")
+    for outer in sets:
+        for inner in set(sets) - {outer}:
+            outers, inners = ([f"{name}={text}" for name, text in sets[each].items()] for each in (outer, inner))
+            command = ["env", "-i", *outers, "sh", "-c", '"$@"; exit $?', "sh", "env", *inners, info]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+            assert done.returncode == 0, done.stderr
+            assert json.loads(done.stdout)["launcher"]["name"] == inner, f"{inner} in {outer}"
 
 
 def test_two_jobs_at_once_do_not_meet() -> None:

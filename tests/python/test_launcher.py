@@ -15,29 +15,8 @@ import uuid
 from pathlib import Path
 
 import pytest
-from processes import eventually, processes_with
-
-PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
-LAUNCHER = str(PROGRAMS / "beeline-launch")
-FAILING_RANK = str(PROGRAMS / "failing-rank")
-ENDING_RANK = str(PROGRAMS / "ending-rank")
-
-Result = subprocess.CompletedProcess[str]
-
-
-def launch(*arguments: str, **environment: str) -> Result:
-    """With no settings of Beeline's but these, whatever runs the tests."""
-    merged = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")} | environment
-    return subprocess.run([LAUNCHER, *arguments], capture_output=True, text=True, env=merged, timeout=60, check=False)
-
-
-def state_of(pid: int) -> str:
-    """As /proc has it: 'T' is stopped."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-
-
-def shell(script: str, *options: str, ranks: int = 2, **environment: str) -> Result:
-    return launch("-n", str(ranks), *options, "--", "sh", "-c", script, **environment)
+from launching import ENDING_RANK, FAILING_RANK, LAUNCHER, PROGRAMS, Result, launch, shell
+from processes import eventually, processes_with, state_of
 
 
 def test_too_few_files_may_be_open() -> None:
@@ -72,6 +51,21 @@ class TestOutput:
     def test_output_after_the_last_rank_has_ended_is_not_lost(self) -> None:
         script = f"{sys.executable} -c 'print(\"z\" * 60000)'; exit 0"
         assert len(shell(script, ranks=8).stdout.splitlines()) == 8
+
+    def test_the_beginning_of_a_line_does_not_wait_for_its_end(self) -> None:
+        script = """printf 'first? '; printf 'second? ' >&2; sleep 300"""
+        with subprocess.Popen(
+            [LAUNCHER, "-n", "1", "--", "sh", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            assert os.read(process.stdout.fileno(), 100) == b"[0] first? "
+            assert os.read(process.stderr.fileno(), 100) == b"[0] second? "
+            process.terminate()
+
+    def test_a_line_that_has_begun_is_ended_before_that_of_another_rank(self) -> None:
+        script = """
+            if [ $BEELINE_RANK = 0 ]; then printf begun; sleep 0.6; echo ' and ended'; exit; fi
+            sleep 0.3; echo between"""
+        assert shell(script).stdout == "[0] begun\n[1] between\n[0]  and ended\n"
 
     def test_json_passes_only_json_lines(self) -> None:
         script = """echo "{\\"rank\\": $BEELINE_RANK}"; echo text; echo '{broken'; echo 7; echo '{"err": 1}' >&2"""
@@ -111,6 +105,44 @@ class TestEnvironment:
             "CUDA_MODULE_LOADING": "EAGER",
             "CUDA_DEVICE_MAX_CONNECTIONS": "32",
         }
+
+    def test_the_device_of_the_users_variable_stays(self) -> None:
+        assert shell("echo $BEELINE_DEVICE", ranks=1, BEELINE_DEVICE="cpu").stdout == "[0] cpu\n"
+        given = shell("echo $BEELINE_DEVICE", "--device", "auto", ranks=1, BEELINE_DEVICE="cpu")
+        assert given.stdout == "[0] auto\n"
+        refused = shell("true", BEELINE_DEVICE="tpu")
+        assert refused.returncode == 2
+        assert 'BEELINE_DEVICE: invalid_argument: device "tpu"' in refused.stderr
+
+    def test_ranks_find_the_variables_of_torch(self) -> None:
+        script = "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT .$TORCHELASTIC_RUN_ID"
+        outer = {"RANK": "7", "MASTER_ADDR": "elsewhere", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": "outer"}
+        lines = sorted(shell(script, **outer).stdout.splitlines())
+        port = lines[0].split()[6]
+        assert lines == [f"[{rank}] {rank} 2 {rank} 2 127.0.0.1 {port} ." for rank in (0, 1)]
+        with socket.socket() as listener:  # as torch's store: the port is kept for it
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", int(port)))
+        own = shell("echo $MASTER_ADDR $MASTER_PORT", ranks=1, MASTER_ADDR="localhost", MASTER_PORT="29501")
+        assert own.stdout == "[0] localhost 29501\n"
+
+    def test_inherited_signals_are_reset(self) -> None:
+        def inherit() -> None:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does: this stays
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
+
+        script = "grep -E '^Sig(Blk|Ign)' /proc/self/status; exit 5"
+        done = subprocess.run(
+            [LAUNCHER, "-n", "1", "--no-prefix", "--", "sh", "-c", script], capture_output=True, text=True,
+            timeout=20, check=False, preexec_fn=inherit,
+        )  # fmt: skip
+        assert done.returncode == 5
+        blocked, ignored = (int(line.split()[1], 16) for line in done.stdout.splitlines())
+        assert blocked == 0
+        for_users = (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)  # may be, as here
+        assert ignored & ~sum(1 << (each - 1) for each in for_users) == 1 << (signal.SIGHUP - 1)
 
     def test_ranks_whose_collective_calls_differ_end_with_both(self) -> None:
         program = """
@@ -165,6 +197,8 @@ class TestRefusals:
             (["-n", "65", "true"], "65 ranks on a node, which has 64 at most"),
             (["-n", "130", "--split-nodes", "2", "true"], "65 ranks on a node"),
             (["-n", "2", "--split-nodes", "3", "true"], "3 nodes for 2 ranks"),
+            (["-n", "2", "--stdin", "1", "true"], "--stdin"),
+            (["-n", "2", "--hosts", "a,b", "--stdin", "all", "true"], "--hosts starts get no standard input"),
             (["-n", "two", "true"], "two"),
             (["true"], "--ranks is required"),
             (["-n", "2"], "PROGRAM is required"),
@@ -247,6 +281,21 @@ class TestDeaths:
         report = result.stderr[result.stderr.index("beeline-launch:") :]
         assert re.match(r"beeline-launch: rank 0 \(pid \d+\) exited with code 7\n  its last lines:\n", report)
         assert report.endswith(f"    beeline error: deadline: rank 0: {failed}\n")
+
+    def test_a_rank_with_little_address_space_is_named(self) -> None:
+        script = f"if [ $BEELINE_RANK = 1 ]; then ulimit -v 4000000; fi; exec {ENDING_RANK} 1 nothing"
+        result = shell(script, "--device", "cpu")
+        assert result.returncode != 0
+        assert result.stderr.count("rank 1 could not make its part: no address range for 2 slots") >= 2, result.stderr
+
+    def test_a_rank_that_ends_before_it_joins_is_noticed_at_once(self) -> None:
+        program = "import os, beeline\nif os.environ['BEELINE_RANK'] == '0': beeline.World.create()"
+        start = time.monotonic()
+        result = launch("-n", "2", "--device", "cpu", "--deadline", "30", "--", sys.executable, "-c", program)
+        assert time.monotonic() - start < 10
+        assert result.returncode == 1
+        assert "rank 1 ended before it joined the world" in result.stderr
+        assert re.search(r"beeline-launch: rank 1 \(pid \d+\) exited with code 0 before it joined", result.stderr)
 
     def test_ranks_that_ignore_the_end_are_killed(self) -> None:
         mark = f"MARK_{uuid.uuid4().hex}"
@@ -398,80 +447,3 @@ class TestKeepGoing:
         result = launch("-n", "3", "--keep-going", "--threads", "--", "true")
         assert result.returncode == 2
         assert "--threads excludes --keep-going" in result.stderr
-
-
-class TestNothingIsLeft:
-    FAMILY = "sh -c 'sleep 300 & sleep 300' & sleep 300"
-    DAEMONS = "setsid sh -c 'setsid sleep 300 & exec sleep 300' & setsid sleep 300 & exec sleep 300"
-
-    @staticmethod
-    def job_of(launcher: int, mark: str) -> int:
-        """The launcher's second process, which starts the ranks."""
-        for pid in processes_with(mark):
-            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-            if parent == launcher and Path(f"/proc/{pid}/exe").resolve().name == "beeline-launch":
-                return pid
-        raise AssertionError("no second process")
-
-    def start(self, script: str, mark: str, ranks: int = 2) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [LAUNCHER, "-n", str(ranks), "--", "sh", "-c", script],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "MARK": mark},
-        )  # fmt: skip
-
-    @pytest.mark.parametrize("family", [FAMILY, DAEMONS])
-    @pytest.mark.parametrize("victim", ["guardian", "job"])
-    def test_kill_9_of_the_launcher_ends_ranks_and_their_children(self, victim: str, family: str) -> None:
-        mark = f"MARK_{uuid.uuid4().hex}"
-        with self.start(family, mark) as process:
-            assert eventually(lambda: len(processes_with(mark)) >= 2 + 2 * 4), "launcher's two processes, 2 families"
-            if victim == "guardian":
-                process.kill()
-            else:
-                os.kill(self.job_of(process.pid, mark), signal.SIGKILL)
-            process.wait()
-            assert eventually(lambda: processes_with(mark) == [])
-            process.communicate(timeout=5)  # nobody holds its output open
-
-    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-    def test_signals_to_the_launcher_end_the_job(self, number: signal.Signals) -> None:
-        mark = f"MARK_{uuid.uuid4().hex}"
-        with self.start(
-            f"trap 'echo caught; exit 1' {number.name[3:]}; echo up; {self.FAMILY} & wait", mark
-        ) as process:
-            assert process.stdout is not None
-            assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
-            process.send_signal(number)
-            output, errors = process.communicate(timeout=10)
-        assert process.returncode == 128 + number
-        assert output.count("caught") == 2
-        assert f"the job was ended by {number.name}" in errors
-        assert processes_with(mark) == []
-
-    def test_a_second_signal_does_not_wait(self) -> None:
-        mark = f"MARK_{uuid.uuid4().hex}"
-        with self.start("trap '' INT; echo up; while :; do sleep 0.1; done", mark) as process:
-            assert process.stdout is not None
-            assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
-            start = time.monotonic()
-            process.send_signal(signal.SIGINT)
-            time.sleep(0.3)
-            process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=10)
-        assert process.returncode == 128 + signal.SIGINT
-        assert time.monotonic() - start < 2
-        assert re.search(r"ranks 0, 1 did not end within [01]\.\d+ s and were terminated", errors)
-        assert processes_with(mark) == []
-
-    @pytest.mark.parametrize("child", ["sleep 300", "setsid sleep 300", "setsid sh -c '(sleep 300 &)'"])
-    def test_children_of_a_rank_that_ended_well(self, child: str) -> None:
-        mark = f"MARK_{uuid.uuid4().hex}"
-        result = shell(f"{child} & exit 0", MARK=mark)
-        assert result.returncode == 0
-        assert processes_with(mark) == []
-
-    def test_64_ranks(self) -> None:
-        mark = f"MARK_{uuid.uuid4().hex}"
-        result = launch("-n", "64", "--", FAILING_RANK, "64", "never", MARK=mark)
-        assert result.returncode == 0, result.stderr
-        assert processes_with(mark) == []

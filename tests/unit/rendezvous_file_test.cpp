@@ -32,6 +32,7 @@ class RendezvousFiles : public ::testing::Test {
     std::string pattern = (fs::temp_directory_path() / "beeline-test-").string() + std::string(6, 'X');
     root = ::mkdtemp(pattern.data());
     ::setenv("TMPDIR", root.c_str(), 1);
+    ::unsetenv("XDG_RUNTIME_DIR");
     folder = root / ("beeline-" + std::to_string(::geteuid()));
   }
   ~RendezvousFiles() override {
@@ -102,6 +103,12 @@ TEST_F(RendezvousFiles, AnotherUsersFolderIsNotTrusted) {
   fs::permissions(folder, fs::perms(0700));
   ASSERT_EQ(0, ::chown(folder.c_str(), 12345, 12345));
   EXPECT_TRUE(mentions(error_of([] { publish("job"); }), "belongs to user 12345"));
+  EXPECT_TRUE(mentions(error_of([] { publish("job"); }), "set TMPDIR"));
+  ::setenv("XDG_RUNTIME_DIR", root.c_str(), 1);
+  const RendezvousFile file = publish("job");
+  EXPECT_TRUE(look_for_publication("job").found);
+  EXPECT_TRUE(fs::exists(root / "beeline")) << "the user's own folder is taken in its place";
+  ::unsetenv("XDG_RUNTIME_DIR");
 }
 
 TEST_F(RendezvousFiles, LinksAreNotFollowed) {

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -214,6 +215,53 @@ TEST_F(Rendezvous, ARankThatNeverJoinsIsNamedAtTheDeadline) {
   stopwatch.expect_deadline(impatient.deadline_ns);
   EXPECT_EQ(error.code(), Status::deadline);
   EXPECT_TRUE(mentions(error, "rank 1 never joined")) << error.what();
+}
+
+TEST_F(Rendezvous, ARankThatHasEndedBeforeItJoinedIsNotWaitedFor) {
+  auto first = join(0);
+  server.expect_no_more(1);
+  const Error error = error_of([&] { (void)first.get(); });
+  EXPECT_EQ(error.code(), Status::peer_died);
+  EXPECT_TRUE(mentions(error, "rank 1 ended before it joined the world")) << error.what();
+  EXPECT_TRUE(server.is_missed(1));
+  EXPECT_FALSE(server.is_missed(0));
+}
+
+TEST_F(Rendezvous, OfTooManySilentConnectionsTheOldestAreDroppedAndRanksJoin) {
+  constexpr int count = 1300;
+  if (!allow_open_files(2 * count + 200)) GTEST_SKIP() << "the system allows too few open files";
+  auto first = join(0);
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < count; ++i) silent.push_back(connect_to(server.address()));
+  auto second = join(1);
+  EXPECT_EQ(first.get()->rank(), 0);
+  EXPECT_EQ(second.get()->rank(), 1);
+  EXPECT_EQ(read_to_end(silent.front().get()), "");
+  char byte = 0;
+  EXPECT_EQ(::recv(silent.back().get(), &byte, 1, MSG_DONTWAIT), -1) << "the newest is open";
+}
+
+TEST_F(Rendezvous, OutOfDescriptorsTheServerWaitsForOne) {
+  constexpr rlim_t few = 60;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit low{few, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  std::vector<FileDescriptor> all;
+  do all.emplace_back(::dup(STDIN_FILENO));
+  while (all.back());
+  all.resize(all.size() - 2);
+  const FileDescriptor rank = connect_to(server.address());
+  say_hello(rank.get(), 0);
+  pollfd set{rank.get(), POLLIN, 0};
+  const std::clock_t used = std::clock();
+  EXPECT_EQ(::poll(&set, 1, 400), 0);
+  EXPECT_LT(std::clock() - used, CLOCKS_PER_SEC / 4) << "it does not spin";
+  all.clear();
+  Header welcome;
+  EXPECT_EQ(::recv(rank.get(), &welcome, sizeof(welcome), MSG_WAITALL), static_cast<ssize_t>(sizeof(welcome)));
+  EXPECT_EQ(welcome.type, welcome_frame);
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(Rendezvous, RanksMayMeetAgainAfterTheyLeft) {

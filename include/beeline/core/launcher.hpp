@@ -22,9 +22,10 @@ struct Place {
 };
 
 /// Finds the launcher and this process's place in its job. Beeline's own variables (BEELINE_RANK, BEELINE_SIZE,
-/// BEELINE_RENDEZVOUS, BEELINE_THREADS=1) come first: if one is set, the launcher is `beeline`, and Config reads rank
-/// and size. Then follow torchrun, mpirun (Open MPI, then MPICH's Hydra) and srun, in the order from the innermost as
-/// they are usually nested.
+/// BEELINE_RENDEZVOUS, BEELINE_THREADS=1) come first: if the user has set one, the launcher is `beeline`, and Config
+/// reads rank and size. Of `beeline run`, torchrun, mpirun (Open MPI, MPICH's Hydra) and srun the innermost counts: the
+/// one whose variables the nearest ancestor of this process did not have, as /proc shows it. If that is not readable,
+/// they count in this order.
 /// Throws invalid_argument, with the variable's name, if a variable is missing, is not a number, or contradicts
 /// another.
 [[nodiscard]] Place find_place();

@@ -25,7 +25,8 @@ struct WorldFailure {
 /// Serves the worlds of one job from a thread of its own: allgathers, and the news that a rank died or aborted. A rank
 /// may make several worlds, one after the other or at once; its first meets the others' first, and so on. A client
 /// without the token, with a wrong size, or with a rank that another process has, is refused with a reason and does not
-/// disturb the others.
+/// disturb the others. A client that has not shown the token within 10 s is dropped, the oldest of them earlier if they
+/// are too many.
 class RendezvousServer {
  public:
   struct Options {
@@ -52,6 +53,11 @@ class RendezvousServer {
   /// Tells every rank, those that join later included, that `culprit` has failed (-1: that the launcher ends all
   /// worlds). The first failure of each culprit stays.
   void abort(int culprit, const std::string& reason);
+
+  /// Says that the process of `rank` has ended: a world that waits for it to join fails at once, because of this rank.
+  void expect_no_more(int rank);
+  /// Whether a world has failed because `rank` had ended before it joined.
+  [[nodiscard]] bool is_missed(int rank) const;
 
   /// The first failure that ended a world: abort() or a connection that closed without goodbye, which end all worlds,
   /// or a rank's abort, which ends the world that it speaks of.

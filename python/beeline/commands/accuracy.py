@@ -39,7 +39,7 @@ def accuracy(
     mpirun: Annotated[bool, typer.Option("--mpirun", help="Let mpirun start the ranks: the peer mpi needs it.")] = (
         False
     ),
-    device: options.Device = "auto",
+    device: options.Device = None,
 ) -> None:
     if importlib.util.find_spec("numpy") is None:
         raise CliError("accuracy needs numpy, which is not installed: pip install numpy")

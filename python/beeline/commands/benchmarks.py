@@ -93,7 +93,7 @@ def make_command(described: Described, settings: dict[str, Any]) -> Any:
 def world_on(
     ranks: options.RankCount = 2,
     threads: options.Threads = False,
-    device: options.Device = "auto",
+    device: options.Device = None,
     split_nodes: options.SplitNodes = None,
 ) -> World:
     """The options of handlers that take a world."""

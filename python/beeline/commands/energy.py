@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,8 @@ from beeline import options
 from beeline.display import format_number, make_console, new_table
 from beeline.energy_record import Record, add
 from beeline.fitted_table import FittedTable
-from beeline.jobs import Event, describe_end
+from beeline.jobs import Event, describe_end, end_with
+from beeline.outlet import Outlet
 from beeline.picture import check_picture
 from beeline.power_picture import draw_power
 from beeline.programs import CliError
@@ -32,7 +34,9 @@ from beeline.ranks import records
 NOT_FOUND = 127  # as shells have it
 LOOK_S = 0.25  # how often the display and the record get what was sampled
 PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 GROUP_S = 0.01  # for a signal to reach every process of a group
+READER_S = 2  # for a reader to take something more, once a signal has asked for the end
 NOT_METERED = ["network", "switches between GPUs", "power supplies, fans, disks"]
 
 
@@ -90,9 +94,10 @@ def energy(
         status = run.meter_program(program, before, is_of_group)
     try:
         if not draw_power(run.record, picture):
-            print("beeline: no picture: no component here shows its power", file=sys.stderr)
+            run.say("no picture: no component here shows its power")
     except CliError as problem:  # the program's exit status counts
-        print(f"beeline: no picture: {problem}", file=sys.stderr)
+        run.say(f"no picture: {problem}")
+    run.finish_output()
     raise typer.Exit(status if status >= 0 else 128 - status)
 
 
@@ -114,7 +119,10 @@ def witness() -> Iterator[Callable[[int], bool]]:
     It is pending in another process of the group, which nobody else knows of. Signals must be blocked.
     """
     takes, taken = os.pipe()
-    process = os.fork()
+    try:
+        process = os.fork()
+    except OSError as problem:
+        raise CliError(f"no process to tell whom signals are for: {problem.strerror}") from problem
     if process == 0:
         os.close(taken)
         while number := os.read(takes, 1):  # until the other end is closed, be it by a death
@@ -138,6 +146,23 @@ def witness() -> Iterator[Callable[[int], bool]]:
         os.waitpid(process, 0)
 
 
+def descendants_of(process: int) -> dict[int, str]:
+    """What a process has started, and so on: numbers, and when each began, which tells it from a later one."""
+    if Path("/proc/self").resolve().name != str(os.getpid()):  # of another namespace: its numbers mean other processes
+        return {}
+    children: dict[int, list[tuple[int, str]]] = {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            fields = entry.read_text(errors="replace").rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append((int(entry.parent.name), fields[19]))
+    found, todo = {}, [process]
+    while todo:
+        of_one = children.get(todo.pop(), [])
+        found.update(of_one)
+        todo += [number for number, _ in of_one]
+    return found
+
+
 class Run:
     """One metered run of a program: its record grows as the samples come."""
 
@@ -146,10 +171,13 @@ class Run:
         self._components = meter.components
         self._command = command
         self._period = period
-        self._as_json = self._is_json = as_json  # the first only until standard output ends
+        self._standard_output = Outlet(sys.stdout.fileno()) if as_json else None
+        self._standard_error = Outlet(sys.stderr.fileno())
+        self._is_interrupted = False  # a signal has asked the program to end
+        self._started: dict[int, str] = {}  # by the program, when that signal came
         self._file: IO[str] | None = output.open("w", encoding="utf-8")
         self._output = output
-        self._said: dict[str, str] = {}  # the last reason of a component without joules
+        self._reasons: dict[str, str] = {}  # the last reason of a component without joules
         self._latest: dict[str, Event] = {}
         environment = describe_environment(command, period, self._components)
         self.record = Record(environment)
@@ -160,26 +188,56 @@ class Run:
         window = self._meter.start()
         self._meter.sample_every(self._period)
         cpu_before = cpu_seconds_of_children()
+        meter = os.getpid()
+
+        def prepare() -> None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            end_with(meter)
+
         try:
             process = subprocess.Popen(
-                self._command, executable=program,
-                stdout=sys.stderr.fileno() if self._is_json else None,
-                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
+                self._command, executable=program, preexec_fn=prepare,
+                stdout=sys.stderr.fileno() if self._standard_output is not None else None,
             )  # fmt: skip
         except OSError as problem:
             raise CliError(f"{program} cannot be run: {problem.strerror}", NOT_FOUND - 1) from problem
-        with self._live() as live:
+        with self._live():
             while process.poll() is None:
                 came = signal.sigtimedwait(PASSED_ON | {signal.SIGCHLD}, LOOK_S)
-                if came is not None and came.si_signo in PASSED_ON and not is_of_group(came.si_signo):
-                    process.send_signal(came.si_signo)
+                if came is not None and came.si_signo in PASSED_ON:
+                    self._is_interrupted |= came.si_signo in ENDING
+                    if not is_of_group(came.si_signo):
+                        self._pass_on(process, came.si_signo)
                 self._take_samples()
-                if live is not None:
-                    live.update(self._live_table())
+        self._end_what_is_left(process)
         measured = self._meter.stop(window, widen=True)
         self._take_samples()
         self._finish(process.returncode, measured, cpu_seconds_of_children() - cpu_before)
         return process.returncode
+
+    def _pass_on(self, process: subprocess.Popen[bytes], number: int) -> None:
+        if number in ENDING:
+            self._started = descendants_of(process.pid)
+        process.send_signal(number)
+
+    def _end_what_is_left(self, process: subprocess.Popen[bytes]) -> None:
+        """A shell may end at once by a signal, and leave running what it waits for: that gets the signal, too."""
+        for left, since in self._started.items() if process.returncode < 0 else ():
+            with suppress(OSError):
+                if Path(f"/proc/{left}/stat").read_text(errors="replace").rpartition(")")[2].split()[19] == since:
+                    os.kill(left, -process.returncode)
+
+    def say(self, text: str) -> None:
+        self._standard_error.write(f"beeline: {text}\n")
+
+    def finish_output(self) -> None:
+        """Waits for those who read it, after a signal for as long as they go on reading."""
+        seconds = READER_S if self._is_interrupted else None
+        if self._standard_output is not None:
+            self._standard_output.finish(seconds)
+            if problem := self._standard_output.problem:
+                self.say(f"standard output is cut short: {problem}")
+        self._standard_error.finish(seconds)
 
     def _take_samples(self) -> None:
         for sample in self._meter.take_samples():
@@ -191,9 +249,9 @@ class Run:
             if sample.joules is None and not sample.reason:  # power alone
                 event["joules"] = self._latest.get(name, event)["joules"]
             self._latest[name] = event
-            if sample.watts is not None or sample.joules is not None or self._said.get(name) != sample.reason:
+            if sample.watts is not None or sample.joules is not None or self._reasons.get(name) != sample.reason:
                 self._write(event | {"joules": sample.joules})
-            self._said[name] = sample.reason
+            self._reasons[name] = sample.reason
 
     def _finish(self, returncode: int, measured: Any, cpu_seconds: float) -> None:
         keys = ("joules", "watts", "error", "seconds", "reason", "notice")
@@ -212,7 +270,10 @@ class Run:
         })  # fmt: skip
         if self._file is not None:
             self._file.close()
-        make_console(stderr=True).print(self._result_table(returncode))
+        console = make_console(stderr=True)
+        with console.capture() as text:
+            console.print(self._result_table(returncode))
+        self._standard_error.write(text.get())
 
     def _write(self, event: Event) -> None:
         """What can be written no more is cut short: the program goes on, and its exit status counts."""
@@ -221,33 +282,39 @@ class Run:
             try:
                 print(line, file=self._file, flush=True)
             except OSError as problem:
-                print(f"beeline: {self._output} is cut short: {problem.strerror}", file=sys.stderr)
+                self.say(f"{self._output} is cut short: {problem.strerror}")
                 with suppress(OSError):
                     self._file.close()
                 self._file = None
-        if self._as_json:
-            try:
-                print(line, flush=True)
-            except OSError as problem:
-                self._as_json = False
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what the buffer still holds
-                if not isinstance(problem, BrokenPipeError):
-                    print(f"beeline: standard output is cut short: {problem.strerror}", file=sys.stderr)
+        if self._standard_output is not None:
+            self._standard_output.write(line + "\n")
         if event["event"] != "environment":
             add(self.record, event)
 
     @contextmanager
-    def _live(self) -> Iterator[Live | None]:
-        console = make_console(stderr=True)
+    def _live(self) -> Iterator[None]:
+        """Inside, a thread shows what was sampled last, if there is a terminal. The terminal may stop it."""
+        console, over = make_console(stderr=True), threading.Event()
         if not console.is_terminal:
-            yield None
+            yield
             return
-        with Live(console=console, transient=True, refresh_per_second=1 / LOOK_S) as live:
-            yield live
+
+        def show() -> None:
+            with Live(console=console, transient=True, auto_refresh=False) as live:
+                while not over.wait(LOOK_S):
+                    live.update(self._live_table(), refresh=True)
+
+        thread = threading.Thread(target=show, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join(READER_S)
 
     def _live_table(self) -> FittedTable:
         table = new_table("", "component", ">W", ">J")
-        for name, event in self._latest.items():
+        for name, event in list(self._latest.items()):
             if event["joules"] is not None:
                 table.add_row(name, format_number(event["watts"]), format_number(event["joules"]))
         return table

@@ -40,7 +40,7 @@ def global_reduction(
         bool, typer.Option("--mpirun", help="Let mpirun start the ranks: the baseline mpi needs it.")
     ] = False,
     threads: options.Threads = False,
-    device: options.Device = "auto",
+    device: options.Device = None,
     split_nodes: options.SplitNodes = None,
     as_json: options.Json = False,
     output: options.Output = None,

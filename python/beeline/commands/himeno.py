@@ -154,7 +154,7 @@ def himeno(
         ),
     ] = "none",
     threads: options.Threads = False,
-    device: options.Device = "auto",
+    device: options.Device = None,
     split_nodes: options.SplitNodes = None,
     energy: options.Energy = None,
     no_verify: options.NoVerify = False,

@@ -51,7 +51,7 @@ def info(
     sections: Sections = None,
     show_all: Annotated[bool, typer.Option("--all", help="Show all sections.")] = False,
     ranks: InfoRanks = None,
-    device: options.Device = "auto",
+    device: options.Device = None,
     split_nodes: options.SplitNodes = None,
     as_json: options.Json = False,
 ) -> None:

@@ -77,7 +77,7 @@ def jacobi(
         ),
     ] = None,
     threads: options.Threads = False,
-    device: options.Device = "auto",
+    device: options.Device = None,
     split_nodes: options.SplitNodes = None,
     energy: options.Energy = None,
     no_verify: options.NoVerify = False,

@@ -32,7 +32,7 @@ METHODS = ("kernel_by_kernel", "one_graph", "device_launched", "persistent")
 GPU_SIZE, HOST_SIZE = "512x512x256", "XS"  # unless one is asked for: some seconds of each method
 
 
-def launch(call: Call, view: ResultView, device: options.Device = "auto") -> None:
+def launch(call: Call, view: ResultView, device: options.Device = None) -> None:
     iterations, world = call.values["iterations"], World(1, device=device)
     listed = list_methods(Study(PROGRAMS, [1], [], world, lambda _: []), 1, view)
     known = {method: listed.get(method, {"reason": "the program does not list it"}) for method in METHODS}
@@ -51,7 +51,7 @@ def launch(call: Call, view: ResultView, device: options.Device = "auto") -> Non
         study = Study(PROGRAMS, [1], names, world, lambda _: arguments, f"{label} ")
         raise_failures(run_methods(study, 1, view), view)
 
-    asked = {"window": call.values["window"], "device": device, "no-verify": call.values["no-verify"]}
+    asked = {"window": call.values["window"], "device": device or "auto", "no-verify": call.values["no-verify"]}
     steps = {f"launch {size} {count}": partial(measure, count) for count in iterations}
     run_steps(view, {"launch methods": say_what_is_lacking} | steps, asked)
 

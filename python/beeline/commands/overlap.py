@@ -25,7 +25,7 @@ from beeline.programs import World
 RANKS = "beeline.ranks.overlap"
 
 
-def overlap(call: Call, view: ResultView, ranks: options.RankCount = 2, device: options.Device = "auto") -> None:
+def overlap(call: Call, view: ResultView, ranks: options.RankCount = 2, device: options.Device = None) -> None:
     measure_on_ranks(World(ranks, device=device), RANKS, call, view)
 
 

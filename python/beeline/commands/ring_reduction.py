@@ -51,7 +51,7 @@ def ring_reduction(
     ] = None,
     energy: options.Energy = None,
     threads: options.Threads = False,
-    device: options.Device = "auto",
+    device: options.Device = None,
     split_nodes: options.SplitNodes = None,
     no_verify: options.NoVerify = False,
     as_json: options.Json = False,

@@ -12,6 +12,12 @@ from beeline import options
 from beeline.programs import World, launch_command, resolve_program
 
 
+def check_stdin(text: str | None) -> str | None:
+    if text not in (None, "none", "0", "all"):
+        raise typer.BadParameter(f"{text!r} is no choice; valid: none, 0, all")
+    return text
+
+
 def run(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help="The program to start.")],
     arguments: Annotated[
@@ -19,7 +25,7 @@ def run(
     ] = None,
     ranks: Annotated[int, typer.Option("-n", "--ranks", min=1, max=options.MAX_RANKS, help="Number of ranks.")] = 1,
     threads: options.Threads = False,
-    device: options.Device = "auto",
+    device: options.Device = None,
     deadline: Annotated[
         float | None,
         typer.Option(
@@ -56,6 +62,27 @@ def run(
             show_default="127.0.0.1; with --hosts, the address that these reach",
         ),
     ] = None,
+    stdin: Annotated[
+        str | None,
+        typer.Option(
+            "--stdin",
+            metavar="none|0|all",
+            help="Which ranks get standard input; of all, each gets all of it.",
+            show_default="0; with --hosts, none",
+            callback=check_stdin,
+        ),
+    ] = None,
+    grace: Annotated[
+        float | None,
+        typer.Option(
+            "--grace",
+            min=0,
+            max=1e6,
+            metavar="SECONDS",
+            help="Seconds after SIGTERM, which ranks get, in which they go on together, to save their state.",
+            show_default="25",
+        ),
+    ] = None,
     trusted_network: Annotated[
         bool,
         typer.Option(
@@ -70,9 +97,15 @@ def run(
     Each line of output begins with its rank, except with --threads. A rank that fails ends the job; with --keep-going
     the other ranks go on, if the program handles the failure. With --json, standard output holds only the ranks' lines
     that are JSON; other lines go to standard error.
+
+    SIGTERM reaches all ranks, which then have the grace to save their state together; SIGINT (Ctrl-C) and SIGQUIT end
+    the job at once. SIGUSR1, SIGUSR2, SIGHUP, SIGWINCH, SIGTSTP and SIGCONT are passed on: what they do is up to the
+    program.
     """
     command = launch_command(
-        World(ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind, trusted_network),
+        World(
+            ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind, stdin, grace, trusted_network
+        ),
         resolve_program(program),
         arguments or [],
         as_json,

@@ -31,7 +31,7 @@ def tree_search(
     ] = None,
     energy: options.Energy = None,
     threads: options.Threads = False,
-    device: options.Device = "auto",
+    device: options.Device = None,
     no_verify: options.NoVerify = False,
     as_json: options.Json = False,
     output: options.Output = None,

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Starting threads. An error of std::thread's alone reads "Resource temporarily unavailable".
+
+#include <csignal>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+
+namespace beeline::detail {
+
+/// While it lives, this thread gets no signals; threads that it starts never do.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// Starts a thread that runs `body`. Throws no_resource, which names what the thread is for.
+template <class Body>
+std::thread start_thread_for(const char* purpose, Body body) {
+  try {
+    return std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    throw Error(Status::no_resource, std::string("no thread for ") + purpose + ": " + error.code().message() +
+                                         "; raise the limits on processes and memory (ulimit -u, ulimit -v)");
+  }
+}
+
+}  // namespace beeline::detail

@@ -21,15 +21,17 @@ namespace {
 /// themselves.
 constexpr std::uintptr_t lowest_base = 0x110000000000, range_end = 0x550000000000;
 /// Draws until all processes of a world have found the addresses free.
-constexpr int most_draws = 6;
+constexpr int most_draws = 10;
+/// CUDA refuses some addresses: the last draws are of those that it is known to take, multiples of this.
+constexpr std::size_t coarse_step = std::size_t{1} << 44;
+constexpr int coarse_draws = 5;
 
-/// An address for `bytes`: drawn, so that nobody who has not been told knows where a rank's memory lies. A multiple of
-/// the largest pages that memory is mapped in.
-std::byte* draw_base(std::mt19937_64& random, std::size_t bytes) {
-  const std::size_t room = range_end - lowest_base, page = AddressRange::device_bytes(1);
-  const std::size_t bases = bytes < room ? (room - bytes) / page + 1 : 1;
-  return reinterpret_cast<std::byte*>(lowest_base +
-                                      std::uniform_int_distribution<std::size_t>(0, bases - 1)(random) * page);
+/// An address for `bytes`: drawn, so that nobody who has not been told knows where a rank's memory lies.
+///   step  the address is a multiple of it: at least the largest pages that memory is mapped in
+std::byte* draw_base(std::mt19937_64& random, std::size_t bytes, std::size_t step) {
+  const std::size_t lowest = (lowest_base + step - 1) / step * step, room = range_end - lowest;
+  const std::size_t bases = bytes < room ? (room - bytes) / step + 1 : 1;
+  return reinterpret_cast<std::byte*>(lowest + std::uniform_int_distribution<std::size_t>(0, bases - 1)(random) * step);
 }
 
 std::size_t round_to_pages(std::size_t bytes) {
@@ -107,7 +109,8 @@ void NodeMemory::reserve(std::uint64_t seed, const std::vector<bool>& gpu_ranks)
   std::mt19937_64 random(seed);
   const std::size_t bytes = layout.slot_bytes() * (static_cast<std::size_t>(bootstrap_.size()) + array_slots);
   for (int draw = 0; draw < most_draws; ++draw) {
-    const bool mine = range_->reserve(draw_base(random, bytes), layout, bootstrap_.size(), gpu_ranks);
+    const std::size_t step = draw < most_draws - coarse_draws ? AddressRange::device_bytes(1) : coarse_step;
+    const bool mine = range_->reserve(draw_base(random, bytes, step), layout, bootstrap_.size(), gpu_ranks);
     if (everyone(mine)) return;
     range_->release();
     bootstrap_.barrier(deadline_ns_);  // no thread of this process tries the next place before all have left this one

@@ -387,8 +387,8 @@ class PairWaits : public LoneContext, detail::WaitWork {
     channel_.shown = shown_.data(), channel_.state = &state_, channel_.boxes = boxes_.data(), channel_.members = 3,
     channel_.depth = 4;
     channel_.box_bytes = sizeof(detail::ChunkHead) + chunk_bytes;
-    state_.calls = 1;
-    reinterpret_cast<detail::ChunkHead*>(channel_.box(channel_.boxes, 2, 0))->call = 1;
+    state_.number = std::uint64_t{1} << beeline::detail::signature_bits;
+    reinterpret_cast<detail::ChunkHead*>(channel_.box(channel_.boxes, 2, 0))->call = state_.number;
     detail::add_wait_work(*this);
   }
   ~PairWaits() override { detail::remove_wait_work(*this); }

@@ -70,10 +70,18 @@ struct PostedFlood {
   }
 };
 
+/// Device engines book multiprocessors: those of ranks that share a GPU may leave none for their kernels.
+Bench& with_room(Bench& bench, EngineKind engine) {
+  const World& world = bench.world();
+  require(engine == EngineKind::host || !world.device().is_gpu() || world.ranks_on_device() == 1, Status::unavailable,
+          "the device engines of ranks that share a GPU leave their kernels no multiprocessors");
+  return bench;
+}
+
 struct State {
   State(Bench& bench_in, std::uint64_t bytes, EngineKind engine)
-      : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), arrived(bench.world(), 1),
-        queues(bench.world(), 1, {.engine = engine}), timed(bench) {}
+      : bench(with_room(bench_in, engine)), buffers(std::make_shared<MessageBuffers>(bench, bytes)),
+        arrived(bench.world(), 1), queues(bench.world(), 1, {.engine = engine}), timed(bench) {}
 
   template <class Kernel>
   std::vector<double> time(Rounds rounds) {
@@ -135,8 +143,9 @@ struct PostedWords {
 struct CommandState {
   ///   heap  of the words that are answered and put; a GPU writes those of its own memory by a stream
   CommandState(Bench& bench_in, Heap heap_in, EngineKind engine)
-      : bench(bench_in), heap(heap_in), words(bench.world(), 3, heap), asked(bench.world(), 2, Heap::pinned),
-        queues(bench.world(), 1, {.engine = engine}), timed(bench), answering(bench.world().make_stream()) {}
+      : bench(with_room(bench_in, engine)), heap(heap_in), words(bench.world(), 3, heap),
+        asked(bench.world(), 2, Heap::pinned), queues(bench.world(), 1, {.engine = engine}), timed(bench),
+        answering(bench.world().make_stream()) {}
 
   [[nodiscard]] std::uint64_t* word(std::size_t index) const { return &words.data()[index].value; }
   ///   as_engine  the stream stores what an engine's does: a word, then that for which the kernel waits, then one for

@@ -299,7 +299,7 @@ class World:
         Raises InvalidArgumentError when ranks give different types or reductions.
         """
 
-    def make_team(self, ranks: Sequence[int], allgather: object | None = None) -> Team | None:
+    def make_team(self, ranks: Sequence[int], allgather: object | None = None, *, deadline_s: float | None = None) -> Team | None:
         """
         Collective. A team of some ranks; None on a rank that passes no ranks, and so stays outside.
 
@@ -307,6 +307,7 @@ class World:
                    common
         allgather  None: all ranks of the world call. Otherwise only those of the team do, and meet by this function: it gets
                    bytes and returns a list of all members' bytes, by rank of the team, and is called twice
+        deadline_s  end of every wait of the team, in seconds, where `allgather` is given; None: the world's
         Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `allgather` raises.
         """
 
@@ -386,7 +387,8 @@ class Collectives:
     symmetric heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank
     of the team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are
     only moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and
-    uint64. The Collectives object lives until it is freed, or its world is left.
+    uint64, sums and averages also complex64 and complex128. The Collectives object lives until it is freed, or its world is
+    left.
 
     reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
     stream     None: blocks until it is over, behind the earlier work of the default stream; otherwise it returns at once,
@@ -535,9 +537,9 @@ class Messages:
     """
     Messages between two ranks, driven by the ranks' devices alone.
 
-    Between two ranks messages are matched in the order of the calls, without tags, and received as they are sent: in as
-    many bytes, with elements of the same type (uint8 fits all), and by as many blocks; another is found, and raises an
-    error that names both. Short messages go into the
+    Between two ranks messages are matched in the order of the calls, and received as they are sent: in as many bytes,
+    with elements of the same type (uint8 fits all), by as many blocks, and with the same tag; another is found, and raises
+    an error that names both. Short messages go into the
     receiver's memory at once (eager); longer ones wait for the receiver, so two ranks that both send first, each on one
     stream, wait for each other until the deadline: `send_receive` does both at once. Towards one rank, calls of one
     direction are made one after the other, on one stream; other ranks, and the other direction, may have streams of their
@@ -557,7 +559,7 @@ class Messages:
         Raises UnavailableError where a rank's kernels do not reach another's memory: `StagedChannel` serves there.
         """
 
-    def send(self, source: object, peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0) -> None:
+    def send(self, source: object, peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0, tag: int = 0) -> None:
         """
         Sends a tensor to rank `peer`.
 
@@ -565,16 +567,17 @@ class Messages:
                 failures, and until then the stream keeps the tensor alive
         timeout  as of `Collectives`
         blocks  of threads, the same as the receiver's; 0: by size
+        tag  the same as the receiver's, up to 2047
         Raises TypeError or ValueError (InvalidArgumentError among them) before anything is touched, also for a message to
         oneself that is not eager; DeadlineError and the like name the rank that was waited for.
         """
 
-    def receive(self, destination: object, peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0) -> None:
+    def receive(self, destination: object, peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0, tag: int = 0) -> None:
         """
         Receives a tensor from rank `peer`; without a stream it blocks until it is there. Otherwise as `send`.
         """
 
-    def send_receive(self, source: object, to_peer: int, destination: object, from_peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0) -> None:
+    def send_receive(self, source: object, to_peer: int, destination: object, from_peer: int, *, stream: Stream | None = None, timeout: float | None = None, blocks: int = 0, tag: int = 0) -> None:
         """
         Sends `source` and receives `destination` at once, so that neighbours swap without a deadlock.
         """

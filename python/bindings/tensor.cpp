@@ -201,6 +201,13 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
 
 void require_same_type(nb::dlpack::dtype destination, nb::dlpack::dtype source) {
   if (destination == source) return;
+  // numpy has no bfloat16, and holds its words as uint16.
+  const auto is_words_of = [](nb::dlpack::dtype words, nb::dlpack::dtype type) {
+    return words == nb::dtype<std::uint16_t>() &&
+           type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bfloat) && type.bits == words.bits &&
+           type.lanes == 1;
+  };
+  if (is_words_of(destination, source) || is_words_of(source, destination)) return;
   refuse(fmt::format("destination has elements of type {}, source {}: convert one, or view it as the other's type",
                      type_name(destination), type_name(source)));
 }

@@ -98,7 +98,7 @@ def real_programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 # Where `beeline run` has better words than beeline-launch.
-IN_OTHER_WORDS = {"ranks", "threads", "bind", "json"}
+IN_OTHER_WORDS = {"ranks", "threads", "bind", "json", "stdin"}
 
 
 @needs_programs
@@ -122,7 +122,7 @@ def test_the_defaults_of_run_are_those_of_a_world() -> None:
     ours = {name: one.default for name, one in options_of(command_of("run")).items()}
     assert ours["deadline"] == f"BEELINE_DEADLINE_S, or {values['BEELINE_DEADLINE_S']}"
     assert ours["split-nodes"] == f"BEELINE_SPLIT_NODES, or {values['BEELINE_SPLIT_NODES']}"
-    assert ours["device"] == values["BEELINE_DEVICE"]
+    assert ours["device"] == f"BEELINE_DEVICE, or {values['BEELINE_DEVICE']}"
     launcher = help_of("beeline-launch")
     assert all(launcher[name].default == ours[name] for name in ("deadline", "split-nodes"))
 

@@ -109,7 +109,7 @@ def test_the_demo_needs_fewer_debian_packages(setup: Setup) -> None:
     assert "missing: ninja-build openmpi-bin libopenmpi-dev" in setup()
 
 
-def test_the_demo_needs_two_python_packages(setup: Setup) -> None:
+def test_the_demo_needs_three_python_packages(setup: Setup) -> None:
     said = setup(
         "setup --for demo",
         python3=f"""case "$*" in
@@ -122,7 +122,7 @@ def test_the_demo_needs_two_python_packages(setup: Setup) -> None:
 esac
 exec {shutil.which("python3")} "$@\"""",
     )
-    assert re.search(r"asked for: -m pip install --retries 2 typer==[\d.]+ rich==[\d.]+\n", said)
+    assert re.search(r"asked for: -m pip install --retries 2 typer==[\d.]+ msgspec==[\d.]+ rich==[\d.]+\n", said)
     assert "lacks: rich typer\n" in said
 
 

@@ -133,7 +133,8 @@ def unlike_tags() -> None:
         dist.send(torch.ones(2), 1, tag=3) if RANK == 0 else dist.recv(torch.ones(2), 0, tag=4)
         dist.barrier()  # rank 0 may hear of it here only
 
-    text = "rank 1 receives 8 bytes in 1 block with tag 4, rank 0 sends 8 bytes in 1 block with tag 3"
+    one = "8 bytes of float32 in 1 block with tag"
+    text = f"rank 1 receives {one} 4, rank 0 sends {one} 3"
     with pytest.raises(beeline.Error, match=text):
         exchange()
     meet("tags")

@@ -156,8 +156,7 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
     # These calls come from Python in any case, and no compiler is to run beside them.
     os.environ.setdefault("BEELINE_TORCH_NATIVE", "0")
     dist.init_process_group(
-        "beeline", store=make_store(world), rank=world.rank, world_size=world.size, pg_options=world,
-        timeout=timedelta(seconds=DEADLINE_S),
+        "beeline", store=make_store(world), rank=world.rank, world_size=world.size, pg_options=world
     )  # fmt: skip
     names = [method.removeprefix("torch_eager/") for method in options.methods if method.startswith("torch_eager/")]
     groups = {name: group_of(world, name) for name in names}

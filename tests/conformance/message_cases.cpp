@@ -266,7 +266,7 @@ BEELINE_CASE(messages, messages_refused, 1) {
   expect_refused("the source is a null pointer", [&] { messages.send_on_stream(nullptr, 1, f32, 0); });
   expect_refused("not aligned", [&] { messages.receive_on_stream(reinterpret_cast<std::byte*>(data) + 1, 1, f32, 0); });
   expect_refused("more than an address space", [&] { messages.send_on_stream(data, SIZE_MAX / 4, f32, 0); });
-  expect_refused("at most 2^48 - 1", [&] { messages.send_on_stream(data, std::size_t{1} << 47, f32, 0); });
+  expect_refused("at most 274877906943", [&] { messages.send_on_stream(data, std::size_t{1} << 47, f32, 0); });
   expect_refused("element type 9", [&] { messages.send_on_stream(data, 1, static_cast<ElementType>(9), 0); });
   expect_refused("4 blocks for a message on a channel of 3 sessions",
                  [&] { messages.receive_on_stream(data, 1, f32, 0, {.blocks = 4}); });

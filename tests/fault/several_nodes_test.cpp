@@ -312,7 +312,7 @@ const MixedCall mixed_calls[] = {
     // Rank 1 sends to nobody who waits for it; what rank 0 has sent to it is left, and looks like its next call's. Rank
     // 1 finds that in its second call, unless one that waits for it in the first call compares the two before.
     {"roots_of_one_call_of_two",
-     {"rank 1 calls broadcast(float32, 8 elements, root ", "broadcast(float32, 8 elements, root 0)"},
+     {"rank 1", "broadcast(float32, 8 elements, root 0)"},
      [](Collectives& collectives, float* data, bool) {
        for (const bool is_first : {true, false})
          collectives.broadcast_on_stream(data, data, 8, ElementType::float32,

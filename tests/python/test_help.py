@@ -217,7 +217,7 @@ def test_measurements_name_operations_types_and_reductions_as_the_library_does()
     names = of_collectives["operations"].text.partition(", with commas")[0].split(", ")
     assert [name for name in names if f"Collectives.{name}" not in STUB] == []
     texts = {one["name"]: one["help"].removesuffix(", or all").split(", ") for one in of_accuracy}
-    types = re.search(r"reductions take (.*?)\. ", STUB["Collectives"])
+    types = re.search(r"reductions take (.*?)(?:, sums|\. )", STUB["Collectives"])
     assert types is not None
     assert texts["types"] == re.split(r", | and ", types[1])
     assert [name for name in texts["reductions"] if f"'{name}'" not in STUB["Collectives"]] == []

@@ -70,10 +70,11 @@ endfunction()
 # which no two suites have the same name.
 # LABEL: asan for what runs under AddressSanitizer and UndefinedBehaviorSanitizer; tsan for what also runs under
 # ThreadSanitizer, since its ranks are threads; default for what neither bears; gpu for what only GPUs run.
-# Without CUDA ctest runs the tests of a suite in one process. With it each runs in a process of its own, because tests
-# whose ranks are processes fork, which no process may do that has used CUDA; conformance tests see to that themselves.
+# Without CUDA ctest runs the tests of a suite in one process, but for BY_CASE: the tests of a program that forks while
+# threads of an earlier test may hold locks. With CUDA each runs in a process of its own, because no process may fork
+# that has used CUDA, but for BY_SUITE: conformance tests see to that themselves.
 function(beeline_test name)
-  cmake_parse_arguments(TEST "BY_SUITE" "" "SOURCES;KERNELS;LABEL" ${ARGN})
+  cmake_parse_arguments(TEST "BY_SUITE;BY_CASE" "" "SOURCES;KERNELS;LABEL" ${ARGN})
   beeline_program(${name} SOURCES ${TEST_SOURCES} KERNELS ${TEST_KERNELS})
   target_link_libraries(${name} PRIVATE GTest::gtest_main)
   target_compile_options(${name} PRIVATE ${BEELINE_TEST_OPTIONS})
@@ -91,7 +92,7 @@ function(beeline_test name)
   endforeach()
   string(REPLACE ";" "_" labels "${TEST_LABEL}")  # ctest -L takes a part of a label
   set(properties LABELS ${labels} ${BEELINE_TEST_PROPERTIES})
-  if(TEST_BY_SUITE OR NOT BEELINE_CUDA)
+  if(TEST_BY_SUITE OR NOT (BEELINE_CUDA OR TEST_BY_CASE))
     file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake CONTENT
 "set(name ${name})
 set(program [==[$<TARGET_FILE:${name}>]==])

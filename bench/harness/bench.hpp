@@ -48,9 +48,9 @@ class Bench {
   /// Throws what the world knows about a failed wait of a CPU thread of this rank.
   void require_ok(Status status, const char* what) const;
   /// Holds symmetric memory until `let_go`. Freeing is collective, so an exception that passes the owner frees nothing:
-  /// a case that finds out late what this machine lacks would leave its memory to nobody.
+  /// a case that throws unavailable after it has allocated would leak its memory.
   void keep(std::shared_ptr<void> allocation) { kept_.push_back(std::move(allocation)); }
-  /// Collective. Frees what has no other owner, in the order of `keep`.
+  /// Collective. Frees the objects that only this list still owns, in the order of `keep`.
   void let_go();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a session waits for, and what it compares during a long wait: whether the members make the same calls.
+/// Waits of a session; a long wait also compares the calls of the members.
 ///
 /// Each member shows its calls to the others, in its session's state. A call is two pairs of packets: 8 bytes of the
 /// description, then the count, each flagged with the number of the call's first round. Members that make the same

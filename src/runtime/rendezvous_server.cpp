@@ -250,8 +250,9 @@ bool RendezvousServer::Implementation::drop_oldest_stranger() {
 
 void RendezvousServer::Implementation::pause_accepting(int error) {
   pause_.emplace(pause_ns);
-  if (std::exchange(has_said_pause_, true)) return;
-  log(LogLevel::warning,
+  if (has_said_pause_) return;
+  has_said_pause_ = log_at_once(
+      LogLevel::warning,
       fmt::format("the rendezvous server can accept no connection beside its {}: {}; it waits until it can (ulimit -n)",
                   connections_.size(), detail::system_message(error)));
 }

@@ -34,6 +34,8 @@ using detail::FrameReader;
 using detail::FrameType;
 
 constexpr std::int64_t farewell_ns = 1'000'000'000;
+constexpr std::int64_t most_patience_ns = 5'000'000'000;  // with a server that closes connections while a rank joins
+constexpr std::chrono::milliseconds longest_pause{100};
 constexpr auto news_time = std::chrono::seconds(1);  // for the server's word on who ended, once a socket has closed
 
 /// What a call waits beyond its deadline: the server, which knows who is missing, shall be the one that reports it.
@@ -59,7 +61,10 @@ class TcpBootstrap final : public Bootstrap {
   void leave() override;
 
  private:
-  void greet(const std::string& token, const Deadline& deadline);
+  /// Connects to the server, which may drop a connection that has not greeted yet in favour of others: then again.
+  void join(const Config& config, const Deadline& deadline);
+  /// False: the server has closed the connection without an answer.
+  [[nodiscard]] bool greet(const std::string& token, const Deadline& deadline);
   void send(const detail::EncodedFrame& frame, const Deadline& deadline);
   void read_frames();
   void take(Frame frame);
@@ -77,6 +82,7 @@ class TcpBootstrap final : public Bootstrap {
   std::int64_t deadline_ns_;
   detail::ServerHost host_;
   FileDescriptor socket_;
+  const std::uint64_t most_answer_bytes_;
   FrameReader reader_;
   bool left_ = false;
   detail::Event stop_;
@@ -103,11 +109,11 @@ class TcpBootstrap final : public Bootstrap {
 
 TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detail::ServerHost host)
     : rank_(config.rank), size_(config.size), deadline_ns_(config.deadline_ns), host_(std::move(host)),
-      socket_(detail::connect_tcp(config.rendezvous, deadline)),
-      reader_(detail::max_contribution_bytes * static_cast<std::uint64_t>(std::max(config.size, 1)) + 4096) {
+      most_answer_bytes_(detail::max_contribution_bytes * static_cast<std::uint64_t>(std::max(config.size, 1)) + 4096),
+      reader_(most_answer_bytes_) {
   health_.resize(static_cast<std::size_t>(std::max(size_, 0)));
   for (int rank = 0; rank < size_; ++rank) members_.push_back(rank);
-  greet(config.token, deadline);
+  join(config, deadline);
   thread_ = detail::start_thread(
       "news of the rendezvous server", [](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
   // A child that lives longer than this process would hide its end from the server.
@@ -135,24 +141,47 @@ TcpBootstrap::~TcpBootstrap() {
   if (host_.server) host_.server->await_departure(std::uncaught_exceptions() > 0 ? farewell_ns : deadline_ns_);
 }
 
-void TcpBootstrap::greet(const std::string& token, const Deadline& deadline) {
-  send(encode({.type = FrameType::hello, .rank = rank_, .number = size_, .sequence = detail::process_id()}, token),
-       deadline);
+void TcpBootstrap::join(const Config& config, const Deadline& deadline) {
+  // As long as a crowd of strangers may last; another program at this address closes connections for ever.
+  const Deadline patience(std::min<std::int64_t>(deadline.remaining_ns(), most_patience_ns));
+  for (std::chrono::milliseconds pause{1};; pause = std::min(pause * 2, longest_pause)) {
+    socket_ = detail::connect_tcp(config.rendezvous, deadline);
+    reader_ = FrameReader(most_answer_bytes_);
+    if (greet(config.token, deadline)) return;
+    if (patience.passed())
+      throw Error(
+          Status::unreachable,
+          fmt::format("the program that listens at the rendezvous has closed every connection for {} s: it is no "
+                      "Beeline server, or has too many connections of others",
+                      patience.total_seconds()),
+          rank_);
+    detail::throw_if_interrupted(rank_);
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+bool TcpBootstrap::greet(const std::string& token, const Deadline& deadline) {
+  const detail::EncodedFrame hello =
+      encode({.type = FrameType::hello, .rank = rank_, .number = size_, .sequence = detail::process_id()}, token);
+  std::size_t offset = 0;
+  while (offset < hello->size()) {
+    if (!detail::write_some(socket_.get(), *hello, offset)) return false;
+    if (offset < hello->size() && detail::wait_ready(socket_.get(), POLLOUT, -1, deadline) == detail::Ready::deadline)
+      throw Error(Status::deadline,
+                  fmt::format("the rendezvous server took no data within {} s", deadline.total_seconds()), rank_);
+  }
   FrameReader::Result result;
   while ((result = reader_.read(socket_.get())) == FrameReader::Result::would_block)
     if (detail::wait_ready(socket_.get(), POLLIN, -1, deadline) == detail::Ready::deadline)
       throw Error(Status::deadline,
                   fmt::format("the rendezvous server did not answer within {} s", deadline.total_seconds()), rank_);
-  if (result == FrameReader::Result::closed)
-    throw Error(Status::unreachable,
-                "the program that listens at the rendezvous closed the connection: it is no Beeline server, or has too "
-                "many connections of others",
-                rank_);
+  if (result == FrameReader::Result::closed) return false;
   if (result != FrameReader::Result::frame)
     throw Error(Status::unreachable, "the program that listens at the rendezvous is not a Beeline server", rank_);
   const Frame answer = reader_.take();
   if (answer.header.type != FrameType::welcome)
     throw Error(Status::invalid_argument, fmt::format("refused by the rendezvous server: {}", answer.text()), rank_);
+  return true;
 }
 
 void TcpBootstrap::send(const detail::EncodedFrame& frame, const Deadline& deadline) {

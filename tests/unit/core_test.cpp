@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <set>
 #include <string>
 #include <tuple>
@@ -111,6 +115,27 @@ TEST(Log, LevelsIncludeTheGraverOnes) {
   EXPECT_FALSE(log_enabled(LogLevel::debug));
   set_log_level(LogLevel::warning);
   EXPECT_FALSE(log_enabled(LogLevel::info));
+}
+
+TEST(Log, AtOnceDoesNotWaitForWhoeverReads) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(0, ::pipe2(pipe.data(), O_NONBLOCK | O_CLOEXEC));
+  std::array<char, 4096> some{};
+  while (::write(pipe[1], some.data(), some.size()) > 0) {
+  }
+  const int standard_error = ::dup(STDERR_FILENO);
+  ::dup2(pipe[1], STDERR_FILENO);
+  const bool into_full_pipe = log_at_once(LogLevel::warning, "a line");
+  while (::read(pipe[0], some.data(), some.size()) > 0) {
+  }
+  const bool into_empty_pipe = log_at_once(LogLevel::warning, "a line", 3);
+  ::dup2(standard_error, STDERR_FILENO);
+  const ssize_t bytes = ::read(pipe[0], some.data(), some.size());
+  for (const int each : {pipe[0], pipe[1], standard_error}) ::close(each);
+  EXPECT_FALSE(into_full_pipe);
+  EXPECT_TRUE(into_empty_pipe);
+  EXPECT_EQ("beeline[3] warning: a line\n",
+            std::string(some.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))));
 }
 
 TEST(Layout, AbortWordsAreNeverZero) {

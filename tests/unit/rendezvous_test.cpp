@@ -15,6 +15,7 @@
 #include <fstream>
 #include <future>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "bootstrap_worlds.hpp"
@@ -239,6 +240,46 @@ TEST_F(Rendezvous, OfTooManySilentConnectionsTheOldestAreDroppedAndRanksJoin) {
   EXPECT_EQ(read_to_end(silent.front().get()), "");
   char byte = 0;
   EXPECT_EQ(::recv(silent.back().get(), &byte, 1, MSG_DONTWAIT), -1) << "the newest is open";
+}
+
+/// Passes on what either end sends, until one closes.
+void relay(int one, int other) {
+  std::array<pollfd, 2> ends = {{{one, POLLIN, 0}, {other, POLLIN, 0}}};
+  for (std::array<char, 4096> some{}; ::poll(ends.data(), ends.size(), -1) > 0;)
+    for (const std::size_t from : {0u, 1u}) {
+      if (ends[from].revents == 0) continue;
+      const ssize_t got = ::recv(ends[from].fd, some.data(), some.size(), 0);
+      if (got <= 0) return;
+      EXPECT_EQ(got, ::send(ends[1 - from].fd, some.data(), static_cast<std::size_t>(got), MSG_NOSIGNAL));
+    }
+}
+
+TEST_F(Rendezvous, ARankWhoseConnectionIsDroppedConnectsAgain) {
+  const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in place{};
+  place.sin_family = AF_INET;
+  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof place;
+  ASSERT_EQ(0, ::bind(listener.get(), reinterpret_cast<const sockaddr*>(&place), bytes));
+  ASSERT_EQ(0, ::listen(listener.get(), 4));
+  ASSERT_EQ(0, ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&place), &bytes));
+  auto first = join(0);
+  std::thread proxy([&] {
+    for (int drops = 0; drops < 2; ++drops) FileDescriptor(::accept(listener.get(), nullptr, nullptr));
+    const FileDescriptor client(::accept(listener.get(), nullptr, nullptr)), behind = connect_to(server.address());
+    relay(client.get(), behind.get());
+  });
+  Config dropped = config(1);
+  dropped.rendezvous = "127.0.0.1:" + std::to_string(ntohs(place.sin_port));
+  auto one = join_world(dropped);
+  EXPECT_EQ(1, one->rank());
+  const auto zero = first.get();
+  std::thread leaving([&] { zero->leave(); });
+  one->leave();
+  one.reset();
+  leaving.join();
+  proxy.join();
+  EXPECT_FALSE(server.failure());
 }
 
 TEST_F(Rendezvous, OutOfDescriptorsTheServerWaitsForOne) {

@@ -196,6 +196,7 @@ Environment Job::environment(int rank) const {
   if (options_.device) changes["BEELINE_DEVICE"] = *options_.device;
   if (torch_) torch_->add_to(changes, rank);
   if (options_.split_nodes) changes["BEELINE_SPLIT_NODES"] = fmt::format("{}", *options_.split_nodes);
+  if (options_.check) changes["BEELINE_CHECK"] = "1";
   if (options_.deadline_s) changes["BEELINE_DEADLINE_S"] = fmt::format("{}", *options_.deadline_s);
   // Lazy loading of kernels blocks behind a kernel that waits; streams that wait need connections of their own.
   const Environment defaults = {{"CUDA_MODULE_LOADING", "EAGER"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}};

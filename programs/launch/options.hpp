@@ -16,6 +16,7 @@ struct Options {
   std::optional<std::string> device;  ///< BEELINE_DEVICE
   std::optional<int> split_nodes;     ///< BEELINE_SPLIT_NODES: nodes that this machine counts as
   std::optional<double> deadline_s;   ///< BEELINE_DEADLINE_S
+  bool check = false;                 ///< BEELINE_CHECK
   std::string bind;                   ///< host[:port] of the rendezvous server; empty: where the hosts reach it
   std::vector<std::string> hosts;     ///< where ranks run, by blocks; empty: here
   std::string ssh = "ssh";            ///< starts a command on a host: words, followed by the host and the command

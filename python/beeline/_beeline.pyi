@@ -203,6 +203,7 @@ class World:
 
     Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an Error.
     A process that a rank forks has no part in the world: calls there raise InvalidArgumentError, and its end does nothing.
+    Memory of the world is a copy there: what the child writes to a view reaches no rank.
 
     Handlers of signals (as for Ctrl-C) run while the main thread waits. An exception of a handler, such as
     KeyboardInterrupt, ends the call. After a call that takes `timeout`, the work goes on, and the same call continues it.
@@ -387,8 +388,8 @@ class Collectives:
     symmetric heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank
     of the team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are
     only moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and
-    uint64, sums and averages also complex64 and complex128. The Collectives object lives until it is freed, or its world is
-    left.
+    uint64, sums and averages also complex64 and complex128. A Collectives object that all ranks have dropped
+    without `free` is freed where a heap is full; that of a team lives until it is freed, or its world is left.
 
     reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
     stream     None: blocks until it is over, behind the earlier work of the default stream; otherwise it returns at once,
@@ -544,7 +545,7 @@ class Messages:
     stream, wait for each other until the deadline: `send_receive` does both at once. Towards one rank, calls of one
     direction are made one after the other, on one stream; other ranks, and the other direction, may have streams of their
     own.
-    Tensors are as those of `Collectives`. It lives until its world is left.
+    Tensors are as those of `Collectives`, and objects that were dropped are freed like those.
     """
 
     def __init__(self, team: World | Team, *, sessions: int = 0, eager_bytes: int = 0, depth: int = 0, chunk_bytes: int = 0) -> None:
@@ -608,7 +609,7 @@ class Signals:
 
     In a loop let the values grow: 1 in the first round, 2 in the second, and so on, and wait for `>=` that number. A round
     that sets the same value again, without an answer of the receiver in between, is not seen as a new one: the wait finds
-    the value of the round before, and reads old data.
+    the value of the round before, and reads old data. `beeline run --check` (BEELINE_CHECK) warns of such signals.
 
     Calls take a stream, and are then done in its order; without one they block: the calling thread does them on a host
     rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its world is

@@ -41,6 +41,7 @@ class World:
     bind: str | None = None
     stdin: str | None = None  # which ranks get standard input; None: 0, or none with hosts
     grace_s: float | None = None  # between SIGTERM and the end of the world
+    check: bool = False  # warns of signals that repeat a value
     trusted_network: bool = False  # no warning about the ports of ranks on several hosts
     mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
     variables: tuple[str, ...] = ()  # of the environment, NAME=VALUE
@@ -92,6 +93,7 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "ssh": world.ssh,
         "bind": world.bind,
         "trusted-network": world.trusted_network,
+        "check": world.check,
         "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",
         "stdin": world.stdin,
         "grace": None if world.grace_s is None else f"{world.grace_s:g}",

@@ -34,7 +34,8 @@ using Counts = std::vector<std::size_t>;
   return places.size() == ranks && place == all ? std::optional(places) : std::nullopt;
 }
 
-/// A channel that its world keeps, since its end is collective.
+/// A channel that its world keeps, since its end is collective: until `free`, or until all ranks have dropped it and a
+/// heap is full.
 template <class Channel>
 class ChannelObject {
  public:
@@ -46,11 +47,17 @@ class ChannelObject {
     const std::shared_ptr<Team> team = some != nullptr ? some->team() : nullptr;
     World& world = world_->world();
     Team& all = team ? *team : world;
-    kept_ = &world_->adopt(unlocked(
-        [&] {
-          return std::unique_ptr<Kept>(new Kept{team, Channel(all, options)});
-        },
-        &all));
+    const auto make = [&] { return std::unique_ptr<Kept>(new Kept{team, Channel(all, options)}); };
+    // Only a team's members make its channels: what all ranks have dropped they cannot free.
+    kept_ = &world_->adopt(unlocked([&] { return world_->make_room_for(make, team == nullptr); }, &all));
+    if (!team) number_ = world_->number_shared();
+  }
+  ChannelObject(const ChannelObject&) = delete;
+  ChannelObject& operator=(const ChannelObject&) = delete;
+  ~ChannelObject() {
+    using Dropped = JoinedWorld::Dropped;
+    if (kept_ != nullptr)
+      world_->drop({number_ == 0 ? Dropped::Kind::of_team : Dropped::Kind::adopted, number_, kept_, &kept_->channel});
   }
 
   /// Collective.
@@ -60,6 +67,8 @@ class ChannelObject {
   }
 
  protected:
+  /// Only `free` frees it before its world is left, also when it has been dropped.
+  void keep_when_dropped() { number_ = 0; }
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when it was freed, or the world was left.
   [[nodiscard]] Channel& channel() const {
@@ -77,6 +86,7 @@ class ChannelObject {
   const char* name_;
   std::shared_ptr<JoinedWorld> world_;
   Kept* kept_ = nullptr;
+  std::uint64_t number_ = 0;  ///< among what all ranks make; 0: a team's, or not freed when it is dropped
 };
 
 }  // namespace beeline::python

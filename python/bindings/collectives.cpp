@@ -168,7 +168,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
                             const Arguments&... arguments) const {
     std::string text;
     if (may_continue(*joined(), timeout)) (fmt::format_to(std::back_inserter(text), "{} ", arguments), ...);
-    return {joined(), call, stream, timeout, channel().team(), &channel(), std::move(text)};
+    return {joined(), call, stream, timeout, channel().team(), &channel(), nb::find(*this), std::move(text)};
   }
 
   /// A tensor that this rank's device reaches.
@@ -301,8 +301,8 @@ elements, and in memory that this rank's device reaches: the GPU's own, or host 
 symmetric heap, at the same place on all ranks, is used as it is by every algorithm. Roots and parts are counted by rank
 of the team. Where one tensor has a part for each rank, the other tensor may be this rank's part of it. Tensors that are
 only moved may have any type; reductions take float32, float64, float16, bfloat16, int32, int64, uint8, uint32 and
-uint64, sums and averages also complex64 and complex128. The Collectives object lives until it is freed, or its world is
-left.
+uint64, sums and averages also complex64 and complex128. A Collectives object that all ranks have dropped
+without `free` is freed where a heap is full; that of a team lives until it is freed, or its world is left.
 
 reduction  'sum', 'product', 'minimum', 'maximum', 'average'; of integers also 'bit_and', 'bit_or', 'bit_xor'
 stream     None: blocks until it is over, behind the earlier work of the default stream; otherwise it returns at once,

@@ -121,45 +121,66 @@ Stream& JoinedWorld::foreign_stream(void* native) {
   return *stream;
 }
 
-void JoinedWorld::drop(const DroppedMemory& memory) {
+void JoinedWorld::drop(const Dropped& object) {
   const std::lock_guard lock(dropped_mutex_);
-  dropped_.push_back(memory);
+  dropped_.push_back(object);
+}
+
+void JoinedWorld::collect_garbage() {
+  const nb::gil_scoped_acquire locked;
+  nb::module_::import_("gc").attr("collect")();
 }
 
 bool JoinedWorld::free_dropped() {
-  struct Place {
-    std::uint64_t offset, heap;
-    auto operator<=>(const Place&) const = default;
+  struct Name {
+    Dropped::Kind kind;
+    std::uint64_t number;
+    auto operator<=>(const Name&) const = default;
   };
-  const Context& context = world_->host_context();
-  std::map<Place, void*> mine;
-  std::vector<Place> places;
+  std::map<Name, Dropped> mine;
+  std::vector<Name> names;
   {
     const std::lock_guard lock(dropped_mutex_);
-    for (const DroppedMemory& each : dropped_) {
-      const Place place{context.offset_in_slot(each.address), static_cast<std::uint64_t>(each.heap)};
-      mine[place] = each.address;
-      places.push_back(place);
-    }
+    for (const Dropped& each : dropped_)
+      if (each.kind != Dropped::Kind::of_team && mine.emplace(Name{each.kind, each.number}, each).second)
+        names.push_back({each.kind, each.number});
   }
-  std::map<Place, int> counts;
+  std::map<Name, int> counts;
   int ranks = 0;
-  for (const auto& bytes : world_->allgather(std::as_bytes(std::span(places)))) {
-    std::vector<Place> theirs(bytes.size() / sizeof(Place));
-    if (!theirs.empty()) std::memcpy(theirs.data(), bytes.data(), theirs.size() * sizeof(Place));
-    for (const Place& place : theirs) ++counts[place];
+  for (const auto& bytes : world_->allgather(std::as_bytes(std::span(names)))) {
+    std::vector<Name> theirs(bytes.size() / sizeof(Name));
+    if (!theirs.empty()) std::memcpy(theirs.data(), bytes.data(), theirs.size() * sizeof(Name));
+    for (const Name& name : theirs) ++counts[name];
     ++ranks;
   }
   bool any = false;
-  for (const auto& [place, count] : counts) {
+  for (const auto& [name, count] : counts) {
     if (count != ranks) continue;
-    void* const address = mine.at(place);
-    world_->free(address);
-    const std::lock_guard lock(dropped_mutex_);
-    std::erase_if(dropped_, [address](const DroppedMemory& each) { return each.address == address; });
+    free(mine.at(name));
     any = true;
   }
   return any;
+}
+
+void JoinedWorld::free(const Dropped& object) {
+  if (object.kind == Dropped::Kind::adopted)
+    destroy(object.object, object.channel);
+  else
+    world_->free(const_cast<void*>(object.object));
+  const std::lock_guard lock(dropped_mutex_);
+  std::erase_if(dropped_, [&object](const Dropped& each) { return each.object == object.object; });
+}
+
+void JoinedWorld::explain_full_heap(const Error& full) {
+  const std::lock_guard lock(dropped_mutex_);
+  const auto count = std::ranges::count(dropped_, Dropped::Kind::of_team, &Dropped::kind);
+  if (count == 0) throw full;
+  std::string text = full.what();
+  if (const std::string code = fmt::format("{}: ", name(full.code())); text.starts_with(code))
+    text.erase(0, code.size());
+  throw Error(full.code(), fmt::format("{}; {} Collectives or Messages of teams were dropped without .free(), and keep "
+                                       "their memory until the world ends",
+                                       text, count));
 }
 
 void JoinedWorld::destroy_adopted() {

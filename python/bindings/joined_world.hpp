@@ -79,15 +79,31 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   /// A CUDA stream that a framework made, by its handle; as long as this object lives. Under Python's lock.
   [[nodiscard]] Stream& foreign_stream(void* native);
 
-  /// Memory that Python has dropped without freeing it, which is collective.
-  struct DroppedMemory {
-    void* address;
-    Heap heap;
+  /// Memory, or something adopted, that Python has dropped without freeing it, which is collective.
+  struct Dropped {
+    enum class Kind : std::uint64_t { symmetric, pinned, adopted, of_team };
+    Kind kind;
+    std::uint64_t number;  ///< the same on every rank: its offset in the slot, or what `number_shared` gave
+    const void* object;
+    const void* channel = nullptr;  ///< of something adopted: see `destroy`
   };
   /// Any thread calls it.
-  void drop(const DroppedMemory& memory);
-  /// Collective. Frees what every rank has dropped. Returns whether there was any. Without Python's lock.
-  [[nodiscard]] bool free_dropped();
+  void drop(const Dropped& object);
+  /// For something adopted that all ranks make, in the same order.
+  [[nodiscard]] std::uint64_t number_shared() { return ++shared_; }
+  /// Collective. What `make` returns, which takes memory of the heaps. Where these are full and all ranks make it,
+  /// frees first what all ranks have dropped. Without Python's lock.
+  template <class Make>
+  [[nodiscard]] auto make_room_for(const Make& make, bool is_made_by_all = true) {
+    try {
+      return make();
+    } catch (const Error& error) {  // on every rank that makes it
+      if (error.code() != Status::no_resource) throw;
+      if (is_made_by_all) collect_garbage();
+      if (!is_made_by_all || !free_dropped()) explain_full_heap(error);
+    }
+    return make();
+  }
 
   /// What torch's groups of this world share, made with the first of them; nullptr: host ranks, or too many.
   SegmentMappings* mappings = nullptr;
@@ -118,6 +134,12 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   static void end_all(const std::string& reason);
 
  private:
+  static void collect_garbage();
+  /// Collective. Frees what every rank has dropped. Returns whether there was any.
+  [[nodiscard]] bool free_dropped();
+  void free(const Dropped& object);
+  /// Throws `full` again, with what teams' dropped objects hold.
+  [[noreturn]] void explain_full_heap(const Error& full);
   void destroy_adopted();
 
   std::unique_ptr<World> world_;
@@ -125,7 +147,8 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   std::map<void*, std::unique_ptr<Stream>> foreign_streams_;
   std::atomic<bool> left_ = false;
   std::mutex dropped_mutex_;
-  std::vector<DroppedMemory> dropped_;
+  std::vector<Dropped> dropped_;
+  std::atomic<std::uint64_t> shared_ = 0;
 };
 
 }  // namespace beeline::python

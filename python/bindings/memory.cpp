@@ -37,18 +37,7 @@ Memory Memory::allocate(const std::shared_ptr<JoinedWorld>& world, Shape shape, 
   memory.rank_ = world->world().rank();
   const std::size_t bytes = detail::array_bytes(element_count(shape), type.bits / 8u);
   memory.shape_ = std::move(shape);
-  const auto allocate = [&] { return world->world().allocate(bytes, heap); };
-  try {
-    memory.mine_ = allocate();
-  } catch (const Error& error) {  // on every rank
-    if (error.code() != Status::no_resource) throw;
-    {
-      const nb::gil_scoped_acquire locked;
-      nb::module_::import_("gc").attr("collect")();
-    }
-    if (!world->free_dropped()) throw;
-    memory.mine_ = allocate();
-  }
+  memory.mine_ = world->make_room_for([&] { return world->world().allocate(bytes, heap); });
   memory.allocation_.reset(new Allocation{*world, memory.mine_, bytes, heap});
   return memory;
 }
@@ -64,7 +53,10 @@ void Memory::free() {
 }
 
 Memory::Allocation::~Allocation() {
-  if (!is_freed) world.drop({address, heap});
+  using Kind = JoinedWorld::Dropped::Kind;
+  if (is_freed) return;
+  world.drop({heap == Heap::pinned ? Kind::pinned : Kind::symmetric,
+              world.known().host_context().offset_in_slot(address), address});
 }
 
 Memory Memory::part(std::size_t first, std::optional<std::size_t> count) const {

@@ -78,7 +78,7 @@ class MessagesObject : public ChannelObject<Messages> {
                             std::uint32_t tag) const {
     const std::string arguments =
         may_continue(*joined(), timeout) ? fmt::format("{} {} {} {}", to, from, blocks, tag) : std::string();
-    return {joined(), call, stream, timeout, channel().team(), &channel(), arguments};
+    return {joined(), call, stream, timeout, channel().team(), &channel(), nb::find(*this), arguments};
   }
 };
 
@@ -95,7 +95,7 @@ receiver's memory at once (eager); longer ones wait for the receiver, so two ran
 stream, wait for each other until the deadline: `send_receive` does both at once. Towards one rank, calls of one
 direction are made one after the other, on one stream; other ranks, and the other direction, may have streams of their
 own.
-Tensors are as those of `Collectives`. It lives until its world is left.)")
+Tensors are as those of `Collectives`, and objects that were dropped are freed like those.)")
       .def(nb::init<Members, unsigned, std::size_t, std::uint32_t, std::size_t>(), nb::arg("team"), nb::kw_only(),
            nb::arg("sessions") = 0, nb::arg("eager_bytes") = 0, nb::arg("depth") = 0, nb::arg("chunk_bytes") = 0,
            R"(Collective over the team; all give the same options. 0: by the kind and number of ranks.

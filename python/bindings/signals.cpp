@@ -210,7 +210,7 @@ void bind_signals(nb::module_& module) {
 
 In a loop let the values grow: 1 in the first round, 2 in the second, and so on, and wait for `>=` that number. A round
 that sets the same value again, without an answer of the receiver in between, is not seen as a new one: the wait finds
-the value of the round before, and reads old data.
+the value of the round before, and reads old data. `beeline run --check` (BEELINE_CHECK) warns of such signals.
 
 Calls take a stream, and are then done in its order; without one they block: the calling thread does them on a host
 rank, at once and in no order with streams; on a GPU's rank they go to the default stream. It lives until its world is

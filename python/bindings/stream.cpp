@@ -35,7 +35,7 @@ Stream& StreamObject::stream() const {
   return *stream_;
 }
 
-void StreamObject::keep(std::initializer_list<const Tensor*> tensors) {
+void StreamObject::keep(std::initializer_list<const Tensor*> tensors, nb::object called) {
   constexpr std::size_t enough = 64;  // an event for each call would cost more than the call
   if (stream_->drained()) {
     let_go();
@@ -45,6 +45,7 @@ void StreamObject::keep(std::initializer_list<const Tensor*> tensors) {
     stream_->record(*between_);
   }
   for (const Tensor* each : tensors) used_.push_back(each->owner);
+  if (called.is_valid()) used_.push_back(std::move(called));
 }
 
 void StreamObject::let_go() {

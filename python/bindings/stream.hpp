@@ -33,8 +33,9 @@ class StreamObject {
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when the world was left.
   [[nodiscard]] Stream& stream() const;
-  /// Keeps `tensors`, which the next call uses, alive until its work is over, as a later `keep` or `let_go` finds.
-  void keep(std::initializer_list<const Tensor*> tensors);
+  /// Keeps `tensors` and the object that the next call is made on (if any) alive until its work is over, as a later
+  /// `keep` or `let_go` finds.
+  void keep(std::initializer_list<const Tensor*> tensors, nanobind::object called = {});
   void let_go();
 
  private:
@@ -53,8 +54,9 @@ struct Place {
   StreamObject* stream;
   Seconds timeout;
   Team& team;
-  const void* channel;    ///< that the call is one of
-  std::string arguments;  ///< all but the tensors, as text; only where a call may be continued (`may_continue`)
+  const void* channel;      ///< that the call is one of
+  nanobind::object called;  ///< the channel's object
+  std::string arguments;    ///< all but the tensors, as text; only where a call may be continued (`may_continue`)
 };
 
 /// Whether a call has timed out, or may: then its arguments tell it from others.
@@ -122,7 +124,7 @@ void run_on(const Place& place, Options how, std::initializer_list<const Tensor*
   if (place.stream->joined() != place.joined) throw nanobind::value_error("stream: it belongs to another world");
   if (place.timeout) throw nanobind::value_error("timeout: a call on a stream does not block; `synchronize` takes one");
   refuse_beside_open_call(place);
-  place.stream->keep(tensors);
+  place.stream->keep(tensors, place.called);
   how.stream = &place.stream->stream();
   const nanobind::gil_scoped_release unlocked;
   call(how);

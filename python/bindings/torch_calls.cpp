@@ -88,6 +88,7 @@ class TorchCalls : public ChannelObject<Collectives> {
         own_(stream ? &joined()->foreign_stream(reinterpret_cast<void*>(*stream))
                     : &joined()->adopt(joined()->world().make_stream())),
         is_host_(!stream), make_room_(std::move(make_room)) {
+    keep_when_dropped();  // calls of torch's streams may be under way
     if (!is_host_) begun_ = own_->make_event();
     make_mappings(std::holds_alternative<std::shared_ptr<JoinedWorld>>(members));
   }

@@ -334,6 +334,7 @@ World.create() joins the world:
 
 Functions marked collective are called by every rank, in the same order. Every wait ends by the deadline with an Error.
 A process that a rank forks has no part in the world: calls there raise InvalidArgumentError, and its end does nothing.
+Memory of the world is a copy there: what the child writes to a view reaches no rank.
 
 Handlers of signals (as for Ctrl-C) run while the main thread waits. An exception of a handler, such as
 KeyboardInterrupt, ends the call. After a call that takes `timeout`, the work goes on, and the same call continues it.

@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <system_error>
 #include <utility>
 
 #include "beeline/core/error.hpp"
@@ -20,6 +19,7 @@
 #include "beeline/device/wait.hpp"
 #include "control/command_check.hpp"
 #include "control/thread_time.hpp"
+#include "core/thread.hpp"
 
 namespace beeline {
 
@@ -82,11 +82,7 @@ EngineThread::EngineThread(const EngineClient& client, const Options& options)
     lanes_.push_back(std::make_unique<Lane>());
     lanes_.back()->worker = options.make(client_);
   }
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw Error(Status::no_resource, fmt::format("an engine's thread: {}", error.what()));
-  }
+  thread_ = detail::start_thread_for("an engine", [this] { run(); });
   if (options.cores.empty()) return;
   try {
     bind(thread_, options.cores);

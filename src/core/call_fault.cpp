@@ -24,6 +24,13 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
           expected, observed);
     case CallFault::null_own_end:
       return fmt::format("{} bytes at a null address", expected);
+    case CallFault::own_end_elsewhere:
+      return fmt::format(
+          "{:#x} is memory of rank {} on another node, which this process has not mapped: get it first, or use "
+          "World::copy",
+          observed, expected);
+    case CallFault::forked:
+      return "this process is a fork of the one that made the world: a forked process cannot use its parent's world";
     case CallFault::misaligned:
       return fmt::format("address {:#x} is not aligned to {} bytes", observed, expected);
     case CallFault::blocks_overlap:

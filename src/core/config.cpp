@@ -160,6 +160,7 @@ Config Config::from_environment() {
   read_number("BEELINE_WAIT_PERIOD_US", config.wait_period_us, 1, 1'000'000);
   read_number("BEELINE_ENGINE_THREADS", config.engine_threads, 1, 8);
   read_number("BEELINE_ENGINE_POLL_US", config.engine_poll_us, 0, 1'000'000);
+  read_flag("BEELINE_CHECK", config.check);
   read_flag("BEELINE_CPU_STORES", config.cpu_stores);
   read_numbers("BEELINE_ENGINE_CORES", config.engine_cores, 0, 1 << 20);
   read_choice("BEELINE_LOG", config.log_level, level_names);
@@ -203,6 +204,9 @@ std::vector<ConfigEntry> describe(const Config& config) {
        "threads of a rank that serve command queues"},
       {"BEELINE_ENGINE_POLL_US", fmt::format("{}", config.engine_poll_us),
        "time between polls of an idle engine thread, microseconds; 0: it spins"},
+      {"BEELINE_CHECK", config.check ? "1" : "0",
+       "1: warns of a signal whose word already has its value, by CPU threads: a wait cannot tell it from the one "
+       "before"},
       {"BEELINE_CPU_STORES", config.cpu_stores ? "1" : "0",
        "0: engine threads leave words for GPU memory to streams, also where CPUs can store there"},
       {"BEELINE_ENGINE_CORES", fmt::format("{}", fmt::join(config.engine_cores, ",")),

@@ -2,12 +2,9 @@
 #include "core/fork.hpp"
 
 #include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <mutex>
 #include <vector>
 
@@ -20,8 +17,7 @@ class ForkHandlers {
     // Never destroyed: a program may fork while it ends.
     static ForkHandlers* const the_only = [] {
       auto* made = new ForkHandlers;
-      ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                       [] { instance().begin_child(); });
+      ::pthread_atfork([] { instance().lock(); }, [] { instance().unlock(); }, [] { instance().begin_child(); });
       return made;
     }();
     return *the_only;
@@ -38,11 +34,21 @@ class ForkHandlers {
   [[nodiscard]] std::uint32_t depth() const { return depth_.load(std::memory_order_relaxed); }
 
  private:
+  void lock() {
+    mutex_.lock();
+    for (const ForkHandler* handler : handlers_)
+      if (handler->held_ != nullptr) handler->held_->lock();
+  }
+  void unlock() {
+    for (const ForkHandler* handler : handlers_)
+      if (handler->held_ != nullptr) handler->held_->unlock();
+    mutex_.unlock();
+  }
   void begin_child() {
     depth_.fetch_add(1, std::memory_order_relaxed);
     for (const ForkHandler* handler : handlers_) handler->in_child_();
+    unlock();
     handlers_.clear();  // a child of the child finds all of it done
-    mutex_.unlock();
   }
 
   std::mutex mutex_;
@@ -52,20 +58,10 @@ class ForkHandlers {
 
 std::uint32_t fork_depth() noexcept { return ForkHandlers::instance().depth(); }
 
-ForkHandler::ForkHandler(std::function<void()> in_child) : in_child_(std::move(in_child)) {
+ForkHandler::ForkHandler(std::function<void()> in_child, std::mutex* held)
+    : in_child_(std::move(in_child)), held_(held) {
   ForkHandlers::instance().add(this);
 }
 ForkHandler::~ForkHandler() { ForkHandlers::instance().remove(this); }
-
-bool make_private(void* address, std::size_t bytes) noexcept {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(address) / page * page;
-  const std::uintptr_t end = (reinterpret_cast<std::uintptr_t>(address) + bytes + page - 1) / page * page;
-  auto* const there = reinterpret_cast<void*>(begin);
-  void* const copy = ::mmap(nullptr, end - begin, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return false;
-  std::memcpy(copy, there, end - begin);
-  return ::mremap(copy, end - begin, end - begin, MREMAP_MAYMOVE | MREMAP_FIXED, there) == there;
-}
 
 }  // namespace beeline::detail

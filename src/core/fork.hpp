@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 
 namespace beeline::detail {
 
@@ -15,10 +16,13 @@ namespace beeline::detail {
 [[nodiscard]] std::uint32_t fork_depth() noexcept;
 
 /// Calls a function in every child that is forked while this object exists. The function runs inside `fork`, when the
-/// child has one thread: it makes system calls and stores, and takes no lock.
+/// child has one thread: it makes system calls and stores, and takes no lock. Functions run in the order in which their
+/// handlers were made.
 class ForkHandler {
  public:
-  explicit ForkHandler(std::function<void()> in_child);
+  ///   held  locked during the fork, so that the child finds what it guards whole; not twice at a time, and its holders
+  ///         neither fork nor make handlers; nullptr: none
+  explicit ForkHandler(std::function<void()> in_child, std::mutex* held = nullptr);
   ~ForkHandler();
   ForkHandler(const ForkHandler&) = delete;
   ForkHandler& operator=(const ForkHandler&) = delete;
@@ -26,6 +30,7 @@ class ForkHandler {
  private:
   friend class ForkHandlers;
   const std::function<void()> in_child_;
+  std::mutex* const held_;
 };
 
 /// Destroys an object in the process that made it. A forked process leaves its copy as it is: the threads that the
@@ -40,9 +45,5 @@ struct DeleteInOwnProcess {
 };
 template <class T>
 using ProcessOwned = std::unique_ptr<T, DeleteInOwnProcess>;
-
-/// Gives this process private copies of the pages that hold `bytes` at `address`, which it shared with others so far.
-/// Returns whether the system permits it.
-[[nodiscard]] bool make_private(void* address, std::size_t bytes) noexcept;
 
 }  // namespace beeline::detail

@@ -29,14 +29,20 @@ class AllSignalsBlocked {
   sigset_t before_;
 };
 
-/// Starts a thread that runs `body`. Throws no_resource, which names what the thread is for.
+/// The limits that this process has on threads: of its user, its control groups and its addresses.
+///   root  in front of /proc and /sys, for tests
+[[nodiscard]] std::string thread_limits(const std::string& root = "");
+
+/// Throws no_resource: no thread was started.
+[[noreturn]] void refuse_thread(const std::string& purpose, const std::system_error& error);
+
+/// Starts a thread that runs `body`. Throws no_resource, which names what the thread is for, and the limits.
 template <class Body>
-std::thread start_thread_for(const char* purpose, Body body) {
+std::thread start_thread_for(const std::string& purpose, Body body) {
   try {
     return std::thread(std::move(body));
   } catch (const std::system_error& error) {
-    throw Error(Status::no_resource, std::string("no thread for ") + purpose + ": " + error.code().message() +
-                                         "; raise the limits on processes and memory (ulimit -u, ulimit -v)");
+    refuse_thread(purpose, error);
   }
 }
 

@@ -459,7 +459,7 @@ void World::Implementation::fail(Status status, std::uint32_t team, const std::s
   const bool is_repeated = end_noticed.text.empty() || repeats(end_noticed.text, message);
   std::string others = has_cause && !is_repeated ? "\n  " + end_noticed.text : "";
   others += describe_all(waits, message) + refusals_in(team);
-  if (has_cause && has_status(waits.front(), Status::deadline)) others += meetings_in(team);
+  if (has_cause && has_status(waits.front(), Status::deadline)) others += meetings_in(team, waits);
   // The error says whose it is.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
   if (begins_with_rank(message))
@@ -557,6 +557,7 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
       if ((waited >= timeout.ns && !released) || interrupted) return Status::timeout;
       continue;
     }
+    if (over()) break;  // what came before the end counts, also while this process was stopped
     if (released)
       throw Error(Status::deadline, fmt::format("{} did not end, not even after it was aborted", what), rank);
     if (!aborted) give_up_streams(watched, waited, awaited == nullptr ? 0 : awaited->launched_teams().last_kernel());

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/impl/route.hpp"
 #include "control/thread_time.hpp"
+#include "core/thread.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -37,10 +37,7 @@ LeasedGrid::LeasedGrid(Team& team, Work work)
     Lease first = lease_;
     first.lease_ns = 0;
     lease(first);
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    world_.implementation().ledger().forget(this);
-    throw Error(Status::no_resource, fmt::format("the thread of a {}: {}", work_.name, error.what()));
+    thread_ = detail::start_thread_for(fmt::format("a {}", work_.name), [this] { run(); });
   } catch (...) {
     world_.implementation().ledger().forget(this);
     throw;

@@ -2,10 +2,13 @@
 // Calls in which all ranks of a world meet: how long they wait, and what their errors say of ranks that are elsewhere.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "beeline/device/put_get.hpp"
 #include "beeline/device/wait.hpp"
@@ -41,23 +44,52 @@ void World::Implementation::show_meeting(const char* call) {
     detail::SystemAtomic<std::uint64_t>(shown.words[i]).store(words[i], std::memory_order_relaxed);
 }
 
-std::string World::Implementation::meetings_in(std::uint32_t team) const {
-  std::map<std::string, std::vector<int>> calls;
+std::string World::Implementation::meeting_of(int other) {
+  CallName shown{};
+  if (is_near(other)) {
+    for (std::size_t i = 0; i < std::size(shown.words); ++i)
+      shown.words[i] = detail::load_acquired(host_header(other)->meeting.words[i]);
+  } else {
+    constexpr std::uint64_t longest_ns = 1'000'000'000;
+    WaitTable unused{};  // this wait is none of the program's
+    std::uint32_t claims = 0;
+    Context asking = host_context;
+    asking.deadline_ns = std::min(asking.deadline_ns, longest_ns);
+    asking.waits = unused.records, asking.wait_claims = &claims;
+    std::vector<std::byte> bytes(sizeof shown);
+    const detail::Request request = detail::move_request(false, static_cast<std::uint32_t>(other));
+    const Status status = detail::move_by_engine(Thread{}, asking, request, Queue{}, &host_header(other)->meeting,
+                                                 {bytes.data(), 1, bytes.size(), 0, 0});
+    std::memcpy(&shown, bytes.data(), sizeof shown);  // zeros, unless they have come
+    const std::lock_guard lock(failure_mutex);
+    if (status == Status::deadline) abandoned.push_back(std::move(bytes));  // the engine may write it yet
+  }
+  char text[sizeof shown.words];
+  std::memcpy(text, shown.words, sizeof text);
+  text[sizeof text - 1] = 0;
+  return text;
+}
+
+std::string World::Implementation::meetings_in(std::uint32_t team, const std::vector<WaitRecord>& waits) {
+  std::set<int> asked;  // each takes a message if it is on another node: only those that are waited for are asked
   {
     const std::lock_guard lock(team_mutex);
     const auto entry = teams.find(team);
     if (entry == teams.end()) return {};
+    constexpr std::size_t most_far = 4;
+    std::size_t far = 0;
     for (const int member : entry->second) {
-      if (!is_near(member) || member == rank) continue;
-      std::uint64_t words[std::size(CallName{}.words)];
-      for (std::size_t i = 0; i < std::size(words); ++i)
-        words[i] = detail::load_acquired(host_header(member)->meeting.words[i]);
-      char text[sizeof words];
-      std::memcpy(text, words, sizeof text);
-      text[sizeof text - 1] = 0;
-      if (text[0] != 0) calls[text].push_back(member);
+      const auto is_awaited = [member](const WaitRecord& wait) {
+        return wait.peer == static_cast<std::uint32_t>(member);
+      };
+      if (member == rank) continue;
+      if (is_near(member) || (std::any_of(waits.begin(), waits.end(), is_awaited) && ++far <= most_far))
+        asked.insert(member);
     }
   }
+  std::map<std::string, std::vector<int>> calls;
+  for (const int member : asked)
+    if (const std::string call = meeting_of(member); !call.empty()) calls[call].push_back(member);
   std::string all;
   for (const auto& [call, ranks] : calls)
     all += fmt::format("\n  {} in {}", detail::rank_list(ranks) + (ranks.size() == 1 ? " is" : " are"), call);

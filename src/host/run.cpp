@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -21,6 +22,7 @@
 #include "beeline/runtime/bootstrap.hpp"
 #include "core/exception_text.hpp"
 #include "core/fork.hpp"
+#include "core/thread.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/rank_list.hpp"
 
@@ -53,12 +55,13 @@ class EndWatch {
  public:
   ///   before_end  called before the process ends
   EndWatch(int rank, std::chrono::nanoseconds patience, std::function<void()> before_end)
-      : thread_([this, rank, patience, before_end = std::move(before_end)] {
-          std::unique_lock lock(mutex_);
-          if (changed_.wait_for(lock, patience, [this] { return is_over_; })) return;
-          before_end();
-          end_process(fmt::format("rank {}: work on its streams does not end although its world has failed", rank));
-        }) {}
+      : thread_(detail::start_thread_for(
+            "the watch over the end of a failed world", [this, rank, patience, before_end = std::move(before_end)] {
+              std::unique_lock lock(mutex_);
+              if (changed_.wait_for(lock, patience, [this] { return is_over_; })) return;
+              before_end();
+              end_process(fmt::format("rank {}: work on its streams does not end although its world has failed", rank));
+            })) {}
   ~EndWatch() {
     {
       const std::lock_guard lock(mutex_);
@@ -220,7 +223,12 @@ void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
   }
   {
     std::optional<EndWatch> watch;
-    if (world && world->failed() && !is_forked()) watch.emplace(rank, patience_of(config), [this] { print_errors(); });
+    try {
+      if (world && world->failed() && !is_forked())
+        watch.emplace(rank, patience_of(config), [this] { print_errors(); });
+    } catch (const Error& error) {  // the world's end is not watched then
+      report(rank, error.what(), false);
+    }
     world.reset();
   }
   const std::lock_guard lock(mutex_);
@@ -274,15 +282,26 @@ int run(const Config& config, const std::function<void(World&)>& body) {
   }
   LocalRanks ranks(config.size);
   watch_for_exit();
-  rank_threads = &ranks;
+  std::promise<bool> begins;  // whether the ranks do: a world of some of them would wait for the rest
   std::vector<std::thread> threads;
-  for (auto& bootstrap : bootstraps) {
-    threads.emplace_back([&, mine = std::move(bootstrap)]() mutable {
-      Config own = config;
-      own.rank = rank_here = mine->rank();
-      ranks.run(own, std::move(mine), body);
-    });
+  const auto run_rank = [&, may_begin = begins.get_future().share()](std::unique_ptr<Bootstrap>& mine) {
+    if (!may_begin.get()) return;
+    Config own = config;
+    own.rank = rank_here = mine->rank();
+    ranks.run(own, std::move(mine), body);
+  };
+  try {
+    for (auto& bootstrap : bootstraps)
+      threads.push_back(detail::start_thread_for(fmt::format("rank {} of {}", threads.size(), config.size),
+                                                 [run_rank, &bootstrap] { run_rank(bootstrap); }));
+  } catch (const Error& error) {
+    begins.set_value(false);
+    for (std::thread& thread : threads) thread.join();
+    std::fputs(fmt::format("beeline error: {}\n", error.what()).c_str(), stderr);
+    return 1;
   }
+  rank_threads = &ranks;
+  begins.set_value(true);
   ranks.await_end(patience_of(config));
   rank_threads = nullptr;
   for (std::thread& thread : threads) thread.join();

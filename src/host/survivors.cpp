@@ -14,18 +14,22 @@ namespace beeline {
 
 namespace {
 
-/// Ends the remaining work of the default stream, and drops its result, which belongs to the failed world.
+/// Ends the remaining work of this rank's streams, whose waits would outlast the abort and end the world that goes on,
+/// and drops its results, which belong to the failed world.
 void drain(World& world) {
   World::Implementation& implementation = world.implementation();
   try {
+    if (implementation.failed()) implementation.handed_streams.release_waits();
     implementation.await(
-        "the default stream", world.config().deadline_ns, [&] { return world.stream().drained(); },
+        "a stream", world.config().deadline_ns,
+        [&] { return world.stream().drained() && implementation.handed_streams.drained(); },
         implementation.living_teams(), &world.stream());
     static_cast<void>(world.stream().idle());
   } catch (const std::exception& error) {
     log(LogLevel::info, error.what(), world.rank());
   }
   world.stream().launched_teams().forget();
+  implementation.handed_streams.drop_results();
 }
 
 /// Whether one of two ranks has lost the other.

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <system_error>
 #include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "core/exception_text.hpp"
+#include "core/thread.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -52,11 +52,7 @@ TaskKernels::TaskKernels(Team& team, Work work)
                                .calls = work_.workers + 1},
       kernels_(work_.functions), lent_(work_.workers) {
   make_service();
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw Error(Status::no_resource, fmt::format("the thread that starts kernels of tasks: {}", error.what()));
-  }
+  thread_ = detail::start_thread_for("the start of kernels of tasks", [this] { run(); });
 }
 
 TaskKernels::~TaskKernels() {

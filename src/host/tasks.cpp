@@ -11,6 +11,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "core/exception_text.hpp"
+#include "core/thread.hpp"
 #include "host/leased_grid.hpp"
 #include "host/task_kernels.hpp"
 #include "host/world_implementation.hpp"
@@ -178,9 +179,10 @@ void TaskQueues::start_workers() {
       threads_.emplace_back([this, worker] { serve_on_host(worker); });
     threads_.emplace_back([this] { watch_host(); });
   } catch (const std::system_error& error) {
+    const std::size_t started = threads_.size();
     end_workers();
-    throw Error(Status::no_resource,
-                fmt::format("threads for {} workers of tasks: {}", options_.workers, error.what()));
+    detail::refuse_thread(
+        fmt::format("{} workers of tasks and their watch, of which {} started", options_.workers, started), error);
   }
 }
 

@@ -125,7 +125,7 @@ void* Team::allocate(std::size_t bytes, Heap heap) {
   {
     const std::lock_guard lock(world.allocation_mutex);
     const OffsetAllocator& taken = pinned ? *world.pinned_heap : *world.heap;
-    world.allocations.allocate(host_context().offset_in_slot(memory), taken.used().at(offset));
+    world.checks.allocations.allocate(host_context().offset_in_slot(memory), taken.used().at(offset));
   }
   if (pinned)
     std::memset(memory, 0, bytes);
@@ -151,7 +151,7 @@ void Team::free(void* pointer) {
   require_alike(*this, all, mine, "ranks free different memory", "frees",
                 [&](const TeamOffer& theirs) { return theirs.heap != mine.heap || theirs.offset != mine.offset; });
   const std::lock_guard lock(world.allocation_mutex);
-  world.allocations.free(host_context().offset_in_slot(pointer), mine.bytes);
+  world.checks.allocations.free(host_context().offset_in_slot(pointer), mine.bytes);
   place.heap->free(place.offset);
 }
 
@@ -161,8 +161,8 @@ void World::Implementation::map_allocations() {
        {std::tuple(heap.get(), heap_start(rank), config.heap_bytes),
         std::tuple(pinned_heap.get(), pinned_start(rank), config.pinned_heap_bytes)}) {
     const auto first = static_cast<std::uint64_t>(start - slot);
-    if (bytes > 0) allocations.free(first, bytes);
-    for (const auto& [offset, used] : allocator->used()) allocations.allocate(first + offset, used);
+    if (bytes > 0) checks.allocations.free(first, bytes);
+    for (const auto& [offset, used] : allocator->used()) checks.allocations.allocate(first + offset, used);
   }
 }
 

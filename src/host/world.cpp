@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -61,6 +60,7 @@ World::~World() {
     log(LogLevel::error, fmt::format("leaving the world: {}", error.what()), rank());
   }
   life()->end();
+  implementation_->end_handed_streams();
 }
 
 void World::leave() {
@@ -77,12 +77,19 @@ void World::leave() {
   implementation_->bootstrap->leave();
 }
 
-World::Implementation::~Implementation() {
+void World::Implementation::end_handed_streams() {
   try {
-    if (failed()) stream->release_waits();
+    if (failed()) {
+      stream->release_waits();
+      handed_streams.release_waits();
+    }
+    handed_streams.end();
   } catch (const Error& error) {  // a GPU that works no more holds nothing back
     log(LogLevel::error, fmt::format("leaving a failed world: {}", error.what()), rank);
   }
+}
+
+World::Implementation::~Implementation() {
   bootstrap->on_abort(nullptr);  // it uses the copy stream
   stream.reset();
   copy_stream.reset();
@@ -197,13 +204,13 @@ void World::Implementation::for_pieces(void* destination, const void* source, st
 Stream& World::stream() { return *implementation_->stream; }
 std::unique_ptr<Stream> World::make_stream(StreamPriority priority) {
   implementation_->require_own_process();
-  return implementation_->make_stream(priority);
+  return implementation_->handed_streams.hand_out(implementation_->make_stream(priority));
 }
 std::unique_ptr<Stream> World::adopt_stream(void* native) {
   implementation_->require_own_process();
   require(device().is_gpu(), Status::unavailable,
           fmt::format("rank {} has no GPU, so it cannot adopt a CUDA stream", rank()));
-  return implementation_->adopt_stream(native);
+  return implementation_->handed_streams.hand_out(implementation_->adopt_stream(native));
 }
 
 Status World::synchronize(Stream& stream, Timeout timeout) {
@@ -321,10 +328,8 @@ void World::Implementation::require_own_process() const {
 
 void World::Implementation::seal_in_child() {
   HostAreaHeader& mine = *host_header(rank);
-  // The abort words end every wait of the child, and what it records of them is not the parent's.
-  if (!detail::make_private(&mine.control, sizeof mine.control) ||
-      !detail::make_private(&mine.wait_claims, sizeof mine.wait_claims))
-    std::abort();
+  // The memory is the child's own (AddressRange): the abort words end every wait of the child alone.
+  checks.is_forked = true;
   for (std::uint64_t& word : mine.control.abort) word = abort_word(static_cast<std::uint32_t>(rank));
 }
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "beeline/device/impl/allocation_map.hpp"
+#include "beeline/device/impl/host_checks.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/memory/node_memory.hpp"
@@ -29,6 +29,7 @@
 #include "host/blocking_streams.hpp"
 #include "host/named_bootstrap.hpp"
 #include "host/node_map.hpp"
+#include "host/world_streams.hpp"
 #include "memory/distributed_memory.hpp"
 #include "memory/host_buffer.hpp"
 #include "memory/registration.hpp"
@@ -174,14 +175,16 @@ class World::Implementation {
   Context host_context{};     ///< the world's
   Context barrier_context{};  ///< of the world's barrier: as host_context, among the ranks that are left
   std::mutex allocation_mutex;
-  std::unique_ptr<OffsetAllocator> heap, pinned_heap;  ///< offsets behind the headers
-  detail::AllocationMap allocations;                   ///< of both, where CPU threads load and store
+  std::unique_ptr<OffsetAllocator> heap, pinned_heap;         ///< offsets behind the headers
+  std::unique_ptr<detail::RepeatedSignals> repeated_signals;  ///< nullptr: signals are not checked
+  detail::HostChecks checks;  ///< of calls by CPU threads; of the heaps it has those where these load and store
   std::mutex grid_mutex;
   const std::shared_ptr<FreeGrids> free_grids = std::make_shared<FreeGrids>();
   ResidencyLedger host_ledger;
   std::unique_ptr<GpuReach> gpu_reach;  ///< of a host rank in a world with GPUs
   std::unique_ptr<Stream> stream;       ///< default stream
   std::unique_ptr<Stream> copy_stream;  ///< of blocking copies by a GPU
+  WorldStreams handed_streams;          ///< what the program has made or adopted
   BlockingStreams blocking_streams;     ///< of other blocking calls
   World* world = nullptr;               ///< whose it is, once that is made
   std::mutex carry_mutex;
@@ -327,12 +330,15 @@ class World::Implementation {
     return device().is_gpu() ? ResidencyLedger::of_gpu(device().index) : host_ledger;
   }
 
-  /// Makes `allocations` what the allocators hold.
+  /// Makes `checks.allocations` what the allocators hold.
   void map_allocations();
   /// Contexts of a team of world ranks, with this rank in it.
   [[nodiscard]] Context make_context(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const;
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
+  /// Ends the streams that the program still has, at the world's end; also the default stream's waits, if it has
+  /// failed.
+  void end_handed_streams();
   /// One whose waits on a host rank have the deadline and the abort words of `context`, which outlives it.
   [[nodiscard]] std::unique_ptr<Stream> make_waiting_stream(const Context& context);
   [[nodiscard]] std::unique_ptr<Stream> routed(std::unique_ptr<Stream> own);
@@ -398,8 +404,11 @@ class World::Implementation {
   void raise_with_cause(Status status, const std::string& text, const Context& among);
   /// Throws what this rank's engine refused and no error has said yet.
   void check_refusals();
-  /// The calls of the whole world that members of a team are in, beside this rank, a line each.
-  [[nodiscard]] std::string meetings_in(std::uint32_t team) const;
+  /// The calls of the whole world that members of a team are in, beside this rank, a line each: members on this node,
+  /// and those on others that `waits` wait for.
+  [[nodiscard]] std::string meetings_in(std::uint32_t team, const std::vector<WaitRecord>& waits);
+  /// The call that a rank has shown; empty: none, or it does not answer within a second.
+  [[nodiscard]] std::string meeting_of(int other);
   /// Shows the others which such call this rank is in; nullptr: none.
   void show_meeting(const char* call);
   /// What the engines of a team's members refused, a line each.
@@ -531,7 +540,7 @@ class World::Implementation {
   /// Forgets this rank's records of the teams `ids`, a mask.
   void forget_waits(std::uint32_t ids);
   [[nodiscard]] std::uint32_t agree_on_free_id();
-  /// Ends this rank's waits in a forked child, which leaves the memory of the parent's rank as it is.
+  /// In a forked child: refuses operations, and ends waits.
   void seal_in_child();
   std::optional<detail::ForkHandler> fork_handler_;
 };

@@ -10,6 +10,7 @@
 
 #include "beeline/host/impl/launch.hpp"
 #include "core/default_heap.hpp"
+#include "host/repeated_signals.hpp"
 #include "host/world_implementation.hpp"
 #include "memory/agreement.hpp"
 #include "memory/memory_limits.hpp"
@@ -175,8 +176,14 @@ void World::Implementation::make_memory() {
   heap = std::make_unique<OffsetAllocator>(config.heap_bytes, allocation_alignment);
   pinned_heap = std::make_unique<OffsetAllocator>(config.pinned_heap_bytes, allocation_alignment);
   const std::byte* const slot = memory->range().slot(rank);
-  if (!device().is_gpu()) allocations.add_heap(static_cast<std::uint64_t>(heap_start(rank) - slot), config.heap_bytes);
-  allocations.add_heap(static_cast<std::uint64_t>(pinned_start(rank) - slot), config.pinned_heap_bytes);
+  if (!device().is_gpu())
+    checks.allocations.add_heap(static_cast<std::uint64_t>(heap_start(rank) - slot), config.heap_bytes);
+  checks.allocations.add_heap(static_cast<std::uint64_t>(pinned_start(rank) - slot), config.pinned_heap_bytes);
+  for (const int other : near_ranks()) checks.mapped.set(static_cast<std::size_t>(other));
+  if (config.check) {
+    repeated_signals = std::make_unique<RepeatedSignalLog>(*this);
+    checks.repeated_signals = repeated_signals.get();
+  }
   for (std::uint32_t grid = max_streams; grid-- > 0;) free_grids->indices.push_back(grid);
 }
 
@@ -246,7 +253,7 @@ Context World::Implementation::make_context(std::uint32_t team, const std::vecto
   made.deadline_ns = static_cast<std::uint64_t>(config.deadline_ns);
   made.slot_shift = config.slot_shift;
   made.slots = static_cast<std::uint32_t>(size);
-  if (!gpu) made.allocations = &allocations;
+  if (!gpu) made.checks = &checks;
   made.heap_end = memory->sizes().heap_bytes;
   made.pinned_heap_end = memory->range().layout().host_area_offset() + memory->sizes().host_area_bytes;
   made.polling = polling_of(config, ranks_on_machine);

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/memory/address_range.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "beeline/core/error.hpp"
+#include "core/fork.hpp"
 #include "memory/gpu_memory.hpp"
 #include "memory/memory_limits.hpp"
 
@@ -27,7 +31,8 @@ constexpr bool places_can_be_chosen = true;
 #endif
 
 [[noreturn]] void fail(const char* call, std::size_t bytes) {
-  const Status code = errno == ENOMEM ? Status::no_resource : Status::internal;
+  const bool lacks_resource = errno == ENOMEM || errno == EMFILE || errno == ENFILE;
+  const Status code = lacks_resource ? Status::no_resource : Status::internal;
   throw Error(code, fmt::format("{} of {} bytes: {}", call, bytes, std::strerror(errno)));
 }
 
@@ -54,7 +59,11 @@ std::shared_ptr<AddressRange> AddressRange::of_world(std::uint64_t world_id) {
   return made;
 }
 
+AddressRange::AddressRange()
+    : fork_handler_(std::make_unique<detail::ForkHandler>([this] { make_private_in_child(); }, &mutex_)) {}
+
 AddressRange::~AddressRange() {
+  fork_handler_.reset();  // it reads the mappings
   while (!mappings_.empty()) unmap_locked(mappings_.begin());
   release();
 }
@@ -177,24 +186,26 @@ FileDescriptor AddressRange::make_host(std::size_t bytes) {
 
 FileDescriptor AddressRange::create_host(std::byte* address, std::size_t bytes) {
   FileDescriptor memory = make_host(bytes);
+  auto kept = std::make_shared<const FileDescriptor>(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0));
+  if (!*kept) fail("the descriptor's copy", bytes);
   const std::lock_guard lock(mutex_);
-  map_host_locked(address, bytes, memory.get());
+  map_host_locked(address, bytes, std::move(kept), 0);
   return memory;
 }
 
 FileDescriptor AddressRange::create_device(std::byte* address, std::size_t bytes, int gpu, int owner) {
   const std::lock_guard lock(mutex_);
   FileDescriptor memory = gpu_memory::create(address, bytes, gpu, seen_by(address, owner));
-  mappings_[address] = {bytes, true};
+  mappings_[address] = {bytes, true, nullptr, 0};
   return memory;
 }
 
-void AddressRange::map_host(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor) {
-  const std::lock_guard lock(mutex_);
-  if (!mappings_.contains(address)) map_host_locked(address, bytes, descriptor.get());
+void AddressRange::map_host(std::byte* address, std::size_t bytes, FileDescriptor descriptor) {
+  map_host_piece(address, bytes, std::make_shared<const FileDescriptor>(std::move(descriptor)), 0);
 }
 
-void AddressRange::map_host_piece(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset) {
+void AddressRange::map_host_piece(std::byte* address, std::size_t bytes,
+                                  const std::shared_ptr<const FileDescriptor>& descriptor, std::size_t offset) {
   const std::lock_guard lock(mutex_);
   if (!mappings_.contains(address)) map_host_locked(address, bytes, descriptor, offset);
 }
@@ -203,16 +214,27 @@ bool AddressRange::map_device(std::byte* address, std::size_t bytes, const FileD
   const std::lock_guard lock(mutex_);
   if (mappings_.contains(address) || seen_by(address, owner).empty()) return false;
   gpu_memory::map(address, bytes, descriptor.get(), seen_by(address, owner));
-  mappings_[address] = {bytes, true};
+  mappings_[address] = {bytes, true, nullptr, 0};
   return true;
 }
 
-void AddressRange::map_host_locked(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset) {
-  if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, static_cast<off_t>(offset)) ==
-      MAP_FAILED)
+void AddressRange::map_host_locked(std::byte* address, std::size_t bytes,
+                                   std::shared_ptr<const FileDescriptor> descriptor, std::size_t offset) {
+  if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor->get(),
+           static_cast<off_t>(offset)) == MAP_FAILED)
     fail("mmap", bytes);
-  mappings_[address] = {bytes, false};
+  mappings_[address] = {bytes, false, std::move(descriptor), offset};
   if (!gpus_.empty()) gpu_memory::register_host(address, bytes);
+}
+
+void AddressRange::make_private_in_child() {
+  for (const auto& [address, memory] : mappings_) {
+    if (memory.device) continue;  // of no use to a child, which cannot call CUDA
+    constexpr int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+    if (mmap(address, memory.bytes, PROT_READ | PROT_WRITE, flags, memory.descriptor->get(),
+             static_cast<off_t>(memory.offset)) == MAP_FAILED)
+      std::abort();  // it would store into the ranks' memory
+  }
 }
 
 void AddressRange::unmap(std::byte* address, std::int64_t deadline_ns) {
@@ -224,7 +246,7 @@ void AddressRange::unmap(std::byte* address, std::int64_t deadline_ns) {
 }
 
 void AddressRange::unmap_locked(std::map<std::byte*, Mapping>::iterator mapping) {
-  const auto [address, memory] = *mapping;
+  const auto& [address, memory] = *mapping;
   ++unmaps_;
   if (memory.device) {
     gpu_memory::unmap(address, memory.bytes);

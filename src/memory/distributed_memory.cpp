@@ -161,12 +161,14 @@ void DistributedMemory::share(const std::vector<Chunk>& chunks) {
 
 void DistributedMemory::share_host(const std::vector<Chunk>& chunks, int descriptor) {
   if (std::all_of(chunks.begin(), chunks.end(), [](const Chunk& chunk) { return chunk.device; })) return;
-  const auto descriptors = bootstrap_.exchange_descriptors(descriptor, deadline_ns_);
+  std::vector<std::shared_ptr<const FileDescriptor>> descriptors;
+  for (FileDescriptor& theirs : bootstrap_.exchange_descriptors(descriptor, deadline_ns_))
+    descriptors.push_back(std::make_shared<const FileDescriptor>(std::move(theirs)));
   fail_together(bootstrap_, problem_of([&] {
                   for (const Chunk& chunk : chunks)
                     if (!chunk.device)
                       range_.map_host_piece(chunk.address, chunk.bytes,
-                                            descriptors[static_cast<std::size_t>(chunk.owner)].get(), chunk.offset);
+                                            descriptors[static_cast<std::size_t>(chunk.owner)], chunk.offset);
                 }),
                 deadline_ns_);
 }

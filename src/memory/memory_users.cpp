@@ -20,8 +20,10 @@ bool MemoryUsers::try_hold() {
 MemoryUsers::NoHolds::NoHolds(MemoryUsers& users, std::int64_t deadline_ns) : users_(users) {
   const detail::Deadline deadline(deadline_ns);
   ++users.ending_;
-  while (users.held_ != 0) {
-    if (deadline.passed()) {
+  for (;;) {
+    const bool is_late = deadline.passed();  // read first: what came before the end counts
+    if (users.held_ == 0) return;
+    if (is_late) {
       --users.ending_;
       throw Error(Status::deadline,
                   fmt::format("memory is not unmapped: a put from another node has been writing to it for {} s",

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
@@ -139,12 +140,12 @@ void NodeMemory::share(const std::vector<Part>& parts) {
                                : range_->create_host(mine.address, mine.bytes);
   });
   fail_together(bootstrap_, problem, deadline_ns_);
-  const auto descriptors = bootstrap_.exchange_descriptors(descriptor.get(), deadline_ns_);
+  auto descriptors = bootstrap_.exchange_descriptors(descriptor.get(), deadline_ns_);
   for (std::size_t peer = 0; peer < parts.size(); ++peer) {
     const Part& part = parts[peer];
     if (peer == rank || part.bytes == 0 || !members_[peer].is_near) continue;
     if (!part.device)
-      range_->map_host(part.address, part.bytes, descriptors[peer]);
+      range_->map_host(part.address, part.bytes, std::move(descriptors[peer]));
     else if (range_->map_device(part.address, part.bytes, descriptors[peer]))
       gpu_memory::keep_descriptor(part.address, descriptors[peer].get());  // for engines' windows on it
   }

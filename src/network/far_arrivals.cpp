@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "beeline/device/signal.hpp"
 #include "beeline/device/wait.hpp"
 #include "control/change_word.hpp"
 #include "control/command_check.hpp"
@@ -276,8 +277,11 @@ void FarExchange::perform_command(const NetworkMessage& message, Payload payload
   if (puts_rows(command) && !payload.is_placed && payload.bytes.size() != target.bytes)
     return refuse(message, "its data are not as long as it says, or longer than what fits a message");
   if (has_signal(command)) --first.number;  // the message is done when its signal is set
-  if (do_command(first, target, std::move(payload)) && has_signal(command))
-    static_cast<void>(do_command(signal, word, {}));
+  if (!do_command(first, target, std::move(payload)) || !has_signal(command)) return;
+  if (staging_ == nullptr)
+    detail::check_repetition(client_->context, reinterpret_cast<const std::uint64_t*>(word.address),
+                             signal.command.local, message.from);
+  static_cast<void>(do_command(signal, word, {}));
 }
 
 bool FarExchange::do_command(const NetworkMessage& message, const CommandTarget& target, Payload payload) {

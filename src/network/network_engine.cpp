@@ -18,7 +18,6 @@
 #include <filesystem>
 #include <iterator>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include "beeline/core/error.hpp"
@@ -27,6 +26,7 @@
 #include "beeline/device/wait.hpp"
 #include "beeline/network/network.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
+#include "core/thread.hpp"
 #include "memory/agreement.hpp"
 #include "network/far_exchange.hpp"
 #include "network/introduction.hpp"
@@ -147,14 +147,17 @@ void NetworkEngine::connect(const std::vector<std::span<const std::byte>>& addre
                        devices[static_cast<std::size_t>(plan_.rank)], peer, devices[static_cast<std::size_t>(peer)]);
   };
   exchange_.connect(addresses, devices_to);
-  for (std::vector<int> silent = exchange_.silent(); !silent.empty(); silent = exchange_.silent()) {
+  for (;;) {
+    const bool is_late = deadline.passed();  // read first: what came before the end counts
     if (!exchange_.turn()) ::sched_yield();
+    const std::vector<int> silent = exchange_.silent();
+    if (silent.empty()) break;
     for (const auto& [peer, reason] : exchange_.take_lost(~std::uint64_t{0}))
       throw Error(
           Status::unreachable,
           fmt::format("rank {} is not reached over UCX {}: {}; {}", peer, ucx().version, reason, devices_to(peer)),
           plan_.rank);
-    if (deadline.passed())
+    if (is_late)
       throw Error(
           Status::deadline,
           fmt::format("nothing has come over UCX {} from {} within {} s: a firewall, or networks that are not "
@@ -182,11 +185,7 @@ void NetworkEngine::serve(const EngineClient& client) {
   }
   exchange_.serve(client_);
   for (CommandRing* ring : client_.rings) set_waker(*ring, this);
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw Error(Status::no_resource, fmt::format("the network's engine: {}", error.what()));
-  }
+  thread_ = detail::start_thread_for("the network's engine", [this] { run(); });
   if (!works_alone()) detail::add_wait_work(*this);
   client_.memory_users->watch(*this);
 }
@@ -200,10 +199,11 @@ void NetworkEngine::before_unmap(const std::byte* start, std::int64_t deadline_n
   for (const detail::Deadline deadline(deadline_ns);;) {
     {
       const auto lock = turns_.lock();
+      const bool is_late = deadline.passed();
       static_cast<void>(exchange_.turn());
       const std::vector<int> holders = exchange_.holders_of(start);
       if (holders.empty()) return exchange_.unregister(start);
-      if (deadline.passed())
+      if (is_late)
         throw Error(Status::deadline,
                     fmt::format("memory is not unmapped: {} puts to it by a key, and has not given the key back for "
                                 "{} s",
@@ -377,6 +377,7 @@ void NetworkEngine::end_sources(const std::vector<int>& peers) {
 
 std::vector<int> NetworkEngine::settle(const std::vector<int>& left) {
   const std::lock_guard telling(news_mutex_);
+  static_cast<void>(tell_aborts());  // what is sent later could abort the world that goes on
   {
     const auto lock = turns_.lock();
     exchange_.forget_failures();

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/host_stream.hpp"
 
-#include <fmt/format.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -17,6 +14,7 @@
 #include "beeline/device/group.hpp"
 #include "beeline/device/signal.hpp"
 #include "core/fork.hpp"
+#include "core/thread.hpp"
 #include "transport/checks.hpp"
 #include "transport/gpu_reach.hpp"
 #include "transport/host_workers.hpp"
@@ -72,7 +70,10 @@ class HostStream final : public Stream {
     if (needs_gpu({signal}))
       enqueue_on_gpu([=](Stream& gpu) { gpu.write_signal(signal, value); });
     else
-      enqueue([=] { detail::store_signal(signal, value, Order::memory); });
+      enqueue([=, this] {
+        detail::check_repetition(context_, signal, value, context_.own_world_rank);
+        detail::store_signal(signal, value, Order::memory);
+      });
   }
   void wait_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
@@ -193,11 +194,7 @@ class HostStream final : public Stream {
 
   /// A stream whose work is all done by its users (`begin_here`) has no thread.
   void start_thread() {
-    try {
-      lane_->thread = std::thread([this] { serve(); });
-    } catch (const std::system_error& error) {
-      throw Error(Status::no_resource, fmt::format("the system gives no thread for a stream: {}", error.what()));
-    }
+    lane_->thread = detail::start_thread_for("a stream", [this] { serve(); });
   }
 
   /// Runs tasks in order, while no other thread does.

@@ -5,12 +5,14 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/impl/machine.hpp"
+#include "core/thread.hpp"
 
 namespace beeline {
 
@@ -47,14 +49,14 @@ void HostWorkers::provide(unsigned threads) {
   try {
     if (!timekeeper_.joinable()) {
       timer_ = FileDescriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC));
-      if (timer_.get() < 0) throw std::system_error(errno, std::generic_category());
+      require(static_cast<bool>(timer_), Status::no_resource,
+              fmt::format("a grid's timer: {}", std::generic_category().message(errno)));
       timekeeper_ = std::thread([this] { keep_time(); });
     }
     while (threads_.size() < threads) threads_.emplace_back([this] { serve(); });
   } catch (const std::system_error& error) {
-    throw Error(Status::no_resource,
-                fmt::format("a grid needs {} threads at once, and the system gives no more than {}: {}", threads + 1,
-                            threads_.size() + 1, error.what()));
+    detail::refuse_thread(
+        fmt::format("a grid that needs {} at once, of which there are {}", threads + 1, threads_.size() + 1), error);
   }
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "beeline/host/run.hpp"
 #include "beeline/host/world.hpp"
 #include "beeline/runtime/device.hpp"
 #include "tests/support/check.hpp"
@@ -107,6 +108,30 @@ TEST(OpenFiles, TooFewAreNamed) {
       failures += outcome.failure + "\n";
     }
     return failures;
+  });
+  child.tell("");
+  while (!child.read_more()) {
+  }
+  EXPECT_EQ(0, child.exit_code()) << child.answer();
+  EXPECT_LT(stopwatch.seconds(), 5);
+}
+
+TEST(RanksThatAreThreads, TooManyAreNamed) {
+  if (sanitized) GTEST_SKIP() << "a sanitizer's own memory needs the address space";
+  const Stopwatch stopwatch;
+  ChildProcess child([](const std::string&) {
+    limit(RLIMIT_AS, rlim_t{1} << 30);  // each thread has a stack
+    Config config = host_config();
+    config.threads = true;
+    config.size = 200;
+    ::testing::internal::CaptureStderr();
+    const int code = run(config, [](World&) {});
+    const std::string error = ::testing::internal::GetCapturedStderr();
+    BEELINE_CHECK_EQ(1, code);
+    BEELINE_CHECK_CONTAINS(error, "beeline error: no_resource: no thread for rank ");
+    BEELINE_CHECK_CONTAINS(error, " of 200: Resource temporarily unavailable; limits: ");
+    BEELINE_CHECK_CONTAINS(error, "1073741824 bytes of addresses (ulimit -v)");
+    return std::string();
   });
   child.tell("");
   while (!child.read_more()) {

@@ -269,20 +269,29 @@ std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(parameters()), parameter_name);
 
-/// The same where a rank of threads gives up.
+/// The same where a rank of threads gives up. Another stream than the default one has a wait for it, which begins when
+/// the world has failed.
 TEST(Survivors, OfThreadsGoOn) {
   const auto outcomes = run_ranks(
       WorldKind::threads, ranks,
       [](World& world) {
+        const Signals signals(world, 1);
         if (world.rank() == 1) {
           world.barrier();
           throw std::runtime_error("the input file is empty");
         }
+        const std::unique_ptr<Stream> stream = world.make_stream();
+        stream->enqueue([] { usleep(200'000); });
+        stream->wait_signal(signals.data(), 1);
         check_error(Status::peer_died, {"rank 1", "the input file is empty"}, [&] {
           for (;;) world.barrier();
         });
         BEELINE_CHECK_EQ(1, world.health()[1].noticed_by);
         go_on_without(world, 1);
+        BEELINE_CHECK(stream->drained());
+        std::uint64_t value = 0;
+        world.copy(&value, signals.data(), sizeof value, *stream);
+        world.synchronize(*stream);
       },
       host_config(), 60);
   for (int rank = 0; rank < ranks; ++rank)

@@ -17,7 +17,9 @@ from conftest import FAKES
 COMMANDS = {
     (): ["info", "run", "bench", "app", "energy", "plot", "build-torch"],
     ("info",): ["SECTION", "--all", "--ranks", "--json"],
-    ("run",): ["-n", "--threads", "--device", "--deadline", "--keep-going", "--split-nodes", "--json", "PROGRAM"],
+    ("run",): [
+        *("-n", "--threads", "--device", "--deadline", "--check", "--keep-going", "--split-nodes", "--json", "PROGRAM"),
+    ],
     ("bench",): ["latency", "bandwidth", "rate", "address-space", "collectives"],
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--energy", "--json", "--output"],
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
@@ -228,7 +230,7 @@ def test_info_shows_everything(cli):
 
 
 def test_run_hands_everything_to_the_launcher(cli_process):
-    options = ("-n", "3", "--threads", "--device", "cuda:0,1", "--deadline", "2.5")
+    options = ("-n", "3", "--threads", "--device", "cuda:0,1", "--deadline", "2.5", "--check")
     done = cli_process("run", *options, "env", "A_VARIABLE=--json")
     assert done.returncode == 0
     settings = dict(line.removeprefix("[0] ").split("=", 1) for line in done.stdout.splitlines())
@@ -236,6 +238,7 @@ def test_run_hands_everything_to_the_launcher(cli_process):
     assert settings["BEELINE_THREADS"] == "1"
     assert settings["BEELINE_DEVICE"] == "cuda:0,1"
     assert settings["BEELINE_DEADLINE_S"] == "2.5"
+    assert settings["BEELINE_CHECK"] == "1"
     assert settings["A_VARIABLE"] == "--json"
 
 

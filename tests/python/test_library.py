@@ -27,16 +27,6 @@ except ImportError as reason:
 
 PACKAGE = Path(beeline.__file__).resolve().parent
 REPOSITORY = Path(__file__).resolve().parents[2]
-LAUNCHER = REPOSITORY / "build" / "bin" / "beeline-launch"
-
-
-def launch(tmp_path: Path, ranks: int, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs a Python program on host ranks that are processes."""
-    path = tmp_path / "program.py"
-    path.write_text(program)
-    merged = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_DEVICE": "cpu", **environment}
-    command = [LAUNCHER, "-n", str(ranks), "--", sys.executable, path]
-    return subprocess.run(command, capture_output=True, text=True, env=merged, timeout=100, check=False)
 
 
 def test_a_world_of_one() -> None:
@@ -158,6 +148,25 @@ class TestMemory:
             assert len({memory.address for memory in kept}) == 4
 
         beeline.run(2, body, heap_bytes=1 << 20)
+
+    def test_channels_that_all_ranks_have_dropped_give_their_memory_back(self) -> None:
+        def body(world: beeline.World) -> None:
+            stream, sums = world.make_stream(), np.ones((40, 100), "float32")
+            for vector in sums:  # of six objects the heap is full
+                beeline.Collectives(world, sessions=1, staging_bytes=1 << 17).allreduce(vector, stream=stream)
+                beeline.Messages(world, sessions=1)
+            world.synchronize(stream)
+            assert (sums == 2).all()
+            team = world.make_team([0, 1])
+
+            def drop_many() -> None:
+                for _ in range(40):
+                    beeline.Collectives(team, sessions=1, staging_bytes=1 << 17)
+
+            with pytest.raises(beeline.NoResourceError, match=r"of teams were dropped without \.free\(\)"):
+                drop_many()
+
+        beeline.run(2, body, heap_bytes=1 << 22)
 
     def test_bad_requests(self) -> None:
         with beeline.World.create(device="cpu", heap_bytes=1 << 20) as world:
@@ -399,118 +408,6 @@ class TestFailure:
     def test_waiting_lets_other_threads_run(self) -> None:
         # With the lock of Python held, rank 0's barrier would keep rank 1 from ever coming.
         beeline.run(2, lambda world: [world.barrier() for _ in range(50)], deadline_s=60)
-
-
-FORKING_PROGRAM = """
-import os, sys
-import numpy as np
-import beeline
-
-def child(code, body):
-    if pid := os.fork():
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code
-        return
-    try:
-        body()
-    except RuntimeError:
-        os._exit(code)
-    sys.exit(code)  # its exit handlers, and the ends of its objects, do nothing
-
-def calls():
-    assert (view == world.rank + 1).all()
-    for call in (world.barrier, world.health, lambda: world.allreduce(1), lambda: collectives.allreduce(memory),
-                 lambda: signals.signal(0, 1, 0), lambda: world.allocate(1), memory.free, world.leave):
-        try:
-            call()
-        except beeline.InvalidArgumentError as error:
-            assert f"a fork of process {os.getppid()}" in str(error), error
-        else:
-            os._exit(1)
-
-def within():
-    with world:
-        raise RuntimeError("in the child alone")
-
-with beeline.World.create() as world:
-    memory, signals = world.allocate(1000, "float32"), beeline.Signals(world, 1)
-    collectives = beeline.Collectives(world)
-    view = np.from_dlpack(memory)
-    view[:] = world.rank + 1
-    collectives.allreduce(np.ones(4, "float32"))
-    child(3, calls)
-    child(4, within)
-    child(5, lambda: world.__exit__(None, None, None))
-    collectives.allreduce(memory)
-    assert (view == 3).all() and signals.read(0) == 0
-    print("goes on", flush=True)
-"""
-
-
-class TestProcesses:
-    def test_a_fork_does_nothing_to_the_world(self, tmp_path: Path) -> None:
-        result = launch(tmp_path, 2, FORKING_PROGRAM)
-        assert (result.returncode, result.stdout.count("goes on")) == (0, 2), result.stderr
-
-    def test_memory_of_another_node_has_no_view(self, tmp_path: Path) -> None:
-        program = """if True:
-            import numpy as np, beeline
-            with beeline.World.create() as world:
-                memory, peer = world.allocate(4, "float32"), 1 - world.rank
-                signals = beeline.Signals(world, 1)
-                for call, error in ((lambda: np.from_dlpack(memory.at(peer)), BufferError),
-                                    (lambda: signals.put_signal(memory, memory.at(peer), 0, 1, peer), ValueError)):
-                    try:
-                        call()
-                    except error as refused:
-                        assert f"rank {peer}" in str(refused) and "another node" in str(refused)
-                        print("refused")
-                got = np.zeros(4, "float32")
-                world.copy(got[1:3], memory.at(peer)[1:3])
-        """
-        result = launch(tmp_path, 2, program, BEELINE_SPLIT_NODES="2")
-        if "need UCX" in result.stderr:
-            pytest.skip("UCX is missing")
-        assert (result.returncode, result.stdout.count("refused")) == (0, 4), result.stderr
-
-    def test_ranks_exchange_numbers(self, tmp_path: Path) -> None:
-        done = launch(tmp_path, 4, "\n".join([
-            "import beeline, numpy",
-            "with beeline.World.create() as world:",
-            "    memory = world.allocate(4, 'int64')",
-            "    mine = numpy.full(4, world.rank)",
-            "    world.copy(memory.at((world.rank + 1) % world.size), mine)",
-            "    world.barrier()",
-            "    print('rank', world.rank, 'got', numpy.from_dlpack(memory).tolist(), flush=True)",
-        ]))  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        for rank in range(4):
-            assert f"rank {rank} got {[(rank - 1) % 4] * 4}" in done.stdout
-
-    def test_a_world_that_nobody_leaves_is_left_at_the_end(self, tmp_path: Path) -> None:
-        done = launch(tmp_path, 2, "import beeline\nworld = beeline.World.create()\nmemory = world.allocate(8)\n")
-        assert (done.returncode, done.stderr) == (0, "")
-
-    @pytest.mark.parametrize("leaves", ["world.leave()", ""])
-    def test_a_world_that_is_never_destroyed(self, tmp_path: Path, leaves: str) -> None:
-        done = launch(tmp_path, 3, "\n".join([
-            "import beeline, ctypes",
-            "world = beeline.World.create()",
-            "world.barrier()",
-            "ctypes.pythonapi.Py_IncRef(ctypes.py_object(world))  # as caches of other libraries hold on to it",
-            leaves,
-        ]))  # fmt: skip
-        assert (done.returncode, done.stderr) == (0, "")
-
-    def test_an_exception_is_told_to_the_others(self, tmp_path: Path) -> None:
-        done = launch(tmp_path, 2, "\n".join([
-            "import beeline",
-            "world = beeline.World.create()",
-            "if world.rank == 1: raise LookupError('lost')",
-            "try: world.barrier()",
-            "except beeline.Error as error: print(type(error).__name__, error, flush=True)",
-        ]), BEELINE_DEADLINE_S="60")  # fmt: skip
-        assert done.returncode != 0
-        assert re.search(r"(AbortedError|PeerDiedError) .*rank 1", done.stdout), done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ TEST_F(ConfigFromEnvironment, EveryVariableIsRead) {
   setenv("BEELINE_SPLIT_NODES", "3", 1);
   setenv("BEELINE_GPU_PAYLOADS", "ucx", 1);
   setenv("BEELINE_MEMORY_KEYS", "never", 1);
+  setenv("BEELINE_CHECK", "1", 1);
   setenv("BEELINE_CPU_STORES", "0", 1);
   setenv("BEELINE_HOST_THREADS", "7", 1);
   setenv("BEELINE_WAIT_POLICY", "event", 1);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -92,8 +94,7 @@ TEST(AddressRange, DescriptorsMapTheSameMemory) {
   AddressRange one, other;
   ASSERT_TRUE(one.reserve(nullptr, layout, 2, {false, false}));
   ASSERT_TRUE(other.reserve(nullptr, layout, 2, {false, false}));
-  const FileDescriptor memory = one.create_host(one.slot(1), 8192);
-  other.map_host(other.slot(1), 8192, memory);
+  other.map_host(other.slot(1), 8192, one.create_host(one.slot(1), 8192));
   std::memset(one.slot(1), 7, 8192);
   EXPECT_EQ(std::byte{7}, other.slot(1)[8191]);
   other.unmap(other.slot(1), deadline_ns);
@@ -101,6 +102,24 @@ TEST(AddressRange, DescriptorsMapTheSameMemory) {
   const FileDescriptor fresh = other.create_host(other.slot(1), 8192);
   EXPECT_EQ(std::byte{0}, other.slot(1)[8191]);
   EXPECT_EQ(std::byte{7}, one.slot(1)[8191]);
+}
+
+TEST(AddressRange, AForkedChildHasACopyOfItsOwn) {
+  AddressRange one, other;
+  ASSERT_TRUE(one.reserve(nullptr, layout, 2, {false, false}));
+  ASSERT_TRUE(other.reserve(nullptr, layout, 2, {false, false}));
+  other.map_host(other.slot(1), 8192, one.create_host(one.slot(1), 8192));
+  *one.slot(1) = std::byte{7};
+  if (const pid_t child = ::fork(); child == 0) {
+    const bool reads = *one.slot(1) == std::byte{7} && *other.slot(1) == std::byte{7};
+    *one.slot(1) = std::byte{8};
+    ::_exit(reads && *other.slot(1) == std::byte{7} ? 0 : 1);  // each mapping is a copy
+  } else {
+    int status = -1;
+    ASSERT_EQ(child, ::waitpid(child, &status, 0));
+    EXPECT_EQ(0, status);
+  }
+  EXPECT_EQ(std::byte{7}, *one.slot(1));
 }
 
 TEST(AddressRange, WhatIsNotHostMemoryIsOutOfReach) {

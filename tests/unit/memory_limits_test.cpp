@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which limit on host memory is the least, by files as the kernel has them.
+// Which limit on host memory is the least, and which there are on threads, by files as the kernel has them.
 #include "memory/memory_limits.hpp"
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "beeline/runtime/device.hpp"
+#include "core/thread.hpp"
 
 namespace beeline {
 
@@ -55,6 +56,18 @@ TEST_F(MemoryLimits, GroupsOfVersionOne) {
   expect_limit(host_device().memory_bytes, "this machine's memory");
   write("/sys/fs/cgroup/memory/docker/17/memory.limit_in_bytes", "6000000");
   expect_limit(6'000'000, "/memory/docker/17/memory.limit_in_bytes");
+}
+
+TEST_F(MemoryLimits, ThoseOfThreadsAreNamed) {
+  const std::string none = detail::thread_limits(root_);
+  EXPECT_EQ(std::string::npos, none.find("control group")) << none;
+  write("/proc/self/cgroup", "0::/user/job");
+  write("/sys/fs/cgroup/user/job/pids.max", "max");
+  write("/sys/fs/cgroup/user/pids.max", "300");
+  write("/sys/fs/cgroup/user/pids.current", "298");
+  const std::string text = detail::thread_limits(root_);
+  EXPECT_NE(std::string::npos, text.find("300 in its control group, of which 298 exist (" + root_)) << text;
+  EXPECT_EQ(std::string::npos, text.find("job/pids.max")) << text;
 }
 
 /// In a container the path may be the host's, and the mount the group itself.

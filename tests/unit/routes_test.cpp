@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A context of more members than have a place in it.
+// A context of more members than have a place in it, and waits for an engine.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "tests/support/check.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/unit/lone_context.hpp"
 
 namespace beeline_test {
 
@@ -68,6 +69,37 @@ TEST(Routes, LeadToMembersBeyondThePlacesOfAContext) {
       check_error(Status::aborted, {"no route leads to rank 1"}, [&] { world.barrier(); });
     }
   });
+}
+
+/// A thread that is stopped between its poll and its look at the clock: what has come meanwhile, before the end of the
+/// wait, counts.
+class StoppedInWait : public LoneContext {
+ protected:
+  /// Waits; in its second look it finds the end that `stop` brings, and, where it `comes`, also what it waits for.
+  template <class Stop>
+  Status wait(const Stop& stop, bool comes) {
+    std::uint32_t polls = 0;
+    bool has_come = false;
+    return detail::await_engine(context_, {}, [&] {
+      const bool is_over = has_come;
+      if (++polls == 2 * detail::polls_per_look) {
+        stop();
+        has_come = comes;
+      }
+      return is_over;
+    });
+  }
+};
+
+TEST_F(StoppedInWait, WhatCameBeforeTheEndCounts) {
+  const auto pass_deadline = [this] { context_.deadline_ns = 0; };
+  const auto abort = [this] { abort_words_[0] = 1; };
+  EXPECT_EQ(Status::ok, wait(pass_deadline, true));
+  EXPECT_EQ(Status::deadline, wait(pass_deadline, false));
+  context_.deadline_ns = 10'000'000'000;
+  EXPECT_EQ(Status::ok, wait(abort, true));
+  abort_words_[0] = 0;
+  EXPECT_EQ(Status::aborted, wait(abort, false));
 }
 
 }  // namespace

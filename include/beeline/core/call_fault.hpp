@@ -31,12 +31,14 @@ enum class CallFault : std::uint32_t {
   no_task_queue,       ///< a task for a queue that does not exist; number of queues, the queue
   no_function,         ///< a task of a function that is not in the list; number of functions, the function
   not_registered,      ///< the target (which checks this) has not registered the function; 0, the function
-  wrong_arguments,  ///< wrong size of a task's arguments; the function's bytes, or the largest size, the task's bytes
-  long_payload,     ///< a task's payload is too long; largest payload in bytes at the target, the task's bytes
-  waits_in_task,    ///< a task waits for a free place in a queue that is not before its own; its own queue, the other
-                    ///< queue
-  not_allocated,    ///< the range is not in one allocation of the calling rank; its bytes, its address
-  null_own_end      ///< a null address at the calling rank's end of a transfer; its bytes, 0
+  wrong_arguments,    ///< wrong size of a task's arguments; the function's bytes, or the largest size, the task's bytes
+  long_payload,       ///< a task's payload is too long; largest payload in bytes at the target, the task's bytes
+  waits_in_task,      ///< a task waits for a free place in a queue that is not before its own; its own queue, the other
+                      ///< queue
+  not_allocated,      ///< the range is not in one allocation of the calling rank; its bytes, its address
+  null_own_end,       ///< a null address at the calling rank's end of a transfer; its bytes, 0
+  own_end_elsewhere,  ///< the calling rank's end of a transfer is memory of another node; its rank, its address
+  forked              ///< the process is a fork of the one that made the world; 0, 0
 };
 
 /// Describes the fault in words, with what to do about it.

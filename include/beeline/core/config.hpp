@@ -57,6 +57,7 @@ struct Config {
   int wait_period_us = 50;                         ///< BEELINE_WAIT_PERIOD_US: sleep between two polls, 1 to 1000000
   int engine_threads = 1;         ///< BEELINE_ENGINE_THREADS: threads of a rank that serve command queues, 1 to 8
   int engine_poll_us = 100;       ///< BEELINE_ENGINE_POLL_US: sleep between two polls of an idle one; 0: it spins
+  bool check = false;             ///< BEELINE_CHECK: 1: CPU threads warn of signals that repeat a value
   bool cpu_stores = true;         ///< BEELINE_CPU_STORES: 0: engine threads do not store into GPU memory themselves
   std::vector<int> engine_cores;  ///< BEELINE_ENGINE_CORES: their cores, in turn, as in 0,2; none: near the GPU
   int host_threads = 1;           ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank

@@ -18,7 +18,7 @@ struct Context;
 
 namespace detail {
 
-class AllocationMap;
+struct HostChecks;
 /// In a unit compiled with BEELINE_CHECKED: stops the caller if `at` does not take the address or the peer
 /// (caller_check.hpp).
 template <bool checked>
@@ -70,8 +70,8 @@ struct Context {
   std::int32_t distances[max_node_ranks];
   /// Ends of the symmetric and the pinned heap, in bytes from the start of a slot: the same on every rank.
   std::uint64_t heap_end, pinned_heap_end;
-  /// What of this rank's heaps is allocated, for CPU threads; nullptr: unknown.
-  const detail::AllocationMap* allocations;
+  /// What CPU threads check arguments by; nullptr in contexts of kernels on a GPU.
+  const detail::HostChecks* checks;
 
   BEELINE_HOST_DEVICE void set_routes(const RouteTable* table) {
     routes = table, has_routes = table == nullptr ? 0 : 1;

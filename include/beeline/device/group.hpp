@@ -109,7 +109,8 @@ inline void HostTeam::await_mates(unsigned generation) const {
     const std::uint64_t now = machine::clock_ns();
     if (start == 0) start = now;
     if (state_->broken) throw Error(Status::aborted, "another thread of this block ended by an exception");
-    if (now - start >= state_->deadline_ns)
+    // What came before the end counts, also while this thread was stopped.
+    if (now - start >= state_->deadline_ns && state_->generation.load(std::memory_order_acquire) == generation)
       throw Error(Status::deadline, "thread " + std::to_string(thread_rank_) + " of " + std::to_string(state_->size) +
                                         " of a block waited " + std::to_string((now - start) / 1'000'000) +
                                         " ms in a sync that another thread does not reach");

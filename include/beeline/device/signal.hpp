@@ -54,13 +54,32 @@ BEELINE_HOST_DEVICE inline void add_to_signal(std::uint64_t* signal, std::uint64
     word.fetch_add(value, std::memory_order_relaxed);
 }
 
+/// Where signals are checked (BEELINE_CHECK), reports a CPU thread's store of the value that `word` already has: a wait
+/// cannot tell such a signal from the one before. 0 is exempt, since words hold it at first and are reset to it.
+///   word    in the slot of the rank that waits
+///   sender  world rank
+BEELINE_HOST_DEVICE inline void check_repetition([[maybe_unused]] const Context& ctx,
+                                                 [[maybe_unused]] const std::uint64_t* word,
+                                                 [[maybe_unused]] std::uint64_t value,
+                                                 [[maybe_unused]] std::uint32_t sender) {
+#if !BEELINE_ON_GPU
+  if (ctx.checks == nullptr || ctx.checks->repeated_signals == nullptr || value == 0) [[likely]]
+    return;
+  if (load_signal(word, Order::relaxed) == value)
+    ctx.checks->repeated_signals->report(sender, ctx.owner_of(word), ctx.offset_in_slot(word), value);
+#endif
+}
+
 /// Sets `signal` of the member in `place` after everything that the group did before. The caller has checked the
 /// access.
 template <class Group>
 BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
                                     std::uint32_t place, Order order) {
   group.sync();
-  if (group.thread_rank() == 0) store_signal(ctx.translate(signal, place), value, order);
+  if (group.thread_rank() != 0) return;
+  std::uint64_t* const word = ctx.translate(signal, place);
+  check_repetition(ctx, word, value, ctx.own_world_rank);
+  store_signal(word, value, order);
 }
 
 inline namespace BEELINE_CALLS {

@@ -199,7 +199,7 @@ class SymmetricArray {
 ///
 /// In a loop let the values grow: 1 in the first round, 2 in the second, and so on, and wait for `greater_equal` that
 /// number. If each round sets the same value, and no answer of the receiver comes in between, a wait finds the value of
-/// the round before, and reads old data.
+/// the round before, and reads old data. `Config::check` (BEELINE_CHECK, `beeline run --check`) warns of such signals.
 class Signals : public SymmetricArray<std::uint64_t> {
  public:
   /// Collective.

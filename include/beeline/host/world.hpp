@@ -30,9 +30,10 @@ class Bootstrap;
 /// same call (GASPI's time-out; with zero they poll once). Calls for set-up take none, since a rank cannot know the
 /// progress of other ranks.
 ///
-/// A process that a rank forks has no part in the world: there the calls throw invalid_argument, waits of device
-/// operations end at once, destructors do nothing, and memory can be read. The child may make a world of its own.
-/// Objects that outlive their world do nothing in their destructors.
+/// A process that a rank forks has no part in the world: there the calls throw invalid_argument, operations by CPU
+/// threads are refused with it, waits end at once, and destructors do nothing. The ranks' host memory is the child's
+/// own copy, like all of its memory: it reads it, and what it stores there reaches no rank. The child may make a world
+/// of its own. Objects that outlive their world do nothing in their destructors.
 class World final : public Team {
  public:
   /// Collective. Joins the world that the environment describes, or makes a world of one rank if it describes none.
@@ -97,7 +98,8 @@ class World final : public Team {
   void copy(void* destination, const RegisteredPlace& source, std::size_t bytes);
   /// This rank's default stream.
   [[nodiscard]] Stream& stream();
-  /// Another stream of this rank.
+  /// Another stream of this rank. The world's end waits for its work; from then on its calls throw invalid_argument,
+  /// and its destructor does nothing.
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
   /// Wraps a stream that other code has made: `native` is a cudaStream_t of this rank's GPU (nullptr: the legacy
   /// default stream). Destroying the result does not destroy `native`. Destroy the result after the stream's work has
@@ -136,8 +138,8 @@ class World final : public Team {
   /// remaining ranks, clear the world's abort, and go on without the others. Returns the team of the remaining ranks,
   /// in world order, which is valid until the next call; kernels use its context. From then on only these ranks call
   /// collective functions. Allocated memory stays, with the parts of lost ranks; make channels with transfers in flight
-  /// anew. Work on this rank's streams other than the default stream must have ended (`synchronize`). A rank that does
-  /// not call by the deadline counts as failed. Throws aborted if this rank itself counts as failed, peer_died if the
+  /// anew. The work of this rank's streams ends first, and is forgotten, also where it has failed. A rank that does not
+  /// call by the deadline counts as failed. Throws aborted if this rank itself counts as failed, peer_died if the
   /// launcher has ended.
   Team& survivors();
   /// Throws if the world or one of this rank's teams is aborted, or one of their waits has failed: the error names

@@ -25,11 +25,19 @@
 
 namespace beeline {
 
-/// The range in one process: shared by the ranks that are its threads. Thread-safe.
+namespace detail {
+class ForkHandler;
+}
+
+/// The range in one process: shared by the ranks that are its threads. Thread-safe. A forked child gets the host memory
+/// as a copy of its own, like all of its memory: what it stores there reaches no rank.
 class AddressRange {
  public:
   /// The range of world `world_id` in this process, made by whichever rank asks first.
   [[nodiscard]] static std::shared_ptr<AddressRange> of_world(std::uint64_t world_id);
+  AddressRange();
+  AddressRange(const AddressRange&) = delete;
+  AddressRange& operator=(const AddressRange&) = delete;
   ~AddressRange();
 
   /// Reserves `ranks` slots and those of arrays at `base` (nullptr: anywhere), the first halves of the slots in
@@ -70,10 +78,11 @@ class AddressRange {
   /// `owner` is the rank whose it is; -1: that of the slot.
   [[nodiscard]] FileDescriptor create_device(std::byte* address, std::size_t bytes, int gpu, int owner = -1);
   /// Maps another process's memory; does nothing where a thread of this process has mapped it.
-  void map_host(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor);
+  void map_host(std::byte* address, std::size_t bytes, FileDescriptor descriptor);
   bool map_device(std::byte* address, std::size_t bytes, const FileDescriptor& descriptor, int owner = -1);
   /// Maps `bytes` of a memfd from `offset` on; does nothing where a thread of this process has.
-  void map_host_piece(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset);
+  void map_host_piece(std::byte* address, std::size_t bytes, const std::shared_ptr<const FileDescriptor>& descriptor,
+                      std::size_t offset);
   /// Undoes create or map; does nothing when another thread of this process has undone it. Waits for what the network
   /// writes to the range. Throws deadline.
   void unmap(std::byte* address, std::int64_t deadline_ns);
@@ -85,11 +94,15 @@ class AddressRange {
   struct Mapping {
     std::size_t bytes;
     bool device;
+    std::shared_ptr<const FileDescriptor> descriptor;  ///< of host memory, for forked children
+    std::size_t offset;                                ///< in the descriptor's file
   };
   [[nodiscard]] std::size_t total_bytes() const;
   void release_slots();
-  void map_host_locked(std::byte* address, std::size_t bytes, int descriptor, std::size_t offset = 0);
+  void map_host_locked(std::byte* address, std::size_t bytes, std::shared_ptr<const FileDescriptor> descriptor,
+                       std::size_t offset);
   [[nodiscard]] const std::vector<int>& seen_by(const std::byte* address, int owner) const;
+  void make_private_in_child();
   void unmap_locked(std::map<std::byte*, Mapping>::iterator mapping);
 
   std::mutex mutex_;
@@ -102,6 +115,7 @@ class AddressRange {
   std::vector<int> gpus_;
   std::vector<std::vector<int>> seen_by_;  ///< [ranks]
   std::map<std::byte*, Mapping> mappings_;
+  std::unique_ptr<detail::ForkHandler> fork_handler_;
 };
 
 }  // namespace beeline

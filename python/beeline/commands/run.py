@@ -37,6 +37,13 @@ def run(
             show_default="BEELINE_DEADLINE_S, or 30",
         ),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Warn of signals whose word already has their value: a wait cannot tell them from those before.",
+        ),
+    ] = False,
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="A rank that fails does not end the job: the others go on without it.")
     ] = False,
@@ -104,7 +111,19 @@ def run(
     """
     command = launch_command(
         World(
-            ranks, threads, device, deadline, keep_going, split_nodes, hosts, ssh, bind, stdin, grace, trusted_network
+            ranks,
+            threads,
+            device,
+            deadline,
+            keep_going,
+            split_nodes,
+            hosts,
+            ssh,
+            bind,
+            stdin,
+            grace,
+            check,
+            trusted_network,
         ),
         resolve_program(program),
         arguments or [],

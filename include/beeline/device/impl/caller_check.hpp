@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <type_traits>
 
-#include "beeline/device/impl/allocation_map.hpp"
+#include "beeline/device/impl/host_checks.hpp"
 #include "beeline/device/wait.hpp"
 
 namespace beeline::detail {
@@ -54,13 +54,12 @@ template <class T>
   return offset < slot.host_segments_offset() ? ctx.pinned_heap_end : slot.slot_bytes();
 }
 
-/// Whether it lies in one allocation, as far as a CPU thread knows.
+/// Whether it lies in one allocation that this process may use, as far as a CPU thread knows.
 ///   reach  in one part of this rank's slot
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_allocated([[maybe_unused]] const Context& ctx,
                                                            [[maybe_unused]] const Reach& reach) {
 #if !BEELINE_ON_GPU
-  if (ctx.allocations != nullptr && reach.bytes != 0)
-    return ctx.allocations->holds(ctx.offset_in_slot(reach.local), reach.bytes);
+  if (ctx.checks != nullptr && reach.bytes != 0) return ctx.checks->holds(ctx.offset_in_slot(reach.local), reach.bytes);
 #endif
   return true;
 }
@@ -77,12 +76,31 @@ template <class T>
   return peer < ctx.size && is_aligned(reach) && is_symmetric(ctx, reach) && is_allocated(ctx, reach);
 }
 
+/// Whether this process is a fork of the one that made the world.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_forked([[maybe_unused]] const Context& ctx) {
+#if !BEELINE_ON_GPU
+  if (ctx.checks != nullptr) return ctx.checks->is_forked;
+#endif
+  return false;
+}
+
+/// Whether an address is in the slot of a rank whose memory this process has not mapped, as far as a CPU thread knows.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_elsewhere([[maybe_unused]] const Context& ctx,
+                                                           [[maybe_unused]] const void* address) {
+#if !BEELINE_ON_GPU
+  const std::uint32_t owner = ctx.owner_of(address);
+  if (owner != no_peer && ctx.checks != nullptr) return !ctx.checks->mapped[owner];
+#endif
+  return false;
+}
+
 /// Which rule a call breaks that is not sound.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding finding_in(const Context& ctx, const Reach& reach,
                                                             std::uint32_t peer) {
   if (peer >= ctx.size) return {CallFault::peer, ctx.size, peer};
   if (!is_aligned(reach)) return {CallFault::misaligned, reach.alignment, address_bits(reach)};
   if (reach.local == nullptr) return {CallFault::null_address, reach.bytes};
+  if (is_forked(ctx)) return {CallFault::forked};
   if (is_symmetric(ctx, reach)) return {CallFault::not_allocated, reach.bytes, address_bits(reach)};
   return {CallFault::not_symmetric, reach.bytes, address_bits(reach)};
 }
@@ -145,14 +163,17 @@ BEELINE_HOST_DEVICE Status check_call(const Group& group, const Context& ctx, Op
   return Status::ok;
 }
 
-/// Checks the end of a transfer that is the calling rank's own, and may be any memory but a null address.
+/// Checks the end of a transfer that is the calling rank's own, and may be any memory that this process has mapped.
 template <class Group>
 BEELINE_HOST_DEVICE Status check_own_end(const Group& group, const Context& ctx, Operation operation, const void* own,
                                          std::size_t bytes, std::uint32_t peer) {
   if constexpr (checks_operations)
-    if (own == nullptr && bytes != 0) [[unlikely]] {
+    if ((own == nullptr || is_elsewhere(ctx, own)) && bytes != 0) [[unlikely]] {
       if (group.thread_rank() != 0) return Status::invalid_argument;
-      return refuse(ctx, operation, peer, {CallFault::null_own_end, bytes}, Status::invalid_argument);
+      const Finding found = own == nullptr ? Finding{CallFault::null_own_end, bytes}
+                                           : Finding{CallFault::own_end_elsewhere, ctx.owner_of(own),
+                                                     reinterpret_cast<std::uintptr_t>(own)};
+      return refuse(ctx, operation, peer, found, Status::invalid_argument);
     }
   return Status::ok;
 }

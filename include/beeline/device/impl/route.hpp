@@ -65,21 +65,28 @@ struct EngineWait {
   Timeout timeout = Timeout::none();
 };
 
-/// Polls `ready()` until it is true: what waits for an engine. Returns ok; timeout; deadline; aborted.
+/// Polls `ready()` until it is true: what waits for an engine. Before a deadline or an abort ends the wait, it polls
+/// once more, since what came before the end counts, also while this thread was stopped. Returns ok; timeout; deadline;
+/// aborted.
 template <class Ready>
 BEELINE_HOST_DEVICE Status await_engine(const Context& ctx, EngineWait wait, Ready ready) {
   std::uint64_t start = 0;
+  Status end = Status::ok;  // of a wait that has to end
   BEELINE_NO_UNROLL
   for (std::uint32_t poll = 0;; ++poll) {
     if (ready()) return Status::ok;
     if (wait.timeout.ns == 0) return Status::timeout;
     machine::back_off(poll, ctx.polling);
     if ((poll + 1) % polls_per_look != 0 && !machine::backs_off(poll, ctx.polling)) continue;
-    if (wait.heeds_abort && read_abort_word(ctx) != 0) return Status::aborted;
+    if (end != Status::ok) return end;
     const std::uint64_t now = machine::clock_ns();
     if (start == 0) start = now;
-    if (now - start >= ctx.deadline_ns) return Status::deadline;
-    if (now - start >= wait.timeout.ns) return Status::timeout;
+    if (wait.heeds_abort && read_abort_word(ctx) != 0)
+      end = Status::aborted;
+    else if (now - start >= ctx.deadline_ns)
+      end = Status::deadline;
+    else if (now - start >= wait.timeout.ns)
+      return Status::timeout;
   }
 }
 

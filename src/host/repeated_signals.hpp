@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Warnings of signals that repeat a value (BEELINE_CHECK).
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "beeline/device/impl/host_checks.hpp"
+#include "beeline/host/world.hpp"
+
+namespace beeline {
+
+/// Warns once for each signal, and of a few signals only. Thread-safe.
+class RepeatedSignalLog final : public detail::RepeatedSignals {
+ public:
+  ///   world  outlives it
+  explicit RepeatedSignalLog(const World::Implementation& world) : world_(world) {}
+  void report(std::uint32_t sender, std::uint32_t receiver, std::uint64_t offset, std::uint64_t value) override;
+
+ private:
+  const World::Implementation& world_;
+  std::mutex mutex_;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> reported_;  ///< receiver and offset
+};
+
+}  // namespace beeline

@@ -37,6 +37,15 @@ void require_extent(const World& world, Argument argument, const void* address, 
                 world.rank());
 }
 
+void require_mapped(const Context& ctx, const char* name, const void* address) {
+  if (is_elsewhere(ctx, address))
+    throw Error(Status::invalid_argument,
+                fmt::format("the {}: {}", name,
+                            describe(CallFault::own_end_elsewhere, ctx.owner_of(address),
+                                     reinterpret_cast<std::uintptr_t>(address))),
+                static_cast<int>(ctx.own_world_rank));
+}
+
 void refuse_not_symmetric(const World& world, Argument argument, const void* address) {
   throw Error(Status::invalid_argument,
               fmt::format("{}: {} {} is not in this rank's symmetric memory: pass an address of memory that "

@@ -11,6 +11,7 @@
 
 #include "beeline/transport/staged.hpp"
 #include "host/channel_agreement.hpp"
+#include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -126,6 +127,7 @@ void StagedChannel::Implementation::check_peer(int peer, int least) const {
 
 void StagedChannel::Implementation::check_memory(const void* address, std::size_t bytes) const {
   require(address != nullptr || bytes == 0, Status::invalid_argument, fmt::format("{} bytes at a null address", bytes));
+  detail::require_mapped(world.host_context(), "memory of a message", address);
   World::Implementation& own = world.implementation();
   if (own.gpu_reach)
     static_cast<void>(own.gpu_reach->needed({address}));

@@ -22,8 +22,9 @@ void Collectives::Implementation::check_vectors(const CollectiveShape& shape, co
   const bool is_root = what.root == rank;
   const detail::VectorPlace to{call.destination, bytes * parts_of(shape.destination, members, is_root)},
       from{call.source, bytes * parts_of(shape.source, members, is_root)};
-  detail::check_vector("destination", to.at, to.bytes, what.element.type);
-  detail::check_vector("source", from.at, from.bytes, what.element.type);
+  const Context& ctx = team.host_context();
+  detail::check_vector(ctx, "destination", to.at, to.bytes, what.element.type);
+  detail::check_vector(ctx, "source", from.at, from.bytes, what.element.type);
   // What a member sends to itself may be there already; where both sides have pieces the rest would overlap.
   const auto own_part = [&](const detail::VectorPlace& vector, Side side) {
     return reinterpret_cast<std::uintptr_t>(vector.at) + (has_pieces(side) ? rank * bytes : 0);

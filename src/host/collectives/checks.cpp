@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "beeline/core/error.hpp"
+#include "host/ranges.hpp"
 
 namespace beeline::detail {
 
@@ -30,12 +31,13 @@ void check_reduction(ElementType type, Reduction reduction) {
     throw Error(Status::invalid_argument, fmt::format("there is no {} of {}", name(reduction), name(type)));
 }
 
-void check_vector(const char* name, const void* vector, std::size_t bytes, ElementType type) {
+void check_vector(const Context& ctx, const char* name, const void* vector, std::size_t bytes, ElementType type) {
   if (bytes == 0) return;
   if (vector == nullptr) throw Error(Status::invalid_argument, fmt::format("the {} is a null pointer", name));
   if (reinterpret_cast<std::uintptr_t>(vector) % bytes_of(type) != 0)
     throw Error(Status::invalid_argument, fmt::format("the {} {} is not aligned to its elements of {} bytes", name,
                                                       fmt::ptr(vector), bytes_of(type)));
+  require_mapped(ctx, name, vector);
 }
 
 void check_apart(const VectorPlace& destination, const VectorPlace& source) {

@@ -7,6 +7,7 @@
 
 #include "beeline/collectives/reduction.hpp"
 #include "beeline/core/registry.hpp"
+#include "beeline/device/context.hpp"
 #include "beeline/host/team.hpp"
 
 namespace beeline::detail {
@@ -21,8 +22,10 @@ void check_members(Team& team, Algorithm algorithm);
 
 void check_reduction(ElementType type, Reduction reduction);
 
-/// A vector of so many bytes lies somewhere, aligned to its elements; one of none may lie nowhere.
-void check_vector(const char* name, const void* vector, std::size_t bytes, ElementType type);
+/// A vector of so many bytes lies in memory that this process has mapped, aligned to its elements; one of none may lie
+/// nowhere.
+///   ctx  of CPU threads
+void check_vector(const Context& ctx, const char* name, const void* vector, std::size_t bytes, ElementType type);
 
 struct VectorPlace {
   const void* at;

@@ -111,8 +111,9 @@ void Collectives::alltoallv_on_stream(void* destination, const void* source, con
             fmt::format("{} counts or offsets for a team of {}", column.size(), members));
   const std::size_t to_bytes = extent(pieces.receive_counts, pieces.receive_offsets, type);
   const std::size_t from_bytes = extent(pieces.send_counts, pieces.send_offsets, type);
-  detail::check_vector("destination", destination, to_bytes, type);
-  detail::check_vector("source", source, from_bytes, type);
+  const Context& ctx = team().host_context();
+  detail::check_vector(ctx, "destination", destination, to_bytes, type);
+  detail::check_vector(ctx, "source", source, from_bytes, type);
   detail::check_apart({destination, to_bytes}, {source, from_bytes});
   const std::size_t rank = team().context().rank;
   require(pieces.send_counts[rank] == pieces.receive_counts[rank], Status::invalid_argument,

@@ -161,7 +161,7 @@ class Messages::Implementation {
                   fmt::format("a message of {} bytes: at most {}", bytes, detail::most_message_bytes));
     require(call.tag <= most_message_tag, Status::invalid_argument,
             fmt::format("tag {} of a message: at most {}", call.tag, most_message_tag));
-    detail::check_vector(name, data, bytes, type);
+    detail::check_vector(team.host_context(), name, data, bytes, type);
     check_peer(peer);
     return {static_cast<std::byte*>(const_cast<void*>(data)),
             bytes,

@@ -60,9 +60,12 @@ std::string World::Implementation::meeting_of(int other) {
     const detail::Request request = detail::move_request(false, static_cast<std::uint32_t>(other));
     const Status status = detail::move_by_engine(Thread{}, asking, request, Queue{}, &host_header(other)->meeting,
                                                  {bytes.data(), 1, bytes.size(), 0, 0});
+    if (status == Status::deadline) {
+      const std::lock_guard lock(failure_mutex);
+      abandoned.push_back(std::move(bytes));  // the engine may write it yet
+      return {};
+    }
     std::memcpy(&shown, bytes.data(), sizeof shown);  // zeros, unless they have come
-    const std::lock_guard lock(failure_mutex);
-    if (status == Status::deadline) abandoned.push_back(std::move(bytes));  // the engine may write it yet
   }
   char text[sizeof shown.words];
   std::memcpy(text, shown.words, sizeof text);

@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "beeline/core/error.hpp"
 #include "beeline/device/atomic.hpp"
 #include "beeline/device/put_get.hpp"
 #include "beeline/host/messages.hpp"
@@ -85,6 +86,11 @@ int main(int argument_count, char** arguments) {
       for (int rank = 0; rank < world.size(); ++rank) *world.at(words.data(), rank) = 1;
     std::puts("kept");
   });
+  try {
+    if (kept_stream) kept_stream->fill(kept->data(), 0, sizeof(int));
+  } catch (const beeline::Error& error) {
+    std::puts(error.what());
+  }
   if (how == "exit afterwards") std::exit(code);
   return code;
 }

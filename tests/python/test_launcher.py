@@ -375,6 +375,7 @@ class TestDeaths:
     def test_objects_may_outlive_their_world(self) -> None:
         result = launch("-n", "2", "--device", "cpu", "--", ENDING_RANK, "1", "keep")
         assert (result.returncode, result.stdout.count("kept")) == (0, 2), result.stderr
+        assert result.stdout.count("the world of this stream has ended") == 2
 
     def test_threads_tell_all_errors_the_culprits_first(self) -> None:
         result = launch("-n", "4", "--threads", "--device", "cpu", "--", ENDING_RANK, "2", "throw")

@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,9 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 # The back end's C++ part only where a test asks for it: no test compiles it beside others.
 os.environ.setdefault("BEELINE_TORCH_NATIVE", "0")
+# For torch.compile: without these each rank starts processes that import torch, to compile beside it, and a dozen to ask
+# which vector instructions the compiler can use.
+os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "0"}
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -34,7 +39,9 @@ def repository() -> Path:
     return REPOSITORY
 
 
-SETTINGS = {"BEELINE_BIN": str(FAKES), "NO_COLOR": "1", "COLUMNS": "200"}
+# The fake programs run by the Python of the tests: another one on PATH may be a script that looks for one first.
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+SETTINGS = {"BEELINE_BIN": str(FAKES), "NO_COLOR": "1", "COLUMNS": "200", "PATH": PATH}
 
 
 @pytest.fixture
@@ -92,3 +99,35 @@ def build_torch_part(**environment: str) -> None:
         command, capture_output=True, text=True, env={**os.environ, **paths, **environment}, timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# What programs of ranks import, and the most of what torch imports for them later.
+IMPORTED = (
+    "numpy", "pytest", "typer", "beeline.library", "beeline.ranks.records", "beeline.torch_backend", "torch_compiled",
+    "torch_training", "torch._dynamo", "torch._inductor.compile_fx", "torch.testing._internal.common_distributed",
+)  # fmt: skip
+
+
+@contextmanager
+def forking_python(**environment: str) -> Iterator[list[str]]:
+    """A command in place of `python`, for ranks on CPUs: it forks a process that has imported torch (forked_python.py).
+
+    Each import takes two seconds of a core.
+    """
+    command = [sys.executable, str(Path(__file__).with_name("forked_python.py"))]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
+    own |= {"PYTHONPATH": str(REPOSITORY / "python"), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    with tempfile.TemporaryDirectory() as folder:
+        place = f"{folder}/socket"
+        with subprocess.Popen(
+            [*command, "serve", place, *IMPORTED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=own | environment
+        ) as process:
+            assert process.stdout.readline() == b"ready\n"
+            yield [sys.executable, "-S", command[1], "run", place]
+            process.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def torch_python() -> Iterator[list[str]]:
+    with forking_python() as command:
+        yield command

@@ -17,6 +17,7 @@ PROGRAM = PROGRAMS / "many-ranks"
 RANKS = 66
 PATIENT = {"BEELINE_DEADLINE_S": "90"}  # a rank has little of a core
 SMALL = {"BEELINE_HEAP_BYTES": "64M", "BEELINE_PINNED_HEAP_BYTES": "1M"}
+SMALL |= {"BEELINE_WAIT_POLICY": "sleep", "BEELINE_WAIT_PERIOD_US": "500"}  # and leaves it to the others
 
 
 def launch(nodes: int, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -67,7 +68,7 @@ def test_an_error_while_others_send_ends_all_orderly() -> None:
 @pytest.mark.parametrize(("victim", "how"), [(40, "kill"), (0, "kill"), (33, "hang")])
 def test_the_others_go_on(victim: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also without the first rank of the world, and of a node."""
-    monkeypatch.setenv("BEELINE_DEADLINE_S", "15")
+    monkeypatch.setenv("BEELINE_DEADLINE_S", "8")
     done = start("--split-nodes", "2", "--keep-going", str(PROGRAMS / "surviving-rank"), str(victim), how)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(f"of {RANKS - 1}; rank {victim} has ") == RANKS - 1

@@ -19,7 +19,8 @@ def run(place: str, arguments: list[str]) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.connect(place)
         variables = [f"{name}={value}" for name, value in os.environ.items()]
-        request = "\0".join([os.getcwd(), str(len(arguments)), *arguments, *variables])
+        folder = os.getcwd()  # noqa: PTH109 each start would import pathlib
+        request = "\0".join([folder, str(len(arguments)), *arguments, *variables])
         socket.send_fds(connection, [os.fsencode(request)], [0, 1, 2])
         answer = connection.recv(64)
     if not answer:
@@ -86,13 +87,14 @@ def watch(fork: int, connection: socket.socket) -> None:
 
 def execute(program: str, arguments: list[str]) -> None:
     """In this module, which is __main__ as that of a program is."""
+    from pathlib import Path
+
     if program == "-c":
         text, *arguments = arguments
         sys.path[0] = ""
     else:
-        sys.path[0] = os.path.dirname(program)
-        with open(program, encoding="utf-8") as file:
-            text = file.read()
+        text = Path(program).read_text(encoding="utf-8")
+        sys.path[0] = str(Path(program).parent)
     sys.argv = [program, *arguments]
     exec(compile(text, program, "exec", dont_inherit=True), globals())
 

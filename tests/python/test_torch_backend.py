@@ -180,9 +180,7 @@ world.leave()
 """
 
 
-def run_program(
-    python: list[str], text: str, deadline_s: int, **settings: str
-) -> subprocess.CompletedProcess[str]:
+def run_program(python: list[str], text: str, deadline_s: int, **settings: str) -> subprocess.CompletedProcess[str]:
     command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", *python, "-c", HEAD + text]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_DEADLINE_S": str(deadline_s)}
     environment |= settings

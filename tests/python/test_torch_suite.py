@@ -14,6 +14,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import forking_python
 
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("expecttest", reason="expecttest is not installed: torch's tests need it")
@@ -88,15 +89,15 @@ def outcomes(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     native_part: None,
-    torch_python: list[str],
 ) -> Outcomes:
     """Of the tests that were selected."""
     folder = tmp_path_factory.mktemp("torch")
     chosen = [item.callspec.params["name"] for item in request.session.items if item.name.startswith("test_of_torch[")]
     chosen = [name for name in chosen if name not in NOT_HERE]
-    found = run_all(torch_python, chosen, RANKS, folder)
-    unmet = [name for name in chosen if found[name][1] == TOO_FEW_RANKS]
-    return found | run_all(torch_python, unmet, MORE_RANKS, folder)
+    with forking_python("torch.testing._internal.common_distributed") as python:  # which fixes flags of torch's
+        found = run_all(python, chosen, RANKS, folder)
+        unmet = [name for name in chosen if found[name][1] == TOO_FEW_RANKS]
+        return found | run_all(python, unmet, MORE_RANKS, folder)
 
 
 @pytest.mark.timeout(600)

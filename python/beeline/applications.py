@@ -96,8 +96,10 @@ def list_methods(study: Study, ranks: int, view: ResultView) -> dict[str, Event]
                 raise
             known[lacking["name"]] = lacking
             continue
-        with running(command, view.show_line) as events:
-            known |= {str(event["name"]): event | {"program": program} for event in events if "name" in event}
+        if tuple(command) not in view.listed:
+            with running(command, view.show_line) as events:
+                view.listed[tuple(command)] = [event for event in events if "name" in event]
+        known |= {str(event["name"]): event | {"program": program} for event in view.listed[tuple(command)]}
     if not known:
         raise CliError(f"{next(iter(study.programs))} --list printed no method")
     return known

@@ -237,6 +237,8 @@ class ResultView:
         self.results: list[Event] = []
         self.taken: list[Event] = []
         """By the last `run`, also of a program that failed."""
+        self.listed: dict[tuple[str, ...], list[Event]] = {}
+        """What programs say of their methods, by the command that asked: many runs of them ask the same."""
         self._remarks: list[str] = []
         self._kept_back: list[Event] | None = None
         self._as_json = as_json

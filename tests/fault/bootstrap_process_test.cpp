@@ -4,44 +4,38 @@
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <future>
+#include <stdexcept>
 
 #include "../unit/bootstrap_worlds.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace beeline::tests {
 
 namespace {
 
-/// Forks `size` ranks that run `body`; returns their exit statuses as waitpid gives them. A rank whose body throws, or
-/// fails an expectation, exits with 1.
-std::vector<int> run_processes(int size, const Body& body) {
-  const std::string token = make_token();
-  const RendezvousServer server({size, token});
-  std::vector<pid_t> pids;
-  for (int rank = 0; rank < size; ++rank) {
-    pids.push_back(::fork());
-    if (pids.back() != 0) continue;
-    try {
-      body(*join_world(config_for(server, token, rank, size)));
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "rank %d: %s\n", rank, error.what());
-      ::_exit(1);
-    }
-    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
-  }
-  std::vector<int> statuses;
-  for (const pid_t pid : pids) ::waitpid(pid, &statuses.emplace_back(), 0);
-  return statuses;
+using beeline_test::RankOutcome;
+
+/// Runs `body` as `size` ranks that are processes. A rank fails if its body throws or fails an expectation.
+std::vector<RankOutcome> run_bootstraps(int size, const Body& body) {
+  constexpr int limit_s = 60;
+  Config config;
+  config.deadline_ns = generous_ns;
+  return beeline_test::run_processes(
+      size,
+      [&](const Config& own) {
+        body(*join_world(own));
+        if (::testing::Test::HasFailure()) throw std::runtime_error("an expectation failed");
+      },
+      config, limit_s);
 }
 
 class Processes : public ::testing::TestWithParam<int> {};
 
 TEST_P(Processes, ShareBytesAndDescriptors) {
-  const auto statuses = run_processes(GetParam(), [](Bootstrap& bootstrap) {
+  const auto outcomes = run_bootstraps(GetParam(), [](Bootstrap& bootstrap) {
     const FileDescriptor mine(::memfd_create("beeline-test", MFD_CLOEXEC));
     ASSERT_EQ(::ftruncate(mine.get(), 4096), 0);
     for (int round = 0; round < 2; ++round) {
@@ -59,13 +53,13 @@ TEST_P(Processes, ShareBytesAndDescriptors) {
       bootstrap.barrier(generous_ns);
     }
   });
-  for (const int status : statuses) EXPECT_EQ(status, 0);
+  beeline_test::expect_all_passed(outcomes);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Processes, ::testing::Values(1, 2, 5, 64));
 
 TEST(Processes, ADeathInSetUpFreesTheOthersAndIsNamed) {
-  const auto statuses = run_processes(4, [](Bootstrap& bootstrap) {
+  const auto outcomes = run_bootstraps(4, [](Bootstrap& bootstrap) {
     std::promise<int> told;
     bootstrap.on_abort([&](int culprit, const std::string&) { told.set_value(culprit); });
     if (bootstrap.rank() == 2) ::kill(::getpid(), SIGKILL);
@@ -76,12 +70,9 @@ TEST(Processes, ADeathInSetUpFreesTheOthersAndIsNamed) {
     bootstrap.on_abort(nullptr);
   });
   for (int rank = 0; rank < 4; ++rank) {
-    const int status = statuses[static_cast<std::size_t>(rank)];
-    if (rank == 2) {
-      EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    } else {
-      EXPECT_EQ(status, 0) << "rank " << rank;
-    }
+    const RankOutcome& outcome = outcomes[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(outcome.signal, rank == 2 ? SIGKILL : 0) << "rank " << rank;
+    EXPECT_EQ(outcome.failure, "") << "rank " << rank;
   }
 }
 

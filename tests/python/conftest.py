@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,9 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 # The back end's C++ part only where a test asks for it: no test compiles it beside others.
 os.environ.setdefault("BEELINE_TORCH_NATIVE", "0")
+# For torch.compile: else each rank starts processes that import torch, some to compile beside it, and a dozen to ask
+# which vector instructions the compiler can use.
+os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "0"}
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -37,12 +42,17 @@ def repository() -> Path:
 SETTINGS = {"BEELINE_BIN": str(FAKES), "NO_COLOR": "1", "COLUMNS": "200"}
 
 
+def settings() -> dict[str, str]:
+    """The Python of the tests runs the fake programs: another one on PATH may be a script that looks for one first."""
+    return SETTINGS | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs `beeline ARGUMENTS` in this process, over the fake programs; keywords set environment variables."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        for name, value in {**SETTINGS, **environment}.items():
+        for name, value in {**settings(), **environment}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["beeline", *arguments])
         commands.cache_clear()  # another program may describe others
@@ -59,7 +69,7 @@ def cli_process() -> Run:
     """As `cli`, in a process of its own."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        merged = {**os.environ, **SETTINGS, **environment}
+        merged = {**os.environ, **settings(), **environment}
         command = [sys.executable, "-m", "beeline", *arguments]
         return subprocess.run(command, capture_output=True, text=True, env=merged, timeout=60, check=False)
 
@@ -92,3 +102,36 @@ def build_torch_part(**environment: str) -> None:
         command, capture_output=True, text=True, env={**os.environ, **paths, **environment}, timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# What programs of ranks import, and the most of what torch imports for them later.
+IMPORTED = (
+    "numpy", "pytest", "typer", "beeline.library", "beeline.ranks.records", "beeline.torch_backend", "torch_compiled",
+    "torch_training", "torch._dynamo", "torch._inductor.compile_fx",
+)  # fmt: skip
+
+
+@contextmanager
+def forking_python(*modules: str, **environment: str) -> Iterator[list[str]]:
+    """A command in place of `python`, for ranks on CPUs: it forks a process that has imported torch, and these modules
+    (forked_python.py). Each import of torch takes two seconds of a core."""
+    command = [sys.executable, str(Path(__file__).with_name("forked_python.py"))]
+    own = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
+    own |= {"PYTHONPATH": str(REPOSITORY / "python"), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    with tempfile.TemporaryDirectory() as folder:
+        place = f"{folder}/socket"
+        with subprocess.Popen(
+            [*command, "serve", place, *IMPORTED, *modules],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=own | environment,
+        ) as process:
+            assert process.stdout.readline() == b"ready\n"
+            yield [sys.executable, "-S", command[1], "run", place]
+            process.stdin.close()
+
+
+@pytest.fixture(scope="session")
+def torch_python() -> Iterator[list[str]]:
+    with forking_python() as command:
+        yield command

@@ -218,6 +218,9 @@ def run_split(*arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+BRIEF = ("--iterations", "10")  # else about a second of each method
+
+
 @pytest.mark.parametrize(
     ("app", "size", "methods"),
     [
@@ -226,7 +229,7 @@ def run_split(*arguments: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_an_application_on_two_nodes_of_this_machine(app: str, size: str, methods: list[str]) -> None:
-    done = run_split("app", app, "--method", ",".join(methods), "--size", size, "--ranks", "4", "--json")
+    done = run_split("app", app, "--method", ",".join(methods), "--size", size, "--ranks", "4", *BRIEF, "--json")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     results = [line for line in lines if line["event"] == "result"]

@@ -6,11 +6,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import beeline
 import pytest
-from conftest import build_torch_part
+from conftest import build_torch_part, forking_python
 from hosts import ends
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -48,17 +49,29 @@ def run(command: list[str], device: str, **settings: str) -> str:
 both_ways = pytest.mark.parametrize("native", ["0", "1"], ids=["through-python", "native"])
 
 
-@pytest.mark.timeout(500)
-@both_ways
-def test_operations_with_the_oldest_torch(native: str) -> None:
+@pytest.fixture(scope="module")
+def path_of_the_oldest_torch() -> str:
     place = REPOSITORY / ".venv" / "oldest-torch"
     if not place.exists():
         pytest.skip("tools/setup-torch has not installed it")
-    paths = {"PYTHONPATH": f"{place.read_text().strip()}:{REPOSITORY / 'python'}"}
+    return f"{place.read_text().strip()}:{REPOSITORY / 'python'}"
+
+
+@pytest.fixture(scope="module")
+def oldest_torch_python(path_of_the_oldest_torch: str) -> Iterator[list[str]]:
+    with forking_python(PYTHONPATH=path_of_the_oldest_torch) as command:
+        yield command
+
+
+@pytest.mark.timeout(500)
+@both_ways
+def test_operations_with_the_oldest_torch(
+    native: str, path_of_the_oldest_torch: str, oldest_torch_python: list[str]
+) -> None:
     if native == "1":
-        build_torch_part(**paths)
-    command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", sys.executable, RANK, "own_world", "cpu"]
-    output = run(command, "cpu", BEELINE_TORCH_NATIVE=native, **paths)
+        build_torch_part(PYTHONPATH=path_of_the_oldest_torch)
+    command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", *oldest_torch_python, RANK, "own_world", "cpu"]
+    output = run(command, "cpu", BEELINE_TORCH_NATIVE=native, PYTHONPATH=path_of_the_oldest_torch)
     assert f"torch {OLDEST}" in output
     assert output.count(f": {CASES[-1]}") == 3
 
@@ -78,10 +91,11 @@ def ranks_on(device: str, most: int) -> int:
 @pytest.mark.timeout(250)
 @both_ways
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_operations_in_a_world_of_ones_own(device: str, native: str) -> None:
+def test_operations_in_a_world_of_ones_own(device: str, native: str, torch_python: list[str]) -> None:
     ranks = ranks_on(device, 3)
     where = ["--device", "cpu"] if device == "cpu" else []  # a launcher tells its ranks
-    command = [LAUNCHER, "-n", str(ranks), *where, "--", sys.executable, RANK, "own_world", device]
+    python = torch_python if device == "cpu" else [sys.executable]
+    command = [LAUNCHER, "-n", str(ranks), *where, "--", *python, RANK, "own_world", device]
     output = run(command, device, BEELINE_TORCH_NATIVE=native)
     for rank in range(ranks):
         for case in CASES:
@@ -97,7 +111,7 @@ dist.init_process_group("beeline", store=store, rank=world.rank, world_size=worl
 """
 NOBODY_SENDS = r"""
 if world.rank == 0:
-    with pytest.raises(beeline.DeadlineError, match=r"from any of ranks \[1, 2\]: no message within 5 s"):
+    with pytest.raises(beeline.DeadlineError, match=r"from any of ranks \[1, 2\]: no message within 2 s"):
         dist.recv(torch.ones(3))
     left = dist.irecv(torch.ones(3))
     with pytest.raises(beeline.TimeoutError, match="a receive without a source within 0:00:00.1"):
@@ -166,38 +180,38 @@ world.leave()
 """
 
 
-def run_program(text: str, deadline_s: int, **settings: str) -> subprocess.CompletedProcess[str]:
-    command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", sys.executable, "-c", HEAD + text]
+def run_program(python: list[str], text: str, deadline_s: int, **settings: str) -> subprocess.CompletedProcess[str]:
+    command = [LAUNCHER, "-n", "3", "--device", "cpu", "--", *python, "-c", HEAD + text]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_DEADLINE_S": str(deadline_s)}
     environment |= settings
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100, check=False)
 
 
-def test_a_call_without_room_comes_after_the_others() -> None:
-    done = run_program(NO_ROOM, deadline_s=30, BEELINE_HOST_THREADS="64")
+def test_a_call_without_room_comes_after_the_others(torch_python: list[str]) -> None:
+    done = run_program(torch_python, NO_ROOM, deadline_s=30, BEELINE_HOST_THREADS="64")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_ranks_that_the_launcher_counts_join_its_world(tmp_path: Path) -> None:
-    done = run_program(LAUNCHED, deadline_s=30, FOLDER=str(tmp_path))
+def test_ranks_that_the_launcher_counts_join_its_world(torch_python: list[str], tmp_path: Path) -> None:
+    done = run_program(torch_python, LAUNCHED, deadline_s=30, FOLDER=str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_receives_that_no_message_matches_end() -> None:
-    done = run_program(NOBODY_SENDS, deadline_s=5)
+def test_receives_that_no_message_matches_end(torch_python: list[str]) -> None:
+    done = run_program(torch_python, NOBODY_SENDS, deadline_s=2)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_receive_that_waits_does_not_hold_up_the_end() -> None:
-    done = run_program(FAILS_WHILE_IT_WAITS, deadline_s=1000)
+def test_a_receive_that_waits_does_not_hold_up_the_end(torch_python: list[str]) -> None:
+    done = run_program(torch_python, FAILS_WHILE_IT_WAITS, deadline_s=1000)
     assert "rank 0 aborted: KeyError: 'on purpose'" in done.stderr
 
 
-def test_ranks_that_torch_alone_counts(tmp_path: Path) -> None:
+def test_ranks_that_torch_alone_counts(torch_python: list[str], tmp_path: Path) -> None:
     foreign = ("BEELINE_", "MASTER_", "TORCHELASTIC_")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     environment |= {"PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_DEVICE": "cpu", "BEELINE_TORCH_NATIVE": "0"}
-    command = [sys.executable, str(Path(RANK).with_name("torch_join_rank.py"))]
+    command = [*torch_python, str(Path(RANK).with_name("torch_join_rank.py"))]
     ranks = [
         subprocess.Popen(
             [*command, str(rank), "2", str(tmp_path)], env=environment,
@@ -212,10 +226,11 @@ def test_ranks_that_torch_alone_counts(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(250)
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_operations_under_torchrun(device: str) -> None:
+def test_operations_under_torchrun(device: str, torch_python: list[str]) -> None:
     ranks = ranks_on(device, 2)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    output = run([*launcher, RANK, device], device)
+    command = ["--no-python", *torch_python, RANK] if device == "cpu" else [RANK]
+    output = run([*launcher, *command, device], device)
     assert output.count(f": {CASES[-1]}") == ranks
 
 

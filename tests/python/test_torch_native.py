@@ -203,19 +203,24 @@ def test_a_lock_that_stays_is_named_at_the_deadline_and_ends_with_its_holder(
     assert runs(tmp_path) == 1
 
 
-def test_processes_that_need_it_at_once_compile_it_once(compiler: Compiler, tmp_path: Path) -> None:
+def test_processes_that_need_it_at_once_compile_it_once(
+    torch_python: list[str], compiler: Compiler, tmp_path: Path
+) -> None:
     compiler('sleep 1; echo part >"$out"')
     program = "from beeline import torch_native; print(torch_native.build())"
-    command = [sys.executable, "-c", program]
+    command = [*torch_python, "-c", program]
     started = [subprocess.Popen(command, env={**os.environ, **RUN_PYTHON}, stdout=subprocess.PIPE) for _ in range(3)]
     outputs = {process.communicate(timeout=60)[0].decode().strip() for process in started}
     assert outputs == {str(torch_native.part())}
     assert runs(tmp_path) == 1
 
 
-def run_ranks(device: str, ranks: int, native: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_ranks(
+    python: list[str], device: str, ranks: int, native: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
     settings = {**RUN_PYTHON, "BEELINE_TORCH_NATIVE": native} | ({"BEELINE_DEVICE": "cpu"} if device == "cpu" else {})
-    command = [LAUNCHER, "-n", str(ranks), "--", sys.executable, RANK, *arguments]
+    interpreter = python if device == "cpu" else [sys.executable]
+    command = [LAUNCHER, "-n", str(ranks), "--", *interpreter, RANK, *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, **settings}, timeout=100, check=False
     )
@@ -231,11 +236,11 @@ def ranks_on(device: str) -> int:
 @pytest.mark.usefixtures("native_part")
 @pytest.mark.timeout(250)
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_results_are_the_same_both_ways(device: str) -> None:
+def test_results_are_the_same_both_ways(torch_python: list[str], device: str) -> None:
     ranks = ranks_on(device)
     found = []
     for native in ("0", "1"):
-        done = run_ranks(device, ranks, native)
+        done = run_ranks(torch_python, device, ranks, native)
         assert done.returncode == 0, done.stdout + done.stderr
         lines = [json.loads(line[line.index("{") :]) for line in done.stdout.splitlines() if "{" in line]
         found.append({line["rank"]: line["results"] for line in lines})
@@ -246,7 +251,7 @@ def test_results_are_the_same_both_ways(device: str) -> None:
 @pytest.mark.usefixtures("native_part")
 @pytest.mark.timeout(250)
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_a_rank_that_dies_is_named(device: str) -> None:
+def test_a_rank_that_dies_is_named(torch_python: list[str], device: str) -> None:
     ranks = ranks_on(device)
-    done = run_ranks(device, ranks, "1", "dies")
+    done = run_ranks(torch_python, device, ranks, "1", "dies")
     assert done.stdout.count("hears it") == ranks - 1, done.stdout + done.stderr

@@ -11,10 +11,10 @@ import importlib.util
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from conftest import forking_python
 
 pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("expecttest", reason="expecttest is not installed: torch's tests need it")
@@ -50,11 +50,11 @@ def names_of_torchs_tests() -> list[str]:
     return sorted(name for name in names if name.startswith("test_"))
 
 
-def run_in_one_world(names: list[str], ranks: int, folder: Path) -> Outcomes:
+def run_in_one_world(python: list[str], names: list[str], ranks: int, folder: Path) -> Outcomes:
     """Outcomes of the first of the tests, up to one that fails."""
     for name in ("barrier", "test_dir"):  # where torch's tests leave files for each other
         (folder / name).mkdir(parents=True)
-    command = [LAUNCHER, "-n", str(ranks), "--device", "cpu", "--", sys.executable, str(HERE / "torch_suite_rank.py")]
+    command = [LAUNCHER, "-n", str(ranks), "--device", "cpu", "--", *python, str(HERE / "torch_suite_rank.py")]
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python"), "OMP_NUM_THREADS": "1"}
     environment |= {"CUDA_VISIBLE_DEVICES": "", "BEELINE_TORCH_NATIVE": "1"}
     done = subprocess.run(
@@ -73,25 +73,31 @@ def run_in_one_world(names: list[str], ranks: int, folder: Path) -> Outcomes:
     return outcomes
 
 
-def run_all(names: list[str], ranks: int, folder: Path) -> Outcomes:
+def run_all(python: list[str], names: list[str], ranks: int, folder: Path) -> Outcomes:
     """A world that a test broke is made anew for the rest, a few times."""
     outcomes: Outcomes = {}
     for _ in range(MOST_FAILURES):
         left = [name for name in names if name not in outcomes]
         if left:
-            outcomes |= run_in_one_world(left, ranks, folder / f"{ranks}-{len(left)}")
+            outcomes |= run_in_one_world(python, left, ranks, folder / f"{ranks}-{len(left)}")
     not_run = ("failed", f"not run, after {MOST_FAILURES} failures of others")
     return {name: outcomes.get(name, not_run) for name in names}
 
 
 @pytest.fixture(scope="module")
-def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, native_part: None) -> Outcomes:
+def outcomes(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    native_part: None,
+) -> Outcomes:
     """Of the tests that were selected."""
     folder = tmp_path_factory.mktemp("torch")
     chosen = [item.callspec.params["name"] for item in request.session.items if item.name.startswith("test_of_torch[")]
     chosen = [name for name in chosen if name not in NOT_HERE]
-    found = run_all(chosen, RANKS, folder)
-    return found | run_all([name for name in chosen if found[name][1] == TOO_FEW_RANKS], MORE_RANKS, folder)
+    with forking_python("torch.testing._internal.common_distributed") as python:  # which fixes flags of torch's
+        found = run_all(python, chosen, RANKS, folder)
+        unmet = [name for name in chosen if found[name][1] == TOO_FEW_RANKS]
+        return found | run_all(python, unmet, MORE_RANKS, folder)
 
 
 @pytest.mark.timeout(600)

@@ -22,10 +22,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def train(
-    device: str, *arguments: str, ranks: int = 4, nodes: int = 1, heap: str = "1G"
+    python: list[str], device: str, *arguments: str, ranks: int = 4, nodes: int = 1, heap: str = "1G"
 ) -> subprocess.CompletedProcess[str]:
     launcher = [str(REPOSITORY / "build" / "bin" / "beeline-launch"), "-n", str(ranks), "--json"]
-    command = [*launcher, "--", sys.executable, str(REPOSITORY / "apps" / "training" / "main.py"), *arguments]
+    interpreter = python if device == "cpu" else [sys.executable]
+    command = [*launcher, "--", *interpreter, str(REPOSITORY / "apps" / "training" / "main.py"), *arguments]
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "python"), "BEELINE_SPLIT_NODES": str(nodes)}
     environment["BEELINE_HEAP_BYTES"] = heap
     if device == "cpu":
@@ -43,11 +44,13 @@ def results_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 @pytest.mark.timeout(250)
 @pytest.mark.parametrize(("device", "peer"), [("cpu", "gloo"), ("gpu", "nccl")])
 @pytest.mark.parametrize(("model", "steps", "guess"), [("convolutional", 200, 2.30), ("small-transformer", 100, 4.16)])
-def test_all_back_ends_learn_the_same(device: str, peer: str, model: str, steps: int, guess: float) -> None:
+def test_all_back_ends_learn_the_same(
+    torch_python: list[str], device: str, peer: str, model: str, steps: int, guess: float
+) -> None:
     if device == "gpu" and torch.cuda.device_count() < 2:
         pytest.skip(f"{torch.cuda.device_count()} GPUs: two are needed")
     ranks = 4 if device == "cpu" else min(4, torch.cuda.device_count())
-    done = train(device, "--backend", f"{peer},beeline,serial", "--model", model, ranks=ranks)
+    done = train(torch_python, device, "--backend", f"{peer},beeline,serial", "--model", model, ranks=ranks)
     results = results_of(done)
     assert [result["backend"] for result in results] == [peer, "beeline", "serial"]
     for result in results:
@@ -58,9 +61,9 @@ def test_all_back_ends_learn_the_same(device: str, peer: str, model: str, steps:
 
 
 @pytest.mark.timeout(250)
-def test_back_ends_take_turns() -> None:
+def test_back_ends_take_turns(torch_python: list[str]) -> None:
     # Each round's process group gives its memory back: the heap has room for three at a time.
-    done = train("cpu", "--backend", "beeline,gloo", "--steps", "5", "--rounds", "7", ranks=2, heap="16M")
+    done = train(torch_python, "cpu", "--backend", "beeline,gloo", "--steps", "5", "--rounds", "7", ranks=2, heap="16M")
     results = results_of(done)
     assert [result["backend"] for result in results] == ["beeline", "gloo"]
     for result in results:
@@ -69,8 +72,8 @@ def test_back_ends_take_turns() -> None:
 
 
 @pytest.mark.timeout(250)
-def test_two_nodes_learn_the_same() -> None:
-    done = train("cpu", "--backend", "gloo,beeline", "--model", "convolutional", "--steps", "50", nodes=2)
+def test_two_nodes_learn_the_same(torch_python: list[str]) -> None:
+    done = train(torch_python, "cpu", "--backend", "gloo,beeline", "--model", "convolutional", "--steps", "50", nodes=2)
     if "need UCX" in done.stderr:
         pytest.skip(done.stderr.strip())
     gloo, own = results_of(done)
@@ -79,10 +82,10 @@ def test_two_nodes_learn_the_same() -> None:
     assert own["verified"]
 
 
-def test_bad_arguments_are_refused() -> None:
-    done = train("cpu", "--backend", "gloo,telegraph", ranks=1)
+def test_bad_arguments_are_refused(torch_python: list[str]) -> None:
+    done = train(torch_python, "cpu", "--backend", "gloo,telegraph", ranks=1)
     assert done.returncode != 0
     assert "telegraph" in done.stderr
-    done = train("cpu", "--model", "oracle", ranks=1)
+    done = train(torch_python, "cpu", "--model", "oracle", ranks=1)
     assert done.returncode != 0
     assert "unknown model oracle" in done.stderr

@@ -49,7 +49,7 @@ unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation
                        unsigned sessions) {
   if (here.on_hosts) return 1;
   const auto* const rule = std::find_if(std::begin(block_rules), std::end(block_rules), [&](const auto& one) {
-    const bool holds = one.least_of_two == 0 || (here.members == 2 && bytes >= one.least_of_two);
+    const bool holds = one.pushed_by == 0 || (here.members <= one.pushed_by && pushes(here.members, bytes));
     return holds && contains(one.operations, operation) && contains(one.algorithms, algorithm);
   });
   if (rule->block_bytes == 0) return std::min(rule->most, sessions);

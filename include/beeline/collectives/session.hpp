@@ -9,7 +9,8 @@
 /// packets of all members. So all members have entered round n, and have read the packets of round n - 1 before (each
 /// group synchronizes in `finish`). The area of round n - 1 is therefore free. A round in which only one member sends
 /// gives no such guarantee. In such a round each member announces that it has read (`finish_one_way`), and the next
-/// round waits for these announcements. In a third kind of round the members wait for one member, which waits for none.
+/// round waits for these announcements. In other kinds of rounds the members wait for one member, which waits for none
+/// (`follow`), or each for the member before it (`pass_on`).
 ///
 /// *Which call.* Members wait for a value that consists of the round's number and the signature of its call:
 ///
@@ -226,6 +227,25 @@ class Session {
       status = detail::await_member(ctx_, arrived(), leader, round_, Order::memory, timeout);
     status = agree(group_, status);
     if (status == Status::ok) leave_round();
+    return status;
+  }
+
+  /// A round along a chain of members: waits for `previous` (`no_peer`: for none), works, and signals `next`
+  /// (`no_peer`: nobody), which then sees that work. After a sequence of such rounds comes one in which all members
+  /// synchronize.
+  template <class Work>
+  [[nodiscard]] BEELINE_HOST_DEVICE Status pass_on(std::uint32_t previous, std::uint32_t next, Timeout timeout,
+                                                   const Work& work) {
+    if (!entered_) next_round();
+    Status status = Status::ok;
+    if (previous != no_peer && group_.thread_rank() == 0)
+      status = detail::await_member(ctx_, arrived(), previous, round_, Order::memory, timeout);
+    status = agree(group_, status);
+    if (status != Status::ok) return status;
+    work();
+    group_.sync();  // the rest of the group has done its work
+    if (next != no_peer && group_.thread_rank() == 0) detail::tell_member(ctx_, arrived(), next, round_, Order::memory);
+    leave_round();
     return status;
   }
 

@@ -146,6 +146,8 @@ class Session {
   /// The progress of a call in chunks, in units that the algorithm defines; kept like `stage`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset() const { return offset_; }
   BEELINE_HOST_DEVICE void set_offset(std::uint64_t offset) { offset_ = offset; }
+  /// Whether a time-out has ended the call in a round that it has entered.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool has_entered() const { return entered_; }
 
   /// Whether a member also sends a round's data to itself. That is needed if the call may be interrupted, or was: its
   /// source may then already hold results. `is_new`: see `enter`.
@@ -220,12 +222,15 @@ class Session {
     if (!entered_) {
       next_round();
       group_.sync();  // the rest of the group has done its work
-      if (ctx_.rank == leader) detail::tell_members(group_, ctx_, arrived(), round_, Order::memory);
     }
     Status status = Status::ok;
-    if (ctx_.rank != leader && group_.thread_rank() == 0)
-      status = detail::await_member(ctx_, arrived(), leader, round_, Order::memory, timeout);
-    status = agree(group_, status);
+    if (ctx_.rank == leader) {  // threads that do not signal need not wait for the fences of those that do
+      detail::tell_members(group_, ctx_, arrived(), round_, Order::memory);
+    } else {
+      if (group_.thread_rank() == 0)
+        status = detail::await_member(ctx_, arrived(), leader, round_, Order::memory, timeout);
+      status = agree(group_, status);
+    }
     if (status == Status::ok) leave_round();
     return status;
   }
@@ -245,6 +250,29 @@ class Session {
     work();
     group_.sync();  // the rest of the group has done its work
     if (next != no_peer && group_.thread_rank() == 0) detail::tell_member(ctx_, arrived(), next, round_, Order::memory);
+    leave_round();
+    return status;
+  }
+
+  /// The same, where each member works on memory of `next` that it uses again after `rounds` rounds: waits, unless
+  /// `rounds` is 0, until `next` has ended the round so long ago, and signals `previous`, too. Without a time-out.
+  template <class Work>
+  [[nodiscard]] BEELINE_HOST_DEVICE Status pass_through(std::uint32_t previous, std::uint32_t next,
+                                                        std::uint32_t rounds, Timeout timeout, const Work& work) {
+    next_round();
+    Status status = Status::ok;
+    if (group_.thread_rank() == 0 && previous != no_peer)
+      status = detail::await_member(ctx_, arrived(), previous, round_, Order::memory, timeout);
+    if (group_.thread_rank() == 0 && next != no_peer && rounds != 0 && status == Status::ok)
+      status = detail::await_member(ctx_, arrived(), next, round_ - rounds * detail::one_round, Order::memory, timeout);
+    status = agree(group_, status);
+    if (status != Status::ok) return status;
+    work();
+    group_.sync();  // the rest of the group has done its work
+    const std::uint32_t last = group_.size() - 1;
+    if (next != no_peer && group_.thread_rank() == 0) detail::tell_member(ctx_, arrived(), next, round_, Order::memory);
+    if (previous != no_peer && group_.thread_rank() == last)
+      detail::tell_member(ctx_, arrived(), previous, round_, Order::memory);
     leave_round();
     return status;
   }

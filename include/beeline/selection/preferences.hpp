@@ -112,7 +112,7 @@ inline constexpr Preference on_streams[] = {
     {allreduce_only, Members::two_gpus_with_lines, {.bytes = 96 * mib}, Algorithm::two_shot},
     {allreduce_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::gpus_with_lines, {.traffic = 768 * kib}, Algorithm::ll128_one_shot},
-    {allreduce_only, Members::gpus_with_lines, {.bytes = 3 * mib}, Algorithm::ll128_two_shot},
+    {allreduce_only, Members::gpus_with_lines, {.bytes = 4 * mib}, Algorithm::ll128_two_shot},
     {allreduce_only, Members::gpus, {.traffic = 512 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll_two_shot},
     {allreduce_only, Members::gpus, {.bytes = 32 * mib}, Algorithm::two_shot},
@@ -128,7 +128,7 @@ inline constexpr Preference on_streams[] = {
     {all_to_all, Members::gpus_with_lines, {.bytes = 512 * kib}, Algorithm::ll128},
     {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::ll},
     {broadcast_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll},
-    {broadcast_only, Members::gpus_with_lines, {.bytes = 3 * mib}, Algorithm::ll128},
+    {broadcast_only, Members::gpus_with_lines, {.bytes = 6 * mib}, Algorithm::ll128},
     {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::ll},
     // With three or more members, `peer` relays a broadcast from member to member; copy engines would send it from the
     // root to each member.
@@ -144,7 +144,7 @@ inline constexpr Preference on_streams[] = {
     {reductions_to_some, Members::hosts, {.bytes = 4 * kib}, Algorithm::ll},
     {reduce_scatter_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll},
     {reduce_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll},
-    {reduce_only, Members::gpus_with_lines, {.bytes = 3 * mib}, Algorithm::ll128},
+    {reduce_only, Members::gpus_with_lines, {.bytes = 4 * mib}, Algorithm::ll128},
     {reduce_only, Members::gpus, {.traffic = 1 * mib}, Algorithm::ll},
     {reduce_scatter_only, Members::any, {}, Algorithm::read},
     {reduce_only, Members::any, {}, Algorithm::two_shot},
@@ -224,7 +224,7 @@ inline constexpr BlockRule block_rules[] = {
     {moves, every_algorithm, 32 * kib},
     {varied, every_algorithm, 0},  // whatever comes: the largest number
     {reductions_to_some, set_of({Algorithm::ll, Algorithm::ll128}), 4 * kib},
-    {reduce_only, set_of({Algorithm::two_shot}), 32 * kib, 32},
+    {reduce_only, set_of({Algorithm::two_shot}), 512 * kib, 128},
     {reductions_to_some, every_algorithm, 32 * kib},
 };
 
@@ -240,7 +240,7 @@ inline constexpr std::uint64_t arrival_patience_ns = 50'000'000;
 inline constexpr std::size_t least_drawn_bytes = 6 * mib;
 
 /// The threads of a call in all its blocks, at most: more keep other kernels away, and are not quicker.
-inline constexpr unsigned most_call_threads = 64 * 512;
+inline constexpr unsigned most_full_blocks = 64, most_call_threads = most_full_blocks * 512;
 
 /// The smallest piece, of operations in which all members send to all, whose chunks warps take dynamically; and the
 /// size of a chunk: four words of 16 bytes for each thread.
@@ -255,16 +255,34 @@ inline constexpr std::uint32_t most_drawing_of_two = 32;
 /// sessions fill the link.
 inline constexpr std::size_t least_paired_bytes = 64 * kib;
 
-/// Sizes of a broadcast that is relayed from member to member.
-struct RelaySizes {
-  std::size_t least;                ///< smallest slice: below, chunks save less time than the waits for them cost
-  std::size_t most_chunk;           ///< of a slice
-  std::size_t chunks;               ///< of a slice at least, as far as `least` allows, so that all members have work
-  std::size_t least_chained;        ///< smallest vector that goes along a chain of members
-  std::size_t chained_chunk = mib;  ///< of its slices
+/// Chunks of a slice: so many, as far as their lengths allow.
+struct ChunkSizes {
+  std::size_t number, least, most_chunk;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::size_t chunk_of(std::size_t bytes) const {
+    const std::size_t wanted = (bytes / number + 127) & ~std::size_t{127};
+    return wanted < least ? least : wanted < most_chunk ? wanted : most_chunk;
+  }
 };
-inline constexpr RelaySizes relay_of_gpus{16 * kib, 48 * kib, 6, 256 * mib, 64 * kib},
-    relay_of_hosts{4 * kib, mib, 4, ~std::size_t{0}};
+
+/// A broadcast that is relayed by parts, so that all members have work, and one along a chain of members.
+///   least          smallest slice: below, chunks save less time than the waits for them cost
+///   least_chained  smallest vector that goes along a chain
+struct RelaySizes {
+  std::size_t least, least_chained;
+  ChunkSizes parts, chained = {};
+};
+inline constexpr RelaySizes relay_of_gpus{16 * kib, 256 * mib, {4, 16 * kib, 48 * kib}, {64, 16 * kib, 64 * kib}},
+    relay_of_hosts{4 * kib, ~std::size_t{0}, {4, 4 * kib, mib}};
+
+/// A reduction along a chain of GPUs.
+///   least   smallest vector
+///   places  chunks that the channel's memory holds
+struct ReduceChainSizes : ChunkSizes {
+  std::size_t least_vector;
+  std::uint32_t places;
+};
+inline constexpr ReduceChainSizes reduce_chain{{64, 16 * kib, 64 * kib}, 64 * mib, 4};
 
 /// An all-reduce by copy engines. Lengths of a row of chunks beside each other, so many to each but the last two: a
 /// chunk's copy to its destination takes no longer than the next one's return.

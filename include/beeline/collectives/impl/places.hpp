@@ -7,12 +7,11 @@
 
 namespace beeline::detail {
 
-/// Copies to several places at once: each word is loaded once.
+/// Copies to up to `most` places at once: each word is loaded once.
 class Places {
  public:
   static constexpr unsigned most = 3;
 
-  [[nodiscard]] BEELINE_HOST_DEVICE bool is_full() const { return count_ == most; }
   BEELINE_HOST_DEVICE void add(std::byte* place) {
     BEELINE_UNROLL
     for (unsigned k = 0; k < most; ++k)  // indices that the compiler knows: the array is in registers

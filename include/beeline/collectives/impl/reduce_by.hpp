@@ -34,7 +34,8 @@ template <class T, class Group>
   const Context& ctx = session.context();
   if (plan.count == 0) return Status::ok;
   if (!kernels_have(plan.call.operation, how.algorithm)) return Status::invalid_argument;
-  if (how.algorithm == Algorithm::ll) return reduce_packets<LL>(session, plan, how.timeout);
+  if (how.algorithm == Algorithm::ll || (how.algorithm == Algorithm::ll128 && ctx.size == 1))
+    return reduce_packets<LL>(session, plan, how.timeout);
   if constexpr (executor == DeviceKind::gpu)
     if (how.algorithm == Algorithm::ll128) return reduce_in_lines(session, plan, how.timeout);
   return with_stores(session, how, how.algorithm, [&](auto& stores) {

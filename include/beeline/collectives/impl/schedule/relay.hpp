@@ -22,8 +22,10 @@ enum DirectStage : std::uint32_t { stored = 1, chaining = ~std::uint32_t{1}, rel
 /// that receives.
 class Relay {
  public:
-  BEELINE_HOST_DEVICE Relay(const Context& ctx, const MovementPlan& plan, bool chains)
-      : ctx_(ctx), plan_(plan), each_(chains ? sizes.chained_chunk : chunk_of(plan.bytes)) {}
+  BEELINE_HOST_DEVICE Relay(const Context& ctx, const MovementPlan& plan, bool chains) : ctx_(ctx), plan_(plan) {
+    constexpr auto parts = sizes.parts, chained = sizes.chained;
+    each_ = chains ? chained.chunk_of(plan.bytes) : parts.chunk_of(plan.bytes);
+  }
 
   static constexpr selection::RelaySizes sizes =
       executor == DeviceKind::gpu ? selection::relay_of_gpus : selection::relay_of_hosts;
@@ -37,30 +39,30 @@ class Relay {
   /// ago the places were told.
   template <class Group>
   BEELINE_HOST_DEVICE void send(const Session<Group>& session, std::uint32_t chunk, std::uint32_t rounds) const {
-    BEELINE_NO_UNROLL
-    for (std::uint32_t step = 1; step < ctx_.size; ++step) {
-      const std::uint32_t peer = peer_ahead(ctx_, step);
-      const Range theirs = part(chunk, peer);
-      Places to;
-      to.add(place_at(session, peer, theirs.first, rounds));
-      if (plan_.source != plan_.destination) to.add(plan_.destination + theirs.first);
-      to.copy(session.group(), plan_.source + theirs.first, theirs.count);
-    }
+    for_receivers(session, rounds, [&](const Receivers& receivers) {
+      BEELINE_UNROLL
+      for (std::uint32_t k = 0; k < Places::most; ++k) {
+        if (receivers.places[k] == nullptr) continue;
+        const Range theirs = part(chunk, receivers.peers[k]);
+        Places to;
+        to.add(receivers.places[k] + theirs.first);
+        if (plan_.source != plan_.destination) to.add(plan_.destination + theirs.first);
+        to.copy(session.group(), plan_.source + theirs.first, theirs.count);
+      }
+    });
   }
 
   /// A receiver's: stores its part of a chunk to the other receivers.
   template <class Group>
   BEELINE_HOST_DEVICE void pass_on(const Session<Group>& session, std::uint32_t chunk, std::uint32_t rounds) const {
     const Range mine = part(chunk, ctx_.rank);
-    Places to;
-    BEELINE_NO_UNROLL
-    for (std::uint32_t step = 1; step < ctx_.size; ++step) {
-      const std::uint32_t peer = peer_ahead(ctx_, step);
-      if (peer != plan_.sender) to.add(place_at(session, peer, mine.first, rounds));
-      if (!to.is_full() && step + 1 < ctx_.size) continue;
+    for_receivers(session, rounds, [&](const Receivers& receivers) {
+      Places to;
+      BEELINE_UNROLL
+      for (std::byte* const place : receivers.places)
+        if (place != nullptr) to.add(place + mine.first);
       to.copy(session.group(), plan_.destination + mine.first, mine.count);
-      to = {};
-    }
+    });
   }
 
   // Along the chain that begins with the sender and goes by ranks. `no_peer`: nobody.
@@ -72,20 +74,42 @@ class Relay {
     const std::uint32_t after = peer_ahead(ctx_, 1);
     return after == plan_.sender ? no_peer : after;
   }
-  /// Stores a chunk to the next member.
+  /// Stores a chunk to the next member; `place`: where that one's slice begins.
   template <class Group>
-  BEELINE_HOST_DEVICE void hand_on(const Session<Group>& session, std::uint32_t chunk, std::uint32_t rounds) const {
+  BEELINE_HOST_DEVICE void hand_on(const Group& group, std::byte* place, std::uint32_t chunk) const {
     const std::size_t first = chunk * each_;
     Places to;
-    if (next() != no_peer) to.add(place_at(session, next(), first, rounds));
+    if (next() != no_peer) to.add(place + first);
     if (sends() && plan_.source != plan_.destination) to.add(plan_.destination + first);
-    to.copy(session.group(), (sends() ? plan_.source : plan_.destination) + first, bytes_of_chunk(chunk));
+    to.copy(group, (sends() ? plan_.source : plan_.destination) + first, bytes_of_chunk(chunk));
+  }
+  /// Where `peer`'s slice begins, as this member reaches it.
+  template <class Group>
+  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* place_of(const Session<Group>& session, std::uint32_t peer,
+                                                        std::uint32_t rounds) const {
+    return ctx_.translate(own_slot(ctx_) + session.heard_word(peer, told_place, rounds), peer);
   }
 
  private:
-  [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t chunk_of(std::size_t bytes) {
-    const std::size_t wanted = (bytes / sizes.chunks + 15) & ~std::size_t{15};
-    return wanted < sizes.least ? sizes.least : wanted < sizes.most_chunk ? wanted : sizes.most_chunk;
+  /// Some members that receive from this one; nullptr: nobody.
+  struct Receivers {
+    std::uint32_t peers[Places::most];
+    std::byte* places[Places::most];
+  };
+  /// All of them, in batches: what they have told is loaded at once.
+  template <class Group, class Use>
+  BEELINE_HOST_DEVICE void for_receivers(const Session<Group>& session, std::uint32_t rounds, const Use& use) const {
+    BEELINE_NO_UNROLL
+    for (std::uint32_t step = 1; step < ctx_.size; step += Places::most) {
+      Receivers receivers = {};
+      BEELINE_UNROLL
+      for (std::uint32_t k = 0; k < Places::most; ++k) {
+        if (step + k >= ctx_.size) continue;
+        const std::uint32_t peer = receivers.peers[k] = peer_ahead(ctx_, step + k);
+        if (peer != plan_.sender) receivers.places[k] = place_of(session, peer, rounds);
+      }
+      use(receivers);
+    }
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t bytes_of_chunk(std::uint32_t chunk) const {
     const std::size_t rest = plan_.bytes - chunk * each_;
@@ -96,12 +120,6 @@ class Relay {
     const std::uint32_t index = member < plan_.sender ? member : member - 1;
     const Range mine = part_of(bytes_of_chunk(chunk), ctx_.size - 1, index, 16);
     return {chunk * each_ + mine.first, mine.count};
-  }
-  /// Where `peer` gets byte `first` of the slice.
-  template <class Group>
-  [[nodiscard]] BEELINE_HOST_DEVICE std::byte* place_at(const Session<Group>& session, std::uint32_t peer,
-                                                        std::size_t first, std::uint32_t rounds) const {
-    return ctx_.translate(own_slot(ctx_) + session.heard_word(peer, told_place, rounds) + first, peer);
   }
 
   const Context& ctx_;
@@ -131,27 +149,45 @@ template <class Group>
   return true;
 }
 
-/// A chunk a round: members pass on what they have of it as soon as the sender, or the member before them, says that it
-/// is there.
+/// A chunk a round along the chain.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status relay_pieces(Session<Group>& session, const MovementPlan& plan,
-                                                      Timeout timeout) {
-  const bool chains = session.stage() == DirectStage::chaining;
-  const Relay relay(session.context(), plan, chains);
+[[nodiscard]] BEELINE_HOST_DEVICE Status hand_on_pieces(Session<Group>& session, const MovementPlan& plan,
+                                                        Timeout timeout) {
+  const Relay relay(session.context(), plan, true);
+  auto chunk = static_cast<std::uint32_t>(session.offset());
+  const std::uint32_t rounds = chunk + (session.has_entered() ? 1 : 0), next = relay.next();
+  std::byte* const place = next == no_peer ? nullptr : relay.place_of(session, next, rounds);
+  for (; chunk < relay.chunks(); session.set_offset(++chunk)) {
+    const Status status =
+        session.pass_on(relay.previous(), next, timeout, [&] { relay.hand_on(session.group(), place, chunk); });
+    if (status != Status::ok) return status;
+  }
+  return Status::ok;
+}
+
+/// A chunk a round: members pass on what they have of it as soon as the sender says that it is there.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status pass_on_parts(Session<Group>& session, const MovementPlan& plan,
+                                                       Timeout timeout) {
+  const Relay relay(session.context(), plan, false);
   for (auto chunk = static_cast<std::uint32_t>(session.offset()); chunk < relay.chunks(); session.set_offset(++chunk)) {
-    if (chains) {
-      const Status status =
-          session.pass_on(relay.previous(), relay.next(), timeout, [&] { relay.hand_on(session, chunk, chunk + 1); });
-      if (status != Status::ok) return status;
-      continue;
-    }
     if (relay.sends()) relay.send(session, chunk, chunk);
     if (const Status status = session.follow(plan.sender, timeout); status != Status::ok) return status;
     if (!relay.sends()) relay.pass_on(session, chunk, chunk + 1);
   }
+  return Status::ok;
+}
+
+/// One or the other.
+template <class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status relay_pieces(Session<Group>& session, const MovementPlan& plan,
+                                                      Timeout timeout) {
+  const Status status = session.stage() == DirectStage::chaining ? hand_on_pieces(session, plan, timeout)
+                                                                 : pass_on_parts(session, plan, timeout);
+  if (status != Status::ok) return status;
   session.set_offset(0);
   session.set_stage(DirectStage::stored);
-  return Status::ok;
+  return status;
 }
 
 }  // namespace beeline::detail

@@ -51,13 +51,14 @@ struct FirstLines {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t most() const { return 1; }
 };
 
-/// Runs `round` on as much of `count` elements at a time as areas hold. invalid_argument where the group has no lines.
+/// Calls `run(round, done, some)` for as many of `count` elements at a time as areas hold, among two members or more.
+/// invalid_argument where the group has no lines.
 template <class T, class Group, class Run>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status in_rooted_rounds(Session<Group>& session,
                                                                          const CallDescription& call, std::size_t count,
                                                                          Timeout timeout, const Run& run) {
   using Round = PacketRound<LL128, Group>;
-  if (!Round::serves(session) || session.context().size < 2) return Status::invalid_argument;
+  if (!Round::serves(session)) return Status::invalid_argument;
   if (const Status status = session.begin(call); status != Status::ok) return status;
   const std::size_t most =
       std::size_t{Round::area_units(session)} / 2 * (session.context().size - 1) * line_words * (8 / sizeof(T));

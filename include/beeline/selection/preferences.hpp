@@ -112,7 +112,7 @@ inline constexpr Preference on_streams[] = {
     {allreduce_only, Members::two_gpus_with_lines, {.bytes = 96 * mib}, Algorithm::two_shot},
     {allreduce_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::gpus_with_lines, {.traffic = 768 * kib}, Algorithm::ll128_one_shot},
-    {allreduce_only, Members::gpus_with_lines, {.bytes = 4 * mib}, Algorithm::ll128_two_shot},
+    {allreduce_only, Members::gpus_with_lines, {.bytes = 8 * mib}, Algorithm::ll128_two_shot},
     {allreduce_only, Members::gpus, {.traffic = 512 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll_two_shot},
     {allreduce_only, Members::gpus, {.bytes = 32 * mib}, Algorithm::two_shot},
@@ -128,7 +128,7 @@ inline constexpr Preference on_streams[] = {
     {all_to_all, Members::gpus_with_lines, {.bytes = 512 * kib}, Algorithm::ll128},
     {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::ll},
     {broadcast_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll},
-    {broadcast_only, Members::gpus_with_lines, {.bytes = 6 * mib}, Algorithm::ll128},
+    {broadcast_only, Members::gpus_with_lines, {.bytes = 16 * mib}, Algorithm::ll128},
     {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::ll},
     // With three or more members, `peer` relays a broadcast from member to member; copy engines would send it from the
     // root to each member.
@@ -272,7 +272,7 @@ struct RelaySizes {
   std::size_t least, least_chained;
   ChunkSizes parts, chained = {};
 };
-inline constexpr RelaySizes relay_of_gpus{16 * kib, 256 * mib, {4, 16 * kib, 48 * kib}, {64, 16 * kib, 64 * kib}},
+inline constexpr RelaySizes relay_of_gpus{16 * kib, 256 * mib, {4, 16 * kib, 48 * kib}, {32, 16 * kib, 64 * kib}},
     relay_of_hosts{4 * kib, ~std::size_t{0}, {4, 4 * kib, mib}};
 
 /// A reduction along a chain of GPUs.
@@ -282,7 +282,7 @@ struct ReduceChainSizes : ChunkSizes {
   std::size_t least_vector;
   std::uint32_t places;
 };
-inline constexpr ReduceChainSizes reduce_chain{{64, 16 * kib, 64 * kib}, 64 * mib, 4};
+inline constexpr ReduceChainSizes reduce_chain{{32, 16 * kib, 64 * kib}, 256 * mib, 4};
 
 /// An all-reduce by copy engines. Lengths of a row of chunks beside each other, so many to each but the last two: a
 /// chunk's copy to its destination takes no longer than the next one's return.

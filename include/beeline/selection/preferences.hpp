@@ -128,6 +128,8 @@ inline constexpr Preference on_streams[] = {
     {all_to_all, Members::gpus_with_lines, {.bytes = 512 * kib}, Algorithm::ll128},
     {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::ll},
     {broadcast_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll},
+    {broadcast_only, Members::two_gpus_with_lines, {.bytes = 2 * mib}, Algorithm::ll128},
+    {broadcast_only, Members::two_gpus, {}, Algorithm::peer},
     {broadcast_only, Members::gpus_with_lines, {.bytes = 16 * mib}, Algorithm::ll128},
     {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::ll},
     // With three or more members, `peer` relays a broadcast from member to member; copy engines would send it from the
@@ -144,6 +146,8 @@ inline constexpr Preference on_streams[] = {
     {reductions_to_some, Members::hosts, {.bytes = 4 * kib}, Algorithm::ll},
     {reduce_scatter_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll},
     {reduce_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll},
+    {reduce_only, Members::two_gpus_with_lines, {.bytes = 1 * mib}, Algorithm::ll128},
+    {reduce_only, Members::two_gpus_with_lines, {}, Algorithm::two_shot},
     {reduce_only, Members::gpus_with_lines, {.bytes = 4 * mib}, Algorithm::ll128},
     {reduce_only, Members::gpus, {.traffic = 1 * mib}, Algorithm::ll},
     {reduce_scatter_only, Members::any, {}, Algorithm::read},

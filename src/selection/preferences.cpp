@@ -49,15 +49,18 @@ unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation
                        unsigned sessions) {
   if (here.on_hosts) return 1;
   const auto* const rule = std::find_if(std::begin(block_rules), std::end(block_rules), [&](const auto& one) {
-    const bool holds = one.least_of_two == 0 || (here.members == 2 && bytes >= one.least_of_two);
+    const bool holds = one.pushed_by == 0 || (here.members <= one.pushed_by && pushes(here.members, bytes));
     return holds && contains(one.operations, operation) && contains(one.algorithms, algorithm);
   });
   if (rule->block_bytes == 0) return std::min(rule->most, sessions);
   const bool is_moved = contains(moves, operation);
   const std::size_t busy = is_moved ? bytes * std::max(1u, here.members - 1) : bytes;
-  const std::size_t wanted = std::min<std::size_t>((busy + rule->block_bytes - 1) / rule->block_bytes,
-                                                   here.members > 2 ? rule->most : rule->most_of_two);
-  return static_cast<unsigned>(std::clamp<std::size_t>(wanted, 1, sessions));
+  const std::size_t most = here.members > 2 ? rule->most : rule->most_of_two;
+  const std::size_t wanted = std::min((busy + rule->block_bytes - 1) / rule->block_bytes, most);
+  // Blocks of more than half of the threads have a multiprocessor each: 96 would take more of them than 128, of which
+  // two share one.
+  const std::size_t blocks = wanted > most_full_blocks ? most : wanted;
+  return static_cast<unsigned>(std::clamp<std::size_t>(blocks, 1, sessions));
 }
 
 }  // namespace beeline

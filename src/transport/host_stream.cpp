@@ -23,14 +23,25 @@ namespace beeline {
 
 namespace {
 
-/// Counts records and completions; a record is a task that completes its number.
+/// Each record has a word of its own: an event may be recorded on one stream while another stream has not come to an
+/// earlier record.
 class HostEvent final : public Event {
  public:
-  [[nodiscard]] bool done() const override {
-    return completed->load(std::memory_order_acquire) >= recorded.load(std::memory_order_relaxed);
+  using Reached = std::shared_ptr<std::atomic<std::uint64_t>>;  ///< 1: the stream has come to the record
+
+  [[nodiscard]] bool done() const override { return latest()->load(std::memory_order_acquire) != 0; }
+  [[nodiscard]] Reached latest() const {
+    const std::lock_guard lock(mutex_);
+    return latest_;
   }
-  std::atomic<std::uint64_t> recorded{0};
-  std::shared_ptr<std::atomic<std::uint64_t>> completed = std::make_shared<std::atomic<std::uint64_t>>(0);
+  Reached record() {
+    const std::lock_guard lock(mutex_);
+    return latest_ = std::make_shared<std::atomic<std::uint64_t>>(0);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Reached latest_ = std::make_shared<std::atomic<std::uint64_t>>(1);  ///< an event without a record is done
 };
 
 class HostStream final : public Stream {
@@ -87,20 +98,17 @@ class HostStream final : public Stream {
 
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
   void record(Event& event) override {
-    auto& host_event = dynamic_cast<HostEvent&>(event);
-    const std::uint64_t number = host_event.recorded.fetch_add(1, std::memory_order_relaxed) + 1;
     event.teams = launched_teams_.teams();
-    enqueue_always([completed = host_event.completed, number] { completed->store(number, std::memory_order_release); });
+    enqueue_always(
+        [reached = dynamic_cast<HostEvent&>(event).record()] { reached->store(1, std::memory_order_release); });
   }
   void wait_event(Event& event) override {
-    auto& host_event = dynamic_cast<HostEvent&>(event);
-    const std::uint64_t number = host_event.recorded.load(std::memory_order_relaxed);
     launched_teams_.hand_on(event.teams);
-    enqueue([this, completed = host_event.completed, number] {
-      const Awaited awaited{Operation::stream_synchronize, no_peer, number, number};
+    enqueue([this, reached = dynamic_cast<HostEvent&>(event).latest()] {
+      const Awaited awaited{Operation::stream_synchronize, no_peer, 1, 1};
       const Status status = poll_until(context_, awaited, Timeout::none(), [&](std::uint64_t& observed) {
-        observed = completed->load(std::memory_order_acquire);
-        return observed >= number;
+        observed = reached->load(std::memory_order_acquire);
+        return observed != 0;
       });
       if (status != Status::ok) throw Error(status, "a stream's wait for an event");
     });

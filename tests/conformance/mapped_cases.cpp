@@ -100,6 +100,13 @@ class MappedCalls {
     check_moved_by_root(source, source + words() / 2, count, expected);
   }
 
+  /// A broadcast alone, out of place and in place.
+  void check_broadcast(std::byte* memory, std::size_t count, std::size_t shift, std::optional<Transfer> expected) {
+    auto* const source = reinterpret_cast<Element*>(memory) + shift;
+    check_broadcast(source, source + words() / 2, count, expected);
+    check_broadcast(source, source, count, expected);
+  }
+
   /// Whether this rank's calls are `CollectiveCall::overlapped`.
   bool overlapped = false;
 
@@ -123,12 +130,7 @@ class MappedCalls {
     const int root = root_of(count);
     const bool is_root = team_.rank() == root;
     const auto pieces = count * static_cast<std::size_t>(team_.size());
-    run(
-        source, is_root ? count : 0, destination, count,
-        [&](const CollectiveCall& call) {
-          collectives_.broadcast_on_stream(destination, source, count, ElementType::int32, root, call);
-        },
-        Algorithm::peer, [&](std::size_t i) { return root * 1000 + static_cast<int>(i); }, expected);
+    check_broadcast(source, destination, count, expected);
     run(
         source, is_root ? pieces : 0, destination, count,
         [&](const CollectiveCall& call) {
@@ -145,6 +147,16 @@ class MappedCalls {
           collectives_.gather_on_stream(destination, source, count, ElementType::int32, root, call);
         },
         Algorithm::peer, [&](std::size_t i) { return static_cast<int>(i / count * 1000 + i % count); }, expected);
+  }
+
+  void check_broadcast(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
+    const int root = root_of(count);
+    run(
+        source, root == team_.rank() ? count : 0, destination, count,
+        [&](const CollectiveCall& call) {
+          collectives_.broadcast_on_stream(destination, source, count, ElementType::int32, root, call);
+        },
+        Algorithm::peer, [&](std::size_t i) { return root * 1000 + static_cast<int>(i); }, expected);
   }
 
   void check_reduce(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
@@ -251,6 +263,23 @@ BEELINE_CASE(collectives, mapped_vectors_in_chunks, 2) {
   MappedCalls staged(test, test.world(), nullptr, least + 1001);
   for (const std::size_t count : {least, least + 1, least + 999})
     staged.check_allreduce(memory.data(), count, shift_of(test, count % 2 == 0 ? 4 : 1), Transfer::staged);
+}
+
+/// The longest broadcasts of three or more go along a chain, aligned or not.
+BEELINE_CASE(collectives, mapped_broadcast_along_a_chain, 3) {
+  skip_unsuitable(test);
+  test.skip_if(!test.on_gpu(), "host ranks send parts, however long the vector is");
+  constexpr std::size_t least = selection::relay_of_gpus.least_chained / sizeof(Element);
+  SegmentMappings mappings(test.world());
+  // The memory has room for `size` vectors of the calls' longest twice, and these calls have one.
+  MappedCalls calls(test, test.world(), &mappings, (least + 2001) / static_cast<std::size_t>(test.size()) + 1);
+  const ForeignMemory memory(test, calls.words() * sizeof(Element));
+  for (int call = 0; call < calls_until_known; ++call) {
+    calls.check_broadcast(memory.data(), 1000, 0, {});
+    test.world().barrier();
+  }
+  calls.check_broadcast(memory.data(), least, 0, Transfer::registered);
+  calls.check_broadcast(memory.data(), least + 1001, shift_of(test, 1), Transfer::registered);
 }
 
 /// Long calls for which some members wait before their grids start, all, or none, also when one comes too late for

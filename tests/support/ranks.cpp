@@ -110,7 +110,7 @@ void wait_for(std::vector<ChildProcess>& children, int limit_s, std::vector<Rank
 Config test_config() {
   Config config = Config::from_environment();
   if (std::getenv("BEELINE_DEADLINE_S") == nullptr) config.deadline_ns = 20'000'000'000;
-  if (std::getenv("BEELINE_HEAP_BYTES") == nullptr) config.heap_bytes = std::size_t{64} << 20;
+  if (std::getenv("BEELINE_HEAP_BYTES") == nullptr) config.heap_bytes = std::size_t{128} << 20;
   return config;
 }
 

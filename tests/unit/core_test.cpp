@@ -86,16 +86,22 @@ TEST(Preferences, BlocksFollowFromWhatKeepsThemBusy) {
   EXPECT_EQ(48u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib / 2, 1000));
   EXPECT_EQ(64u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 1000));
   EXPECT_EQ(64u, choose_blocks(Operation::alltoallv, Algorithm::peer, here, mib, 1000));
-  EXPECT_EQ(32u, choose_blocks(Operation::reduce, Algorithm::two_shot, here, mib, 1000));
-  EXPECT_EQ(24u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 64 * mib, 1000));
+  EXPECT_EQ(32u, choose_blocks(Operation::reduce, Algorithm::two_shot, here, 16 * mib, 1000));
+  EXPECT_EQ(128u, choose_blocks(Operation::reduce, Algorithm::two_shot, here, 64 * mib, 1000));
+  EXPECT_EQ(64u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 4 * mib, 1000));
+  EXPECT_EQ(128u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 64 * mib, 1000));
+  EXPECT_EQ(128u, choose_blocks(Operation::broadcast, Algorithm::peer, here, mib, 1000)) << "96 would take more";
   EXPECT_EQ(10u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 10));
   here.members = 2;
   EXPECT_EQ(32u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 1000));
   EXPECT_EQ(64u, choose_blocks(Operation::alltoall, Algorithm::peer, here, 4 * mib, 1000));
   EXPECT_EQ(64u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 4 * mib, 1000));
-  EXPECT_EQ(80u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 10 * mib, 1000));
+  EXPECT_EQ(64u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 8 * mib, 1000));
+  EXPECT_EQ(128u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 10 * mib, 1000));
   EXPECT_EQ(128u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 64 * mib, 1000));
   EXPECT_EQ(64u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 64 * mib, 64));
+  here.members = 8;
+  EXPECT_EQ(24u, choose_blocks(Operation::allreduce, Algorithm::two_shot, here, 64 * mib, 1000));
   here.on_hosts = true;
   EXPECT_EQ(1u, choose_blocks(Operation::alltoall, Algorithm::peer, here, mib, 1000));
 }

@@ -90,6 +90,28 @@ TEST_F(HostStreams, AFailureSkipsWhatFollowsAndIsReportedOnce) {
   EXPECT_EQ(1, ran.load());
 }
 
+TEST_F(HostStreams, AnEventRecordedTwiceIsWaitedForAsItWasRecorded) {
+  const auto slow = make(), quick = make(), waiting = make();
+  const auto event = slow->make_event();
+  std::atomic<bool> may_go_on{false}, has_gone_on{false};
+  slow->enqueue([&] {
+    while (!may_go_on) std::this_thread::yield();
+    has_gone_on = true;
+  });
+  slow->record(*event);
+  bool saw = false;
+  waiting->wait_event(*event);
+  waiting->enqueue([&] { saw = has_gone_on; });
+  quick->record(*event);
+  drain(*quick);
+  EXPECT_TRUE(event->done()) << "the last record counts";
+  may_go_on = true;
+  drain(*waiting);
+  EXPECT_TRUE(saw) << "what was recorded before was waited for";
+  drain(*slow);
+  EXPECT_TRUE(event->done());
+}
+
 TEST_F(HostStreams, WorkHereIsDoneByWhoPutsItThere) {
   const auto stream = make();
   const auto event = stream->make_event();

@@ -9,7 +9,8 @@
 /// packets of all members. So all members have entered round n, and have read the packets of round n - 1 before (each
 /// group synchronizes in `finish`). The area of round n - 1 is therefore free. A round in which only one member sends
 /// gives no such guarantee. In such a round each member announces that it has read (`finish_one_way`), and the next
-/// round waits for these announcements. In a third kind of round the members wait for one member, which waits for none.
+/// round waits for these announcements. In other kinds of rounds the members wait for one member, which waits for none
+/// (`follow`), or each for the member before it (`pass_on`).
 ///
 /// *Which call.* Members wait for a value that consists of the round's number and the signature of its call:
 ///
@@ -145,6 +146,8 @@ class Session {
   /// The progress of a call in chunks, in units that the algorithm defines; kept like `stage`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset() const { return offset_; }
   BEELINE_HOST_DEVICE void set_offset(std::uint64_t offset) { offset_ = offset; }
+  /// Whether a time-out has ended the call in a round that it has entered.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool has_entered() const { return entered_; }
 
   /// Whether a member also sends a round's data to itself. That is needed if the call may be interrupted, or was: its
   /// source may then already hold results. `is_new`: see `enter`.
@@ -219,13 +222,58 @@ class Session {
     if (!entered_) {
       next_round();
       group_.sync();  // the rest of the group has done its work
-      if (ctx_.rank == leader) detail::tell_members(group_, ctx_, arrived(), round_, Order::memory);
     }
     Status status = Status::ok;
-    if (ctx_.rank != leader && group_.thread_rank() == 0)
-      status = detail::await_member(ctx_, arrived(), leader, round_, Order::memory, timeout);
-    status = agree(group_, status);
+    if (ctx_.rank == leader) {  // threads that do not signal need not wait for the fences of those that do
+      detail::tell_members(group_, ctx_, arrived(), round_, Order::memory);
+    } else {
+      if (group_.thread_rank() == 0)
+        status = detail::await_member(ctx_, arrived(), leader, round_, Order::memory, timeout);
+      status = agree(group_, status);
+    }
     if (status == Status::ok) leave_round();
+    return status;
+  }
+
+  /// A round along a chain of members: waits for `previous` (`no_peer`: for none), works, and signals `next`
+  /// (`no_peer`: nobody), which then sees that work. After a sequence of such rounds comes one in which all members
+  /// synchronize.
+  template <class Work>
+  [[nodiscard]] BEELINE_HOST_DEVICE Status pass_on(std::uint32_t previous, std::uint32_t next, Timeout timeout,
+                                                   const Work& work) {
+    if (!entered_) next_round();
+    Status status = Status::ok;
+    if (previous != no_peer && group_.thread_rank() == 0)
+      status = detail::await_member(ctx_, arrived(), previous, round_, Order::memory, timeout);
+    status = agree(group_, status);
+    if (status != Status::ok) return status;
+    work();
+    group_.sync();  // the rest of the group has done its work
+    if (next != no_peer && group_.thread_rank() == 0) detail::tell_member(ctx_, arrived(), next, round_, Order::memory);
+    leave_round();
+    return status;
+  }
+
+  /// The same, where each member works on memory of `next` that it uses again after `rounds` rounds: waits, unless
+  /// `rounds` is 0, until `next` has ended the round so long ago, and signals `previous`, too. Without a time-out.
+  template <class Work>
+  [[nodiscard]] BEELINE_HOST_DEVICE Status pass_through(std::uint32_t previous, std::uint32_t next,
+                                                        std::uint32_t rounds, Timeout timeout, const Work& work) {
+    next_round();
+    Status status = Status::ok;
+    if (group_.thread_rank() == 0 && previous != no_peer)
+      status = detail::await_member(ctx_, arrived(), previous, round_, Order::memory, timeout);
+    if (group_.thread_rank() == 0 && next != no_peer && rounds != 0 && status == Status::ok)
+      status = detail::await_member(ctx_, arrived(), next, round_ - rounds * detail::one_round, Order::memory, timeout);
+    status = agree(group_, status);
+    if (status != Status::ok) return status;
+    work();
+    group_.sync();  // the rest of the group has done its work
+    const std::uint32_t last = group_.size() - 1;
+    if (next != no_peer && group_.thread_rank() == 0) detail::tell_member(ctx_, arrived(), next, round_, Order::memory);
+    if (previous != no_peer && group_.thread_rank() == last)
+      detail::tell_member(ctx_, arrived(), previous, round_, Order::memory);
+    leave_round();
     return status;
   }
 

@@ -207,6 +207,7 @@ inline constexpr MethodRow rows[] = {
     {Operation::barrier, Algorithm::across_nodes, stream},
 
     {Operation::broadcast, Algorithm::ll, kernel | stream, {0, 16 * mib}},
+    {Operation::broadcast, Algorithm::ll128, kernel | stream, {0, 64 * mib}},
     {Operation::broadcast, Algorithm::peer, kernel | stream},
     {Operation::broadcast, Algorithm::bulk, kernel | stream, {64 * kib}},
     {Operation::broadcast, Algorithm::copy_engine, stream, {64 * kib}},
@@ -238,6 +239,7 @@ inline constexpr MethodRow rows[] = {
     {Operation::alltoallv, Algorithm::across_nodes, stream},
 
     {Operation::reduce, Algorithm::ll, kernel | stream, {0, 16 * mib}},
+    {Operation::reduce, Algorithm::ll128, kernel | stream, {0, 64 * mib}},
     {Operation::reduce, Algorithm::two_shot, kernel | stream},
     {Operation::reduce, Algorithm::read, kernel | stream, {0, 256 * mib}},
     {Operation::reduce, Algorithm::gather, kernel | stream, {0, 256 * mib}},

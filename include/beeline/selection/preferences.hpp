@@ -67,12 +67,18 @@ enum class Members : std::uint8_t {
 
 inline constexpr std::size_t kib = 1024, mib = kib * kib;
 
-inline constexpr Operations
-    varied = operations_where([](const CollectiveShape&shape) { return shape.varies; }),
-    rooted = operations_where([](const CollectiveShape&shape) { return shape.has_root() && !shape.reduces; }) & ~varied,
-    all_to_all = operations_where([](const CollectiveShape&shape) { return shape.moves_all(); }) & ~varied,
-    moves = rooted | all_to_all, allreduce_only = set_of(Operation::allreduce), reduce_only = set_of(Operation::reduce),
-    reduce_scatter_only = set_of(Operation::reduce_scatter), reductions_to_some = reduce_only | reduce_scatter_only;
+inline constexpr Operations varied = operations_where([](const CollectiveShape&shape) { return shape.varies; }),
+                            rooted = operations_where([](const CollectiveShape&shape) {
+                                       return shape.has_root() && !shape.reduces;
+                                     }) &
+                                     ~varied,
+                            all_to_all =
+                                operations_where([](const CollectiveShape&shape) { return shape.moves_all(); }) &
+                                ~varied,
+                            moves = rooted | all_to_all, broadcast_only = set_of(Operation::broadcast),
+                            allreduce_only = set_of(Operation::allreduce), reduce_only = set_of(Operation::reduce),
+                            reduce_scatter_only = set_of(Operation::reduce_scatter),
+                            reductions_to_some = reduce_only | reduce_scatter_only;
 
 /// The largest size to which a row applies. For calls in a program's own kernels, the vectors are the slices of one
 /// session.
@@ -106,7 +112,7 @@ inline constexpr Preference on_streams[] = {
     {allreduce_only, Members::two_gpus_with_lines, {.bytes = 96 * mib}, Algorithm::two_shot},
     {allreduce_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::gpus_with_lines, {.traffic = 768 * kib}, Algorithm::ll128_one_shot},
-    {allreduce_only, Members::gpus_with_lines, {.bytes = 3 * mib}, Algorithm::ll128_two_shot},
+    {allreduce_only, Members::gpus_with_lines, {.bytes = 8 * mib}, Algorithm::ll128_two_shot},
     {allreduce_only, Members::gpus, {.traffic = 512 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll_two_shot},
     {allreduce_only, Members::gpus, {.bytes = 32 * mib}, Algorithm::two_shot},
@@ -121,10 +127,14 @@ inline constexpr Preference on_streams[] = {
     {all_to_all, Members::gpus_with_lines, {.bytes = 64 * kib}, Algorithm::ll},
     {all_to_all, Members::gpus_with_lines, {.bytes = 512 * kib}, Algorithm::ll128},
     {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::ll},
+    {broadcast_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll},
+    {broadcast_only, Members::two_gpus_with_lines, {.bytes = 2 * mib}, Algorithm::ll128},
+    {broadcast_only, Members::two_gpus, {}, Algorithm::peer},
+    {broadcast_only, Members::gpus_with_lines, {.bytes = 16 * mib}, Algorithm::ll128},
     {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::ll},
     // With three or more members, `peer` relays a broadcast from member to member; copy engines would send it from the
     // root to each member.
-    {set_of(Operation::broadcast), Members::not_two_gpus, {}, Algorithm::peer},
+    {broadcast_only, Members::not_two_gpus, {}, Algorithm::peer},
     {rooted, Members::gpus, {.bytes = 96 * mib - 1}, Algorithm::peer},
     {all_to_all, Members::two_gpus, {.bytes = 96 * mib - 1}, Algorithm::peer},
     {all_to_all, Members::not_two_gpus, {.bytes = 32 * mib - 1}, Algorithm::peer},
@@ -135,6 +145,10 @@ inline constexpr Preference on_streams[] = {
     {reductions_to_some, Members::mixed, {}, Algorithm::ll},
     {reductions_to_some, Members::hosts, {.bytes = 4 * kib}, Algorithm::ll},
     {reduce_scatter_only, Members::gpus, {.bytes = 512 * kib}, Algorithm::ll},
+    {reduce_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll},
+    {reduce_only, Members::two_gpus_with_lines, {.bytes = 1 * mib}, Algorithm::ll128},
+    {reduce_only, Members::two_gpus_with_lines, {}, Algorithm::two_shot},
+    {reduce_only, Members::gpus_with_lines, {.bytes = 4 * mib}, Algorithm::ll128},
     {reduce_only, Members::gpus, {.traffic = 1 * mib}, Algorithm::ll},
     {reduce_scatter_only, Members::any, {}, Algorithm::read},
     {reduce_only, Members::any, {}, Algorithm::two_shot},
@@ -159,13 +173,13 @@ inline constexpr Preference in_kernels[] = {
 };
 
 /// The bytes that keep one block busy, and the largest number of blocks, for calls on streams of GPUs. On host ranks a
-/// call has one block. More than 64 are quicker for stores to one peer alone.
+/// call has one block. Stores fill a link by 128 blocks, loads by 64.
 struct BlockRule {
   Operations operations;
   Algorithms algorithms;
   std::size_t block_bytes;  ///< of the vector; for operations that move data, of all pieces to others
   unsigned most = 64, most_of_two = 64;
-  std::size_t least_of_two = 0;  ///< if not 0: the rule is for two members alone, and from so many bytes on
+  std::uint32_t pushed_by = 0;  ///< if not 0: the rule is for all-reduces of up to so many members that push parts
 };
 
 /// The algorithms that a table has for any of `operations`.
@@ -188,25 +202,33 @@ inline constexpr Algorithms every_algorithm = ~Algorithms{0};
   return algorithms_where(every_algorithm, [&](const AlgorithmInfo& info) { return info.protocol == protocol; });
 }
 
-/// The smallest all-reduce of two GPUs by `two_shot` whose parts are sent to their owners (schedule/pushed.hpp), and
-/// the length of a chunk of a part, for which a member of the pair waits before it combines the first.
-inline constexpr std::size_t least_pushed_bytes = 8 * mib, pushed_chunk_bytes = 64 * kib;
+/// Whether the parts of an all-reduce of GPUs by `two_shot` are sent to their owners (schedule/pushed.hpp), and the
+/// greatest length of a chunk of a part, for which a member waits before it combines the first.
+inline constexpr std::uint32_t most_pushing_members = 4;
+inline constexpr std::size_t least_pushed_bytes = 8 * mib, least_pushed_of_few = 3 * mib, pushed_chunk_bytes = 64 * kib,
+                             least_pushing_staging = 2 * kib;  ///< of a session
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool pushes(std::uint32_t members, std::size_t bytes) {
+  return members > 1 && members <= most_pushing_members &&
+         bytes >= (members == 2 ? least_pushed_bytes : least_pushed_of_few);
+}
 
 inline constexpr BlockRule block_rules[] = {
     // A packet for every other thread.
     {allreduce_only, algorithms_in(Protocol::ll), 1 * kib},
     {allreduce_only, algorithms_in(Protocol::ll128), 2 * kib},
-    // Stores fill a link by 128 blocks.
-    {allreduce_only, set_of({Algorithm::two_shot}), 128 * kib, 64, 128, least_pushed_bytes},
+    {allreduce_only, set_of({Algorithm::two_shot}), 128 * kib, 64, 128, 2},
+    {allreduce_only, set_of({Algorithm::two_shot}), 64 * kib, 128, 128, most_pushing_members},
     // Four loads of 16 bytes for each thread. Reads from a single peer need more loads in flight than reads from
     // several.
     {allreduce_only, every_algorithm, 32 * kib, 24, 64},
     {moves, set_of({Algorithm::ll}), 1 * kib},
     {moves, set_of({Algorithm::ll128}), 4 * kib},
     {moves, set_of({Algorithm::bulk}), 256 * kib},
+    {broadcast_only, set_of({Algorithm::peer}), 32 * kib, 128},
     {moves, every_algorithm, 32 * kib},
     {varied, every_algorithm, 0},  // whatever comes: the largest number
-    {reductions_to_some, set_of({Algorithm::ll}), 4 * kib},
+    {reductions_to_some, set_of({Algorithm::ll, Algorithm::ll128}), 4 * kib},
+    {reduce_only, set_of({Algorithm::two_shot}), 512 * kib, 128},
     {reductions_to_some, every_algorithm, 32 * kib},
 };
 
@@ -222,7 +244,7 @@ inline constexpr std::uint64_t arrival_patience_ns = 50'000'000;
 inline constexpr std::size_t least_drawn_bytes = 6 * mib;
 
 /// The threads of a call in all its blocks, at most: more keep other kernels away, and are not quicker.
-inline constexpr unsigned most_call_threads = 64 * 512;
+inline constexpr unsigned most_full_blocks = 64, most_call_threads = most_full_blocks * 512;
 
 /// The smallest piece, of operations in which all members send to all, whose chunks warps take dynamically; and the
 /// size of a chunk: four words of 16 bytes for each thread.
@@ -237,17 +259,39 @@ inline constexpr std::uint32_t most_drawing_of_two = 32;
 /// sessions fill the link.
 inline constexpr std::size_t least_paired_bytes = 64 * kib;
 
-/// Sizes of a broadcast that is relayed from member to member.
-struct RelaySizes {
-  std::size_t least;       ///< smallest slice: below, chunks save less time than the waits for them cost
-  std::size_t most_chunk;  ///< of a slice
+/// Chunks of a slice: so many, as far as their lengths allow.
+struct ChunkSizes {
+  std::size_t number, least, most_chunk;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::size_t chunk_of(std::size_t bytes) const {
+    const std::size_t wanted = (bytes / number + 127) & ~std::size_t{127};
+    return wanted < least ? least : wanted < most_chunk ? wanted : most_chunk;
+  }
 };
-inline constexpr RelaySizes relay_of_gpus{16 * kib, 128 * kib}, relay_of_hosts{4 * kib, mib};
+
+/// A broadcast that is relayed by parts, so that all members have work, and one along a chain of members.
+///   least          smallest slice: below, chunks save less time than the waits for them cost
+///   least_chained  smallest vector that goes along a chain
+struct RelaySizes {
+  std::size_t least, least_chained;
+  ChunkSizes parts, chained = {};
+};
+inline constexpr RelaySizes relay_of_gpus{16 * kib, 256 * mib, {4, 16 * kib, 48 * kib}, {32, 16 * kib, 64 * kib}},
+    relay_of_hosts{4 * kib, ~std::size_t{0}, {4, 4 * kib, mib}};
+
+/// A reduction along a chain of GPUs.
+///   least   smallest vector
+///   places  chunks that the channel's memory holds
+struct ReduceChainSizes : ChunkSizes {
+  std::size_t least_vector;
+  std::uint32_t places;
+};
+inline constexpr ReduceChainSizes reduce_chain{{32, 16 * kib, 64 * kib}, 256 * mib, 4};
 
 /// An all-reduce by copy engines. Lengths of a row of chunks beside each other, so many to each but the last two: a
 /// chunk's copy to its destination takes no longer than the next one's return.
 struct EngineSizes {
-  std::size_t most_chunk = 64 * mib;  ///< above, what a copy takes to start no longer counts
+  std::size_t most_chunk = 128 * mib;  ///< of four H100 at 4 GiB: 17.2 ms in chunks of 128 MiB, 21.4 ms in ones of 64
   std::size_t common_length = 24, last_lengths[2] = {12, 4};
   unsigned kernel_blocks = 32;  ///< more take memory's bandwidth from the copies
 };
@@ -268,7 +312,7 @@ inline constexpr MessageSizes messages_of_gpus{8 * kib, 4 * kib, 32 * kib, 64 * 
 struct ChannelSizes {
   std::size_t packets = 128 * kib, least_packets = 256, staging = 256 * kib;
   std::size_t heap_share = 8;  ///< by default engines get at most 1 / `heap_share` of the symmetric heap
-  std::size_t least_heap_of_pairs = std::size_t{1} << 30;  ///< for twice the sessions, of two GPUs: 110 MB in all
+  std::size_t least_heap_of_few = std::size_t{1} << 30;  ///< for twice the sessions, of up to four GPUs: 150 MB in all
 };
 inline constexpr ChannelSizes channel_sizes{};
 

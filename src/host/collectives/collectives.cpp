@@ -32,14 +32,15 @@ bool have_own_gpus(const World& world) {
   return gpus.size() == static_cast<std::size_t>(world.size());
 }
 
-/// Sessions that blocks of every rank can use at once, beside those of the ranks that share its GPU. Two GPUs that are
-/// the whole world have twice as many where the heap has room for them: only so many blocks fill the link.
+/// Sessions that blocks of every rank can use at once, beside those of the ranks that share its GPU. A few GPUs that
+/// are the whole world have twice as many where the heap has room for them: only so many blocks fill the link.
 unsigned default_sessions(Team& team) {
   const World& world = team.world();
-  const bool is_pair = &team == &world && world.size() == 2 && have_own_gpus(world);
-  const bool has_room = world.config().heap_bytes >= sizes.least_heap_of_pairs;
+  constexpr int few = detail::selection::most_pushing_members;
+  const bool are_few = &team == &world && world.size() > 1 && world.size() <= few && have_own_gpus(world);
+  const bool has_room = world.config().heap_bytes >= sizes.least_heap_of_few;
   const unsigned mine = any_host_rank(world)  ? 4
-                        : is_pair && has_room ? 128
+                        : are_few && has_room ? 128
                                               : 64 / static_cast<unsigned>(world.ranks_on_device());
   return detail::least_of_all(team, "Collectives", std::max(1u, mine));
 }

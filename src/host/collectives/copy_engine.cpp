@@ -31,7 +31,9 @@ void copy_after_handshake(Team& team, Stream& stream, std::byte* to, const std::
   });
 }
 
-std::size_t CopyEngines::most_bytes(std::size_t members) { return others(members) * 4 * sizes.most_chunk; }
+std::size_t CopyEngines::most_bytes(std::size_t members) {
+  return others(members) * direct.arrivals * sizes.most_chunk;
+}
 
 std::size_t CopyEngines::useful_bytes(std::size_t members) { return most_bytes(members) / 8; }
 
@@ -41,9 +43,9 @@ std::size_t CopyEngines::least_bytes(std::size_t members) {
 
 CopyEngines::CopyEngines(Team& team, const CollectiveChannel& channel, std::span<std::byte> scratch)
     : team_(team), context_(team.context()), channel_(channel), scratch_(scratch), copying_(team.world().make_stream()),
-      combining_(team.world().make_stream(StreamPriority::high)), recording_(team.world().make_stream()),
-      called_(copying_->make_event()), copied_(copying_->make_event()), returned_(copying_->make_event()),
-      met_(combining_->make_event()), combined_(combining_->make_event()) {
+      returning_(team.world().make_stream()), combining_(team.world().make_stream(StreamPriority::high)),
+      recording_(team.world().make_stream()), called_(copying_->make_event()), copied_(copying_->make_event()),
+      returned_(copying_->make_event()), met_(combining_->make_event()), combined_(combining_->make_event()) {
   for (auto& event : arrived_) event = combining_->make_event();
 }
 
@@ -82,12 +84,12 @@ void CopyEngines::combine_piece(const EngineCall& call, const Chunk& chunk, cons
       team_, {.blocks = blocks, .threads = collective_threads, .stream = combining_.get()}, work);
 }
 
-void CopyEngines::return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance) {
+void CopyEngines::return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance, Stream& stream) {
   const std::uint32_t peer = peer_ahead(context_, distance);
   const EnginePiece mine = piece(call, chunk, context_.rank);
   std::byte* const result = call.destination + mine.offset;
   std::byte* const place = scratch_.data() + chunk.result_place + number_beside(peer, context_.rank) * chunk.stride;
-  copy_after_handshake(team_, *copying_, context_.at(call.symmetric ? result : place, peer), result, mine.bytes);
+  copy_after_handshake(team_, stream, context_.at(call.symmetric ? result : place, peer), result, mine.bytes);
 }
 
 void CopyEngines::take(const EngineCall& call, const Chunk& chunk, Stream& stream) {
@@ -107,14 +109,14 @@ LaunchOptions CopyEngines::handshake_on(Stream& stream, Operation operation) con
 
 void CopyEngines::begin(Stream& caller) {
   caller.record(*called_);
-  combining_->wait_event(*called_);
-  copying_->wait_event(*called_);
+  for (Stream* stream : {combining_.get(), copying_.get(), returning_.get()}) stream->wait_event(*called_);
 }
 
 void CopyEngines::end(Stream& caller) {
   copying_->record(*copied_);
   combining_->record(*combined_);
-  for (Event* over : {copied_.get(), combined_.get()}) caller.wait_event(*over);
+  returning_->record(*returned_);
+  for (Event* over : {copied_.get(), combined_.get(), returned_.get()}) caller.wait_event(*over);
 }
 
 void CopyEngines::meet(Event& copied) {
@@ -163,10 +165,10 @@ void CopyEngines::run_halves(const EngineCall& call, const Chunk& whole) {
   meet_after_copies();
   copying_->wait_event(*combined_);
   combine(call, late);
-  return_to(call, early, 1);
+  return_to(call, early, 1, *copying_);
   copying_->wait_event(*combined_);
-  return_to(call, late, 1);
-  for (std::uint32_t distance = 2; distance <= last; ++distance) return_to(call, whole, distance);
+  return_to(call, late, 1, *copying_);
+  for (std::uint32_t distance = 2; distance <= last; ++distance) return_to(call, whole, distance, *copying_);
 }
 
 void CopyEngines::scatter_next(const EngineCall& call, const std::vector<Chunk>& all, std::size_t next) {
@@ -179,19 +181,21 @@ void CopyEngines::scatter_next(const EngineCall& call, const std::vector<Chunk>&
   if (in_step) copying_->wait_event(*met_);
 }
 
-void CopyEngines::return_result(const EngineCall& call, const Chunk& chunk) {
+void CopyEngines::return_result(const EngineCall& call, const Chunk& chunk, Stream& stream) {
   // Where the result goes was copied from, or read, before the handshake that this combination came after.
-  copying_->wait_event(*combined_);
-  for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, chunk, distance);
+  stream.wait_event(*combined_);
+  for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, chunk, distance, stream);
 }
 
 void CopyEngines::run_direct(const EngineCall& call, const std::vector<Chunk>& all) {
+  // Members in step wait between their copies; on a stream of their own, results fill the link meanwhile.
+  Stream& stream = context_.size > 2 ? *returning_ : *copying_;
   scatter(call, all[0]);
   meet_after_copies();
   for (std::size_t i = 0; i < all.size(); ++i) {
     combine(call, all[i]);
     if (i + 1 < all.size()) scatter_next(call, all, i + 1);
-    return_result(call, all[i]);
+    return_result(call, all[i], stream);
   }
 }
 
@@ -209,7 +213,7 @@ void CopyEngines::run_staged(const EngineCall& call, const std::vector<Chunk>& a
       meet(*returned_);
       take(call, all[i - 1], *combining_);
     }
-    return_result(call, all[i]);
+    return_result(call, all[i], *copying_);
     copying_->record(*returned_);
   }
 }

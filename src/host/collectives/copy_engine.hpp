@@ -117,9 +117,9 @@ class CopyEngines {
   /// Reduces a piece of this member's vector and the pieces that have arrived from the others.
   void combine_piece(const EngineCall& call, const Chunk& chunk, const EnginePiece& mine);
   /// Copies this member's piece of the result to a peer.
-  void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance);
+  void return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance, Stream& stream);
   /// The same to all peers, after it has been reduced.
-  void return_result(const EngineCall& call, const Chunk& chunk);
+  void return_result(const EngineCall& call, const Chunk& chunk, Stream& stream);
   /// Copies the peers' pieces of the result, which have arrived, to the destination.
   void take(const EngineCall& call, const Chunk& chunk, Stream& stream);
   /// A handshake: all members have reached it, and their copies before `copied` are complete.
@@ -140,7 +140,7 @@ class CopyEngines {
   const Context& context_;
   const CollectiveChannel& channel_;
   std::span<std::byte> scratch_;  ///< [slots, others, a chunk]
-  std::unique_ptr<Stream> copying_, combining_, recording_;
+  std::unique_ptr<Stream> copying_, returning_, combining_, recording_;
   std::vector<Repeated> repeated_;  ///< the latest last
   std::unique_ptr<Event> called_, copied_, returned_, met_, combined_;
   static constexpr std::size_t most_arrivals = 4;

@@ -24,7 +24,8 @@ namespace {
 }
 
 /// An algorithm a kernel: registers are few, and what one needs the others would pay for.
-template <Algorithm algorithm>
+///   in_parts  broadcasts in lines, which have code of their own
+template <Algorithm algorithm, bool in_parts = false>
 struct MovementKernel {
   static constexpr unsigned max_threads = collective_threads;
   static constexpr std::size_t shared_bytes = algorithm == Algorithm::bulk ? sizeof(BulkBuffer) : 0;
@@ -34,6 +35,7 @@ struct MovementKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
                                       MovementPlan plan) const {
     BulkBuffer* const buffer = algorithm == Algorithm::bulk ? bulk_buffer() : nullptr;
+    if (algorithm == Algorithm::ll128 && (plan.call.operation == Operation::broadcast) != in_parts) return;
     plan.table = {};          // known: no code for pieces that vary
     plan.mappings = nullptr;  // nor for what is mapped
     plan.tickets = algorithm == Algorithm::peer ? tickets_for(ctx, channel, plan) : nullptr;
@@ -136,6 +138,8 @@ struct BarrierKernel {
 
 void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
                      const MovementPlan& plan) {
+  if (plan.call.algorithm == Algorithm::ll128 && plan.call.operation == Operation::broadcast)
+    return launch(team, options, MovementKernel<Algorithm::ll128, true>{}, channel, plan);
   with_member<algorithms_of(Operation::allgather, Control::device)>(
       plan.call.algorithm, [&]<Algorithm known>() { launch(team, options, MovementKernel<known>{}, channel, plan); });
 }

@@ -21,10 +21,11 @@ template <class T>
   return draws ? &channel.states[0].tickets : nullptr;
 }
 
-/// Whether parts of vectors that members reach are sent to their owners, not fetched by them.
+/// Whether parts are sent to their owners, through the channel's memory, not fetched by them.
 template <class T>
-[[nodiscard]] BEELINE_HOST_DEVICE bool pushes(const Context& ctx, std::size_t count) {
-  return executor == DeviceKind::gpu && ctx.size == 2 && count * sizeof(T) >= selection::least_pushed_bytes;
+[[nodiscard]] BEELINE_HOST_DEVICE bool pushes(const Context& ctx, const CollectiveChannel& channel, std::size_t count) {
+  return executor == DeviceKind::gpu && selection::pushes(ctx.size, count * sizeof(T)) &&
+         channel.staging_bytes >= selection::least_pushing_staging;
 }
 
 template <class T, Algorithm algorithm, std::uint32_t members = 0, class Grid>
@@ -33,7 +34,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
                                                             const AllreduceCall<T>& vectors) {
   AllreduceCall<T> call = vectors;
   call.tickets = algorithm == Algorithm::two_shot ? tickets_for<T>(channel, call.count) : nullptr;
-  call.pushes = algorithm == Algorithm::two_shot && pushes<T>(ctx, call.count);
+  call.pushes = algorithm == Algorithm::two_shot && pushes<T>(ctx, channel, call.count);
   call.slice = grid.block_rank(), call.call.slices = grid.blocks();
   if constexpr (info_of(algorithm).protocol == Protocol::ll) {
     // Comes while the session's state comes.
@@ -151,7 +152,7 @@ struct MappedReductionKernel {
                             plan.count,
                             grid.block_rank(),
                             tickets_for<T>(channel, plan.count),
-                            pushes<T>(ctx, plan.count)};
+                            pushes<T>(ctx, channel, plan.count)};
       call.call.slices = grid.blocks();
       static_cast<void>(allreduce_mapped(session, call, table, Timeout::none()));
     }

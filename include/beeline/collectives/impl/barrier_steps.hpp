@@ -52,13 +52,18 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status await_leaving(Group group, const Context
   return agree(group, status);
 }
 
+/// Sets this member's word on `peer` to `round`. One thread calls it.
+BEELINE_HOST_DEVICE inline void tell_member(const Context& ctx, MemberWords members, std::uint32_t peer,
+                                            std::uint64_t round, Order order) {
+  store_signal(ctx.translate(&members.words[ctx.rank].value, peer), round, order);
+}
+
 /// Sets this member's word on every other member to `round`.
 template <class Group>
 BEELINE_HOST_DEVICE void tell_members(const Group& group, const Context& ctx, MemberWords members, std::uint64_t round,
                                       Order order) {
-  std::uint64_t* mine = &members.words[ctx.rank].value;
   for (std::uint32_t peer = group.thread_rank(); peer < ctx.size; peer += group.size())
-    if (peer != ctx.rank) store_signal(ctx.translate(mine, peer), round, order);
+    if (peer != ctx.rank) tell_member(ctx, members, peer, round, order);
 }
 
 /// All check in with member 0, whose threads poll one of them each, and who checks all out.
@@ -72,7 +77,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status meet_flat(Group group, const Context& ct
   }
   Status status = Status::ok;
   if (group.thread_rank() == 0) {
-    store_signal(ctx.translate(&members.words[ctx.rank].value, 0), round, order);
+    tell_member(ctx, members, 0, round, order);
     status = await_member(ctx, members, 0, round, order, timeout);
   }
   return agree(group, status);
@@ -88,7 +93,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status meet_by_dissemination(Group group, const
   for (std::uint32_t distance = 1; group.thread_rank() == 0 && distance < ctx.size && status == Status::ok;
        distance *= 2) {
     const std::uint32_t behind = (ctx.rank + distance) % ctx.size, before = (ctx.rank + ctx.size - distance) % ctx.size;
-    store_signal(ctx.translate(&members.words[ctx.rank].value, behind), round, order);
+    tell_member(ctx, members, behind, round, order);
     status = await_member(ctx, members, before, round, order, timeout);
   }
   return agree(group, status);

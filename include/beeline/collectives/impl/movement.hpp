@@ -12,6 +12,7 @@
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/impl/protocol/bulk.hpp"
 #include "beeline/collectives/impl/schedule/direct_varied.hpp"
+#include "beeline/collectives/impl/schedule/rooted_lines.hpp"
 #include "beeline/collectives/session.hpp"
 #include "beeline/selection/preferences.hpp"
 
@@ -34,7 +35,11 @@ template <class Group>
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
   if (algorithm == Algorithm::ll) return move_packets<LL>(session, plan, how.timeout);
   if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
-    if (how.algorithm == Algorithm::ll128) return move_packets<LL128>(session, plan, how.timeout);
+    if (how.algorithm == Algorithm::ll128) {
+      if (plan.call.operation != Operation::broadcast) return move_packets<LL128>(session, plan, how.timeout);
+      return ctx.size > 1 ? broadcast_in_lines(session, plan, how.timeout)
+                          : move_packets<LL>(session, plan, how.timeout);
+    }
   if (algorithm != Algorithm::peer && algorithm != Algorithm::bulk) return Status::invalid_argument;
   return with_stores(session, how, algorithm, [&](auto& stores) {
     if (const Status status = session.begin(plan.call); status != Status::ok) return status;

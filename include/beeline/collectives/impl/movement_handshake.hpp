@@ -122,11 +122,16 @@ template <class Group>
 /// The longest piece that any member gets.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE std::size_t longest_of_all(const Session<Group>& session) {
+  constexpr std::uint32_t batch = 4;  // loads that overlap
   std::size_t longest = 0;
   BEELINE_NO_UNROLL
-  for (std::uint32_t peer = 0; peer < session.context().size; ++peer) {
-    const std::size_t theirs = session.heard_word(peer, told_needs, 0) / 2;
-    longest = theirs > longest ? theirs : longest;
+  for (std::uint32_t first = 0; first < session.context().size; first += batch) {
+    std::size_t theirs[batch] = {};
+    BEELINE_UNROLL
+    for (std::uint32_t k = 0; k < batch; ++k)
+      if (first + k < session.context().size) theirs[k] = session.heard_word(first + k, told_needs, 0) / 2;
+    BEELINE_UNROLL
+    for (const std::size_t bytes : theirs) longest = bytes > longest ? bytes : longest;
   }
   return longest;
 }

@@ -7,6 +7,7 @@
 #include "beeline/collectives/impl/protocol/bulk.hpp"
 #include "beeline/collectives/impl/schedule/reduce_in_place.hpp"
 #include "beeline/collectives/impl/schedule/reduce_packets.hpp"
+#include "beeline/collectives/impl/schedule/rooted_lines.hpp"
 #include "beeline/collectives/impl/schedule/tree.hpp"
 #include "beeline/collectives/session.hpp"
 #include "beeline/selection/preferences.hpp"
@@ -33,7 +34,10 @@ template <class T, class Group>
   const Context& ctx = session.context();
   if (plan.count == 0) return Status::ok;
   if (!kernels_have(plan.call.operation, how.algorithm)) return Status::invalid_argument;
-  if (how.algorithm == Algorithm::ll) return reduce_packets<LL>(session, plan, how.timeout);
+  if (how.algorithm == Algorithm::ll || (how.algorithm == Algorithm::ll128 && ctx.size == 1))
+    return reduce_packets<LL>(session, plan, how.timeout);
+  if constexpr (executor == DeviceKind::gpu)
+    if (how.algorithm == Algorithm::ll128) return reduce_in_lines(session, plan, how.timeout);
   return with_stores(session, how, how.algorithm, [&](auto& stores) {
     if (const Status status = session.begin(plan.call); status != Status::ok) return status;
     if constexpr (std::remove_reference_t<decltype(stores)>::by_threads) {

@@ -53,7 +53,8 @@ class PacketRound<LL, Group, 0> {
   }
 
   BEELINE_HOST_DEVICE PacketRound(const Session<Group>& session, Timeout timeout, bool is_new, bool to_itself)
-      : session_(session), timeout_(timeout), is_new_(is_new), to_itself_(to_itself) {}
+      : session_(session), timeout_(timeout), is_new_(is_new), to_itself_(to_itself),
+        all_speak_(all_speak(session.context())) {}
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return session_.context(); }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t size() const { return context().size; }
@@ -102,7 +103,10 @@ class PacketRound<LL, Group, 0> {
   BEELINE_INLINE BEELINE_HOST_DEVICE void send_pieces(const Parts& parts, std::uint32_t) const {
     static_cast<void>(for_each_of_others(parts.most(), [&](std::uint32_t peer, const Place& place) {
       const auto part = parts.of(peer);
-      if (place.unit < part.units) session_.send_word(peer, place.unit, part.template load<false>(place));
+      if (place.unit < part.units)
+        session_.send_word(peer, place.unit, part.template load<false>(place));
+      else if (place.unit == 0 && all_speak_)
+        greet(peer);
       return Status::ok;
     }));
   }
@@ -139,8 +143,16 @@ class PacketRound<LL, Group, 0> {
   [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_pieces(const Parts& parts, std::uint32_t) const {
     return for_each_of_others(parts.most(), [&](std::uint32_t peer, const Place& place) {
       const auto part = parts.of(peer);
-      return place.unit < part.units ? receive(peer, 0, place, part) : Status::ok;
+      if (place.unit < part.units) return receive(peer, 0, place, part);
+      return place.unit == 0 && all_speak_ ? hear(peer) : Status::ok;
     });
+  }
+
+  /// Sends a word without data to a member that gets none in this round; and waits for one. See `all_speak`.
+  BEELINE_INLINE BEELINE_HOST_DEVICE void greet(std::uint32_t peer) const { session_.send_word(peer, 0, 0); }
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status hear(std::uint32_t peer) const {
+    std::uint64_t word[1] = {};
+    return session_.receive_words(peer, 0, word, timeout_);
   }
 
  private:
@@ -186,7 +198,7 @@ class PacketRound<LL, Group, 0> {
 
   const Session<Group>& session_;
   Timeout timeout_;
-  bool is_new_, to_itself_;
+  bool is_new_, to_itself_, all_speak_;
 };
 
 }  // namespace beeline::detail

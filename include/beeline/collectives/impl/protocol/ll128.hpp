@@ -70,6 +70,24 @@ class PacketRound<LL128, Group, members> {
       return place.exists;
     });
   }
+  /// The same to those peers for which `gets(peer)` holds.
+  template <class Gets>
+  BEELINE_INLINE BEELINE_HOST_DEVICE void send_on_to(const LinePlace& place, std::uint32_t at, machine::PacketPair word,
+                                                     const Gets& gets) const {
+    send_to_each<false>(at + place.unit, [&](std::uint32_t peer, machine::PacketPair& words) {
+      words = word;
+      return place.exists && gets(peer);
+    });
+  }
+  /// A line that `peer` has sent this member.
+  [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_from(std::uint32_t peer, const LinePlace& place,
+                                                                       machine::PacketPair& word) const {
+    machine::PacketPair words[batch] = {};
+    const bool exists[batch] = {place.exists};
+    const Status status = receive(peer, place.unit, exists, words);
+    word = words[0];
+    return status;
+  }
   template <class Parts>
   BEELINE_INLINE BEELINE_HOST_DEVICE void send_parts(const Parts& parts, std::uint32_t whole_lines) const {
     static_cast<void>(for_each(parts.most(), whole_lines, [&](const LinePlace& place, auto whole) {

@@ -19,6 +19,8 @@
 ///   for_each(units, whole, visit)              visit(place, whole) for each unit, until one returns another than ok
 ///   send_all(units, whole, load)               units to everyone: load(place, whole)
 ///   send_on<whole>(place, at, value)           one, as unit `at` + place.unit, to everyone
+///   send_on_to, receive_from                   LL128 alone: to some members, from one
+///   greet(peer), hear(peer)                    LL alone: a unit without data
 ///   send_parts(parts, whole)                   to each member its part
 ///   send_pieces(parts, whole)                  the same, but not always the same words by the same threads
 ///   combine<T>(place, reduction, own, result)  that unit of everyone, in the order of ranks; `own`: this rank's, where
@@ -35,6 +37,13 @@ namespace beeline::detail {
 
 template <class Protocol, class Group, std::uint32_t members = 0>
 class PacketRound;
+
+/// Whether members also send a word to those that get no data from them in a round, as GPUs do. Then who has ended a
+/// round knows that all have entered it, and nobody needs to say that it has read its packets: that takes a fence, and
+/// a wait in the next round. On CPUs a member of a broadcast or of a gather need not wait for members without data.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool all_speak(const Context& ctx) {
+  return executor == DeviceKind::gpu && !ctx.mixed;
+}
 
 /// The code of a protocol and of a schedule that the registry's rows name; schedules specialise the latter.
 template <Protocol protocol>

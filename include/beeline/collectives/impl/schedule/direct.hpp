@@ -112,8 +112,8 @@ template <class Protocol, class Group>
   }
   const Status status = with_round([&](const auto& round) { return round.receive_pieces(received, whole); });
   // Where some send nothing to some, who has received all does not know that all have come.
-  return !Round::any_pieces || (plan.is_full() && !plan.varies()) ? session.finish(status)
-                                                                  : session.finish_one_way(status);
+  const bool all_send = !Round::any_pieces || (plan.is_full() && !plan.varies()) || all_speak(ctx);
+  return all_send ? session.finish(status) : session.finish_one_way(status);
 }
 
 /// Movement of any size. Where pieces differ in length, a first round finds the number of the others.
@@ -220,7 +220,7 @@ template <class Group, class Stores>
                                                     Timeout timeout) {
   Status status = Status::ok;
   if constexpr (Stores::by_threads)
-    if (session.stage() == DirectStage::relaying) status = relay_pieces(session, plan, timeout);
+    if (session.stage() >= DirectStage::chaining) status = relay_pieces(session, plan, timeout);
   if (status != Status::ok) return status;
   status = session.stage() == DirectStage::stored ? session.barrier(Order::memory, timeout)
                                                   : move_staged(session, plan, stores, timeout);

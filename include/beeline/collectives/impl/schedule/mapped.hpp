@@ -102,14 +102,15 @@ template <class T, class Group>
     return tell_mappings(session, table, is_reached ? plan.destination : plan.source, plan.source, timeout, how);
   };
   const Algorithm otherwise = plan.scatters() ? Algorithm::peer : Algorithm::alltoall_gather;
-  return reduce_where_they_lie(session, plan, otherwise, timeout, compare, [&] {
+  const auto result = [&] { return reinterpret_cast<std::byte*>(table.destinations[plan.call.root]); };
+  const auto combine = [&] {
     const Range mine = plan.scatters() ? Range{ctx.rank * plan.part_step, plan.count} : share_of_reducer(ctx, plan);
     if (mine.count == 0) return;
-    T* const to =
-        plan.scatters() ? plan.destination : reinterpret_cast<T*>(table.destinations[plan.call.root]) + mine.first;
+    T* const to = plan.scatters() ? plan.destination : reinterpret_cast<T*>(result()) + mine.first;
     const TableVectors from{table.sources, mine.first * sizeof(T), ctx.size};
     combine_into({session.group().thread_rank(), session.group().size()}, from, to, mine.count, plan.call.reduction);
-  });
+  };
+  return reduce_where_they_lie(session, plan, otherwise, timeout, compare, combine, result);
 }
 
 }  // namespace beeline::detail

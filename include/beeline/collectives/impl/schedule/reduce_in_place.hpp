@@ -7,24 +7,27 @@
 #include "beeline/collectives/impl/handshake.hpp"
 #include "beeline/collectives/impl/protocol/signal.hpp"
 #include "beeline/collectives/impl/schedule/collected.hpp"
+#include "beeline/collectives/impl/schedule/reduce_chain.hpp"
 
 namespace beeline::detail {
 
 /// Combines vectors where they lie, if the members find that they can; otherwise parts go to their owners.
 ///   compare  a handshake: sets its argument to staged, or to how they reach each other's vectors
 ///   combine  what this member then has to do; it reads the others' sources, which may change when all have done so
-template <class T, class Group, class Compare, class Combine>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_where_they_lie(Session<Group>& session,
-                                                                              const ReductionPlan<T>& plan,
-                                                                              Algorithm otherwise, Timeout timeout,
-                                                                              const Compare& compare,
-                                                                              const Combine& combine) {
+///   result   where this member reaches the root's destination, if the call has a root
+template <class T, class Group, class Compare, class Combine, class Result>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status
+reduce_where_they_lie(Session<Group>& session, const ReductionPlan<T>& plan, Algorithm otherwise, Timeout timeout,
+                      const Compare& compare, const Combine& combine, const Result& result) {
   constexpr std::uint32_t has_combined = ~std::uint32_t{0};
   if (session.stage() == 0) {
     Transfer how = Transfer::staged;
     if (const Status status = compare(how); status != Status::ok) return status;
     session.note(how);
     const bool can = how != Transfer::staged;
+    if constexpr (executor == DeviceKind::gpu && std::is_floating_point_v<T>)
+      if (can && reduces_along_chain(session, plan, timeout))
+        return reduce_along_chain(session, plan, result(), timeout);
     if (can) combine();
     session.set_stage(can ? has_combined : 1);  // all members have arrived, so the channel's memory is free
   }
@@ -42,12 +45,15 @@ template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter_read(Session<Group>& session, const ReductionPlan<T>& plan,
                                                              Timeout timeout) {
   const auto compare = [&](Transfer& how) { return compare_alike(session, plan.source, plan.source, timeout, how); };
-  return reduce_where_they_lie(session, plan, Algorithm::peer, timeout, compare, [&] {
-    const T* mine = plan.source + session.context().rank * plan.part_step;
-    combine_into({session.group().thread_rank(), session.group().size()},
-                 MemberVectors{session.context(), reinterpret_cast<const std::byte*>(mine)}, plan.destination,
-                 plan.count, plan.call.reduction);
-  });
+  return reduce_where_they_lie(
+      session, plan, Algorithm::peer, timeout, compare,
+      [&] {
+        const T* mine = plan.source + session.context().rank * plan.part_step;
+        combine_into({session.group().thread_rank(), session.group().size()},
+                     MemberVectors{session.context(), reinterpret_cast<const std::byte*>(mine)}, plan.destination,
+                     plan.count, plan.call.reduction);
+      },
+      [] { return static_cast<std::byte*>(nullptr); });
 }
 
 /// Of two members the root combines all, of more the others.
@@ -88,18 +94,21 @@ template <class T, class Group>
                                                          Timeout timeout) {
   const Context& ctx = session.context();
   const auto compare = [&](Transfer& how) { return compare_sources(session, plan, timeout, how); };
-  return reduce_where_they_lie(session, plan, Algorithm::alltoall_gather, timeout, compare, [&] {
+  const auto result = [&] {
+    return ctx.rank == plan.call.root
+               ? reinterpret_cast<std::byte*>(plan.destination)
+               : ctx.translate(own_slot(ctx) + session.heard_word(plan.call.root, 1, 0), plan.call.root);
+  };
+  const auto combine = [&] {
     const Range mine = share_of_reducer(ctx, plan);
     if (mine.count == 0) return;
-    std::byte* const result =
-        root_combines(ctx) ? reinterpret_cast<std::byte*>(plan.destination)
-                           : ctx.translate(own_slot(ctx) + session.heard_word(plan.call.root, 1, 0), plan.call.root);
-    std::byte* const to = result + mine.first * sizeof(T);
+    std::byte* const to = result() + mine.first * sizeof(T);
     combine_vectors<T>({session.group().thread_rank(), session.group().size()},
                        MemberVectors{ctx, reinterpret_cast<const std::byte*>(plan.source + mine.first)}, to, mine.count,
                        plan.call.reduction,
                        [to](std::size_t place, const auto& word) { store_vector<T>(to + place, word); });
-  });
+  };
+  return reduce_where_they_lie(session, plan, Algorithm::alltoall_gather, timeout, compare, combine, result);
 }
 
 }  // namespace beeline::detail

@@ -24,6 +24,25 @@ struct ReductionParts {
   }
 };
 
+/// A thread for each member that gets no data: sends it a word; and, where this member gets none, waits for all words.
+template <class Round, class T, class Group>
+BEELINE_HOST_DEVICE void greet_others(const Session<Group>& session, const Round& round, const ReductionPlan<T>& plan) {
+  const Context& ctx = session.context();
+  for (std::uint32_t peer = session.group().thread_rank(); peer < ctx.size; peer += session.group().size())
+    if (peer != ctx.rank && peer != plan.call.root) round.greet(peer);
+}
+template <class Round, class T, class Group>
+[[nodiscard]] BEELINE_HOST_DEVICE Status hear_others(const Session<Group>& session, const Round& round,
+                                                     const ReductionPlan<T>& plan) {
+  const Context& ctx = session.context();
+  if (ctx.rank == plan.call.root) return Status::ok;
+  Status status = Status::ok;
+  for (std::uint32_t peer = session.group().thread_rank(); peer < ctx.size && status == Status::ok;
+       peer += session.group().size())
+    if (peer != ctx.rank) status = round.hear(peer);
+  return status;
+}
+
 /// Of any count, in as many rounds as it needs.
 template <class Protocol, class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_packets(Session<Group>& session, const ReductionPlan<T>& plan,
@@ -38,12 +57,15 @@ template <class Protocol, class T, class Group>
     const Round round(session, timeout, is_new, session.sends_to_itself(timeout, is_new));
     const ReductionParts<Round, T> parts{plan, done, count};
     if (is_new) round.send_parts(parts, 0);
+    const bool greets = !plan.scatters() && all_speak(session.context());
+    if (is_new && greets) greet_others(session, round, plan);
     const typename Round::template Vector<T> destination(plan.destination + done, count);
-    const Status status = combine_units<T>(round, parts.of(session.context().rank), 0, plan.call.reduction,
-                                           [&](const auto& place, auto whole, const auto& combined, bool) {
-                                             if (place.exists) destination.template store<whole()>(0, place, combined);
-                                           });
-    return plan.scatters() ? session.finish(status) : session.finish_one_way(status);
+    Status status = combine_units<T>(round, parts.of(session.context().rank), 0, plan.call.reduction,
+                                     [&](const auto& place, auto whole, const auto& combined, bool) {
+                                       if (place.exists) destination.template store<whole()>(0, place, combined);
+                                     });
+    if (status == Status::ok && greets) status = hear_others(session, round, plan);
+    return plan.scatters() || greets ? session.finish(status) : session.finish_one_way(status);
   });
   if (result == Status::ok) session.group().sync();  // all of it is there
   return result;

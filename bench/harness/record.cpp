@@ -82,10 +82,10 @@ Json energy_record(const Measurement& measurement, const std::vector<double>& sa
   return record;
 }
 
-Json progress_record(const Case& next, std::uint64_t bytes, std::size_t done, std::size_t total) {
-  return {{"event", "progress"},   {"operation", next.operation},
-          {"method", next.method}, {"bytes", bytes},
-          {"done", done},          {"total", total}};
+Json progress_record(const std::string& operation, const std::string& method, std::uint64_t bytes, std::size_t done,
+                     std::size_t total) {
+  return {{"event", "progress"}, {"operation", operation}, {"method", method},
+          {"bytes", bytes},      {"done", done},           {"total", total}};
 }
 
 void print(const Json& record) { std::cout << record.dump() << std::endl; }

@@ -36,8 +36,8 @@ struct Outcome {
                                                    int ranks, const std::string& reason);
 
 /// The line that says how far a run has come.
-[[nodiscard]] nlohmann::ordered_json progress_record(const Case& next, std::uint64_t bytes, std::size_t done,
-                                                     std::size_t total);
+[[nodiscard]] nlohmann::ordered_json progress_record(const std::string& operation, const std::string& method,
+                                                     std::uint64_t bytes, std::size_t done, std::size_t total);
 
 /// Prints one line, at once.
 void print(const nlohmann::ordered_json& record);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -100,9 +101,35 @@ std::vector<double> time(const Measurement& measurement, const Rounds& rounds, O
   return times;
 }
 
+/// Says which of all tasks runs, and, every few seconds of a long one, by which method.
+class Progress {
+ public:
+  Progress(const Bench& bench, const Task& task, std::size_t done, std::size_t total)
+      : leads_(bench.leads()), task_(task), done_(done), total_(total) {
+    tell(task.todo.front()->method);
+  }
+
+  void at(const Measurement& measurement) {
+    constexpr std::chrono::seconds period{5};
+    if (std::chrono::steady_clock::now() - last_ >= period) tell(measurement.method);
+  }
+
+ private:
+  void tell(const std::string& method) {
+    last_ = std::chrono::steady_clock::now();
+    if (leads_) print(progress_record(task_.todo.front()->operation, method, task_.bytes, done_, total_));
+  }
+
+  const bool leads_;
+  const Task& task_;
+  const std::size_t done_, total_;
+  std::chrono::steady_clock::time_point last_;
+};
+
 /// Takes turns among the measurements that have not enough samples yet, so that what drifts in the machine drifts for
 /// all of them.
-void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
+void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes,
+            Progress& progress) {
   const StopRule enough;
   std::vector<double> spent_ns(measurements.size());
   std::vector<std::size_t> left(measurements.size());
@@ -110,6 +137,7 @@ void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vec
   while (!left.empty()) {
     std::vector<std::size_t> unfinished;
     for (std::size_t i : left) {
+      progress.at(measurements[i]);
       const Rounds rounds{outcomes[i].iterations, batches_per_round, warm_up(outcomes[i].iterations)};
       const std::vector<double> times = time(measurements[i], rounds, outcomes[i]);
       if (bench.leads())
@@ -198,7 +226,7 @@ void choose_baselines(std::vector<Measurement>& measurements, const std::vector<
 }
 
 /// The methods whose data was wrong.
-std::vector<std::string> run_task(Bench& bench, const Task& task, EnergyBench* energy) {
+std::vector<std::string> run_task(Bench& bench, const Task& task, EnergyBench* energy, Progress progress) {
   std::vector<Measurement> measurements;
   for (const Case* todo : task.todo)
     for (Measurement& measurement : prepare(bench, *todo, task.bytes)) measurements.push_back(std::move(measurement));
@@ -208,9 +236,10 @@ std::vector<std::string> run_task(Bench& bench, const Task& task, EnergyBench* e
   // Twice: the first calls touch memory for the first time, and may have found the ranks on one core.
   for (std::size_t i = 0; i < 2 * measurements.size(); ++i) {
     const std::size_t which = i % measurements.size();
+    progress.at(measurements[which]);
     outcomes[which].iterations = calibrate(bench, measurements[which], outcomes[which].iterations);
   }
-  sample(bench, measurements, outcomes);
+  sample(bench, measurements, outcomes, progress);
   if (bench.options().verify) verify(bench, measurements, outcomes);
   if (bench.leads()) {
     choose_baselines(measurements, outcomes);
@@ -232,8 +261,7 @@ void run_cases(Bench& bench, const std::vector<Case>& cases) {
   std::string wrong;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const Task& task = tasks[i];
-    if (bench.leads()) print(progress_record(*task.todo.front(), task.bytes, i, tasks.size()));
-    for (const std::string& method : run_task(bench, task, energy.get()))
+    for (const std::string& method : run_task(bench, task, energy.get(), {bench, task, i, tasks.size()}))
       wrong += fmt::format("\n  {} {} of {} bytes", method, task.todo.front()->operation, task.bytes);
   }
   require(wrong.empty(), Status::internal, "data did not arrive as it was sent:" + wrong);

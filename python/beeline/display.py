@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -34,6 +35,7 @@ NOTES = {  # by how cells begin that need them
     "bare/": "bare: the same work on the same memory, in a loop without Beeline",
     UNCERTAIN: f"{UNCERTAIN} uncertain: a quarter of the samples or more are {OFF}",
 }
+SECONDS_BETWEEN_LINES = 10  # of progress, where the output is no terminal
 FEW = 3  # methods of a family that are named one by one
 NUMBER = re.compile(r"\d+")
 
@@ -251,6 +253,7 @@ class ResultView:
         )  # fmt: skip
         self._task = self._progress.add_task("starting", total=None)
         self._live: Live | None = None
+        self._begun = self._told = time.monotonic()
 
     def __enter__(self) -> ResultView:
         if self._console.is_terminal:
@@ -346,6 +349,11 @@ class ResultView:
         of_all = total if isinstance(total, (int, float)) else None
         self._progress.update(self._task, description=printable(label), completed=completed, total=of_all)
         self._refresh()
+        now = time.monotonic()
+        if self._live is None and now - self._told >= SECONDS_BETWEEN_LINES:
+            self._told = now
+            of = f", {completed:g} of {of_all:g} done" if of_all else ""
+            print(f"{printable(label)}{of}, after {now - self._begun:.0f} s", file=sys.stderr, flush=True)
 
     def show_line(self, line: str) -> None:
         """A program's line that is no event: on standard error, without tearing the table."""

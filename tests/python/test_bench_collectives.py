@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beeline import display
 from beeline.commands import collectives, plot
 from beeline.display import ResultView
 from beeline.programs import World, mpirun_command
@@ -105,6 +106,18 @@ def test_torch_joins_the_baselines() -> None:
     collectives.complete_baselines([own, nccl, quicker, result("torch/two_shot/graph", 64, 1.0, peer=True)])
     assert (own["baseline"], own["ratio_to_baseline"]) == ("torch/two_shot/graph", 0.8)
     assert "baseline" not in nccl
+
+
+def test_progress_of_long_work_is_a_line_where_there_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = ResultView(False, None, collectives.render)
+    with view:
+        view.set_progress("broadcast 8", 0, 4)
+        assert capsys.readouterr().err == ""
+        monkeypatch.setattr(display, "SECONDS_BETWEEN_LINES", 0)
+        view.set_progress("broadcast 64", 1, 4)
+    assert capsys.readouterr().err == "broadcast 64, 1 of 4 done, after 0 s\n"
 
 
 def test_results_kept_back_are_written_whatever_happens(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from beeline.torch_store import missing_keys, nothing_came
 
 OPEN = "beeline/open"  # the key of the latest meeting's name
 LAUNCHER, SERVER, FAILED = "launcher", "server", "failed"  # words of rank 0's answer
-POLL = timedelta(milliseconds=50)  # between two looks of the other ranks for a new meeting
+POLL_S = 0.02  # between two looks of the other ranks for a new meeting
 FIRST_RANKS_LEAD = timedelta(seconds=5)  # rank 0, which knows who is missing, reports it; the others wait for its word
 LOOPBACK = "127.0.0.1"
 ELSEWHERE = "192.0.2.1"  # of no host (RFC 5737): the way there is the default route
@@ -184,16 +184,17 @@ class Meeting:
         end = time.monotonic() + limit.total_seconds()
         told, place = "", str(self._place())
         while time.monotonic() < end:
-            if not missing_keys(self.store, [OPEN], min(limit, POLL)):
+            # `check`, since a `wait` that ends without the key makes torch print two warnings.
+            if self.store.check([OPEN]):
                 name = self.store.get(OPEN).decode()
                 if name != told:
                     self.store.set(f"beeline/{name}/{self.rank}", place)
                     told = name
-                if not missing_keys(self.store, [key := f"beeline/{name}/answer"], POLL):
+                if self.store.check([key := f"beeline/{name}/answer"]):
                     answer = Answer(**json.loads(self.store.get(key)))
-                    if self._mark in answer.members:
+                    if self._mark in answer.members:  # otherwise it is an earlier meeting's
                         return answer
-                    time.sleep(POLL.total_seconds())  # it is an earlier meeting's
+            time.sleep(POLL_S)
         raise nothing_came(f"a world of {self.size} ranks", [0], limit, self.rank)
 
 

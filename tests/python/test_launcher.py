@@ -210,6 +210,8 @@ class TestRefusals:
             (["--device", "cuda:0,cpu", "-n", "3", "true"], "a list of 2 devices for 3 ranks"),
             (["-n", "2", "--deadline", "0", "true"], "--deadline"),
             (["-n", "2", "--bind", "no such address", "true"], '"no such address" is no address'),
+            (["-n", "2", "--bind", "127.0.0.1:99999", "true"], "'99999' is no port; valid: 0 to 65535"),
+            (["-n", "2", "--bind", "[::1]7", "true"], '"[::1]7" is no address'),
             (["-n", "2", "--bind", "192.0.2.1", "true"], "cannot listen on 192.0.2.1"),
         ],
     )

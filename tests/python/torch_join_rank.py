@@ -6,6 +6,7 @@ python torch_join_rank.py RANK SIZE FOLDER: FOLDER is empty, and the same for al
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -66,6 +67,12 @@ def by_file() -> None:
 
 def by_tcp() -> None:
     use(init(f"tcp://127.0.0.1:{agreed('port', free_port)}"))
+    # Torch warns on standard error of waits that end without the key: none are made for a rank 0 that comes late.
+    port = int(agreed("late", free_port))
+    store = dist.TCPStore("127.0.0.1", port, SIZE, is_master=RANK == 0, wait_for_workers=False)
+    if RANK == 0:
+        time.sleep(0.2)
+    use(init(store=store, rank=RANK, world_size=SIZE))
 
 
 def by_environment() -> None:
@@ -124,6 +131,7 @@ def group_time_outs() -> None:
 def unlike_tags() -> None:
     """Compared where messages meet."""
     init(f"file://{FOLDER}/tags")
+    dist.new_group()
     for tag in (0, 5, 2047):
         dist.send(torch.ones(2), 1, tag=tag) if RANK == 0 else dist.recv(torch.ones(2), 0, tag=tag)
     with pytest.raises(beeline.InvalidArgumentError, match="tag 2048 of a message: at most 2047"):
@@ -138,7 +146,14 @@ def unlike_tags() -> None:
     with pytest.raises(beeline.Error, match=text):
         exchange()
     meet("tags")
+    logged: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("beeline").addHandler(handler)
     dist.destroy_process_group()
+    logging.getLogger("beeline").removeHandler(handler)
+    assert len(logged) == 1, logged  # of both groups
+    assert text in logged[0]
 
 
 def unlike_calls() -> None:

@@ -38,10 +38,10 @@ ELSEWHERE = "192.0.2.1"  # of no host (RFC 5737): the way there is the default r
 class Place:
     """Where a rank is."""
 
-    loopback: str  # which loop-back interface it has: that of its host, and of its network namespace there
-    address: str  # its host's on the way to the others; empty: unknown
-    launcher: str = ""  # which `beeline run` has counted it as torch does; empty: none
-    mark: str = ""  # its own, of this meeting
+    loopback: str  # names host and network namespace: ranks that have it in common reach each other at 127.0.0.1
+    address: str  # of its host's interface towards the others; empty: unknown
+    launcher: str = ""  # names the `beeline run` that gave it the rank and size that torch gives it; empty: none
+    mark: str = ""  # its random name in this meeting
 
     @classmethod
     def parse(cls, text: str | bytes) -> Place:
@@ -100,7 +100,7 @@ def known_host(store: dist.Store | None = None) -> str:
 
 
 def launcher_of(rank: int, size: int) -> str:
-    """Which `beeline run` has made this process that rank of so many: its secret's digest; empty: none."""
+    """Names the `beeline run` that has made this process that rank of so many, by its secret's digest; empty: none."""
     names = ("BEELINE_RENDEZVOUS", "BEELINE_TOKEN", "BEELINE_RANK", "BEELINE_SIZE")
     rendezvous, token, *place = (os.environ.get(name, "") for name in names)
     if not rendezvous or place != [str(rank), str(size)]:
@@ -110,7 +110,7 @@ def launcher_of(rank: int, size: int) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What rank 0 tells the others."""
+    """Rank 0's word to the others: how they join."""
 
     word: str
     text: str

@@ -520,6 +520,8 @@ def _asked_deadline_s(options: Any) -> float | None:
     """The program's `timeout`; None where it has set none: torch passes its default then."""
     if options.timeout == dist.default_pg_timeout:
         return None
+    if options.timeout <= timedelta(0):
+        raise ValueError(f"timeout of {options.timeout.total_seconds():g} s: expected more than 0")
     return float(f"{options.timeout.total_seconds():.6g}")  # torch keeps it with a rounding error of about 1e-7
 
 

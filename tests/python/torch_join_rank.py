@@ -105,6 +105,8 @@ def a_rank_that_does_not_call() -> None:
     """The deadline is the program's, and the error names the rank that is missing, and the time."""
     world = init(f"file://{FOLDER}/silent", 1)
     assert world.deadline_s == 1
+    with pytest.raises(ValueError, match="timeout of 0 s: expected more than 0"):
+        dist.new_group(timeout=timedelta(0))
     if RANK == 0:
         with pytest.raises(beeline.DeadlineError, match=r"on rank 1 in allreduce.*after 1\.\d+ s"):
             dist.all_reduce(torch.ones(3))

@@ -108,8 +108,16 @@ def a_rank_that_does_not_call() -> None:
     with pytest.raises(ValueError, match="timeout of 0 s: expected more than 0"):
         dist.new_group(timeout=timedelta(0))
     if RANK == 0:
-        with pytest.raises(beeline.DeadlineError, match=r"on rank 1 in allreduce.*after 1\.\d+ s"):
-            dist.all_reduce(torch.ones(3))
+        parts = list(torch.ones(SIZE, 3))
+        pending = [
+            dist.all_reduce(torch.ones(3), async_op=True), dist.all_gather(parts, torch.ones(3), async_op=True),
+            dist.barrier(async_op=True),
+        ]  # fmt: skip
+        for work in pending:
+            with pytest.raises(beeline.DeadlineError, match=r"on rank 1 in allreduce.*after 1\.\d+ s"):
+                work.wait()
+            assert (work.is_completed(), work.is_success()) == (True, False)
+            assert "on rank 1 in allreduce" in str(work.exception())
     meet("called")
     dist.destroy_process_group()
 

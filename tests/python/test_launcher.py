@@ -367,6 +367,12 @@ class TestDeaths:
         assert result.returncode == code
         assert f"beeline error: rank 1 called {call} while ranks 0, 1, 2 of its process had not ended" in result.stderr
 
+    @pytest.mark.parametrize("how", ["exit 0", "quick_exit 0"])
+    def test_threads_that_call_exit_at_once_are_no_success(self, how: str) -> None:
+        result = launch("-n", "8", "--threads", "--device", "cpu", "--", ENDING_RANK, "-1", how)
+        assert result.returncode == 1
+        assert result.stderr.count("of its process had not ended") == 2  # by one rank, and in the launcher's report
+
     @pytest.mark.parametrize("options", [[], ["--threads"]])
     def test_a_fork_of_a_rank_takes_no_part(self, options: list[str]) -> None:
         result = launch("-n", "2", *options, "--device", "cpu", "--", ENDING_RANK, "1", "fork")

@@ -23,7 +23,7 @@ std::size_t parse_extent(const std::string& text, const std::string& item) {
   const std::optional<std::size_t> extent = apps::parse_quantity(text);
   require(extent && *extent > 0 && *extent <= largest, Status::invalid_argument,
           fmt::format(
-              "--size: '{}' is no grid; valid: N (N x N points for each rank) or COLUMNSxROWS, of 1 to 1M points each",
+              "--size: '{}' is no size; valid: N (N x N points for each rank) or COLUMNSxROWS, of 1 to 1M points each",
               item));
   return *extent;
 }

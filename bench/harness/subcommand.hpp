@@ -22,7 +22,7 @@ class Subcommand {
   [[nodiscard]] const Measuring& measuring() const { return measuring_; }
   /// Whether the command line asks for it.
   [[nodiscard]] bool is_asked() const { return parser_->parsed(); }
-  /// Whether this program has no cases of it.
+  /// Whether this program was built without its cases.
   [[nodiscard]] bool is_empty() const { return cases_.empty(); }
   /// Whether it asks for the description instead of measurements.
   [[nodiscard]] bool is_to_describe() const { return describe_; }

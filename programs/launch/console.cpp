@@ -23,7 +23,7 @@ namespace beeline::launch {
 
 namespace {
 
-constexpr std::size_t most_pending = std::size_t{1} << 20;  // bytes of a file
+constexpr std::size_t most_pending = std::size_t{1} << 20;  // bytes that wait to be written to a file
 constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
 /// Blocks. 0, or why not: an errno.

@@ -72,7 +72,7 @@ void end_children() {
   for (bool any = true; any && std::chrono::steady_clock::now() < end;) {
     any = false;
     for (const pid_t each : children()) {
-      const ChildState state = child_state(each);  // as long as it is one, its number means nothing else
+      const ChildState state = child_state(each);  // until a child is reaped, no other process gets its number
       if (!state.is_child || state.ended) continue;
       any = true;  // its own children become this process's, and are found by the next look
       ::kill(each, SIGKILL);

@@ -22,7 +22,7 @@ struct ListedProcess {
 /// All that this process sees in /proc; nothing where /proc is not mounted, or numbers processes for another namespace.
 [[nodiscard]] std::vector<ListedProcess> listed_processes();
 
-/// Whether /proc has the numbers that this process's system calls take.
+/// Whether /proc shows the PID namespace of this process: only then do its numbers mean the same in system calls.
 [[nodiscard]] bool proc_is_own();
 
 /// Children of this process that have not been reaped, threads of it included. By /proc, or, where that is not its own,

@@ -106,6 +106,11 @@ class Memory:
     def __dlpack_device__(self) -> tuple[int, int]:
         """DLPack's device: (1, 0) for CPUs, (2, index) for a GPU."""
 
+    def __array__(self, dtype: object | None = None, copy: object | None = None) -> object:
+        """
+        For `numpy.asarray(memory)`: a view, of memory that DLPack has a view of.
+        """
+
     def __repr__(self) -> str: ...
 
 class Team:

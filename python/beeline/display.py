@@ -142,7 +142,7 @@ def field(key: str, show: Callable[[Any], str] = format_number, factor: float = 
 
 
 def figure(key: str, show: Callable[..., str] = format_figure, factor: float = 1) -> Cell:
-    """As `field`, of what the samples of the result say how certain it is."""
+    """As `field`, for a figure that is marked as uncertain where the samples of the result lie far apart."""
 
     def cell(result: Event) -> str:
         value = result.get(key)

@@ -33,7 +33,7 @@ def read_record(path: Path | str) -> Record:
 
 
 def record_of(path: Path | str, lines: Iterable[Line]) -> Record:
-    """`read_record`, of a file whose lines are being read."""
+    """As `read_record`, of lines that the caller reads from the file at `path`."""
     record: Record | None = None
     for line in lines:
         if line.event is None and line.is_cut:

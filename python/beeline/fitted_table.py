@@ -17,7 +17,7 @@ from beeline.texts import plain, styled
 
 INDENT = 1
 GAP = 2  # columns of the screen between two columns of a table
-READABLE = 20  # a column of text is not made narrower, unless it is
+READABLE = 20  # text is not broken to fewer characters a line
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Column:
 
 
 class FittedTable:
-    """A table for any width. Each part begins with the `keys`, the columns that say what a row is about."""
+    """A table of any width, in parts if it is too wide; each begins with the first `keys` columns, which name a row."""
 
     def __init__(self, title: str, columns: Sequence[str], keys: int = 1) -> None:
         """A column whose name starts with `>` holds numbers."""

@@ -47,7 +47,7 @@ except ImportError as problem:
         f" again, in a checkout with tools/build ({problem})"
     ) from problem
 
-from beeline.errors import AbortedError
+from beeline.errors import AbortedError, PeerDiedError
 
 __all__ = [
     "Choice", "Collectives", "Device", "Event", "Memory", "Messages", "RankHealth", "Signals", "StagedChannel",
@@ -87,6 +87,11 @@ def _join(running: dict[int, threading.Thread], has_failed: threading.Event, pat
     return f"rank {left[0]}" if len(left) == 1 else f"ranks {', '.join(left)}" if left else ""
 
 
+def _cause_of(failures: list[BaseException]) -> BaseException:
+    """The first that is not only told of another rank's end: that rank's own error may come later."""
+    return next((each for each in failures if not isinstance(each, AbortedError | PeerDiedError)), failures[0])
+
+
 def _note(error: BaseException, text: str) -> None:
     """Adds a line to an exception, as `add_note` does from Python 3.11 on."""
     if hasattr(error, "add_note"):
@@ -106,9 +111,10 @@ def run(
     """Calls `function(world)` on `ranks` ranks that are threads of this process; returns the results, by rank.
 
     The worlds are left at the end. An exception in one rank aborts the world, which ends the other ranks too; the first
-    exception is raised here. A rank that does not return, the deadline and 5 s after another has failed, is left behind
-    and named in the exception's notes. Without `device` they are host ranks; the other arguments are those of
-    `World.create`. Python runs one thread at a time: for trying things out and for tests, not for speed.
+    exception that is no consequence of another is raised here. A rank that does not return, the deadline and 5 s after
+    another has failed, is left behind and named in the exception's notes. Without `device` they are host ranks; the
+    other arguments are those of `World.create`. Python runs one thread at a time: for trying things out and for tests,
+    not for speed.
     """
     threads = _beeline._ThreadRanks(ranks)
     patience_s = threads.deadline_s(deadline_s) + _PATIENCE_S
@@ -137,7 +143,8 @@ def run(
         thread.start()
     stuck = _join(running, has_failed, patience_s)
     if failures:
+        cause = _cause_of(failures)
         if stuck:
-            _note(failures[0], f"{stuck} did not return within {patience_s:g} s of this: left behind")
-        raise failures[0]
+            _note(cause, f"{stuck} did not return within {patience_s:g} s of this: left behind")
+        raise cause
     return [results[rank] for rank in range(ranks)]

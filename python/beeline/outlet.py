@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output that nobody waits for: a reader that stands must not keep a command from its signals."""
+"""Output by a thread of its own, so that a command heeds signals also while a reader takes nothing from its pipe."""
 
 from __future__ import annotations
 

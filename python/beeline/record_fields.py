@@ -259,7 +259,7 @@ class MeteredResult(Fields, kw_only=True):
 
 
 def fields_of(event: dict[str, Any]) -> type[Fields]:
-    """The fields that an event has to have: of a result, by what it is of."""
+    """The fields that an event must have; those of a result depend on what was measured."""
     kind = event.get("event", "result")
     if kind == "environment":
         return MeteredEnvironment if "components" in event else Environment

@@ -34,7 +34,7 @@ class Line:
 
 
 def parse_event(line: str | bytes) -> Event | None:
-    """The JSON object on a line; None if the line is something else, or has what no record has."""
+    """The JSON object on a line; None for other text, and for numbers or levels that `decode` refuses."""
     with suppress(InvalidArgumentError):
         return decode(line, "")
     return None

@@ -169,6 +169,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._root = root
         self._name = self._description = ""
         self._is_over = False
+        self._reported: set[str] = set()  # failures of the world's groups that the log has
         device = None
         stream = None
         if world.device.kind == "gpu":
@@ -383,12 +384,12 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return self._start(send_parts, outputs, sources, opts)
 
     def barrier(self, opts: Any = None) -> dist.Work:
+        end = self._calls.barrier(is_async(opts))  # one call for both forms: members may differ in it
         if is_async(opts):
             stream = self._torch_stream if self._device.type == "cuda" else None
-            return BarrierWork(self._calls.barrier(True), stream, self._calls.synchronize_current)
-        self._calls.synchronize_current()  # as with other back ends, the CPU waits too
+            return BarrierWork(end, stream, self._calls.synchronize_current)
         self._calls.synchronize()
-        self._members.barrier()
+        self._calls.synchronize_current()  # as with other back ends, the CPU waits too
         return BeelineWork([])
 
     def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool = False) -> None:
@@ -446,7 +447,10 @@ class BeelineProcessGroup(dist.ProcessGroup):
             self._messages.finish()
             self._calls.synchronize()
         except beeline.Error as failure:
-            _log.warning("beeline: the end of a process group that has failed: %s", failure)
+            reported = (self._root or self)._reported
+            if (text := str(failure)) not in reported:  # a world that fails ends all its groups for one reason
+                reported.add(text)
+                _log.warning("beeline: the end of a process group that has failed: %s", text)
 
     def _free(self) -> None:
         if self._device.type == "cuda":
@@ -516,6 +520,8 @@ def _asked_deadline_s(options: Any) -> float | None:
     """The program's `timeout`; None where it has set none: torch passes its default then."""
     if options.timeout == dist.default_pg_timeout:
         return None
+    if options.timeout <= timedelta(0):
+        raise ValueError(f"timeout of {options.timeout.total_seconds():g} s: expected more than 0")
     return float(f"{options.timeout.total_seconds():.6g}")  # torch keeps it with a rounding error of about 1e-7
 
 

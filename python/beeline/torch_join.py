@@ -28,7 +28,7 @@ from beeline.torch_store import missing_keys, nothing_came
 
 OPEN = "beeline/open"  # the key of the latest meeting's name
 LAUNCHER, SERVER, FAILED = "launcher", "server", "failed"  # words of rank 0's answer
-POLL = timedelta(milliseconds=50)  # between two looks of the other ranks for a new meeting
+POLL_S = 0.02  # between two looks of the other ranks for a new meeting
 FIRST_RANKS_LEAD = timedelta(seconds=5)  # rank 0, which knows who is missing, reports it; the others wait for its word
 LOOPBACK = "127.0.0.1"
 ELSEWHERE = "192.0.2.1"  # of no host (RFC 5737): the way there is the default route
@@ -38,10 +38,10 @@ ELSEWHERE = "192.0.2.1"  # of no host (RFC 5737): the way there is the default r
 class Place:
     """Where a rank is."""
 
-    loopback: str  # which loop-back interface it has: that of its host, and of its network namespace there
-    address: str  # its host's on the way to the others; empty: unknown
-    launcher: str = ""  # which `beeline run` has counted it as torch does; empty: none
-    mark: str = ""  # its own, of this meeting
+    loopback: str  # names host and network namespace: ranks that have it in common reach each other at 127.0.0.1
+    address: str  # of its host's interface towards the others; empty: unknown
+    launcher: str = ""  # names the `beeline run` that gave it the rank and size that torch gives it; empty: none
+    mark: str = ""  # its random name in this meeting
 
     @classmethod
     def parse(cls, text: str | bytes) -> Place:
@@ -100,7 +100,7 @@ def known_host(store: dist.Store | None = None) -> str:
 
 
 def launcher_of(rank: int, size: int) -> str:
-    """Which `beeline run` has made this process that rank of so many: its secret's digest; empty: none."""
+    """Names the `beeline run` that has made this process that rank of so many, by its secret's digest; empty: none."""
     names = ("BEELINE_RENDEZVOUS", "BEELINE_TOKEN", "BEELINE_RANK", "BEELINE_SIZE")
     rendezvous, token, *place = (os.environ.get(name, "") for name in names)
     if not rendezvous or place != [str(rank), str(size)]:
@@ -110,7 +110,7 @@ def launcher_of(rank: int, size: int) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """What rank 0 tells the others."""
+    """Rank 0's word to the others: how they join."""
 
     word: str
     text: str
@@ -184,16 +184,17 @@ class Meeting:
         end = time.monotonic() + limit.total_seconds()
         told, place = "", str(self._place())
         while time.monotonic() < end:
-            if not missing_keys(self.store, [OPEN], min(limit, POLL)):
+            # `check`, since a `wait` that ends without the key makes torch print two warnings.
+            if self.store.check([OPEN]):
                 name = self.store.get(OPEN).decode()
                 if name != told:
                     self.store.set(f"beeline/{name}/{self.rank}", place)
                     told = name
-                if not missing_keys(self.store, [key := f"beeline/{name}/answer"], POLL):
+                if self.store.check([key := f"beeline/{name}/answer"]):
                     answer = Answer(**json.loads(self.store.get(key)))
-                    if self._mark in answer.members:
+                    if self._mark in answer.members:  # otherwise it is an earlier meeting's
                         return answer
-                    time.sleep(POLL.total_seconds())  # it is an earlier meeting's
+            time.sleep(POLL_S)
         raise nothing_came(f"a world of {self.size} ranks", [0], limit, self.rank)
 
 

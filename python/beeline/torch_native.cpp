@@ -103,7 +103,7 @@ class NativeWork final : public Work {
   }
   void synchronize() override { wait(kNoTimeout); }
   bool isCompleted() override { return is_reached(); }
-  bool isSuccess() const override { return is_reached(); }
+  bool isSuccess() const override { return is_reached() && !has_failed(); }
   Tensors result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     if (!stream_) wait(kNoTimeout);  // a host rank's: nothing else would complete the future
@@ -115,6 +115,18 @@ class NativeWork final : public Work {
     if (!end_) return true;
     const py::gil_scoped_acquire locked;
     return end_.get().attr("query")().cast<bool>();
+  }
+
+  /// Whether a call of a host rank that is over has ended by an error. On a GPU the next call raises it.
+  [[nodiscard]] bool has_failed() const {
+    if (!end_ || stream_) return false;
+    const py::gil_scoped_acquire locked;
+    try {
+      end_.get().attr("wait")();
+    } catch (const py::error_already_set&) {
+      return true;
+    }
+    return false;
   }
 
   Tensors outputs_;

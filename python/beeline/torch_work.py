@@ -55,7 +55,19 @@ class BeelineWork(dist.Work):
         return self._end is None or self._end.query()
 
     def is_success(self) -> bool:
-        return self.is_completed()
+        return self.is_completed() and self._failure() is None
+
+    def exception(self) -> beeline.Error | None:
+        return self._failure() if self.is_completed() else None
+
+    def _failure(self) -> beeline.Error | None:
+        """The error of a call that is over. On a GPU the next call raises it."""
+        if self._stream is None:
+            try:
+                self.wait()
+            except beeline.Error as failure:
+                return failure
+        return None
 
     def result(self) -> list[torch.Tensor]:
         return list(self._outputs)
@@ -101,7 +113,10 @@ class UnfinishedWork(BeelineWork):
         return True
 
     def is_completed(self) -> bool:
-        return super().is_completed() and self.wait()
+        if not super().is_completed():
+            return False
+        self._failure()  # puts the results in their place
+        return True
 
 
 @not_compiled

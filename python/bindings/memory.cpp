@@ -117,6 +117,12 @@ nb::object to_dlpack(const nb::object& self, const nb::kwargs& keywords) {
   return nb::cast(array).attr("__dlpack__")(**keywords);
 }
 
+/// What numpy.asarray calls; without it numpy takes memory for a sequence of objects.
+nb::object to_numpy(const nb::object& self, const nb::object& type, const nb::object& copy) {
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  return numpy.attr("array")(numpy.attr("from_dlpack")(self), nb::arg("dtype") = type, nb::arg("copy") = copy);
+}
+
 /// `memory[key]`, for a number or a slice.
 Memory item(const Memory& memory, const nb::object& key) {
   if (memory.shape().empty()) throw nb::index_error("this memory has no axis");
@@ -183,6 +189,8 @@ dropped without `free` is freed where an allocation finds the heap full.)")
 Waits for the default stream; the work of other streams must be over. Raises InvalidArgumentError for a part.)")
       .def("__dlpack__", to_dlpack, "DLPack's export, without a copy.")
       .def("__dlpack_device__", &Memory::dlpack_device, "DLPack's device: (1, 0) for CPUs, (2, index) for a GPU.")
+      .def("__array__", to_numpy, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+           "For `numpy.asarray(memory)`: a view, of memory that DLPack has a view of.")
       .def("__repr__", describe);
 }
 

@@ -21,7 +21,7 @@ LentStream* BlockingStreams::find_free() {
     if (each.loan != 0) continue;
     try {
       if (!each.stream->idle()) continue;
-    } catch (...) {  // of a call that has ended by another exception: the stream skips all work until this is fetched
+    } catch (...) {  // an error that an earlier call has not fetched: until it is fetched the stream skips all work
     }
     each.stream->launched_teams().forget();
     return &each;

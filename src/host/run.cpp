@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -133,10 +134,14 @@ std::atomic<LocalRanks*> rank_threads{nullptr};
 /// That runs on this thread; -1: none.
 thread_local int rank_here = -1;
 
-/// A rank that calls exit takes all ranks of its process with it: that is no success.
+/// Whether a rank that is a thread ends the process.
+std::atomic<bool> is_exiting{false};
+
+/// A rank that calls exit takes all ranks of its process with it: that is no success. Returns if no rank runs.
 void end_with_all_ranks(int code, const std::string& call) {
-  LocalRanks* const ranks = rank_threads.exchange(nullptr);
+  LocalRanks* const ranks = rank_threads;
   if (ranks == nullptr || ranks->is_forked()) return;
+  while (is_exiting.exchange(true)) ::pause();  // another rank ends the process
   const std::string who = rank_here < 0 ? "a thread that is no rank" : fmt::format("rank {}", rank_here);
   std::fputs(fmt::format("beeline error: {} called {} while ranks {} of its process had not ended: ranks that are "
                          "threads end by returning from their function, or by an exception\n",
@@ -148,10 +153,13 @@ void end_with_all_ranks(int code, const std::string& call) {
   std::_Exit(code == 0 ? 1 : code);
 }
 
+/// A handler is called once, by one of the threads that exit at the same time: each rank finds one of its own.
 void watch_for_exit() {
   static const bool watches = [] {
-    ::on_exit([](int code, void*) { end_with_all_ranks(code, fmt::format("exit({})", code)); }, nullptr);
-    std::at_quick_exit([] { end_with_all_ranks(0, "quick_exit"); });
+    for (std::uint32_t rank = 0; rank < max_ranks; ++rank) {
+      ::on_exit([](int code, void*) { end_with_all_ranks(code, fmt::format("exit({})", code)); }, nullptr);
+      std::at_quick_exit([] { end_with_all_ranks(0, "quick_exit"); });
+    }
     return true;
   }();
   static_cast<void>(watches);

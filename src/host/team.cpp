@@ -97,7 +97,9 @@ void check_members_agree(const std::vector<ListedProposal>& all, const std::vect
 std::uint32_t lowest_free_id(const std::vector<ListedProposal>& all) {
   std::uint32_t free_ids = ~0u;
   for (const Proposal& other : all) free_ids &= other.free_ids;
-  require(free_ids != 0, Status::no_resource, fmt::format("{} teams exist", max_teams));
+  require(free_ids != 0, Status::no_resource,
+          fmt::format("the members are in {} teams together, the most there can be: destroy teams that are not needed",
+                      max_teams));
   return static_cast<std::uint32_t>(__builtin_ctz(free_ids));
 }
 

@@ -30,7 +30,7 @@ struct NetworkPlan {
   // What `make_network_engine` finds out.
   bool is_tcp_alone = false;  ///< nothing but TCP is between the nodes
   std::string net_devices;    ///< that UCX uses, separated by commas; empty: it chooses
-  std::string devices;        ///< the same with their addresses, for errors
+  std::string devices;        ///< `net_devices` with their addresses, for errors
   bool prefers_ipv6 = false;  ///< where a device has addresses of both kinds
   std::int64_t deadline_ns = 0;
   int poll_us = 100;  ///< between looks at what a GPU posts, where there is nothing to do; 0: it spins

@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <memory>
 #include <system_error>
@@ -33,12 +34,21 @@ Endpoint split_endpoint(const std::string& text) {
   if (!text.empty() && text.front() == '[') {
     const auto close = text.find(']');
     if (close == std::string::npos) return {};
-    const bool has_port = close + 1 < text.size() && text[close + 1] == ':';
-    return {text.substr(1, close - 1), has_port ? text.substr(close + 2) : std::string()};
+    const std::string rest = text.substr(close + 1);
+    if (!rest.empty() && rest.front() != ':') return {};
+    return {text.substr(1, close - 1), rest.empty() ? rest : rest.substr(1)};
   }
   const auto colon = text.rfind(':');
   if (colon == std::string::npos || text.find(':') != colon) return {text, {}};
   return {text.substr(0, colon), text.substr(colon + 1)};
+}
+
+/// Of numbers above 65535 getaddrinfo takes the last 16 bits.
+bool is_port(const std::string& text) {
+  unsigned port = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, port);
+  return error == std::errc() && end == last && port <= 65535;
 }
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
@@ -49,8 +59,10 @@ AddressList resolve(const Endpoint& endpoint, const std::string& text, int flags
   hints.ai_socktype = type;
   hints.ai_flags = flags | AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const char* port = endpoint.port.empty() ? "0" : endpoint.port.c_str();
-  const int error = ::getaddrinfo(endpoint.host.c_str(), port, &hints, &found);
+  const std::string port = endpoint.port.empty() ? "0" : endpoint.port;
+  require(is_port(port), Status::invalid_argument,
+          fmt::format("\"{}\" is no address: '{}' is no port; valid: 0 to 65535", text, port));
+  const int error = ::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found);
   require(error == 0, Status::invalid_argument, fmt::format("\"{}\" is no address: {}", text, ::gai_strerror(error)));
   return {found, &::freeaddrinfo};
 }

@@ -376,7 +376,7 @@ TEST(BadTeam, IsRefused) {
     });
     std::vector<std::unique_ptr<Team>> teams;
     for (std::uint32_t i = 1; i < max_teams; ++i) teams.push_back(world.make_team({0, 1}));
-    check_error(Status::no_resource, {"teams exist"}, [&] { static_cast<void>(world.make_team({0, 1})); });
+    check_error(Status::no_resource, {"teams together, the most"}, [&] { static_cast<void>(world.make_team({0, 1})); });
     check_error(Status::invalid_argument, {"rank 2 of a team of 2"},
                 [&] { static_cast<void>(teams.front()->world_rank(2)); });
     teams.pop_back();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// ending-rank RANK HOW: all ranks meet; then RANK stops, throws, or calls exit or _exit, and the others wait for it in
-/// a barrier. With `fork` it forks: the child's stores reach no rank, its operations are refused, and then it does as
-/// the parent, which waits for its end. With `keep` all ranks keep objects that outlive the world.
+/// ending-rank RANK HOW: all ranks meet; then RANK (-1: each) stops, throws, or calls exit or _exit; others wait for it
+/// in a barrier. With `fork` it forks: the child's stores reach no rank, its operations are refused, and then it does
+/// as the parent, which waits for its end. With `keep` all ranks keep objects that outlive the world.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,7 +73,7 @@ int main(int argument_count, char** arguments) {
   const int code = beeline::run([&](beeline::World& world) {
     const beeline::SymmetricArray<std::uint64_t> words(world, 1);
     world.barrier();
-    if (world.rank() == ending) end(world, words.data(), how);
+    if (world.rank() == ending || ending < 0) end(world, words.data(), how);
     world.barrier();
     if (words.data()[0] != 0) throw std::runtime_error("a forked process has stored into the memory of a rank");
     if (how != "keep") return;

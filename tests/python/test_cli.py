@@ -76,7 +76,7 @@ BAD = {
     ("app", "global-reduction", "--values", "2048G"): "valid: 1 to 1024G",
     ("app", "global-reduction", "--mpirun", "--threads"): "mpirun starts processes",
     ("app", "global-reduction", "--method", "magic"): "valid: mpi, in_kernel",
-    ("app", "jacobi", "--size", "16,5x"): "Invalid value for '--size': '5x' is no grid; valid: N (for each rank)",
+    ("app", "jacobi", "--size", "16,5x"): "Invalid value for '--size': '5x' is no size; valid: N (for each rank)",
     ("app", "jacobi", "--size", "2M"): "of 1 to 1M each",
     ("app", "jacobi", "--size", "9x3", "--ranks", "1,4"): "9x3 has too few rows for 4 ranks",
     ("app", "jacobi", "--every", "5"): "Invalid value for '--every': it says how often --until looks",

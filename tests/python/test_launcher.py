@@ -210,6 +210,8 @@ class TestRefusals:
             (["--device", "cuda:0,cpu", "-n", "3", "true"], "a list of 2 devices for 3 ranks"),
             (["-n", "2", "--deadline", "0", "true"], "--deadline"),
             (["-n", "2", "--bind", "no such address", "true"], '"no such address" is no address'),
+            (["-n", "2", "--bind", "127.0.0.1:99999", "true"], "'99999' is no port; valid: 0 to 65535"),
+            (["-n", "2", "--bind", "[::1]7", "true"], '"[::1]7" is no address'),
             (["-n", "2", "--bind", "192.0.2.1", "true"], "cannot listen on 192.0.2.1"),
         ],
     )
@@ -364,6 +366,12 @@ class TestDeaths:
         result = launch("-n", "3", "--threads", "--device", "cpu", "--", ENDING_RANK, "1", how)
         assert result.returncode == code
         assert f"beeline error: rank 1 called {call} while ranks 0, 1, 2 of its process had not ended" in result.stderr
+
+    @pytest.mark.parametrize("how", ["exit 0", "quick_exit 0"])
+    def test_threads_that_call_exit_at_once_are_no_success(self, how: str) -> None:
+        result = launch("-n", "8", "--threads", "--device", "cpu", "--", ENDING_RANK, "-1", how)
+        assert result.returncode == 1
+        assert result.stderr.count("of its process had not ended") == 2  # by one rank, and in the launcher's report
 
     @pytest.mark.parametrize("options", [[], ["--threads"]])
     def test_a_fork_of_a_rank_takes_no_part(self, options: list[str]) -> None:

@@ -6,6 +6,7 @@ python torch_join_rank.py RANK SIZE FOLDER: FOLDER is empty, and the same for al
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import sys
@@ -66,6 +67,12 @@ def by_file() -> None:
 
 def by_tcp() -> None:
     use(init(f"tcp://127.0.0.1:{agreed('port', free_port)}"))
+    # Torch warns on standard error of waits that end without the key: none are made for a rank 0 that comes late.
+    port = int(agreed("late", free_port))
+    store = dist.TCPStore("127.0.0.1", port, SIZE, is_master=RANK == 0, wait_for_workers=False)
+    if RANK == 0:
+        time.sleep(0.2)
+    use(init(store=store, rank=RANK, world_size=SIZE))
 
 
 def by_environment() -> None:
@@ -98,9 +105,19 @@ def a_rank_that_does_not_call() -> None:
     """The deadline is the program's, and the error names the rank that is missing, and the time."""
     world = init(f"file://{FOLDER}/silent", 1)
     assert world.deadline_s == 1
+    with pytest.raises(ValueError, match="timeout of 0 s: expected more than 0"):
+        dist.new_group(timeout=timedelta(0))
     if RANK == 0:
-        with pytest.raises(beeline.DeadlineError, match=r"on rank 1 in allreduce.*after 1\.\d+ s"):
-            dist.all_reduce(torch.ones(3))
+        parts = list(torch.ones(SIZE, 3))
+        pending = [
+            dist.all_reduce(torch.ones(3), async_op=True), dist.all_gather(parts, torch.ones(3), async_op=True),
+            dist.barrier(async_op=True),
+        ]  # fmt: skip
+        for work in pending:
+            with pytest.raises(beeline.DeadlineError, match=r"on rank 1 in allreduce.*after 1\.\d+ s"):
+                work.wait()
+            assert (work.is_completed(), work.is_success()) == (True, False)
+            assert "on rank 1 in allreduce" in str(work.exception())
     meet("called")
     dist.destroy_process_group()
 
@@ -124,6 +141,7 @@ def group_time_outs() -> None:
 def unlike_tags() -> None:
     """Compared where messages meet."""
     init(f"file://{FOLDER}/tags")
+    dist.new_group()
     for tag in (0, 5, 2047):
         dist.send(torch.ones(2), 1, tag=tag) if RANK == 0 else dist.recv(torch.ones(2), 0, tag=tag)
     with pytest.raises(beeline.InvalidArgumentError, match="tag 2048 of a message: at most 2047"):
@@ -138,7 +156,14 @@ def unlike_tags() -> None:
     with pytest.raises(beeline.Error, match=text):
         exchange()
     meet("tags")
+    logged: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: logged.append(record.getMessage())  # type: ignore[method-assign]
+    logging.getLogger("beeline").addHandler(handler)
     dist.destroy_process_group()
+    logging.getLogger("beeline").removeHandler(handler)
+    assert len(logged) == 1, logged  # of both groups
+    assert text in logged[0]
 
 
 def unlike_calls() -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 
 import beeline
 import beeline.torch_backend
@@ -94,6 +95,21 @@ def works() -> None:
             assert future.value()[0] is tensor
     with pytest.raises(ValueError, match="tensors: one is expected" if used else "too many values"):
         dist.ProcessGroup.allreduce(GROUP, [tensor, tensor], options)
+
+
+def failures() -> None:
+    """A call of a host rank that has failed is over, and no success."""
+    group = dist.new_group(timeout=timedelta(seconds=0.3))
+    if RANK == 0:
+        options = dist.AllreduceOptions()
+        options.asyncOp = True
+        work = dist.ProcessGroup.allreduce(group, [torch.ones(3)], options)
+        with pytest.raises(beeline.DeadlineError, match="in allreduce"):
+            work.wait()
+        if used:  # torch's own class answers otherwise
+            assert (work.is_completed(), work.is_success()) == (True, False)
+    dist.barrier()
+    dist.destroy_process_group(group)
 
 
 def buffers() -> None:
@@ -180,10 +196,10 @@ def call_until_it_fails() -> None:
 used = os.environ["BEELINE_TORCH_NATIVE"] == "1"
 assert GROUP.native == ("yes" if used else "no: BEELINE_TORCH_NATIVE=0"), GROUP.native
 parts = [functions, works, buffers, gradients, futures, refusals, derived]
-for part in (*parts, captured) if DEVICE.type == "cuda" else parts:
+for part in (*parts, captured if DEVICE.type == "cuda" else failures):
     before = native_calls()
     part()
-    assert (native_calls() > before) == (used and part not in (futures, derived)), part
+    assert (native_calls() > before) == (used and part not in (futures, derived, failures)), part
 last = functional.all_reduce(torch.full((70_000,), 1.0, device=DEVICE), "sum", GROUP)
 if "dies" in sys.argv:
     if RANK == SIZE - 1:

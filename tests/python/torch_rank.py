@@ -336,6 +336,8 @@ def independent() -> None:
         assert work.is_completed()
     assert (tensor == sum(range(SIZE))).all()
     assert [int(part[3]) for part in parts] == list(range(SIZE))
+    # Members may differ in the form of a barrier.
+    dist.barrier(async_op=True).wait() if RANK == 0 else dist.barrier()
     # From two threads, in either order.
     tensors = [full(1000, RANK + 1), full(1000, 10 * (RANK + 1))]
 

@@ -29,7 +29,7 @@ TEST(JacobiProblem, SizesAreOfARankOrOfAll) {
   EXPECT_EQ(parse_sizes("1K,7x1", 2), (std::vector<Size>{{1024, 2048}, {7, 1}}));
   EXPECT_EQ(parse_sizes("1M", 1), (std::vector<Size>{{1 << 20, 1 << 20}}));
   for (const char* bad : {"x", "0", "5x", "x5", "5x0", "-4", "5x7x9", "2M", "5X7", "1,,2", "1.5"})
-    check_error(Status::invalid_argument, {"--size: '", "is no grid; valid: N", "COLUMNSxROWS"},
+    check_error(Status::invalid_argument, {"--size: '", "is no size; valid: N", "COLUMNSxROWS"},
                 [&] { static_cast<void>(parse_sizes(bad, 2)); });
   check_error(Status::invalid_argument, {"--size: no grid is named"}, [] { static_cast<void>(parse_sizes("", 2)); });
 }

@@ -147,7 +147,10 @@ def witness() -> Iterator[Callable[[int], bool]]:
 
 
 def descendants_of(process: int) -> dict[int, str]:
-    """What a process has started, and so on: numbers, and when each began, which tells it from a later one."""
+    """The processes that a process has started, themselves or through others, as {number: start time}.
+
+    The start time tells a process from a later one of the same number.
+    """
     if Path("/proc/self").resolve().name != str(os.getpid()):  # of another namespace: its numbers mean other processes
         return {}
     children: dict[int, list[tuple[int, str]]] = {}
@@ -174,7 +177,7 @@ class Run:
         self._standard_output = Outlet(sys.stdout.fileno()) if as_json else None
         self._standard_error = Outlet(sys.stderr.fileno())
         self._is_interrupted = False  # a signal has asked the program to end
-        self._started: dict[int, str] = {}  # by the program, when that signal came
+        self._started: dict[int, str] = {}  # descendants of the program when that signal came
         self._file: IO[str] | None = output.open("w", encoding="utf-8")
         self._output = output
         self._reasons: dict[str, str] = {}  # the last reason of a component without joules
@@ -221,7 +224,7 @@ class Run:
         process.send_signal(number)
 
     def _end_what_is_left(self, process: subprocess.Popen[bytes]) -> None:
-        """A shell may end at once by a signal, and leave running what it waits for: that gets the signal, too."""
+        """A shell that a signal ends leaves the command running for which it waited: that gets the same signal."""
         for left, since in self._started.items() if process.returncode < 0 else ():
             with suppress(OSError):
                 if Path(f"/proc/{left}/stat").read_text(errors="replace").rpartition(")")[2].split()[19] == since:

@@ -39,7 +39,7 @@ def parse_grids(text: str, ranks: list[int]) -> str:
         extents = options.parse_sizes(",".join(filter(None, match.group(1, 3))), "--size") if match else []
         if not extents or max(extents) > LARGEST:
             valid = "N (for each rank) or COLUMNSxROWS, of 1 to 1M each"
-            raise options.refusal("--size", f"{item!r} is no grid; valid: {valid}")
+            raise options.refusal("--size", f"{item!r} is no size; valid: {valid}")
         if len(extents) == 2 and extents[1] < max(ranks):
             raise options.refusal("--size", f"{item} has too few rows for {max(ranks)} ranks: each needs one")
     return text

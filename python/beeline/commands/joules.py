@@ -51,7 +51,7 @@ class Bench:
 
 
 def check_meter(view: ResultView, event: Event) -> None:
-    """Ends the command if the first result that was to be metered was not: nothing else will be."""
+    """Ends the command if the first result has no energy although it was asked for: no later one will have any."""
     metered = [one for one in view.results if one.get("unit") in ("nJ", "nJ/word")]
     if event in metered[:1] and event.get("median") is None:
         raise CliError(f"this machine cannot meter energy: {event.get('reason')}")

@@ -15,7 +15,7 @@ namespace beeline::detail {
 /// session.hpp.) Any thread may use it.
 class ExclusiveCalls {
  public:
-  /// Of a rank that lends `streams` to blocking calls.
+  ///   streams  those that the rank lends to blocking calls
   ExclusiveCalls(const BlockingStreams& streams, int rank) : streams_(streams), rank_(rank) {}
 
   /// A call, while it is made.

@@ -65,11 +65,11 @@ struct PairProgress {
   }
 };
 
-/// A member's own, of all peers.
+/// A member's own words, for all peers.
 struct alignas(64) PairState {
-  /// Of the call that it is in: from 1 on, and behind it the signature of this call and of all before it.
+  /// The current call: its number, from 1 on, and in the low bits the chained signature of it and all earlier calls.
   std::uint64_t number;
-  std::uint64_t packed, count;  ///< the same call
+  std::uint64_t packed, count;  ///< of the current call: `CallDescription::packed`, and its elements
   std::uint32_t is_busy;
 
   [[nodiscard]] std::uint64_t calls() const { return number >> signature_bits; }

@@ -82,7 +82,7 @@ int main(int argument_count, char** arguments) {
                  "Seconds after which a wait fails; without it, BEELINE_DEADLINE_S, or 30")
       ->check(CLI::Range(1e-3, 1e6));
   app.add_flag("--check", options.check,
-               "Warn of signals whose word already has their value, which a wait cannot tell from those before");
+               "Warn of signals whose word already has their value: a wait cannot tell them from those before");
   app.add_option("--split-nodes", options.split_nodes,
                  "Nodes that this machine counts as, by blocks of ranks; between nodes data goes over UCX; without it, "
                  "BEELINE_SPLIT_NODES, or 1")

@@ -102,7 +102,12 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
       if (is_made_by_all) collect_garbage();
       if (!is_made_by_all || !free_dropped()) explain_full_heap(error);
     }
-    return make();
+    try {
+      return make();
+    } catch (const Error& error) {
+      if (error.code() != Status::no_resource) throw;
+      explain_full_heap(error);
+    }
   }
 
   /// What torch's groups of this world share, made with the first of them; nullptr: host ranks, or too many.

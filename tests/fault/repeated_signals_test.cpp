@@ -57,9 +57,10 @@ TEST(RepeatedSignals, AreReportedOnceWhereAsked) {
         WorldKind::threads, 2, [&](World& world) { make_rounds(world, repeats); }, config, 60));
     return ::testing::internal::GetCapturedStderr();
   };
-  EXPECT_EQ("", warnings(true));
+  const auto none = std::string::npos;
+  EXPECT_EQ(none, warnings(true).find("sets a signal"));
   config.check = true;
-  EXPECT_EQ("", warnings(false));
+  EXPECT_EQ(none, warnings(false).find("sets a signal"));
   const std::string text = warnings(true);
   EXPECT_NE(text.find("rank 0 sets a signal of rank 1 to 1, which it is already (at offset 0x"), std::string::npos)
       << text;

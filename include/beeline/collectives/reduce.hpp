@@ -12,7 +12,7 @@ namespace beeline {
 ///   source       [count] any local address
 ///   destination  [count] at the root, any local address; it may be `source`, otherwise the two must not overlap;
 ///                ignored at other members
-///   how          ll, two_shot, read, gather, alltoall_gather or tree
+///   how          ll, ll128 (between GPUs), two_shot, read, gather, alltoall_gather or tree
 /// Every thread of the session calls it, on every member with the same count, reduction, root and algorithm.
 /// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
 /// members.

@@ -38,9 +38,10 @@ namespace beeline::detail {
 template <class Protocol, class Group, std::uint32_t members = 0>
 class PacketRound;
 
-/// Whether members also send a word to those that get no data from them in a round, as GPUs do. Then who has ended a
-/// round knows that all have entered it, and nobody needs to say that it has read its packets: that takes a fence, and
-/// a wait in the next round. On CPUs a member of a broadcast or of a gather need not wait for members without data.
+/// Whether members also send a word to those that get no data from them in a round, as GPUs do. A member that has ended
+/// such a round has heard every other member, so no announcement is needed that its packets have been read, which would
+/// take a fence, and a wait in the next round. On CPUs a member of a broadcast or of a gather need not wait for members
+/// without data.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool all_speak(const Context& ctx) {
   return executor == DeviceKind::gpu && !ctx.mixed;
 }

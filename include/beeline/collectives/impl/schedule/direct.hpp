@@ -111,7 +111,7 @@ template <class Protocol, class Group>
       copy_own_piece(session.group(), OwnPiece(ctx, plan));
   }
   const Status status = with_round([&](const auto& round) { return round.receive_pieces(received, whole); });
-  // Where some send nothing to some, who has received all does not know that all have come.
+  // If some pieces are empty, a member that has received all its pieces does not know that every member has arrived.
   const bool all_send = !Round::any_pieces || (plan.is_full() && !plan.varies()) || all_speak(ctx);
   return all_send ? session.finish(status) : session.finish_one_way(status);
 }

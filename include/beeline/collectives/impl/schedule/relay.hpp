@@ -13,9 +13,8 @@
 
 namespace beeline::detail {
 
-/// Where a movement stands behind the telling of places: what is stored in place lacks only the others' word that they
-/// have done so, too; what goes from member to member has stages of its own; above are chunks through the channel's
-/// memory, one more than their number.
+/// Stage of a movement after the address exchange. `stored`: only the last barrier is left. `chaining`, `relaying`: a
+/// broadcast goes from member to member. Other values: the number of chunks through the channel's memory, plus 1.
 enum DirectStage : std::uint32_t { stored = 1, chaining = ~std::uint32_t{1}, relaying = ~std::uint32_t{0} };
 
 /// How a broadcast's slice is cut into chunks, and, unless these go along a chain, those into a part for each member
@@ -165,7 +164,7 @@ template <class Group>
   return Status::ok;
 }
 
-/// A chunk a round: members pass on what they have of it as soon as the sender says that it is there.
+/// A chunk a round: each member passes its part of a chunk on when the sender has signalled that it is stored.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status pass_on_parts(Session<Group>& session, const MovementPlan& plan,
                                                        Timeout timeout) {
@@ -178,7 +177,7 @@ template <class Group>
   return Status::ok;
 }
 
-/// One or the other.
+/// A broadcast from member to member: along a chain or in parts, as the stage says.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status relay_pieces(Session<Group>& session, const MovementPlan& plan,
                                                       Timeout timeout) {

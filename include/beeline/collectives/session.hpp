@@ -10,7 +10,7 @@
 /// group synchronizes in `finish`). The area of round n - 1 is therefore free. A round in which only one member sends
 /// gives no such guarantee. In such a round each member announces that it has read (`finish_one_way`), and the next
 /// round waits for these announcements. In other kinds of rounds the members wait for one member, which waits for none
-/// (`follow`), or each for the member before it (`pass_on`).
+/// (`follow`), or each for the member before it (`pass_on`, `pass_through`).
 ///
 /// *Which call.* Members wait for a value that consists of the round's number and the signature of its call:
 ///
@@ -146,6 +146,8 @@ class Session {
   /// The progress of a call in chunks, in units that the algorithm defines; kept like `stage`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t offset() const { return offset_; }
   BEELINE_HOST_DEVICE void set_offset(std::uint64_t offset) { offset_ = offset; }
+  /// Whether a kernel makes a whole call with the session: see `SessionStart`.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool starts_kernel() const { return starts_kernel_; }
   /// Whether a time-out has ended the call in a round that it has entered.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_entered() const { return entered_; }
 

@@ -4,8 +4,8 @@
 /// The choice among the possible methods (core/registry.hpp), of the number of blocks and of the sizes of pieces. The
 /// choices are tables, of which the first matching row applies. No other file chooses by size.
 ///
-/// The sizes for GPUs are the crossover points of the methods' times on H200 (bench/records), with two members and with
-/// four.
+/// The sizes for GPUs are the crossover points of the methods' times (bench/records), with two members on H200, with
+/// four on H100.
 
 #include <iterator>
 

@@ -4,10 +4,11 @@
 /// Collectives that move data, as one: rank i sends piece [i, j] to rank j, who puts it at a place of its own.
 ///
 /// broadcast, scatter and gather have one sender or one receiver; of all-gather and all-to-all all members are both.
-/// Three ways: `ll` (packets: any memory, no barrier; the only one in teams of both kinds of rank), `peer` (loads and
-/// stores of the calling threads) and `bulk` (TMA). The latter two store where the piece is to lie, if that is in the
-/// heap of its rank on every member, else through the channel's memory; by `peer`, what one sends from its heap the
-/// others fetch. Source: MPI 4.0, chapter 6; seed 000, 6.8.2 and 6.8.3.
+/// Four ways: `ll` (packets: any memory, no barrier; the only one in teams of both kinds of rank), `ll128` (packets of
+/// 128 bytes: broadcast, all-gather and all-to-all between GPUs), `peer` (loads and stores of the calling threads) and
+/// `bulk` (TMA). The latter two store where the piece is to lie, if that is in the heap of its rank on every member,
+/// else through the channel's memory; by `peer`, what one sends from its heap the others fetch. Source: MPI 4.0,
+/// chapter 6; seed 000, 6.8.2 and 6.8.3.
 
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/impl/protocol/bulk.hpp"

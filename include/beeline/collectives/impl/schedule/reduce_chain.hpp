@@ -15,16 +15,16 @@
 
 namespace beeline::detail {
 
-/// Whether a reduction goes along a chain, in a call without a time-out. Types that are combined in wider ones would be
-/// rounded at each member, and an average is divided at the end.
+/// Whether a reduction goes along a chain: in kernels that make a whole call, which has no time-out. Types that are
+/// combined in wider ones would be rounded at each member, and an average is divided at the end.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE bool reduces_along_chain(const Session<Group>& session, const ReductionPlan<T>& plan,
-                                                           Timeout timeout) {
+[[nodiscard]] BEELINE_HOST_DEVICE bool reduces_along_chain(const Session<Group>& session,
+                                                           const ReductionPlan<T>& plan) {
   constexpr auto sizes = selection::reduce_chain;
   const std::uint32_t members = session.context().size, root = plan.call.root;
   return executor == DeviceKind::gpu && std::is_floating_point_v<T> && std::is_same_v<Accumulator<T>, T> &&
          members > 2 && (root == 0 || root == members - 1) && plan.call.reduction != Reduction::average &&
-         timeout.ns == Timeout::none().ns && plan.call.count * sizeof(T) >= sizes.least_vector &&
+         session.starts_kernel() && plan.call.count * sizeof(T) >= sizes.least_vector &&
          2 * session.staging_bytes() >= sizes.places * sizes.most_chunk;
 }
 

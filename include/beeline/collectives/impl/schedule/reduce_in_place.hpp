@@ -26,8 +26,7 @@ reduce_where_they_lie(Session<Group>& session, const ReductionPlan<T>& plan, Alg
     session.note(how);
     const bool can = how != Transfer::staged;
     if constexpr (executor == DeviceKind::gpu && std::is_floating_point_v<T>)
-      if (can && reduces_along_chain(session, plan, timeout))
-        return reduce_along_chain(session, plan, result(), timeout);
+      if (can && reduces_along_chain(session, plan)) return reduce_along_chain(session, plan, result(), timeout);
     if (can) combine();
     session.set_stage(can ? has_combined : 1);  // all members have arrived, so the channel's memory is free
   }

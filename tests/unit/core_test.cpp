@@ -79,6 +79,24 @@ TEST(Registry, RowsDiffer) {
   EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::copy_engine, Control::device));
 }
 
+/// Without lines, and where copy engines may write in place, two GPUs broadcast as they move other data.
+TEST(Preferences, BroadcastsOfTwoGpus) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  const auto chosen = [](const Situation& here, std::size_t bytes) {
+    return choose_on_stream(Operation::broadcast, here, bytes, bytes);
+  };
+  Situation here{.members = 2};
+  EXPECT_EQ(Algorithm::ll, chosen(here, 8));
+  EXPECT_EQ(Algorithm::peer, chosen(here, 8 * mib));
+  here.has_lines = true;
+  EXPECT_EQ(Algorithm::ll128, chosen(here, mib));
+  EXPECT_EQ(Algorithm::peer, chosen(here, 8 * mib));
+  EXPECT_EQ(Algorithm::peer, chosen(here, 128 * mib));
+  here.has_engines = here.knows_symmetric = true;
+  EXPECT_EQ(Algorithm::peer, chosen(here, 8 * mib));
+  EXPECT_EQ(Algorithm::copy_engine, chosen(here, 128 * mib));
+}
+
 /// Of what moves data, blocks are for all that goes to others.
 TEST(Preferences, BlocksFollowFromWhatKeepsThemBusy) {
   constexpr std::size_t mib = std::size_t{1} << 20;

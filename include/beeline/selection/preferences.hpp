@@ -129,7 +129,7 @@ inline constexpr Preference on_streams[] = {
     {all_to_all, Members::gpus, {.bytes = 256 * kib}, Algorithm::ll},
     {broadcast_only, Members::gpus_with_lines, {.traffic = 96 * kib}, Algorithm::ll},
     {broadcast_only, Members::two_gpus_with_lines, {.bytes = 2 * mib}, Algorithm::ll128},
-    {broadcast_only, Members::two_gpus, {}, Algorithm::peer},
+    {broadcast_only, Members::two_gpus_with_lines, {.bytes = 96 * mib - 1}, Algorithm::peer},
     {broadcast_only, Members::gpus_with_lines, {.bytes = 16 * mib}, Algorithm::ll128},
     {rooted, Members::gpus, {.traffic = 768 * kib}, Algorithm::ll},
     // With three or more members, `peer` relays a broadcast from member to member; copy engines would send it from the
@@ -291,7 +291,7 @@ inline constexpr ReduceChainSizes reduce_chain{{32, 16 * kib, 64 * kib}, 256 * m
 /// An all-reduce by copy engines. Lengths of a row of chunks beside each other, so many to each but the last two: a
 /// chunk's copy to its destination takes no longer than the next one's return.
 struct EngineSizes {
-  std::size_t most_chunk = 128 * mib;  ///< of four H100 at 4 GiB: 17.2 ms in chunks of 128 MiB, 21.4 ms in ones of 64
+  std::size_t most_chunk = 128 * mib;  ///< see bench/records/NOTES.md, Limits of the link
   std::size_t common_length = 24, last_lengths[2] = {12, 4};
   unsigned kernel_blocks = 32;  ///< more take memory's bandwidth from the copies
 };

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A reduction to a root along a chain of GPUs, by ranks, chunk by chunk: each member combines what it has from the
-/// member before it with its own vector, and stores that to the next one's channel memory; the last one stores the
-/// result to the root.
+/// A reduction to a root along a chain of GPUs, chunk by chunk, in the order of ranks: each member combines the partial
+/// result of the previous member with its own vector, and stores the new partial result to the next member's channel
+/// memory; the last member stores the result to the root.
 ///
 ///     rank 0 --> rank 1 --> ... --> last rank --> root: rank 0, or the last rank itself
 ///
-/// Each link carries the vector once each way, and each member receives from one other only. Bits are those of the
-/// other algorithms: elements are combined in the order of ranks, and what is handed on loses nothing.
+/// Each link carries the vector once each way, and each member receives from one other member only. The result has the
+/// same bits as by the other algorithms: elements are combined in the order of ranks, and partial results are not
+/// rounded.
 
 #include "beeline/collectives/impl/reduction_plan.hpp"
 #include "beeline/collectives/session.hpp"
@@ -68,7 +69,7 @@ class ReduceChain {
   std::size_t bytes_;  ///< of a chunk
 };
 
-/// The call, after the members have told each other of their vectors.
+/// The call, after the address exchange.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_along_chain(Session<Group>& session, const ReductionPlan<T>& plan,
                                                             std::byte* result, Timeout timeout) {

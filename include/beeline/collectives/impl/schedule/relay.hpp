@@ -3,9 +3,11 @@
 /// @file
 /// Relay: movements in which one member sends. The others fetch from it; or, where they all get the same, the sender's
 /// link carries the vector once:
-/// - in parts: each other member gets a part of every chunk, which it passes on to the others: two steps;
+/// - in parts, in two steps: the sender stores a part of every chunk to each other member, and each of these stores its
+///   part to the rest;
 /// - along a chain (GPUs, long vectors): each member passes every chunk on to the next one. A member then receives from
-///   one other only. That is quicker than from several at once: of four H100, 362 GB/s at 1 GiB, in parts 349.
+///   one other only. Bare kernels on four H100 reached 362 GB/s
+///   so, and 349 in parts (bench/records/NOTES.md).
 
 #include "beeline/collectives/impl/movement_handshake.hpp"
 #include "beeline/collectives/impl/places.hpp"

@@ -22,7 +22,7 @@ class PushedPlaces {
   BEELINE_HOST_DEVICE explicit PushedPlaces(const Session<Group>& session)
       : ctx_(session.context()), memory_{session.staging(parts), session.staging(results)},
         others_(session.context().size - 1), bytes_(session.staging_bytes() / (turns * others_)) {
-    bytes_ &= ~std::size_t{bytes_ < 128 ? 15 : 127};  // whole lines, where the memory has room for one
+    bytes_ &= ~(bytes_ < 128 ? std::size_t{15} : std::size_t{127});  // whole lines, where the memory has room for one
     if (bytes_ > selection::pushed_chunk_bytes) bytes_ = selection::pushed_chunk_bytes;
   }
 

@@ -6,8 +6,7 @@
 /// - in parts, in two steps: the sender stores a part of every chunk to each other member, and each of these stores its
 ///   part to the rest;
 /// - along a chain (GPUs, long vectors): each member passes every chunk on to the next one. A member then receives from
-///   one other only. Bare kernels on four H100 reached 362 GB/s
-///   so, and 349 in parts (bench/records/NOTES.md).
+///   one other only. Bare kernels on four H100 reached 362 GB/s in this way, and 349 in parts (bench/records/NOTES.md).
 
 #include "beeline/collectives/impl/movement_handshake.hpp"
 #include "beeline/collectives/impl/places.hpp"

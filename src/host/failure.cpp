@@ -441,6 +441,8 @@ std::string World::Implementation::describe_all(const std::vector<WaitRecord>& w
 
 void World::Implementation::fail(Status status, std::uint32_t team, const std::string& also) {
   require_own_process();
+  // Asked for first: the ranks that are waited for notice the abort, and may end soon.
+  const std::string meetings = status == Status::deadline ? meetings_in(team, failed_waits_of(team)) : "";
   const std::vector<WaitRecord> waits = gather_waits(team);
   if (engine != nullptr) engine->end_sources(far_members(team));  // their owner catches the error, and frees them
   // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
@@ -459,7 +461,7 @@ void World::Implementation::fail(Status status, std::uint32_t team, const std::s
   const bool is_repeated = end_noticed.text.empty() || repeats(end_noticed.text, message);
   std::string others = has_cause && !is_repeated ? "\n  " + end_noticed.text : "";
   others += describe_all(waits, message) + refusals_in(team);
-  if (has_cause && has_status(waits.front(), Status::deadline)) others += meetings_in(team, waits);
+  if (has_cause && has_status(waits.front(), Status::deadline)) others += meetings;
   // The error says whose it is.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
   if (begins_with_rank(message))

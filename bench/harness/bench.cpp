@@ -46,7 +46,7 @@ void Bench::require_alike() const {
 
 void Bench::require_loads_and_stores() const {
   for (int rank = 0; rank < world_.size(); ++rank)
-    require(world_.host_context().way_to(static_cast<std::uint32_t>(rank)).way == Way::direct, Status::unreachable,
+    require(world_.host_context().access_to(static_cast<std::uint32_t>(rank)).access == PeerAccess::direct, Status::unreachable,
             fmt::format("loads and stores do not reach rank {} from rank {}", rank, world_.rank()));
 }
 
@@ -91,7 +91,7 @@ void Bench::let_go() {
 }
 
 NearTeam::NearTeam(Bench& bench) : team_(&bench.world()) {
-  const bool is_near = bench.world().host_context().way_to(0).way == Way::direct;
+  const bool is_near = bench.world().host_context().access_to(0).access == PeerAccess::direct;
   const std::vector<std::uint64_t> near = bench.from_all(is_near ? 1 : 0);
   std::vector<int> members;
   for (int rank = 0; rank < static_cast<int>(near.size()); ++rank)

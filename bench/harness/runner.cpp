@@ -177,7 +177,7 @@ void check_size(const Case& todo, std::uint64_t bytes) {
 
 /// The measurements without those that would store to memory that is on another node.
 std::vector<Measurement> reached(Bench& bench, std::vector<Measurement> all) {
-  const bool is_direct = bench.world().host_context().way_to(bench.peer()).way == Way::direct;
+  const bool is_direct = bench.world().host_context().access_to(bench.peer()).access == PeerAccess::direct;
   if (bench.from_leader(is_direct ? 1 : 0) != 0) return all;
   std::vector<Measurement> left;
   std::vector<std::optional<std::size_t>> index(all.size());  // in `left`

@@ -90,7 +90,7 @@ bool Memory::on_gpu() const { return heap_ == Heap::symmetric && world_->known()
 
 bool Memory::is_remote() const {
   const World& world = world_->known();
-  return rank_ != world.rank() && world.host_context().way_to(static_cast<std::uint32_t>(rank_)).way != Way::direct;
+  return rank_ != world.rank() && world.host_context().access_to(static_cast<std::uint32_t>(rank_)).access != PeerAccess::direct;
 }
 
 std::pair<int, int> Memory::dlpack_device() const {

@@ -8,7 +8,7 @@
 
 #include "beeline/device/put_get.hpp"
 #include "host/node_map.hpp"
-#include "host/patience.hpp"
+#include "host/deadline_extension.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -37,7 +37,7 @@ class NodesRound {
     if (first != among_.rank) {
       const Status told = store_once(arrived_from(place_of(among_.rank)), first);
       return told == Status::ok
-                 ? await(detail::patient(among_, detail::most_patient), arrived_from(place_of(first)), first)
+                 ? await(detail::extend_deadline(among_, detail::most_extension_steps), arrived_from(place_of(first)), first)
                  : told;
     }
     const auto await_near = [this](std::uint32_t peer) { return await(among_, arrived_from(place_of(peer)), peer); };
@@ -56,7 +56,7 @@ class NodesRound {
       PaddedWord& word = among_.sync->rounds[round];
       const Status told = store_once(word, nodes.first_of((here + ahead) % count));
       if (told != Status::ok) return told;
-      const Status status = await(detail::patient(among_, most_patient_near + round), word,
+      const Status status = await(detail::extend_deadline(among_, most_steps_of_first + round), word,
                                   nodes.first_of((here + count - ahead) % count));
       if (status != Status::ok) return status;
     }
@@ -64,8 +64,8 @@ class NodesRound {
   }
 
   /// Steps of a first member that waits for another: that one waits for its node.
-  static constexpr std::uint32_t most_patient_near = 10;
-  [[nodiscard]] std::uint32_t place_of(std::uint32_t near) const { return among_.way_to(near).place; }
+  static constexpr std::uint32_t most_steps_of_first = 10;
+  [[nodiscard]] std::uint32_t place_of(std::uint32_t near) const { return among_.access_to(near).place; }
   [[nodiscard]] PaddedWord& arrived_from(std::uint32_t place) const { return among_.sync->arrived_from[place]; }
 
   /// Does the next step, unless it was done before a wait timed out.
@@ -76,7 +76,7 @@ class NodesRound {
   }
   /// Stores the epoch in a word of a peer's; where the engine does, after all that it has carried before is in place.
   [[nodiscard]] Status store(PaddedWord& word, std::uint32_t peer) const {
-    if (const WayToPeer to = among_.way_to(peer); to.way == Way::direct) {
+    if (const AccessToPeer to = among_.access_to(peer); to.access == PeerAccess::direct) {
       detail::store_signal(among_.translate(&word.value, to.place), epoch_, Order::memory);
       return Status::ok;
     }
@@ -118,21 +118,21 @@ detail::NodeMap World::Implementation::node_map(const Context& among) const {
   return detail::NodeMap(nodes);
 }
 
-std::vector<ScalarLetter> World::Implementation::letters_by_node(const Context& among, std::uint64_t number) {
+std::vector<ScalarCell> World::Implementation::scalars_by_node(const Context& among, std::uint64_t number) {
   const detail::NodeMap nodes = node_map(among);
   const auto header_of = [&](std::uint32_t member) { return host_header(static_cast<int>(among.world_rank(member))); };
   const std::uint32_t here = nodes.node_of(among.rank);
-  if (ScalarLetter* collected = host_header(rank)->node_scalars[among.team]; nodes.first_of(here) == among.rank)
+  if (ScalarCell* collected = host_header(rank)->node_scalars[among.team]; nodes.first_of(here) == among.rank)
     for (const std::uint32_t member : nodes.members_of(here))
       *collected++ = header_of(member)->scalars[among.team][number % 2];
   static_cast<void>(barrier(among, Timeout::none()));
-  std::vector<ScalarLetter> all(among.size);
-  std::array<ScalarLetter, max_node_ranks> of_node;
+  std::vector<ScalarCell> all(among.size);
+  std::array<ScalarCell, max_node_ranks> of_node;
   for (std::uint32_t node = 0; node < nodes.nodes(); ++node) {
     const auto of_whom = nodes.members_of(node);
     const std::uint32_t first = nodes.first_of(node);
     read_from(static_cast<int>(among.world_rank(first)), of_node.data(), header_of(first)->node_scalars[among.team],
-              of_whom.size() * sizeof(ScalarLetter));
+              of_whom.size() * sizeof(ScalarCell));
     for (std::size_t i = 0; i < of_whom.size(); ++i) all[of_whom[i]] = of_node[i];
   }
   return all;

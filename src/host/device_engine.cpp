@@ -88,7 +88,7 @@ bool DeviceEngine::is_reachable(std::span<const std::byte> piece) const {
   const int owner = world.memory->range().owner_of(piece.data());
   if (owner < 0 || (!client_.device.is_gpu() && !client_.is_host_memory(piece.data()))) return false;
   const auto index = static_cast<std::size_t>(owner);
-  return world.routes[index].route == Route::direct && world.peer_routes[index].way == Way::direct;
+  return world.routes[index].copies == CopyPath::direct && world.peer_routes[index].access == PeerAccess::direct;
 }
 
 void DeviceEngine::answer_handed() {

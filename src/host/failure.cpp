@@ -507,7 +507,7 @@ void World::Implementation::check_gpu() const {
   std::vector<int> beyond;  // a kernel that touches their memory has such a fault
   for (int other = 0; other < size; ++other)
     if (const auto peer = static_cast<std::size_t>(other);
-        members[peer].device.is_gpu() && routes[peer].route != Route::direct)
+        members[peer].device.is_gpu() && routes[peer].copies != CopyPath::direct)
       beyond.push_back(other);
   if (!beyond.empty())
     message += fmt::format(

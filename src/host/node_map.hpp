@@ -47,13 +47,13 @@ class NodeMap {
   /// The first member of a node.
   [[nodiscard]] std::uint32_t first_of(std::uint32_t node) const { return order_[first_[node]]; }
   /// The member of a node that speaks for it in a piece of work: they take turns.
-  [[nodiscard]] std::uint32_t speaker(std::uint32_t node, std::size_t piece) const {
+  [[nodiscard]] std::uint32_t node_leader(std::uint32_t node, std::size_t piece) const {
     const auto members = members_of(node);
     return members[piece % members.size()];
   }
   /// The same; on its node, `owner` itself speaks.
-  [[nodiscard]] std::uint32_t speaker(std::uint32_t node, std::size_t piece, std::uint32_t owner) const {
-    return owner != no_peer && node_of(owner) == node ? owner : speaker(node, piece);
+  [[nodiscard]] std::uint32_t node_leader(std::uint32_t node, std::size_t piece, std::uint32_t owner) const {
+    return owner != no_peer && node_of(owner) == node ? owner : node_leader(node, piece);
   }
 
  private:

@@ -122,7 +122,7 @@ std::vector<int> World::Implementation::members_to_tell(std::uint32_t team) cons
   const detail::NodeMap nodes(node_of);
   std::vector<int> told;
   for (std::uint32_t node = 0; node < nodes.nodes(); ++node)
-    if (const int member = all[nodes.speaker(node, static_cast<std::size_t>(near_before))]; !is_near(member))
+    if (const int member = all[nodes.node_leader(node, static_cast<std::size_t>(near_before))]; !is_near(member))
       told.push_back(member);
   return told;
 }

@@ -53,20 +53,20 @@ std::vector<MemoryMember> World::Implementation::find_routes() const {
                        .reaching_gpu = member.reaching_gpu};
     if (member.device.is_gpu()) route.gpu_here = index_here(gpus, member.device.uuid);
     if (!has_gpus() && !config.peer_access && route.is_near && static_cast<int>(other) != rank)
-      route.route = Route::staged;
+      route.copies = CopyPath::staged;
     const bool is_copied_to = route.is_near && member.device.is_gpu();  // others' is the engine's affair
     if (own_gpu >= 0 && is_copied_to && !reaches(own_gpu, route.gpu_here))
-      route.route = route.gpu_here < 0 || !device().is_gpu() ? Route::none : Route::staged;
+      route.copies = route.gpu_here < 0 || !device().is_gpu() ? CopyPath::none : CopyPath::staged;
     for (const int gpu : own_gpus) {
       if (!member.device.is_gpu()) break;
       const int seen = reaches(gpu, route.gpu_here) ? gpu : route.gpu_here;
       if (seen >= 0 && std::find(route.seen_by.begin(), route.seen_by.end(), seen) == route.seen_by.end())
         route.seen_by.push_back(seen);
     }
-    if (route.route != Route::direct)
+    if (route.copies != CopyPath::direct)
       log(LogLevel::info,
           fmt::format("copies to and from rank {}: {}", other,
-                      route.route == Route::staged ? "staged through host memory" : "none"),
+                      route.copies == CopyPath::staged ? "staged through host memory" : "none"),
           rank);
     found.push_back(std::move(route));
   }
@@ -79,29 +79,29 @@ bool World::Implementation::is_far_gpu_memory(const void* address) {
   const bool on_gpu =
       memory->range().is_gpu_memory(address) || gpu_memory::describe(address).kind == gpu_memory::PointerKind::device;
   require(
-      !on_gpu || routes[owner].route != Route::none, Status::unreachable,
+      !on_gpu || routes[owner].copies != CopyPath::none, Status::unreachable,
       fmt::format("{} is memory of rank {}'s GPU, which rank {} reaches neither directly (no peer access) nor staged "
                   "(a GPU rank of a process that sees that GPU could)",
                   address, owner, rank));
-  return on_gpu && routes[owner].route == Route::staged;
+  return on_gpu && routes[owner].copies == CopyPath::staged;
 }
 
 bool World::Implementation::kernels_reach(const void* address) {
   const std::uint32_t owner = addresses.owner_of(address);
-  return owner == no_peer || routes[owner].route == Route::direct || !is_far_gpu_memory(address);
+  return owner == no_peer || routes[owner].copies == CopyPath::direct || !is_far_gpu_memory(address);
 }
 
 int World::Implementation::device_for(const void* address) {
   constexpr int own = -1;
   const std::uint32_t owner = addresses.owner_of(address);
-  if (owner == no_peer || routes[owner].route == Route::direct) return own;
+  if (owner == no_peer || routes[owner].copies == CopyPath::direct) return own;
   if (!has_gpus()) return static_cast<int>(owner);
   return is_far_gpu_memory(address) ? routes[owner].gpu_here : own;
 }
 
 bool World::Implementation::stages_copies() const {
   return gpu_reach == nullptr && std::any_of(routes.begin(), routes.end(),
-                                             [](const MemoryMember& member) { return member.route != Route::direct; });
+                                             [](const MemoryMember& member) { return member.copies != CopyPath::direct; });
 }
 
 void World::Implementation::make_engine() {
@@ -119,11 +119,11 @@ void World::Implementation::make_engine() {
     PeerRoute& route = peer_routes[static_cast<std::size_t>(peer)];
     if (peer == rank) continue;
     route = engine->route_to(peer);
-    if (route.way == Way::direct) continue;
+    if (route.access == PeerAccess::direct) continue;
     // Its end is zero already; empty: reached by loads and stores.
     why_not_direct(peer).copy(host_header(rank)->route_reasons[peer], max_route_reason - 1);
     log(LogLevel::info,
-        fmt::format("rank {} is reached {}: {}", peer, route.way == Way::engine ? "by an engine" : "not at all",
+        fmt::format("rank {} is reached {}: {}", peer, route.access == PeerAccess::engine ? "by an engine" : "not at all",
                     route.reason),
         rank);
   }
@@ -135,17 +135,17 @@ PathToRank path_to(World& world, int rank) {
   if (rank == world.rank()) return {"loads and stores", "direct", "it is the rank itself"};
   const World::Implementation& known = world.implementation();
   const PeerRoute& route = known.peer_routes[static_cast<std::size_t>(rank)];
-  if (route.way == Way::refused) return {"none", "none", route.reason};
-  if (route.way == Way::engine) return {"commands to an engine", "commands to an engine", route.reason};
+  if (route.access == PeerAccess::refused) return {"none", "none", route.reason};
+  if (route.access == PeerAccess::engine) return {"commands to an engine", "commands to an engine", route.reason};
   constexpr const char* node = "both ranks are on one node";
   constexpr const char* in_host_memory = "loads and stores in host memory only";  // as in that rank's pinned heap
   const bool is_cpu_to_gpu = !world.device().is_gpu() && world.device(rank).is_gpu();
-  switch (known.routes[static_cast<std::size_t>(rank)].route) {
-    case Route::direct:
+  switch (known.routes[static_cast<std::size_t>(rank)].copies) {
+    case CopyPath::direct:
       if (is_cpu_to_gpu)
         return {in_host_memory, "direct", fmt::format("{}; CPU threads do not access GPU memory", node)};
       return {"loads and stores", "direct", node};
-    case Route::staged:
+    case CopyPath::staged:
       return {in_host_memory, "staged through host memory", fmt::format("{}, without peer access", node)};
     default:
       return {in_host_memory, "none", fmt::format("{}, but this process does not see that rank's GPU", node)};
@@ -231,7 +231,7 @@ EngineThreads& World::Implementation::engine_of_queues() {
 
 bool World::Implementation::has_routes(const std::vector<int>& ranks) const {
   return std::any_of(ranks.begin(), ranks.end(),
-                     [this](int member) { return peer_routes[static_cast<std::size_t>(member)].way != Way::direct; });
+                     [this](int member) { return peer_routes[static_cast<std::size_t>(member)].access != PeerAccess::direct; });
 }
 
 void World::Implementation::add_routes(Context& context, const std::vector<int>& ranks,
@@ -241,10 +241,10 @@ void World::Implementation::add_routes(Context& context, const std::vector<int>&
   MemberRoute* const routes_of_team = header.members[context.team];
   for (std::size_t member = 0; member < ranks.size(); ++member) {
     const auto world_rank = static_cast<std::size_t>(ranks[member]);
-    const Way way = peer_routes[world_rank].way;
+    const PeerAccess access = peer_routes[world_rank].access;
     const std::uint32_t place = places[member];
-    routes_of_team[member] = {{way, place}, static_cast<std::uint32_t>(world_rank), members[world_rank].device.kind};
-    if (way == Way::direct && member - context.first_place == place) context.direct_places |= std::uint64_t{1} << place;
+    routes_of_team[member] = {{access, place}, static_cast<std::uint32_t>(world_rank), members[world_rank].device.kind};
+    if (access == PeerAccess::direct && member - context.first_place == place) context.direct_places |= std::uint64_t{1} << place;
   }
   CommandTickets* const tickets = for_host ? header.host_tickets : heap_header(rank)->tickets;
   RouteTable& table = header.routes[context.team][for_host ? 1 : 0];
@@ -256,8 +256,8 @@ bool World::Implementation::needs_engine(const void* address) const {
   const std::uint32_t owner = addresses.owner_of(address);
   if (owner == no_peer) return false;
   const PeerRoute& route = peer_routes[owner];
-  if (route.way == Way::direct) return false;
-  require(route.way == Way::engine, Status::unreachable,
+  if (route.access == PeerAccess::direct) return false;
+  require(route.access == PeerAccess::engine, Status::unreachable,
           fmt::format("{} is memory of rank {}, which rank {} does not reach: {}", address, owner, rank, route.reason));
   require(host_context.owner_of(address) == owner, Status::unreachable,
           fmt::format("{} is memory of rank {} outside its heaps and segments, which its engine does not reach: {}",

@@ -64,7 +64,7 @@ class CudaSegments final : public SegmentMemory {
   }
   std::uintptr_t open(int owner, std::uintptr_t start, const Handle& handle) override {
     const MemoryMember& route = world_.routes[static_cast<std::size_t>(owner)];
-    require(route.route == Route::direct, Status::unreachable, "no peer access");
+    require(route.copies == CopyPath::direct, Status::unreachable, "no peer access");
     if (!shares_process(owner))
       return reinterpret_cast<std::uintptr_t>(gpu_memory::open_ipc({.bytes = handle, .offset = 0}, gpu_));
     require(gpu_memory::enable_peer(gpu_, route.gpu), Status::unreachable, "no peer access");

@@ -46,7 +46,7 @@ struct PutSignalKernel {
     else
       put_signal(block, ctx, destination, source, bytes, call.signal, value, peer);
     // Later work of the stream may change the source.
-    if (bytes > 0 && ctx.way_to(peer).way == Way::engine)
+    if (bytes > 0 && ctx.access_to(peer).access == PeerAccess::engine)
       static_cast<void>(detail::await_carried(block, ctx, Operation::flush, peer));
   }
 };
@@ -86,7 +86,7 @@ bool is_fixed(const SignalCall& call) { return call.sequence == nullptr && !call
 
 /// Whether only the rank's engine reaches a member.
 bool is_carried(Team& team, int peer) {
-  return team.context().way_to(static_cast<std::uint32_t>(peer)).way == Way::engine;
+  return team.context().access_to(static_cast<std::uint32_t>(peer)).access == PeerAccess::engine;
 }
 
 /// Whether a kernel of this rank stores there, or posts to an engine that does.

@@ -215,25 +215,25 @@ std::uint32_t detail::exchange_scalars(Team& team, const Scalar& mine, std::uint
   const Context& among = world.barrier_context_of(team);
   world.begin_collective(among);
   const std::uint64_t number = among.sync->entered.value + 1;
-  const auto letter_of = [&](std::uint32_t member) -> ScalarLetter& {
+  const auto cell_of = [&](std::uint32_t member) -> ScalarCell& {
     return world.host_header(static_cast<int>(among.world_rank(member)))->scalars[among.team][number % 2];
   };
-  letter_of(among.rank) = {number, mine};
+  cell_of(among.rank) = {number, mine};
   static_cast<void>(world.barrier(among, Timeout::none()));
-  const auto take = [&](std::uint32_t member, const ScalarLetter& theirs) {
+  const auto take = [&](std::uint32_t member, const ScalarCell& theirs) {
     const int other = static_cast<int>(among.world_rank(member));
     if (theirs.number != number || theirs.value.type != mine.type || theirs.value.reduction != mine.reduction)
       refuse_scalar(world.rank, mine, other, theirs.number == number, theirs.value);
     all[member] = theirs.value.bits;
   };
   if (among.size > max_node_ranks) {
-    const std::vector<ScalarLetter> letters = world.letters_by_node(among, number);
-    for (std::uint32_t member = 0; member < among.size; ++member) take(member, letters[member]);
+    const std::vector<ScalarCell> cells = world.scalars_by_node(among, number);
+    for (std::uint32_t member = 0; member < among.size; ++member) take(member, cells[member]);
     return among.size;
   }
-  ScalarLetter theirs{};
+  ScalarCell theirs{};
   for (std::uint32_t member = 0; member < among.size; ++member) {
-    world.read_from(static_cast<int>(among.world_rank(member)), &theirs, &letter_of(member), sizeof theirs);
+    world.read_from(static_cast<int>(among.world_rank(member)), &theirs, &cell_of(member), sizeof theirs);
     take(member, theirs);
   }
   return among.size;
@@ -250,24 +250,24 @@ std::vector<std::vector<std::byte>> World::Implementation::allgather_in(Team& te
   require(mine.size() <= Team::max_gathered_bytes, Status::invalid_argument,
           fmt::format("{} bytes to gather in a team: at most {}", mine.size(), Team::max_gathered_bytes));
   begin_collective(team.host_context());
-  TeamLetter& own = host_header(rank)->letters[id];
+  ExchangeCell& own = host_header(rank)->cells[id];
   own.bytes = mine.size();
   fmt::format_to_n(own.call, sizeof own.call, "{}{}", call, '\0');
   if (!mine.empty()) std::memcpy(own.data, mine.data(), mine.size());
   team.barrier();
   std::vector<std::vector<std::byte>> all;
   std::string difference;
-  TeamLetter theirs;
+  ExchangeCell theirs;
   for (int member = 0; member < team.size(); ++member) {
     const int other = team.world_rank(member);
-    const TeamLetter& letter = host_header(other)->letters[id];
-    read_from(other, &theirs, &letter, offsetof(TeamLetter, data));
-    if (theirs.bytes > 0) read_from(other, theirs.data, letter.data, theirs.bytes);
+    const ExchangeCell& cell = host_header(other)->cells[id];
+    read_from(other, &theirs, &cell, offsetof(ExchangeCell, data));
+    if (theirs.bytes > 0) read_from(other, theirs.data, cell.data, theirs.bytes);
     all.emplace_back(theirs.data, theirs.data + theirs.bytes);
     if (difference.empty() && std::strcmp(theirs.call, call) != 0)
       difference = detail::different_calls(rank, call, team.world_rank(member), theirs.call);
   }
-  team.barrier();  // no rank writes its next letter before all have read this one
+  team.barrier();  // no rank writes its next cell before all have read this one
   require(difference.empty(), Status::invalid_argument, difference);
   return all;
 }

@@ -59,14 +59,14 @@ struct HeapHeader {
 inline constexpr std::size_t max_cores = CPU_SETSIZE;
 
 /// What a member says to the others of a team, from one barrier to the next.
-struct alignas(64) TeamLetter {
+struct alignas(64) ExchangeCell {
   std::uint64_t bytes;
   char call[24];  ///< the function that the member is in
   std::byte data[Team::max_gathered_bytes];
 };
 
 /// The same for `Team::allreduce`. A member is at most one barrier ahead, so two are used in turn.
-struct alignas(64) ScalarLetter {
+struct alignas(64) ScalarCell {
   std::uint64_t number;  ///< of the barrier that follows it, from 1 on
   detail::Scalar value;
 };
@@ -95,10 +95,10 @@ struct HostAreaHeader {
   ControlBlock control;
   TeamSync teams[max_teams];         ///< of barriers by CPU threads
   TeamSync kernel_teams[max_teams];  ///< of barriers by kernels of teams that mix GPUs and CPUs
-  TeamLetter letters[max_teams];
-  ScalarLetter scalars[max_teams][2];
+  ExchangeCell cells[max_teams];
+  ScalarCell scalars[max_teams][2];
   std::uint32_t barrier_steps[max_teams];  ///< words that this rank has stored for the barrier that it has entered
-  ScalarLetter node_scalars[max_teams][max_node_ranks];   ///< of this node's members, where teams have many
+  ScalarCell node_scalars[max_teams][max_node_ranks];   ///< of this node's members, where teams have many
   std::uint64_t cores[max_cores / 64];                    ///< those that the process may run on, by bit
   char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id
@@ -475,9 +475,9 @@ class World::Implementation {
   [[nodiscard]] Status barrier_across_nodes(const Context& among, Timeout timeout);
   /// Of the members of a context.
   [[nodiscard]] detail::NodeMap node_map(const Context& among) const;
-  /// Collective. [members] What each has written as its letter of that number. The first on each node collects those of
+  /// Collective. [members] What each has written as its cell of that number. The first on each node collects those of
   /// the others, so that a member reads once from each node.
-  [[nodiscard]] std::vector<ScalarLetter> letters_by_node(const Context& among, std::uint64_t number);
+  [[nodiscard]] std::vector<ScalarCell> scalars_by_node(const Context& among, std::uint64_t number);
   /// Throws where the team has failed, or a barrier that timed out has not been called to its end: that of another call
   /// would be taken for it.
   void begin_collective(const Context& among);

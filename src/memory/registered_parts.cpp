@@ -31,11 +31,11 @@ void Registration::attach_device(RegisteredPart& part, Access& access, const Off
     part.not_directly = fmt::format("rank {}'s GPU memory, and rank {} has no GPU", owner, bootstrap_.rank());
     return;
   }
-  if (member.route == Route::none) {
+  if (member.copies == CopyPath::none) {
     part.not_directly = fmt::format("no peer access to rank {}'s GPU, and this process does not see that", owner);
     return;
   }
-  const bool direct = member.route == Route::direct;
+  const bool direct = member.copies == CopyPath::direct;
   if (!direct) part.not_directly = fmt::format("no peer access to rank {}'s GPU: staged copies only", owner);
   if (same_process(owner)) {
     access.address = reinterpret_cast<std::byte*>(theirs.pointer);

@@ -172,7 +172,7 @@ void NetworkEngine::connect(const std::vector<std::span<const std::byte>>& addre
 PeerRoute NetworkEngine::route_to(int peer) const {
   const auto node = [this](int rank) { return plan_.node_of[static_cast<std::size_t>(rank)]; };
   if (node(peer) == node(plan_.rank)) return {};
-  return {Way::engine,
+  return {PeerAccess::engine,
           fmt::format("rank {} is on node {}, rank {} on node {}: UCX {} carries operations{}", peer, node(peer),
                       plan_.rank, node(plan_.rank), ucx().version, exchange_.way_of_puts_to(peer))};
 }

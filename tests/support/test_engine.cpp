@@ -28,7 +28,7 @@ class TestEngine final : public Engine {
   }
   PeerRoute route_to(int peer) const override {
     if (peer == plan_.direct_peer || rank_ == plan_.direct_peer) return {};
-    return {peer == plan_.refused_peer ? Way::refused : Way::engine, plan_.reason};
+    return {peer == plan_.refused_peer ? PeerAccess::refused : PeerAccess::engine, plan_.reason};
   }
   void serve(const EngineClient& client) override {
     client_ = client;
@@ -111,7 +111,7 @@ class TestEngine final : public Engine {
 
 class LibraryEngine final : public Engine {
  public:
-  PeerRoute route_to(int) const override { return {Way::engine, "a test says so"}; }
+  PeerRoute route_to(int) const override { return {PeerAccess::engine, "a test says so"}; }
   void serve(const EngineClient& client) override {
     threads_ = std::make_unique<EngineThreads>(client, EngineOptions{});
     for (CommandRing* ring : client.rings) threads_->add(*ring);

@@ -447,7 +447,7 @@ TEST_F(Engines, GiveAQueueUpWhoseDeviceStands) {
 /// Holds what it is to carry until a test does it.
 class HeldNetwork final : public Engine {
  public:
-  PeerRoute route_to(int) const override { return {Way::engine, "a test says so"}; }
+  PeerRoute route_to(int) const override { return {PeerAccess::engine, "a test says so"}; }
   void serve(const EngineClient&) override {}
   void open_queue(CarriedQueue& queue) override { queue_ = &queue; }
   void close_queue(CarriedQueue&) override { is_closed_ = true; }

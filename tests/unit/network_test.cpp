@@ -313,8 +313,8 @@ TEST(NodeMap, NumbersNodesByTheirFirstMembers) {
   const auto members = map.members_of(0);
   EXPECT_EQ((std::vector<std::uint16_t>{0, 2, 5}), std::vector<std::uint16_t>(members.begin(), members.end()));
   EXPECT_EQ(1u, map.smallest());
-  EXPECT_EQ(5u, map.speaker(0, 5));
-  EXPECT_EQ(4u, map.speaker(1, 6, 4)) << "the owner itself, on its node";
+  EXPECT_EQ(5u, map.node_leader(0, 5));
+  EXPECT_EQ(4u, map.node_leader(1, 6, 4)) << "the owner itself, on its node";
 }
 
 TEST(Node, OfAMachineThatIsSeveral) {
@@ -379,7 +379,7 @@ class PairWaits : public LoneContext, detail::WaitWork {
   PairWaits() {
     context_.size = 3;
     context_.polling = Polling(WaitPolicy::spin, 0);  // never gives the core away: `back_off` does no work
-    members_[2].way.way = Way::engine;
+    members_[2].access.access = PeerAccess::engine;
     routes_.members = members_.data();
     context_.direct_places = 0b011;
     context_.set_routes(&routes_);

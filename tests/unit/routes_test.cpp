@@ -22,10 +22,10 @@ constexpr std::uint32_t members = 200, first_here = 100, elsewhere = 7, nowhere 
 /// As rank 0 of two would see a team of 200, of which both are ranks 100 and 101, and rank 7 is the second again.
 struct Crowd {
   explicit Crowd(World& world) : ctx(world.host_context()), routes(members) {
-    for (std::uint32_t peer = 0; peer < members; ++peer) routes[peer] = {{Way::refused, 0}, 1, DeviceKind::gpu};
-    routes[first_here] = {{Way::direct, 0}, 0, DeviceKind::host};
-    routes[first_here + 1] = {{Way::direct, 1}, 1, DeviceKind::host};
-    routes[elsewhere] = {{Way::direct, 1}, 1, DeviceKind::host};
+    for (std::uint32_t peer = 0; peer < members; ++peer) routes[peer] = {{PeerAccess::refused, 0}, 1, DeviceKind::gpu};
+    routes[first_here] = {{PeerAccess::direct, 0}, 0, DeviceKind::host};
+    routes[first_here + 1] = {{PeerAccess::direct, 1}, 1, DeviceKind::host};
+    routes[elsewhere] = {{PeerAccess::direct, 1}, 1, DeviceKind::host};
     table = {nullptr, nullptr, routes.data()};
     ctx.size = members;
     ctx.places = 2;

@@ -286,7 +286,7 @@ struct TaskDraft {
                                                             const TaskPost& post) {
   const TaskLayout layout{post.argument_bytes};
   SignaledWord* const ring = &channel.slots[channel.slot_index(channel.ring(post.queue, ctx.rank), 0) * task_words];
-  return {.ring = ctx.translate(ring, ctx.way_to(post.rank).place),
+  return {.ring = ctx.translate(ring, ctx.access_to(post.rank).place),
           .header = {.function = post.function,
                      .argument_bytes = static_cast<std::uint16_t>(post.argument_bytes),
                      .words = static_cast<std::uint8_t>(layout.words(post.payload_bytes)),
@@ -318,7 +318,7 @@ BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChann
   else
     machine::fence_system();
   if (SystemAtomic<std::uint64_t>(channel.asleep[rank]).load(std::memory_order_relaxed) != 0)
-    SystemAtomic<std::uint64_t>(*ctx.translate(channel.wanted, ctx.way_to(rank).place))
+    SystemAtomic<std::uint64_t>(*ctx.translate(channel.wanted, ctx.access_to(rank).place))
         .store(1, std::memory_order_relaxed);
 }
 
@@ -377,7 +377,7 @@ template <class Group>
         detail::share_slot(group, static_cast<std::uint32_t>(ticket & (channel.depth - 1)), channel.depth);
     const std::size_t index = channel.slot_index(channel.ring(post.queue, ctx.rank), slot);
     std::byte* const to = detail::at_offset(ctx, at.payloads + index * at.payload_bytes);
-    detail::copy_bytes(group, ctx.translate(to, ctx.way_to(post.rank).place), post.payload, post.payload_bytes);
+    detail::copy_bytes(group, ctx.translate(to, ctx.access_to(post.rank).place), post.payload, post.payload_bytes);
     group.sync();
   }
   if (group.thread_rank() == 0 && status == Status::ok) {

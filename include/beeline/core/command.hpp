@@ -144,21 +144,21 @@ struct CommandChannel {
 };
 
 /// How a rank's kernels and CPU threads reach a member of a team.
-enum class Way : std::uint32_t {
+enum class PeerAccess : std::uint32_t {
   direct,  ///< by loads and stores
   engine,  ///< by commands
   refused  ///< not at all; errors give the reason
 };
 
 /// The way to one member.
-struct WayToPeer {
-  Way way;
+struct AccessToPeer {
+  PeerAccess access;
   std::uint32_t place;  ///< direct: the member's place in `Context`, which has places for the members of the own node
 };
 
 /// How a member of a team reaches another member.
 struct MemberRoute {
-  WayToPeer way;
+  AccessToPeer access;
   std::uint32_t world_rank;
   DeviceKind kind;
 };

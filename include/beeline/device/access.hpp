@@ -122,11 +122,11 @@ template <class Group, class Operation>
 BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Group group, const Context& ctx,
                                                                              Operation operation) {
   const Request request = operation.request();
-  const WayToPeer to = ctx.way_to(request.peer);
-  if (to.way == Way::engine) return operation.by_engine(group, ctx);
+  const AccessToPeer to = ctx.access_to(request.peer);
+  if (to.access == PeerAccess::engine) return operation.by_engine(group, ctx);
   const OutOfLine<Group> slow{group};
   Status status = Status::unreachable;
-  if (to.way == Way::direct)
+  if (to.access == PeerAccess::direct)
     status = check_access<Operation::access>(slow, ctx, request.operation, operation.reach(), to.place);
   else if (group.thread_rank() == 0)
     status = refuse_route(ctx, request.operation, request.peer);
@@ -152,8 +152,8 @@ BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Co
   const void* const local = operation.reach().local;
   if constexpr (executor == DeviceKind::host) {
     // Ranks of one node are spared the slow path in a world on several nodes.
-    const WayToPeer to = ctx.way_to(peer);
-    if (to.way != Way::direct || !is_plain<Operation::access>(ctx, local, to.place)) [[unlikely]]
+    const AccessToPeer to = ctx.access_to(peer);
+    if (to.access != PeerAccess::direct || !is_plain<Operation::access>(ctx, local, to.place)) [[unlikely]]
       return pass_out_of_line(group, ctx, operation);
     return operation.by_loads(group, ctx, to.place);
   } else {
@@ -187,19 +187,19 @@ BEELINE_HOST_DEVICE typename Operation::Result admit(const Group& group, const C
 /// Whether the caller may use `atomic_*` and `signal_add` on `target` at `peer`; if not, these are refused.
 ///   target  symmetric address
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_atomics(const Context& ctx, const void* target, std::uint32_t peer) {
-  const WayToPeer to = ctx.way_to(peer);
-  if (to.way != Way::direct) return to.way == Way::engine;
+  const AccessToPeer to = ctx.access_to(peer);
+  if (to.access != PeerAccess::direct) return to.access == PeerAccess::engine;
   return detail::may_touch(ctx, detail::executor, Access::atomic,
                            ctx.translate(static_cast<const std::byte*>(target), to.place), to.place);
 }
 
 /// Whether the caller's loads and stores reach `target` at `peer`. If not, operations may still reach it by an engine;
-/// `ctx.way_to(peer)` says whether they do.
+/// `ctx.access_to(peer)` says whether they do.
 ///   target  symmetric address
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_loads_and_stores(const Context& ctx, const void* target,
                                                                    std::uint32_t peer) {
-  const WayToPeer to = ctx.way_to(peer);
-  return to.way == Way::direct &&
+  const AccessToPeer to = ctx.access_to(peer);
+  return to.access == PeerAccess::direct &&
          detail::may_touch(ctx, detail::executor, Access::load_store,
                            ctx.translate(static_cast<const std::byte*>(target), to.place), to.place);
 }

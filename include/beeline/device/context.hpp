@@ -85,9 +85,9 @@ struct Context {
   }
 
   /// How this rank reaches the team's `peer`, and the peer's place. Without routes every peer is direct.
-  [[nodiscard]] BEELINE_HOST_DEVICE WayToPeer way_to(std::uint32_t peer) const {
-    if (is_near(peer)) return {Way::direct, peer - first_place};
-    return routes->members[peer].way;
+  [[nodiscard]] BEELINE_HOST_DEVICE AccessToPeer access_to(std::uint32_t peer) const {
+    if (is_near(peer)) return {PeerAccess::direct, peer - first_place};
+    return routes->members[peer].access;
   }
   /// Whether the team's `peer` is direct and `peer - first_place` is its place. Without routes that holds for every
   /// peer; with routes the table has the other peers.
@@ -101,9 +101,9 @@ struct Context {
   /// The member in a place. May search for it: for errors.
   [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE std::uint32_t member_at(std::uint32_t place) const {
     const std::uint32_t next = place + first_place;
-    if (has_routes == 0 || (next < size && routes->members[next].way.place == place)) return next;
+    if (has_routes == 0 || (next < size && routes->members[next].access.place == place)) return next;
     for (std::uint32_t peer = 0; peer < size; ++peer)
-      if (routes->members[peer].way.way == Way::direct && routes->members[peer].way.place == place) return peer;
+      if (routes->members[peer].access.access == PeerAccess::direct && routes->members[peer].access.place == place) return peer;
     return no_peer;
   }
 

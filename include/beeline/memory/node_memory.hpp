@@ -17,7 +17,7 @@
 namespace beeline {
 
 /// How one rank's device reaches another's memory.
-enum class Route : std::uint32_t {
+enum class CopyPath : std::uint32_t {
   direct,  ///< by its own loads, stores and copies
   staged,  ///< by copies in two steps: the owner's device, driven from here, moves the data between it and host memory
   none     ///< the owner's device is not seen by this process
@@ -29,7 +29,7 @@ struct MemoryMember {
   bool is_near = true;        ///< on this rank's node; memory of others is not mapped
   int gpu = -1;               ///< CUDA index in its own process, -1 on a host rank
   int reaching_gpu = -1;      ///< host rank: the GPU with which its process reaches GPU memory; -1: it does not
-  Route route = Route::direct;
+  CopyPath copies = CopyPath::direct;
   int gpu_here = -1;  ///< CUDA index in this process; -1 on a host rank, and where this process does not see it
   std::vector<int> seen_by{};  ///< GPUs of this process that its device memory is mapped for
 };

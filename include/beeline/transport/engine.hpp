@@ -23,7 +23,7 @@ namespace beeline {
 
 /// The route to one peer.
 struct PeerRoute {
-  Way way = Way::direct;
+  PeerAccess access = PeerAccess::direct;
   std::string reason;  ///< why the route is not direct, for errors
 };
 

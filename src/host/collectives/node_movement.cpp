@@ -15,7 +15,7 @@ bool is_spread(const MovementPlan& plan) {
 
 /// Who brings what `origin` sends to a member of `node`, on another than its own.
 std::uint32_t relay(const NodeMap& nodes, std::uint32_t node, std::uint32_t origin) {
-  return nodes.speaker(node, origin);
+  return nodes.node_leader(node, origin);
 }
 
 /// What this member sends of its own.

@@ -16,7 +16,7 @@ namespace {
 
 /// Elements that are combined at a time: they stay in the first-level cache from the first vector to the last.
 constexpr std::size_t run_elements = 1024;
-/// A block of fewer bytes is not divided among speakers: each further message to another node costs both ends some
+/// A block of fewer bytes is not divided among leaders: each further message to another node costs both ends some
 /// 10 us, as long as 32 KiB take.
 constexpr std::size_t least_block_bytes = std::size_t{32} << 10;
 /// In the place of an offset: the vector is copied to and from the member's staging memory.
@@ -59,8 +59,8 @@ class Reducing {
   /// Of a block: what a chunk takes, or less where each member may speak for a part.
   [[nodiscard]] std::size_t block_elements() const {
     const std::size_t most = links_.channel().chunk_bytes() / std::max(reducer_.wide_bytes, element_bytes_);
-    const std::size_t speakers = pieces_ == 1 ? nodes_.smallest() : 1, least = least_block_bytes / element_bytes_;
-    const std::size_t share = (what_.count + speakers - 1) / speakers;
+    const std::size_t leaders = pieces_ == 1 ? nodes_.smallest() : 1, least = least_block_bytes / element_bytes_;
+    const std::size_t share = (what_.count + leaders - 1) / leaders;
     return std::min(most, std::max(share, least));
   }
   [[nodiscard]] Block block_of(std::size_t number) const {
@@ -68,13 +68,13 @@ class Reducing {
     const std::uint32_t owner = pieces_ == 1 ? what_.call.root : static_cast<std::uint32_t>(number % pieces_);
     return {number, first, std::min(most_, what_.count - first), owner};
   }
-  [[nodiscard]] std::uint32_t speaker(std::uint32_t node, const Block& block) const {
-    return nodes_.speaker(node, block.number, block.owner);
+  [[nodiscard]] std::uint32_t node_leader(std::uint32_t node, const Block& block) const {
+    return nodes_.node_leader(node, block.number, block.owner);
   }
-  [[nodiscard]] bool speaks_for(const Block& block) const { return speaker(here_, block) == ctx_.rank; }
+  [[nodiscard]] bool leads(const Block& block) const { return node_leader(here_, block) == ctx_.rank; }
   /// Whether this member combines the nodes' sums.
   [[nodiscard]] bool finishes(const Block& block) const {
-    return is_for_all_ ? speaks_for(block) : block.owner == ctx_.rank;
+    return is_for_all_ ? leads(block) : block.owner == ctx_.rank;
   }
   /// Whether the node's sum goes to `node`.
   [[nodiscard]] bool sends_to(std::uint32_t node, const Block& block) const {
@@ -126,7 +126,7 @@ class Reducing {
   template <class Use>
   void for_others_blocks(const Use& use) const {
     for (std::size_t number = first_; number < end_; ++number)
-      if (const Block block = block_of(number); !speaks_for(block) && block.count != 0) use(block);
+      if (const Block block = block_of(number); !leads(block) && block.count != 0) use(block);
   }
   /// Sends a chunk to each other member of the node, and takes one of each.
   template <class Take>
@@ -170,7 +170,7 @@ class Reducing {
     return status;
   }
   [[nodiscard]] OpenVectors vectors_of(std::uint32_t member, const ChunkHead& chunk) const {
-    const std::uint32_t place = ctx_.way_to(member).place;
+    const std::uint32_t place = ctx_.access_to(member).place;
     std::byte* const staging = own_staging(member);
     if (chunk.source == is_staged) return {nullptr, nullptr, ctx_.translate(staging, place)};
     std::byte* const slot = staging - ctx_.offset_in_slot(staging);
@@ -202,12 +202,12 @@ class Reducing {
 
   /// What this node's members have goes to the other nodes.
   [[nodiscard]] Status gather(const Block& block) {
-    if (!speaks_for(block)) return Status::ok;
+    if (!leads(block)) return Status::ok;
     const ChunkHead head = head_of(block.count * reducer_.wide_bytes);
     std::byte* sum = nullptr;
     for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
       if (!sends_to(node, block)) continue;
-      const std::uint32_t peer = speaker(node, block);
+      const std::uint32_t peer = node_leader(node, block);
       if (const Status status = chunks_.await_room(peer); status != Status::ok) return status;
       if (sum == nullptr) add_up(block, sum = links_.place_for(peer));
       if (const Status status = links_.put(peer, head, sum); status != Status::ok) return status;
@@ -243,14 +243,14 @@ class Reducing {
     for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
       const ChunkHead* chunk = nullptr;
       if (node != here_)
-        if (const Status status = chunks_.await(speaker(node, block), chunk); status != Status::ok) return status;
+        if (const Status status = chunks_.await(node_leader(node, block), chunk); status != Status::ok) return status;
       node_sums_[node] = node == here_ ? sums_.front() : reinterpret_cast<const std::byte*>(chunk + 1);
     }
     for_runs(block, [&](std::size_t first, std::size_t count) { write_result(block, first, count); });
     sums_.pop_front();
     for (std::uint32_t node = 0; node < nodes_.nodes(); ++node)
       if (node != here_)
-        if (const Status status = links_.release(speaker(node, block)); status != Status::ok) return status;
+        if (const Status status = links_.release(node_leader(node, block)); status != Status::ok) return status;
     return Status::ok;
   }
 

@@ -2,13 +2,13 @@
 #pragma once
 /// @file
 /// Reductions over several nodes. Members of a node read and write each other's vectors, or copies of them in memory
-/// that they share. For each block of elements one member of every node is the *speaker*. It combines the vectors of
-/// its node's members in the order of ranks, and sends this sum to the other speakers, or to the member that gets the
+/// that they share. For each block of elements one member of every node is the *leader*. It combines the vectors of
+/// its node's members in the order of ranks, and sends this sum to the other leaders, or to the member that gets the
 /// result. Each receiver combines the nodes' sums in the order of nodes, so all get the same bits, and writes the
 /// result where the members of its node want it.
 ///
 ///     all members of a node      open: tell each other where their vectors are
-///     the speaker of a block     gather: combine them, send the sum to the other nodes
+///     the leader of a block     gather: combine them, send the sum to the other nodes
 ///                                finish: combine the nodes' sums, write the result (some blocks later: so the network
 ///                                is never idle)
 ///     all members of a node      close: wait until the others have finished their blocks

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "host/pairs/call_chunks.hpp"
-#include "host/patience.hpp"
+#include "host/deadline_extension.hpp"
 
 namespace beeline::detail {
 
@@ -20,7 +20,7 @@ class ShortReducing {
   ShortReducing(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction)
       : chunks_(links), ctx_(links.context()), nodes_(nodes), what_(reduction), here_(nodes.node_of(ctx_.rank)),
         first_(nodes.first_of(here_)), others_(nodes.members_of(here_).subspan(1)),
-        waiting_(patient(ctx_, ctx_.rank == first_ ? most_patient / 2 : most_patient)), later_(links, waiting_),
+        waiting_(extend_deadline(ctx_, ctx_.rank == first_ ? most_extension_steps / 2 : most_extension_steps)), later_(links, waiting_),
         bytes_(reduction.count * bytes_of(reduction.call.element.type)),
         wide_bytes_(reduction.count * reduction.reducer->wide_bytes) {}
 

@@ -73,7 +73,7 @@ void check_reach(Team& team) {
   Reach mine{world.rank(), none};
   for (int member = 0; member < team.size(); ++member) {
     const int peer = team.world_rank(member);
-    if (routes[static_cast<std::size_t>(peer)].route != Route::direct &&
+    if (routes[static_cast<std::size_t>(peer)].copies != CopyPath::direct &&
         world.device(peer).is_gpu() == world.device().is_gpu())
       mine.unreached = peer;
   }

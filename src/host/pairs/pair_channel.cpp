@@ -75,8 +75,8 @@ bool PairLinks::has_room(std::uint32_t peer) const {
 
 std::byte* PairLinks::next_box(std::uint32_t peer) const {
   const std::uint64_t number = channel_.counts[peer].sent;
-  const WayToPeer to = ctx_.way_to(peer);
-  return to.way == Way::direct ? ctx_.translate(channel_.box(channel_.boxes, ctx_.rank, number), to.place)
+  const AccessToPeer to = ctx_.access_to(peer);
+  return to.access == PeerAccess::direct ? ctx_.translate(channel_.box(channel_.boxes, ctx_.rank, number), to.place)
                                : channel_.box(channel_.outbox, peer, number);
 }
 
@@ -94,7 +94,7 @@ Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* dat
   std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, counts.sent);  // at the peer, too
   std::uint64_t* const arrived = &channel_.arrived[ctx_.rank].value;
   const PairProgress progress{static_cast<std::uint32_t>(++counts.sent), static_cast<std::uint32_t>(received)};
-  if (ctx_.way_to(peer).way == Way::direct) return signal(Thread{}, ctx_, arrived, progress.word(), peer);
+  if (ctx_.access_to(peer).access == PeerAccess::direct) return signal(Thread{}, ctx_, arrived, progress.word(), peer);
   return put_signal(Thread{}, ctx_, box, static_cast<const std::byte*>(written), sizeof head + head.bytes, arrived,
                     progress.word(), peer);
 }
@@ -115,7 +115,7 @@ Status PairLinks::release(std::uint32_t peer) const {
   return signal(Thread{}, ctx_, &channel_.consumed[ctx_.rank].value, received, peer);
 }
 
-bool PairLinks::work_for(std::uint32_t peer) const { return ctx_.way_to(peer).way != Way::direct && do_wait_work(); }
+bool PairLinks::work_for(std::uint32_t peer) const { return ctx_.access_to(peer).access != PeerAccess::direct && do_wait_work(); }
 
 Status PairLinks::refuse(std::uint32_t peer, CallDifference what, std::uint64_t packed, std::uint64_t count) const {
   const CallWords mine{channel_.state->packed, channel_.state->count};

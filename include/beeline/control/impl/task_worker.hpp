@@ -42,7 +42,7 @@ class TaskWorker {
     begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(std::memory_order_relaxed);
     for (std::uint32_t poster = group.thread_rank(); poster < channel_.members; poster += group.size()) {
       scratch.heads[poster] = head(channel_.ring(queue_, poster)).load(std::memory_order_relaxed);
-      scratch.posters[poster] = ctx.translate(at_offset(ctx, 0), ctx.way_to(poster).place);
+      scratch.posters[poster] = ctx.translate(at_offset(ctx, 0), ctx.access_to(poster).place);
       scratch.untold[poster] = 0;
     }
     group.sync();
@@ -339,7 +339,7 @@ class TaskWorker {
   /// Whether this rank's workers have ended, in the memory of each poster.
   BEELINE_HOST_DEVICE void tell_posters(std::uint64_t asleep) const {
     for (std::uint32_t member = group_.thread_rank(); member < channel_.members; member += group_.size()) {
-      std::uint64_t* const word = ctx_.translate(&channel_.asleep[ctx_.rank], ctx_.way_to(member).place);
+      std::uint64_t* const word = ctx_.translate(&channel_.asleep[ctx_.rank], ctx_.access_to(member).place);
       SystemAtomic<std::uint64_t>(*word).store(asleep, std::memory_order_relaxed);
     }
   }

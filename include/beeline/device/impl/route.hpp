@@ -51,7 +51,7 @@ struct Fetched {
 
 /// Why an operation on a peer is refused that loads and stores do not reach, nor, unless it takes them, an engine.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding route_finding(const Context& ctx, std::uint32_t peer) {
-  const CallFault fault = ctx.way_to(peer).way == Way::engine ? CallFault::by_engine_only : CallFault::no_route;
+  const CallFault fault = ctx.access_to(peer).access == PeerAccess::engine ? CallFault::by_engine_only : CallFault::no_route;
   return {fault, 0, ctx.world_rank(peer)};
 }
 /// Refuses it.
@@ -403,8 +403,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status drain_route(Group group, const Context& 
 }
 template <bool>
 BEELINE_HOST_DEVICE std::int64_t distance_by_route(const Context& ctx, std::uint32_t peer) {
-  const WayToPeer to = ctx.routes->members[peer].way;
-  if (to.way != Way::direct) stop_at_route(ctx, peer);
+  const AccessToPeer to = ctx.routes->members[peer].access;
+  if (to.access != PeerAccess::direct) stop_at_route(ctx, peer);
   return ctx.distance_to(to.place);
 }
 
@@ -413,7 +413,7 @@ template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status check_all_direct(Group group, const Context& ctx, Operation operation) {
   BEELINE_NO_UNROLL
   for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
-    if (ctx.way_to(peer).way != Way::direct)
+    if (ctx.access_to(peer).access != PeerAccess::direct)
       return group.thread_rank() == 0 ? refuse_route(ctx, operation, peer) : Status::unreachable;
   return Status::ok;
 }

@@ -46,7 +46,8 @@ void Bench::require_alike() const {
 
 void Bench::require_loads_and_stores() const {
   for (int rank = 0; rank < world_.size(); ++rank)
-    require(world_.host_context().access_to(static_cast<std::uint32_t>(rank)).access == PeerAccess::direct, Status::unreachable,
+    require(world_.host_context().access_to(static_cast<std::uint32_t>(rank)).access == PeerAccess::direct,
+            Status::unreachable,
             fmt::format("loads and stores do not reach rank {} from rank {}", rank, world_.rank()));
 }
 

@@ -90,7 +90,8 @@ bool Memory::on_gpu() const { return heap_ == Heap::symmetric && world_->known()
 
 bool Memory::is_remote() const {
   const World& world = world_->known();
-  return rank_ != world.rank() && world.host_context().access_to(static_cast<std::uint32_t>(rank_)).access != PeerAccess::direct;
+  return rank_ != world.rank() &&
+         world.host_context().access_to(static_cast<std::uint32_t>(rank_)).access != PeerAccess::direct;
 }
 
 std::pair<int, int> Memory::dlpack_device() const {

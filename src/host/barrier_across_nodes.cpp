@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "beeline/device/put_get.hpp"
-#include "host/node_map.hpp"
 #include "host/deadline_extension.hpp"
+#include "host/node_map.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -36,9 +36,9 @@ class NodesRound {
     const std::uint32_t here = nodes.node_of(among_.rank), first = nodes.first_of(here);
     if (first != among_.rank) {
       const Status told = store_once(arrived_from(place_of(among_.rank)), first);
-      return told == Status::ok
-                 ? await(detail::extend_deadline(among_, detail::most_extension_steps), arrived_from(place_of(first)), first)
-                 : told;
+      return told == Status::ok ? await(detail::extend_deadline(among_, detail::most_extension_steps),
+                                        arrived_from(place_of(first)), first)
+                                : told;
     }
     const auto await_near = [this](std::uint32_t peer) { return await(among_, arrived_from(place_of(peer)), peer); };
     const auto tell_near = [this](std::uint32_t peer) { return store_once(arrived_from(place_of(among_.rank)), peer); };

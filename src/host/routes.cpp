@@ -100,8 +100,9 @@ int World::Implementation::device_for(const void* address) {
 }
 
 bool World::Implementation::stages_copies() const {
-  return gpu_reach == nullptr && std::any_of(routes.begin(), routes.end(),
-                                             [](const MemoryMember& member) { return member.copies != CopyPath::direct; });
+  return gpu_reach == nullptr && std::any_of(routes.begin(), routes.end(), [](const MemoryMember& member) {
+           return member.copies != CopyPath::direct;
+         });
 }
 
 void World::Implementation::make_engine() {
@@ -123,8 +124,8 @@ void World::Implementation::make_engine() {
     // Its end is zero already; empty: reached by loads and stores.
     why_not_direct(peer).copy(host_header(rank)->route_reasons[peer], max_route_reason - 1);
     log(LogLevel::info,
-        fmt::format("rank {} is reached {}: {}", peer, route.access == PeerAccess::engine ? "by an engine" : "not at all",
-                    route.reason),
+        fmt::format("rank {} is reached {}: {}", peer,
+                    route.access == PeerAccess::engine ? "by an engine" : "not at all", route.reason),
         rank);
   }
 }
@@ -230,8 +231,9 @@ EngineThreads& World::Implementation::engine_of_queues() {
 }
 
 bool World::Implementation::has_routes(const std::vector<int>& ranks) const {
-  return std::any_of(ranks.begin(), ranks.end(),
-                     [this](int member) { return peer_routes[static_cast<std::size_t>(member)].access != PeerAccess::direct; });
+  return std::any_of(ranks.begin(), ranks.end(), [this](int member) {
+    return peer_routes[static_cast<std::size_t>(member)].access != PeerAccess::direct;
+  });
 }
 
 void World::Implementation::add_routes(Context& context, const std::vector<int>& ranks,
@@ -244,7 +246,8 @@ void World::Implementation::add_routes(Context& context, const std::vector<int>&
     const PeerAccess access = peer_routes[world_rank].access;
     const std::uint32_t place = places[member];
     routes_of_team[member] = {{access, place}, static_cast<std::uint32_t>(world_rank), members[world_rank].device.kind};
-    if (access == PeerAccess::direct && member - context.first_place == place) context.direct_places |= std::uint64_t{1} << place;
+    if (access == PeerAccess::direct && member - context.first_place == place)
+      context.direct_places |= std::uint64_t{1} << place;
   }
   CommandTickets* const tickets = for_host ? header.host_tickets : heap_header(rank)->tickets;
   RouteTable& table = header.routes[context.team][for_host ? 1 : 0];

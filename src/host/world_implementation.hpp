@@ -98,7 +98,7 @@ struct HostAreaHeader {
   ExchangeCell cells[max_teams];
   ScalarCell scalars[max_teams][2];
   std::uint32_t barrier_steps[max_teams];  ///< words that this rank has stored for the barrier that it has entered
-  ScalarCell node_scalars[max_teams][max_node_ranks];   ///< of this node's members, where teams have many
+  ScalarCell node_scalars[max_teams][max_node_ranks];     ///< of this node's members, where teams have many
   std::uint64_t cores[max_cores / 64];                    ///< those that the process may run on, by bit
   char kernel_names[max_named_kernels][max_kernel_name];  ///< what errors call this rank's kernels, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id

@@ -357,7 +357,8 @@ TEST_P(Engines, StandBesideDirectPeers) {
         mine[4 + rank] = 40 + rank;
         world.copy(words.data(), mine.data(), words.bytes());
         for (std::uint32_t peer = 0; peer < ranks; ++peer)
-          BEELINE_CHECK((world.context().access_to(peer).access == PeerAccess::direct) == (peer == rank || peer == 2 || rank == 2));
+          BEELINE_CHECK((world.context().access_to(peer).access == PeerAccess::direct) ==
+                        (peer == rank || peer == 2 || rank == 2));
         BEELINE_CHECK((world.context().has_routes == 0) == (rank == 2));
         // Also on rank 2, which reaches all: nobody waits for who was refused.
         for (const std::function<void()>& make : std::initializer_list<std::function<void()>>{

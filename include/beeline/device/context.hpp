@@ -103,7 +103,8 @@ struct Context {
     const std::uint32_t next = place + first_place;
     if (has_routes == 0 || (next < size && routes->members[next].access.place == place)) return next;
     for (std::uint32_t peer = 0; peer < size; ++peer)
-      if (routes->members[peer].access.access == PeerAccess::direct && routes->members[peer].access.place == place) return peer;
+      if (routes->members[peer].access.access == PeerAccess::direct && routes->members[peer].access.place == place)
+        return peer;
     return no_peer;
   }
 

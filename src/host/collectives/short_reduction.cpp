@@ -6,8 +6,8 @@
 #include <cstring>
 #include <span>
 
-#include "host/pairs/call_chunks.hpp"
 #include "host/deadline_extension.hpp"
+#include "host/pairs/call_chunks.hpp"
 
 namespace beeline::detail {
 
@@ -20,8 +20,8 @@ class ShortReducing {
   ShortReducing(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction)
       : chunks_(links), ctx_(links.context()), nodes_(nodes), what_(reduction), here_(nodes.node_of(ctx_.rank)),
         first_(nodes.first_of(here_)), others_(nodes.members_of(here_).subspan(1)),
-        waiting_(extend_deadline(ctx_, ctx_.rank == first_ ? most_extension_steps / 2 : most_extension_steps)), later_(links, waiting_),
-        bytes_(reduction.count * bytes_of(reduction.call.element.type)),
+        waiting_(extend_deadline(ctx_, ctx_.rank == first_ ? most_extension_steps / 2 : most_extension_steps)),
+        later_(links, waiting_), bytes_(reduction.count * bytes_of(reduction.call.element.type)),
         wide_bytes_(reduction.count * reduction.reducer->wide_bytes) {}
 
   [[nodiscard]] Status run() {

@@ -77,7 +77,7 @@ std::byte* PairLinks::next_box(std::uint32_t peer) const {
   const std::uint64_t number = channel_.counts[peer].sent;
   const AccessToPeer to = ctx_.access_to(peer);
   return to.access == PeerAccess::direct ? ctx_.translate(channel_.box(channel_.boxes, ctx_.rank, number), to.place)
-                               : channel_.box(channel_.outbox, peer, number);
+                                         : channel_.box(channel_.outbox, peer, number);
 }
 
 std::byte* PairLinks::place_for(std::uint32_t peer) const { return next_box(peer) + sizeof(ChunkHead); }
@@ -115,7 +115,9 @@ Status PairLinks::release(std::uint32_t peer) const {
   return signal(Thread{}, ctx_, &channel_.consumed[ctx_.rank].value, received, peer);
 }
 
-bool PairLinks::work_for(std::uint32_t peer) const { return ctx_.access_to(peer).access != PeerAccess::direct && do_wait_work(); }
+bool PairLinks::work_for(std::uint32_t peer) const {
+  return ctx_.access_to(peer).access != PeerAccess::direct && do_wait_work();
+}
 
 Status PairLinks::refuse(std::uint32_t peer, CallDifference what, std::uint64_t packed, std::uint64_t count) const {
   const CallWords mine{channel_.state->packed, channel_.state->count};

@@ -51,7 +51,8 @@ struct Fetched {
 
 /// Why an operation on a peer is refused that loads and stores do not reach, nor, unless it takes them, an engine.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding route_finding(const Context& ctx, std::uint32_t peer) {
-  const CallFault fault = ctx.access_to(peer).access == PeerAccess::engine ? CallFault::by_engine_only : CallFault::no_route;
+  const CallFault fault =
+      ctx.access_to(peer).access == PeerAccess::engine ? CallFault::by_engine_only : CallFault::no_route;
   return {fault, 0, ctx.world_rank(peer)};
 }
 /// Refuses it.

@@ -16,7 +16,7 @@ namespace {
 
 struct Posting {
   static constexpr int segment_quads = 4 * block_threads;  // 16 KB: each costs the engine a copy and a signal
-  beeline::CommandChannel queues;
+  beeline::CommandQueuesView queues;
 
   template <class Grid>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Grid& grid, const beeline::Context& ctx,

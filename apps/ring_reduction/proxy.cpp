@@ -15,7 +15,7 @@ namespace {
 struct PostingSender {
   /// Blocks that keep the copy engines busy: the sums are a small part of the time.
   static constexpr unsigned lanes = 16;
-  beeline::CommandChannel queues;
+  beeline::CommandQueuesView queues;
 
   template <class Grid>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Grid& grid, const beeline::Context& ctx,

@@ -100,7 +100,7 @@ struct DummyKernel {
   static constexpr std::uint64_t work_ns = 20'000;
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Sender sender, std::uint64_t* word,
-                                      std::uint64_t value, CommandChannel channel, std::uint64_t* stamp) const {
+                                      std::uint64_t value, CommandQueuesView channel, std::uint64_t* stamp) const {
     if (grid.block().thread_rank() != 0) return;
     for (const std::uint64_t end = machine::clock_ns() + work_ns; machine::clock_ns() < end;)
       machine::back_off(0, ctx.polling);

@@ -31,7 +31,7 @@ struct CopyArguments {
   std::byte* destination;  ///< at the peer, as this rank's device reaches it
   const std::byte* source;
   std::uint64_t bytes;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 
 /// Copy after copy, each to another queue, dealt out to the blocks; a batch ends when all are in place.

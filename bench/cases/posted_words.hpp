@@ -45,7 +45,7 @@ struct Posting {
   BlockTimes* times;    ///< [blocks]
   BlockWord* words;     ///< [blocks] at the peer
   std::uint64_t* stop;  ///< set when the probe has ended
-  CommandChannel channel;
+  CommandQueuesView channel;
   std::uint64_t first;        ///< the word of the first post
   std::uint32_t posts;        ///< of each block
   std::uint32_t peer;         ///< whose words change

@@ -46,7 +46,7 @@ struct BarePost {
 /// One command, in which the bytes travel where they fit.
 struct EnginePost {
   using Sender = Thread;
-  CommandChannel channel;
+  CommandQueuesView channel;
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, const Flood& burst, std::uint64_t sender,
                                       std::uint64_t sequence) const {

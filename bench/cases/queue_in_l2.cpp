@@ -40,7 +40,7 @@ class StreamedQueue {
 
   /// Collective. Round trips, ascending.
   std::vector<std::uint64_t> probe(bool streams, bool has_window) {
-    const CommandChannel channel = commands_->queues().channel();
+    const CommandQueuesView channel = commands_->queues().channel();
     const std::size_t queue_bytes = has_window ? channel.queues * sizeof(CommandRing) : 0;
     set_l2_window(*posting_, channel.rings, queue_bytes);
     Beside beside{.stream = posting_.get()};

@@ -167,7 +167,7 @@ class SignalsObject {
       if (bytes > short_copy) unlocked.emplace();
       const auto call = [&](auto operation) {
         return operation(Thread{}, world.host_context(), static_cast<std::byte*>(destination), source, bytes,
-                         how.signal, how.value, to, Queue{});
+                         how.signal, how.value, to, QueueId{});
       };
       const Status status = how.adds ? call([](auto&&... all) { return beeline::put_signal_add(all...); })
                                      : call([](auto&&... all) { return beeline::put_signal(all...); });

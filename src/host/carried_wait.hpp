@@ -16,7 +16,7 @@ namespace beeline::detail {
 template <class Group>
 BEELINE_HOST_DEVICE Status await_carried(const Group& group, const Context& ctx, Operation operation,
                                          std::uint32_t peer) {
-  const CommandQueue queue = ctx.routes->queue(Queue{}.index);
+  const CommandQueue queue = ctx.routes->queue(QueueId{}.index);
   const bool in_place = operation == Operation::quiet;
   const std::uint64_t& done = in_place ? queue.ring->completed.value : queue.ring->reusable.value;
   group.sync();

@@ -47,12 +47,12 @@ struct CarryBytes {
     if (what.from_rank != no_peer) {
       std::byte* const near = what.to_rank == no_peer ? to : what.through;
       const detail::Request get = detail::move_request(!puts, what.from_rank);
-      status = detail::move_by_engine(block, ctx, get, Queue{}, from, {near, 1, count, 0, 0});
+      status = detail::move_by_engine(block, ctx, get, QueueId{}, from, {near, 1, count, 0, 0});
       from = near;
     }
     if (status != Status::ok || what.to_rank == no_peer) return status;
     const detail::Request put = detail::move_request(puts, what.to_rank);
-    status = detail::move_by_engine(block, ctx, put, Queue{}, to, {from, 1, count, 0, 0});
+    status = detail::move_by_engine(block, ctx, put, QueueId{}, to, {from, 1, count, 0, 0});
     if (status != Status::ok) return status;
     return detail::await_carried(block, ctx, Operation::quiet, what.to_rank);
   }
@@ -80,7 +80,7 @@ struct CarrySignal {
     const auto& block = grid.block();
     if (block.any(detail::read_abort_word(ctx) != 0)) return end_with(Status::aborted);  // its data may not have come
     const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, 0, peer};
-    Status status = detail::change_by_engine(block, ctx, request, Queue{}, signal, value);
+    Status status = detail::change_by_engine(block, ctx, request, QueueId{}, signal, value);
     // What the stream does next may tell others that the signal is set.
     if (status == Status::ok) status = detail::await_carried(block, ctx, Operation::quiet, peer);
     end_with(status);

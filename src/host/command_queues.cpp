@@ -6,7 +6,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "beeline/device/put_get.hpp"
-#include "control/engine_threads.hpp"
+#include "control/host_engine.hpp"
 #include "host/device_engine.hpp"
 #include "host/world_implementation.hpp"
 
@@ -36,11 +36,11 @@ CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueu
     return;
   }
   if (options.engine_threads != 0)
-    own_engine_ = team.world().implementation().make_engine_threads(options.engine_threads, options.is_timed);
-  for (std::uint32_t i = 0; i < queues; ++i) engine().add(rings_.data()[i], &tickets_.data()[i].told);
+    own_engine_ = team.world().implementation().make_host_engine(options.engine_threads, options.is_timed);
+  for (std::uint32_t i = 0; i < queues; ++i) engine().add(rings_.data()[i], &tickets_.data()[i].completed_mirror);
 }
 
-EngineThreads& CommandQueues::engine() const {
+HostEngine& CommandQueues::engine() const {
   return own_engine_ != nullptr ? *own_engine_ : team_.world().implementation().engine_of_queues();
 }
 

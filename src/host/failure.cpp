@@ -14,7 +14,7 @@
 #include "beeline/core/registry.hpp"
 #include "beeline/device/signal.hpp"
 #include "beeline/device/wait.hpp"
-#include "control/engine_threads.hpp"
+#include "control/host_engine.hpp"
 #include "core/faulty_argument.hpp"
 #include "host/collectives/describe_call.hpp"
 #include "host/ranges.hpp"
@@ -229,7 +229,7 @@ std::uint64_t load_word(const std::uint64_t& word) {
 /// A thread that asks the driver for a stream again and again holds up others that call it, such as an engine's. So it
 /// asks the less often the longer it has waited, by a small part of that, and beside an engine more seldom still.
 void let_others_call_driver(std::uint64_t wait_start_ns) {
-  const std::uint64_t now = machine::clock_ns(), most_ns = EngineThreads::call_driver() ? 20'000 : 5'000;
+  const std::uint64_t now = machine::clock_ns(), most_ns = HostEngine::call_driver() ? 20'000 : 5'000;
   const std::uint64_t end = now + std::min((now - wait_start_ns) / 32, most_ns);
   while (machine::clock_ns() < end) machine::back_off(0, Polling(WaitPolicy::spin, 0));
 }

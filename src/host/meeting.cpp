@@ -58,7 +58,7 @@ std::string World::Implementation::meeting_of(int other) {
     asking.waits = unused.records, asking.wait_claims = &claims;
     std::vector<std::byte> bytes(sizeof shown);
     const detail::Request request = detail::move_request(false, static_cast<std::uint32_t>(other));
-    const Status status = detail::move_by_engine(Thread{}, asking, request, Queue{}, &host_header(other)->meeting,
+    const Status status = detail::move_by_engine(Thread{}, asking, request, QueueId{}, &host_header(other)->meeting,
                                                  {bytes.data(), 1, bytes.size(), 0, 0});
     if (status == Status::deadline) {
       const std::lock_guard lock(failure_mutex);

@@ -197,7 +197,7 @@ void World::Implementation::serve_engine() {
   engine->serve(client);
 }
 
-std::unique_ptr<EngineThreads> World::Implementation::make_engine_threads(int threads, bool is_timed) {
+std::unique_ptr<HostEngine> World::Implementation::make_host_engine(int threads, bool is_timed) {
   require(threads >= 1 && threads <= 8 && config.engine_poll_us >= 0, Status::invalid_argument,
           fmt::format("an engine of {} threads that look every {} us; valid: 1 to 8 threads, 0 us or more", threads,
                       config.engine_poll_us));
@@ -210,7 +210,7 @@ std::unique_ptr<EngineThreads> World::Implementation::make_engine_threads(int th
     else
       options.near = std::move(near.cores);
   }
-  return std::make_unique<EngineThreads>(engine_client(), options);
+  return std::make_unique<HostEngine>(engine_client(), options);
 }
 
 void World::Implementation::open_windows() {
@@ -224,9 +224,9 @@ void World::Implementation::open_windows() {
   });
 }
 
-EngineThreads& World::Implementation::engine_of_queues() {
+HostEngine& World::Implementation::engine_of_queues() {
   const std::lock_guard lock(queue_engine_mutex);
-  if (queue_engine == nullptr) queue_engine = make_engine_threads(config.engine_threads, false);
+  if (queue_engine == nullptr) queue_engine = make_host_engine(config.engine_threads, false);
   return *queue_engine;
 }
 
@@ -270,7 +270,7 @@ bool World::Implementation::needs_engine(const void* address) const {
 
 /// What the engine refuses of CPU threads' operations concerns their callers at once.
 void World::Implementation::require_not_refused() const {
-  const CommandRing& ring = *host_context.routes->queue(Queue{}.index).ring;
+  const CommandRing& ring = *host_context.routes->queue(QueueId{}.index).ring;
   if (detail::load_acquired(ring.refused.value) == 0) return;
   const RefusedCommand& first = host_header(rank)->refused_command;
   const bool is_known = detail::load_acquired(first.complete) != 0;
@@ -281,9 +281,9 @@ void World::Implementation::copy_by_engine(void* destination, const void* source
   // An abort ends neither: the caller may free memory then, which the engine goes on to use.
   const auto carry = [this](Verb verb, const void* remote, const void* local, std::size_t count) {
     const detail::Request request = detail::move_request(verb == Verb::put, host_context.owner_of(remote));
-    Status status = detail::move_by_engine(Thread{}, host_context, request, Queue{}, remote, {local, 1, count, 0, 0});
+    Status status = detail::move_by_engine(Thread{}, host_context, request, QueueId{}, remote, {local, 1, count, 0, 0});
     if (status == Status::ok && verb == Verb::put)
-      status = detail::drain_route(Thread{}, host_context, Operation::quiet, Queue{}, false);
+      status = detail::drain_route(Thread{}, host_context, Operation::quiet, QueueId{}, false);
     if (status != Status::ok) fail(status, world_id);
     require_not_refused();
   };

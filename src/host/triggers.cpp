@@ -10,7 +10,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "beeline/device/put_get.hpp"
-#include "control/engine_threads.hpp"
+#include "control/host_engine.hpp"
 #include "control/trigger_table.hpp"
 #include "control/waiting_streams.hpp"
 #include "core/faulty_argument.hpp"
@@ -59,7 +59,7 @@ void Triggers::be_done_by_engine(const TriggerOptions& options) {
   auto table = std::make_unique<TriggerTable>(
       TriggerTable::Size{options.tags, options.entries, team_.host_context().deadline_ns}, rings,
       [&team = team_](const std::string& reason) { team.give_up(reason); });
-  EngineThreads& engine = team_.world().implementation().engine_of_queues();
+  HostEngine& engine = team_.world().implementation().engine_of_queues();
   for (std::uint32_t i = 0; i < options.queues; ++i) engine.serve_triggers(*rings[i], *table, i);
   back_end_ = std::move(table);
 }

@@ -23,7 +23,7 @@
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/residency.hpp"
 #include "beeline/transport/engine.hpp"
-#include "control/engine_threads.hpp"
+#include "control/host_engine.hpp"
 #include "core/fork.hpp"
 #include "host/address_book.hpp"
 #include "host/blocking_streams.hpp"
@@ -192,10 +192,10 @@ class World::Implementation {
   std::vector<std::vector<std::byte>> abandoned;      ///< buffers that the engine may still use after a deadline
   std::unique_ptr<Engine> engine;  ///< of peers that loads and stores do not reach; nullptr: there are none
   std::once_flag windows_are_open;
-  std::shared_ptr<const GpuWindows> windows;    ///< of engines of command queues; nullptr: none, or none needed yet
-  std::unique_ptr<EngineThreads> queue_engine;  ///< of command queues; nullptr until the first are made
-  std::vector<std::string> device_refusals;     ///< of device engines' commands, that no caller has been told of
-  std::mutex queue_engine_mutex;                ///< of the two
+  std::shared_ptr<const GpuWindows> windows;  ///< of engines of command queues; nullptr: none, or none needed yet
+  std::unique_ptr<HostEngine> queue_engine;   ///< of command queues; nullptr until the first are made
+  std::vector<std::string> device_refusals;   ///< of device engines' commands, that no caller has been told of
+  std::mutex queue_engine_mutex;              ///< of the two
 
   /// The end of a rank, or of the launcher (-1).
   struct RankEnd {
@@ -347,11 +347,11 @@ class World::Implementation {
   [[nodiscard]] bool needs_engine(const void* address) const;
   [[nodiscard]] EngineClient engine_client();
   /// An engine for command queues, as the configuration has it but for its number of threads.
-  [[nodiscard]] std::unique_ptr<EngineThreads> make_engine_threads(int threads, bool is_timed);
+  [[nodiscard]] std::unique_ptr<HostEngine> make_host_engine(int threads, bool is_timed);
   /// Opens windows on the node's GPU memory, the first time that an engine needs them.
   void open_windows();
   /// The engine that serves command queues; starts it.
-  [[nodiscard]] EngineThreads& engine_of_queues();
+  [[nodiscard]] HostEngine& engine_of_queues();
   /// A copy with an end that only the engine reaches; returns when it is over.
   void copy_by_engine(void* destination, const void* source, std::size_t bytes);
   /// The buffer that work of a stream goes through, one piece after the other (carried_work.cpp). It lives as long as

@@ -121,7 +121,7 @@ void check_barrier(RankTest& test, Team& team) {
   for (std::uint64_t round = 1; round <= 50; ++round) {
     for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
       put_value(ctx, slots.data() + ctx.rank, round, peer,
-                Queue{static_cast<std::uint32_t>(round + peer) % max_queues});
+                QueueId{static_cast<std::uint32_t>(round + peer) % max_queues});
     team.barrier();
     for (std::uint32_t peer = 0; peer < ctx.size; ++peer) BEELINE_CHECK_EQ(round, slots.data()[peer]);
     team.barrier();

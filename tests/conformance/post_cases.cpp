@@ -19,7 +19,7 @@ struct MoveArguments {
   std::uint64_t* signal;
   std::size_t bytes;
   std::uint32_t ahead, behind;
-  CommandChannel channel;
+  CommandQueuesView channel;
   bool by_one_command;
 };
 
@@ -91,7 +91,7 @@ POST_CASE(puts_gets_and_copies, 1) {
 struct CrowdArguments {
   std::uint64_t *sum, *last;  ///< a word; [threads of all blocks]
   std::uint32_t peer, posts;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 
 /// Every thread posts more than a queue holds: atomics, and values in their order.
@@ -133,7 +133,7 @@ POST_CASE(more_than_queues_hold, 1) {
 struct AtomicArguments {
   std::uint32_t* words;  ///< [7]
   std::uint32_t peer;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 
 struct AtomicKernel {
@@ -171,7 +171,7 @@ struct BadArguments {
   std::byte *bytes, *nowhere;
   std::uint64_t* word;
   std::uint32_t peer;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 
 /// Memory that is not there is refused by the engine, and all behind it: no signal announces what has not come.
@@ -220,7 +220,7 @@ struct GoneArguments {
   std::byte *gone, *bytes, *nowhere;  ///< [count] at the peer, and here
   std::uint64_t* word;
   std::uint32_t peer;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 constexpr std::size_t gone_bytes = 100'000;
 
@@ -281,7 +281,7 @@ struct SegmentArguments {
   std::byte *destination, *source;
   std::size_t bytes;
   std::uint32_t peer, posts;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 struct SegmentKernel {
   template <class Grid>
@@ -358,7 +358,7 @@ BEELINE_CASE(post, a_device_engine_keeps_its_room, 1) {
 struct BusyArguments {
   std::uint64_t* sum;
   std::uint32_t peer, posts;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 struct BusyKernel {
   template <class Grid>

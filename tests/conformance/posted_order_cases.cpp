@@ -31,7 +31,7 @@ struct PayloadArguments {
   std::uint64_t *arrived,  ///< [2] the same
       *consumed;           ///< [1] rounds that the one ahead has looked at
   std::uint32_t ahead, behind, skew;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint8_t payload_byte(std::uint64_t round, std::uint32_t rank,
@@ -124,7 +124,7 @@ struct TurnArguments {
   std::size_t count;
   std::uint32_t rounds, ahead, behind;
   bool checks_own;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 
 /// In each round a word to the rank's own memory, then to the next rank: a word, in every second round an array, a
@@ -198,7 +198,7 @@ struct RefusalArguments {
   std::uint64_t* signals;     ///< [2]: of the refused queue, of the other
   std::uint64_t *got, *last;  ///< [1]: the end of `landed` at the peer; what it shall be
   std::uint32_t ahead, behind;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 
 /// A word and an array, then a copy that the engine refuses while the array is under way, then words and a signal.

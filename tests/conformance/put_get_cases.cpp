@@ -47,7 +47,7 @@ struct PutArguments {
   std::size_t bytes;
   std::uint32_t to, from, groups;
   Announce announce;
-  Queue queue;
+  QueueId queue;
 };
 
 /// A group's share of `bytes`.
@@ -144,7 +144,7 @@ void put_one(RankTest& test, Announce announce, std::byte* elsewhere = nullptr) 
                                static_cast<std::uint32_t>(from),
                                paired_groups<kind>(test, world, blocks),
                                announce,
-                               Queue{static_cast<std::uint32_t>(random.below(static_cast<int>(max_queues)))}};
+                               QueueId{static_cast<std::uint32_t>(random.below(static_cast<int>(max_queues)))}};
   world.barrier();
   test.run(test.shape(blocks, true), PutKernel<kind>{}, arguments, what);
   const std::vector<std::byte> expected = data_of(from);

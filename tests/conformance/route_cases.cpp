@@ -24,7 +24,7 @@ struct PostKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PostArguments a) const {
     const std::uint32_t thread = grid.thread_rank();
-    const Queue queue{thread % max_queues};
+    const QueueId queue{thread % max_queues};
     for (std::uint32_t i = 1; i <= a.posts; ++i) {
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, atomic_add(ctx, a.sum, i, a.peer));
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok,

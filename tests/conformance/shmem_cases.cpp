@@ -19,7 +19,7 @@ struct ShmemArguments {
   std::uint64_t *inbox, *outbox, *back;  ///< [blocks, words]
   std::uint64_t* arrived;                ///< [blocks]
   std::uint32_t ahead;
-  CommandChannel channel;
+  CommandQueuesView channel;
 };
 
 /// Each block puts its words, and says by `p` how many; waits for those that come, and gets what it has put.

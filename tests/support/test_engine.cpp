@@ -11,7 +11,7 @@
 #include "beeline/core/error.hpp"
 #include "control/command_shape.hpp"
 #include "control/command_worker.hpp"
-#include "control/engine_threads.hpp"
+#include "control/host_engine.hpp"
 
 namespace beeline_test {
 
@@ -113,12 +113,12 @@ class LibraryEngine final : public Engine {
  public:
   PeerRoute route_to(int) const override { return {PeerAccess::engine, "a test says so"}; }
   void serve(const EngineClient& client) override {
-    threads_ = std::make_unique<EngineThreads>(client, EngineOptions{});
+    threads_ = std::make_unique<HostEngine>(client, EngineOptions{});
     for (CommandRing* ring : client.rings) threads_->add(*ring);
   }
 
  private:
-  std::unique_ptr<EngineThreads> threads_;
+  std::unique_ptr<HostEngine> threads_;
 };
 
 }  // namespace

@@ -25,8 +25,8 @@ namespace {
 UnitMode mode_of_this_unit() {
   using namespace beeline;
   using Put = Status (*)(const Thread&, const Context&, std::uint64_t*, const std::uint64_t*, std::size_t,
-                         std::uint32_t, Queue);
-  using Add = Status (*)(const Thread&, const Context&, std::uint64_t*, std::uint64_t, std::uint32_t, Order, Queue);
+                         std::uint32_t, QueueId);
+  using Add = Status (*)(const Thread&, const Context&, std::uint64_t*, std::uint64_t, std::uint32_t, Order, QueueId);
   using AtomicAdd = Status (*)(const Context&, std::uint64_t*, std::uint64_t, std::uint32_t);
   return {BEELINE_CHECKS_CALLS != 0, reinterpret_cast<const void*>(static_cast<Put>(put<Thread, std::uint64_t>)),
           reinterpret_cast<const void*>(static_cast<Add>(signal_add<Thread>)),

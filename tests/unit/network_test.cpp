@@ -379,7 +379,7 @@ class PairWaits : public LoneContext, detail::WaitWork {
   PairWaits() {
     context_.size = 3;
     context_.polling = Polling(WaitPolicy::spin, 0);  // never gives the core away: `back_off` does no work
-    members_[2].access.access = PeerAccess::engine;
+    members_[2].to.access = PeerAccess::engine;
     routes_.members = members_.data();
     context_.direct_places = 0b011;
     context_.set_routes(&routes_);

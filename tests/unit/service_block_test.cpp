@@ -263,7 +263,7 @@ class ServiceBlockOfTriggers : public ServiceBlock {
     return command;
   }
   Status trigger_tag(std::uint32_t tag) {
-    const CommandChannel queues{ring_.get(), tickets_.get(), 1, &wanted_};
+    const CommandQueuesView queues{ring_.get(), tickets_.get(), 1, &wanted_};
     return trigger(Thread{}, context_, TriggerChannel{queues, nullptr, static_cast<std::uint32_t>(tags_.size())}, tag);
   }
 

@@ -6,7 +6,7 @@
 ///
 ///   struct Kernel {
 ///     static constexpr std::size_t shared_bytes = sizeof(ShmemState);
-///     template <class Grid> ... operator()(Grid& grid, const Context& ctx, CommandChannel channel, ...) const {
+///     template <class Grid> ... operator()(Grid& grid, const Context& ctx, CommandQueuesView channel, ...) const {
 ///       ShmemContext shmem(grid.block(), ctx, channel.queue(grid.block_rank()));
 ///       if (grid.block().thread_rank() == 0) shmem.p(word, 7, peer);
 ///       shmem.quiet();

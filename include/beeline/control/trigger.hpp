@@ -22,9 +22,9 @@ namespace beeline {
 
 /// The tags of a `Triggers` object. Kernels take this structure by value. Any thread may trigger any of them.
 struct TriggerChannel {
-  CommandChannel queues;    ///< tag t uses queue(t); no queues if streams wait
-  std::uint64_t* counters;  ///< [tags] if streams wait, in memory of the device that triggers; otherwise nullptr
-  std::uint32_t tags;       ///< 0 to tags - 1
+  CommandQueuesView queues;  ///< tag t uses queue(t); no queues if streams wait
+  std::uint64_t* counters;   ///< [tags] if streams wait, in memory of the device that triggers; otherwise nullptr
+  std::uint32_t tags;        ///< 0 to tags - 1
 };
 
 namespace detail {

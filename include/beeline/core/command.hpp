@@ -117,9 +117,9 @@ struct CommandTickets {
   alignas(64) std::uint64_t next;  ///< next ticket: commands posted or being written
   std::uint64_t taken;  ///< a copy, in near memory, of the last value of `CommandRing::taken` that any poster has read
   std::uint64_t waits;  ///< posts that found the ring full
-  std::uint64_t completed, reusable;  ///< copies of `CommandRing::completed` and `reusable`
-  std::uint64_t told;                 ///< `completed`, for engines whose stream writes it to the posters' own memory
-  std::uint64_t looking;              ///< 1: one poster reads the ring's words, on behalf of all that wait
+  std::uint64_t completed, reusable;        ///< copies of `CommandRing::completed` and `reusable`
+  std::uint64_t completed_mirror;           ///< `completed`, as an engine's stream writes it to the posters' own memory
+  std::uint64_t looking;                    ///< 1: one poster reads the ring's words, on behalf of all that wait
   std::uint64_t freed[command_ring_depth];  ///< for each slot: commands that it has held, counted once their answers,
                                             ///< if any, have been read
 };
@@ -132,7 +132,7 @@ struct CommandQueue {
 };
 
 /// The queues of a `CommandQueues` object, which kernels take by value. Any thread may post to any of them.
-struct CommandChannel {
+struct CommandQueuesView {
   CommandRing* rings;       ///< [queues], in host memory
   CommandTickets* tickets;  ///< [queues], in memory of the device that posts
   std::uint32_t queues;
@@ -150,7 +150,7 @@ enum class PeerAccess : std::uint32_t {
   refused  ///< not at all; errors give the reason
 };
 
-/// The way to one member.
+/// How one member is reached.
 struct AccessToPeer {
   PeerAccess access;
   std::uint32_t place;  ///< direct: the member's place in `Context`, which has places for the members of the own node
@@ -158,7 +158,7 @@ struct AccessToPeer {
 
 /// How a member of a team reaches another member.
 struct MemberRoute {
-  AccessToPeer access;
+  AccessToPeer to;
   std::uint32_t world_rank;
   DeviceKind kind;
 };

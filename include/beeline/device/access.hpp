@@ -74,8 +74,8 @@ BEELINE_HOST_DEVICE inline Status decide(const Context& ctx, Access access, Oper
   return refuse(ctx, operation, ctx.member_at(place), {fault, target.bytes, address_bits(target)}, Status::unreachable);
 }
 /// `decide`, compiled out of line.
-BEELINE_COLD BEELINE_HOST_DEVICE inline Status judge(const Context& ctx, Access access, Operation operation,
-                                                     Reach target, std::uint32_t place, bool refuses) {
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status check_slow(const Context& ctx, Access access, Operation operation,
+                                                          Reach target, std::uint32_t place, bool refuses) {
   return decide(ctx, access, operation, target, place, refuses);
 }
 
@@ -100,7 +100,7 @@ BEELINE_HOST_DEVICE Status check_access(const Group& group, const Context& ctx, 
     if constexpr (is_out_of_line<Group>)
       return decide(ctx, access, operation, target, place, group.thread_rank() == 0);
     else
-      return judge(ctx, access, operation, target, place, group.thread_rank() == 0);
+      return check_slow(ctx, access, operation, target, place, group.thread_rank() == 0);
   }
 }
 
@@ -110,7 +110,7 @@ BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operati
   const bool is_plain =
       executor == DeviceKind::gpu ? !ctx.is_guarded(word.local) : ctx.kind_of(ctx.rank) == DeviceKind::host;
   if (is_plain || ctx.owner_of(word.local) == no_peer) return Status::ok;
-  return judge(ctx, Access::atomic, operation, word, ctx.rank - ctx.first_place, true);
+  return check_slow(ctx, Access::atomic, operation, word, ctx.rank - ctx.first_place, true);
 }
 
 inline namespace BEELINE_CALLS {
@@ -119,8 +119,8 @@ inline namespace BEELINE_CALLS {
 /// and stores carry out the operation, or it is refused. The function is out of line. It takes its arguments by value,
 /// since a variable passed by reference would have to be in memory instead of a register.
 template <class Group, class Operation>
-BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Group group, const Context& ctx,
-                                                                             Operation operation) {
+BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result dispatch_out_of_line(Group group, const Context& ctx,
+                                                                                 Operation operation) {
   const Request request = operation.request();
   const AccessToPeer to = ctx.access_to(request.peer);
   if (to.access == PeerAccess::engine) return operation.by_engine(group, ctx);
@@ -146,15 +146,15 @@ BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result pass_out_of_line(Gro
 /// operation. The slow path ends out of line and does not return to the loads and stores below. So the compiler
 /// computes a peer's address once, and keeps it in uniform registers if it is the same for all threads.
 template <class Group, class Operation>
-BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Context& ctx,
-                                                    const Operation& operation) {
+BEELINE_HOST_DEVICE typename Operation::Result dispatch(const Group& group, const Context& ctx,
+                                                        const Operation& operation) {
   const std::uint32_t peer = operation.request().peer;
   const void* const local = operation.reach().local;
   if constexpr (executor == DeviceKind::host) {
     // Ranks of one node are spared the slow path in a world on several nodes.
     const AccessToPeer to = ctx.access_to(peer);
     if (to.access != PeerAccess::direct || !is_plain<Operation::access>(ctx, local, to.place)) [[unlikely]]
-      return pass_out_of_line(group, ctx, operation);
+      return dispatch_out_of_line(group, ctx, operation);
     return operation.by_loads(group, ctx, to.place);
   } else {
     // The check of the peer's memory runs in parallel with the test of routes. That is safe because any number is a
@@ -162,22 +162,22 @@ BEELINE_HOST_DEVICE typename Operation::Result pass(const Group& group, const Co
     const std::uint32_t place = Operation::access == Access::atomic ? peer % max_node_ranks : peer;
     const bool plain = is_plain<Operation::access>(ctx, local, place);
     if ((ctx.has_routes != 0) | !plain) [[unlikely]]
-      return pass_out_of_line(group, ctx, operation);
+      return dispatch_out_of_line(group, ctx, operation);
     return operation.by_loads(group, ctx, place);
   }
 }
 
 /// Checks the arguments (invalid_argument), then admits the operation.
 template <class Group, class Operation>
-BEELINE_HOST_DEVICE typename Operation::Result admit(const Group& group, const Context& ctx,
-                                                     const Operation& operation) {
+BEELINE_HOST_DEVICE typename Operation::Result check_and_dispatch(const Group& group, const Context& ctx,
+                                                                  const Operation& operation) {
   const Request request = operation.request();
   Status status = check_call(group, ctx, request.operation, operation.reach(), request.peer);
   if constexpr (requires { operation.own_end(); })
     if (status == Status::ok)
       status = check_own_end(group, ctx, request.operation, operation.own_end(), operation.reach().bytes, request.peer);
   if (status != Status::ok) return {status};
-  return pass(group, ctx, operation);
+  return dispatch(group, ctx, operation);
 }
 
 }  // namespace BEELINE_CALLS

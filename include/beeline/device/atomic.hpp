@@ -66,7 +66,7 @@ BEELINE_HOST_DEVICE void reduce(B* word, B value) {
 
 inline namespace BEELINE_CALLS {
 
-/// An atomic without a result, in the form that `admit` of access.hpp takes.
+/// An atomic without a result, in the form that `check_and_dispatch` of access.hpp takes.
 template <Verb verb, class T>
 struct ReduceWord {
   static constexpr Access access = Access::atomic;
@@ -86,7 +86,7 @@ struct ReduceWord {
   }
   template <class Group>
   BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
-    return change_by_engine(group, ctx, request(), Queue{}, target, static_cast<Bits<T>>(value));
+    return change_by_engine(group, ctx, request(), QueueId{}, target, static_cast<Bits<T>>(value));
   }
 };
 
@@ -116,13 +116,13 @@ struct FetchWord {
 
 template <Verb verb, class T>
 BEELINE_HOST_DEVICE Status reduce_word(const Context& ctx, T* target, T value, std::uint32_t peer) {
-  return admit(Thread{}, ctx, ReduceWord<verb, T>{target, value, peer});
+  return check_and_dispatch(Thread{}, ctx, ReduceWord<verb, T>{target, value, peer});
 }
 
 template <Verb verb, class T>
 BEELINE_HOST_DEVICE Status fetch_word(const Context& ctx, T* target, T value, T expected, std::uint32_t peer,
                                       T& before) {
-  const Fetched fetched = admit(Thread{}, ctx, FetchWord<verb, T>{target, value, expected, peer});
+  const Fetched fetched = check_and_dispatch(Thread{}, ctx, FetchWord<verb, T>{target, value, expected, peer});
   if (fetched.status == Status::ok) before = static_cast<T>(fetched.value);
   return fetched.status;
 }

@@ -180,7 +180,7 @@ class BulkPort {
   /// Returns as `beeline::put`. Source: OpenSHMEM 1.5 put.
   template <class T>
   BEELINE_HOST_DEVICE Status put(T* destination, const T* source, std::size_t count, std::uint32_t peer,
-                                 Queue queue = {}) {
+                                 QueueId queue = {}) {
     if (!copies_.context().is_near(peer)) [[unlikely]]
       return beeline::put(copies_.block(), copies_.context(), destination, source, count, peer, queue);
     const Status status = check(Operation::put, detail::reach_of(destination, count), source, peer);
@@ -207,7 +207,7 @@ class BulkPort {
   /// Every thread of the block calls it. Returns as `put`. Source: OpenSHMEM 1.5 put_signal; GASPI write_notify.
   template <class T>
   BEELINE_HOST_DEVICE Status put_signal(T* destination, const T* source, std::size_t count, std::uint64_t* signal,
-                                        std::uint64_t value, std::uint32_t peer, Queue queue = {}) {
+                                        std::uint64_t value, std::uint32_t peer, QueueId queue = {}) {
     const Context& ctx = copies_.context();
     if (!ctx.is_near(peer)) [[unlikely]]
       return beeline::put_signal(copies_.block(), ctx, destination, source, count, signal, value, peer, queue);

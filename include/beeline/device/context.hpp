@@ -87,7 +87,7 @@ struct Context {
   /// How this rank reaches the team's `peer`, and the peer's place. Without routes every peer is direct.
   [[nodiscard]] BEELINE_HOST_DEVICE AccessToPeer access_to(std::uint32_t peer) const {
     if (is_near(peer)) return {PeerAccess::direct, peer - first_place};
-    return routes->members[peer].access;
+    return routes->members[peer].to;
   }
   /// Whether the team's `peer` is direct and `peer - first_place` is its place. Without routes that holds for every
   /// peer; with routes the table has the other peers.
@@ -101,10 +101,9 @@ struct Context {
   /// The member in a place. May search for it: for errors.
   [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE std::uint32_t member_at(std::uint32_t place) const {
     const std::uint32_t next = place + first_place;
-    if (has_routes == 0 || (next < size && routes->members[next].access.place == place)) return next;
+    if (has_routes == 0 || (next < size && routes->members[next].to.place == place)) return next;
     for (std::uint32_t peer = 0; peer < size; ++peer)
-      if (routes->members[peer].access.access == PeerAccess::direct && routes->members[peer].access.place == place)
-        return peer;
+      if (routes->members[peer].to.access == PeerAccess::direct && routes->members[peer].to.place == place) return peer;
     return no_peer;
   }
 

@@ -102,7 +102,7 @@ BEELINE_HOST_DEVICE void copy_bytes(const Group& group, void* destination, const
 
 inline namespace BEELINE_CALLS {
 
-/// The structure for `put` and `get` that `admit` (access.hpp) expects.
+/// The structure for `put` and `get` that `check_and_dispatch` (access.hpp) expects.
 template <bool puts, class T>
 struct MoveElements {
   static constexpr Access access = Access::load_store;
@@ -111,7 +111,7 @@ struct MoveElements {
   const T* source;
   std::size_t count;
   std::uint32_t peer;
-  Queue queue;
+  QueueId queue;
 
   [[nodiscard]] BEELINE_HOST_DEVICE Request request() const { return move_request(puts, peer); }
   [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const { return reach_of(puts ? destination : source, count); }
@@ -131,7 +131,7 @@ struct MoveElements {
   }
 };
 
-/// The structure for `put_signal` and `put_signal_add` that `admit` (access.hpp) expects.
+/// The structure for `put_signal` and `put_signal_add` that `check_and_dispatch` (access.hpp) expects.
 template <bool adds, class T>
 struct PutSignal : MoveElements<true, T> {
   using Put = MoveElements<true, T>;
@@ -167,7 +167,7 @@ BEELINE_HOST_DEVICE Status put_and_signal(const Group& group, const Context& ctx
   Status status = check_calls(group, ctx, operation.reach(), operation.signal.reach(), operation.peer);
   if (status == Status::ok)
     status = check_own_end(group, ctx, Operation::put, operation.own_end(), operation.reach().bytes, operation.peer);
-  return status == Status::ok ? pass(group, ctx, operation) : status;
+  return status == Status::ok ? dispatch(group, ctx, operation) : status;
 }
 
 /// The put of one scalar.
@@ -178,7 +178,7 @@ struct PutValue {
   T* destination;
   T value;
   std::uint32_t peer;
-  Queue queue;
+  QueueId queue;
 
   [[nodiscard]] BEELINE_HOST_DEVICE Request request() const {
     return {Operation::put, Verb::store, sizeof value, 0, 0, peer};
@@ -214,9 +214,9 @@ inline namespace BEELINE_CALLS {
 /// Source: OpenSHMEM 1.5 put; seed 000 sections 5.7 and 6.2.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destination, const T* source,
-                               std::size_t count, std::uint32_t peer, Queue queue = {}) {
+                               std::size_t count, std::uint32_t peer, QueueId queue = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  return detail::admit(group, ctx, detail::MoveElements<true, T>{destination, source, count, peer, queue});
+  return detail::check_and_dispatch(group, ctx, detail::MoveElements<true, T>{destination, source, count, peer, queue});
 }
 
 /// Copies `count` elements from `source` on `peer` to local `destination`.
@@ -231,7 +231,8 @@ template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get(const Group& group, const Context& ctx, T* destination, const T* source,
                                              std::size_t count, std::uint32_t peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
-  return detail::admit(group, ctx, detail::MoveElements<false, T>{destination, source, count, peer, Queue{}});
+  return detail::check_and_dispatch(group, ctx,
+                                    detail::MoveElements<false, T>{destination, source, count, peer, QueueId{}});
 }
 
 /// `put`, then sets `signal` on `peer` to `value`: a thread there that acquires the signal's value sees the data.
@@ -242,7 +243,7 @@ template <class Group, class T>
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T* destination, const T* source,
                                       std::size_t count, std::uint64_t* signal, std::uint64_t value, std::uint32_t peer,
-                                      Queue queue = {}) {
+                                      QueueId queue = {}) {
   return detail::put_and_signal(
       group, ctx, detail::PutSignal<false, T>{{destination, source, count, peer, queue}, {signal, value, peer, queue}});
 }
@@ -253,7 +254,7 @@ BEELINE_HOST_DEVICE Status put_signal(const Group& group, const Context& ctx, T*
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put_signal_add(const Group& group, const Context& ctx, T* destination, const T* source,
                                           std::size_t count, std::uint64_t* signal, std::uint64_t value,
-                                          std::uint32_t peer, Queue queue = {}) {
+                                          std::uint32_t peer, QueueId queue = {}) {
   return detail::put_and_signal(
       group, ctx, detail::PutSignal<true, T>{{destination, source, count, peer, queue}, {signal, value, peer, queue}});
 }
@@ -275,9 +276,9 @@ inline namespace BEELINE_CALLS {
 /// Source: OpenSHMEM 1.5 p; seed 003, scalar put.
 template <class T>
 BEELINE_HOST_DEVICE Status put_value(const Context& ctx, T* destination, T value, std::uint32_t peer,
-                                     Queue queue = {}) {
+                                     QueueId queue = {}) {
   static_assert(detail::is_scalar<T>, "a scalar of 1, 2, 4 or 8 bytes");
-  return detail::admit(Thread{}, ctx, detail::PutValue<T>{destination, value, peer, queue});
+  return detail::check_and_dispatch(Thread{}, ctx, detail::PutValue<T>{destination, value, peer, queue});
 }
 
 }  // namespace BEELINE_CALLS
@@ -297,7 +298,7 @@ BEELINE_HOST_DEVICE inline void fence() { machine::fence_system(); }
 /// Local completion of `queue`: on return the sources of its puts may be reused. Blocks. Every thread of `group` calls
 /// it, and gets the same status: ok; if an engine carries puts, also deadline or aborted. Source: GASPI wait.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status flush(const Group& group, const Context& ctx, Queue queue = {}) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status flush(const Group& group, const Context& ctx, QueueId queue = {}) {
   if (ctx.has_routes != 0) [[unlikely]]
     return detail::drain_route(group, ctx, Operation::flush, queue);
   group.sync();  // a put by loads and stores has read its source as soon as its threads have returned
@@ -307,7 +308,7 @@ template <class Group>
 /// Remote completion of `queue`: on return its puts are visible at their targets. Blocks. Every thread of `group` calls
 /// it. Returns as `flush`. Source: OpenSHMEM 1.5 quiet.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, Queue queue = {}) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status quiet(const Group& group, const Context& ctx, QueueId queue = {}) {
   group.sync();
   machine::fence_system();
   if (ctx.has_routes != 0) [[unlikely]]

@@ -84,8 +84,8 @@ BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std:
 
 inline namespace BEELINE_CALLS {
 
-/// The structure for `signal` and `signal_add` that `admit` (access.hpp) expects. For `signal_add` the caller has
-/// synchronized the group.
+/// The structure for `signal` and `signal_add` that `check_and_dispatch` (access.hpp) expects. For `signal_add` the
+/// caller has synchronized the group.
 template <bool adds>
 struct ChangeSignal {
   static constexpr Access access = adds ? Access::atomic : Access::load_store;
@@ -93,7 +93,7 @@ struct ChangeSignal {
   std::uint64_t* word;
   std::uint64_t value;
   std::uint32_t peer;
-  Queue queue;
+  QueueId queue;
   Order order = Order::memory;
 
   [[nodiscard]] BEELINE_HOST_DEVICE Request request() const {
@@ -135,8 +135,8 @@ inline namespace BEELINE_CALLS {
 /// queue stays full) or aborted. Source: GASPI notify; OpenSHMEM 1.5 signal_set.
 template <class Group>
 BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
-                                  std::uint32_t peer, Order order = Order::memory, Queue queue = {}) {
-  return detail::admit(group, ctx, detail::ChangeSignal<false>{signal, value, peer, queue, order});
+                                  std::uint32_t peer, Order order = Order::memory, QueueId queue = {}) {
+  return detail::check_and_dispatch(group, ctx, detail::ChangeSignal<false>{signal, value, peer, queue, order});
 }
 
 /// Adds `value` to `signal` on `peer`, otherwise as `signal`. The sum of many senders is exact, because the addition is
@@ -146,9 +146,9 @@ BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::u
 template <class Group>
 BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, std::uint64_t* signal,
                                       std::uint64_t value, std::uint32_t peer, Order order = Order::memory,
-                                      Queue queue = {}) {
+                                      QueueId queue = {}) {
   group.sync();
-  return detail::admit(group, ctx, detail::ChangeSignal<true>{signal, value, peer, queue, order});
+  return detail::check_and_dispatch(group, ctx, detail::ChangeSignal<true>{signal, value, peer, queue, order});
 }
 
 /// Blocks until the comparison of the local `signal` with `value` holds; the data that the signal announced are then

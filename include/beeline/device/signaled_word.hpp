@@ -63,7 +63,7 @@ namespace detail {
 
 inline namespace BEELINE_CALLS {
 
-/// `put_signal` of a signaled word, in the form that `admit` of access.hpp takes.
+/// `put_signal` of a signaled word, in the form that `check_and_dispatch` of access.hpp takes.
 struct PutSignaledWord {
   static constexpr Access access = Access::load_store;
   using Result = Status;
@@ -84,9 +84,9 @@ struct PutSignaledWord {
   /// Stores the value, then the signal.
   template <class Group>
   BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
-    const Status status = change_by_engine(group, ctx, request(), Queue{}, &destination->value, word.value);
+    const Status status = change_by_engine(group, ctx, request(), QueueId{}, &destination->value, word.value);
     if (status != Status::ok) return status;
-    return change_by_engine(group, ctx, request(), Queue{}, &destination->signal, word.signal);
+    return change_by_engine(group, ctx, request(), QueueId{}, &destination->signal, word.signal);
   }
 };
 
@@ -104,7 +104,7 @@ inline namespace BEELINE_CALLS {
 /// Returns as `signal`. Source: OpenSHMEM 1.5 put_signal, for one word.
 BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* destination, std::uint64_t value,
                                              std::uint64_t signal, std::uint32_t peer) {
-  return detail::admit(Thread{}, ctx, detail::PutSignaledWord{destination, {value, signal}, peer});
+  return detail::check_and_dispatch(Thread{}, ctx, detail::PutSignaledWord{destination, {value, signal}, peer});
 }
 
 /// Blocks until the comparison of the local `word`'s signal with `expected` holds, and sets `value` to the value that

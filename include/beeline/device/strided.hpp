@@ -149,7 +149,7 @@ template <class T>
 
 inline namespace BEELINE_CALLS {
 
-/// A strided transfer, in the form that `admit` of access.hpp takes.
+/// A strided transfer, in the form that `check_and_dispatch` of access.hpp takes.
 template <bool puts, class T>
 struct MoveBlocks {
   static constexpr Access access = Access::load_store;
@@ -158,7 +158,7 @@ struct MoveBlocks {
   const T* source;
   StridedShape shape;
   std::uint32_t peer;
-  Queue queue;
+  QueueId queue;
 
   [[nodiscard]] BEELINE_HOST_DEVICE Request request() const { return move_request(puts, peer); }
   [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const {
@@ -188,7 +188,7 @@ template <bool puts, class Group, class T>
 BEELINE_HOST_DEVICE Status move_blocks(const Group& group, const Context& ctx, const MoveBlocks<puts, T>& operation) {
   const Status status =
       check_shape(group, ctx, operation.request().operation, operation.shape, sizeof(T), operation.peer);
-  return status == Status::ok ? admit(group, ctx, operation) : status;
+  return status == Status::ok ? check_and_dispatch(group, ctx, operation) : status;
 }
 
 }  // namespace BEELINE_CALLS
@@ -210,7 +210,7 @@ inline namespace BEELINE_CALLS {
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status put_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer,
-                                                     Queue queue = {}) {
+                                                     QueueId queue = {}) {
   return detail::move_blocks(group, ctx, detail::MoveBlocks<true, T>{destination, source, shape, peer, queue});
 }
 
@@ -222,7 +222,7 @@ template <class Group, class T>
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status get_strided(const Group& group, const Context& ctx, T* destination,
                                                      const T* source, const StridedShape& shape, std::uint32_t peer) {
-  return detail::move_blocks(group, ctx, detail::MoveBlocks<false, T>{destination, source, shape, peer, Queue{}});
+  return detail::move_blocks(group, ctx, detail::MoveBlocks<false, T>{destination, source, shape, peer, QueueId{}});
 }
 
 }  // namespace BEELINE_CALLS

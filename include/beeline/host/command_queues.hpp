@@ -14,7 +14,7 @@
 namespace beeline {
 
 class DeviceEngine;
-class EngineThreads;
+class HostEngine;
 
 /// Which kind of engine serves command queues (docs/control.md).
 enum class EngineKind {
@@ -50,7 +50,7 @@ class CommandQueues {
   CommandQueues& operator=(const CommandQueues&) = delete;
 
   /// For kernels, by value.
-  [[nodiscard]] const CommandChannel& channel() const { return channel_; }
+  [[nodiscard]] const CommandQueuesView& channel() const { return channel_; }
   /// Waits until what has been posted is done, up to the deadline; no kernel may be posting. Throws deadline or
   /// aborted.
   void quiet() const;
@@ -63,15 +63,15 @@ class CommandQueues {
 
  private:
   friend class Triggers;
-  [[nodiscard]] EngineThreads& engine() const;
+  [[nodiscard]] HostEngine& engine() const;
   [[nodiscard]] std::uint64_t completed(std::uint32_t queue) const;
 
   Team& team_;
   const std::shared_ptr<const detail::TeamLife> life_;
-  std::unique_ptr<EngineThreads> own_engine_;  ///< nullptr: the rank's serves them
+  std::unique_ptr<HostEngine> own_engine_;  ///< nullptr: the rank's serves them
   SymmetricArray<CommandRing> rings_;
   SymmetricArray<CommandTickets> tickets_;
-  CommandChannel channel_;
+  CommandQueuesView channel_;
   std::unique_ptr<DeviceEngine> device_engine_;  ///< nullptr: the host's serves them
 };
 

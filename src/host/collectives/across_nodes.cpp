@@ -97,7 +97,7 @@ struct NodeMeetingKernel {
                   NodeReduction nothing) const {
     if (grid.thread_rank() != 0) return;
     for (std::uint32_t queue = 0; queue < command_rings; ++queue)
-      if (quiet(Thread{}, ctx, Queue{queue}) != Status::ok) return;
+      if (quiet(Thread{}, ctx, QueueId{queue}) != Status::ok) return;
     NodeReductionKernel{}(grid, ctx, channel, nodes, nothing);
   }
 };

@@ -67,7 +67,7 @@ BEELINE_HOST_DEVICE inline CommandFields put_signal_fields(const Context& ctx, c
 /// Has an engine do it. A kernel of a GPU, whose registers are dear, leaves small sources to the engine, too. Every
 /// thread calls it.
 template <class Group>
-BEELINE_HOST_DEVICE Status put_signal_by_engine(const Group& group, const Context& ctx, Queue queue,
+BEELINE_HOST_DEVICE Status put_signal_by_engine(const Group& group, const Context& ctx, QueueId queue,
                                                 const SignaledBytes& put) {
   const auto fields = [&] {
     if constexpr (executor == DeviceKind::host)

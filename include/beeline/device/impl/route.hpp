@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Operations on members of a team that a rank does not reach by loads and stores (docs/design.md, Routes). All of it
-/// is out of the way of the others: see `pass` (access.hpp). What is rare here is out of line once more: the registers
-/// of a kernel are those of its deepest call.
+/// is out of the way of the others: see `dispatch` (access.hpp). What is rare here is out of line once more: the
+/// registers of a kernel are those of its deepest call.
 
 #include <cstdint>
 
@@ -15,7 +15,7 @@ namespace beeline {
 
 /// An ordered stream of operations towards each peer; 0 to `max_queues` - 1. Where an engine carries them, order,
 /// `flush` and `quiet` are those of a queue; loads and stores by the calling threads keep the order of all queues.
-struct Queue {
+struct QueueId {
   std::uint32_t index = 0;
 };
 
@@ -183,9 +183,9 @@ enum class Look { for_itself, for_all, by_others };
 /// Thousands of threads of a GPU that poll words across the bus would leave no room on it for what they wait for: after
 /// some polls of its own a thread looks only while no other does, and tells all. It pauses before: the more often the
 /// bus is read, the longer a stream of the GPU takes to store a word.
-class Looker {
+class CompletionPoller {
  public:
-  BEELINE_HOST_DEVICE explicit Looker(CommandQueue queue) : queue_(queue) {}
+  BEELINE_HOST_DEVICE explicit CompletionPoller(CommandQueue queue) : queue_(queue) {}
 
   /// Calls `find(how)`.
   template <class Find>
@@ -215,7 +215,7 @@ template <bool answered>
 BEELINE_HOST_DEVICE Status claim_command(const Context& ctx, CommandQueue queue, Timeout timeout,
                                          std::uint64_t& ticket) {
   bool waits = false;
-  Looker looker(queue);
+  CompletionPoller looker(queue);
   return await_engine(ctx, {true, timeout}, [&] {
     const Claim claim =
         looker([&](Look look) { return try_claim(PosterMemory<answered>{queue}, ticket, look != Look::by_others); });
@@ -282,7 +282,7 @@ BEELINE_HOST_DEVICE Status agree_on_engine(const Group& group, Status mine) {
 
 /// Puts or gets rows; a `get` until they have come. Every thread calls it.
 template <class Group>
-BEELINE_HOST_DEVICE Status move_by_engine(const Group& group, const Context& ctx, Request request, Queue queue,
+BEELINE_HOST_DEVICE Status move_by_engine(const Group& group, const Context& ctx, Request request, QueueId queue,
                                           const void* remote, const LocalRows& rows) {
   group.sync();
   Status status = Status::ok;
@@ -293,7 +293,7 @@ BEELINE_HOST_DEVICE Status move_by_engine(const Group& group, const Context& ctx
 
 /// Changes a word by one thread of the group, after everything that the group did before. Every thread calls it.
 template <class Group>
-BEELINE_HOST_DEVICE Status change_by_engine(const Group& group, const Context& ctx, Request request, Queue queue,
+BEELINE_HOST_DEVICE Status change_by_engine(const Group& group, const Context& ctx, Request request, QueueId queue,
                                             const void* remote, std::uint64_t operand) {
   group.sync();
   Status status = Status::ok;
@@ -330,7 +330,7 @@ BEELINE_HOST_DEVICE inline std::uint32_t peer_of_first([[maybe_unused]] const Co
 class NearLook {
  public:
   /// Reads both words at once: a load takes as long as a poll.
-  BEELINE_HOST_DEVICE explicit NearLook(CommandQueue queue) : word_(queue.tickets->told) {
+  BEELINE_HOST_DEVICE explicit NearLook(CommandQueue queue) : word_(queue.tickets->completed_mirror) {
     std::uint64_t told = 0;
     if constexpr (executor == DeviceKind::gpu) told = TicketWord(word_).load(std::memory_order_relaxed);
     posted_ = TicketWord(queue.tickets->next).load(std::memory_order_acquire);
@@ -366,7 +366,7 @@ BEELINE_HOST_DEVICE inline Fetched drain_queue(const Context& ctx, Operation ope
   const bool in_place = operation == Operation::quiet;
   const std::uint64_t& done = in_place ? queue.ring->completed.value : queue.ring->reusable.value;
   const TicketWord known(in_place ? queue.tickets->completed : queue.tickets->reusable);
-  Looker looker(queue);
+  CompletionPoller looker(queue);
   NearLook look_near(queue);
   const std::uint64_t posted = look_near.posted();
   DoneCount seen{};
@@ -387,7 +387,7 @@ BEELINE_HOST_DEVICE inline Fetched drain_queue(const Context& ctx, Operation ope
 
 /// The same by a group, of a queue of operations. Every thread calls it.
 template <class Group>
-BEELINE_COLD BEELINE_HOST_DEVICE Status drain_route(Group group, const Context& ctx, Operation operation, Queue queue,
+BEELINE_COLD BEELINE_HOST_DEVICE Status drain_route(Group group, const Context& ctx, Operation operation, QueueId queue,
                                                     bool heeds_abort = true) {
   group.sync();
   Status status = Status::ok;
@@ -404,7 +404,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status drain_route(Group group, const Context& 
 }
 template <bool>
 BEELINE_HOST_DEVICE std::int64_t distance_by_route(const Context& ctx, std::uint32_t peer) {
-  const AccessToPeer to = ctx.routes->members[peer].access;
+  const AccessToPeer to = ctx.routes->members[peer].to;
   if (to.access != PeerAccess::direct) stop_at_route(ctx, peer);
   return ctx.distance_to(to.place);
 }

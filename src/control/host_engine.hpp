@@ -30,14 +30,14 @@ struct EngineOptions {
 };
 
 /// Serves command queues of one rank. Thread-safe.
-class EngineThreads {
+class HostEngine {
  public:
   /// Throws no_resource where the system gives no threads, invalid_argument for a core that this process has not.
-  EngineThreads(const EngineClient& client, const EngineOptions& options);
+  HostEngine(const EngineClient& client, const EngineOptions& options);
   /// Ends the threads; commands that are not done by then stay so.
-  ~EngineThreads();
-  EngineThreads(const EngineThreads&) = delete;
-  EngineThreads& operator=(const EngineThreads&) = delete;
+  ~HostEngine();
+  HostEngine(const HostEngine&) = delete;
+  HostEngine& operator=(const HostEngine&) = delete;
 
   /// Whether threads of engines of this process call a GPU's driver, which other callers hold up.
   [[nodiscard]] static bool call_driver() { return of_gpus_ > 0; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/engine_threads.hpp"
+#include "control/host_engine.hpp"
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 
 namespace beeline {
 
-std::atomic<int> EngineThreads::of_gpus_{0};
+std::atomic<int> HostEngine::of_gpus_{0};
 
-EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& options)
+HostEngine::HostEngine(const EngineClient& client, const EngineOptions& options)
     : is_of_gpu_(client.device.is_gpu()), windows_(options.windows) {
   const auto make = [windows = windows_.get()](const EngineClient& each) { return make_worker(each, windows); };
   for (int i = 0; i < options.threads; ++i) {
@@ -23,27 +23,27 @@ EngineThreads::EngineThreads(const EngineClient& client, const EngineOptions& op
   of_gpus_ += is_of_gpu_ ? 1 : 0;
 }
 
-EngineThreads::~EngineThreads() { of_gpus_ -= is_of_gpu_ ? 1 : 0; }
+HostEngine::~HostEngine() { of_gpus_ -= is_of_gpu_ ? 1 : 0; }
 
-void EngineThreads::add(CommandRing& ring, std::uint64_t* told) {
+void HostEngine::add(CommandRing& ring, std::uint64_t* told) {
   const std::lock_guard lock(mutex_);
   (*std::min_element(threads_.begin(), threads_.end(), [](const auto& a, const auto& b) {
     return a->rings() < b->rings();
   }))->add(ring, told);
 }
 
-void EngineThreads::remove(CommandRing& ring) {
+void HostEngine::remove(CommandRing& ring) {
   const std::lock_guard lock(mutex_);
   for (const auto& thread : threads_)
     if (thread->remove(ring)) return;
 }
 
-void EngineThreads::serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue) {
+void HostEngine::serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue) {
   const std::lock_guard lock(mutex_);
   for (const auto& thread : threads_) thread->serve_triggers(ring, table, queue);
 }
 
-EngineStatistics EngineThreads::statistics() const {
+EngineStatistics HostEngine::statistics() const {
   EngineStatistics sum;
   for (const auto& thread : threads_) {
     const EngineStatistics one = thread->statistics();
@@ -55,13 +55,13 @@ EngineStatistics EngineThreads::statistics() const {
   return sum;
 }
 
-std::string EngineThreads::refusal(const CommandRing& ring) const {
+std::string HostEngine::refusal(const CommandRing& ring) const {
   for (const auto& thread : threads_)
     if (std::string found = thread->refusal(ring); !found.empty()) return found;
   return {};
 }
 
-std::vector<std::string> EngineThreads::take_refusals() {
+std::vector<std::string> HostEngine::take_refusals() {
   std::vector<std::string> all;
   for (const auto& thread : threads_)
     for (std::string& text : thread->take_refusals()) all.push_back(std::move(text));

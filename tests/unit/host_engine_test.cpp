@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The threads that serve command queues: what they refuse, how they sleep and wake, and how they end.
-#include "control/engine_threads.hpp"
+#include "control/host_engine.hpp"
 
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ constexpr Command put_signal_of(std::uint8_t width, std::uint64_t remote, std::u
 }
 
 TEST_F(Engines, RefuseWhatNoPosterMayWant) {
-  EngineThreads engine(client_, {});
+  HostEngine engine(client_, {});
   constexpr std::uint64_t all = ~std::uint64_t{0}, slot = std::uint64_t{1} << min_slot_shift;
   const std::pair<Command, const char*> bad[] = {
       {command_of(static_cast<Verb>(77), 8, 0, 0), "verb"},
@@ -155,7 +155,7 @@ TEST_F(Engines, LargeTransfersAreToldOneByOne) {
   auto* const memory = reinterpret_cast<std::byte*>(memory_.data());
   for (int i = 0; i < 100; ++i)
     ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory + half, memory, half - 8, 0, large.ends()));
-  EngineThreads engine(client_, {});
+  HostEngine engine(client_, {});
   for (Queue* queue : {&small, &large}) engine.add(*queue->ring);
   ASSERT_EQ(Status::ok, quiet(Thread{}, context_, large.ends()));
   ASSERT_EQ(Status::ok, quiet(Thread{}, context_, small.ends()));
@@ -166,7 +166,7 @@ TEST_F(Engines, LargeTransfersAreToldOneByOne) {
 /// Its poster would take the answer for a value: the world ends.
 TEST_F(Engines, FailWhereARefusedCommandWantsAnAnswer) {
   Queue queue;
-  EngineThreads engine(client_, {});
+  HostEngine engine(client_, {});
   engine.add(*queue.ring);
   Command command = command_of(Verb::add, 8, 1, 0);
   command.answers = true;
@@ -189,7 +189,7 @@ TEST_F(Engines, AFullQueueSaysSo) {
   EXPECT_EQ(Status::timeout, quiet(Thread{}, context_, queue.ends(), Timeout{2'000'000}));
   EXPECT_EQ(2u, queue.tickets->waits);
   EXPECT_EQ(0u, memory_[0]);
-  EngineThreads engine(client_, {});
+  HostEngine engine(client_, {});
   engine.add(*queue.ring);
   EXPECT_EQ(Status::ok, put(Timeout::none()));
   EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
@@ -201,7 +201,7 @@ TEST_F(Engines, AFullQueueSaysSo) {
 /// Who dies with half a command written stops its queue, whose waits end; others go on.
 TEST_F(Engines, HalfACommandStopsItsQueueAlone) {
   Queue stopped, other;
-  EngineThreads engine(client_, {});
+  HostEngine engine(client_, {});
   for (Queue* queue : {&stopped, &other}) engine.add(*queue->ring);
   ++stopped.tickets->next;  // claimed, and never written
   context_.deadline_ns = 50'000'000;
@@ -219,7 +219,7 @@ TEST_F(Engines, HalfACommandStopsItsQueueAlone) {
 /// An idle thread takes next to no CPU time, and a post wakes it.
 TEST_F(Engines, SleepUntilAPostWakesThem) {
   Queue queue;
-  EngineThreads engine(client_, {});
+  HostEngine engine(client_, {});
   engine.add(*queue.ring);
   for (std::uint64_t round = 1; round <= 5; ++round) {
     const std::uint64_t slept = engine.statistics().sleeps;
@@ -262,7 +262,7 @@ TEST_F(Engines, ThatNobodyWakesPollSeldom) {
 
 TEST_F(Engines, ServeThousandsOfQueues) {
   std::vector<Queue> queues(2000);
-  EngineThreads engine(client_, {.threads = 3});
+  HostEngine engine(client_, {.threads = 3});
   for (Queue& queue : queues) engine.add(*queue.ring);
   for (std::size_t i = 0; i < queues.size(); ++i) {
     const std::uint64_t value = i + 1;
@@ -279,7 +279,7 @@ TEST_F(Engines, ServeThousandsOfQueues) {
 TEST_F(Engines, QueuesComeAndGo) {
   std::atomic<bool> stops{false};
   Queue steady;
-  EngineThreads engine(client_, {.threads = 2});
+  HostEngine engine(client_, {.threads = 2});
   engine.add(*steady.ring);
   std::thread poster([&] {
     for (std::uint64_t i = 1; !stops; ++i) {
@@ -479,7 +479,7 @@ TEST_F(Engines, HandOverWhatGoesToOtherNodes) {
   client_.is_far = [](std::uint32_t peer) { return peer == 1; };
   client_.ranks = 2;
   {
-    EngineThreads engine(client_, {});
+    HostEngine engine(client_, {});
     Queue queue;
     engine.add(*queue.ring);
     Command near = command_of(Verb::store, 8, 0, 8);
@@ -531,7 +531,7 @@ TEST_F(Engines, CheckWhatGoesToOtherNodes) {
   client_.network = &network;
   client_.is_far = [](std::uint32_t peer) { return peer == 1; };
   client_.ranks = 2;
-  EngineThreads engine(client_, {});
+  HostEngine engine(client_, {});
   constexpr std::uint64_t slot = std::uint64_t{1} << min_slot_shift;
   std::pair<Command, const char*> bad[] = {{command_of(Verb::store, 8, 2, 0), "no such rank"},
                                            {command_of(Verb::store, 8, 1, slot), "not in its peer's memory"},
@@ -551,8 +551,8 @@ TEST_F(Engines, CheckWhatGoesToOtherNodes) {
 }
 
 TEST_F(Engines, RefuseACoreThatIsNot) {
-  EXPECT_THROW(EngineThreads(client_, {.cores = {1 << 20}}), Error);
-  EXPECT_NO_THROW(EngineThreads(client_, {.threads = 2, .poll_us = 0, .cores = {0}}));
+  EXPECT_THROW(HostEngine(client_, {.cores = {1 << 20}}), Error);
+  EXPECT_NO_THROW(HostEngine(client_, {.threads = 2, .poll_us = 0, .cores = {0}}));
 }
 
 }  // namespace

@@ -193,7 +193,8 @@ json command_engines(const beeline::Config& config) {
 json configuration(const beeline::Config& config) {
   json all = json::array();
   for (const auto& entry : beeline::describe(config))
-    all.push_back({{"variable", entry.variable}, {"value", entry.value}, {"meaning", entry.meaning}});
+    all.push_back(
+        {{"variable", entry.variable}, {"value", entry.value}, {"values", entry.values}, {"meaning", entry.meaning}});
   return all;
 }
 

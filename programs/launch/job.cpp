@@ -63,11 +63,10 @@ void allow_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Of the ranks' waits, as far as the launcher knows. A variable that is no number the ranks refuse.
+/// Of the ranks' waits.
 std::chrono::nanoseconds deadline_of(const Options& options) {
-  const char* const variable = std::getenv("BEELINE_DEADLINE_S");
-  const double seconds = options.deadline_s.value_or(variable != nullptr ? std::atof(variable) : 0);
-  return std::chrono::nanoseconds(seconds > 0 ? std::llround(seconds * 1e9) : Config{}.deadline_ns);
+  return std::chrono::nanoseconds(options.deadline_s ? std::llround(*options.deadline_s * 1e9)
+                                                     : options.environment.deadline_ns);
 }
 
 /// The rank that a rank's error names as its cause; -1: none.

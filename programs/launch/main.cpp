@@ -12,6 +12,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/layout.hpp"
 #include "beeline/runtime/device.hpp"
+#include "core/setting.hpp"
 #include "guardian.hpp"
 #include "job.hpp"
 #include "process.hpp"
@@ -20,13 +21,18 @@ namespace {
 
 constexpr int usage_error = 2;
 
-/// Of the option, or of the user's variable, which ranks read themselves.
-void check_devices(const beeline::launch::Options& options) {
-  const char* const variable = std::getenv("BEELINE_DEVICE");
-  if (!options.device && variable == nullptr) return;
+/// A value that each rank would refuse is refused once.
+void read_settings(beeline::launch::Options& options) {
   try {
-    static_cast<void>(
-        beeline::devices_of_ranks(options.device.value_or(variable == nullptr ? "" : variable), options.ranks));
+    beeline::detail::read_environment(options.environment, false);
+  } catch (const beeline::Error& error) {
+    throw CLI::ValidationError(error.what());
+  }
+}
+
+void check_devices(const beeline::launch::Options& options) {
+  try {
+    static_cast<void>(beeline::devices_of_ranks(options.device.value_or(options.environment.device), options.ranks));
   } catch (const beeline::Error& error) {
     throw CLI::ValidationError(options.device ? "--device" : "BEELINE_DEVICE", error.what());
   }
@@ -44,12 +50,12 @@ void check_hosts(const beeline::launch::Options& options) {
 
 /// Ranks are dealt to hosts, and to parts of a machine, by blocks.
 void check_nodes(const beeline::launch::Options& options) {
-  if (options.split_nodes.value_or(1) > options.ranks)
-    throw CLI::ValidationError("--split-nodes", fmt::format("{} nodes for {} ranks: each has one at least",
-                                                            *options.split_nodes, options.ranks));
-  if (!options.split_nodes && std::getenv("BEELINE_SPLIT_NODES") != nullptr) return;  // the ranks say it themselves
+  const int split_nodes = options.split_nodes.value_or(options.environment.split_nodes);
+  if (split_nodes > options.ranks)
+    throw CLI::ValidationError(options.split_nodes ? "--split-nodes" : "BEELINE_SPLIT_NODES",
+                               fmt::format("{} nodes for {} ranks: each has one at least", split_nodes, options.ranks));
   const auto hosts = std::max<int>(1, static_cast<int>(options.hosts.size()));
-  const int nodes = std::max(hosts, options.split_nodes.value_or(1));
+  const int nodes = std::max(hosts, split_nodes);
   const int most = (options.ranks + nodes - 1) / nodes, limit = beeline::max_node_ranks;
   if (most > limit)
     throw CLI::ValidationError("--ranks", fmt::format("{} ranks on a node, which has {} at most: --hosts starts ranks "
@@ -115,6 +121,7 @@ int main(int argument_count, char** arguments) {
     app.parse(argument_count, arguments);
     options.command = app.remaining();
     if (!options.command.empty() && options.command.front() == "--") options.command.erase(options.command.begin());
+    read_settings(options);
     check_devices(options);
     check_hosts(options);
     check_nodes(options);

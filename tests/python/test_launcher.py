@@ -106,6 +106,14 @@ class TestEnvironment:
             "CUDA_DEVICE_MAX_CONNECTIONS": "32",
         }
 
+    def test_a_setting_that_no_rank_takes_is_refused_once(self) -> None:
+        refused = shell("echo started", BEELINE_HEAP_BYTES="much")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.count('BEELINE_HEAP_BYTES="much": expected bytes, at least 0') == 1
+        refused = shell("echo started", BEELINE_SPLIT_NODES="3")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "BEELINE_SPLIT_NODES: 3 nodes for 2 ranks" in refused.stderr
+
     def test_the_device_of_the_users_variable_stays(self) -> None:
         assert shell("echo $BEELINE_DEVICE", ranks=1, BEELINE_DEVICE="cpu").stdout == "[0] cpu\n"
         given = shell("echo $BEELINE_DEVICE", "--device", "auto", ranks=1, BEELINE_DEVICE="cpu")

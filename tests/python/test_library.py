@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import json
 import os
 import pickle
 import re
@@ -445,6 +446,22 @@ def assert_generated(file: Path, wanted: str) -> None:
     if os.environ.get("BEELINE_UPDATE_GENERATED"):
         file.write_text(wanted)
     assert file.read_text() == wanted, "run this test with BEELINE_UPDATE_GENERATED=1"
+
+
+def test_the_page_of_settings_is_up_to_date() -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
+    report = subprocess.run(
+        [REPOSITORY / "build/bin/beeline-info", "--json"], capture_output=True, env=environment, timeout=60, check=True
+    )
+    rows = [
+        f"| `{one['variable']}` | {one['meaning']} | {one['values']} | {one['value']} |"
+        for one in json.loads(report.stdout)["configuration"]
+    ]
+    page = REPOSITORY / "docs/settings.md"
+    introduction = page.read_text().partition("\n| variable")[0]
+    assert_generated(page, "\n".join([
+        introduction, "| variable | meaning | values | default |", "|---|---|---|---|", *rows, ""
+    ]))  # fmt: skip
 
 
 def test_the_stub_is_up_to_date() -> None:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "beeline/core/error.hpp"
+#include "core/setting.hpp"
 
 namespace beeline {
 
@@ -98,6 +99,17 @@ TEST_F(ConfigFromEnvironment, WhatIsEmptyCountsAsUnset) {
   };
   for (const ConfigEntry& entry : describe(Config{})) setenv(entry.variable.c_str(), "", 1);
   EXPECT_EQ(values(Config{}), values(Config::from_environment()));
+}
+
+TEST_F(ConfigFromEnvironment, SettingsReadWhatTheyShow) {
+  setenv("BEELINE_ENGINE_CORES", "0,2", 1);
+  const Config config = Config::from_environment();
+  Config read;
+  for (const detail::Setting& setting : detail::settings()) {
+    if (const std::string text = setting.show(config); !text.empty() && text != "unset")
+      setting.read(read, setting, text);
+    EXPECT_EQ(setting.show(config), setting.show(read)) << setting.variable;
+  }
 }
 
 struct BadValue {

@@ -71,9 +71,9 @@ struct Config {
   [[nodiscard]] static Config from_environment();
 };
 
-/// One setting as text: the variable, its value in force, and what it means.
+/// One setting as text: the variable, its value in force, the valid values, and what it means.
 struct ConfigEntry {
-  std::string variable, value, meaning;
+  std::string variable, value, values, meaning;
 };
 
 /// Every setting of `config`, for display. The token is shown as set or unset only.

@@ -257,9 +257,10 @@ def show_algorithms(console: Console, methods: list[Event]) -> None:
 
 
 def show_settings(console: Console, entries: list[Event]) -> None:
-    table = new_table("Settings", "variable", "value", "meaning")
+    table = new_table("Settings", "variable", "value", "meaning", "valid values")
     for entry in entries:
-        table.add_row(str(entry.get("variable")), format_number(entry.get("value")), str(entry.get("meaning") or ""))
+        texts = (str(entry.get(field) or "") for field in ("meaning", "values"))
+        table.add_row(str(entry.get("variable")), format_number(entry.get("value")), *texts)
     console.print(table)
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 MARK = re.compile(r"<!-- record (\S+)\n(.*?)-->\n?", re.DOTALL)
-NOT_COMPARED = re.compile(r"<!-- not compared: (.*?) -->", re.DOTALL)
+PROGRAM = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(~?)(-?\d[\d,]*(?:\.\d+)?)")
 SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)i?B")
 PEERS = re.compile(r"(^|/)(nccl|nvshmem|mpi|mpi4py|gloo|ucx|bare)(/|$)|^torch/")
@@ -218,7 +218,7 @@ def check_mark(folder: Path, record: str, block: str, body: str, counted: Counte
 
 def check_document(document: Path, folder: Path) -> Counted:
     """Compares all marked figures of a document with the records in `folder`."""
-    text, counted = document.read_text(encoding="utf-8"), Counted()
+    text, counted = PROGRAM.sub("", document.read_text(encoding="utf-8")), Counted()
     for match in MARK.finditer(text):
         before = MARK.sub("", text[: match.start()]).rstrip()
         block = re.split(r"\n\s*\n", before)[-1]

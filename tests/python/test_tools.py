@@ -404,3 +404,33 @@ def test_compile_times_are_told(tool, tmp_path):
     done = tool("compile-times", tmp_path / "user.cpp")
     assert done.returncode == 1
     assert "g++ does not compile" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("unit", "figures", "verdict"),
+    [
+        ("us", ("1.0", "1.01"), "equal"),
+        ("us", ("1.0", "1.5"), "worse"),
+        ("us", ("1.5", "1.0"), "better"),
+        ("GB/s", ("1.0", "1.5"), "better"),
+        ("GB/s", ("1.5", "1.0"), "worse"),
+    ],
+)
+def test_two_builds_are_compared(tool, tmp_path, unit, figures, verdict):
+    for build, figure in zip(("old", "new"), figures, strict=True):
+        result = {
+            "event": "result",
+            "operation": "put",
+            "method": "a",
+            "bytes": 8,
+            "unit": unit,
+            "median": float(figure),
+        }
+        plant(tmp_path, f"{build}/bin/beeline-launch", f"#!/bin/sh\necho '{json.dumps(result)}'\n")
+        (tmp_path / build / "bin/beeline-launch").chmod(0o755)
+    done = tool(
+        "compare", tmp_path / "old", tmp_path / "new", "--output", tmp_path / "rows", "--", "beeline-bench", "put"
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "rows").read_text())["verdict"] == verdict
+    assert done.stdout.startswith(verdict)

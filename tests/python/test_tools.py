@@ -199,9 +199,12 @@ BAD</testsuite>"""
 
 def test_summary_counts_and_gives_reasons(tool, tmp_path):
     plant(tmp_path, "a.xml", REPORT.replace("BAD", ""))
-    done = tool("summary", f"unit={tmp_path}/a.xml")
+    done = tool("summary", "--json", tmp_path / "a.json", "--about", "1 GPU", f"unit={tmp_path}/a.xml")
     assert done.returncode == 0
     assert done.stdout == "unit: 1 passed, 0 failed, 2 skipped\n  1 skipped: no GPU\n  1 skipped: no driver\n"
+    kept = json.loads((tmp_path / "a.json").read_text())
+    assert kept["about"] == "1 GPU"
+    assert kept["tests"]["unit"] == {"passed": 1, "failed": [], "skipped": {"no GPU": 1, "no driver": 1}}
 
 
 def test_summary_fails_with_what_a_failed_test_said(tool, tmp_path):

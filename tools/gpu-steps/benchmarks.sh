@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# Steps of tools/gpu: the benchmarks.
+if wanted latency; then
+  record latency 180 "$two" build/bin/beeline-bench latency
+  [ "$gpus" -gt 2 ] && record "latency-$gpus" 90 "$gpus" build/bin/beeline-bench latency --sizes 8
+fi
+if wanted bandwidth; then record bandwidth 280 "$two" build/bin/beeline-bench bandwidth; fi
+if wanted rate; then
+  record rate 120 "$two" build/bin/beeline-bench rate
+  [ "$gpus" -gt 2 ] &&
+    record "rate-$gpus" 90 "$gpus" build/bin/beeline-bench rate --operations random_update,random_store
+fi
+if wanted packets-block; then
+  record packets-block 30 "$two" build/bin/beeline-bench latency --operations message --sizes 8 \
+    --methods device/peer/ll,device/peer/ll128 --threads-per-block 256
+fi
+if wanted address-space; then record address-space 150 "$two" build/bin/beeline-bench address-space; fi
+if several operations; then
+  for operation in broadcast scatter gather allgather reduce reduce_scatter alltoall alltoallv barrier; do
+    collectives "$operation" 90 --operations "$operation" --sizes 8,4K,32K,256K,1M,16M,256M,1G
+  done
+fi
+if several defaults; then
+  calls=stream/automatic,graph/automatic,nccl/stream,nccl/graph,nvshmem/graph
+  record "defaults-$gpus" 150 "$gpus" build/bin/beeline-bench collectives --methods $calls \
+    --operations allreduce,broadcast,reduce,gather,scatter,allgather,reduce_scatter,alltoall,alltoallv \
+    --sizes 8,4K,64K,1M,4M,8M,16M,64M,256M,1G
+  record "defaults-$gpus-4G" 60 "$gpus" build/bin/beeline-bench collectives --methods $calls \
+    --operations allreduce --sizes 4G
+fi
+if several eager; then
+  for run in 1 2 3 4 5; do
+    bench "eager-$gpus-$run" 40 calls --ranks "$gpus" --operations allreduce --sizes 4M \
+      --methods torch_eager/beeline,torch_eager/nccl
+  done
+fi
+if several collectives; then
+  # Their own time, and 60 s for torch behind them.
+  collectives float32 140 --type float32 --sizes 8,4K,128K,1M,16M,256M
+  collectives bfloat16 140 --type bfloat16 --sizes 8,8K,128K,1M,4M,16M,64M,256M,1G
+fi
+if several algorithms; then  # figures 6.16 to 6.18 of seed 000; MPI stages two vectors in that heap
+  methods=nccl/stream,mpi/staged
+  for name in automatic ll_one_shot ll_two_shot ll128_one_shot ll128_two_shot packets two_shot \
+    bulk copy_engine read gather_cast gather allgather alltoall_allgather alltoall_gather tree; do
+    methods+=,stream/$name
+  done
+  BEELINE_PINNED_HEAP_BYTES=256M collectives algorithms 120 --operations allreduce,reduce \
+    --sizes 8,1K,8K,64K,512K,4M,16M,64M --methods "$methods"
+fi
+if several barrier; then collectives barrier 60 --operations barrier; fi
+if several copies; then
+  collectives copies 90 --operations alltoall --sizes 16M,64M,256M,1G \
+    --methods bare/copies,stream/automatic,stream/copy_engine,nccl/stream
+fi
+if several blocks; then
+  collectives blocks 90 --type bfloat16 --sizes 1M,16M,256M --blocks 1,2,4,8,16,32,64 \
+    --methods stream/ll128_two_shot,stream/two_shot,stream/bulk,stream/copy_engine,nccl/stream
+fi
+if wanted accuracy; then
+  bench accuracy 120 accuracy --ranks "$([ "$gpus" -gt 2 ] && echo "2,$gpus" || echo "$two")"
+fi
+if several overlap; then bench overlap 180 overlap --ranks "$gpus"; fi
+if several since; then
+  [ -n "$against" ] || { echo "gpu: since: needs --against BUILD"; failures=$((failures + 1)); }
+  # compare NAME SECONDS RANKS COMMAND...: that command from both builds in turn, five rounds.
+  compare() {
+    [ -n "$against" ] && step "since-$1" "$2" tools/compare "$against" build --ranks "$3" --limit 60 \
+      --output "$output/since-$1.jsonl" -- "${@:4}"
+  }
+  compare latency 150 2 beeline-bench latency --sizes 8,4K
+  compare bandwidth 150 2 beeline-bench bandwidth --sizes 64K,64M
+  compare rate 150 2 beeline-bench rate --sizes 8
+  compare collectives 150 2 beeline-bench collectives --operations allreduce --sizes 8,4K,1M,64M \
+    --methods stream/automatic,graph/automatic,nccl/graph
+  compare himeno 120 2 himeno --size L --method all
+fi
+if several joules; then
+  for set in default table-002 collectives; do bench "joules-$set" 480 energy --ranks 2 --set "$set"; done
+fi

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+# Steps of tools/gpu: the tests, by kind of part, and under compute-sanitizer.
+if wanted test; then
+  step test 240 ctest --test-dir build --output-on-failure --timeout 60 -E 'compile|misuse|header'
+fi
+# cases NAME SECONDS FILTER PROGRAM...: the cases of FILTER on GPUs, in each program; counted in the report.
+cases() {
+  local name=$1 limit=$2 filter=$3 program
+  for program in "${@:4}"; do
+    step "$name-$program" "$limit" "build/bin/$program" --gtest_filter="$filter" \
+      --gtest_output="xml:$output/tests/$name-$program.xml"
+  done
+}
+conformance=(conformance_threads_test conformance_processes_test)
+if wanted tasks; then cases tasks 90 '*gpu*.*task*' "${conformance[@]}"; fi
+if wanted triggers; then cases triggers 90 '*gpu*.*trigger*' "${conformance[@]}"; fi
+if wanted network; then
+  cases network 120 '*gpu*_nodes*.*' conformance_processes_test collectives_test messages_test
+fi
+# python_tests NAME SECONDS FILE...: counted in the report.
+python_tests() {
+  step "$1" "$2" "$python" -m pytest -q -p no:cacheprovider --junitxml "$output/tests/$1.xml" "${@:3}"
+}
+if wanted torch; then
+  python_tests torch 240 tests/python/test_torch_{backend,native,tensors}.py tests/python/test_{gpu_tensors,memory_pool}.py
+fi
+if wanted energy; then python_tests energy 120 tests/python/test_energy.py tests/python/test_bench_energy.py; fi
+if wanted repeats; then  # four ranks as threads and as processes, twenty worlds each
+  for kind in threads processes; do
+    step "repeats-$kind" 120 build/bin/collectives_test --gtest_repeat=20 \
+      --gtest_filter="${kind}_${gpus}_gpus.*named_reductions*"
+    passed "repeats-$kind"
+  done
+fi
+if wanted cpu-stores; then
+  for program in conformance_threads_test conformance_processes_test; do
+    BEELINE_CPU_STORES=0 step "cpu-stores-$program" 90 "build/bin/$program" \
+      --gtest_filter='*gpu*.*_by_host:*gpu*.*_by_engine'
+    passed "cpu-stores-$program"
+  done
+fi
+# sanitize NAME TOOL SECONDS PROGRAM SHAPE PARTS: the cases of a shape of world whose names have one of the PARTS, under
+# a tool of compute-sanitizer, with deadlines for kernels that run slowly.
+sanitize() {
+  local name=$1 tool=$2 limit=$3 program=$4 shape=$5 part filter= options=()
+  for part in ${6//,/ }; do filter+="$shape.*$part*:"; done
+  [ "$tool" = memcheck ] && options=(--report-api-errors no)  # what the driver refuses is part of the tests
+  BEELINE_DEADLINE_S=60 step "$name" "$limit" compute-sanitizer --tool "$tool" --target-processes all \
+    "${options[@]}" --error-exitcode 99 "build/bin/$program" --gtest_filter="$filter"
+  passed "$name"
+}
+# sanitizes TOOL: whether the step is wanted, and the tool is here.
+sanitizes() {
+  wanted "$1" || return 1
+  command -v compute-sanitizer >/dev/null || { echo "gpu: $1: skipped: compute-sanitizer is not on PATH"; return 1; }
+}
+accesses=put_and_announce,put_scalars,get_slices,add_to_a_signal,every_atomic,barrier,packet
+members=vectors_that_lie_unlike,movement_between_unlike,named_reductions_that_lie_unlike
+if sanitizes memcheck; then
+  # Atomics of one GPU on host memory are allowed; the tool refuses them where a CPU could not take part.
+  sanitize memcheck memcheck 75 conformance_threads_test threads_1_gpus "${accesses/,every_atomic/}"
+  sanitize memcheck-bulk memcheck 60 conformance_threads_test threads_1_gpus bulk,strided
+  if [ "$gpus" -gt 1 ]; then
+    sanitize memcheck-2 memcheck 75 conformance_processes_test processes_2_gpus "$accesses,bulk_rounds,strided"
+    sanitize memcheck-collectives memcheck 60 collectives_test processes_2_gpus "$members"
+    sanitize memcheck-messages memcheck 45 messages_test processes_2_gpus messages_by_two_calls,messages_keep
+  fi
+fi
+# Hazards of shared memory, and barriers that not all threads reach: what moves data in bulk, and groups that meet.
+for tool in racecheck synccheck; do
+  if sanitizes "$tool"; then
+    sanitize "$tool" "$tool" 45 conformance_threads_test threads_1_gpus bulk,strided,barrier,packet
+    [ "$gpus" -gt 1 ] && sanitize "$tool-collectives" "$tool" 45 collectives_test processes_2_gpus "$members"
+  fi
+done

@@ -3,21 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
-
-#include "control/command_shape.hpp"
 
 namespace beeline {
 
 namespace {
-
-constexpr std::array<const char*, command_verbs> verb_names = {
-    "put",     "get",      "store",        "add",        "bit_and", "bit_or",  "bit_xor",    "minimum",
-    "maximum", "exchange", "compare_swap", "put_inline", "copy",    "trigger", "put_signal", "put_inline_signal"};
-
-constexpr const char* too_long = "no command with a signal holds so many bytes";
 
 /// From the first byte of rows to the last; none beyond the address space, and of no bytes.
 std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t stride) {
@@ -28,97 +19,125 @@ std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes,
   return bytes;
 }
 
-bool moves_rows(Verb verb) { return verb == Verb::put || verb == Verb::get || verb == Verb::copy; }
-
-/// What a command says of the places that it names.
+/// What the fields of a command say, its signal left out.
 struct NamedBytes {
-  const char* refused = nullptr;  ///< why it makes no sense
+  const char* refused = nullptr;  ///< why they make no sense
   std::uint64_t bytes = 0;        ///< that it moves or changes
   std::uint64_t span = 0;         ///< from the first byte to the last, at the peer
   std::uint64_t span_here = 0;    ///< the same in the poster's memory; 0: it names none
 };
 
-NamedBytes named_by(const EngineClient& client, const Command& command) {
-  if (static_cast<std::uint8_t>(command.verb) >= command_verbs) return {"there is no such verb"};
-  std::uint64_t bytes = command.width, span = command.width, span_here = 0;
-  if (moves_rows(command.verb)) {
-    const auto there = extent(command.rows, command.row_bytes, command.remote_stride);
-    const auto here = extent(command.rows, command.row_bytes, command.local_stride);
-    if (!there || !here || *here > ~command.local || *there > ~command.remote ||
-        __builtin_mul_overflow(command.rows, command.row_bytes, &bytes))
-      return {"rows of no bytes, or beyond the end of the address space"};
-    span = *there, span_here = *here;
-  } else if (command.verb == Verb::put_inline) {
-    if (bytes == 0 || bytes > max_inline_bytes) return {"no command holds so many bytes"};
-  } else if (!is_word(command)) {
-    return {"the word's width does not fit the operation, or the word is not aligned"};
+NamedBytes rows_named_by(const Command& command, bool has_strides) {
+  const auto there = extent(command.rows, command.row_bytes, has_strides ? command.remote_stride : 0);
+  const auto here = extent(command.rows, command.row_bytes, has_strides ? command.local_stride : 0);
+  std::uint64_t bytes = 0;
+  if (!there || !here || *here > ~command.local || *there > ~command.remote ||
+      __builtin_mul_overflow(command.rows, command.row_bytes, &bytes))
+    return {"rows of no bytes, or beyond the end of the address space"};
+  return {nullptr, bytes, *there, *here};
+}
+
+NamedBytes bytes_named_by(const Command& command, const VerbInfo& verb) {
+  const NamedBytes width{nullptr, command.width, command.width};
+  switch (verb.shape) {
+    case VerbShape::payload:
+      if (verb.has_signal && command.width > max_inline_bytes_with_signal)
+        return {"no command with a signal holds so many bytes"};
+      return command.width != 0 && command.width <= max_inline_bytes ? width
+                                                                     : NamedBytes{"no command holds so many bytes"};
+    case VerbShape::word:
+    case VerbShape::atomic:
+      return is_word(command) ? width
+                              : NamedBytes{"the word's width does not fit the operation, or the word is not aligned"};
+    case VerbShape::count:
+      return {refuse_trigger(command.remote, command.local, 0)};
+    default:
+      return rows_named_by(command, !verb.has_signal);
   }
-  const NamedBytes named{nullptr, bytes, span, span_here};
-  if (command.verb == Verb::copy) return named;
+}
+
+NamedBytes named_by(const EngineClient& client, const Command& command) {
+  const VerbInfo* const verb = find_verb(command.verb);
+  if (verb == nullptr) return {"there is no such verb"};
+  const NamedBytes named = bytes_named_by(command, *verb);
+  if (named.refused != nullptr || verb->shape == VerbShape::between) return named;
   if (command.peer >= static_cast<std::uint32_t>(client.ranks)) return {"there is no such rank"};
   const std::uint64_t slot = SlotLayout{client.context.slot_shift}.slot_bytes();
-  if (command.remote >= slot || span > slot - command.remote) return {"the place is not in its peer's memory"};
+  if (command.remote >= slot || named.span > slot - command.remote) return {"the place is not in its peer's memory"};
   return named;
+}
+
+/// The address of a command's bytes at its peer, its signal left out.
+CommandTarget target_of_bytes(const EngineClient& client, MappedMemory& memory, const Command& command) {
+  const auto [refused, bytes, span, span_here] = named_by(client, command);
+  if (refused != nullptr) return {refused};
+  const bool has_peer = !has_shape<VerbShape::between>(command.verb);
+  std::byte* const address =
+      has_peer ? client.address_of(command.peer, command.remote) : reinterpret_cast<std::byte*>(command.remote);
+  if (has_peer && !memory.holds(address, span)) return {"no memory of its peer is there (any more)"};
+  if (span_here > 0 && overlap(reinterpret_cast<std::uintptr_t>(address), span, command.local, span_here))
+    return {"its two places overlap"};
+  return {nullptr, address, bytes};
 }
 
 }  // namespace
 
 CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command) {
-  const auto [refused, bytes, span, span_here] = named_by(client, command);
-  if (refused != nullptr) return {refused};
-  constexpr const char* overlapping = "its two places overlap";
-  if (command.verb == Verb::copy) {
-    if (overlap(command.remote, span, command.local, span_here)) return {overlapping};
-    return {nullptr, reinterpret_cast<std::byte*>(command.remote), bytes};
-  }
-  std::byte* const address = client.address_of(command.peer, command.remote);
-  if (!memory.holds(address, span)) return {"no memory of its peer is there (any more)"};
-  if (span_here > 0 && overlap(reinterpret_cast<std::uintptr_t>(address), span, command.local, span_here))
-    return {overlapping};
-  return {nullptr, address, bytes};
+  CommandTarget target = target_of_bytes(client, memory, command);
+  if (target.refused != nullptr || !has_signal(command)) return target;
+  const CommandTarget signal = target_of_bytes(client, memory, signal_of(command));
+  target.refused = signal.refused, target.signal = signal.address;
+  return target;
 }
 
 CommandTarget checked_for_far(const EngineClient& client, const Command& command) {
   if (command.answers) return {"a queue gives no answers"};
-  if (!has_signal(command)) {
-    const NamedBytes named = named_by(client, command);
-    return {named.refused, nullptr, named.bytes};
+  NamedBytes named = named_by(client, command);
+  if (named.refused == nullptr && has_signal(command)) {
+    const NamedBytes signal = named_by(client, signal_of(command));
+    named.refused = signal.refused, named.bytes += signal.bytes;
   }
-  if (command.verb == Verb::put_inline_signal && command.width > max_inline_bytes_with_signal) return {too_long};
-  const NamedBytes put = named_by(client, put_of(command)), signal = named_by(client, signal_of(command));
-  return {put.refused != nullptr ? put.refused : signal.refused, nullptr, put.bytes + signal.bytes};
+  return {named.refused, nullptr, named.bytes};
 }
 
 BegunCommand begin_command(const EngineClient& client, MappedMemory& memory, CommandWorker& worker,
                            const Command& command, std::size_t slot) {
-  const bool signals = has_signal(command);
-  const Command put = signals ? put_of(command) : command;
-  const CommandTarget target = target_of(client, memory, put);
+  const CommandTarget target = target_of(client, memory, command);
   if (target.refused != nullptr) return {target.refused};
-  if (!signals) return {worker.begin(command, target.address, slot), target.bytes};
-  if (command.verb == Verb::put_inline_signal && command.width > max_inline_bytes_with_signal) return {too_long};
+  if (target.signal == nullptr) return {worker.begin(command, target.address, slot), target.bytes};
+  if (const char* const reason = worker.begin(put_of(command), target.address, slot)) return {reason};
   const Command signal = signal_of(command);
-  const CommandTarget word = target_of(client, memory, signal);
-  if (word.refused != nullptr) return {word.refused};
-  if (const char* const reason = worker.begin(put, target.address, slot)) return {reason};
-  return {worker.begin(signal, word.address, slot), target.bytes + word.bytes};
+  return {worker.begin(signal, target.signal, slot), target.bytes + signal.width};
 }
 
-std::string what_is(const Command& command) {
-  return command.sequence == 0 ? "a triggered operation" : fmt::format("command {}", command.sequence);
+const char* refuse_trigger(std::uint64_t tag, std::uint64_t count, std::uint32_t tags) {
+  if (tags == 0) return "its queue takes no triggers";
+  if (tag >= tags) return "there is no such tag";
+  return count == 0 ? "it counts nothing" : nullptr;
+}
+
+std::string refusal_of(int rank, const Command& command, const char* reason) {
+  const std::string what =
+      command.sequence == 0 ? "a triggered operation" : fmt::format("command {}", command.sequence);
+  return fmt::format("rank {}'s engine refused {} of a queue ({}): {}", rank, what, text_of(command), reason);
 }
 
 std::string text_of(const Command& command) {
-  const auto verb = static_cast<std::uint8_t>(command.verb);
-  const std::string name = verb < command_verbs ? verb_names[verb] : fmt::format("verb {}", verb);
-  if (command.verb == Verb::trigger) return fmt::format("trigger of tag {} by {}", command.remote, command.local);
-  if (command.verb == Verb::copy)
-    return fmt::format("copy of {} bytes from {:#x} to {:#x}", command.row_bytes, command.local, command.remote);
+  const VerbInfo* const verb = find_verb(command.verb);
+  const std::string name = verb != nullptr ? verb->name : fmt::format("verb {}", static_cast<int>(command.verb));
   const std::string place = fmt::format("rank {}, offset {:#x} of its slot", command.peer, command.remote);
-  if (moves_rows(command.verb) || command.verb == Verb::put_signal)
-    return fmt::format("{} of {} x {} bytes, {}, here {:#x}", name, command.rows, command.row_bytes, place,
-                       command.local);
-  return fmt::format("{} of {} bytes, {}", name, command.width, place);
+  switch (verb != nullptr ? verb->shape : VerbShape::word) {
+    case VerbShape::count:
+      return fmt::format("{} of tag {} by {}", name, command.remote, command.local);
+    case VerbShape::between:
+      return fmt::format("{} of {} bytes from {:#x} to {:#x}", name, command.row_bytes, command.local, command.remote);
+    case VerbShape::to_peer:
+    case VerbShape::from_peer:
+      return fmt::format("{} of {} x {} bytes, {}, here {:#x}", name, command.rows, command.row_bytes, place,
+                         command.local);
+    default:
+      return fmt::format("{} of {} bytes, {}", name, command.width, place);
+  }
 }
 
 }  // namespace beeline

@@ -41,10 +41,6 @@ bool order_with_posters() {
   return has_it && ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-void store(std::uint64_t& word, std::uint64_t value) {
-  detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_release);
-}
-
 /// Of a word that one thread changes.
 void count(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   word.store(word.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
@@ -76,8 +72,8 @@ void Bell::wait(int us) noexcept {
   }
 }
 
-EngineThread::EngineThread(const EngineClient& client, const Options& options)
-    : client_(client), poll_us_(options.poll_us), is_timed_(options.is_timed) {
+EngineThread::EngineThread(const EngineClient& client, Refusals& refusals, const Options& options)
+    : client_(client), refusals_(refusals), poll_us_(options.poll_us), is_timed_(options.is_timed) {
   for (std::size_t i = 0; i < (client.device.is_gpu() ? gpu_lanes : 1); ++i) {
     lanes_.push_back(std::make_unique<Lane>());
     lanes_.back()->worker = options.make(client_);
@@ -108,39 +104,33 @@ auto EngineThread::change(Change change) const {
   return change();
 }
 
-void EngineThread::add(CommandRing& ring, std::uint64_t* told) {
+void EngineThread::add(CommandSource& source, std::uint64_t* told) {
   change([&] {
-    const std::uint64_t taken = ring.taken.value;
-    served_.push_back(std::make_unique<Served>(Served{.ring = &ring,
-                                                      .told = told,
-                                                      .reader = CommandReader(ring),
-                                                      .taken = taken,
-                                                      .done_by_then = taken,
-                                                      .done = taken}));
-    rings_ = served_.size();
+    const std::uint64_t taken = source.taken();
+    served_.push_back(std::make_unique<Served>(
+        Served{.source = &source, .told = told, .taken = taken, .done_by_then = taken, .done = taken}));
+    sources_ = served_.size();
   });
 }
 
-bool EngineThread::remove(CommandRing& ring) {
+bool EngineThread::remove(const CommandSource& source) {
   return change([&] {
-    const auto found = std::find_if(served_.begin(), served_.end(), [&](const auto& s) { return s->ring == &ring; });
+    const auto found =
+        std::find_if(served_.begin(), served_.end(), [&](const auto& s) { return s->source == &source; });
     if (found == served_.end()) return false;
     end_now(**found);
-    store(ring.asleep.value, 0);
+    (*found)->source->set_waker(nullptr);
     served_.erase(found);
-    if (const auto refusal = refusals_.find(&ring); refusal != refusals_.end()) {
-      untaken_ -= refusal->second.is_taken ? 0 : 1;
-      refusals_.erase(refusal);
-    }
-    rings_ = served_.size();
+    refusals_.forget(&source);
+    sources_ = served_.size();
     return true;
   });
 }
 
-void EngineThread::serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue) {
+void EngineThread::serve_triggers(const CommandSource& source, HostTriggers& table, std::uint32_t queue) {
   change([&] {
     for (const auto& served : served_)
-      if (served->ring == &ring) served->table = &table, served->number = queue;
+      if (served->source == &source) served->table = &table, served->number = queue;
   });
 }
 
@@ -165,30 +155,13 @@ void EngineThread::end_now(Served& served) {
 
 EngineStatistics EngineThread::statistics() const {
   EngineStatistics sum;
-  sum.commands = commands_, sum.bytes = bytes_, sum.refused = refused_, sum.deepest = deepest_, sum.sleeps = sleeps_;
-  sum.batches = batches_begun_;
-  sum.begin_s = static_cast<double>(begin_ns_) * 1e-9, sum.work_s = static_cast<double>(work_ns_) * 1e-9;
+  sum.commands = counters_.commands, sum.bytes = counters_.bytes, sum.refused = counters_.refused;
+  sum.deepest = counters_.deepest, sum.sleeps = counters_.sleeps, sum.batches = counters_.batches;
+  sum.begin_s = static_cast<double>(counters_.begin_ns) * 1e-9;
+  sum.work_s = static_cast<double>(counters_.work_ns) * 1e-9;
   sum.cpu_s = cpu_seconds_of(thread_);
   for (const auto& lane : lanes_) sum.cpu_stores += lane->worker->cpu_stores();
   return sum;
-}
-
-std::string EngineThread::refusal(const CommandRing& ring) const {
-  return change([&] {
-    const auto found = refusals_.find(&ring);
-    return found == refusals_.end() ? std::string() : found->second.text;
-  });
-}
-
-std::vector<std::string> EngineThread::take_refusals() {
-  std::vector<std::string> all;
-  if (untaken_ == 0) return all;  // as nearly always: the thread need not stop for it
-  change([&] {
-    for (auto& [ring, refusal] : refusals_)
-      if (!std::exchange(refusal.is_taken, true)) all.push_back(refusal.text);
-    untaken_ = 0;
-  });
-  return all;
 }
 
 void EngineThread::run() {
@@ -244,8 +217,8 @@ bool EngineThread::end_far(Served& served) {
 
 void EngineThread::publish(Served& served) {
   const auto done = [&](std::uint64_t commands) { return DoneCount::of(commands, served.refused != 0); };
-  served.reader.release_sources(done(served.far == nullptr ? served.done : served.far->reusable(served.done)));
-  served.reader.complete(done(served.far == nullptr ? served.done : served.far->completed(served.done)));
+  served.source->release_sources(done(served.far == nullptr ? served.done : served.far->reusable(served.done)));
+  served.source->complete(done(served.far == nullptr ? served.done : served.far->completed(served.done)));
 }
 
 EngineThread::Lane* EngineThread::lane_of(const Served& served, bool words_only) const {
@@ -308,7 +281,7 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
   part.done_by_then = served.done_by_then;
   if (part.count == 0) return false;
-  count(commands_, part.count);
+  count(counters_.commands, part.count);
   // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has. No stream knows
   // of what other nodes do. A word for posters behind copies would hold up the next copies: where there are others, its
   // posters read what this thread tells.
@@ -322,9 +295,9 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   } else {
     end_part(part, lane, batch);
     batch.count = part.first;
-    count(batches_begun_, 1);
+    count(counters_.batches, 1);
   }
-  count(begin_ns_, now_if_timed() - start);
+  count(counters_.begin_ns, now_if_timed() - start);
   return true;
 }
 
@@ -340,24 +313,25 @@ void EngineThread::begin_commands(Served& served, Lane& lane, bool words_only) {
     if (reason != nullptr) refuse(served, batch.commands[batch.count], reason);
     ++batch.count;
   }
-  served.reader.release_slots();
-  count(bytes_, bytes);
+  served.source->release_slots();
+  count(counters_.bytes, bytes);
   const std::size_t taken = batch.count - first;
-  if (taken > deepest_.load(std::memory_order_relaxed)) deepest_.store(taken, std::memory_order_relaxed);
+  if (taken > counters_.deepest.load(std::memory_order_relaxed))
+    counters_.deepest.store(taken, std::memory_order_relaxed);
 }
 
 void EngineThread::submit(Lane& lane, bool moves) {
   Batch& batch = lane.next();
   if (!lane.has_room() || batch.count == 0) return;
   const std::uint64_t start = now_if_timed();
-  count(batches_begun_, 1);
+  count(counters_.batches, 1);
   batch.submission = lane.worker->submit();
   batch.moves = moves;
   ++lane.under_way;
   ++batches_;
   ++(moves ? lane.moving : word_batches_);
   batch.begun_at = now_if_timed();
-  count(begin_ns_, batch.begun_at - start);
+  count(counters_.begin_ns, batch.begun_at - start);
 }
 
 std::uint64_t EngineThread::now_if_timed() const { return is_timed_ ? machine::clock_ns() : 0; }
@@ -366,7 +340,7 @@ bool EngineThread::take(Served& served, Batch& batch) {
   Command& command = batch.commands[batch.count];
   FiredCommand& fired = batch.fired[batch.count];
   if (served.table != nullptr && served.table->take(served.number, command, fired)) return true;
-  if (!served.reader.take(command)) return false;
+  if (!served.source->take(command)) return false;
   fired = {};
   served.taken = command.sequence;
   return true;
@@ -374,10 +348,10 @@ bool EngineThread::take(Served& served, Batch& batch) {
 
 const char* EngineThread::begin(Served& served, Lane& lane, Batch& batch, std::size_t& bytes) {
   const Command& command = batch.commands[batch.count];
-  if (command.verb == Verb::trigger)
+  if (has_shape<VerbShape::count>(command.verb))
     return served.table != nullptr ? served.table->trigger(command.remote, command.local)
-                                   : "its queue takes no triggers";
-  const bool is_far = client_.network != nullptr && command.verb != Verb::copy &&
+                                   : refuse_trigger(command.remote, command.local, 0);
+  const bool is_far = client_.network != nullptr && !has_shape<VerbShape::between>(command.verb) &&
                       command.peer < static_cast<std::uint32_t>(client_.ranks) && client_.is_far(command.peer);
   if (is_far) return hand_over(served, batch, bytes);
   const BegunCommand begun = begin_command(client_, memory_, *lane.worker, command, lane.slot(batch, batch.count));
@@ -389,7 +363,7 @@ const char* EngineThread::hand_over(Served& served, Batch& batch, std::size_t& b
   const Command& command = batch.commands[batch.count];
   const CommandTarget target = checked_for_far(client_, command);
   if (target.refused != nullptr) return target.refused;
-  if (served.far == nullptr) served.far = std::make_unique<FarQueue>(*client_.network, *served.ring);
+  if (served.far == nullptr) served.far = std::make_unique<FarQueue>(*client_.network, *served.source);
   const std::uint64_t number = command.sequence != 0 ? command.sequence : std::max<std::uint64_t>(1, served.taken);
   served.far->hand_over(command, std::exchange(batch.fired[batch.count], {}), number - 1);
   bytes += target.bytes;
@@ -398,7 +372,7 @@ const char* EngineThread::hand_over(Served& served, Batch& batch, std::size_t& b
 
 void EngineThread::end_batch(Lane& lane) {
   Batch& batch = lane.batches[lane.oldest];
-  count(work_ns_, now_if_timed() - batch.begun_at);
+  count(counters_.work_ns, now_if_timed() - batch.begun_at);
   for (const Part& part : batch.parts) {
     end_part(part, lane, batch);
     --part.ring->under_way;
@@ -414,7 +388,7 @@ void EngineThread::end_batch(Lane& lane) {
 void EngineThread::end_part(const Part& part, const Lane& lane, const Batch& batch) {
   Served& served = *part.ring;
   for (std::size_t i = part.first; i < part.first + part.count; ++i)
-    if (batch.commands[i].answers) served.reader.answer(batch.commands[i], lane.worker->result(lane.slot(batch, i)));
+    if (batch.commands[i].answers) served.source->answer(batch.commands[i], lane.worker->result(lane.slot(batch, i)));
   served.done = part.done_by_then;
   publish(served);
   if (served.table != nullptr) finish_fired(part, batch);
@@ -431,17 +405,14 @@ void EngineThread::check_triggers() const {
     if (served->table != nullptr) served->table->check_deadlines(machine::clock_ns());
 }
 
-/// One text a queue: what is refused because of it would only repeat it.
 void EngineThread::refuse(Served& served, const Command& command, const char* reason) {
-  const std::string text = fmt::format("rank {}'s engine refused {} of a queue ({}): {}", client_.rank,
-                                       what_is(command), text_of(command), reason);
+  const std::string text = refusal_of(client_.rank, command, reason);
   require(!command.answers, Status::invalid_argument, text);  // its poster would take the answer for a value
-  count(refused_, 1);
-  store(served.ring->refused.value, ++served.refused);
+  count(counters_.refused, 1);
+  served.source->refuse(++served.refused);
   if (served.refused > 1) return;
   log(LogLevel::error, text, client_.rank);
-  refusals_[served.ring] = {text};
-  ++untaken_;
+  refusals_.add(served.source, text);
   client_.note_refusal(text);
 }
 
@@ -455,14 +426,13 @@ void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {
 
 void EngineThread::sleep() {
   check_triggers();
-  const auto bell = reinterpret_cast<std::uintptr_t>(static_cast<Waker*>(&bell_));
-  for (const auto& served : served_) store(served->ring->asleep.value, bell);
+  for (const auto& served : served_) served->source->set_waker(&bell_);
   const bool is_woken = order_with_posters() && !client_.device.is_gpu();
   if (!has_posted()) {
-    count(sleeps_, 1);
+    count(counters_.sleeps, 1);
     bell_.wait(is_woken ? woken_engine_poll_us : poll_us_);
   }
-  for (const auto& served : served_) store(served->ring->asleep.value, 0);
+  for (const auto& served : served_) served->source->set_waker(nullptr);
 }
 
 bool EngineThread::has_posted() const {
@@ -472,14 +442,13 @@ bool EngineThread::has_posted() const {
 }
 
 bool EngineThread::has_work(const Served& served) {
-  return served.reader.has_next() || (served.table != nullptr && served.table->has_fired(served.number));
+  return served.source->has_next() || (served.table != nullptr && served.table->has_fired(served.number));
 }
 
 bool EngineThread::is_gathered(const Served& served) const {
   if (!client_.device.is_gpu()) return true;  // its commands are over at once
-  if (served.table != nullptr || !served.reader.has_next()) return false;
-  const Verb verb = served.reader.next_verb();
-  return verb == Verb::store || verb == Verb::put_inline || verb == Verb::put_inline_signal;
+  if (served.table != nullptr || !served.source->has_next()) return false;
+  return has_shape<VerbShape::word, VerbShape::payload>(served.source->next_verb());
 }
 
 }  // namespace beeline

@@ -9,18 +9,17 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
 #include "beeline/control/engine_statistics.hpp"
 #include "control/command_worker.hpp"
 #include "control/far_queue.hpp"
+#include "control/host_triggers.hpp"
 #include "control/mapped_memory.hpp"
-#include "control/trigger_table.hpp"
+#include "control/refusals.hpp"
 
 namespace beeline {
 
@@ -43,7 +42,8 @@ class Bell final : public Waker {
 /// and each batch costs it one more. The next words wait, and go together.
 inline constexpr std::size_t most_word_batches = 2;
 
-/// Serves the rings that it is given, in turn: up to `command_batch` commands of each at a time.
+/// Serves the sources of commands that it is given, in turn: up to `command_batch` commands of each at a time. A ring
+/// below is such a source.
 class alignas(fetched_bytes) EngineThread {
  public:
   struct Options {
@@ -55,25 +55,23 @@ class alignas(fetched_bytes) EngineThread {
       return make_worker(client);
     };
   };
-  EngineThread(const EngineClient& client, const Options& options);
+  ///   refusals  where it adds its own; outlives it
+  EngineThread(const EngineClient& client, Refusals& refusals, const Options& options);
   ~EngineThread();
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
 
-  ///   told  see CommandWorker::end_ring
-  void add(CommandRing& ring, std::uint64_t* told = nullptr);
-  /// Returns when it uses the ring no more; false where it had not got it.
-  bool remove(CommandRing& ring);
-  /// Counts the triggers that are posted to a ring of its own, and does what they fire, from now until it is removed.
-  ///   queue  the ring's number in the table, which outlives that
-  void serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue);
-  [[nodiscard]] std::size_t rings() const { return rings_; }
+  ///   source  outlives its removal, or this thread
+  ///   told    see CommandWorker::end_ring
+  void add(CommandSource& source, std::uint64_t* told = nullptr);
+  /// Returns when it uses the source no more; false where it had not got it.
+  bool remove(const CommandSource& source);
+  /// Counts the triggers that are posted to a source of its own, and does what they fire, from now until it is removed.
+  ///   queue  the source's number in the table, which outlives that
+  void serve_triggers(const CommandSource& source, HostTriggers& table, std::uint32_t queue);
+  [[nodiscard]] std::size_t sources() const { return sources_; }
 
   [[nodiscard]] EngineStatistics statistics() const;
-  /// Why the first command of a ring was refused that was; empty: none.
-  [[nodiscard]] std::string refusal(const CommandRing& ring) const;
-  /// The same of all rings, of those that were not taken before.
-  [[nodiscard]] std::vector<std::string> take_refusals();
 
  private:
   struct Served;
@@ -110,15 +108,14 @@ class alignas(fetched_bytes) EngineThread {
     }
   };
   struct alignas(fetched_bytes) Served {
-    CommandRing* ring;
+    CommandSource* source;
     std::uint64_t* told;
-    CommandReader reader;
     Lane* lane = nullptr;             ///< where its commands are under way
     std::size_t under_way = 0;        ///< parts
     bool own_is_under_way = false;    ///< see CommandWorker::begin_ring
     bool by_stream = false;           ///< what it had last was under way: words in GPU memory, not in host memory
     std::uint64_t refused = 0;        ///< commands: the first, and all behind it
-    TriggerTable* table = nullptr;    ///< of a ring that triggers are posted to
+    HostTriggers* table = nullptr;    ///< of a ring that triggers are posted to
     std::uint32_t number = 0;         ///< the ring's, in the table
     std::uint64_t taken = 0;          ///< commands of the ring
     std::uint64_t done_by_then = 0;   ///< of these, with what they have fired, when what has begun is over
@@ -175,7 +172,14 @@ class alignas(fetched_bytes) EngineThread {
   /// Whether the next command may share a call of the driver with those of other rings.
   [[nodiscard]] bool is_gathered(const Served& served) const;
 
+  /// Sums over all sources, which this thread alone changes.
+  struct Counters {
+    std::atomic<std::uint64_t> commands{0}, bytes{0}, refused{0}, deepest{0}, sleeps{0}, batches{0}, begin_ns{0},
+        work_ns{0};
+  };
+
   const EngineClient client_;
+  Refusals& refusals_;
   MappedMemory memory_{client_};
   MemoryUser memory_user_{*client_.memory_users};
   const int poll_us_;
@@ -184,19 +188,12 @@ class alignas(fetched_bytes) EngineThread {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::size_t batches_ = 0, word_batches_ = 0;  ///< under way on all lanes; of these, only words
   std::vector<std::unique_ptr<Served>> served_;
-  std::size_t turn_ = 0;               ///< of `served_`: who begins first
-  std::vector<std::size_t> moving_{};  ///< of `served_`, in this round: rings whose next command is not gathered
-  struct Refusal {
-    std::string text;
-    bool is_taken = false;
-  };
-  std::map<const CommandRing*, Refusal> refusals_;
-  std::atomic<std::size_t> untaken_{0};  ///< of the refusals
-  mutable std::mutex mutex_;             ///< of the three above; this thread lets it go when others wait for it
+  std::size_t turn_ = 0;                 ///< of `served_`: who begins first
+  std::vector<std::size_t> moving_{};    ///< of `served_`, in this round: rings whose next command is not gathered
+  mutable std::mutex mutex_;             ///< of `served_`; this thread lets it go when others wait for it
   mutable std::atomic<int> changes_{0};  ///< how many do
-  std::atomic<std::size_t> rings_{0};
-  std::atomic<std::uint64_t> commands_{0}, bytes_{0}, refused_{0}, deepest_{0}, sleeps_{0}, batches_begun_{0},
-      begin_ns_{0}, work_ns_{0};  ///< this thread's to change
+  std::atomic<std::size_t> sources_{0};
+  Counters counters_;
   std::atomic<bool> closing_{false};
   std::thread thread_;
 };

@@ -75,8 +75,6 @@ void FarQueue::refused(std::uint64_t command, const std::string& reason) noexcep
   }
 }
 
-void FarQueue::has_grown() noexcept {
-  if (const std::uint64_t asleep = load(queue_.asleep.value); asleep != 0) detail::wake_engine(asleep);
-}
+void FarQueue::has_grown() noexcept { source_.wake(); }
 
 }  // namespace beeline

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "beeline/transport/engine.hpp"
-#include "control/trigger_table.hpp"
+#include "control/host_triggers.hpp"
 
 namespace beeline {
 
@@ -25,8 +25,8 @@ class FarQueue final : public CarriedQueue {
   };
 
   /// Both stay where they are.
-  ///   queue  whose engine's thread is woken when something is over
-  FarQueue(Engine& network, const CommandRing& queue) : network_(network), queue_(queue) {}
+  ///   source  of the queue's commands: its engine's thread is woken when something is over
+  FarQueue(Engine& network, const CommandSource& source) : network_(network), source_(source) {}
   /// What is under way nobody hears of any more.
   ~FarQueue() {
     if (is_open_) network_.close_queue(*this);
@@ -60,7 +60,7 @@ class FarQueue final : public CarriedQueue {
 
  private:
   Engine& network_;
-  const CommandRing& queue_;
+  const CommandSource& source_;
   bool is_open_ = false;
   std::uint64_t posted_ = 0, submitted_ = 0;  ///< commands of the ring
   std::deque<Handed> handed_;                 ///< not over

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "beeline/core/error.hpp"
 #include "beeline/device/wait.hpp"
-#include "control/change_word.hpp"
 #include "control/command_worker.hpp"
 #include "control/mapped_memory.hpp"
 
@@ -10,15 +9,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "control/copy_if_there.hpp"
-#include "control/gpu_windows.hpp"
+#include "control/window_stores.hpp"
 #include "memory/gpu_pointers.hpp"
 #include "runtime/cuda.hpp"
 #endif
@@ -50,14 +47,10 @@ struct WorkerMemory {
 /// host memory, and in GPU memory on which there is a window, are stored by the CPU while the stream has nothing to do
 /// for their ring, as is then the count that tells a poster. Other words in GPU memory, and their counts, are stored by
 /// the stream (memory operations, several in one call): no kernel starts. Atomics take kernels of one thread.
-///
-/// The CPU's stores to GPU memory are seen late, and in any order, unless there is a fence between them. So such rings
-/// are not over when their commands have begun, but when `submit` has sent the stores of all of them to their GPUs: it
-/// loads a word of each other GPU, which comes back behind the stores.
 class GpuWorker final : public CommandWorker {
  public:
   GpuWorker(const EngineClient& client, const GpuWindows* windows)
-      : gpu_(client.device.index), windows_(windows), destinations_(client), sources_(client) {
+      : gpu_(client.device.index), stores_(windows), destinations_(client), sources_(client) {
     check(cudaSetDevice(gpu_), "cudaSetDevice");
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
     check(cudaHostAlloc(&memory_, sizeof(WorkerMemory), cudaHostAllocPortable), "cudaHostAlloc");
@@ -86,30 +79,12 @@ class GpuWorker final : public CommandWorker {
 
   void begin_ring(bool is_under_way, bool* own_is_under_way) override {
     ring_is_busy_ = is_under_way;
-    own_is_under_way_ = own_is_under_way;
-    last_ = nullptr;
-    ring_has_stored_ = false;
-  }
-  const char* begin(const Command& command, std::byte* remote, std::size_t slot) override {
-    auto* local = reinterpret_cast<std::byte*>(command.local);
-    switch (command.verb) {
-      case Verb::put:
-      case Verb::copy:
-        return move(remote, local, command, {command.remote_stride, command.local_stride});
-      case Verb::get:
-        return move(local, remote, command, {command.local_stride, command.remote_stride});
-      case Verb::put_inline:
-        put_inline(command, remote, slot);
-        return nullptr;
-      default:
-        change(command, remote, slot);
-        return nullptr;
-    }
+    stores_.begin_ring(own_is_under_way);
   }
   bool end_ring(std::uint64_t* told, std::uint64_t done) override {
     if (!ring_is_busy_) {
-      tell_by_cpu(told, done);
-      return last_ != nullptr;
+      stores_.tell_later(told, done);
+      return stores_.ring_has_gpu_stores();
     }
     if (rings_++ < most_told && told != nullptr) told_[rings_ - 1] = {told, done};
     return true;
@@ -118,7 +93,7 @@ class GpuWorker final : public CommandWorker {
   /// thread tells many. A word in host memory, behind what posters wait for, tells this thread: to ask the driver takes
   /// longer than to look, and would hold up threads that call it.
   std::uint64_t submit() override {
-    settle();
+    stores_.settle();
     ends_with_[++begun_ % ends_with_.size()] = submitted_;
     const std::size_t rings = std::exchange(rings_, 0);
     const auto told = std::exchange(told_, {});
@@ -132,13 +107,7 @@ class GpuWorker final : public CommandWorker {
     ends_with_[begun_ % ends_with_.size()] = submitted_;
     return begun_;
   }
-  void tell() override {
-    if (by_cpu_.empty()) return;
-    gpu_memory::fence_windows();  // behind what they tell of
-    for (const Told& one : by_cpu_) *static_cast<volatile std::uint64_t*>(one.word) = one.done;
-    gpu_memory::fence_windows();
-    by_cpu_.clear();
-  }
+  void tell() override { stores_.tell(); }
   std::size_t batch_bytes() const override { return std::size_t{64} << 20; }  // so that gaps between batches are short
   bool over(std::uint64_t submission) override {
     const std::uint64_t last = ends_with_[submission % ends_with_.size()];
@@ -154,16 +123,12 @@ class GpuWorker final : public CommandWorker {
     is_busy_ = false;
     return true;
   }
-  std::uint64_t cpu_stores() const override { return cpu_stores_.load(std::memory_order_relaxed); }
+  std::uint64_t cpu_stores() const override { return stores_.count(); }
   std::uint64_t result(std::size_t slot) const override {
     return static_cast<volatile const std::uint64_t*>(memory_->results)[slot];
   }
 
  private:
-  using Window = gpu_memory::Window;
-  struct Strides {
-    std::uint64_t to, from;
-  };
   struct Told {
     std::uint64_t *word = nullptr, done = 0;
   };
@@ -188,53 +153,14 @@ class GpuWorker final : public CommandWorker {
   }
   /// The stream does what comes next, behind what the CPU has stored of this ring.
   void begin_busy() {
-    if (!ring_is_busy_) settle();
+    if (!ring_is_busy_) stores_.settle();
     is_busy_ = ring_is_busy_ = submission_is_busy_ = true;
   }
 
-  /// Where the CPU stores bytes that go to `remote`; nullptr: the stream does. Each store of a ring is seen behind
-  /// those before it.
+  /// The address at which the CPU stores bytes that go to `remote`; nullptr: the stream stores them.
   std::byte* place_of_cpu(std::byte* remote, std::size_t bytes) {
     if (ring_is_busy_) return nullptr;
-    const bool is_host = destinations_.holds_in_host_memory(remote, bytes);
-    const Window* const window = is_host || windows_ == nullptr ? nullptr : windows_->on(remote, bytes);
-    if (!is_host && window == nullptr) return nullptr;
-    if (ring_has_stored_ && (window != nullptr || last_ != nullptr)) gpu_memory::fence_windows();
-    const bool is_own = window != nullptr && windows_->is_own(*window);
-    settle_before(window, is_own);
-    ring_has_stored_ = true;
-    if (is_host) return remote;
-    if (is_own) *own_is_under_way_ = true;
-    last_ = window;
-    cpu_stores_.store(cpu_stores_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    if (std::find(stored_.begin(), stored_.end(), window) == stored_.end()) stored_.push_back(window);
-    return window->seen(remote, bytes);
-  }
-  /// Where the ring's next store goes to another place, which is another way: until those before are in the memory of
-  /// the GPUs. What was stored to the rank's own GPU may be of an earlier turn, since no turn ends with a wait for
-  /// that.
-  ///   next  nullptr: host memory
-  void settle_before(const Window* next, bool is_own) {
-    if (last_ != nullptr && last_ != next && !windows_->is_own(*last_)) settle();
-    if (is_own || own_is_under_way_ == nullptr || !*own_is_under_way_) return;
-    gpu_memory::fence_windows();
-    windows_->own().settle();
-    *own_is_under_way_ = false;
-  }
-  /// Until what the CPU has stored is in the memory of other GPUs, and seen before what it stores later. What comes to
-  /// the rank's own GPU is seen there in order.
-  void settle() {
-    if (stored_.empty()) return;
-    gpu_memory::fence_windows();
-    for (const Window* window : stored_)
-      if (!windows_->is_own(*window)) window->settle();
-    stored_.clear();
-  }
-  /// Leaves a count to `tell`.
-  void tell_by_cpu(std::uint64_t* told, std::uint64_t done) {
-    if (told == nullptr || windows_ == nullptr) return;
-    if (const Window* const window = windows_->on(told, sizeof *told))
-      by_cpu_.push_back({reinterpret_cast<std::uint64_t*>(window->seen(told, sizeof *told)), done});
+    return stores_.place(remote, bytes, destinations_.holds_in_host_memory(remote, bytes));
   }
 
   /// Adds a store of 4 or 8 bytes to those that are issued together. Each is behind all that the stream did before, and
@@ -270,19 +196,18 @@ class GpuWorker final : public CommandWorker {
   /// How memory that a command names is copied.
   enum class Reach { none, by_cuda, pageable };
 
-  const char* move(std::byte* to, const std::byte* from, const Command& command, Strides strides) {
+  const char* move(const RowMove& rows) override {
     begin_on_stream();
-    const std::uint64_t before_last = command.rows - 1;
-    const Reach there = reach_of(destinations_, to, before_last * strides.to + command.row_bytes);
-    const Reach here = reach_of(sources_, from, before_last * strides.from + command.row_bytes);
+    const Reach there = reach_of(destinations_, rows.to, rows.to_span());
+    const Reach here = reach_of(sources_, rows.from, rows.from_span());
     if (there == Reach::none || here == Reach::none) return not_there;
-    for (std::uint64_t row = 0; row < command.rows; ++row, to += strides.to, from += strides.from) {
-      const char* const refused = there == Reach::by_cuda && here == Reach::by_cuda
-                                      ? copy(to, from, command.row_bytes)
-                                      : bounce(to, there, from, here, command.row_bytes);
-      if (refused != nullptr) return refused;
-    }
-    return nullptr;
+    const char* refused = nullptr;
+    rows.for_rows([&](std::byte* to, const std::byte* from, std::size_t bytes) {
+      refused = there == Reach::by_cuda && here == Reach::by_cuda ? copy(to, from, bytes)
+                                                                  : bounce(to, there, from, here, bytes);
+      return refused == nullptr;
+    });
+    return refused;
   }
   static Reach reach_of(MappedMemory& symmetric, const std::byte* address, std::size_t bytes) {
     if (symmetric.holds(address, bytes)) return Reach::by_cuda;
@@ -322,7 +247,7 @@ class GpuWorker final : public CommandWorker {
     is_busy_ = true;
     while (!over()) std::this_thread::yield();
   }
-  void put_inline(const Command& command, std::byte* remote, std::size_t slot) {
+  void put_inline(const Command& command, std::byte* remote, std::size_t slot) override {
     if (std::byte* const place = place_of_cpu(remote, command.width)) {
       detail::put_inline(command, place);
       return;
@@ -341,8 +266,8 @@ class GpuWorker final : public CommandWorker {
     check(cudaMemcpyAsync(remote, memory_->payloads[slot], command.width, cudaMemcpyDefault, stream_),
           "cudaMemcpyAsync");
   }
-  void change(const Command& command, std::byte* remote, std::size_t slot) {
-    const bool is_stored = command.verb == Verb::store;
+  void change(const Command& command, std::byte* remote, std::size_t slot) override {
+    const bool is_stored = has_shape<VerbShape::word>(command.verb);
     if (std::byte* const place = is_stored ? place_of_cpu(remote, command.width) : nullptr) {
       static_cast<void>(detail::change_word(command, place));
       return;
@@ -354,7 +279,7 @@ class GpuWorker final : public CommandWorker {
   }
 
   const int gpu_;
-  const GpuWindows* const windows_;  ///< nullptr: none
+  WindowStores stores_;
   MappedMemory destinations_, sources_;
   cudaStream_t stream_ = nullptr;
   WorkerMemory* memory_ = nullptr;
@@ -362,14 +287,8 @@ class GpuWorker final : public CommandWorker {
   std::array<CUstreamBatchMemOpParams, most_writes> params_{};  ///< stores that are not issued yet
   std::size_t writes_ = 0;
   std::array<Told, most_told> told_{};
-  std::size_t rings_ = 0;                     ///< of this submission, that have something under way
-  std::vector<const Window*> stored_;         ///< with stores of the CPU that may be under way
-  std::vector<Told> by_cpu_;                  ///< words that `tell` stores, as the CPU sees them
-  bool* own_is_under_way_ = nullptr;          ///< of this ring; nullptr: there are no windows
-  const Window* last_ = nullptr;              ///< to which the CPU has stored for this ring; nullptr: none
-  bool ring_has_stored_ = false;              ///< whether the CPU has, also to host memory
-  std::atomic<std::uint64_t> cpu_stores_{0};  ///< into windows; this thread's to change
-  std::uint64_t begun_ = 0, submitted_ = 0;   ///< submissions; those of which the stream tells
+  std::size_t rings_ = 0;                    ///< of this submission, that have something under way
+  std::uint64_t begun_ = 0, submitted_ = 0;  ///< submissions; those of which the stream tells
   /// Of the last submissions: the one of which the stream tells when all is over.
   std::array<std::uint64_t, 2 * batches_under_way> ends_with_{};
   bool submission_is_busy_ = false;  ///< the stream has something to do for it

@@ -2,6 +2,7 @@
 #include "control/host_engine.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "control/engine_thread.hpp"
 
@@ -9,38 +10,49 @@ namespace beeline {
 
 std::atomic<int> HostEngine::of_gpus_{0};
 
-HostEngine::HostEngine(const EngineClient& client, const EngineOptions& options)
-    : is_of_gpu_(client.device.is_gpu()), windows_(options.windows) {
-  const auto make = [windows = windows_.get()](const EngineClient& each) { return make_worker(each, windows); };
-  for (int i = 0; i < options.threads; ++i) {
-    const auto number = static_cast<std::size_t>(client.rank * options.threads + i);
-    const std::vector<int> own =
-        options.cores.empty() ? options.near : std::vector{options.cores[number % options.cores.size()]};
+HostEngine::HostEngine(EngineOptions options) : options_(std::move(options)) {}
+
+HostEngine::HostEngine(const EngineClient& client, EngineOptions options) : HostEngine(std::move(options)) {
+  serve(client);
+}
+
+HostEngine::~HostEngine() {
+  threads_.clear();
+  of_gpus_ -= is_of_gpu_ ? 1 : 0;
+}
+
+void HostEngine::serve(const EngineClient& client) {
+  const auto make = [windows = options_.windows.get()](const EngineClient& each) { return make_worker(each, windows); };
+  for (int i = 0; i < options_.threads; ++i) {
+    const auto number = static_cast<std::size_t>(client.rank * options_.threads + i);
+    const std::vector<int> cores =
+        options_.cores.empty() ? options_.near : std::vector{options_.cores[number % options_.cores.size()]};
     threads_.push_back(std::make_unique<EngineThread>(
-        client,
-        EngineThread::Options{.poll_us = options.poll_us, .is_timed = options.is_timed, .cores = own, .make = make}));
+        client, refusals_,
+        EngineThread::Options{
+            .poll_us = options_.poll_us, .is_timed = options_.is_timed, .cores = cores, .make = make}));
   }
+  for (CommandRing* ring : client.rings) add(own_.emplace_back(*ring));
+  is_of_gpu_ = client.device.is_gpu();
   of_gpus_ += is_of_gpu_ ? 1 : 0;
 }
 
-HostEngine::~HostEngine() { of_gpus_ -= is_of_gpu_ ? 1 : 0; }
-
-void HostEngine::add(CommandRing& ring, std::uint64_t* told) {
+void HostEngine::add(CommandSource& source, std::uint64_t* told) {
   const std::lock_guard lock(mutex_);
   (*std::min_element(threads_.begin(), threads_.end(), [](const auto& a, const auto& b) {
-    return a->rings() < b->rings();
-  }))->add(ring, told);
+    return a->sources() < b->sources();
+  }))->add(source, told);
 }
 
-void HostEngine::remove(CommandRing& ring) {
+void HostEngine::remove(const CommandSource& source) {
   const std::lock_guard lock(mutex_);
   for (const auto& thread : threads_)
-    if (thread->remove(ring)) return;
+    if (thread->remove(source)) return;
 }
 
-void HostEngine::serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue) {
+void HostEngine::serve_triggers(const CommandSource& source, HostTriggers& table, std::uint32_t queue) {
   const std::lock_guard lock(mutex_);
-  for (const auto& thread : threads_) thread->serve_triggers(ring, table, queue);
+  for (const auto& thread : threads_) thread->serve_triggers(source, table, queue);
 }
 
 EngineStatistics HostEngine::statistics() const {
@@ -55,17 +67,8 @@ EngineStatistics HostEngine::statistics() const {
   return sum;
 }
 
-std::string HostEngine::refusal(const CommandRing& ring) const {
-  for (const auto& thread : threads_)
-    if (std::string found = thread->refusal(ring); !found.empty()) return found;
-  return {};
-}
-
-std::vector<std::string> HostEngine::take_refusals() {
-  std::vector<std::string> all;
-  for (const auto& thread : threads_)
-    for (std::string& text : thread->take_refusals()) all.push_back(std::move(text));
-  return all;
+std::unique_ptr<Engine> HostEngines::make(int, const std::vector<Device>&) const {
+  return std::make_unique<HostEngine>(options_);
 }
 
 }  // namespace beeline

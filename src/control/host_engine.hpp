@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The engine of a rank: host threads that serve command queues (docs/control.md).
+/// The engine of host threads (docs/control.md).
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "beeline/control/engine_statistics.hpp"
 #include "beeline/transport/engine.hpp"
+#include "control/refusals.hpp"
 
 namespace beeline {
 
 class EngineThread;
 class GpuWindows;
-class TriggerTable;
+class HostTriggers;
 
 /// How an engine's threads run.
 struct EngineOptions {
@@ -27,41 +30,59 @@ struct EngineOptions {
   std::vector<int> near{};   ///< cores near the rank's device: without `cores` its threads run there; none: anywhere
   bool is_timed = false;     ///< whether the parts of its work are timed
   std::shared_ptr<const GpuWindows> windows{};  ///< on GPU memory that the threads store into; nullptr: none
+  std::string reason = "threads of the host carry operations";  ///< of the routes to peers
 };
 
-/// Serves command queues of one rank. Thread-safe.
-class HostEngine {
+/// Serves command queues of one rank, and the rings of operations that a world routes to it. Thread-safe after `serve`.
+class HostEngine final : public Engine {
  public:
-  /// Throws no_resource where the system gives no threads, invalid_argument for a core that this process has not.
-  HostEngine(const EngineClient& client, const EngineOptions& options);
+  explicit HostEngine(EngineOptions options = {});
+  /// Serves at once. Throws as `serve`.
+  HostEngine(const EngineClient& client, EngineOptions options);
   /// Ends the threads; commands that are not done by then stay so.
-  ~HostEngine();
+  ~HostEngine() override;
   HostEngine(const HostEngine&) = delete;
   HostEngine& operator=(const HostEngine&) = delete;
 
   /// Whether threads of engines of this process call a GPU's driver, which other callers hold up.
   [[nodiscard]] static bool call_driver() { return of_gpus_ > 0; }
 
-  /// Serves a ring from now on, by the thread that has the fewest.
-  void add(CommandRing& ring, std::uint64_t* told = nullptr);
+  [[nodiscard]] PeerRoute route_to(int) const override { return {PeerAccess::engine, options_.reason}; }
+  /// Throws no_resource where the system gives no threads, invalid_argument for a core that this process has not.
+  void serve(const EngineClient& client) override;
+
+  /// Serves a source from now on, by the thread that has the fewest.
+  ///   source  outlives its removal, or this engine
+  ///   told    see CommandWorker::end_ring
+  void add(CommandSource& source, std::uint64_t* told = nullptr);
   /// No longer; returns when no thread uses it any more. What has begun is over.
-  void remove(CommandRing& ring);
-  /// Counts the triggers that are posted to these rings, which it serves, and does what they fire, until it serves them
+  void remove(const CommandSource& source);
+  /// Counts the triggers that are posted to this source, which it serves, and does what they fire, until it serves it
   /// no longer.
-  void serve_triggers(CommandRing& ring, TriggerTable& table, std::uint32_t queue);
+  void serve_triggers(const CommandSource& source, HostTriggers& table, std::uint32_t queue);
 
   [[nodiscard]] EngineStatistics statistics() const;
-  /// Why the first command of a ring was refused that was; empty: none.
-  [[nodiscard]] std::string refusal(const CommandRing& ring) const;
-  /// The same of all rings, of those that were not taken before.
-  [[nodiscard]] std::vector<std::string> take_refusals();
+  /// Of commands, by source.
+  [[nodiscard]] Refusals& refusals() { return refusals_; }
 
  private:
   static std::atomic<int> of_gpus_;  ///< engines of GPU ranks
-  const bool is_of_gpu_;
-  const std::shared_ptr<const GpuWindows> windows_;
-  std::mutex mutex_;  ///< of the distribution of rings
+  const EngineOptions options_;
+  bool is_of_gpu_ = false;
+  std::deque<CommandReader> own_;  ///< the rings of operations that are routed to it
+  Refusals refusals_;
+  std::mutex mutex_;  ///< of the distribution of sources
   std::vector<std::unique_ptr<EngineThread>> threads_;
+};
+
+/// Makes such engines, which carry all operations of their ranks.
+class HostEngines final : public EngineMaker {
+ public:
+  explicit HostEngines(EngineOptions options = {}) : options_(std::move(options)) {}
+  [[nodiscard]] std::unique_ptr<Engine> make(int rank, const std::vector<Device>& devices) const override;
+
+ private:
+  const EngineOptions options_;
 };
 
 }  // namespace beeline

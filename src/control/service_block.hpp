@@ -13,10 +13,9 @@
 
 #include "beeline/control/impl/lease.hpp"
 #include "beeline/core/command_protocol.hpp"
+#include "beeline/device/impl/verbs.hpp"
 #include "beeline/device/put_get.hpp"
-#include "control/change_word.hpp"
-#include "control/command_shape.hpp"
-#include "control/service_triggers.hpp"
+#include "control/trigger_lists.hpp"
 
 namespace beeline {
 
@@ -65,7 +64,7 @@ struct Service {
   const ReachablePiece* pieces;
   std::uint32_t queues, piece_count, ranks;
   Lease lease;
-  ServiceTriggers triggers{};
+  TriggerLists triggers{};
 };
 
 /// A ring as a block sees it that serves it: see command_protocol.hpp.
@@ -258,7 +257,7 @@ class ServiceThread {
     bytes += moves(command) ? command.row_bytes : command.width;
     if (moves(command))
       move_bytes(Thread{}, command, 0, command.row_bytes);
-    else if (command.verb == Verb::put_inline || command.verb == Verb::put_inline_signal)
+    else if (has_shape<VerbShape::payload>(command.verb))
       store_payload(reinterpret_cast<std::byte*>(targets.place), command);
     else
       static_cast<void>(detail::change_word(command, reinterpret_cast<void*>(targets.place)));
@@ -266,7 +265,7 @@ class ServiceThread {
     return true;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE static bool moves(const Command& command) {
-    return command.verb == Verb::put || command.verb == Verb::get || command.verb == Verb::put_signal;
+    return has_shape<VerbShape::to_peer, VerbShape::from_peer>(command.verb);
   }
   BEELINE_HOST_DEVICE static void store_payload(std::byte* at, const Command& command) {
     if (command.width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
@@ -295,7 +294,7 @@ class ServiceThread {
       return {place, 0, place != 0};
     }
     const std::uint64_t place = target_of(put_of(command)), signal = target_of(signal_of(command));
-    const bool fits = command.verb == Verb::put_signal || command.width <= max_inline_bytes_with_signal;
+    const bool fits = has_shape<VerbShape::to_peer>(command.verb) || command.width <= max_inline_bytes_with_signal;
     return {place, signal, fits && place != 0 && signal != 0};
   }
   /// The place; 0: it is not sure. Of commands without a signal.
@@ -307,8 +306,9 @@ class ServiceThread {
                         reaches(local_, command.local, command.row_bytes);
       return fits && !overlap(target, command.row_bytes, command.local, command.row_bytes) ? target : 0;
     }
-    const bool is_payload = command.verb == Verb::put_inline && command.width != 0 && command.width <= max_inline_bytes;
-    const bool changes = command.verb > Verb::get && command.verb <= Verb::compare_swap && is_word(command);
+    const bool is_payload =
+        has_shape_alone<VerbShape::payload>(command.verb) && command.width != 0 && command.width <= max_inline_bytes;
+    const bool changes = has_shape<VerbShape::word, VerbShape::atomic>(command.verb) && is_word(command);
     return (is_payload || changes) && reaches(remote_, target, command.width) ? target : 0;
   }
 
@@ -366,7 +366,7 @@ class ServiceThread {
                                       std::uint64_t bytes) const {
     auto* const remote = reinterpret_cast<std::byte*>(address_of(command.peer, command.remote) + first);
     auto* const local = reinterpret_cast<std::byte*>(command.local) + first;
-    if (command.verb == Verb::get)
+    if (has_shape<VerbShape::from_peer>(command.verb))
       detail::copy_bytes(group, local, remote, bytes);
     else
       detail::copy_bytes(group, remote, local, bytes);

@@ -4,11 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <utility>
 
 #include "beeline/core/error.hpp"
-#include "beeline/device/put_get.hpp"
 #include "control/command_check.hpp"
 
 namespace beeline {
@@ -22,213 +20,184 @@ std::string text_of_unreached(std::uint32_t tag, std::uint64_t count, std::uint6
                      count, threshold, text_of(command));
 }
 
-std::string text_of_unarmed(std::uint32_t tag, std::uint64_t count, std::uint64_t matched, std::uint64_t deadline_ns) {
-  return fmt::format(
-      "trigger: tag {} has count {}, and no operation is armed beyond threshold {} by the deadline of {} s", tag, count,
-      matched, static_cast<double>(deadline_ns) * 1e-9);
-}
-
-TriggerTable::TriggerTable(const Size& size, std::vector<CommandRing*> rings,
+TriggerTable::TriggerTable(const Size& size, const TriggerLists& here, const TriggerLists& there,
                            std::function<void(const std::string&)> fail)
-    : size_(size), fail_(std::move(fail)), tags_(size.tags), queues_(rings.size()) {
-  for (std::size_t i = 0; i < rings.size(); ++i) queues_[i].ring = rings[i];
-}
+    : size_(size), here_(here), there_(there), tags_(size.tags), entries_(size.entries + std::size_t{1}),
+      fail_(std::move(fail)) {}
 
 ArmedOperation TriggerTable::arm(const TriggeredCommands& what) {
-  const std::uint64_t now = machine::clock_ns();
-  std::unique_lock lock(mutex_);
-  if (free_.empty()) {
-    require(entries_.size() < size_.entries, Status::no_resource,
-            fmt::format("all {} entries of the table hold operations that are armed or under way "
-                        "(TriggerOptions::entries)",
-                        size_.entries));
-    free_.push_back(static_cast<std::uint32_t>(entries_.size()));
-    entries_.emplace_back();
-  }
-  const std::uint32_t index = free_.back();
-  free_.pop_back();
-  Entry& entry = entries_[index];
-  entry.what = what, entry.state = State::armed, entry.armed_ns = now;
-  ++armed_;
-  Tag& tag = tags_[what.tag];
-  tag.matched = std::max(tag.matched, what.threshold);
-  const auto behind = std::upper_bound(
-      tag.armed.begin(), tag.armed.end(), what.threshold,
-      [this](std::uint64_t threshold, std::uint32_t other) { return threshold < entries_[other].what.threshold; });
-  tag.armed.insert(behind, index);
-  const ArmedOperation armed{index, entry.turn};
-  const std::uint64_t deadline = deadline_of(entry);
-  if (deadline < next_check_ns_.load(std::memory_order_relaxed))
-    next_check_ns_.store(deadline, std::memory_order_relaxed);
-  fire(what.tag);
-  const bool has_fired = entry.state == State::fired;
-  lock.unlock();
-  if (has_fired) wake(what.tag);
+  ArmedOperation armed;
+  const auto insert_it = [&] {
+    const std::uint32_t number = free_entry();
+    Entry& entry = entries_[number];
+    entry.tag = what.tag, entry.armed_ns = machine::clock_ns();
+    entry.deadline_ns = what.deadline_ns != 0 ? what.deadline_ns : size_.deadline_ns;
+    TriggerEntry& shown = changed_entry(number);
+    shown.threshold = what.threshold, shown.next = 0, shown.then = what.then, shown.count = what.count;
+    std::copy(what.commands.begin(), what.commands.end(), here_.commands[number].commands);
+    insert(what.tag, number);
+    armed = {number, entry.turns++};
+    ++armed_;
+    expect_deadline(deadline_of(number));
+    fire_met(what.tag);
+  };
+  change(std::ref(insert_it));
   return armed;
 }
 
-bool TriggerTable::cancel(ArmedOperation operation) {
-  const std::lock_guard lock(mutex_);
-  if (!holds(operation, State::armed)) return false;
-  std::vector<std::uint32_t>& armed = tags_[entries_[operation.entry].what.tag].armed;
-  armed.erase(std::find(armed.begin(), armed.end(), operation.entry));
+std::uint32_t TriggerTable::free_entry() {
+  if (free_.empty() && used_ < size_.entries) return ++used_;
+  for (std::uint32_t number = 1; free_.empty() && number <= used_; ++number)
+    if (here_.entries[number].over == entries_[number].turns) free_.push_back(number);
+  require(!free_.empty(), Status::no_resource,
+          fmt::format("all {} entries of the table hold operations that are armed or under way "
+                      "(TriggerOptions::entries)",
+                      size_.entries));
+  const std::uint32_t number = free_.back();
+  free_.pop_back();
+  return number;
+}
+
+void TriggerTable::insert(std::uint32_t tag, std::uint32_t number) {
+  TriggerTag& of = changed_tag(tag);
+  const std::uint64_t threshold = here_.entries[number].threshold;
+  tags_[tag].matched = std::max(tags_[tag].matched, threshold);
+  std::uint32_t before = 0, behind = of.armed;
+  if (behind != 0 && here_.entries[tags_[tag].last].threshold <= threshold) before = tags_[tag].last, behind = 0;
+  for (; behind != 0 && here_.entries[behind].threshold <= threshold; behind = here_.entries[behind].next)
+    before = behind;
+  here_.entries[number].next = behind;
+  if (behind == 0) tags_[tag].last = number;
+  if (before != 0)
+    changed_entry(before).next = number;
+  else
+    of.armed = number, of.threshold = threshold;
+}
+
+bool TriggerTable::take_out(std::uint32_t number) {
+  const std::uint32_t tag = entries_[number].tag;
+  if (here_.entries[number].threshold <= here_.tags[tag].count) return false;
+  std::uint32_t before = 0, found = here_.tags[tag].armed;
+  for (; found != 0 && found != number; found = here_.entries[found].next) before = found;
+  if (found == 0) return false;
+  const std::uint32_t behind = here_.entries[number].next;
+  if (behind == 0) tags_[tag].last = before;
+  if (before != 0)
+    changed_entry(before).next = behind;
+  else
+    changed_tag(tag).armed = behind, changed_tag(tag).threshold = here_.entries[behind].threshold;
+  ++changed_entry(number).over;
   --armed_;
-  release(operation.entry);
   return true;
 }
 
-void TriggerTable::close() {
-  const std::lock_guard lock(mutex_);
-  for (Tag& tag : tags_) {
-    for (const std::uint32_t entry : tag.armed) release(entry);
-    tag.armed.clear();
-  }
-  armed_ = 0;
+bool TriggerTable::cancel(ArmedOperation operation) {
+  bool is_cancelled = false;
+  change([&] {
+    is_cancelled = holds(operation) && here_.entries[operation.entry].over == operation.turn &&
+                   entries_[operation.entry].turns == operation.turn + 1 && take_out(operation.entry);
+  });
+  return is_cancelled;
 }
+
+void TriggerTable::close() {
+  change([&] { drop_armed(); });
+}
+
+void TriggerTable::drop_armed() {
+  for (std::uint32_t number = 1; number <= used_; ++number)
+    if (here_.entries[number].over != entries_[number].turns) take_out(number);
+}
+
+const char* TriggerTable::trigger(std::uint64_t tag, std::uint64_t count) {
+  if (const char* const refused = refuse_trigger(tag, count, size_.tags)) return refused;
+  const auto add = [&] {
+    changed_tag(static_cast<std::uint32_t>(tag)).count += count;
+    note_count(static_cast<std::uint32_t>(tag), machine::clock_ns());
+    fire_met(static_cast<std::uint32_t>(tag));
+  };
+  change(std::ref(add));
+  return nullptr;
+}
+
+void TriggerTable::note_count(std::uint32_t tag, std::uint64_t now_ns) {
+  tags_[tag].latest_ns = now_ns;
+  if (here_.tags[tag].count > tags_[tag].matched) expect_deadline(now_ns + size_.deadline_ns);
+}
+
+bool TriggerTable::holds(ArmedOperation operation) const { return operation.entry != 0 && operation.entry <= used_; }
 
 bool TriggerTable::is_over(ArmedOperation operation) {
   const std::lock_guard lock(mutex_);
-  return !holds(operation, State::armed) && !holds(operation, State::fired);
+  if (!holds(operation)) return true;
+  const std::uint32_t number = operation.entry;
+  return (is_here() ? here_.entries[number].over : read_there(there_.entries[number].over)) > operation.turn;
 }
 
 std::string TriggerTable::describe(ArmedOperation operation) {
+  if (is_over(operation)) return {};
+  const std::uint32_t tag = entries_[operation.entry].tag;
+  const std::uint64_t counted = count(tag);
   const std::lock_guard lock(mutex_);
-  if (!holds(operation, State::armed) && !holds(operation, State::fired)) return {};
-  const TriggeredCommands& what = entries_[operation.entry].what;
-  return text_of_armed(what.tag, tags_[what.tag].count, what.threshold, what.commands[0]);
+  return text_of_armed(tag, counted, here_.entries[operation.entry].threshold,
+                       here_.commands[operation.entry].commands[0]);
+}
+
+std::uint64_t TriggerTable::read(std::uint64_t TriggerTotals::*word) const {
+  return is_here() ? here_.totals->*word : read_there(there_.totals->*word);
 }
 
 bool TriggerTable::is_idle() {
   const std::lock_guard lock(mutex_);
-  return under_way_ == 0;
+  if (read(&TriggerTotals::met) != 0) return false;
+  const std::uint64_t over = read(&TriggerTotals::over);
+  return over == read(&TriggerTotals::fired);
 }
 
 std::uint64_t TriggerTable::count(std::uint32_t tag) const {
   const std::lock_guard lock(mutex_);
-  return tags_[tag].count;
+  return is_here() ? here_.tags[tag].count : read_there(there_.tags[tag].count);
 }
 
 std::uint32_t TriggerTable::armed() {
   const std::lock_guard lock(mutex_);
-  return armed_;
+  return static_cast<std::uint32_t>(armed_ - read(&TriggerTotals::fired));
 }
 
-const char* TriggerTable::trigger(std::uint64_t tag, std::uint64_t count) {
-  if (tag >= size_.tags) return "there is no such tag";
-  if (count == 0) return "it counts nothing";
-  {
-    const std::lock_guard lock(mutex_);
-    add(static_cast<std::uint32_t>(tag), count, machine::clock_ns());
+TriggerTag& TriggerTable::changed_tag(std::uint32_t tag) {
+  note_tag(tag);
+  return here_.tags[tag];
+}
+
+TriggerEntry& TriggerTable::changed_entry(std::uint32_t number) {
+  note_entry(number);
+  return here_.entries[number];
+}
+
+std::uint64_t TriggerTable::deadline_of(std::uint32_t number) const {
+  const Entry& entry = entries_[number];
+  return std::max(entry.armed_ns, tags_[entry.tag].latest_ns) + entry.deadline_ns;
+}
+
+std::string TriggerTable::find_unmatched(std::uint64_t now_ns, std::uint64_t& next_deadline_ns) const {
+  next_deadline_ns = never;
+  for (std::uint32_t tag = 0; tag < size_.tags; ++tag) {
+    const TriggerTag& of = here_.tags[tag];
+    std::uint32_t first = 0;  // whose deadline ends first
+    for (std::uint32_t number = of.armed; number != 0; number = here_.entries[number].next)
+      if (here_.entries[number].threshold > of.count && (first == 0 || deadline_of(number) < deadline_of(first)))
+        first = number;
+    std::uint64_t deadline = first == 0 ? never : deadline_of(first);
+    if (of.count > tags_[tag].matched) deadline = std::min(deadline, tags_[tag].latest_ns + size_.deadline_ns);
+    next_deadline_ns = std::min(next_deadline_ns, deadline);
+    if (deadline > now_ns) continue;
+    if (first != 0)
+      return text_of_unreached(tag, of.count, here_.entries[first].threshold, here_.commands[first].commands[0]);
+    return fmt::format(
+        "trigger: tag {} has count {}, and no operation is armed beyond threshold {} by the deadline of {} s", tag,
+        of.count, tags_[tag].matched, static_cast<double>(size_.deadline_ns) * 1e-9);
   }
-  wake(static_cast<std::uint32_t>(tag));
-  return nullptr;
-}
-
-bool TriggerTable::take(std::uint32_t queue, Command& command, FiredCommand& fired) {
-  if (!has_fired(queue)) return false;
-  const std::lock_guard lock(mutex_);
-  Queue& from = queues_[queue];
-  const Fired next = from.fired.front();
-  from.fired.pop_front();
-  from.waiting.store(from.fired.size(), std::memory_order_release);
-  const TriggeredCommands& what = entries_[next.entry].what;
-  command = what.commands[next.command];
-  fired = {next.entry, next.command + 1 == what.count};
-  return true;
-}
-
-void TriggerTable::finish(const FiredCommand& last, bool is_done) {
-  std::unique_lock lock(mutex_);
-  const std::uint32_t then = entries_[last.entry].what.then;
-  release(last.entry);
-  --under_way_;
-  if (then == no_chain || !is_done) return;
-  add(then, 1, machine::clock_ns());
-  lock.unlock();
-  wake(then);
-}
-
-void TriggerTable::check_deadlines(std::uint64_t now_ns) {
-  if (now_ns < next_check_ns_.load(std::memory_order_relaxed)) return;
-  std::string unmatched;
-  {
-    const std::lock_guard lock(mutex_);
-    unmatched = find_unmatched(now_ns);
-  }
-  if (unmatched.empty()) return;
-  close();
-  fail_(unmatched);
-}
-
-bool TriggerTable::holds(ArmedOperation operation, State state) const {
-  return operation.entry < entries_.size() && entries_[operation.entry].turn == operation.turn &&
-         entries_[operation.entry].state == state;
-}
-
-void TriggerTable::add(std::uint32_t tag, std::uint64_t count, std::uint64_t now_ns) {
-  Tag& to = tags_[tag];
-  to.count += count;
-  to.latest_ns = now_ns;
-  if (to.count > to.matched && now_ns + size_.deadline_ns < next_check_ns_.load(std::memory_order_relaxed))
-    next_check_ns_.store(now_ns + size_.deadline_ns, std::memory_order_relaxed);
-  fire(tag);
-}
-
-void TriggerTable::fire(std::uint32_t tag) {
-  Tag& of = tags_[tag];
-  Queue& queue = queues_[tag % queues_.size()];
-  auto met = of.armed.begin();
-  for (; met != of.armed.end() && entries_[*met].what.threshold <= of.count; ++met) {
-    Entry& entry = entries_[*met];
-    entry.state = State::fired;
-    --armed_, ++under_way_;
-    for (std::uint32_t command = 0; command < entry.what.count; ++command) queue.fired.push_back({*met, command});
-  }
-  of.armed.erase(of.armed.begin(), met);
-  queue.waiting.store(queue.fired.size(), std::memory_order_release);
-}
-
-void TriggerTable::release(std::uint32_t entry) {
-  entries_[entry].state = State::free;
-  ++entries_[entry].turn;
-  free_.push_back(entry);
-}
-
-std::uint64_t TriggerTable::deadline_of(const Entry& entry) const {
-  const std::uint64_t since = std::max(entry.armed_ns, tags_[entry.what.tag].latest_ns);
-  return since + (entry.what.deadline_ns != 0 ? entry.what.deadline_ns : size_.deadline_ns);
-}
-
-/// What is, in words; empty: nothing, and the next look is put off until something may be.
-std::string TriggerTable::find_unmatched(std::uint64_t now_ns) {
-  std::uint64_t next = never;
-  for (std::uint32_t index = 0; index < tags_.size(); ++index) {
-    const Tag& tag = tags_[index];
-    const Entry* first = nullptr;  // whose deadline ends first
-    for (const std::uint32_t entry : tag.armed)
-      if (first == nullptr || deadline_of(entries_[entry]) < deadline_of(*first)) first = &entries_[entry];
-    std::uint64_t deadline = first == nullptr ? never : deadline_of(*first);
-    if (tag.count > tag.matched) deadline = std::min(deadline, tag.latest_ns + size_.deadline_ns);
-    if (deadline <= now_ns) {
-      next_check_ns_.store(never, std::memory_order_relaxed);  // it has failed
-      return describe(index, first);
-    }
-    next = std::min(next, deadline);
-  }
-  next_check_ns_.store(next, std::memory_order_relaxed);
   return {};
-}
-
-std::string TriggerTable::describe(std::uint32_t tag, const Entry* entry) const {
-  const Tag& of = tags_[tag];
-  return entry == nullptr ? text_of_unarmed(tag, of.count, of.matched, size_.deadline_ns)
-                          : text_of_unreached(tag, of.count, entry->what.threshold, entry->what.commands[0]);
-}
-
-void TriggerTable::wake(std::uint32_t tag) const {
-  std::uint64_t& word = queues_[tag % queues_.size()].ring->asleep.value;
-  const std::uint64_t asleep = detail::SystemAtomic<std::uint64_t>(word).load(std::memory_order_relaxed);
-  if (asleep != 0) detail::wake_engine(asleep);
 }
 
 }  // namespace beeline

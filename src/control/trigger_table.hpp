@@ -3,9 +3,7 @@
 /// @file
 /// The table of an engine's triggered operations (docs/control.md, Triggered operations).
 
-#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <mutex>
@@ -13,36 +11,28 @@
 #include <vector>
 
 #include "control/trigger_back_end.hpp"
+#include "control/trigger_lists.hpp"
 
 namespace beeline {
 
-/// What is unmatched at its deadline, for people: an armed operation, or triggers that nothing is armed for.
 /// An armed operation in words.
 [[nodiscard]] std::string text_of_armed(std::uint32_t tag, std::uint64_t count, std::uint64_t threshold,
                                         const Command& command);
+/// An armed operation whose threshold is not reached by its deadline.
 [[nodiscard]] std::string text_of_unreached(std::uint32_t tag, std::uint64_t count, std::uint64_t threshold,
                                             const Command& command);
-[[nodiscard]] std::string text_of_unarmed(std::uint32_t tag, std::uint64_t count, std::uint64_t matched,
-                                          std::uint64_t deadline_ns);
 
-/// A command that an engine is to do, of an operation that has fired.
-struct FiredCommand {
-  std::uint32_t entry = 0;
-  bool is_last = false;  ///< of its operation
-};
-
-/// Tags, what is armed for them, and what has fired. A tag belongs to one queue, whose engine thread fires all of its
+/// Tags, what is armed for them, and what has fired. A tag belongs to one queue, whose engine carries out all of its
 /// operations, in the order of their thresholds, and those of a threshold as they were armed. Thread-safe.
-class TriggerTable final : public TriggerBackEnd {
+///
+/// The lists are in memory of the host, or there are two of each: those of a device, and a copy of the host's, of which
+/// one is current. A class for each kind of memory says which, and how a thread gets them for itself.
+class TriggerTable : public TriggerBackEnd {
  public:
   struct Size {
     std::uint32_t tags = 1, entries = 1;
     std::uint64_t deadline_ns = 0;  ///< of what says none itself
   };
-
-  ///   rings  one for each queue: their threads are woken
-  ///   fail   called, once, with what is unmatched at its deadline, by the thread that finds it
-  TriggerTable(const Size& size, std::vector<CommandRing*> rings, std::function<void(const std::string&)> fail);
 
   ArmedOperation arm(const TriggeredCommands& what) override;
   bool cancel(ArmedOperation operation) override;
@@ -54,63 +44,74 @@ class TriggerTable final : public TriggerBackEnd {
   [[nodiscard]] std::uint32_t armed() override;
   [[nodiscard]] const char* trigger(std::uint64_t tag, std::uint64_t count) override;
 
-  // --- By the engine's thread of a queue -----------------------------------------------------------------------
+  [[nodiscard]] std::uint32_t tags() const { return size_.tags; }
 
-  [[nodiscard]] bool has_fired(std::uint32_t queue) const {
-    return queues_[queue].waiting.load(std::memory_order_acquire) > 0;
-  }
-  /// The next command of the queue's that has fired.
-  [[nodiscard]] bool take(std::uint32_t queue, Command& command, FiredCommand& fired);
-  /// An operation is over.
-  ///   is_done  false: it was refused; its completion triggers nothing
-  void finish(const FiredCommand& last, bool is_done);
-  /// Fails where something is unmatched at its deadline.
-  void check_deadlines(std::uint64_t now_ns);
+ protected:
+  ///   here, there  the lists in the host's and in the device's memory, whose words are 0; the same if there is only
+  ///   one fail         called, once, with what is unmatched at its deadline, by the thread that finds it
+  TriggerTable(const Size& size, const TriggerLists& here, const TriggerLists& there,
+               std::function<void(const std::string&)> fail);
 
- private:
-  enum class State : std::uint8_t { free, armed, fired };
+  /// Calls `change` with the lock held and the current lists here.
+  virtual void change(const std::function<void()>& change) = 0;
+  /// Whether the lists of the host are current. With the lock held.
+  [[nodiscard]] virtual bool is_here() const { return true; }
+  /// A word of a device.
+  [[nodiscard]] virtual std::uint64_t read_there(const std::uint64_t& word) const { return word; }
+  /// What the count of a tag has reached is to fire.
+  virtual void fire_met(std::uint32_t tag) = 0;
+  /// Something may be unmatched at this time, and was not known to be before.
+  virtual void expect_deadline([[maybe_unused]] std::uint64_t deadline_ns) {}
+  // The lists of the host change.
+  virtual void note_tag([[maybe_unused]] std::uint32_t tag) {}
+  virtual void note_entry([[maybe_unused]] std::uint32_t number) {}
+
+  // With the lock held, and the current lists here.
+
+  /// Cancels all.
+  void drop_armed();
+  /// The count of a tag has changed.
+  void note_count(std::uint32_t tag, std::uint64_t now_ns);
+  /// In words; empty: nothing is unmatched at its deadline before `next_deadline_ns`.
+  [[nodiscard]] std::string find_unmatched(std::uint64_t now_ns, std::uint64_t& next_deadline_ns) const;
+  /// Ends the table, whose lock is not held.
+  void fail(const std::string& unmatched) { fail_(unmatched); }
+
+  /// What an engine need not know of an entry.
   struct Entry {
-    TriggeredCommands what;
-    State state = State::free;
-    std::uint32_t turn = 0;  ///< operations that the entry has held before
-    std::uint64_t armed_ns = 0;
+    std::uint32_t tag = 0;
+    std::uint32_t turns = 0;  ///< operations that it has held
+    std::uint64_t armed_ns = 0, deadline_ns = 0;
   };
+  /// The same of a tag.
   struct Tag {
-    std::uint64_t count = 0;
-    std::uint64_t matched = 0;         ///< the highest threshold that was ever armed: triggers beyond have no operation
-    std::uint64_t latest_ns = 0;       ///< of its triggers
-    std::vector<std::uint32_t> armed;  ///< entries, by threshold
+    std::uint64_t matched = 0;    ///< the highest threshold that was ever armed: triggers beyond have no operation
+    std::uint64_t latest_ns = 0;  ///< of its triggers
+    std::uint32_t last = 0;       ///< of its armed entries, if it has any
   };
-  struct Fired {
-    std::uint32_t entry, command;
-  };
-  struct Queue {
-    CommandRing* ring = nullptr;
-    std::deque<Fired> fired;
-    std::atomic<std::size_t> waiting{0};  ///< how many there are: read without the lock
-  };
-
-  // With the lock held.
-  [[nodiscard]] bool holds(ArmedOperation operation, State state) const;
-  void add(std::uint32_t tag, std::uint64_t count, std::uint64_t now_ns);
-  void fire(std::uint32_t tag);
-  void release(std::uint32_t entry);
-  [[nodiscard]] std::uint64_t deadline_of(const Entry& entry) const;
-  [[nodiscard]] std::string find_unmatched(std::uint64_t now_ns);
-  [[nodiscard]] std::string describe(std::uint32_t tag, const Entry* entry) const;
-  /// Wakes the thread of a tag's queue, without the lock.
-  void wake(std::uint32_t tag) const;
+  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
 
   const Size size_;
-  const std::function<void(const std::string&)> fail_;
+  const TriggerLists here_, there_;
   mutable std::mutex mutex_;
-  std::vector<Tag> tags_;
-  std::vector<Entry> entries_;
-  std::vector<std::uint32_t> free_;  ///< entries
-  std::vector<Queue> queues_;
-  std::uint32_t armed_ = 0, under_way_ = 0;
-  static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
-  std::atomic<std::uint64_t> next_check_ns_{never};  ///< nothing is unmatched at its deadline before
+  std::vector<Tag> tags_;       ///< [tags]
+  std::vector<Entry> entries_;  ///< [entries + 1]
+  std::uint32_t used_ = 0;      ///< entries that have ever been used: the first ones
+
+ private:
+  [[nodiscard]] std::uint64_t read(std::uint64_t TriggerTotals::*word) const;
+  [[nodiscard]] bool holds(ArmedOperation operation) const;
+  [[nodiscard]] std::uint32_t free_entry();
+  void insert(std::uint32_t tag, std::uint32_t number);
+  /// Takes an armed entry out of its tag's list. Whether it was there, and its threshold is not reached.
+  bool take_out(std::uint32_t number);
+  [[nodiscard]] TriggerTag& changed_tag(std::uint32_t tag);
+  [[nodiscard]] TriggerEntry& changed_entry(std::uint32_t number);
+  [[nodiscard]] std::uint64_t deadline_of(std::uint32_t number) const;
+
+  const std::function<void(const std::string&)> fail_;
+  std::vector<std::uint32_t> free_;  ///< entries that have been used, and are free
+  std::uint64_t armed_ = 0;          ///< operations in all, without those that were cancelled
 };
 
 }  // namespace beeline

@@ -25,7 +25,7 @@ namespace {
 /// Between two looks at the deadlines and the abort word while operations are armed.
 constexpr std::chrono::milliseconds watch_period(20);
 
-bool is_word(Verb verb) { return verb == Verb::store; }
+bool is_store(Verb verb) { return has_shape<VerbShape::word>(verb); }
 
 }  // namespace
 
@@ -85,7 +85,8 @@ void WaitingStreams::drop_cancelled() {
 ArmedOperation WaitingStreams::arm(const TriggeredCommands& what) {
   for (std::uint32_t i = 0; i < what.count; ++i) {
     const Verb verb = what.commands[i].verb;
-    require(verb == Verb::put || verb == Verb::get || verb == Verb::copy || is_word(verb), Status::unavailable,
+    require((has_shape<VerbShape::to_peer, VerbShape::from_peer, VerbShape::between>(verb)) || is_store(verb),
+            Status::unavailable,
             "streams that wait carry out puts and signals only: for atomics use TriggeredBy::engine");
   }
   require(what.then == no_chain, Status::unavailable,
@@ -125,15 +126,15 @@ WaitingStreams::Lane& WaitingStreams::lane_for(const TriggeredCommands& what) {
 
 StreamMove WaitingStreams::move_of(const Command& command) const {
   auto* const local = reinterpret_cast<std::byte*>(command.local);
-  auto* const remote = command.verb == Verb::copy ? reinterpret_cast<std::byte*>(command.remote)
-                                                  : client_.address_of(command.peer, command.remote);
+  auto* const remote = has_shape<VerbShape::between>(command.verb) ? reinterpret_cast<std::byte*>(command.remote)
+                                                                   : client_.address_of(command.peer, command.remote);
   StreamMove move;
-  if (is_word(command.verb))
+  if (is_store(command.verb)) {
     move.signal = reinterpret_cast<std::uint64_t*>(remote), move.value = command.local;
-  else if (command.verb == Verb::get)
-    move = {local, remote, command.row_bytes};
-  else
-    move = {remote, local, command.row_bytes};
+  } else {
+    const RowMove rows = rows_of(command, remote);
+    move = {rows.to, rows.from, rows.row_bytes};
+  }
   if (move.to != nullptr) static_cast<void>(moves_anything(move.to, move.from, move.bytes));
   const bool is_far = lanes_.front().stream->device().is_gpu() &&
                       (client_.needs_engine(remote) || (move.to != nullptr && client_.needs_engine(local)));

@@ -37,7 +37,10 @@ CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueu
   }
   if (options.engine_threads != 0)
     own_engine_ = team.world().implementation().make_host_engine(options.engine_threads, options.is_timed);
-  for (std::uint32_t i = 0; i < queues; ++i) engine().add(rings_.data()[i], &tickets_.data()[i].completed_mirror);
+  for (std::uint32_t i = 0; i < queues; ++i) {
+    sources_.push_back(std::make_unique<CommandReader>(rings_.data()[i]));
+    engine().add(*sources_.back(), &tickets_.data()[i].completed_mirror);
+  }
 }
 
 HostEngine& CommandQueues::engine() const {
@@ -47,6 +50,7 @@ HostEngine& CommandQueues::engine() const {
 CommandQueues::~CommandQueues() {
   if (!life_->is_usable()) {
     static_cast<void>(own_engine_.release());
+    for (auto& source : sources_) static_cast<void>(source.release());  // its threads may use them
     static_cast<void>(device_engine_.release());
     return;
   }
@@ -55,8 +59,7 @@ CommandQueues::~CommandQueues() {
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("command queues end: {}", error.what()), team_.world().rank());
   }
-  if (device_engine_ != nullptr) return;
-  for (std::uint32_t i = 0; i < channel_.queues; ++i) engine().remove(rings_.data()[i]);
+  for (const auto& source : sources_) engine().remove(*source);
 }
 
 std::uint64_t CommandQueues::completed(std::uint32_t queue) const {
@@ -79,8 +82,8 @@ void CommandQueues::quiet() const {
 std::vector<std::string> CommandQueues::refusals() const {
   if (device_engine_ != nullptr) return device_engine_->refusals();
   std::vector<std::string> all;
-  for (std::uint32_t i = 0; i < channel_.queues; ++i)
-    if (std::string text = engine().refusal(channel_.rings[i]); !text.empty()) all.push_back(std::move(text));
+  for (const auto& source : sources_)
+    if (std::string text = engine().refusals().of(source.get()); !text.empty()) all.push_back(std::move(text));
   return all;
 }
 

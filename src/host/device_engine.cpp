@@ -26,9 +26,9 @@ constexpr std::size_t max_pieces = 1024;
 }  // namespace
 
 DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
-    : team_(team), client_(team.world().implementation().engine_client()), worker_(make_worker(client_)), rings_(rings),
-      queues_(queues), served_(team, queues), pieces_(team, max_pieces), shown_(team, max_pieces, Heap::pinned),
-      handed_(team, queues, Heap::pinned) {
+    : team_(team), client_(team.world().implementation().engine_client()), worker_(make_worker(client_)),
+      refusals_(team.world().implementation().device_refusals), rings_(rings), queues_(queues), served_(team, queues),
+      pieces_(team, max_pieces), shown_(team, max_pieces, Heap::pinned), handed_(team, queues, Heap::pinned) {
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
                                        .share = share(),
                                        .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },
@@ -39,12 +39,10 @@ DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
                                            }});
 }
 
-/// What has not been told of these queues nobody hears any more.
+/// Refusals of these queues that were not reported are dropped.
 DeviceEngine::~DeviceEngine() {
   grid_.reset();
-  World::Implementation& world = team_.world().implementation();
-  const std::lock_guard lock(world.queue_engine_mutex);
-  for (const auto& [queue, text] : refusals_) std::erase(world.device_refusals, text);
+  for (std::uint32_t i = 0; i < queues_; ++i) refusals_.forget(&rings_[i]);
 }
 
 double DeviceEngine::share() const {
@@ -64,7 +62,7 @@ void DeviceEngine::start(Stream& stream, const Lease& lease) {
                         .piece_count = static_cast<std::uint32_t>(shown_count_),
                         .ranks = static_cast<std::uint32_t>(client_.ranks),
                         .lease = lease,
-                        .triggers = triggers_ != nullptr ? triggers_.load()->show() : ServiceTriggers{}};
+                        .triggers = triggers_ != nullptr ? triggers_.load()->show() : TriggerLists{}};
   launch(team_.world(), {.threads = engine_block_threads, .stream = &stream, .name = "device engine"}, ServiceKernel{},
          service);
 }
@@ -107,6 +105,8 @@ void DeviceEngine::answer_handed() {
 
 const char* DeviceEngine::do_command(const Command& command) {
   if (command.answers) return "a device engine gives no answers";
+  if (has_shape<VerbShape::count>(command.verb))
+    return refuse_trigger(command.remote, command.local, triggers_ != nullptr ? triggers_.load()->tags() : 0);
   const std::lock_guard in_use(memory_user_);
   worker_->begin_ring(false, nullptr);
   const BegunCommand begun = begin_command(client_, memory_, *worker_, command, 0);
@@ -123,14 +123,10 @@ const char* DeviceEngine::do_command(const Command& command) {
 }
 
 void DeviceEngine::refuse(std::uint32_t queue, const Command& command, const char* reason) {
-  const std::string text = fmt::format("rank {}'s engine refused {} of a queue ({}): {}", client_.rank,
-                                       what_is(command), text_of(command), reason);
+  const std::string text = refusal_of(client_.rank, command, reason);
   log(LogLevel::error, text, client_.rank);
   client_.note_refusal(text);
-  World::Implementation& world = team_.world().implementation();
-  const std::lock_guard lock(world.queue_engine_mutex);
-  world.device_refusals.push_back(text);
-  refusals_[queue] = text;
+  refusals_.add(&rings_[queue], text);
 }
 
 void DeviceEngine::serve_triggers(DeviceTriggers& triggers) {
@@ -149,9 +145,9 @@ std::uint64_t DeviceEngine::completed(std::uint32_t queue) const {
 }
 
 std::vector<std::string> DeviceEngine::refusals() const {
-  const std::lock_guard lock(team_.world().implementation().queue_engine_mutex);
   std::vector<std::string> all;
-  for (const auto& [queue, text] : refusals_) all.push_back(text);
+  for (std::uint32_t i = 0; i < queues_; ++i)
+    if (std::string text = refusals_.of(&rings_[i]); !text.empty()) all.push_back(std::move(text));
   return all;
 }
 

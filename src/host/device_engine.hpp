@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +15,7 @@
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
 #include "control/command_worker.hpp"
+#include "control/refusals.hpp"
 #include "control/service_block.hpp"
 #include "host/leased_grid.hpp"
 
@@ -69,13 +69,13 @@ class DeviceEngine {
   MappedMemory memory_{client_};
   MemoryUser memory_user_{*client_.memory_users};  ///< of commands that are handed over
   const std::unique_ptr<CommandWorker> worker_;
+  Refusals& refusals_;  ///< of the world's device engines
   CommandRing* const rings_;
   const std::uint32_t queues_;
   SymmetricArray<ServedRing> served_;
   SymmetricArray<ReachablePiece> pieces_, shown_;  ///< by the block; the same in host memory
   std::size_t shown_count_ = 0;
   SymmetricArray<HandedCommand> handed_;
-  std::map<std::uint32_t, std::string> refusals_;  ///< by queue; guarded by the world's `queue_engine_mutex`
   std::atomic<std::uint64_t> handed_bytes_{0};
   std::atomic<DeviceTriggers*> triggers_{nullptr};
   std::optional<LeasedGrid> grid_;

@@ -347,10 +347,9 @@ void World::Implementation::check_refusals() {
   std::vector<std::string> texts;
   {
     const std::lock_guard lock(queue_engine_mutex);
-    if (queue_engine != nullptr) texts = queue_engine->take_refusals();
-    for (std::string& text : device_refusals) texts.push_back(std::move(text));
-    device_refusals.clear();
+    if (queue_engine != nullptr) texts = queue_engine->refusals().take();
   }
+  for (std::string& text : device_refusals.take()) texts.push_back(std::move(text));
   if (!texts.empty()) throw Error(Status::invalid_argument, fmt::format("{}", fmt::join(texts, "\n  ")), rank);
 }
 

@@ -155,7 +155,7 @@ PathToRank path_to(World& world, int rank) {
 
 NetworkStatistics network_statistics(const World& world) {
   const Engine* const engine = world.implementation().engine.get();
-  return engine != nullptr ? engine->statistics() : NetworkStatistics{};
+  return engine != nullptr ? engine->network_statistics() : NetworkStatistics{};
 }
 
 EngineClient World::Implementation::engine_client() {

@@ -11,7 +11,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/device/put_get.hpp"
 #include "control/host_engine.hpp"
-#include "control/trigger_table.hpp"
+#include "control/host_triggers.hpp"
 #include "control/waiting_streams.hpp"
 #include "core/faulty_argument.hpp"
 #include "host/device_triggers.hpp"
@@ -54,13 +54,13 @@ Triggers::Triggers(Team& team, const TriggerOptions& options)
 void Triggers::be_done_by_engine(const TriggerOptions& options) {
   queues_ = std::make_unique<CommandQueues>(team_, options.queues);
   channel_.queues = queues_->channel();
-  std::vector<CommandRing*> rings;
-  for (std::uint32_t i = 0; i < options.queues; ++i) rings.push_back(channel_.queues.queue(i).ring);
-  auto table = std::make_unique<TriggerTable>(
-      TriggerTable::Size{options.tags, options.entries, team_.host_context().deadline_ns}, rings,
+  const auto& sources = queues_->sources();
+  auto table = std::make_unique<HostTriggers>(
+      TriggerTable::Size{options.tags, options.entries, team_.host_context().deadline_ns}, options.queues,
+      [&sources](std::uint32_t queue) { sources[queue]->wake(); },
       [&team = team_](const std::string& reason) { team.give_up(reason); });
   HostEngine& engine = team_.world().implementation().engine_of_queues();
-  for (std::uint32_t i = 0; i < options.queues; ++i) engine.serve_triggers(*rings[i], *table, i);
+  for (std::uint32_t i = 0; i < options.queues; ++i) engine.serve_triggers(*sources[i], *table, i);
   back_end_ = std::move(table);
 }
 
@@ -218,10 +218,10 @@ Command Triggers::command_of(const TriggeredOperation::Part& part) const {
   const bool is_word = part.width != 0;
   require(is_word || (part.bytes > 0 && part.local != nullptr), Status::invalid_argument,
           called + (part.bytes == 0 ? "of no bytes" : "a null address"));
-  require(part.operation != Operation::atomic || (part.verb >= Verb::add && part.verb <= Verb::exchange),
-          Status::invalid_argument, called + "its verb is none that changes a word without an answer");
+  require(part.operation != Operation::atomic || is_atomic_without_answer(part.verb), Status::invalid_argument,
+          called + "its verb is none that changes a word without an answer");
   if (!is_word) command.rows = 1, command.row_bytes = part.bytes;
-  if (part.verb == Verb::copy) {
+  if (has_shape<VerbShape::between>(part.verb)) {
     require(part.remote != nullptr, Status::invalid_argument, called + "a null address");
     command.peer = ctx.own_world_rank;
     command.remote = reinterpret_cast<std::uintptr_t>(part.remote);

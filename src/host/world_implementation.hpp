@@ -194,8 +194,8 @@ class World::Implementation {
   std::once_flag windows_are_open;
   std::shared_ptr<const GpuWindows> windows;  ///< of engines of command queues; nullptr: none, or none needed yet
   std::unique_ptr<HostEngine> queue_engine;   ///< of command queues; nullptr until the first are made
-  std::vector<std::string> device_refusals;   ///< of device engines' commands, that no caller has been told of
-  std::mutex queue_engine_mutex;              ///< of the two
+  std::mutex queue_engine_mutex;              ///< of `queue_engine`
+  Refusals device_refusals;                   ///< of the commands of device engines, by ring
 
   /// The end of a rank, or of the launcher (-1).
   struct RankEnd {

@@ -9,7 +9,6 @@
 
 #include "beeline/device/signal.hpp"
 #include "beeline/device/wait.hpp"
-#include "control/change_word.hpp"
 #include "control/command_check.hpp"
 #include "network/far_exchange.hpp"
 
@@ -266,22 +265,19 @@ void FarExchange::perform_command(const NetworkMessage& message, Payload payload
   if (far(message.from).refused_rings.contains(message.request >> index_bits))
     return refuse(message, "a command before it was refused");
   const std::lock_guard in_use(*memory_user_);
-  NetworkMessage first = message, signal = message;
-  first.command = without_signal(command), signal.command = signal_of(command);
-  const CommandTarget target = target_of(*client_, *memory_, first.command);
+  const CommandTarget target = target_of(*client_, *memory_, command);
   if (target.refused != nullptr) return refuse(message, target.refused);
-  const CommandTarget word = has_signal(command) ? target_of(*client_, *memory_, signal.command) : CommandTarget{};
-  if (word.refused != nullptr) return refuse(message, word.refused);
-  if (command.verb == Verb::put_inline_signal && command.width > max_inline_bytes_with_signal)
-    return refuse(message, "no command with a signal holds so many bytes");
   if (puts_rows(command) && !payload.is_placed && payload.bytes.size() != target.bytes)
     return refuse(message, "its data are not as long as it says, or longer than what fits a message");
-  if (has_signal(command)) --first.number;  // the message is done when its signal is set
-  if (!do_command(first, target, std::move(payload)) || !has_signal(command)) return;
+  if (target.signal == nullptr) return static_cast<void>(do_command(message, target, std::move(payload)));
+  NetworkMessage first = message, signal = message;
+  first.command = put_of(command), signal.command = signal_of(command);
+  --first.number;  // the message is done when its signal is set
+  if (!do_command(first, target, std::move(payload))) return;
   if (staging_ == nullptr)
-    detail::check_repetition(client_->context, reinterpret_cast<const std::uint64_t*>(word.address),
+    detail::check_repetition(client_->context, reinterpret_cast<const std::uint64_t*>(target.signal),
                              signal.command.local, message.from);
-  static_cast<void>(do_command(signal, word, {}));
+  static_cast<void>(do_command(signal, {nullptr, target.signal, signal.command.width}, {}));
 }
 
 bool FarExchange::do_command(const NetworkMessage& message, const CommandTarget& target, Payload payload) {

@@ -10,7 +10,6 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/impl/machine.hpp"
-#include "control/change_word.hpp"
 #include "control/command_check.hpp"
 
 namespace beeline {

@@ -74,7 +74,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   void end_sources(const std::vector<int>& peers) override;
   [[nodiscard]] std::vector<int> settle(const std::vector<int>& left) override;
   void forget_failures() override;
-  [[nodiscard]] NetworkStatistics statistics() const override {
+  [[nodiscard]] NetworkStatistics network_statistics() const override {
     const auto lock = turns_.lock();
     return exchange_.statistics();
   }

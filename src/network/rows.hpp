@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "beeline/core/command.hpp"
-#include "control/command_shape.hpp"
+#include "beeline/device/impl/verbs.hpp"
 #include "control/copy_if_there.hpp"
 
 namespace beeline {

@@ -2,7 +2,7 @@
 #include "beeline/transport/engine.hpp"
 
 #include "beeline/core/command_protocol.hpp"
-#include "beeline/device/wait.hpp"
+#include "beeline/device/impl/route.hpp"
 
 namespace beeline {
 
@@ -56,5 +56,16 @@ void CommandReader::answer(const Command& command, std::uint64_t value) {
 void CommandReader::release_sources(DoneCount reusable) { publish(ring_->reusable.value, reusable.word); }
 
 void CommandReader::complete(DoneCount completed) { publish(ring_->completed.value, completed.word); }
+
+void CommandReader::refuse(std::uint64_t commands) { publish(ring_->refused.value, commands); }
+
+void CommandReader::set_waker(Waker* waker) noexcept {
+  publish(ring_->asleep.value, reinterpret_cast<std::uintptr_t>(waker));
+}
+
+void CommandReader::wake() const noexcept {
+  const std::uint64_t asleep = detail::load_acquired(ring_->asleep.value);
+  if (asleep != 0) detail::wake_engine(asleep);
+}
 
 }  // namespace beeline

@@ -31,15 +31,14 @@ struct EngineRow {
   bool on_gpus;  ///< it serves GPU ranks, too
   std::shared_ptr<const beeline::EngineMaker> (*make)();
 };
-const EngineRow engine_rows[] = {{"routed", true,
-                                  []() -> std::shared_ptr<const beeline::EngineMaker> {
-                                    EnginePlan plan;
-                                    plan.reorders = true;  // so that nothing counts on more order than there is
-                                    return std::make_shared<TestEngines>(plan);
-                                  }},
-                                 {"by_library", true, []() -> std::shared_ptr<const beeline::EngineMaker> {
-                                    return std::make_shared<LibraryEngines>();
-                                  }}};
+const EngineRow engine_rows[] = {
+    {"routed", true,
+     []() -> std::shared_ptr<const beeline::EngineMaker> {
+       EnginePlan plan;
+       plan.reorders = true;  // so that nothing counts on more order than there is
+       return std::make_shared<TestEngines>(plan);
+     }},
+    {"by_library", true, []() -> std::shared_ptr<const beeline::EngineMaker> { return host_engines(); }}};
 
 /// Those of a shape; nullptr: none carries anything.
 std::vector<const EngineRow*> engines_of(const WorldShape& shape) {

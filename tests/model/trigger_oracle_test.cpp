@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
-#include "control/trigger_table.hpp"
+#include "control/host_triggers.hpp"
 #include "tests/support/random.hpp"
 #include "tests/support/ranks.hpp"
 #ifdef BEELINE_HAS_LIBFABRIC
@@ -40,8 +40,9 @@ struct Step {
 class Table {
  public:
   explicit Table(std::uint32_t writes)
-      : table_({std::uint32_t{tags}, writes, std::uint64_t{1} << 60}, {ring_.get()},
-               [](const std::string&) { FAIL(); }) {}
+      : table_(
+            {std::uint32_t{tags}, writes, std::uint64_t{1} << 60}, 1, [](std::uint32_t) {},
+            [](const std::string&) { FAIL(); }) {}
 
   void defer(std::uint64_t name, const Step& step) {
     TriggeredCommands what{.tag = step.tag, .threshold = step.threshold};
@@ -58,8 +59,7 @@ class Table {
   }
 
  private:
-  std::unique_ptr<CommandRing> ring_ = std::make_unique<CommandRing>();
-  TriggerTable table_;
+  HostTriggers table_;
 };
 
 /// The device engine of a host rank.

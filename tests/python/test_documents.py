@@ -63,6 +63,7 @@ CHANGES = (
     "collective",
     "transport",
     "engine",
+    "verb",
     "method",
     "bench case",
     "command",

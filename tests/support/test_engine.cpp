@@ -5,12 +5,12 @@
 #include <array>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "beeline/core/error.hpp"
-#include "control/command_shape.hpp"
-#include "control/command_worker.hpp"
+#include "control/command_check.hpp"
 #include "control/host_engine.hpp"
 
 namespace beeline_test {
@@ -33,6 +33,7 @@ class TestEngine final : public Engine {
   void serve(const EngineClient& client) override {
     client_ = client;
     worker_ = make_worker(client_);
+    memory_.emplace(client_);
     for (CommandRing* ring : client.rings) readers_.push_back({CommandReader(*ring), 0});
     thread_ = std::thread([this] { run(); });
   }
@@ -87,44 +88,27 @@ class TestEngine final : public Engine {
       std::rotate(std::upper_bound(first, next, *next, is_higher), next, next + 1);
   }
   void begin(const Command& command, std::size_t slot) {
-    std::byte* const remote = client_.address_of(command.peer, command.remote);
     if (plan_.ns_per_byte > 0 && command.width == 0)
       std::this_thread::sleep_for(std::chrono::nanoseconds(plan_.ns_per_byte) * command.rows * command.row_bytes);
-    check(worker_->begin(has_signal(command) ? put_of(command) : command, remote, slot));
-    if (!has_signal(command)) return;
-    const Command signal = signal_of(command);
-    check(worker_->begin(signal, client_.address_of(signal.peer, signal.remote), slot));
-  }
-  static void check(const char* refused) {
-    if (refused != nullptr) throw Error(Status::invalid_argument, refused);
+    if (const char* const refused = begin_command(client_, *memory_, *worker_, command, slot).refused)
+      throw Error(Status::invalid_argument, refused);
   }
 
   const EnginePlan plan_;
   const int rank_;
   EngineClient client_;
   std::unique_ptr<CommandWorker> worker_;
+  std::optional<MappedMemory> memory_;
   std::vector<Served> readers_;
   std::array<Command, command_batch> batch_{};
   std::atomic<bool> stops_{false};
   std::thread thread_;
 };
 
-class LibraryEngine final : public Engine {
- public:
-  PeerRoute route_to(int) const override { return {PeerAccess::engine, "a test says so"}; }
-  void serve(const EngineClient& client) override {
-    threads_ = std::make_unique<HostEngine>(client, EngineOptions{});
-    for (CommandRing* ring : client.rings) threads_->add(*ring);
-  }
-
- private:
-  std::unique_ptr<HostEngine> threads_;
-};
-
 }  // namespace
 
-std::unique_ptr<Engine> LibraryEngines::make(int, const std::vector<Device>&) const {
-  return std::make_unique<LibraryEngine>();
+std::shared_ptr<const EngineMaker> host_engines() {
+  return std::make_shared<HostEngines>(EngineOptions{.reason = EnginePlan{}.reason});
 }
 
 std::unique_ptr<Engine> TestEngines::make(int rank, const std::vector<Device>&) const {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Engines for tests, that do what is posted to peers which loads and stores could reach, too: one that can be told to
-/// be slow, or to stop, and one that serves with the library's threads.
+/// An engine for tests, which carries out commands to peers that loads and stores could reach, too. It can be slow, or
+/// stop.
 
 #include <atomic>
 #include <cstdint>
@@ -36,11 +36,7 @@ class TestEngines final : public beeline::EngineMaker {
   const EnginePlan plan_;
 };
 
-/// Engines of the library's own, that carry everything.
-class LibraryEngines final : public beeline::EngineMaker {
- public:
-  [[nodiscard]] std::unique_ptr<beeline::Engine> make(int rank,
-                                                      const std::vector<beeline::Device>& devices) const override;
-};
+/// The library's engines of host threads.
+[[nodiscard]] std::shared_ptr<const beeline::EngineMaker> host_engines();
 
 }  // namespace beeline_test

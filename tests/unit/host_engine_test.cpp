@@ -17,7 +17,7 @@
 #include "control/engine_thread.hpp"
 #include "control/thread_time.hpp"
 #include "tests/support/stopwatch.hpp"
-#include "tests/unit/lone_context.hpp"
+#include "tests/unit/lone_client.hpp"
 
 namespace beeline {
 
@@ -25,29 +25,13 @@ using beeline_test::Stopwatch;
 
 namespace {
 
-/// A rank of a world of one, whose symmetric memory is a buffer. Queues live longer than the engines that serve them.
-class Engines : public LoneContext {
+/// Queues live longer than the engines that serve them.
+class Engines : public LoneClient {
  protected:
-  Engines() {
-    context_.range = reinterpret_cast<std::byte*>(memory_.data());
-    context_.slots = context_.places = 1;
-    context_.heap_end = bytes;
-    client_.context = context_;
-    client_.address_of = [this](std::uint32_t, std::uint64_t offset) { return context_.range + offset; };
-    client_.piece_at = [this](const void*) { return std::span<const std::byte>(context_.range, bytes); };
-    client_.unmaps = &unmaps_;
-    client_.memory_users = &users_;
-    client_.is_host_memory = [](const void*) { return true; };
-    client_.note_refusal = [this](const std::string& text) { last_refusal_ = text; };
-    client_.fail = [this](const std::string& reason) {
-      failure_ = reason;
-      has_failed_ = true;
-    };
-  }
-
   struct Queue {
     std::unique_ptr<CommandRing> ring = std::make_unique<CommandRing>();
     std::unique_ptr<CommandTickets> tickets = std::make_unique<CommandTickets>();
+    std::unique_ptr<CommandSource> source = std::make_unique<CommandReader>(*ring);
     [[nodiscard]] CommandQueue ends() const { return {ring.get(), tickets.get()}; }
   };
 
@@ -60,14 +44,7 @@ class Engines : public LoneContext {
     detail::SystemAtomic<std::uint64_t>(slot.sequence).store(ticket + 1, std::memory_order_release);
   }
 
-  static constexpr std::size_t bytes = std::size_t{1} << 20;
-  std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(bytes / 8);
-  std::atomic<std::uint64_t> unmaps_{0};
-  MemoryUsers users_;
-  EngineClient client_;
-  std::string last_refusal_;  ///< once the engine has completed the command
-  std::string failure_;       ///< once `has_failed_`
-  std::atomic<bool> has_failed_{false};
+  Refusals refusals_;
 };
 
 constexpr Command command_of(Verb verb, std::uint8_t width, std::uint32_t peer, std::uint64_t remote) {
@@ -114,28 +91,28 @@ TEST_F(Engines, RefuseWhatNoPosterMayWant) {
   std::uint64_t word = 5;
   for (const auto& [command, reason] : bad) {
     Queue queue;
-    engine.add(*queue.ring);
+    engine.add(*queue.source);
     post_raw(queue, command);
     EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &word, 1, 0, queue.ends()));
     EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
     EXPECT_EQ(Status::invalid_argument, flush(Thread{}, context_, queue.ends()));
     EXPECT_EQ(0u, memory_[0]) << "a command behind one that was refused is refused";
     EXPECT_EQ(0u, memory_[8]);
-    const std::string text = engine.refusal(*queue.ring);
+    const std::string text = engine.refusals().of(queue.source.get());
     EXPECT_NE(std::string::npos, text.find(reason)) << text;
     EXPECT_NE(std::string::npos, text.find("rank 0's engine refused command 1 of a queue")) << text;
     EXPECT_EQ(text, last_refusal_);
-    EXPECT_EQ(std::vector{text}, engine.take_refusals());
-    EXPECT_EQ(std::vector<std::string>(), engine.take_refusals()) << "each is told once";
-    engine.remove(*queue.ring);
+    EXPECT_EQ(std::vector{text}, engine.refusals().take());
+    EXPECT_EQ(std::vector<std::string>(), engine.refusals().take()) << "each is told once";
+    engine.remove(*queue.source);
   }
   EXPECT_EQ(2 * std::size(bad), engine.statistics().refused);
   Queue other;
-  engine.add(*other.ring);
+  engine.add(*other.source);
   EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &word, 1, 0, other.ends()));
   EXPECT_EQ(Status::ok, quiet(Thread{}, context_, other.ends()));
   EXPECT_EQ(5u, memory_[0]) << "other queues go on";
-  engine.remove(*other.ring);
+  engine.remove(*other.source);
   EXPECT_FALSE(has_failed_);
 }
 
@@ -156,7 +133,7 @@ TEST_F(Engines, LargeTransfersAreToldOneByOne) {
   for (int i = 0; i < 100; ++i)
     ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory + half, memory, half - 8, 0, large.ends()));
   HostEngine engine(client_, {});
-  for (Queue* queue : {&small, &large}) engine.add(*queue->ring);
+  for (Queue* queue : {&small, &large}) engine.add(*queue->source);
   ASSERT_EQ(Status::ok, quiet(Thread{}, context_, large.ends()));
   ASSERT_EQ(Status::ok, quiet(Thread{}, context_, small.ends()));
   EXPECT_EQ(3u, done_before_small);
@@ -167,7 +144,7 @@ TEST_F(Engines, LargeTransfersAreToldOneByOne) {
 TEST_F(Engines, FailWhereARefusedCommandWantsAnAnswer) {
   Queue queue;
   HostEngine engine(client_, {});
-  engine.add(*queue.ring);
+  engine.add(*queue.source);
   Command command = command_of(Verb::add, 8, 1, 0);
   command.answers = true;
   post_raw(queue, command);
@@ -190,7 +167,7 @@ TEST_F(Engines, AFullQueueSaysSo) {
   EXPECT_EQ(2u, queue.tickets->waits);
   EXPECT_EQ(0u, memory_[0]);
   HostEngine engine(client_, {});
-  engine.add(*queue.ring);
+  engine.add(*queue.source);
   EXPECT_EQ(Status::ok, put(Timeout::none()));
   EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
   EXPECT_EQ(1u, memory_[0]);
@@ -202,7 +179,7 @@ TEST_F(Engines, AFullQueueSaysSo) {
 TEST_F(Engines, HalfACommandStopsItsQueueAlone) {
   Queue stopped, other;
   HostEngine engine(client_, {});
-  for (Queue* queue : {&stopped, &other}) engine.add(*queue->ring);
+  for (Queue* queue : {&stopped, &other}) engine.add(*queue->source);
   ++stopped.tickets->next;  // claimed, and never written
   context_.deadline_ns = 50'000'000;
   std::uint64_t word = 9;
@@ -220,7 +197,7 @@ TEST_F(Engines, HalfACommandStopsItsQueueAlone) {
 TEST_F(Engines, SleepUntilAPostWakesThem) {
   Queue queue;
   HostEngine engine(client_, {});
-  engine.add(*queue.ring);
+  engine.add(*queue.source);
   for (std::uint64_t round = 1; round <= 5; ++round) {
     const std::uint64_t slept = engine.statistics().sleeps;
     const Stopwatch watch;
@@ -237,8 +214,8 @@ TEST_F(Engines, ThatNobodyWakesPollSeldom) {
   client_.device.kind = DeviceKind::gpu;
   for (const int poll_us : {100, 1000}) {
     Queue queue;
-    EngineThread engine(client_, {.poll_us = poll_us, .make = make_host_worker});
-    engine.add(*queue.ring);
+    EngineThread engine(client_, refusals_, {.poll_us = poll_us, .make = make_host_worker});
+    engine.add(*queue.source);
     const Stopwatch watch;
     while (engine.statistics().sleeps == 0) ASSERT_LT(watch.seconds(), 10);
     std::atomic<bool> stops{false};
@@ -256,14 +233,14 @@ TEST_F(Engines, ThatNobodyWakesPollSeldom) {
     const auto polls = static_cast<double>(after.sleeps - before.sleeps);
     EXPECT_LE(polls, seconds * 1e6 / poll_us + 2) << poll_us << " us";
     EXPECT_LT(after.cpu_s - before.cpu_s, std::max(1.0, polls) * (4 * bare + 20e-6)) << poll_us << " us";
-    EXPECT_TRUE(engine.remove(*queue.ring));
+    EXPECT_TRUE(engine.remove(*queue.source));
   }
 }
 
 TEST_F(Engines, ServeThousandsOfQueues) {
   std::vector<Queue> queues(2000);
   HostEngine engine(client_, {.threads = 3});
-  for (Queue& queue : queues) engine.add(*queue.ring);
+  for (Queue& queue : queues) engine.add(*queue.source);
   for (std::size_t i = 0; i < queues.size(); ++i) {
     const std::uint64_t value = i + 1;
     ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data() + i, &value, 1, 0, queues[i].ends()));
@@ -280,7 +257,7 @@ TEST_F(Engines, QueuesComeAndGo) {
   std::atomic<bool> stops{false};
   Queue steady;
   HostEngine engine(client_, {.threads = 2});
-  engine.add(*steady.ring);
+  engine.add(*steady.source);
   std::thread poster([&] {
     for (std::uint64_t i = 1; !stops; ++i) {
       EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &i, 1, 0, steady.ends()));
@@ -290,13 +267,13 @@ TEST_F(Engines, QueuesComeAndGo) {
   });
   for (std::uint64_t round = 1; round <= 200; ++round) {
     Queue passing;
-    engine.add(*passing.ring);
+    engine.add(*passing.source);
     EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data() + 1, &round, 1, 0, passing.ends()));
     if (round % 2 == 0) {
       EXPECT_EQ(Status::ok, quiet(Thread{}, context_, passing.ends()));
       EXPECT_EQ(round, memory_[1]);
     }
-    engine.remove(*passing.ring);
+    engine.remove(*passing.source);
   }
   stops = true;
   poster.join();
@@ -311,16 +288,9 @@ class LateWorker final : public CommandWorker {
     std::atomic<std::uint64_t> told{0};                     ///< posters that it is to tell of the end
     std::atomic<std::uint64_t> stored{0};                   ///< words that the CPU has stored for it
   };
-  LateWorker(const EngineClient& client, Device& device) : does_(make_host_worker(client)), device_(device) {}
+  explicit LateWorker(Device& device) : device_(device) {}
 
-  std::size_t batch_bytes() const override { return does_->batch_bytes(); }
   void begin_ring(bool is_under_way, bool*) override { is_behind_ = is_under_way; }
-  const char* begin(const Command& command, std::byte* remote, std::size_t slot) override {
-    device_.behind_others += is_behind_ ? 1 : 0;
-    const char* const reason = does_->begin(command, remote, slot);
-    ++device_.begun;
-    return reason;
-  }
   bool end_ring(std::uint64_t* told, std::uint64_t) override {
     device_.told += told != nullptr ? 1 : 0;
     return true;
@@ -329,10 +299,14 @@ class LateWorker final : public CommandWorker {
   bool over(std::uint64_t submission) override { return device_.ended >= submission; }
   bool over() override { return over(submitted_); }
   std::uint64_t cpu_stores() const override { return device_.stored; }
-  std::uint64_t result(std::size_t slot) const override { return does_->result(slot); }
 
  private:
-  const std::unique_ptr<CommandWorker> does_;
+  void put_inline(const Command& command, std::byte* remote, std::size_t slot) override {
+    device_.behind_others += is_behind_ ? 1 : 0;
+    CommandWorker::put_inline(command, remote, slot);
+    ++device_.begun;
+  }
+
   Device& device_;
   bool is_behind_ = false;
   std::uint64_t submitted_ = 0;
@@ -351,10 +325,10 @@ TEST_F(Engines, BeginWhileOthersAreUnderWay) {
   const auto post = [&](Queue& queue, std::uint64_t value) {
     ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &value, 1, 0, queue.ends()));
   };
-  EngineThread engine(client_, {.poll_us = 0, .make = [&](const EngineClient& client) {
-                                  return std::make_unique<LateWorker>(client, device);
-                                }});
-  for (Queue* queue : {&busy, &other}) engine.add(*queue->ring);
+  EngineThread engine(client_, refusals_, {.poll_us = 0, .make = [&](const EngineClient&) {
+                                             return std::make_unique<LateWorker>(device);
+                                           }});
+  for (Queue* queue : {&busy, &other}) engine.add(*queue->source);
   for (std::uint64_t i = 1; i <= most_word_batches; ++i) {
     post(busy, i);
     ASSERT_TRUE(until([&] { return device.begun == i && device.submitted == i; }));  // what follows is in another one
@@ -373,7 +347,7 @@ TEST_F(Engines, BeginWhileOthersAreUnderWay) {
   device.ended = most_word_batches + 2;
   for (Queue* queue : {&busy, &other}) EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue->ends()));
   EXPECT_EQ(most_word_batches + 1, completed(busy));
-  for (Queue* queue : {&busy, &other}) EXPECT_TRUE(engine.remove(*queue->ring));
+  for (Queue* queue : {&busy, &other}) EXPECT_TRUE(engine.remove(*queue->source));
 }
 
 /// A device that has nothing else to do tells the posters of the end. One that has tells nobody, and the thread does.
@@ -381,10 +355,10 @@ TEST_F(Engines, TellPostersByADeviceThatHasNothingElseToDo) {
   LateWorker::Device device;
   std::uint64_t told = 0;
   Queue queue;
-  EngineThread engine(client_, {.poll_us = 0, .make = [&](const EngineClient& client) {
-                                  return std::make_unique<LateWorker>(client, device);
-                                }});
-  engine.add(*queue.ring, &told);
+  EngineThread engine(client_, refusals_, {.poll_us = 0, .make = [&](const EngineClient&) {
+                                             return std::make_unique<LateWorker>(device);
+                                           }});
+  engine.add(*queue.source, &told);
   const auto post = [&](std::uint64_t submissions) {
     ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &submissions, 1, 0, queue.ends()));
     const Stopwatch watch;
@@ -402,7 +376,7 @@ TEST_F(Engines, TellPostersByADeviceThatHasNothingElseToDo) {
   EXPECT_EQ(2u, device.told);
   device.ended = 3;
   EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
-  EXPECT_TRUE(engine.remove(*queue.ring));
+  EXPECT_TRUE(engine.remove(*queue.source));
 }
 
 /// The words of a GPU's rank: their posters are told by the stream, also behind others that are under way.
@@ -411,10 +385,10 @@ TEST_F(Engines, TellPostersOfWordsBehindOthers) {
   LateWorker::Device device;
   std::uint64_t told = 0;
   Queue queue;
-  EngineThread engine(client_, {.poll_us = 0, .make = [&](const EngineClient& client) {
-                                  return std::make_unique<LateWorker>(client, device);
-                                }});
-  engine.add(*queue.ring, &told);
+  EngineThread engine(client_, refusals_, {.poll_us = 0, .make = [&](const EngineClient&) {
+                                             return std::make_unique<LateWorker>(device);
+                                           }});
+  engine.add(*queue.source, &told);
   for (std::uint64_t posts = 1; posts <= most_word_batches; ++posts) {
     ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &posts, 1, 0, queue.ends()));
     const Stopwatch watch;
@@ -423,7 +397,7 @@ TEST_F(Engines, TellPostersOfWordsBehindOthers) {
   }
   device.ended = most_word_batches;
   EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
-  EXPECT_TRUE(engine.remove(*queue.ring));
+  EXPECT_TRUE(engine.remove(*queue.source));
 }
 
 /// Of a device that never ends what it was given, the queue goes at the deadline.
@@ -432,15 +406,15 @@ TEST_F(Engines, GiveAQueueUpWhoseDeviceStands) {
   context_.deadline_ns = client_.context.deadline_ns = 50'000'000;
   Queue queue;
   const std::uint64_t value = 7;
-  EngineThread engine(
-      client_, {.make = [&](const EngineClient& client) { return std::make_unique<LateWorker>(client, device); }});
-  engine.add(*queue.ring);
+  EngineThread engine(client_, refusals_,
+                      {.make = [&](const EngineClient&) { return std::make_unique<LateWorker>(device); }});
+  engine.add(*queue.source);
   ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &value, 1, 0, queue.ends()));
   EXPECT_EQ(Status::deadline, quiet(Thread{}, context_, queue.ends()));
-  EXPECT_TRUE(engine.remove(*queue.ring));
+  EXPECT_TRUE(engine.remove(*queue.source));
   device.ended = 1;  // nothing is told of it
-  engine.add(*queue.ring);
-  EXPECT_TRUE(engine.remove(*queue.ring));
+  engine.add(*queue.source);
+  EXPECT_TRUE(engine.remove(*queue.source));
   EXPECT_EQ(0u, detail::load_acquired(queue.ring->completed.value));
 }
 
@@ -481,7 +455,7 @@ TEST_F(Engines, HandOverWhatGoesToOtherNodes) {
   {
     HostEngine engine(client_, {});
     Queue queue;
-    engine.add(*queue.ring);
+    engine.add(*queue.source);
     Command near = command_of(Verb::store, 8, 0, 8);
     near.local = 3;
     post_raw(queue, near);
@@ -517,10 +491,10 @@ TEST_F(Engines, HandOverWhatGoesToOtherNodes) {
     EXPECT_EQ(2u, engine.statistics().refused);
     EXPECT_EQ(std::string("rank 0's engine refused command 4 of a queue (store of 8 bytes, rank 1, offset 0x8 of its "
                           "slot): a test says no"),
-              engine.refusal(*queue.ring));
+              engine.refusals().of(queue.source.get()));
     post_raw(queue, near);
     EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
-    engine.remove(*queue.ring);
+    engine.remove(*queue.source);
     EXPECT_TRUE(network.is_closed_);
   }
   EXPECT_FALSE(has_failed_);
@@ -542,11 +516,12 @@ TEST_F(Engines, CheckWhatGoesToOtherNodes) {
   for (auto& [command, reason] : bad) {
     if (command.peer == 0) command.peer = 1;
     Queue queue;
-    engine.add(*queue.ring);
+    engine.add(*queue.source);
     post_raw(queue, command);
     EXPECT_EQ(Status::invalid_argument, quiet(Thread{}, context_, queue.ends()));
-    EXPECT_NE(std::string::npos, engine.refusal(*queue.ring).find(reason)) << engine.refusal(*queue.ring);
-    engine.remove(*queue.ring);
+    EXPECT_NE(std::string::npos, engine.refusals().of(queue.source.get()).find(reason))
+        << engine.refusals().of(queue.source.get());
+    engine.remove(*queue.source);
   }
 }
 

@@ -267,11 +267,11 @@ class ServiceBlockOfTriggers : public ServiceBlock {
     return trigger(Thread{}, context_, TriggerChannel{queues, nullptr, static_cast<std::uint32_t>(tags_.size())}, tag);
   }
 
-  std::vector<ServiceTag> tags_ = std::vector<ServiceTag>(4);
-  std::vector<ServiceEntry> entries_ = std::vector<ServiceEntry>(5);
-  std::vector<ServiceCommands> commands_ = std::vector<ServiceCommands>(5);
+  std::vector<TriggerTag> tags_ = std::vector<TriggerTag>(4);
+  std::vector<TriggerEntry> entries_ = std::vector<TriggerEntry>(5);
+  std::vector<EntryCommands> commands_ = std::vector<EntryCommands>(5);
   FiredOperations fired_{};
-  ServiceTotals totals_{};
+  TriggerTotals totals_{};
 };
 
 TEST_F(ServiceBlockOfTriggers, FiresAtTheThreshold) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of triggered operations: when what fires, in which order, and what is an error. This test is the engine.
-#include "control/trigger_table.hpp"
-
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,6 +11,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/impl/machine.hpp"
+#include "control/host_triggers.hpp"
 
 namespace beeline {
 
@@ -21,11 +22,9 @@ constexpr std::uint64_t deadline_ns = 1'000'000'000;
 class Table : public ::testing::Test {
  protected:
   explicit Table(std::uint32_t queues = 1, std::uint32_t entries = 8) {
-    std::vector<CommandRing*> all;
-    for (std::uint32_t i = 0; i < queues; ++i)
-      all.push_back(rings_.emplace_back(std::make_unique<CommandRing>()).get());
-    table_ = std::make_unique<TriggerTable>(TriggerTable::Size{16, entries, deadline_ns}, all,
-                                            [this](const std::string& reason) { failures_.push_back(reason); });
+    table_ = std::make_unique<HostTriggers>(
+        TriggerTable::Size{16, entries, deadline_ns}, queues, [this](std::uint32_t queue) { ++wakes_[queue]; },
+        [this](const std::string& reason) { failures_.push_back(reason); });
   }
 
   /// An operation that `fired` tells by its name.
@@ -48,8 +47,8 @@ class Table : public ::testing::Test {
   }
   using Names = std::vector<std::uint64_t>;
 
-  std::vector<std::unique_ptr<CommandRing>> rings_;
-  std::unique_ptr<TriggerTable> table_;
+  std::array<std::atomic<int>, 2> wakes_{};  ///< of the thread of each queue
+  std::unique_ptr<HostTriggers> table_;
   std::vector<std::string> failures_;
 };
 
@@ -225,8 +224,11 @@ TEST_F(TableOfTwoQueues, TagsBelongToQueues) {
   table_->arm(named(1, 0, 1, 1));
   table_->arm(named(2, 1, 1));
   trigger(0);
+  EXPECT_EQ(1, wakes_[0]);
+  EXPECT_EQ(0, wakes_[1]);
   EXPECT_EQ(Names{}, fired(1));
   EXPECT_EQ(Names{1}, fired(0));
+  EXPECT_EQ(1, wakes_[1]);
   EXPECT_EQ(Names{}, fired(0)) << "a chain that leads to another queue";
   EXPECT_EQ(Names{2}, fired(1));
 }

@@ -23,6 +23,7 @@
 #include <type_traits>
 
 #include "beeline/device/impl/inline_payload.hpp"
+#include "beeline/device/impl/verbs.hpp"
 #include "beeline/device/put_get.hpp"
 
 namespace beeline {
@@ -151,7 +152,7 @@ template <class T>
   static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a 32- or 64-bit integer");
   const Status status = detail::check_call(Thread{}, ctx, Operation::atomic, detail::reach_of_word(target), peer);
   if (status != Status::ok) return status;
-  if (verb < Verb::add || verb > Verb::exchange) return Status::invalid_argument;
+  if (!is_atomic_without_answer(verb)) return Status::invalid_argument;
   const detail::Request request{Operation::atomic, verb, sizeof(T), std::is_signed_v<T>, 0, peer};
   return detail::post(Thread{}, ctx, queue, timeout,
                       [&] { return detail::word_fields(ctx, request, target, machine::bits_of(value)); });

@@ -22,11 +22,11 @@
 
 namespace beeline {
 
-/// What an engine does for a command. `put`, `get` and `copy` move rows of bytes; `put_inline` moves bytes that the
-/// command itself holds. A name with `signal` adds a signal after the data. `trigger` increments the count of a tag,
-/// whose armed operations may then start (control/trigger.hpp). `store` and the verbs from `add` to `compare_swap`
-/// change one word. The latter are atomic towards the engine's other commands on that word, and towards all devices
-/// that share atomics with the engine.
+/// What an engine does for a command; device/impl/verbs.hpp has a row for each. `put`, `get` and `copy` move rows of
+/// bytes; `put_inline` moves bytes that the command itself holds. A name with `signal` adds a signal after the data.
+/// `trigger` increments the count of a tag, whose armed operations may then start (control/trigger.hpp). `store` and
+/// the verbs from `add` to `compare_swap` change one word. The latter are atomic towards the engine's other commands on
+/// that word, and towards all devices that share atomics with the engine.
 enum class Verb : std::uint8_t {
   put,
   get,
@@ -45,7 +45,6 @@ enum class Verb : std::uint8_t {
   put_signal,
   put_inline_signal
 };
-inline constexpr std::uint8_t command_verbs = 16;
 
 /// One command. The poster checks peer and addresses, and stores `sequence` last, with release order.
 struct alignas(64) Command {

@@ -17,6 +17,7 @@
 #include <type_traits>
 
 #include "beeline/device/access.hpp"
+#include "beeline/device/impl/verbs.hpp"
 
 namespace beeline {
 
@@ -37,22 +38,6 @@ template <class T>
 BEELINE_HOST_DEVICE Bits<T>* remote_bits(const Context& ctx, T* target, std::uint32_t place) {
   static_assert(std::is_integral_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "a 32- or 64-bit integer");
   return reinterpret_cast<Bits<T>*>(ctx.translate(target, place));
-}
-
-/// Applies `verb` to a word and returns the word's old value.
-///   expected  of compare_swap
-template <Verb verb, class T>
-BEELINE_HOST_DEVICE T change(SystemAtomic<T> word, T value, [[maybe_unused]] T expected) {
-  constexpr auto relaxed = std::memory_order_relaxed;
-  if constexpr (verb == Verb::add) return word.fetch_add(value, relaxed);
-  if constexpr (verb == Verb::bit_and) return word.fetch_and(value, relaxed);
-  if constexpr (verb == Verb::bit_or) return word.fetch_or(value, relaxed);
-  if constexpr (verb == Verb::bit_xor) return word.fetch_xor(value, relaxed);
-  if constexpr (verb == Verb::minimum) return word.fetch_min(value, relaxed);
-  if constexpr (verb == Verb::maximum) return word.fetch_max(value, relaxed);
-  if constexpr (verb == Verb::exchange) return word.exchange(value, relaxed);
-  if constexpr (verb == Verb::compare_swap) word.compare_exchange_strong(expected, value, relaxed);
-  return expected;
 }
 
 /// Applies `verb` to a word; the old value is not needed.
@@ -106,7 +91,8 @@ struct FetchWord {
   [[nodiscard]] BEELINE_HOST_DEVICE Reach reach() const { return reach_of_word(target); }
   template <class Group>
   BEELINE_HOST_DEVICE Fetched by_loads(const Group&, const Context& ctx, std::uint32_t place) const {
-    return {Status::ok, static_cast<Bits<T>>(change<verb>(remote_word(ctx, target, place), value, expected))};
+    return {Status::ok, static_cast<Bits<T>>(
+                            change<verb>(remote_word(ctx, target, place), value, expected, std::memory_order_relaxed))};
   }
   template <class Group>
   BEELINE_HOST_DEVICE Fetched by_engine(const Group&, const Context& ctx) const {

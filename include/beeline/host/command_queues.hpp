@@ -14,6 +14,7 @@
 namespace beeline {
 
 class DeviceEngine;
+class CommandSource;
 class HostEngine;
 
 /// Which kind of engine serves command queues (docs/control.md).
@@ -64,6 +65,8 @@ class CommandQueues {
  private:
   friend class Triggers;
   [[nodiscard]] HostEngine& engine() const;
+  /// Of a host engine.
+  [[nodiscard]] const std::vector<std::unique_ptr<CommandSource>>& sources() const { return sources_; }
   [[nodiscard]] std::uint64_t completed(std::uint32_t queue) const;
 
   Team& team_;
@@ -72,7 +75,8 @@ class CommandQueues {
   SymmetricArray<CommandRing> rings_;
   SymmetricArray<CommandTickets> tickets_;
   CommandQueuesView channel_;
-  std::unique_ptr<DeviceEngine> device_engine_;  ///< nullptr: the host's serves them
+  std::vector<std::unique_ptr<CommandSource>> sources_;  ///< [queues] of a host engine; none: of a device engine
+  std::unique_ptr<DeviceEngine> device_engine_;          ///< nullptr: the host's serves them
 };
 
 }  // namespace beeline

@@ -104,7 +104,7 @@ class Engine {
   /// an engine that uses the GPU can load its kernels and warm up its streams.
   ///
   /// It takes the commands of a ring in order. Commands of one queue towards one peer take effect in this order. It
-  /// publishes its progress with the functions of `CommandReader`.
+  /// publishes its progress with the functions of `CommandSource`.
   virtual void serve(const EngineClient& client) = 0;
 
   /// Also serves a command queue, until `close_queue` returns. Not called for engines of one node.
@@ -112,7 +112,7 @@ class Engine {
   virtual void close_queue([[maybe_unused]] CarriedQueue& queue) {}
 
   /// Of the puts that it has carried. Engines of one node have none.
-  [[nodiscard]] virtual NetworkStatistics statistics() const { return {}; }
+  [[nodiscard]] virtual NetworkStatistics network_statistics() const { return {}; }
 
   // After failures. Engines of one node carry everything at once, and have nothing to do then.
 
@@ -134,27 +134,54 @@ class EngineMaker {
   [[nodiscard]] virtual std::unique_ptr<Engine> make(int rank, const std::vector<Device>& devices) const = 0;
 };
 
-/// An engine's end of a ring. One thread uses it.
-class CommandReader {
+/// Where an engine's commands come from: a ring, or whatever else says what a command says, in an order. One thread of
+/// the engine uses it; any thread may call `wake`.
+class CommandSource {
+ public:
+  virtual ~CommandSource() = default;
+
+  /// Whether a command has been posted and not been taken.
+  [[nodiscard]] virtual bool has_next() const = 0;
+  /// The verb of the next command, which must have been posted.
+  [[nodiscard]] virtual Verb next_verb() const = 0;
+  /// Takes the next command, if it has been posted. Earlier writes of its poster are then visible. Its `sequence` is
+  /// the number of commands taken.
+  [[nodiscard]] virtual bool take(Command& command) = 0;
+  /// Number of commands taken, those before the engine included.
+  [[nodiscard]] virtual std::uint64_t taken() const = 0;
+  /// Lets posters reuse the slots of the commands that have been taken.
+  virtual void release_slots() = 0;
+  /// Answers a command's poster with the word's old value, once the command is done and its data are in place.
+  virtual void answer(const Command& command, std::uint64_t value) = 0;
+  /// The sources of all commands up to this one may be reused.
+  virtual void release_sources(DoneCount reusable) = 0;
+  /// All commands up to this one are in place at their targets.
+  virtual void complete(DoneCount completed) = 0;
+  /// So many commands have been refused; called before they count as completed.
+  virtual void refuse(std::uint64_t commands) = 0;
+  /// From now on posters wake this object; nullptr: they need not.
+  virtual void set_waker(Waker* waker) noexcept = 0;
+  virtual void wake() const noexcept = 0;
+};
+
+/// The source of commands that is a ring.
+class CommandReader final : public CommandSource {
  public:
   explicit CommandReader(CommandRing& ring) : ring_(&ring), next_(ring.taken.value), released_(next_) {}
 
-  /// Whether a posted command has not been taken yet.
-  [[nodiscard]] bool has_next() const;
-  /// The verb of the next command, which must have been posted.
-  [[nodiscard]] Verb next_verb() const;
-  /// Takes the next command, if it has been posted. Earlier writes of its poster are then visible.
-  [[nodiscard]] bool take(Command& command);
-  /// Lets posters reuse the slots of the commands that have been taken.
-  void release_slots();
-  /// Answers a command's poster with the word's old value, once the command is done and its data are in place.
-  void answer(const Command& command, std::uint64_t value);
-  /// The sources of all commands up to this one may be reused.
+  [[nodiscard]] bool has_next() const override;
+  [[nodiscard]] Verb next_verb() const override;
+  [[nodiscard]] bool take(Command& command) override;
+  [[nodiscard]] std::uint64_t taken() const override { return next_; }
+  void release_slots() override;
+  void answer(const Command& command, std::uint64_t value) override;
+  void release_sources(DoneCount reusable) override;
   void release_sources(const Command& command) { release_sources(DoneCount{command.sequence}); }
-  void release_sources(DoneCount reusable);
-  /// All commands up to this one are in place at their targets.
+  void complete(DoneCount completed) override;
   void complete(const Command& command) { complete(DoneCount{command.sequence}); }
-  void complete(DoneCount completed);
+  void refuse(std::uint64_t commands) override;
+  void set_waker(Waker* waker) noexcept override;
+  void wake() const noexcept override;
 
  private:
   CommandRing* ring_;

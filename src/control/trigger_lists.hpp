@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Triggered operations of a device engine, as its service block sees them: the counts of tags, and what is armed for
-/// them, in memory of the device. One thread of the block counts, and decides what fires. The host changes the table
-/// between leases only (host/device_triggers.hpp).
+/// The lists of a table of triggered operations (control/trigger_table.hpp): the counts of tags, what is armed for
+/// them, and what has fired. They are in memory of the host, where they are used under the table's lock, or in memory
+/// of a device, whose service block has one thread for them.
 ///
-/// Tags and entries have numbers from 1 here; 0: none.
+/// Entries have numbers from 1; 0: none.
 
 #include <cstdint>
 
 #include "beeline/control/armed_operation.hpp"
 #include "beeline/core/command.hpp"
+#include "beeline/device/impl/verbs.hpp"
 #include "beeline/device/put_get.hpp"
 
 namespace beeline {
 
 /// A tag, and the list of its armed entries, by threshold.
-struct ServiceTag {
+struct TriggerTag {
   std::uint64_t count;
   std::uint64_t threshold;  ///< of its first armed entry
   std::uint32_t armed;      ///< its first armed entry
@@ -25,7 +26,7 @@ struct ServiceTag {
 inline constexpr std::uint32_t last_met = ~std::uint32_t{0};
 
 /// An operation.
-struct ServiceEntry {
+struct TriggerEntry {
   std::uint64_t threshold;
   std::uint64_t over;   ///< operations that the entry has held, and that are over
   std::uint32_t next;   ///< the entry behind it: of its tag, once it has fired of its queue
@@ -34,7 +35,7 @@ struct ServiceEntry {
 };
 
 /// The commands of an entry.
-struct ServiceCommands {
+struct EntryCommands {
   Command commands[2];
 };
 
@@ -45,22 +46,22 @@ struct FiredOperations {
 };
 
 /// What the host asks for during a lease.
-struct ServiceTotals {
+struct TriggerTotals {
   std::uint64_t fired, over;  ///< operations
   std::uint64_t met;          ///< the first of the tags that the host has found met
 };
 
-/// The table, by the one thread that may change it during a lease.
-struct ServiceTriggers {
-  ServiceTag* tags = nullptr;           ///< [tag_count]; nullptr: the queues take no triggers
-  ServiceEntry* entries = nullptr;      ///< [entries + 1]
-  ServiceCommands* commands = nullptr;  ///< [entries + 1]
-  FiredOperations* fired = nullptr;     ///< [queues]
-  ServiceTotals* totals = nullptr;
+/// Pointers to the lists, which one thread at a time uses.
+struct TriggerLists {
+  TriggerTag* tags = nullptr;         ///< [tag_count]; nullptr: the queues take no triggers
+  TriggerEntry* entries = nullptr;    ///< [entries + 1]
+  EntryCommands* commands = nullptr;  ///< [entries + 1]
+  FiredOperations* fired = nullptr;   ///< [queues]
+  TriggerTotals* totals = nullptr;
   std::uint32_t tag_count = 0, queues = 1;
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool takes(const Command& command) const {
-    return command.verb == Verb::trigger && command.remote < tag_count && command.local != 0;
+    return has_shape<VerbShape::count>(command.verb) && command.remote < tag_count && command.local != 0;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE FiredOperations fired_in(std::uint32_t queue) const {
     return tags == nullptr ? FiredOperations{} : fired[queue];
@@ -72,7 +73,7 @@ struct ServiceTriggers {
 
   /// Increments the count of a tag. Returns the first operation that fires; 0: none does.
   BEELINE_HOST_DEVICE std::uint32_t add(std::uint32_t tag, std::uint64_t count) const {
-    ServiceTag& of = tags[tag];
+    TriggerTag& of = tags[tag];
     const std::uint64_t sum = of.count + count;
     const std::uint32_t first = of.armed;
     const bool is_met = first != 0 && of.threshold <= sum;
@@ -81,11 +82,32 @@ struct ServiceTriggers {
     return is_met ? first : 0;
   }
 
+  /// Gives the queue of a tag the operations whose thresholds the count has reached.
+  BEELINE_HOST_DEVICE void fire(std::uint32_t tag, std::uint64_t count) const {
+    TriggerTag& of = tags[tag];
+    FiredOperations& all = fired[tag % queues];
+    std::uint32_t number = of.armed;
+    std::uint64_t fires = 0, threshold = 0;
+    for (; number != 0; ++fires) {
+      TriggerEntry& entry = entries[number];
+      threshold = entry.threshold;
+      if (threshold > count) break;
+      const std::uint32_t behind = entry.next;
+      entry.next = 0;
+      (all.first == 0 ? all.first : entries[all.last].next) = number;
+      all.last = number;
+      number = behind;
+    }
+    of.armed = number;
+    of.threshold = threshold;
+    note(totals->fired, totals->fired + fires);
+  }
+
   /// At the beginning of a lease: fires what the host has found met.
   BEELINE_HOST_DEVICE void fire_met() const {
     auto met = static_cast<std::uint32_t>(totals->met);
     while (met != 0 && met != last_met) {
-      ServiceTag& of = tags[met - 1];
+      TriggerTag& of = tags[met - 1];
       fire(met - 1, of.count);
       met = of.met;
       of.met = 0;
@@ -95,18 +117,29 @@ struct ServiceTriggers {
     tell(totals->met, 0);
   }
 
-  /// A command of the queue's first operation is over.
-  ///   is_done  false: it was refused; its completion triggers nothing
-  BEELINE_HOST_DEVICE void end_command(std::uint32_t queue, bool is_done) const {
+  /// Passes the next command of the queue's first operation. Whether it is the operation's last; then the next
+  /// operation is the first.
+  BEELINE_HOST_DEVICE bool advance(std::uint32_t queue) const {
     FiredOperations& all = fired[queue];
-    ServiceEntry& entry = entries[all.first];
-    if (++all.command < entry.count) return;
+    const TriggerEntry& entry = entries[all.first];
+    if (++all.command < entry.count) return false;
     all = {entry.next, entry.next == 0 ? 0 : all.last, 0};
+    return true;
+  }
+  /// An operation that has fired is over.
+  ///   is_done  false: it was refused; its completion triggers nothing
+  BEELINE_HOST_DEVICE void finish(std::uint32_t number, bool is_done) const {
+    TriggerEntry& entry = entries[number];
     if (is_done && entry.then != no_chain) add(entry.then, 1);
     // One fence for both on a GPU, where each release would take one.
     if constexpr (detail::executor == DeviceKind::gpu) machine::fence_acquire_release();
     tell(entry.over, entry.over + 1);
     tell(totals->over, totals->over + 1);
+  }
+  /// A command of the queue's first operation is over.
+  BEELINE_HOST_DEVICE void end_command(std::uint32_t queue, bool is_done) const {
+    const std::uint32_t number = fired[queue].first;
+    if (advance(queue)) finish(number, is_done);
   }
 
  private:
@@ -119,27 +152,6 @@ struct ServiceTriggers {
     constexpr bool is_fenced = detail::executor == DeviceKind::gpu;
     detail::SystemAtomic<std::uint64_t>(word).store(value,
                                                     is_fenced ? std::memory_order_relaxed : std::memory_order_release);
-  }
-
-  /// Gives the queue of a tag the operations whose thresholds the count has reached.
-  BEELINE_HOST_DEVICE void fire(std::uint32_t tag, std::uint64_t count) const {
-    ServiceTag& of = tags[tag];
-    FiredOperations& all = fired[tag % queues];
-    std::uint32_t number = of.armed;
-    std::uint64_t fires = 0, threshold = 0;
-    for (; number != 0; ++fires) {
-      ServiceEntry& entry = entries[number];
-      threshold = entry.threshold;
-      if (threshold > count) break;
-      const std::uint32_t behind = entry.next;
-      entry.next = 0;
-      (all.first == 0 ? all.first : entries[all.last].next) = number;
-      all.last = number;
-      number = behind;
-    }
-    of.armed = number;
-    of.threshold = threshold;
-    note(totals->fired, totals->fired + fires);
   }
 };
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The errors of commands that an engine has refused.
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace beeline {
+
+/// The first refusal of each queue; what is refused because of it would only repeat it. Thread-safe. A queue is named
+/// by any address that belongs to it alone.
+class Refusals {
+ public:
+  void add(const void* queue, std::string text) {
+    const std::lock_guard lock(mutex_);
+    ++untaken_;
+    first_[queue] = {std::move(text)};
+  }
+  /// Empty: no command of the queue was refused.
+  [[nodiscard]] std::string of(const void* queue) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = first_.find(queue);
+    return found == first_.end() ? std::string() : found->second.text;
+  }
+  /// Those of all queues that were not taken before.
+  [[nodiscard]] std::vector<std::string> take() {
+    std::vector<std::string> all;
+    if (untaken_ == 0) return all;  // as nearly always
+    const std::lock_guard lock(mutex_);
+    for (auto& [queue, refusal] : first_)
+      if (!std::exchange(refusal.is_taken, true)) all.push_back(refusal.text);
+    untaken_ = 0;
+    return all;
+  }
+  /// The queue ends.
+  void forget(const void* queue) {
+    const std::lock_guard lock(mutex_);
+    const auto found = first_.find(queue);
+    if (found == first_.end()) return;
+    untaken_ -= found->second.is_taken ? 0 : 1;
+    first_.erase(found);
+  }
+
+ private:
+  struct Refusal {
+    std::string text;
+    bool is_taken = false;
+  };
+  mutable std::mutex mutex_;
+  std::map<const void*, Refusal> first_;
+  std::atomic<std::size_t> untaken_{0};
+};
+
+}  // namespace beeline

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a GPU rank's engine thread stores by itself into the memory of GPUs (control/gpu_windows.hpp).
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "control/gpu_windows.hpp"
+
+namespace beeline {
+
+/// The CPU's stores to GPU memory are seen late, and in any order, unless there is a fence between them. So the stores
+/// of a ring are over when `settle` has sent those of all rings to their GPUs: it loads a word of each other GPU, which
+/// comes back behind the stores. One thread uses this, `count` excepted.
+class WindowStores {
+ public:
+  ///   windows  nullptr: none
+  explicit WindowStores(const GpuWindows* windows) : windows_(windows) {}
+
+  /// The next stores are of another ring: see CommandWorker::begin_ring.
+  void begin_ring(bool* own_is_under_way) {
+    own_is_under_way_ = own_is_under_way;
+    last_ = nullptr;
+    ring_has_stored_ = false;
+  }
+  /// The address at which the CPU stores bytes that go to `remote`; nullptr: it does not reach them. Each store of a
+  /// ring is seen behind those before it.
+  [[nodiscard]] std::byte* place(std::byte* remote, std::size_t bytes, bool is_host_memory) {
+    const Window* const window = is_host_memory || windows_ == nullptr ? nullptr : windows_->on(remote, bytes);
+    if (!is_host_memory && window == nullptr) return nullptr;
+    if (ring_has_stored_ && (window != nullptr || last_ != nullptr)) gpu_memory::fence_windows();
+    const bool is_own = window != nullptr && windows_->is_own(*window);
+    settle_before(window, is_own);
+    ring_has_stored_ = true;
+    if (is_host_memory) return remote;
+    if (is_own) *own_is_under_way_ = true;
+    last_ = window;
+    count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    if (std::find(stored_.begin(), stored_.end(), window) == stored_.end()) stored_.push_back(window);
+    return window->seen(remote, bytes);
+  }
+  /// Whether the ring has stores to GPU memory.
+  [[nodiscard]] bool ring_has_gpu_stores() const { return last_ != nullptr; }
+  /// Until what the CPU has stored is in the memory of other GPUs, and seen before what it stores later. What comes to
+  /// the rank's own GPU is seen there in order.
+  void settle() {
+    if (stored_.empty()) return;
+    gpu_memory::fence_windows();
+    for (const Window* window : stored_)
+      if (!windows_->is_own(*window)) window->settle();
+    stored_.clear();
+  }
+
+  /// Leaves a count for posters to `tell`.
+  void tell_later(std::uint64_t* told, std::uint64_t done) {
+    if (told == nullptr || windows_ == nullptr) return;
+    if (const Window* const window = windows_->on(told, sizeof *told))
+      told_.emplace_back(reinterpret_cast<std::uint64_t*>(window->seen(told, sizeof *told)), done);
+  }
+  void tell() {
+    if (told_.empty()) return;
+    gpu_memory::fence_windows();  // behind what they tell of
+    for (const auto& [word, done] : told_) *static_cast<volatile std::uint64_t*>(word) = done;
+    gpu_memory::fence_windows();
+    told_.clear();
+  }
+  /// Stores into GPU memory in all. Any thread may ask.
+  [[nodiscard]] std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  using Window = gpu_memory::Window;
+
+  /// Where the ring's next store goes to another place, which is another way: until those before are in the memory of
+  /// the GPUs. What was stored to the rank's own GPU may be of an earlier turn, since no turn ends with a wait for
+  /// that.
+  ///   next  nullptr: host memory
+  void settle_before(const Window* next, bool is_own) {
+    if (last_ != nullptr && last_ != next && !windows_->is_own(*last_)) settle();
+    if (is_own || own_is_under_way_ == nullptr || !*own_is_under_way_) return;
+    gpu_memory::fence_windows();
+    windows_->own().settle();
+    *own_is_under_way_ = false;
+  }
+
+  const GpuWindows* const windows_;
+  std::vector<const Window*> stored_;                           ///< with stores that may be under way
+  std::vector<std::pair<std::uint64_t*, std::uint64_t>> told_;  ///< words that `tell` stores, as the CPU sees them
+  bool* own_is_under_way_ = nullptr;                            ///< of this ring; nullptr: there are no windows
+  const Window* last_ = nullptr;  ///< to which the CPU has stored for this ring; nullptr: none
+  bool ring_has_stored_ = false;  ///< whether the CPU has, also to host memory
+  std::atomic<std::uint64_t> count_{0};
+};
+
+}  // namespace beeline

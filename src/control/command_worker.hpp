@@ -52,10 +52,10 @@ class alignas(fetched_bytes) CommandWorker {
   ///                     ring: the worker's to change, until the next call. nullptr: of a worker without windows
   virtual void begin_ring([[maybe_unused]] bool is_under_way, [[maybe_unused]] bool* own_is_under_way) {}
   /// Behind the last command of a ring. Returns whether any is under way, those before included: not on a host rank,
-  /// nor words that the CPU has stored in host memory. The device, or `tell`, may store `done` into `told`, a word of
+  /// nor words that the CPU has stored in host memory. The device, or `tell`, may store `done` into `mirror`, a word of
   /// the device's memory (nullptr: none), when the ring's commands are over, so that nobody waits for this thread to
   /// notice it, nor reads across the bus.
-  [[nodiscard]] virtual bool end_ring([[maybe_unused]] std::uint64_t* told, [[maybe_unused]] std::uint64_t done) {
+  [[nodiscard]] virtual bool end_ring([[maybe_unused]] std::uint64_t* mirror, [[maybe_unused]] std::uint64_t done) {
     return false;
   }
   /// Behind the last ring: the device does now what is under way. Returns the number of this call.

@@ -104,11 +104,11 @@ auto EngineThread::change(Change change) const {
   return change();
 }
 
-void EngineThread::add(CommandSource& source, std::uint64_t* told) {
+void EngineThread::add(CommandSource& source, std::uint64_t* mirror) {
   change([&] {
     const std::uint64_t taken = source.taken();
     served_.push_back(std::make_unique<Served>(
-        Served{.source = &source, .told = told, .taken = taken, .done_by_then = taken, .done = taken}));
+        Served{.source = &source, .mirror = mirror, .taken = taken, .done_by_then = taken, .done = taken}));
     sources_ = served_.size();
   });
 }
@@ -285,9 +285,9 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has. No stream knows
   // of what other nodes do. A word for posters behind copies would hold up the next copies: where there are others, its
   // posters read what this thread tells.
-  const bool is_told = served.table == nullptr && served.far == nullptr && (words_only || batches_ == 0);
+  const bool uses_mirror = served.table == nullptr && served.far == nullptr && (words_only || batches_ == 0);
   const DoneCount done = DoneCount::of(part.done_by_then, served.refused != 0);
-  served.by_stream = lane.worker->end_ring(is_told ? served.told : nullptr, done.word);
+  served.by_stream = lane.worker->end_ring(uses_mirror ? served.mirror : nullptr, done.word);
   if (served.by_stream) {
     batch.parts.push_back(part);
     served.lane = &lane;

@@ -62,8 +62,8 @@ class alignas(fetched_bytes) EngineThread {
   EngineThread& operator=(const EngineThread&) = delete;
 
   ///   source  outlives its removal, or this thread
-  ///   told    see CommandWorker::end_ring
-  void add(CommandSource& source, std::uint64_t* told = nullptr);
+  ///   mirror  see CommandWorker::end_ring
+  void add(CommandSource& source, std::uint64_t* mirror = nullptr);
   /// Returns when it uses the source no more; false where it had not got it.
   bool remove(const CommandSource& source);
   /// Counts the triggers that are posted to a source of its own, and does what they fire, from now until it is removed.
@@ -109,7 +109,7 @@ class alignas(fetched_bytes) EngineThread {
   };
   struct alignas(fetched_bytes) Served {
     CommandSource* source;
-    std::uint64_t* told;
+    std::uint64_t* mirror;
     Lane* lane = nullptr;             ///< where its commands are under way
     std::size_t under_way = 0;        ///< parts
     bool own_is_under_way = false;    ///< see CommandWorker::begin_ring
@@ -152,7 +152,7 @@ class alignas(fetched_bytes) EngineThread {
   void end_part(const Part& part, const Lane& lane, const Batch& batch);
   /// Tells posters what is done.
   static void publish(Served& served);
-  /// Waits for what a ring has begun, up to the deadline: then nothing is told of it.
+  /// Waits for what a ring has begun, up to the deadline: then its commands are not completed.
   void end_now(Served& served);
   /// The next command to begin, into the next slot of a batch: what has fired comes first.
   bool take(Served& served, Batch& batch);

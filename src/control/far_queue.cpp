@@ -57,12 +57,12 @@ bool FarQueue::take_over(Handed& handed, std::string& refusal) {
 
 std::uint64_t FarQueue::reusable(std::uint64_t near) {
   const std::uint64_t now = released_ < handed_.size() ? std::min(near, handed_[released_].before) : near;
-  return told_reusable_ = std::max(told_reusable_, now);
+  return published_reusable_ = std::max(published_reusable_, now);
 }
 
 std::uint64_t FarQueue::completed(std::uint64_t near) {
   const std::uint64_t now = handed_.empty() ? near : std::min(near, handed_.front().before);
-  return told_completed_ = std::max(told_completed_, now);
+  return published_completed_ = std::max(published_completed_, now);
 }
 
 void FarQueue::refused(std::uint64_t command, const std::string& reason) noexcept {

@@ -65,7 +65,7 @@ class FarQueue final : public CarriedQueue {
   std::uint64_t posted_ = 0, submitted_ = 0;  ///< commands of the ring
   std::deque<Handed> handed_;                 ///< not over
   std::size_t released_ = 0;                  ///< of these, those whose sources may be reused
-  std::uint64_t told_reusable_ = 0, told_completed_ = 0;
+  std::uint64_t published_reusable_ = 0, published_completed_ = 0;
   std::mutex mutex_;                 ///< of the refusal
   std::uint64_t first_refused_ = 0;  ///< a command of the ring; 0: none
   std::string refusal_;

@@ -81,12 +81,12 @@ class GpuWorker final : public CommandWorker {
     ring_is_busy_ = is_under_way;
     stores_.begin_ring(own_is_under_way);
   }
-  bool end_ring(std::uint64_t* told, std::uint64_t done) override {
+  bool end_ring(std::uint64_t* mirror, std::uint64_t done) override {
     if (!ring_is_busy_) {
-      stores_.tell_later(told, done);
+      stores_.mirror_later(mirror, done);
       return stores_.ring_has_gpu_stores();
     }
-    if (rings_++ < most_told && told != nullptr) told_[rings_ - 1] = {told, done};
+    if (rings_++ < most_mirrors && mirror != nullptr) mirrors_[rings_ - 1] = {mirror, done};
     return true;
   }
   /// A GPU stores about a million words a second, whoever waits for them: so its stream tells few posters, and this
@@ -96,11 +96,11 @@ class GpuWorker final : public CommandWorker {
     stores_.settle();
     ends_with_[++begun_ % ends_with_.size()] = submitted_;
     const std::size_t rings = std::exchange(rings_, 0);
-    const auto told = std::exchange(told_, {});
+    const auto mirrors = std::exchange(mirrors_, {});
     if (!submission_is_busy_) return begun_;  // none of the rings had work for the stream: no later work is behind them
-    if (rings <= most_told)
+    if (rings <= most_mirrors)
       for (std::size_t i = 0; i < rings; ++i)
-        if (told[i].word != nullptr) write(told[i].word, told[i].done, sizeof told[i].done);
+        if (mirrors[i].word != nullptr) write(mirrors[i].word, mirrors[i].done, sizeof mirrors[i].done);
     write(&memory_->ended, ++submitted_, sizeof submitted_);
     issue_writes();
     submission_is_busy_ = false;
@@ -129,11 +129,11 @@ class GpuWorker final : public CommandWorker {
   }
 
  private:
-  struct Told {
+  struct Mirror {
     std::uint64_t *word = nullptr, done = 0;
   };
   /// Rings whose posters the stream tells.
-  static constexpr std::size_t most_told = 2;
+  static constexpr std::size_t most_mirrors = 2;
   /// Looks for an end, some of which ask the driver.
   static constexpr std::uint32_t looks_per_query = 1 << 16;
   /// Of one call; the driver takes 256.
@@ -286,7 +286,7 @@ class GpuWorker final : public CommandWorker {
   std::uint64_t* scratch_ = nullptr;
   std::array<CUstreamBatchMemOpParams, most_writes> params_{};  ///< stores that are not issued yet
   std::size_t writes_ = 0;
-  std::array<Told, most_told> told_{};
+  std::array<Mirror, most_mirrors> mirrors_{};
   std::size_t rings_ = 0;                    ///< of this submission, that have something under way
   std::uint64_t begun_ = 0, submitted_ = 0;  ///< submissions; those of which the stream tells
   /// Of the last submissions: the one of which the stream tells when all is over.

@@ -37,11 +37,11 @@ void HostEngine::serve(const EngineClient& client) {
   of_gpus_ += is_of_gpu_ ? 1 : 0;
 }
 
-void HostEngine::add(CommandSource& source, std::uint64_t* told) {
+void HostEngine::add(CommandSource& source, std::uint64_t* mirror) {
   const std::lock_guard lock(mutex_);
   (*std::min_element(threads_.begin(), threads_.end(), [](const auto& a, const auto& b) {
     return a->sources() < b->sources();
-  }))->add(source, told);
+  }))->add(source, mirror);
 }
 
 void HostEngine::remove(const CommandSource& source) {

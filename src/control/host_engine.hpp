@@ -53,8 +53,8 @@ class HostEngine final : public Engine {
 
   /// Serves a source from now on, by the thread that has the fewest.
   ///   source  outlives its removal, or this engine
-  ///   told    see CommandWorker::end_ring
-  void add(CommandSource& source, std::uint64_t* told = nullptr);
+  ///   mirror  see CommandWorker::end_ring
+  void add(CommandSource& source, std::uint64_t* mirror = nullptr);
   /// No longer; returns when no thread uses it any more. What has begun is over.
   void remove(const CommandSource& source);
   /// Counts the triggers that are posted to this source, which it serves, and does what they fire, until it serves it

@@ -127,20 +127,27 @@ void TriggerTable::note_count(std::uint32_t tag, std::uint64_t now_ns) {
 
 bool TriggerTable::holds(ArmedOperation operation) const { return operation.entry != 0 && operation.entry <= used_; }
 
-bool TriggerTable::is_over(ArmedOperation operation) {
-  const std::lock_guard lock(mutex_);
+bool TriggerTable::has_ended(ArmedOperation operation) const {
   if (!holds(operation)) return true;
   const std::uint32_t number = operation.entry;
   return (is_here() ? here_.entries[number].over : read_there(there_.entries[number].over)) > operation.turn;
 }
 
-std::string TriggerTable::describe(ArmedOperation operation) {
-  if (is_over(operation)) return {};
-  const std::uint32_t tag = entries_[operation.entry].tag;
-  const std::uint64_t counted = count(tag);
+bool TriggerTable::is_over(ArmedOperation operation) {
   const std::lock_guard lock(mutex_);
-  return text_of_armed(tag, counted, here_.entries[operation.entry].threshold,
+  return has_ended(operation);
+}
+
+std::string TriggerTable::describe(ArmedOperation operation) {
+  const std::lock_guard lock(mutex_);
+  if (has_ended(operation)) return {};
+  const std::uint32_t tag = entries_[operation.entry].tag;
+  return text_of_armed(tag, count_of(tag), here_.entries[operation.entry].threshold,
                        here_.commands[operation.entry].commands[0]);
+}
+
+std::uint64_t TriggerTable::count_of(std::uint32_t tag) const {
+  return is_here() ? here_.tags[tag].count : read_there(there_.tags[tag].count);
 }
 
 std::uint64_t TriggerTable::read(std::uint64_t TriggerTotals::*word) const {
@@ -156,7 +163,7 @@ bool TriggerTable::is_idle() {
 
 std::uint64_t TriggerTable::count(std::uint32_t tag) const {
   const std::lock_guard lock(mutex_);
-  return is_here() ? here_.tags[tag].count : read_there(there_.tags[tag].count);
+  return count_of(tag);
 }
 
 std::uint32_t TriggerTable::armed() {

@@ -101,6 +101,8 @@ class TriggerTable : public TriggerBackEnd {
  private:
   [[nodiscard]] std::uint64_t read(std::uint64_t TriggerTotals::*word) const;
   [[nodiscard]] bool holds(ArmedOperation operation) const;
+  [[nodiscard]] bool has_ended(ArmedOperation operation) const;
+  [[nodiscard]] std::uint64_t count_of(std::uint32_t tag) const;
   [[nodiscard]] std::uint32_t free_entry();
   void insert(std::uint32_t tag, std::uint32_t number);
   /// Takes an armed entry out of its tag's list. Whether it was there, and its threshold is not reached.

@@ -57,17 +57,17 @@ class WindowStores {
   }
 
   /// Leaves a count for posters to `tell`.
-  void tell_later(std::uint64_t* told, std::uint64_t done) {
-    if (told == nullptr || windows_ == nullptr) return;
-    if (const Window* const window = windows_->on(told, sizeof *told))
-      told_.emplace_back(reinterpret_cast<std::uint64_t*>(window->seen(told, sizeof *told)), done);
+  void mirror_later(std::uint64_t* mirror, std::uint64_t done) {
+    if (mirror == nullptr || windows_ == nullptr) return;
+    if (const Window* const window = windows_->on(mirror, sizeof *mirror))
+      mirrors_.emplace_back(reinterpret_cast<std::uint64_t*>(window->seen(mirror, sizeof *mirror)), done);
   }
   void tell() {
-    if (told_.empty()) return;
+    if (mirrors_.empty()) return;
     gpu_memory::fence_windows();  // behind what they tell of
-    for (const auto& [word, done] : told_) *static_cast<volatile std::uint64_t*>(word) = done;
+    for (const auto& [word, done] : mirrors_) *static_cast<volatile std::uint64_t*>(word) = done;
     gpu_memory::fence_windows();
-    told_.clear();
+    mirrors_.clear();
   }
   /// Stores into GPU memory in all. Any thread may ask.
   [[nodiscard]] std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
@@ -88,9 +88,9 @@ class WindowStores {
   }
 
   const GpuWindows* const windows_;
-  std::vector<const Window*> stored_;                           ///< with stores that may be under way
-  std::vector<std::pair<std::uint64_t*, std::uint64_t>> told_;  ///< words that `tell` stores, as the CPU sees them
-  bool* own_is_under_way_ = nullptr;                            ///< of this ring; nullptr: there are no windows
+  std::vector<const Window*> stored_;                              ///< with stores that may be under way
+  std::vector<std::pair<std::uint64_t*, std::uint64_t>> mirrors_;  ///< words that `tell` stores, as the CPU sees them
+  bool* own_is_under_way_ = nullptr;                               ///< of this ring; nullptr: there are no windows
   const Window* last_ = nullptr;  ///< to which the CPU has stored for this ring; nullptr: none
   bool ring_has_stored_ = false;  ///< whether the CPU has, also to host memory
   std::atomic<std::uint64_t> count_{0};

@@ -324,24 +324,24 @@ BEELINE_HOST_DEVICE inline std::uint32_t peer_of_first([[maybe_unused]] const Co
   return no_peer;
 }
 
-/// Looks at what an engine's stream tells a GPU's posters in their own memory, where it has told them of late: words in
-/// host memory, which are always right in the end, are then looked at only when that takes long, and seldom: such a
-/// look takes as long as four near ones, and the stream stores more slowly meanwhile.
+/// Reads `completed_mirror`, which an engine's stream writes to the posters' own memory, if the stream has written it
+/// lately. The words in host memory, which are always right in the end, are then read only when that takes long, and
+/// seldom: such a read takes as long as four of the mirror, and the stream stores more slowly meanwhile.
 class NearLook {
  public:
   /// Reads both words at once: a load takes as long as a poll.
   BEELINE_HOST_DEVICE explicit NearLook(CommandQueue queue) : word_(queue.tickets->completed_mirror) {
-    std::uint64_t told = 0;
-    if constexpr (executor == DeviceKind::gpu) told = TicketWord(word_).load(std::memory_order_relaxed);
+    std::uint64_t mirror = 0;
+    if constexpr (executor == DeviceKind::gpu) mirror = TicketWord(word_).load(std::memory_order_relaxed);
     posted_ = TicketWord(queue.tickets->next).load(std::memory_order_acquire);
-    is_told_ = told != 0 && DoneCount{told}.commands() + command_ring_depth >= posted_;
+    has_mirror_ = mirror != 0 && DoneCount{mirror}.commands() + command_ring_depth >= posted_;
   }
   /// Commands that were posted before this wait.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t posted() const { return posted_; }
   /// Whether it is done, as `seen` says. `looks_far` is set where it does not, and the others are to be asked.
   BEELINE_HOST_DEVICE bool operator()(DoneCount& seen, bool& looks_far) {
     looks_far = true;
-    if (!is_told_) return false;
+    if (!has_mirror_) return false;
     seen = {load_acquired(word_)};
     if (seen.commands() >= posted_) return true;
     ++polls_;
@@ -355,7 +355,7 @@ class NearLook {
   std::uint64_t& word_;
   std::uint64_t posted_ = 0;
   std::uint32_t polls_ = 0;
-  bool is_told_ = false;
+  bool has_mirror_ = false;
 };
 
 /// Until an engine has done what was posted to a queue before. One thread calls it. The value is 1 where the engine has

@@ -506,7 +506,7 @@ def test_the_table_of_algorithms_is_the_registry() -> None:
     for method in collect_info()["methods"]:
         for operation in method["operations"]:
             known.setdefault(operation, []).append(method["id"])
-    document = REPOSITORY / "docs" / "design.md"
+    document = REPOSITORY / "docs" / "design-collectives.md"
     head = "| operation | algorithms |\n|---|---|\n"
     before, _, rest = document.read_text().partition(head)
     table = "".join(f"| {operation} | {', '.join(names)} |\n" for operation, names in known.items())

@@ -13,7 +13,7 @@ PURPOSES = {
     "energy": "the meter: counters of GPUs and CPUs, windows, samples",
     "collectives": "sessions, schedules, protocols (header only)",
     "selection": "which of the possible methods a call takes",
-    "network": "the engine of ranks on other nodes, over UCX",
+    "transports": "the engine of ranks on other nodes, over UCX or sockets",
     "control": "engines: threads that carry out what kernels post",
     "transport": "streams and events of GPUs and host ranks; staged rings",
     "memory": "the address range, heaps, segments, allocation by offset",

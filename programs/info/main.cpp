@@ -15,9 +15,9 @@
 #include "beeline/host/packets.hpp"
 #include "beeline/host/paths.hpp"
 #include "beeline/host/run.hpp"
-#include "beeline/network/network.hpp"
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/gpu_place.hpp"
+#include "beeline/transports/transports.hpp"
 
 namespace {
 
@@ -158,7 +158,14 @@ json launcher(const beeline::Config& config) {
 /// Whether worlds may span several nodes.
 json network() {
   const std::string reason = beeline::no_network_reason();
-  return {{"available", reason.empty()}, {"reason", text_or_null(reason)}};
+  json transports = json::array();
+  for (const beeline::TransportInfo& each : beeline::transports())
+    transports.push_back({{"name", each.name},
+                          {"available", each.reason.empty()},
+                          {"reason", text_or_null(each.reason)},
+                          {"device_memory", each.device_memory},
+                          {"settings", each.settings}});
+  return {{"available", reason.empty()}, {"reason", text_or_null(reason)}, {"transports", transports}};
 }
 
 /// Where the threads of an engine run that serve each of these GPUs, unless BEELINE_ENGINE_CORES says otherwise.

@@ -157,6 +157,9 @@ constexpr std::array rows = {
     row<Number<&Config::split_nodes, 1, most_ranks>>(
         "BEELINE_SPLIT_NODES",
         "nodes that each machine counts as; ranks of different nodes communicate over the network"),
+    row<Text<&Config::transports>>("BEELINE_TRANSPORTS",
+                                   "transports between nodes, in order of preference, each with its settings: "
+                                   "ucx,sockets:delay_us=100; empty: the first one that this build has"),
     row<Choice<&Config::gpu_payloads, gpu_payloads_names>>(
         "BEELINE_GPU_PAYLOADS",
         "how long payloads in GPU memory go to other nodes: staged by this library, or by ucx and its CUDA transports"),

@@ -7,8 +7,8 @@
 
 #include "beeline/device/put_get.hpp"
 #include "host/world_implementation.hpp"
-#include "network/network_engine.hpp"
 #include "runtime/node.hpp"
+#include "transports/network_engine.hpp"
 
 namespace beeline {
 
@@ -75,6 +75,7 @@ std::string World::Implementation::why_not_direct(int peer) const {
 std::unique_ptr<Engine> World::Implementation::make_network() {
   NetworkPlan plan;
   plan.rank = rank, plan.world = world_secret, plan.is_split = config.split_nodes > 1;
+  plan.transports = config.transports;
   plan.keys = config.memory_keys, plan.gpu_payloads = config.gpu_payloads, plan.is_gpu = device().is_gpu();
   plan.deadline_ns = config.deadline_ns, plan.poll_us = config.engine_poll_us;
   plan.meeting_point = config.rendezvous.empty() ? config.launcher.address : config.rendezvous;
@@ -83,20 +84,20 @@ std::unique_ptr<Engine> World::Implementation::make_network() {
     plan.host_of.push_back(member.host);
     plan.is_staged.push_back(member.device.is_gpu() || !config.peer_access);
   }
-  NetworkNews news;
-  news.members_to_tell = [this](std::uint32_t team) { return members_to_tell(team); };
-  news.cause = [this](std::uint32_t team) {
+  FailureEvents events;
+  events.members_to_notify = [this](std::uint32_t team) { return members_to_tell(team); };
+  events.cause = [this](std::uint32_t team) {
     const std::vector<WaitRecord> waits = failed_waits_of(team);
     if (!waits.empty() && waits.front().status != static_cast<std::uint32_t>(Status::aborted))
       return describe(waits.front());
     const End end = end_of_team(team);
     return end.text.empty() ? cause_of_abort(team).text : end.text;
   };
-  news.aborted = [this](std::uint32_t team, std::uint64_t word, const std::string& cause) {
+  events.aborted = [this](std::uint32_t team, std::uint64_t word, const std::string& cause) {
     take_far_abort(team, word, cause);
   };
-  news.lost = [this](int peer, const std::string& reason) { lose(peer, reason); };
-  return make_network_engine(*bootstrap, plan, std::move(news));
+  events.lost = [this](int peer, const std::string& reason) { lose(peer, reason); };
+  return make_network_engine(*bootstrap, plan, std::move(events));
 }
 
 std::vector<int> World::Implementation::far_members(std::uint32_t team) const {

@@ -11,8 +11,9 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
-#include "beeline/network/network.hpp"
+#include "beeline/transports/transports.hpp"
 #include "tests/support/standing_ranks.hpp"
 #include "tests/support/test_engine.hpp"
 
@@ -52,9 +53,12 @@ std::vector<const EngineRow*> engines_of(const WorldShape& shape) {
 /// Names a shape: GoogleTest's test suite.
 std::string name_of(const WorldShape& shape, const EngineRow* engine) {
   constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
+  const std::string_view list = shape.transports;
+  const std::string transport(list.substr(0, list.find_first_of(":,")));
   return fmt::format("{}_{}_{}{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
                      names[static_cast<std::size_t>(shape.devices)],
-                     shape.nodes > 1 ? fmt::format("_on_{}_nodes{}", shape.nodes, shape.keyed ? "_by_keys" : "")
+                     shape.nodes > 1 ? fmt::format("_on_{}_nodes{}{}", shape.nodes, shape.keyed ? "_by_keys" : "",
+                                                   transport.empty() ? "" : "_by_" + transport)
                      : shape.host_threads > 1 ? fmt::format("_{}_host_threads", shape.host_threads)
                                               : "",
                      engine != nullptr   ? fmt::format("_{}", engine->name)
@@ -76,6 +80,7 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
   Config config = test_config();
   config.host_threads = shape.host_threads;
   config.split_nodes = shape.nodes;
+  config.transports = shape.transports;
   if (shape.keyed) config.memory_keys = beeline::MemoryKeys::always;
   if (shape.devices != Devices::gpus) config.device = device_choice(shape);
   if (!shape.peer_access) {
@@ -90,7 +95,7 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
 std::string reason(const WorldShape& shape) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
   if (shape.nodes > 1)
-    if (std::string why = beeline::no_network_reason(); !why.empty()) return why;
+    if (std::string why = beeline::no_network_reason(shape.transports); !why.empty()) return why;
   if (shape.devices == Devices::cpu) return {};
   std::string why;
   const int gpus = gpus_here(&why);
@@ -189,24 +194,25 @@ std::vector<Case> conformance_cases(const WorldShape& shape) {
 std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
   constexpr WorldKind threads = WorldKind::threads, processes = WorldKind::processes;
   // Processes first: what runs all shapes in one process must fork before its threads use CUDA.
-  std::vector<WorldShape> shapes = {{processes, 2, 1, Devices::cpu, false},
-                                    {processes, 4, 2, Devices::cpu, false},
-                                    {processes, 2, 1, Devices::gpus, false},
-                                    {processes, 4, 1, Devices::gpus, false},
-                                    {processes, 4, 1, Devices::cpus_and_a_gpu, false},
-                                    {.kind = processes, .size = 5, .nodes = 3},
-                                    {.kind = processes, .size = 2, .devices = Devices::gpus, .nodes = 2},
-                                    {.kind = threads, .size = 4, .nodes = 2},
-                                    {.kind = threads, .size = 2, .host_threads = 2, .nodes = 2},
-                                    {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2},
-                                    {threads, 1, 1, Devices::cpu, false},
-                                    {threads, 2, 3, Devices::cpu, false},
-                                    {threads, 5, 1, Devices::cpu, false},
-                                    {threads, 1, 1, Devices::gpus, false},
-                                    {threads, 3, 1, Devices::one_gpu, false},
-                                    {threads, 2, 1, Devices::gpus, false},
-                                    {threads, 4, 1, Devices::gpus, false},
-                                    {threads, 2, 1, Devices::cpus_and_a_gpu, false}};
+  std::vector<WorldShape> shapes = {
+      {processes, 2, 1, Devices::cpu, false},
+      {processes, 4, 2, Devices::cpu, false},
+      {processes, 2, 1, Devices::gpus, false},
+      {processes, 4, 1, Devices::gpus, false},
+      {processes, 4, 1, Devices::cpus_and_a_gpu, false},
+      {.kind = processes, .size = 5, .nodes = 3},
+      {.kind = processes, .size = 2, .devices = Devices::gpus, .nodes = 2},
+      {.kind = threads, .size = 4, .nodes = 2, .transports = "sockets"},
+      {.kind = threads, .size = 2, .host_threads = 2, .nodes = 2, .transports = "sockets"},
+      {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2},
+      {threads, 1, 1, Devices::cpu, false},
+      {threads, 2, 3, Devices::cpu, false},
+      {threads, 5, 1, Devices::cpu, false},
+      {threads, 1, 1, Devices::gpus, false},
+      {threads, 3, 1, Devices::one_gpu, false},
+      {threads, 2, 1, Devices::gpus, false},
+      {threads, 4, 1, Devices::gpus, false},
+      {threads, 2, 1, Devices::cpus_and_a_gpu, false}};
   for (const int ranks : crowds) shapes.push_back({threads, ranks, 1, Devices::cpu, true});
   return shapes;
 }

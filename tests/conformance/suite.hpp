@@ -20,10 +20,11 @@ struct WorldShape {
   int size;
   int host_threads = 1;
   Devices devices = Devices::cpu;
-  bool crowd = false;       ///< many ranks on few cores: only the cases that suit them
-  bool peer_access = true;  ///< false: copies are staged; only the cases that copy
-  int nodes = 1;       ///< that this machine counts as: ranks of different ones meet over UCX; only the cases that suit
-  bool keyed = false;  ///< true: puts to other nodes go by memory keys; only the cases that put
+  bool crowd = false;           ///< many ranks on few cores: only the cases that suit them
+  bool peer_access = true;      ///< false: copies are staged; only the cases that copy
+  int nodes = 1;                ///< that this machine counts as; only the cases that suit
+  const char* transports = "";  ///< between nodes, as Config::transports; empty: the default
+  bool keyed = false;           ///< true: puts to other nodes go by memory keys; only the cases that put
   bool routed = false;  ///< true: engines carry what goes to other ranks, each in turn; only the cases that suit them
 };
 

@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
                     {threads, 2, 1, Devices::gpus, false, false},
                     {.kind = threads, .size = 3, .host_threads = 2, .routed = true},
                     {.kind = threads, .size = 2, .devices = Devices::one_gpu, .routed = true},
-                    {.kind = threads, .size = 3, .nodes = 3},
+                    {.kind = threads, .size = 3, .nodes = 3, .transports = "sockets:delay_us=50:reorder"},
                     {.kind = threads, .size = 2, .nodes = 2, .keyed = true},
                     {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2}},
                    conformance_cases);

@@ -10,13 +10,18 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "beeline/beeline.hpp"
+#include "beeline/host/paths.hpp"
 #include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
 #include "tests/support/split_nodes.hpp"
 
 namespace beeline_test {
@@ -28,6 +33,11 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr int ranks = 4;
+
+/// Over UCX, and over TCP sockets.
+class SurvivorsAcrossNodes : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Over, SurvivorsAcrossNodes, ::testing::Values("ucx", "sockets"),
+                         [](const auto& transport) { return std::string(transport.param); });
 
 void expect_first_three_passed(const std::vector<RankOutcome>& outcomes) {
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(outcomes[rank].passed()) << outcomes[rank].failure;
@@ -50,8 +60,8 @@ void go_on(World& world, const std::vector<int>& expected) {
   }
 }
 
-TEST(SurvivorsAcrossNodes, GoOnWhileCommandsWereUnderWayToTheDead) {
-  SKIP_WITHOUT_UCX();
+TEST_P(SurvivorsAcrossNodes, GoOnWhileCommandsWereUnderWayToTheDead) {
+  SKIP_WITHOUT(GetParam());
   const auto outcomes = run_processes(
       ranks,
       [](const Config& config) {
@@ -77,7 +87,7 @@ TEST(SurvivorsAcrossNodes, GoOnWhileCommandsWereUnderWayToTheDead) {
         BEELINE_CHECK(world->health()[3].state == RankState::failed);
         go_on(*world, {0, 1, 2});
       },
-      split_config());
+      split_config(20'000'000'000, GetParam()));
   expect_first_three_passed(outcomes);
   EXPECT_EQ(SIGKILL, outcomes[3].signal);
 }
@@ -94,8 +104,8 @@ void break_connections(const std::string& rendezvous) {
   }
 }
 
-TEST(SurvivorsAcrossNodes, LeaveOutTheHigherRankOfABrokenConnection) {
-  SKIP_WITHOUT_UCX();
+TEST_P(SurvivorsAcrossNodes, LeaveOutTheHigherRankOfABrokenConnection) {
+  SKIP_WITHOUT(GetParam());
   expect_all_passed(run_processes(
       ranks,
       [](const Config& config) {
@@ -116,11 +126,11 @@ TEST(SurvivorsAcrossNodes, LeaveOutTheHigherRankOfABrokenConnection) {
           BEELINE_CHECK_CONTAINS(error.what(), "rank 3 is not among those that are left");
         }
       },
-      split_config()));
+      split_config(20'000'000'000, GetParam())));
 }
 
-TEST(SurvivorsAcrossNodes, GoOnAfterARefusal) {
-  SKIP_WITHOUT_UCX();
+TEST(RefusalAcrossNodes, IsTheEndOfItsSenderAlone) {
+  SKIP_WITHOUT("sockets");
   expect_all_passed(run_ranks(
       WorldKind::processes, ranks,
       [](World& world) {
@@ -146,12 +156,12 @@ TEST(SurvivorsAcrossNodes, GoOnAfterARefusal) {
         }
         go_on(world, {1, 2, 3});
       },
-      split_config()));
+      split_config(20'000'000'000, "sockets")));
 }
 
 /// What is under way to a segment when its owner destroys it has come, or is refused; nothing is written elsewhere.
 TEST(Memory, ThatIsDestroyedWhilePutsAreUnderWay) {
-  SKIP_WITHOUT_UCX();
+  SKIP_WITHOUT("sockets");
   expect_all_passed(run_ranks(
       WorldKind::processes, 2,
       [](World& world) {
@@ -171,7 +181,7 @@ TEST(Memory, ThatIsDestroyedWhilePutsAreUnderWay) {
           BEELINE_CHECK_CONTAINS(error.what(), "rank 1's engine refused: put of 1 x 8388608 bytes");
         }
       },
-      split_config()));
+      split_config(20'000'000'000, "sockets")));
 }
 
 /// A rank that takes nothing holds no memory of the others once they have had their errors.
@@ -224,7 +234,7 @@ TEST(Sources, AreFreeOnceAnAbortIsKnown) {
 
 /// A rank that nobody leaves alone has news, too.
 TEST(News, ArriveUnderTraffic) {
-  SKIP_WITHOUT_UCX();
+  SKIP_WITHOUT("sockets");
   expect_all_passed(run_ranks(
       WorldKind::processes, ranks,
       [](World& world) {
@@ -247,7 +257,105 @@ TEST(News, ArriveUnderTraffic) {
         BEELINE_CHECK(world.rank() == 0 || Clock::now() - start < 2800ms);
         world.barrier();
       },
-      split_config(2'000'000'000)));
+      split_config(2'000'000'000, "sockets")));
+}
+
+/// Two ranks over sockets, one for each node; rank 0's connection has a fault.
+void run_with_fault(const char* fault, std::int64_t deadline_ns, const std::function<void(World&)>& body) {
+  const Config config = split_config(deadline_ns, "sockets");
+  expect_all_passed(run_processes(
+      2,
+      [&](const Config& each) {
+        Config own = each;
+        if (own.rank == 0) own.transports += std::string(":") + fault;
+        body(*World::create(own));
+      },
+      config));
+}
+
+/// The errors that a wait for `peer` ends with.
+void check_fault(World& world, std::initializer_list<std::string_view> expected, int peer) {
+  const SymmetricArray<std::uint64_t> words(world, 1);
+  try {
+    for (std::uint64_t round = 1;; ++round) {
+      put_value(world.host_context(), words.data(), round, static_cast<std::uint32_t>(peer));
+      if (wait(Thread{}, world.host_context(), words.data(), Compare::greater_equal, round,
+               static_cast<std::uint32_t>(peer)) != Status::ok)
+        world.check();
+    }
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    BEELINE_CHECK(std::any_of(expected.begin(), expected.end(),
+                              [&](std::string_view each) { return text.find(each) != text.npos; }));
+  }
+  BEELINE_CHECK(world.failed());
+}
+
+TEST(Faults, OfAConnectionThatIsCutEndItsRanks) {
+  SKIP_WITHOUT("sockets");
+  run_with_fault("cut=100", 20'000'000'000,
+                 [](World& world) { check_fault(world, {"lost its connection to rank"}, 1 - world.rank()); });
+}
+
+TEST(Faults, OfAMessageThatIsLostEndWaitsByTheirDeadline) {
+  SKIP_WITHOUT("sockets");
+  run_with_fault("drop=100", 2'000'000'000, [](World& world) {
+    check_fault(world, {"wait on rank 0", "wait on rank 1"}, 1 - world.rank());
+  });
+}
+
+/// Of three ranks on three nodes, the last has no UCX: the others reach it by sockets, and each other by UCX.
+TEST(SeveralTransports, AreChosenForEachPair) {
+  SKIP_WITHOUT("ucx");
+  SKIP_WITHOUT("sockets");
+  Config all = split_config();
+  all.split_nodes = 3;
+  expect_all_passed(run_processes(
+      3,
+      [](const Config& config) {
+        Config own = config;
+        own.transports = own.rank == 2 ? "sockets" : "ucx,sockets:delay_us=20:reorder";
+        const std::unique_ptr<World> world = World::create(own);
+        for (int peer = 0; peer < 3; ++peer)
+          if (peer != own.rank)
+            BEELINE_CHECK_CONTAINS(path_to(*world, peer).reason,
+                                   peer == 2 || own.rank == 2 ? ": sockets carries operations" : ": UCX 1.");
+        SymmetricArray<std::uint64_t> words(*world, 3);
+        const std::vector<std::uint64_t> mine(50'000, static_cast<std::uint64_t>(own.rank) + 1);
+        SymmetricArray<std::uint64_t> table(*world, 3 * mine.size());
+        for (std::uint64_t round = 1; round <= 20; ++round) {
+          for (std::uint32_t peer = 0; peer < 3; ++peer)
+            put_signal(Thread{}, world->host_context(), table.data() + mine.size() * static_cast<std::size_t>(own.rank),
+                       mine.data(), mine.size(), words.data() + own.rank, round, peer);
+          for (std::uint32_t peer = 0; peer < 3; ++peer) {
+            BEELINE_CHECK(wait(Thread{}, world->host_context(), words.data() + peer, Compare::equal, round, peer) ==
+                          Status::ok);
+            BEELINE_CHECK_EQ(peer + 1, table.data()[mine.size() * peer + mine.size() - 1]);
+          }
+          world->barrier();
+        }
+      },
+      all));
+}
+
+TEST(SeveralTransports, OfWhichAPairHasNoneAreRefused) {
+  SKIP_WITHOUT("ucx");
+  SKIP_WITHOUT("sockets");
+  expect_all_passed(run_processes(
+      2,
+      [](const Config& config) {
+        Config own = config;
+        own.transports = own.rank == 0 ? "ucx" : "sockets";
+        check_error(Status::unreachable, {"ranks 0 and 1 have no transport in common: ucx and sockets"},
+                    [&] { static_cast<void>(World::create(own)); });
+        own.transports = "pigeons";
+        check_error(Status::invalid_argument, {"BEELINE_TRANSPORTS=\"pigeons\"", "ucx, sockets"},
+                    [&] { static_cast<void>(World::create(own)); });
+        own.transports = "sockets:wings=2";
+        check_error(Status::invalid_argument, {"sockets's settings", "delay_us"},
+                    [&] { static_cast<void>(World::create(own)); });
+      },
+      split_config()));
 }
 
 }  // namespace

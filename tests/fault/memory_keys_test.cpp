@@ -52,7 +52,7 @@ void get_key(World& world, std::byte* to, const std::vector<std::byte>& from, in
 class MemoryKeysIn : public ::testing::TestWithParam<WorldKind> {
  public:
   void SetUp() override {
-    if (const std::string why = missing_ucx(); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = missing_transport("ucx"); !why.empty()) GTEST_SKIP() << why;
     if (under_thread_sanitizer && GetParam() == WorldKind::processes)
       GTEST_SKIP() << "ThreadSanitizer sees one process";
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of worlds that span nodes: this machine counts as two, whose ranks meet over UCX.
+// Faults of worlds that span nodes: this machine counts as two, whose ranks communicate over UCX.
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <gtest/gtest.h>
@@ -443,8 +443,12 @@ void send_noise(int port, const std::vector<std::byte>& noise) {
   ::close(socket);
 }
 
-TEST(RandomBytes, OnEveryPortHarmNothing) {
-  SKIP_WITHOUT_UCX();
+class RandomBytes : public ::testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Over, RandomBytes, ::testing::Values("ucx", "sockets"),
+                         [](const auto& transport) { return std::string(transport.param); });
+
+TEST_P(RandomBytes, OnEveryPortHarmNothing) {
+  SKIP_WITHOUT(GetParam());
   expect_all_passed(run_ranks(
       WorldKind::processes, 2,
       [](World& world) {
@@ -461,7 +465,7 @@ TEST(RandomBytes, OnEveryPortHarmNothing) {
           world.barrier();
         }
       },
-      split_config()));
+      split_config(20'000'000'000, GetParam())));
 }
 
 }  // namespace

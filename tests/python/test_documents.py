@@ -99,7 +99,7 @@ DECLARED = re.compile(
 OF_THE_LIBRARY = {
     "core/command_protocol.hpp", "core/launcher.hpp", "core/macros.hpp", "core/transfer.hpp", "host/paths.hpp",
     "memory/address_range.hpp", "memory/memory_users.hpp", "memory/node_memory.hpp", "memory/offset_allocator.hpp",
-    "network/network.hpp", "runtime/bootstrap.hpp", "runtime/file_descriptor.hpp", "runtime/rendezvous.hpp",
+    "transports/transports.hpp", "runtime/bootstrap.hpp", "runtime/file_descriptor.hpp", "runtime/rendezvous.hpp",
     "runtime/residency.hpp", "selection/preferences.hpp", "transport/staged.hpp",
 }  # fmt: skip
 

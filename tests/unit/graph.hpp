@@ -12,7 +12,7 @@
 #include <string>
 
 #include "beeline/host/world.hpp"
-#include "beeline/network/network.hpp"
+#include "beeline/transports/transports.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of memory keys; none of them needs UCX.
-#include "network/memory_keys.hpp"
+#include "transports/memory_keys.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,13 +17,13 @@ namespace {
 using namespace beeline;
 
 /// A key of 100 bytes that counts itself.
-FarKey key_at(std::uint64_t first, std::uint64_t id, const std::shared_ptr<int>& handle) {
+PeerKey key_at(std::uint64_t first, std::uint64_t id, const std::shared_ptr<int>& handle) {
   return {{id, first, 100, 0x1000 + first}, handle};
 }
 
-TEST(FarKeys, AreFoundByTheirPieces) {
+TEST(PeerKeys, AreFoundByTheirPieces) {
   const auto handle = std::make_shared<int>();
-  FarKeys keys;
+  PeerKeys keys;
   EXPECT_EQ(nullptr, keys.find(0)) << "there are none";
   EXPECT_TRUE(keys.add(key_at(1000, 1, handle)));
   EXPECT_TRUE(keys.add(key_at(1100, 2, handle)));
@@ -37,9 +37,9 @@ TEST(FarKeys, AreFoundByTheirPieces) {
   EXPECT_EQ(nullptr, keys.find(1200));
 }
 
-TEST(FarKeys, AmongManyAreFound) {
+TEST(PeerKeys, AmongManyAreFound) {
   const auto handle = std::make_shared<int>();
-  FarKeys keys;
+  PeerKeys keys;
   for (std::uint64_t i = 0; i < 10'000; ++i) EXPECT_TRUE(keys.add(key_at(i * 128, i + 1, handle)));
   for (std::uint64_t i = 0; i < 10'000; i += 7) {
     ASSERT_NE(nullptr, keys.find(i * 128 + 99));
@@ -48,11 +48,11 @@ TEST(FarKeys, AmongManyAreFound) {
   }
 }
 
-TEST(FarKeys, EndWithTheLastPutThatUsesThem) {
+TEST(PeerKeys, EndWithTheLastPutThatUsesThem) {
   const auto handle = std::make_shared<int>();
-  FarKeys keys;
+  PeerKeys keys;
   EXPECT_TRUE(keys.add(key_at(1000, 1, handle)));
-  FarKey* const used = keys.find(1000);
+  PeerKey* const used = keys.find(1000);
   used->uses = 2;
   EXPECT_FALSE(keys.end(1)) << "puts are under way";
   EXPECT_EQ(nullptr, keys.find(1000)) << "no further one begins";

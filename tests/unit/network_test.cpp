@@ -12,15 +12,15 @@
 #include "host/node_map.hpp"
 #include "host/pairs/call_chunks.hpp"
 #include "host/pairs/pair_transfers.hpp"
-#include "network/introduction.hpp"
-#include "network/network_devices.hpp"
-#include "network/ordered_arrivals.hpp"
-#include "network/posted_commands.hpp"
-#include "network/rows.hpp"
-#include "network/turns.hpp"
 #include "runtime/node.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/unit/lone_context.hpp"
+#include "transports/introduction.hpp"
+#include "transports/network_devices.hpp"
+#include "transports/ordered_arrivals.hpp"
+#include "transports/posted_commands.hpp"
+#include "transports/rows.hpp"
+#include "transports/turns.hpp"
 
 namespace beeline_test {
 

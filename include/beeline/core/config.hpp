@@ -51,6 +51,10 @@ struct Config {
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as without peer access
   int split_nodes = 1;  ///< BEELINE_SPLIT_NODES: nodes into which each machine is split, by blocks of ranks, 1 to 1024
+  /// BEELINE_TRANSPORTS: those that connect nodes, in order of preference, each with settings: ucx,sockets:delay_us=100
+  /// (`beeline info` lists them). A pair of ranks takes the first one of the lower rank's list that both have. Empty:
+  /// the first one that this build has
+  std::string transports;
   GpuPayloads gpu_payloads = GpuPayloads::staged;  ///< BEELINE_GPU_PAYLOADS: staged, ucx
   MemoryKeys memory_keys = MemoryKeys::automatic;  ///< BEELINE_MEMORY_KEYS: automatic, always, never
   WaitPolicy wait_policy = WaitPolicy::automatic;  ///< BEELINE_WAIT_POLICY: automatic, spin, yield, sleep, event
@@ -63,8 +67,8 @@ struct Config {
   int host_threads = 1;           ///< BEELINE_HOST_THREADS: CPU threads that run one block on a host rank
   std::string powercap = "/sys/class/powercap";  ///< BEELINE_POWERCAP: folder of the kernel's energy counters
   LogLevel log_level = LogLevel::warning;        ///< BEELINE_LOG: error, warning, info, debug
-  /// Makes the engine that carries operations to peers that loads and stores do not reach; nullptr: UCX between nodes,
-  /// none inside a node.
+  /// Makes the engine that carries operations to peers that loads and stores do not reach; nullptr: a transport
+  /// between nodes, none inside a node.
   std::shared_ptr<const EngineMaker> engines;
 
   /// Reads the environment. Throws `invalid_argument`, with the variable's name and value, if a value does not parse.

@@ -167,8 +167,10 @@ def describe_algorithms(methods: list[Event]) -> str:
 
 
 def describe_network(network: Event) -> str:
+    transports = network.get("transports") or []
+    there = [str(one.get("name")) for one in transports if one.get("available")]
     if network.get("available"):
-        return "yes, by UCX"
+        return f"yes, by {', '.join(there) or 'UCX'}"
     return f"no: {network.get('reason') or 'reason unknown'}"
 
 

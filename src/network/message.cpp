@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "network/message.hpp"
-
-namespace beeline {
-
-constinit const std::string_view network_protocol = "beeline network 10, little-endian";
-
-}  // namespace beeline

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who works: the thread that posts sends what it has posted, threads that wait do what comes, and where there are none,
+// the engine's own thread, asleep until the network has something. Where the rank's device copies, that thread alone.
+#include "transports/network_engine.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "beeline/core/wait_policy.hpp"
+#include "beeline/device/wait.hpp"
+#include "beeline/runtime/file_descriptor.hpp"
+#include "core/thread.hpp"
+#include "runtime/deadline.hpp"
+#include "runtime/rank_list.hpp"
+#include "transports/remote_exchange.hpp"
+#include "transports/turns.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// The engine's thread looks for work so long before it sleeps.
+constexpr std::uint64_t network_patience_ns = 50'000;
+/// The same beside a GPU, which cannot wake it.
+constexpr std::uint64_t gpu_patience_ns = 200'000;
+/// Its sleep between two looks while threads that wait do the work.
+constexpr int helped_us = 200;
+/// The longest sleep: then it looks at the abort words, which wake nobody.
+constexpr int longest_sleep_us = 10'000;
+/// From the loss of a connection until it is reported: the cause of the rank's end may be reported first.
+constexpr std::uint64_t lost_ns = 1'000'000'000;
+/// Between two looks for failures while there is traffic.
+constexpr std::uint64_t report_period_ns = 1'000'000;
+/// After a failure, a rank that takes nothing for so long is given up.
+constexpr std::uint64_t stuck_ns = 1'000'000'000;
+
+class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher {
+ public:
+  NetworkEngine(std::unique_ptr<RemoteExchange> exchange, FailureEvents events)
+      : connected_(std::move(exchange)), exchange_(*connected_), plan_(exchange_.peers.plan()),
+        events_(std::move(events)), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    require(static_cast<bool>(bell_), Status::no_resource, "no eventfd for the network's engine");
+    pollset_.push_back({bell_.get(), POLLIN, 0});
+    for (const auto& worker : exchange_.workers) pollset_.push_back({worker->descriptor(), POLLIN, 0});
+  }
+  ~NetworkEngine() override;
+
+  [[nodiscard]] PeerRoute route_to(int peer) const override;
+  void serve(const EngineClient& client) override;
+  void open_queue(CarriedQueue& queue) override;
+  void close_queue(CarriedQueue& queue) override;
+  void end_sources(const std::vector<int>& peers) override;
+  [[nodiscard]] std::vector<int> settle(const std::vector<int>& left) override;
+  void forget_failures() override;
+  [[nodiscard]] NetworkStatistics network_statistics() const override {
+    const auto lock = turns_.lock();
+    return exchange_.keys.statistics();
+  }
+
+ private:
+  // UnmapWatcher
+  void before_unmap(const std::byte* start, std::int64_t deadline_ns) override;
+  void after_unmap(const std::byte* start) noexcept override;
+  /// Whom those wake who post to a ring.
+  void set_waker(CommandRing& ring, Waker* waker);
+  void wake() noexcept override;  // Waker
+  bool work() noexcept override;  // WaitWork
+  /// Does some work, unless another thread does; then that one looks again.
+  template <class Work>
+  bool try_work(Work some) noexcept;
+  /// Works until `is_over(peer)`, or gives the peer up where it does not get on.
+  template <class IsOver>
+  void work_until(int peer, const char* what, IsOver is_over);
+  void ring() noexcept;
+  void run();
+  void sleep();
+  void rest(int us, bool heeds_network);
+  [[nodiscard]] const RemotePeer& peer_of(int rank) const { return exchange_.peers[static_cast<std::uint32_t>(rank)]; }
+  [[nodiscard]] bool is_remote(int rank) const { return peer_of(rank).is_remote; }
+  /// Whether other threads leave all work to this engine's own.
+  [[nodiscard]] bool works_alone() const { return plan_.is_staged[static_cast<std::size_t>(plan_.rank)]; }
+  /// Whether there was any.
+  bool report_failures();
+  bool send_aborts();
+
+  const std::unique_ptr<RemoteExchange> connected_;
+  RemoteExchange& exchange_;  ///< of the thread that works
+  const NetworkPlan& plan_;
+  const FailureEvents events_;
+  std::uint64_t patience_ns_ = network_patience_ns;
+  int longest_sleep_us_ = longest_sleep_us;
+  mutable WorkTurns turns_;
+  std::mutex report_mutex_;  ///< while failures are reported
+  EngineClient client_;
+  FileDescriptor bell_;
+  std::vector<pollfd> pollset_;           ///< the bell, then the workers
+  std::atomic<std::uint64_t> helped_{0};  ///< rounds of other threads
+  std::atomic<bool> closing_{false};
+  std::array<std::uint64_t, max_teams> reported_aborts_{};  ///< abort words that the other nodes know
+  std::thread thread_;
+};
+
+NetworkEngine::~NetworkEngine() {
+  if (!thread_.joinable()) return;
+  client_.memory_users->unwatch(*this);
+  if (!works_alone()) detail::remove_wait_work(*this);
+  closing_ = true;
+  ring();
+  thread_.join();
+  for (CommandRing* ring : client_.rings) set_waker(*ring, nullptr);
+  const NetworkStatistics puts = exchange_.keys.statistics();
+  if (puts.key_hits + puts.key_misses + puts.key_overlaps != 0)
+    log(LogLevel::info,
+        fmt::format("{} long puts went by memory keys; in messages {} that had none, and {} that overlap others",
+                    puts.key_hits, puts.key_misses, puts.key_overlaps),
+        plan_.rank);
+}
+
+void NetworkEngine::set_waker(CommandRing& ring, Waker* waker) {
+  detail::SystemAtomic<std::uint64_t>(ring.asleep.value)
+      .store(reinterpret_cast<std::uintptr_t>(waker), std::memory_order_release);
+}
+
+PeerRoute NetworkEngine::route_to(int peer) const {
+  const auto node = [this](int rank) { return plan_.node_of[static_cast<std::size_t>(rank)]; };
+  if (node(peer) == node(plan_.rank)) return {};
+  return {PeerAccess::engine,
+          fmt::format("rank {} is on node {}, rank {} on node {}: {} carries operations{}", peer, node(peer),
+                      plan_.rank, node(plan_.rank), peer_of(peer).transport->label(), exchange_.keys.puts_to(peer))};
+}
+
+void NetworkEngine::serve(const EngineClient& client) {
+  client_ = client;
+  if (client_.device.is_gpu()) {
+    patience_ns_ = plan_.poll_us == 0 ? ~std::uint64_t{0} : gpu_patience_ns;
+    longest_sleep_us_ = std::min(longest_sleep_us, plan_.poll_us);
+  }
+  exchange_.serve(client_);
+  for (CommandRing* ring : client_.rings) set_waker(*ring, this);
+  thread_ = detail::start_thread_for("the network's engine", [this] { run(); });
+  if (!works_alone()) detail::add_wait_work(*this);
+  client_.memory_users->watch(*this);
+}
+
+/// Messages are done meanwhile: to those before the one that gives a key back, too.
+void NetworkEngine::before_unmap(const std::byte* start, std::int64_t deadline_ns) {
+  {
+    const auto lock = turns_.lock();
+    if (!exchange_.keys.end_keys(start)) return;
+  }
+  for (const detail::Deadline deadline(deadline_ns);;) {
+    {
+      const auto lock = turns_.lock();
+      const bool is_late = deadline.passed();
+      static_cast<void>(exchange_.turn());
+      const std::vector<int> holders = exchange_.keys.holders_of(start);
+      if (holders.empty()) return exchange_.keys.unregister(start);
+      if (is_late)
+        throw Error(Status::deadline,
+                    fmt::format("memory is not unmapped: {} puts to it by a key, and has not given the key back for "
+                                "{} s",
+                                detail::rank_list(holders), deadline.total_seconds()),
+                    plan_.rank);
+    }
+    ::sched_yield();
+  }
+}
+
+void NetworkEngine::after_unmap(const std::byte* start) noexcept {
+  const auto lock = turns_.lock();
+  exchange_.keys.forget(start);
+}
+
+void NetworkEngine::open_queue(CarriedQueue& queue) {
+  const auto lock = turns_.lock();
+  exchange_.sender.open(queue);
+  set_waker(queue.ring, this);
+}
+
+void NetworkEngine::close_queue(CarriedQueue& queue) {
+  const auto lock = turns_.lock();
+  set_waker(queue.ring, nullptr);
+  exchange_.sender.close(queue);
+}
+
+template <class Work>
+bool NetworkEngine::try_work(Work some) noexcept {
+  const auto safely = [&] {
+    try {
+      return some();
+    } catch (const std::exception& error) {  // memory that is not to be had
+      exchange_.peers.failed(error.what());
+      return true;
+    }
+  };
+  return turns_.try_work(safely, [this] { ring(); });
+}
+
+void NetworkEngine::ring() noexcept {
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(bell_.get(), &one, sizeof one));
+}
+
+void NetworkEngine::wake() noexcept {
+  turns_.announce();
+  if (works_alone()) return ring();
+  static_cast<void>(try_work([this] {
+    const bool any = exchange_.sender.send_posted();
+    if (!any) exchange_.peers.ask();  // nothing has been posted: somebody waits for what was
+    return any;
+  }));
+}
+
+bool NetworkEngine::work() noexcept {
+  helped_.fetch_add(1, std::memory_order_relaxed);
+  return try_work([this] { return exchange_.turn(); });
+}
+
+void NetworkEngine::run() {
+  try {
+    if (plan_.gives_device_memory()) use_gpu(client_.device.index);  // the transport copies in this thread
+    std::uint64_t idle_since = 0, helped = 0, reported_at = 0;
+    while (!closing_) {
+      const bool any = try_work([this] { return exchange_.turn(); });
+      const std::uint64_t now = machine::clock_ns();
+      // Traffic without an end does not delay reports.
+      if (!any || now - reported_at >= report_period_ns) {
+        reported_at = now;
+        if (report_failures()) continue;
+      }
+      if (any) {
+        idle_since = 0;
+        continue;
+      }
+      if (const std::uint64_t now_helped = helped_.load(std::memory_order_relaxed); now_helped != helped) {
+        helped = now_helped;
+        rest(helped_us, false);
+        continue;
+      }
+      if (idle_since == 0) idle_since = now;
+      if (now - idle_since < patience_ns_)
+        ::sched_yield();
+      else
+        sleep();
+    }
+  } catch (const std::exception& error) {
+    client_.fail(error.what());
+  }
+}
+
+void NetworkEngine::sleep() {
+  if (turns_.may_sleep([this] { return exchange_.arm(); })) rest(longest_sleep_us_, true);
+}
+
+void NetworkEngine::rest(int us, bool heeds_network) {
+  const timespec longest{0, long{us} * 1'000};
+  ::ppoll(pollset_.data(), heeds_network ? pollset_.size() : 1, &longest, nullptr);
+  std::uint64_t rung = 0;
+  if (pollset_[0].revents != 0) static_cast<void>(!::read(bell_.get(), &rung, sizeof rung));
+}
+
+bool NetworkEngine::report_failures() {
+  const std::lock_guard reporting(report_mutex_);
+  bool any = send_aborts();
+  std::string failure;
+  std::vector<RemoteAbort> aborts;
+  std::vector<std::pair<int, std::string>> lost;
+  {
+    const auto lock = turns_.lock();
+    if (reported_aborts_[0] != 0) exchange_.end_lost();
+    failure = exchange_.peers.take_failure();
+    aborts = exchange_.peers.take_aborts();
+    const std::uint64_t now = machine::clock_ns();
+    lost = exchange_.peers.take_lost(now - std::min(now, lost_ns));
+  }
+  for (const RemoteAbort& each : aborts) {
+    reported_aborts_[each.team] = each.word;
+    events_.aborted(each.team, each.word, each.cause);
+  }
+  for (const auto& [peer, reason] : lost) events_.lost(peer, reason);
+  if (!failure.empty()) client_.fail(failure);
+  return any || !aborts.empty() || !lost.empty() || !failure.empty();
+}
+
+/// Abort words are stored by whoever gives up; nothing carries them to other nodes but this.
+bool NetworkEngine::send_aborts() {
+  bool any = false;
+  for (std::uint32_t team = 0; team < max_teams; ++team) {
+    auto& word = client_.context.host_abort_words[team];
+    const std::uint64_t raised = detail::SystemAtomic<std::uint64_t>(word).load(std::memory_order_acquire);
+    if (std::exchange(reported_aborts_[team], raised) == raised || raised == 0) continue;
+    any = true;
+    const RemoteAbort abort{team, raised, events_.cause(team)};
+    const std::vector<int> members = events_.members_to_notify(team);
+    const auto lock = turns_.lock();
+    for (const int member : members) exchange_.peers.send_abort(member, abort);
+  }
+  return any;
+}
+
+// After failures.
+
+template <class IsOver>
+void NetworkEngine::work_until(int peer, const char* what, IsOver is_over) {
+  std::uint64_t seen = 0, since = machine::clock_ns();
+  for (;;) {
+    {
+      const auto lock = turns_.lock();
+      if (!is_remote(peer) || is_over()) return;
+      if (!works_alone()) static_cast<void>(exchange_.turn());
+      const RemotePeer& to = peer_of(peer);
+      const std::uint64_t progress = to.acknowledged + to.sent + to.arrivals.done(), now = machine::clock_ns();
+      if (std::exchange(seen, progress) != progress) since = now;
+      if (now - since >= stuck_ns)
+        return exchange_.give_up(peer, fmt::format("it takes nothing from this rank, which ends {}", what));
+    }
+    ::sched_yield();
+  }
+}
+
+void NetworkEngine::end_sources(const std::vector<int>& peers) {
+  for (const int peer : peers)
+    work_until(peer, "what it has sent there after an abort",
+               [&] { return !exchange_.sender.reads_sources_for(peer); });
+}
+
+std::vector<int> NetworkEngine::settle(const std::vector<int>& left) {
+  const std::lock_guard reporting(report_mutex_);
+  static_cast<void>(send_aborts());  // what is sent later could abort the world that goes on
+  {
+    const auto lock = turns_.lock();
+    exchange_.peers.forget_failures();
+    for (int peer = 0; peer < static_cast<int>(plan_.node_of.size()); ++peer)
+      if (is_remote(peer) && std::find(left.begin(), left.end(), peer) == left.end())
+        exchange_.give_up(peer, "it has ended");
+    exchange_.end_lost();
+  }
+  for (std::vector<int> lost;;) {
+    const std::size_t before = lost.size();
+    lost.clear();
+    for (const int peer : left) {
+      work_until(peer, "an abort", [&] { return exchange_.sender.is_settled(peer); });
+      const auto lock = turns_.lock();
+      if (is_remote(peer) && peer_of(peer).is_lost()) lost.push_back(peer);
+      exchange_.end_lost();
+    }
+    if (lost.size() == before) return lost;  // what waited in the rings behind commands to one of them has gone, too
+  }
+}
+
+void NetworkEngine::forget_failures() {
+  const std::lock_guard reporting(report_mutex_);
+  const auto lock = turns_.lock();
+  exchange_.peers.forget_failures();
+  static_cast<void>(exchange_.peers.take_lost(~std::uint64_t{0}));
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> make_network_engine(std::unique_ptr<RemoteExchange> exchange, FailureEvents events) {
+  return std::make_unique<NetworkEngine>(std::move(exchange), std::move(events));
+}
+
+}  // namespace beeline

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/remote_exchange.hpp"
+
+namespace beeline {
+
+/// Keys end before the workers, and behind the puts that use them.
+RemoteExchange::~RemoteExchange() {
+  for (const auto& worker : workers) worker->close();
+  keys.clear();
+}
+
+void RemoteExchange::serve(const EngineClient& client) {
+  peers.serve(client);
+  for (CommandRing* ring : client.rings) sender.open(*ring);
+}
+
+bool RemoteExchange::turn() {
+  bool any = sender.send_posted();
+  for (const auto& worker : workers) any = worker->progress() || any;
+  any = receiver.turn() || any;
+  any = peers.send_replies() || any;
+  peers.acknowledge(!any);
+  sender.advance();
+  return any;
+}
+
+bool RemoteExchange::arm() {
+  peers.acknowledge_all();
+  if (sender.has_posted()) return false;
+  bool is_armed = true;
+  for (const auto& worker : workers) is_armed = worker->arm() && is_armed;
+  return is_armed;
+}
+
+void RemoteExchange::give_up(int peer, const std::string& reason) {
+  peers.lose(peer, reason);
+  peers[static_cast<std::uint32_t>(peer)].worker->disconnect(peer);
+}
+
+void RemoteExchange::end_lost() {
+  for (std::uint32_t rank = 0; rank < peers.size(); ++rank) peers[rank].is_gone = peers[rank].is_lost();
+  sender.end_lost();
+}
+
+}  // namespace beeline

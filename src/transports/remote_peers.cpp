@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/remote_peers.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "beeline/device/impl/machine.hpp"
+
+namespace beeline {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "messages are little-endian");
+
+/// Messages of a rank that are completed before they are acknowledged, where there is always something else to do.
+constexpr std::uint64_t most_unreported = 64;
+/// The longest that an acknowledgement waits for a message which it can go with: a ping-pong is quicker, and rings of
+/// commands are long enough.
+constexpr std::uint64_t longest_unreported_ns = 200'000;
+
+StagedBytes copy_of(std::span<const std::byte> bytes) {
+  StagedBytes copy = make_staged(bytes.size());
+  if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
+  return copy;
+}
+
+}  // namespace
+
+RemotePeers::RemotePeers(const NetworkPlan& plan) : plan_(plan), peers_(plan.node_of.size()) {
+  const int own = plan.node_of[static_cast<std::size_t>(plan.rank)];
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) peers_[rank].is_remote = plan.node_of[rank] != own;
+}
+
+std::vector<int> RemotePeers::silent() const {
+  std::vector<int> found;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank)
+    if (peers_[rank].is_remote && !peers_[rank].has_greeted) found.push_back(static_cast<int>(rank));
+  return found;
+}
+
+DeviceKind RemotePeers::kind_of(const RemotePeer& peer, std::span<const std::byte> memory) {
+  if (!peer.takes_device_memory || memory.empty() || !memory_) return DeviceKind::host;
+  const bool is_gpu = memory_->mapped.holds(memory.data(), memory.size()) &&
+                      !memory_->mapped.holds_in_host_memory(memory.data(), memory.size());
+  return is_gpu ? DeviceKind::gpu : DeviceKind::host;
+}
+
+/// Shorter ones UCX would copy at once, and wait for the copy.
+bool RemotePeers::is_for_transport(const RemotePeer& peer, const Rows& rows) {
+  constexpr std::size_t least_bytes = std::size_t{256} << 10;  // that UCX announces over TCP: see its settings
+  return peer.takes_device_memory && rows.rows != 0 && rows.is_whole() && rows.bytes() >= least_bytes &&
+         kind_of(peer, {rows.first, rows.bytes()}) == DeviceKind::gpu;
+}
+
+NetworkMessage RemotePeers::make_message(MessageKind kind) const {
+  NetworkMessage message{};
+  message.world = plan_.world;
+  message.kind = kind;
+  message.from = static_cast<std::uint32_t>(plan_.rank);
+  return message;
+}
+
+/// Only a message that is sent acknowledges: a command may be refused once its message is made.
+bool RemotePeers::transmit(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload,
+                           std::uint64_t token, StagedBytes staged) {
+  RemotePeer& peer = peers_[to];
+  message.acknowledged = peer.reported = peer.completed;
+  message.refusals = peer.refusals;
+  peer.unreported_since_ns = 0;
+  return peer.worker->send(static_cast<int>(to), message, payload, token, std::move(staged), kind_of(peer, payload));
+}
+
+std::uint64_t RemotePeers::send(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload,
+                                std::uint64_t token, StagedBytes staged, bool& reusable) {
+  RemotePeer& peer = peers_[to];
+  message.number = ++peer.sent;
+  if (message.may_wait != 0) peer.last_deferred = message.number;
+  // A message to a rank that is lost is never done: waits for it end with the world, or by the deadline.
+  reusable = peer.is_lost() || transmit(to, message, payload, token, std::move(staged));
+  return message.number;
+}
+
+void RemotePeers::notify(std::uint32_t to, MessageKind kind, std::uint64_t value) {
+  NetworkMessage message = make_message(kind);
+  message.value = value;
+  static_cast<void>(transmit(to, message, {}, no_token));
+}
+
+RemotePeers::Reply& RemotePeers::reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value) {
+  Reply& answer = reply_with(to.from, kind, value);
+  answer.message.request = to.request, answer.message.piece = to.piece;
+  return answer;
+}
+
+RemotePeers::Reply& RemotePeers::reply_with(std::uint32_t to, MessageKind kind, std::uint64_t value,
+                                            std::span<const std::byte> payload) {
+  Reply& answer = replies_.emplace_back(Reply{to, make_message(kind), {}, {}});
+  answer.message.value = value;
+  if (payload.empty()) return answer;
+  answer.staged = copy_of(payload);
+  answer.payload = {answer.staged.get(), payload.size()};
+  return answer;
+}
+
+bool RemotePeers::send_replies() {
+  if (replies_.empty()) return false;
+  for (Reply& each : std::exchange(replies_, {})) send(each.to, each.message, each.payload, std::move(each.staged));
+  return true;
+}
+
+void RemotePeers::acknowledge(bool idle) {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    RemotePeer& each = peers_[rank];
+    const std::uint64_t unreported = each.completed - each.reported;
+    if (unreported == 0 || each.is_lost()) continue;
+    if (unreported < most_unreported && (!idle || !is_due(each))) continue;
+    notify(rank, MessageKind::acknowledge, 0);
+  }
+}
+
+bool RemotePeers::is_due(RemotePeer& peer) {
+  if (peer.awaited > peer.reported) return true;
+  const std::uint64_t now = machine::clock_ns();
+  if (peer.unreported_since_ns == 0) peer.unreported_since_ns = now;
+  return now - peer.unreported_since_ns >= longest_unreported_ns;
+}
+
+void RemotePeers::acknowledge_all() {
+  for (std::uint32_t rank = 0; rank < size(); ++rank)
+    if (peers_[rank].completed != peers_[rank].reported && !peers_[rank].is_lost())
+      notify(rank, MessageKind::acknowledge, 0);
+}
+
+void RemotePeers::ask() {
+  for (std::uint32_t rank = 0; rank < size(); ++rank) {
+    RemotePeer& each = peers_[rank];
+    each.is_waited_for = each.acknowledged < each.sent;
+    if (each.last_deferred <= std::max(each.acknowledged, each.asked) || each.is_lost()) continue;
+    each.asked = each.last_deferred;
+    notify(rank, MessageKind::ask, each.asked);
+  }
+}
+
+void RemotePeers::fail(const std::string& text) {
+  if (std::exchange(has_failed_, true)) return;
+  failure_ = text;
+}
+
+void RemotePeers::failed(const char* reason) noexcept {
+  try {
+    fail(reason);
+  } catch (const std::exception&) {
+    has_failed_ = true;  // without words
+  }
+}
+
+void RemotePeers::forget_failures() {
+  has_failed_ = false;
+  failure_.clear();
+  aborts_.clear();
+}
+
+void RemotePeers::lose(int peer, const std::string& reason) {
+  RemotePeer& lost = peers_[static_cast<std::size_t>(peer)];
+  if (lost.is_lost()) return;
+  lost.lost = reason;
+  lost.lost_at_ns = machine::clock_ns();
+}
+
+std::vector<std::pair<int, std::string>> RemotePeers::take_lost(std::uint64_t before_ns) {
+  std::vector<std::pair<int, std::string>> found;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    RemotePeer& each = peers_[rank];
+    if (each.lost_at_ns == 0 || each.lost_at_ns >= before_ns) continue;
+    found.emplace_back(static_cast<int>(rank), each.lost);
+    each.lost_at_ns = 0;
+  }
+  return found;
+}
+
+void RemotePeers::send_abort(int peer, const RemoteAbort& abort) {
+  const auto to = static_cast<std::uint32_t>(peer);
+  if (!peers_[to].is_remote || peers_[to].is_lost()) return;
+  NetworkMessage message = make_message(MessageKind::abort);
+  message.request = abort.team, message.value = abort.word;
+  const auto cause = std::as_bytes(std::span(abort.cause));
+  StagedBytes staged = copy_of(cause);
+  const std::span<const std::byte> payload(staged.get(), cause.size());
+  send(to, message, payload, std::move(staged));
+}
+
+void RemotePeers::take_abort(const NetworkMessage& message, std::span<const std::byte> payload) {
+  if (message.request < max_teams) aborts_.push_back({message.request, message.value, text_in(payload)});
+}
+
+}  // namespace beeline

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The ranks of other nodes: numbers and acknowledgements of messages, answers, and failures.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/mapped_memory.hpp"
+#include "transports/remote_peer.hpp"
+#include "transports/staging.hpp"
+
+namespace beeline {
+
+/// A team that was aborted on another node.
+struct RemoteAbort {
+  std::uint32_t team;
+  std::uint64_t word;
+  std::string cause;
+};
+
+/// Of messages whose sources nobody waits for.
+inline constexpr std::uint64_t no_token = ~std::uint64_t{0};
+
+/// The memory of the rank that an engine serves.
+struct LocalMemory {
+  LocalMemory(const EngineClient& served, bool is_staged)
+      : client(served), mapped(served), user(*served.memory_users),
+        staging(is_staged ? std::make_unique<Staging>(served) : nullptr) {}
+
+  const EngineClient& client;
+  MappedMemory mapped;
+  MemoryUser user;
+  std::unique_ptr<Staging> staging;  ///< nullptr: the CPU reads and writes all memory of this rank
+};
+
+/// Used by one thread at a time.
+class RemotePeers {
+ public:
+  explicit RemotePeers(const NetworkPlan& plan);
+
+  [[nodiscard]] const NetworkPlan& plan() const { return plan_; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(peers_.size()); }
+  [[nodiscard]] RemotePeer& operator[](std::uint32_t rank) { return peers_[rank]; }
+  [[nodiscard]] const RemotePeer& operator[](std::uint32_t rank) const { return peers_[rank]; }
+  /// Ranks of other nodes that have not greeted yet.
+  [[nodiscard]] std::vector<int> silent() const;
+
+  /// From here on others' commands are done. The client stays where it is.
+  void serve(const EngineClient& client) {
+    memory_.emplace(client, plan_.is_staged[static_cast<std::size_t>(plan_.rank)]);
+  }
+  /// nullptr: nothing is served yet.
+  [[nodiscard]] LocalMemory* memory() { return memory_ ? &*memory_ : nullptr; }
+  /// nullptr: the CPU reads and writes all memory of this rank.
+  [[nodiscard]] Staging* staging() const { return memory_ ? memory_->staging.get() : nullptr; }
+  /// The kind of memory that a transport itself reads or writes.
+  [[nodiscard]] DeviceKind kind_of(const RemotePeer& peer, std::span<const std::byte> memory);
+  /// Whether a payload in GPU memory is for the transport itself.
+  [[nodiscard]] bool is_for_transport(const RemotePeer& peer, const Rows& rows);
+
+  // Messages.
+
+  [[nodiscard]] NetworkMessage make_message(MessageKind kind) const;
+  /// Numbers a message, and sends it. Returns its number.
+  ///   reusable  set to whether its source is
+  std::uint64_t send(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
+                     StagedBytes staged, bool& reusable);
+  /// The same of messages whose sources nobody waits for.
+  void send(std::uint32_t to, const NetworkMessage& message, std::span<const std::byte> payload = {},
+            StagedBytes staged = {}) {
+    bool reusable = true;
+    static_cast<void>(send(to, message, payload, no_token, std::move(staged), reusable));
+  }
+  /// Sends a message, with the acknowledgement of what the receiver has sent. As TransportWorker::send.
+  bool transmit(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
+                StagedBytes staged = {});
+  /// Sends a message that has no number.
+  void notify(std::uint32_t to, MessageKind kind, std::uint64_t value);
+
+  // Answers, which `send_replies` sends.
+
+  struct Reply {
+    std::uint32_t to;
+    NetworkMessage message;
+    std::span<const std::byte> payload;
+    StagedBytes staged;
+  };
+  /// To a message.
+  Reply& reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value);
+  /// Copies the payload.
+  Reply& reply_with(std::uint32_t to, MessageKind kind, std::uint64_t value, std::span<const std::byte> payload = {});
+  bool send_replies();
+
+  // Acknowledgements.
+
+  /// Sends those that are due. `idle`: there is nothing else to do.
+  void acknowledge(bool idle);
+  /// Sends all.
+  void acknowledge_all();
+  /// Asks for acknowledgements that may be deferred: a caller waits for them.
+  void ask();
+
+  // Failures.
+
+  /// This rank's engine has failed: no command counts as done any more.
+  void fail(const std::string& text);
+  void failed(const char* reason) noexcept;
+  [[nodiscard]] bool has_failed() const { return has_failed_; }
+  [[nodiscard]] std::string take_failure() { return std::exchange(failure_, {}); }
+  /// As if nothing had failed: commands count as done again.
+  void forget_failures();
+  void lose(int peer, const std::string& reason);
+  /// Connections that were lost before that time, and why.
+  [[nodiscard]] std::vector<std::pair<int, std::string>> take_lost(std::uint64_t before_ns);
+  void send_abort(int peer, const RemoteAbort& abort);
+  void take_abort(const NetworkMessage& message, std::span<const std::byte> payload);
+  [[nodiscard]] std::vector<RemoteAbort> take_aborts() { return std::exchange(aborts_, {}); }
+
+ private:
+  /// Whether what was completed is acknowledged now.
+  [[nodiscard]] static bool is_due(RemotePeer& peer);
+
+  const NetworkPlan plan_;
+  std::optional<LocalMemory> memory_;
+  std::vector<RemotePeer> peers_;  ///< [ranks]
+  std::vector<Reply> replies_;
+  std::string failure_;
+  bool has_failed_ = false;  ///< nothing counts as done: waits for it end with the world
+  std::vector<RemoteAbort> aborts_;
+};
+
+}  // namespace beeline

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Messages from ranks of other nodes: their commands are carried out here, in the order in which they were numbered.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/command_check.hpp"
+#include "transports/remote_sender.hpp"
+
+namespace beeline {
+
+/// Used by one thread at a time.
+class RemoteReceiver final : public WorkerEvents {
+ public:
+  RemoteReceiver(RemotePeers& peers, RemoteSender& sender, RemoteKeys& keys)
+      : peers_(peers), sender_(sender), keys_(keys) {}
+
+  /// Carries out what had to wait for the device, or for memory. Whether there was anything.
+  bool turn();
+
+  void received(const NetworkMessage& message, std::span<const std::byte> payload) override;
+  bool announced(const NetworkMessage& message, void* parcel, std::size_t bytes) override;
+  void fetched(int peer, std::uint64_t number, bool is_there) override;
+  void sent(std::uint64_t token) override { sender_.sent(token); }
+  void placed(int peer, std::uint64_t number, bool is_there) override { sender_.placed(peer, number, is_there); }
+  void lost(int peer, const std::string& reason) override { peers_.lose(peer, reason); }
+  void failed(const char* reason) noexcept override { peers_.failed(reason); }
+
+ private:
+  /// nullptr: it is not of this world, or its rank is lost.
+  [[nodiscard]] RemotePeer* sender_of(const NetworkMessage& message);
+  /// The sender, if the message has a number and may arrive now. Keeps what it says of this rank's messages.
+  [[nodiscard]] RemotePeer* sender_in_turn(const NetworkMessage& message);
+  enum class Fetch { begun, later, unwanted };
+  /// Begins to get a payload, straight to its destination where that allows it: unless the destination is about to be
+  /// unmapped, or the payload is too long for a buffer.
+  Fetch fetch(Arrival& arrival);
+  Fetch fetch_to_buffer(Arrival& arrival);
+  void begin_fetch(Arrival& arrival, std::span<std::byte> to);
+  void end_hold(Arrival& arrival);
+  /// Begins to get the payloads of later messages, so that the network is busy while one payload is copied. They go to
+  /// buffers of the rank's device, or to memory that no message before them reads or writes.
+  void fetch_ahead(RemotePeer& from);
+  /// Adds what a message reads and writes of this rank's memory. Returns false where it is going to be refused.
+  bool add_footprint(const NetworkMessage& message, std::vector<std::span<const std::byte>>& used);
+  /// Carries out the messages that are kept and next.
+  void do_kept(RemotePeer& from);
+  /// Whether a message is complete, and there is room to carry it out.
+  [[nodiscard]] bool is_ready(Arrival& next);
+  /// The destination of a payload of rows that need no unpacking; empty: a buffer.
+  [[nodiscard]] std::span<std::byte> destination_of(const NetworkMessage& message, std::size_t bytes);
+  void perform(const NetworkMessage& message, Payload payload);
+  void perform_command(const NetworkMessage& message, Payload payload);
+  /// Carries out a command without a signal, whose addresses have been checked. Returns false where it is refused.
+  bool do_command(const NetworkMessage& message, const CommandTarget& target, Payload payload);
+  bool stage_command(const NetworkMessage& message, const Rows& rows, Payload payload);
+  void reply_rows(const NetworkMessage& to, const Rows& rows);
+  void refuse(const NetworkMessage& message, const std::string& reason);
+  [[nodiscard]] CommandTarget target_at(const Command& command) {
+    return target_of(peers_.memory()->client, peers_.memory()->mapped, command);
+  }
+  /// Whether a further message may be carried out.
+  [[nodiscard]] bool has_room() const { return peers_.staging() == nullptr || peers_.staging()->may_change(); }
+
+  /// Of memory that payloads are fetched to.
+  class Holds {
+   public:
+    ~Holds() {
+      while (count_ > 0) release();
+    }
+    [[nodiscard]] bool try_hold(MemoryUsers& users) {
+      if (!users.try_hold()) return false;
+      users_ = &users, ++count_;
+      return true;
+    }
+    void release() { users_->release(), --count_; }
+
+   private:
+    MemoryUsers* users_ = nullptr;
+    int count_ = 0;
+  };
+
+  Holds holds_;               ///< end after the workers' fetches
+  bool is_deferred_ = false;  ///< a fetch is to be tried again
+  RemotePeers& peers_;
+  RemoteSender& sender_;
+  RemoteKeys& keys_;
+};
+
+}  // namespace beeline

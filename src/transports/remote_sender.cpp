@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/remote_sender.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "control/command_check.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// Commands of a ring that are sent before others have their turn.
+constexpr std::size_t batch = 64;
+
+}  // namespace
+
+StagedBytes staged_bytes(Staging& staging, Payload payload) {
+  if (payload.owned != nullptr) return std::move(payload.owned);
+  StagedBytes bytes = staging.take();
+  std::memcpy(bytes.get(), payload.bytes.data(), payload.bytes.size());
+  return bytes;
+}
+
+template <class Ring>
+void RemoteSender::open(Ring& ring) {
+  require(next_ring_ < most_rings, Status::no_resource,
+          fmt::format("command queues to other nodes: {} have been made, and no more can be", next_ring_));
+  rings_.try_emplace(next_ring_++, ring);
+}
+template void RemoteSender::open(CommandRing& ring);
+template void RemoteSender::open(CarriedQueue& queue);
+
+void RemoteSender::close(const CarriedQueue& queue) {
+  std::erase_if(rings_, [&queue](const auto& ring) { return ring.second.queue() == &queue; });
+}
+
+bool RemoteSender::has_posted() const {
+  return std::any_of(rings_.begin(), rings_.end(), [this](const auto& each) {
+    const PostedCommand* const begun = each.second.begun();
+    return begun != nullptr ? may_send(*begun) : each.second.has_next();
+  });
+}
+
+bool RemoteSender::send_posted() {
+  bool any = false;
+  for (auto& [number, ring] : rings_) {
+    for (std::size_t count = 0; count < batch; ++count) {
+      PostedCommand* const posted = next_of(ring);
+      if (posted == nullptr) break;
+      if (!posted->is_sent()) send_piece(number, ring, *posted);
+      any = true;
+    }
+  }
+  if (any) advance();
+  return any;
+}
+
+PostedCommand* RemoteSender::next_of(PostedCommands& ring) {
+  PostedCommand* posted = ring.begun();
+  if (posted == nullptr) {
+    posted = ring.take();
+    if (posted != nullptr) begin(ring, *posted);
+  }
+  return posted == nullptr || posted->is_sent() || may_send(*posted) ? posted : nullptr;
+}
+
+bool RemoteSender::may_send(const PostedCommand& posted) const {
+  const Staging* const staging = peers_.staging();
+  return peers_[posted.command.peer].has_room() &&
+         (staging == nullptr || !puts_rows(posted.command) || staging->may_read());
+}
+
+void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
+  if (ring.has_refused()) return;  // it takes no messages
+  const Command& command = posted.command;
+  const bool is_remote = command.peer < peers_.size() && peers_[command.peer].is_remote;
+  if (!is_remote || command.verb == Verb::copy || command.verb == Verb::trigger)
+    return peers_.fail(fmt::format("rank {}'s engine cannot carry a {}", peers_.plan().rank, text_of(command)));
+  const bool moves = puts_rows(command) || command.verb == Verb::get;
+  const Rows rows = local_rows(without_signal(command));
+  posted.is_checked = moves && ring.queue() != nullptr && peers_.staging() == nullptr &&
+                      !peers_.memory()->mapped.holds_for_good(rows.first, rows.extent());
+  posted.most_bytes = most_bytes(ring, posted);
+  posted.pieces = moves ? cut_for(posted).messages() : 1;
+}
+
+/// What a queue names may be unmapped meanwhile, unless it is a heap's: it goes by way of a message. At the target no
+/// memory is unmapped that a put writes to.
+std::uint64_t RemoteSender::most_bytes(const PostedCommands& ring, const PostedCommand& posted) const {
+  const Command& command = posted.command;
+  const bool gets = ring.queue() != nullptr && command.verb == Verb::get;
+  if (posted.is_checked || (gets && !lies_in_heap(peers_.memory()->client.context, command.remote, 1)))
+    return most_packed_bytes;
+  return peers_.staging() != nullptr || peers_.plan().is_staged[command.peer] ? staging_bytes : ~std::uint64_t{0};
+}
+
+void RemoteSender::refuse_own(PostedCommands& ring, PostedCommand& posted, const std::string& reason) {
+  if (ring.queue() != nullptr) return ring.refuse(posted, reason);
+  posted.is_refused = true;
+  peers_.fail(fmt::format("rank {}'s engine refused: {}: {}", peers_.plan().rank, text_of(posted.command), reason));
+}
+
+StagedBytes RemoteSender::packed(const Rows& rows, bool is_checked) {
+  StagedBytes bytes = make_staged(rows.bytes());
+  const std::lock_guard in_use(peers_.memory()->user);
+  if (!is_checked || peers_.memory()->mapped.holds(rows.first, rows.extent()))
+    rows.pack(bytes.get());
+  else if (!rows.pack_if_there(bytes.get()))
+    bytes.reset();
+  return bytes;
+}
+
+bool RemoteSender::unpack(const Rows& rows, bool is_checked, std::span<const std::byte> bytes) {
+  const std::lock_guard in_use(peers_.memory()->user);
+  if (is_checked && !peers_.memory()->mapped.holds(rows.first, rows.extent()))
+    return rows.unpack_if_there(bytes.data());
+  rows.unpack(bytes.data());
+  return true;
+}
+
+void RemoteSender::send_piece(std::uint32_t number, PostedCommands& ring, PostedCommand& posted) {
+  const Command& whole = posted.command;
+  RemotePeer& to = peers_[whole.peer];
+  const std::uint64_t piece = posted.next++;
+  NetworkMessage message = peers_.make_message(MessageKind::command);
+  message.request = number << index_bits | ring.index_of(posted), message.piece = static_cast<std::uint32_t>(piece);
+  if (acknowledgement_may_wait(ring, posted)) message.may_wait = std::exchange(to.is_waited_for, false) ? 0 : 1;
+  message.command = whole;
+  if (whole.answers || whole.verb == Verb::get) ++posted.awaited, ++to.unanswered;
+  if (!puts_rows(whole) && whole.verb != Verb::get) return send_command(message, posted);
+  const Command part = piece_of(without_signal(whole), cut_for(posted), piece);
+  message.command = message_of(part, whole, posted.is_sent());
+  if (whole.verb == Verb::get) return send_command(message, posted);
+  send_rows(message, ring, posted, part);
+}
+
+void RemoteSender::send_rows(const NetworkMessage& message, PostedCommands& ring, PostedCommand& posted,
+                             const Command& part) {
+  const std::uint32_t peer = posted.command.peer;
+  const Rows rows = local_rows(part);
+  const bool is_for_transport =
+      peers_.is_for_transport(peers_[peer], rows) && peers_.memory()->mapped.holds_for_good(rows.first, rows.extent());
+  if (Staging* const staging = peers_.staging(); staging != nullptr && !is_for_transport && !staging->is_for_cpu(rows))
+    return send_staged(message, ring, posted, rows);
+  if (rows.is_whole() && !posted.is_checked) {
+    const std::span<const std::byte> data(rows.first, rows.bytes());
+    if (PeerKey* const key = ring.queue() == nullptr ? keys_.key_for(peer, part) : nullptr; key != nullptr)
+      return send_by_key(message, posted, data, *key);
+    return send_command(message, posted, data);
+  }
+  StagedBytes bytes = packed(rows, posted.is_checked);
+  if (bytes == nullptr) return refuse_own(ring, posted, "memory of its poster is not there");
+  const std::span<const std::byte> payload(bytes.get(), rows.bytes());
+  send_command(message, posted, payload, std::move(bytes));
+}
+
+void RemoteSender::send_command(const NetworkMessage& message, PostedCommand& posted,
+                                std::span<const std::byte> payload, StagedBytes staged) {
+  const bool borrows = staged == nullptr && !payload.empty();
+  bool reusable = true;
+  posted.last = peers_.send(posted.command.peer, message, payload, borrows ? message.request : no_token,
+                            std::move(staged), reusable);
+  if (borrows && !reusable) ++posted.sending;
+  keys_.add_footprint(message);
+}
+
+/// The message has its number at once, and is sent when its payload has been read: its target keeps the order.
+void RemoteSender::send_staged(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Rows& rows) {
+  const std::uint32_t to = posted.command.peer;
+  message.number = peers_[to].sent + 1;
+  const char* const refused = peers_.staging()->read(rows, [this, to, message](StagedBytes bytes, std::size_t count) {
+    sent(message.request);
+    if (peers_[to].is_lost()) return;
+    const std::span<const std::byte> payload(bytes.get(), count);
+    static_cast<void>(peers_.transmit(to, message, payload, no_token, std::move(bytes)));
+  });
+  if (refused != nullptr) return refuse_own(ring, posted, refused);
+  ++peers_[to].sent;
+  ++posted.sending;
+  posted.last = message.number;
+}
+
+/// The message has its number at once, and is sent when its data are in place: its target keeps the order.
+void RemoteSender::send_by_key(NetworkMessage message, PostedCommand& posted, std::span<const std::byte> data,
+                               PeerKey& key) {
+  const std::uint32_t peer = posted.command.peer;
+  RemotePeer& to = peers_[peer];
+  message.kind = MessageKind::placed;
+  message.number = ++to.sent;
+  if (message.may_wait != 0) to.last_deferred = message.number;
+  posted.last = message.number;
+  ++posted.sending;
+  if (keys_.put(peer, message, data, key)) placed(static_cast<int>(peer), message.number, true);
+  keys_.add_footprint(message);
+}
+
+void RemoteSender::placed(int peer, std::uint64_t number, bool is_there) {
+  const auto to = static_cast<std::uint32_t>(peer);
+  const std::optional<KeyedPut> put = keys_.take_put(to, number);
+  if (!put) return;
+  sent(put->message.request);
+  if (is_there && !peers_[to].is_lost()) static_cast<void>(peers_.transmit(to, put->message, {}, no_token));
+  keys_.release(to, put->key);
+}
+
+PostedCommands* RemoteSender::ring_of(std::uint32_t request) {
+  const auto found = rings_.find(request >> index_bits);
+  return found == rings_.end() ? nullptr : &found->second;
+}
+
+PostedCommand* RemoteSender::posted_of(std::uint32_t request) {
+  PostedCommands* const ring = ring_of(request);
+  return ring == nullptr ? nullptr : ring->find(request & ((1u << index_bits) - 1));
+}
+
+void RemoteSender::sent(std::uint64_t token) {
+  if (token == no_token) return;
+  if (PostedCommand* const posted = posted_of(static_cast<std::uint32_t>(token)); posted != nullptr) --posted->sending;
+}
+
+/// Of commands of queues, and from GPUs, nobody says when somebody waits for them. Who signals hears from its target
+/// soon, most of the time. Who has waited after the last message is likely to do so after this one.
+bool RemoteSender::acknowledgement_may_wait(const PostedCommands& ring, const PostedCommand& posted) const {
+  return ring.queue() == nullptr && peers_.staging() == nullptr && !peers_.memory()->client.device.is_gpu() &&
+         has_signal(posted.command);
+}
+
+/// Nothing counts as in place once something was refused: who waits ends with the world.
+void RemoteSender::advance() {
+  if (peers_.has_failed()) return;
+  const auto done = [this](std::uint32_t rank) {
+    return peers_[rank].is_gone ? peers_[rank].sent : peers_[rank].confirm();
+  };
+  for (auto& [number, ring] : rings_)
+    if (!ring.is_idle()) ring.advance(done);
+}
+
+void RemoteSender::take_refusal(const NetworkMessage& message, std::span<const std::byte> payload) {
+  ++peers_[message.from].refusals_taken;
+  PostedCommand* const posted = posted_of(message.request);
+  if (posted == nullptr || posted->command.peer != message.from)
+    return peers_.fail(fmt::format("rank {} refuses what nobody posted: {}", message.from, text_in(payload)));
+  if (PostedCommands& ring = *ring_of(message.request); ring.queue() != nullptr) {
+    if (posted->awaited != 0) --posted->awaited, --peers_[message.from].unanswered;
+    return ring.refuse(*posted, fmt::format("{} (rank {} says so)", text_in(payload), message.from));
+  }
+  posted->is_refused = true;
+  peers_.fail(fmt::format("rank {}'s engine refused: {} of rank {}: {}", message.from, text_of(posted->command),
+                          peers_.plan().rank, text_in(payload)));
+}
+
+Rows RemoteSender::rows_of_answer(const NetworkMessage& message) {
+  const PostedCommand* const posted = posted_of(message.request);
+  const bool is_direct =
+      posted != nullptr && posted->command.verb == Verb::get && message.piece < posted->pieces && !posted->is_checked;
+  return is_direct ? rows_of_piece(*posted, message.piece) : Rows{};
+}
+
+void RemoteSender::take_answer(const NetworkMessage& message, Payload payload) {
+  PostedCommand* const posted = posted_of(message.request);
+  const bool is_data = message.kind == MessageKind::data;
+  if (posted == nullptr || posted->awaited == 0 || posted->command.peer != message.from ||
+      is_data != (posted->command.verb == Verb::get))
+    return peers_.fail(fmt::format("rank {} answers what nobody asked", message.from));
+  if (!is_data || payload.is_placed) return end_answer(message, *posted);
+  if (message.piece >= posted->pieces)
+    return peers_.fail(fmt::format("rank {} answers with piece {} of {}", message.from, message.piece, posted->pieces));
+  const Rows rows = rows_of_piece(*posted, message.piece);
+  if (rows.bytes() != payload.bytes.size())
+    return peers_.fail(fmt::format("rank {} answers with {} bytes, {} were asked for", message.from,
+                                   payload.bytes.size(), rows.bytes()));
+  if (peers_.staging() != nullptr && !peers_.staging()->is_for_cpu_now(rows))
+    return stage_answer(message, *posted, rows, std::move(payload));
+  if (!unpack(rows, posted->is_checked, payload.bytes))
+    refuse_own(*ring_of(message.request), *posted, "memory of its poster is not there");
+  end_answer(message, *posted);
+}
+
+void RemoteSender::end_answer(const NetworkMessage& message, PostedCommand& posted) {
+  --peers_[message.from].unanswered;
+  if (--posted.awaited == 0) ring_of(message.request)->answer(posted, message.value);
+}
+
+void RemoteSender::stage_answer(const NetworkMessage& message, PostedCommand& posted, const Rows& rows,
+                                Payload payload) {
+  RemotePeer& from = peers_[message.from];
+  ++from.in_device;
+  const auto end = [this, &from, message, sequence = posted.command.sequence](std::uint64_t) {
+    PostedCommand* const asked = posted_of(message.request);
+    const bool is_awaited = asked != nullptr && asked->command.sequence == sequence && asked->awaited != 0;
+    if (is_awaited) end_answer(message, *asked);  // otherwise the world has ended, and its poster with it
+    from.end_in_device(message.number);
+  };
+  const char* const refused = peers_.staging()->write(rows, staged_bytes(*peers_.staging(), std::move(payload)), end);
+  if (refused == nullptr) return;
+  --from.in_device;
+  PostedCommands& ring = *ring_of(message.request);
+  refuse_own(ring, posted, refused);
+  if (ring.queue() != nullptr) end_answer(message, posted);
+}
+
+bool RemoteSender::reads_sources_for(int peer) const {
+  return std::any_of(rings_.begin(), rings_.end(), [to = static_cast<std::uint32_t>(peer)](const auto& ring) {
+    return !ring.second.is_idle() && ring.second.sources_of(to) != 0;
+  });
+}
+
+bool RemoteSender::is_settled(int peer) const {
+  const RemotePeer& rank = peers_[static_cast<std::uint32_t>(peer)];
+  return rank.is_lost() || (rank.acknowledged == rank.sent && rank.unanswered == 0 && !has_posted());
+}
+
+void RemoteSender::end_lost() {
+  for (auto& [number, ring] : rings_)
+    if (!ring.is_idle()) ring.end_answers([this](std::uint32_t rank) { return peers_[rank].is_lost(); });
+  advance();
+}
+
+}  // namespace beeline

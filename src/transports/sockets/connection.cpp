@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/sockets/connection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <asio/buffer.hpp>
+#include <cstring>
+#include <utility>
+
+#include "beeline/device/impl/machine.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::size_t buffer_bytes = most_eager_bytes + sizeof(Frame) + sizeof(NetworkMessage);
+
+template <class Value>
+Value value_at(std::span<const std::byte> bytes) {
+  Value value;
+  std::memcpy(static_cast<void*>(&value), bytes.data(), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+void Connection::open(Socket socket, std::vector<std::byte> first) {
+  asio::error_code ignored;  // of a connection that has ended: the first read says so
+  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  socket_.emplace(std::move(socket));
+  buffer_.resize(buffer_bytes);
+  if (!first.empty()) {
+    Outgoing& outgoing = queue_.emplace_front(make_outgoing({}, nullptr));
+    outgoing.head_bytes = 0;
+    outgoing.staged = make_staged(first.size());
+    std::memcpy(outgoing.staged.get(), first.data(), first.size());
+    outgoing.payload = {outgoing.staged.get(), first.size()};
+  }
+  write();
+}
+
+Connection::Outgoing Connection::make_outgoing(const Frame& frame, const NetworkMessage* message) {
+  Outgoing outgoing{};
+  std::memcpy(outgoing.head.data(), &frame, sizeof frame);
+  outgoing.head_bytes = sizeof frame;
+  if (message == nullptr) return outgoing;
+  std::memcpy(outgoing.head.data() + sizeof frame, message, sizeof *message);
+  outgoing.head_bytes += sizeof *message;
+  return outgoing;
+}
+
+bool Connection::send(const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token,
+                      StagedBytes staged) {
+  if (is_lost_ || faults_.drops(message)) return true;
+  if (faults_.cuts(message)) {
+    lose("the connection was cut on request");
+    return true;
+  }
+  const bool is_eager = payload.size() <= most_eager_bytes;
+  Frame frame{is_eager ? FrameKind::message : FrameKind::announcement, 0, is_eager ? 0 : ++last_parcel_,
+              payload.size()};
+  Outgoing outgoing = make_outgoing(frame, &message);
+  const bool borrows = staged == nullptr && !payload.empty();
+  Outgoing waiting{};
+  Outgoing& owner = is_eager ? outgoing : waiting;
+  owner.payload = payload, owner.staged = std::move(staged), owner.token = token, owner.borrows = borrows;
+  if (!is_eager) announced_.emplace(frame.parcel, std::move(waiting));
+  if (faults_.delays()) {
+    last_departure_ns_ = faults_.departure(machine::clock_ns(), last_departure_ns_);
+    delayed_.emplace(last_departure_ns_, std::move(outgoing));
+    return !borrows;
+  }
+  // Written at once, it is not reported; a connection that is lost meanwhile has no sources in use.
+  const bool is_done = push(std::move(outgoing));
+  return !borrows || (is_eager && is_done);
+}
+
+bool Connection::push(Outgoing outgoing) {
+  if (is_lost_) return true;
+  const bool may_write = is_open() && queue_.empty();
+  if (may_write) {
+    while (!outgoing.is_written() && write_some(outgoing)) {
+    }
+    if (is_lost_ || outgoing.is_written()) return true;
+  }
+  queue_.push_back(std::move(outgoing));
+  return false;
+}
+
+bool Connection::write_some(Outgoing& outgoing) {
+  const std::size_t of_head = std::min(outgoing.written, outgoing.head_bytes);
+  const std::size_t of_payload = outgoing.written - of_head;
+  const std::array<asio::const_buffer, 2> parts = {
+      asio::buffer(outgoing.head.data() + of_head, outgoing.head_bytes - of_head),
+      asio::buffer(outgoing.payload.data() + of_payload, outgoing.payload.size() - of_payload)};
+  asio::error_code error;
+  outgoing.written += socket_->write_some(parts, error);
+  is_blocked_ = error == asio::error::would_block;
+  if (error && !is_blocked_) lose(error.message());
+  return !error;
+}
+
+void Connection::write() {
+  while (is_open() && !queue_.empty()) {
+    Outgoing& next = queue_.front();
+    if (!next.is_written() && !write_some(next)) return;
+    if (!next.is_written()) continue;
+    Outgoing written = std::move(next);
+    queue_.pop_front();
+    end(written);
+  }
+}
+
+void Connection::end(Outgoing& outgoing) {
+  if (outgoing.borrows) events_.sent(outgoing.token);
+}
+
+bool Connection::release_delayed() {
+  bool any = false;
+  while (!delayed_.empty() && is_open() && delayed_.begin()->first <= machine::clock_ns()) {
+    Outgoing next = std::move(delayed_.extract(delayed_.begin()).mapped());
+    any = true;
+    queue_.push_back(std::move(next));
+    write();
+  }
+  return any;
+}
+
+void Connection::fetch(Parcel& parcel, std::span<std::byte> to, std::uint64_t number) {
+  if (is_lost_) return events_.fetched(peer_, number, false);
+  parcel.to = to, parcel.number = number;
+  send_frame(FrameKind::fetch, parcel.parcel);
+}
+
+void Connection::drop(Parcel& parcel) {
+  const std::uint64_t dropped = parcel.parcel;
+  parcels_.erase(dropped);
+  send_frame(FrameKind::drop, dropped);
+}
+
+void Connection::lose(const std::string& reason) {
+  if (std::exchange(is_lost_, true)) return;
+  socket_.reset();
+  is_blocked_ = false;
+  events_.lost(peer_, reason);
+  for (Outgoing& each : std::exchange(queue_, {})) end(each);
+  for (auto& [departure, each] : std::exchange(delayed_, {})) end(each);
+  for (auto& [parcel, each] : std::exchange(announced_, {})) end(each);
+  arriving_ = nullptr;
+  for (auto& [parcel, each] : parcels_)
+    if (!each.to.empty()) {
+      each.to = {};
+      events_.fetched(peer_, each.number, false);
+    }
+}
+
+std::size_t Connection::read_some(std::span<std::byte> to) {
+  asio::error_code error;
+  const std::size_t bytes = socket_->read_some(asio::buffer(to.data(), to.size()), error);
+  if (error == asio::error::eof)
+    lose("Connection reset by remote peer");
+  else if (error && error != asio::error::would_block)
+    lose(error.message());
+  return error ? 0 : bytes;
+}
+
+bool Connection::read() {
+  if (arriving_ != nullptr) return read_parcel();
+  if (begin_ != 0) {
+    std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+    end_ -= std::exchange(begin_, 0);
+  }
+  const std::size_t bytes = read_some(std::span(buffer_).subspan(end_));
+  end_ += bytes;
+  while (is_open() && take_frame()) {
+  }
+  return bytes != 0;
+}
+
+bool Connection::take_frame() {
+  if (arriving_ != nullptr) return false;
+  const std::span<const std::byte> all(buffer_.data() + begin_, end_ - begin_);
+  if (all.size() < sizeof(Frame)) return false;
+  const Frame frame = value_at<Frame>(all);
+  const bool has_message = frame.kind == FrameKind::message || frame.kind == FrameKind::announcement;
+  const std::size_t bytes =
+      sizeof(Frame) + (has_message ? sizeof(NetworkMessage) : 0) + (frame.kind == FrameKind::message ? frame.bytes : 0);
+  if (frame.kind == FrameKind::message && frame.bytes > most_eager_bytes) {
+    lose(fmt::format("it announces a message of {} bytes, longer than what is sent at once", frame.bytes));
+    return false;
+  }
+  if (all.size() < bytes) return false;
+  begin_ += bytes;
+  if (has_message)
+    take_message(frame, all.first(bytes).subspan(sizeof(Frame)));
+  else
+    take_request(frame);
+  return true;
+}
+
+void Connection::take_message(const Frame& frame, std::span<const std::byte> all) {
+  const auto message = value_at<NetworkMessage>(all);
+  if (frame.kind == FrameKind::message) return events_.received(message, all.subspan(sizeof message));
+  const auto [found, is_new] = parcels_.try_emplace(frame.parcel, Parcel{peer_, frame.parcel, frame.bytes});
+  if (!is_new) return lose("it announces a payload twice");
+  if (events_.announced(message, &found->second, frame.bytes)) return;
+  if (const auto unwanted = parcels_.find(frame.parcel); unwanted != parcels_.end()) drop(unwanted->second);
+}
+
+void Connection::take_request(const Frame& frame) {
+  if (frame.kind == FrameKind::payload) {
+    const auto found = parcels_.find(frame.parcel);
+    if (found == parcels_.end() || found->second.to.size() != frame.bytes)
+      return lose("it sends a payload that was not fetched");
+    arriving_ = &found->second, arrived_ = 0;
+    const std::size_t bytes = std::min<std::size_t>(end_ - begin_, frame.bytes);
+    std::memcpy(arriving_->to.data(), buffer_.data() + begin_, bytes);
+    begin_ += bytes;
+    return take_parcel_bytes(bytes);
+  }
+  auto found = announced_.extract(frame.parcel);
+  if (!found) return lose("it asks for a payload that was not announced");
+  if (frame.kind == FrameKind::drop) return end(found.mapped());
+  Outgoing outgoing = make_outgoing({FrameKind::payload, 0, frame.parcel, found.mapped().payload.size()}, nullptr);
+  outgoing.payload = found.mapped().payload, outgoing.staged = std::move(found.mapped().staged);
+  outgoing.token = found.mapped().token, outgoing.borrows = found.mapped().borrows;
+  queue_.push_back(std::move(outgoing));
+  write();
+}
+
+bool Connection::read_parcel() {
+  const std::size_t bytes = read_some(arriving_->to.subspan(arrived_));
+  if (is_open()) take_parcel_bytes(bytes);
+  return bytes != 0;
+}
+
+void Connection::take_parcel_bytes(std::size_t bytes) {
+  arrived_ += bytes;
+  if (arrived_ != arriving_->to.size()) return;
+  const Parcel over = *std::exchange(arriving_, nullptr);
+  parcels_.erase(over.parcel);
+  events_.fetched(peer_, over.number, true);
+}
+
+}  // namespace beeline

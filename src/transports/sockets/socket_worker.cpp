@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "transports/sockets/socket_worker.hpp"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <asio/ip/v6_only.hpp>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "beeline/device/impl/machine.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// A connection that has not introduced itself by then is closed.
+constexpr std::uint64_t introduction_ns = 10'000'000'000;
+constexpr std::size_t most_visitors = 256;
+constexpr int most_ready = 64;
+// What `ready_` says of descriptors other than a connection, whose rank it gives.
+constexpr std::uint64_t of_acceptor = ~std::uint64_t{0}, of_visitor = of_acceptor - 1, of_dial = of_acceptor - 2;
+
+template <class Value>
+std::span<const std::byte> bytes_of(const Value& value) {
+  return std::as_bytes(std::span(&value, 1));
+}
+
+}  // namespace
+
+SocketWorker::SocketWorker(const NetworkPlan& plan, const SocketFaults& faults, WorkerEvents& events)
+    : plan_(plan), faults_(faults), events_(events), ready_(::epoll_create1(EPOLL_CLOEXEC)), acceptor_(context_),
+      waits_to_write_(plan.node_of.size()) {
+  require(static_cast<bool>(ready_) &&
+              ::getrandom(secret_.data(), secret_.size(), 0) == static_cast<ssize_t>(sizeof(Secret)),
+          Status::unavailable, fmt::format("sockets between nodes: {}", std::strerror(errno)));
+  for (int rank = 0; rank < static_cast<int>(plan.node_of.size()); ++rank)
+    connections_.emplace_back(rank, events_, faults_);
+  try {
+    listen();
+  } catch (const std::system_error& error) {
+    throw Error(Status::unavailable, fmt::format("sockets between nodes: {}", error.what()));
+  }
+}
+
+/// Ranks of one host are reached by loop-back alone: other machines find no port.
+void SocketWorker::listen() {
+  const bool has_v6 = std::ranges::any_of(plan_.devices, [](const NetworkDevice& device) {
+    return std::ranges::any_of(device.addresses, [](const std::string& each) { return each.find(':') != each.npos; });
+  });
+  const bool is_v6 = !plan_.is_one_host && has_v6;
+  acceptor_.open(is_v6 ? Tcp::v6() : Tcp::v4());
+  if (is_v6) acceptor_.set_option(asio::ip::v6_only(false));
+  if (plan_.is_one_host)
+    acceptor_.bind({asio::ip::address_v4::loopback(), 0});
+  else
+    acceptor_.bind({is_v6 ? Tcp::v6() : Tcp::v4(), 0});
+  acceptor_.listen(static_cast<int>(std::max<std::size_t>(plan_.node_of.size(), 64)));
+  acceptor_.non_blocking(true);
+  watch(acceptor_.native_handle(), EPOLLIN, of_acceptor);
+}
+
+std::vector<std::byte> SocketWorker::address() const {
+  std::vector<std::byte> all(secret_.begin(), secret_.end());
+  const std::uint16_t port = acceptor_.local_endpoint().port();
+  std::string text = fmt::format("{}\n", port);
+  if (plan_.is_one_host) text += "127.0.0.1\n";
+  for (const NetworkDevice& device : plan_.devices)
+    for (const std::string& each : device.addresses) text += each + "\n";
+  std::ranges::copy(std::as_bytes(std::span(text)), std::back_inserter(all));
+  return all;
+}
+
+void SocketWorker::connect(int peer, std::span<const std::byte> address, const std::string& remark) {
+  if (plan_.rank > peer) return;  // which opens it
+  Dial& dial = dials_.emplace_back(Dial{peer, {}, {}, {}});
+  if (address.size() >= sizeof(Secret)) {
+    std::memcpy(dial.secret.data(), address.data(), sizeof(Secret));
+    std::string text = text_in(address.subspan(sizeof(Secret)));
+    std::uint16_t port = 0;
+    for (std::size_t end = text.find('\n'); end != text.npos; text.erase(0, end + 1), end = text.find('\n')) {
+      const std::string line = text.substr(0, end);
+      asio::error_code error;
+      if (port == 0)
+        port = static_cast<std::uint16_t>(std::stoul(line));
+      else if (const auto each = asio::ip::make_address(line, error); !error)
+        dial.left.emplace_back(each, port);
+    }
+  }
+  require(!dial.left.empty(), Status::unreachable, fmt::format("sockets find no address of rank {}; {}", peer, remark));
+  dial_next(dial, {});
+}
+
+void SocketWorker::dial_next(Dial& dial, const std::string& why_not) {
+  std::string reason = why_not;
+  for (; !dial.left.empty(); dial.left.pop_front()) {
+    const Tcp::endpoint endpoint = dial.left.front();
+    asio::error_code error;
+    dial.socket.emplace(context_);
+    dial.socket->open(endpoint.protocol(), error);
+    if (!error) dial.socket->non_blocking(true, error);
+    // Asio's own `connect` waits.
+    if (!error &&
+        ::connect(dial.socket->native_handle(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 &&
+        errno != EINPROGRESS)
+      error.assign(errno, asio::error::get_system_category());
+    if (error) {
+      reason = error.message();
+      continue;
+    }
+    dial.left.pop_front();
+    return watch(dial.socket->native_handle(), EPOLLOUT, of_dial);
+  }
+  dial.socket.reset();
+  to(dial.peer).lose(reason);
+}
+
+void SocketWorker::end_dials() {
+  for (auto dial = dials_.begin(); dial != dials_.end();) {
+    pollfd writable{dial->socket ? dial->socket->native_handle() : -1, POLLOUT, 0};
+    if (dial->socket && ::poll(&writable, 1, 0) == 1) {
+      int code = 0;
+      socklen_t bytes = sizeof code;
+      ::getsockopt(writable.fd, SOL_SOCKET, SO_ERROR, &code, &bytes);
+      if (code != 0) {
+        dial_next(*dial, std::strerror(code));
+      } else {
+        const Introduction mine{dial->secret, static_cast<std::uint32_t>(plan_.rank),
+                                static_cast<std::uint32_t>(dial->peer)};
+        const auto first = bytes_of(mine);
+        open(dial->peer, std::move(*dial->socket), {first.begin(), first.end()});
+        dial->socket.reset();
+      }
+    }
+    dial = dial->socket ? std::next(dial) : dials_.erase(dial);
+  }
+}
+
+void SocketWorker::accept() {
+  for (;;) {
+    asio::error_code error;
+    Tcp::socket socket(context_);
+    acceptor_.accept(socket, error);
+    if (error) return;
+    if (visitors_.size() >= most_visitors) continue;  // it is closed
+    socket.non_blocking(true, error);
+    watch(socket.native_handle(), EPOLLIN, of_visitor);
+    visitors_.push_back({std::move(socket), machine::clock_ns() + introduction_ns});
+  }
+}
+
+bool SocketWorker::read_introductions() {
+  const std::size_t before = visitors_.size();
+  visitors_.remove_if([this](Visitor& each) { return is_over(each); });
+  return visitors_.size() != before;
+}
+
+bool SocketWorker::is_over(Visitor& visitor) {
+  asio::error_code error;
+  const auto rest = std::span(visitor.introduction).subspan(visitor.bytes);
+  visitor.bytes += visitor.socket.read_some(asio::buffer(rest.data(), rest.size()), error);
+  if (error == asio::error::would_block) return machine::clock_ns() > visitor.deadline_ns;
+  if (error) return true;
+  if (visitor.bytes < sizeof(Introduction)) return false;
+  Introduction theirs;
+  std::memcpy(&theirs, visitor.introduction.data(), sizeof theirs);
+  const bool is_ours = theirs.secret == secret_ && theirs.to == static_cast<std::uint32_t>(plan_.rank) &&
+                       theirs.from < theirs.to && !to(static_cast<int>(theirs.from)).is_open() &&
+                       !to(static_cast<int>(theirs.from)).is_lost();
+  if (is_ours) open(static_cast<int>(theirs.from), std::move(visitor.socket), {});
+  return true;
+}
+
+void SocketWorker::open(int peer, Tcp::socket socket, std::vector<std::byte> first) {
+  watch(socket.native_handle(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  to(peer).open(std::move(socket), std::move(first));
+  watch_blocked(peer);
+}
+
+void SocketWorker::watch(int descriptor, std::uint32_t events, std::uint64_t what) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = what;
+  const bool is_new = ::epoll_ctl(ready_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0;
+  if (!is_new) ::epoll_ctl(ready_.get(), EPOLL_CTL_MOD, descriptor, &event);
+}
+
+void SocketWorker::watch_blocked(int peer) {
+  Connection& connection = to(peer);
+  const auto rank = static_cast<std::size_t>(peer);
+  if (connection.is_blocked() == waits_to_write_[rank] || !connection.is_open()) return;
+  waits_to_write_[rank] = connection.is_blocked();
+  watch(connection.descriptor(), connection.is_blocked() ? EPOLLIN | EPOLLOUT : EPOLLIN,
+        static_cast<std::uint64_t>(peer));
+}
+
+bool SocketWorker::send(int peer, const NetworkMessage& message, std::span<const std::byte> payload,
+                        std::uint64_t token, StagedBytes staged, DeviceKind) {
+  const bool is_reusable = to(peer).send(message, payload, token, std::move(staged));
+  watch_blocked(peer);
+  return is_reusable;
+}
+
+bool SocketWorker::fetch(int peer, void* parcel, std::span<std::byte> to_memory, std::uint64_t number, DeviceKind) {
+  to(peer).fetch(*static_cast<Parcel*>(parcel), to_memory, number);
+  return false;
+}
+
+void SocketWorker::drop(void* parcel) {
+  auto& dropped = *static_cast<Parcel*>(parcel);
+  to(dropped.peer).drop(dropped);
+}
+
+void SocketWorker::close() {
+  for (Connection& each : connections_) each.close();
+  dials_.clear();
+  visitors_.clear();
+}
+
+void SocketWorker::disconnect(int peer) { to(peer).lose("it was given up"); }
+
+bool SocketWorker::progress() {
+  bool any = false;
+  if (faults_.delays())
+    for (Connection& each : connections_) any = each.release_delayed() || any;
+  std::array<epoll_event, most_ready> ready;
+  const int count = ::epoll_wait(ready_.get(), ready.data(), most_ready, 0);
+  bool has_visitors = !visitors_.empty(), has_dials = false;
+  for (int each = 0; each < count; ++each) {
+    const epoll_event event = ready[static_cast<std::size_t>(each)];
+    if (event.data.u64 == of_acceptor) accept();
+    has_visitors = has_visitors || event.data.u64 == of_acceptor || event.data.u64 == of_visitor;
+    has_dials = has_dials || event.data.u64 == of_dial;
+    if (event.data.u64 >= of_dial) continue;
+    const int peer = static_cast<int>(event.data.u64);
+    if (to(peer).is_open() && (event.events & EPOLLOUT) != 0) to(peer).write();
+    if (to(peer).is_open() && (event.events & ~std::uint32_t{EPOLLOUT}) != 0) static_cast<void>(to(peer).read());
+    watch_blocked(peer);
+    any = true;
+  }
+  if (has_dials) end_dials();
+  if (has_visitors) any = read_introductions() || any;
+  return any || has_dials;
+}
+
+bool SocketWorker::arm() {
+  return std::ranges::none_of(connections_,
+                              [](const Connection& each) { return each.has_delayed() && each.is_open(); });
+}
+
+}  // namespace beeline

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The row of UCX: what this machine has of it, and the settings that suit the network between the nodes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <iterator>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/layout.hpp"
+#include "core/environment.hpp"
+#include "transports/transport.hpp"
+#include "transports/ucx/ucx_worker.hpp"
+
+namespace beeline {
+
+namespace {
+
+/// UCX announces messages from some 8 KiB on, and their data follow when the target has answered. Over TCP that takes
+/// 80 us longer than to send them at once, and is quicker from 256 KiB on only. To copy what is sent at once into UCX's
+/// buffers takes longer than to name it where it lies, from some 16 KiB on. Each segment takes a system call: UCX's own
+/// are of 64 KiB where it receives and of 8 KiB where it copies, as UCX 1.22 does with all that it announces.
+constexpr UcxSetting tcp_settings[] = {
+    {"RNDV_THRESH", "256k"}, {"ZCOPY_THRESH", "16k"}, {"TCP_RX_SEG_SIZE", "160k"}, {"TCP_TX_SEG_SIZE", "160k"}};
+
+/// UCX has idle connections probed after 10 s, and gives one up where some probes, 2 s apart, are not answered. 512
+/// ranks on one machine, whose connections are all probed at once, lost each other during set-up, and do not without
+/// probes. A rank that vanishes is missed by the rendezvous, and by each wait for it.
+constexpr UcxSetting without_probes = {"TCP_KEEPIDLE", "inf"};
+
+/// Those that UCX is limited to, separated by commas; empty: it chooses. Devices for RDMA are left to UCX.
+std::string net_devices(const NetworkPlan& plan) {
+  if (plan.is_one_host) return "lo";
+  std::vector<std::string> names;
+  if (plan.is_tcp_alone)
+    for (const NetworkDevice& device : plan.devices) names.push_back(device.name);
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+/// The environment has the last word.
+std::string devices_text(const NetworkPlan& plan) {
+  if (const char* const chosen = std::getenv("UCX_NET_DEVICES"); chosen != nullptr)
+    return fmt::format("UCX_NET_DEVICES={}", chosen);
+  if (plan.is_one_host) return "lo";
+  return plan.is_tcp_alone && !plan.devices.empty() ? text_of(plan.devices) : "what UCX chooses";
+}
+
+std::vector<UcxSetting> settings_for(const NetworkPlan& plan, const std::string& devices) {
+  std::vector<UcxSetting> settings;
+  if (plan.is_tcp_alone) settings.assign(std::begin(tcp_settings), std::end(tcp_settings));
+  if (plan.is_tcp_alone && plan.node_of.size() > max_node_ranks) settings.push_back(without_probes);
+  // UCX would take the machine's shared memory.
+  if (plan.is_split) settings.push_back({"TLS", plan.gives_device_memory() ? "tcp,cuda_copy" : "tcp"});
+  if (!devices.empty()) settings.push_back({"NET_DEVICES", devices.c_str()});
+  if (plan.prefers_ipv6) settings.push_back({"TCP_AF_PRIO", "inet6,inet"});
+  return settings;
+}
+
+/// Where UCX registers memory it hooks calls that unmap some, for all of the process: it does so for keys alone.
+bool may_have_keys(const NetworkPlan& plan) {
+  if (plan.keys != MemoryKeys::automatic) return plan.keys == MemoryKeys::always;
+  return !plan.is_tcp_alone || detail::environment("UCX_TLS").value_or("tcp") != "tcp";
+}
+
+std::string reason() {
+  try {
+    static_cast<void>(ucx());
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::string warning() {
+  if (ucx().unguarded.empty()) return {};
+  return fmt::format("processes of other users of a rank's machine can write to its memory: {}", ucx().unguarded);
+}
+
+std::unique_ptr<TransportWorker> open(const NetworkPlan& plan, const TransportSettings&, WorkerEvents& events) {
+  const std::string devices = net_devices(plan);
+  auto worker = std::make_unique<UcxWorker>(events, settings_for(plan, devices), may_have_keys(plan));
+  require(!plan.gives_device_memory() || worker->has_gpu_memory(), Status::unavailable,
+          fmt::format("BEELINE_GPU_PAYLOADS=ucx, and UCX {} has no transport for GPU memory here: install one that has "
+                      "cuda_copy (PyPI's libucx-cu13, with BEELINE_UCX), name it in UCX_TLS if that is set, or leave "
+                      "payloads staged",
+                      ucx().version));
+  return worker;
+}
+
+}  // namespace
+
+extern const TransportRow ucx_transport;
+constinit const TransportRow ucx_transport = {.name = "ucx",
+                                              .reason = reason,
+                                              .device_memory = true,
+                                              .label = [] { return fmt::format("UCX {}", ucx().version); },
+                                              .devices = devices_text,
+                                              .how_to_choose_devices = "UCX_NET_DEVICES chooses others",
+                                              .warning = warning,
+                                              .open = open};
+
+}  // namespace beeline

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+// What carries commands to other nodes and others' commands out here, over a worker that only keeps what it is given.
+#include "transports/remote_exchange.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "beeline/beeline.hpp"
+#include "tests/unit/lone_context.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::uint64_t world_secret = 77;
+
+/// A transport whose test says what arrives and when anything is over.
+class FakeWorker final : public TransportWorker, KeyedPuts {
+ public:
+  struct Sent {
+    NetworkMessage message;
+    std::vector<std::byte> payload;
+    std::uint64_t token;
+  };
+
+  [[nodiscard]] std::vector<std::byte> address() const override { return {}; }
+  void connect(int, std::span<const std::byte>, const std::string&) override {}
+  bool send(int, const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token, StagedBytes,
+            DeviceKind) override {
+    sent.push_back({message, {payload.begin(), payload.end()}, token});
+    return is_quick;
+  }
+  bool fetch(int, void* parcel, std::span<std::byte> to, std::uint64_t number, DeviceKind) override {
+    fetches[number] = to;
+    EXPECT_NE(nullptr, parcel);
+    return false;
+  }
+  void drop(void*) override { ++dropped; }
+  [[nodiscard]] KeyedPuts* keyed_puts() override { return has_keys ? this : nullptr; }
+  void close() override { is_closed = true; }
+  void disconnect(int peer) override { disconnected.push_back(peer); }
+  bool progress() override { return false; }
+  [[nodiscard]] bool arm() override { return true; }
+  [[nodiscard]] int descriptor() const override { return -1; }
+
+  [[nodiscard]] std::vector<std::string> links_to(int) const override { return {"rc_fake"}; }
+  [[nodiscard]] KeyHandle register_memory(std::span<const std::byte>) override {
+    return std::make_shared<int>(++registered);
+  }
+  [[nodiscard]] std::vector<std::byte> key_of(const KeyHandle&) const override { return {std::byte{9}}; }
+  [[nodiscard]] KeyHandle unpack_key(int, std::span<const std::byte>) override { return std::make_shared<int>(1); }
+  bool put(int, std::span<const std::byte> from, std::uint64_t to, const KeyHandle&, std::uint64_t number) override {
+    puts[number] = {from.size(), to};
+    return false;
+  }
+
+  /// The messages of a kind so far.
+  [[nodiscard]] std::vector<Sent> of(MessageKind kind) const {
+    std::vector<Sent> found;
+    for (const Sent& each : sent)
+      if (each.message.kind == kind) found.push_back(each);
+    return found;
+  }
+
+  std::vector<Sent> sent;
+  std::map<std::uint64_t, std::span<std::byte>> fetches;                ///< by number
+  std::map<std::uint64_t, std::pair<std::size_t, std::uint64_t>> puts;  ///< bytes and address, by number
+  std::vector<int> disconnected;
+  int dropped = 0, registered = 0;
+  bool is_quick = true, has_keys = false, is_closed = false;
+};
+
+/// Rank 0, with rank 1 on another node.
+class RemoteParts : public LoneContext {
+ protected:
+  explicit RemoteParts(bool has_keys = false) {
+    context_.range = reinterpret_cast<std::byte*>(memory_.data());
+    context_.slots = context_.places = context_.size = 2;
+    context_.heap_end = bytes;
+    client_.ranks = 2;
+    client_.context = context_;
+    client_.address_of = [this](std::uint32_t, std::uint64_t offset) { return context_.range + offset; };
+    client_.piece_at = [this](const void*) { return std::span<const std::byte>(context_.range, bytes); };
+    client_.unmaps = &unmaps_;
+    client_.memory_users = &users_;
+    client_.is_host_memory = [](const void*) { return true; };
+    client_.rings = {&ring_};
+    NetworkPlan plan;
+    plan.node_of = plan.host_of = {0, 1};
+    plan.is_staged = {false, false};
+    plan.world = world_secret;
+    exchange_ = std::make_unique<RemoteExchange>(plan);
+    auto worker = std::make_unique<FakeWorker>();
+    worker_ = worker.get();
+    worker_->has_keys = has_keys;
+    exchange_->workers.push_back(std::move(worker));
+    exchange_->peers[1].worker = worker_;
+    exchange_->keys.choose(1);
+    exchange_->serve(client_);
+  }
+
+  void post(const Command& command) {
+    Command& slot = ring_.commands[posted_ % command_ring_depth];
+    slot = command;
+    slot.sequence = ++posted_;
+  }
+  /// A put to rank 1.
+  [[nodiscard]] Command put_of(std::uint64_t remote, const void* local, std::uint64_t row_bytes) const {
+    Command command{};
+    command.verb = Verb::put, command.peer = 1, command.remote = remote;
+    command.local = reinterpret_cast<std::uintptr_t>(local), command.rows = 1;
+    command.row_bytes = command.remote_stride = command.local_stride = row_bytes;
+    return command;
+  }
+  /// What rank 1 sends.
+  [[nodiscard]] static NetworkMessage from_peer(MessageKind kind, std::uint64_t number) {
+    NetworkMessage message{};
+    message.world = world_secret, message.from = 1, message.kind = kind, message.number = number;
+    return message;
+  }
+  [[nodiscard]] static NetworkMessage put_here(std::uint64_t number, std::uint64_t remote, std::uint64_t row_bytes) {
+    NetworkMessage message = from_peer(MessageKind::command, number);
+    message.command.verb = Verb::put, message.command.peer = 0, message.command.remote = remote;
+    message.command.rows = 1;
+    message.command.row_bytes = message.command.remote_stride = message.command.local_stride = row_bytes;
+    return message;
+  }
+  void acknowledge(std::uint64_t number) {
+    NetworkMessage message = from_peer(MessageKind::acknowledge, 0);
+    message.acknowledged = number;
+    exchange_->receiver.received(message, {});
+    exchange_->turn();
+  }
+  [[nodiscard]] std::uint64_t completed() const { return ring_.completed.value; }
+  [[nodiscard]] std::uint64_t reusable() const { return ring_.reusable.value; }
+
+  static constexpr std::size_t bytes = std::size_t{1} << 20;
+  std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(bytes / 8);
+  std::vector<std::byte> source_ = std::vector<std::byte>(256 << 10, std::byte{5});
+  std::atomic<std::uint64_t> unmaps_{0};
+  MemoryUsers users_;
+  EngineClient client_;
+  CommandRing ring_{};
+  std::uint64_t posted_ = 0;
+  FakeWorker* worker_ = nullptr;
+  std::unique_ptr<RemoteExchange> exchange_;
+};
+
+class RemotePartsWithKeys : public RemoteParts {
+ protected:
+  RemotePartsWithKeys() : RemoteParts(true) {}
+};
+
+TEST_F(RemoteParts, SendCommandsThatAreDoneWhenTheyAreAcknowledged) {
+  worker_->is_quick = false;
+  post(put_of(64, source_.data(), 1000));
+  post(put_of(2048, source_.data(), 8));
+  EXPECT_TRUE(exchange_->sender.has_posted());
+  EXPECT_TRUE(exchange_->turn());
+  ASSERT_EQ(2u, worker_->sent.size());
+  EXPECT_EQ(1u, worker_->sent[0].message.number);
+  EXPECT_EQ(2u, worker_->sent[1].message.number);
+  EXPECT_EQ(1000u, worker_->sent[0].payload.size());
+  EXPECT_EQ(0u, reusable()) << "the transport reads the sources";
+  EXPECT_TRUE(exchange_->sender.reads_sources_for(1));
+  exchange_->receiver.sent(worker_->sent[1].token);
+  exchange_->turn();
+  EXPECT_EQ(0u, reusable()) << "in the order of the ring";
+  exchange_->receiver.sent(worker_->sent[0].token);
+  exchange_->turn();
+  EXPECT_EQ(2u, reusable());
+  EXPECT_EQ(0u, completed());
+  EXPECT_FALSE(exchange_->sender.is_settled(1));
+  acknowledge(1);
+  EXPECT_EQ(1u, completed());
+  acknowledge(2);
+  EXPECT_EQ(2u, completed());
+  EXPECT_TRUE(exchange_->sender.is_settled(1));
+}
+
+TEST_F(RemoteParts, SendNoMoreThanARankMayHaveInFlight) {
+  for (std::uint32_t i = 0; i < command_ring_depth; ++i) post(put_of(64, source_.data(), 8));
+  while (exchange_->sender.send_posted()) {
+  }
+  const std::size_t first = worker_->sent.size();
+  EXPECT_LE(first, most_in_flight);
+  acknowledge(first);
+  while (exchange_->sender.send_posted()) {
+  }
+  EXPECT_EQ(std::size_t{command_ring_depth}, worker_->of(MessageKind::command).size());
+}
+
+TEST_F(RemoteParts, EndCommandsToARankThatIsLost) {
+  post(put_of(64, source_.data(), 8));
+  exchange_->turn();
+  exchange_->give_up(1, "it takes nothing");
+  exchange_->receiver.lost(1, "later");
+  EXPECT_EQ(std::vector<int>{1}, worker_->disconnected);
+  EXPECT_EQ(0u, completed()) << "waits for it end with the world";
+  const auto lost = exchange_->peers.take_lost(~std::uint64_t{0});
+  ASSERT_EQ(1u, lost.size());
+  EXPECT_EQ("it takes nothing", lost[0].second) << "the first reason";
+  EXPECT_TRUE(exchange_->peers.take_lost(~std::uint64_t{0}).empty()) << "once";
+  exchange_->end_lost();
+  EXPECT_EQ(1u, completed());
+  exchange_->receiver.received(put_here(1, 64, 8), std::as_bytes(std::span(memory_)).first(8));
+  EXPECT_EQ(0u, exchange_->peers[1].completed) << "nothing comes from it any more";
+}
+
+TEST_F(RemoteParts, CarryOutMessagesInTheirOrder) {
+  const std::uint64_t first = 1, second = 2, foreign = 3;
+  exchange_->receiver.received(put_here(2, 64, 8), std::as_bytes(std::span(&second, 1)));
+  EXPECT_EQ(0u, memory_[8]) << "one before it is missing";
+  NetworkMessage of_others = put_here(1, 64, 8);
+  of_others.world = world_secret + 1;
+  exchange_->receiver.received(of_others, std::as_bytes(std::span(&foreign, 1)));
+  EXPECT_EQ(0u, memory_[8]) << "of another world";
+  exchange_->receiver.received(put_here(1, 64, 8), std::as_bytes(std::span(&first, 1)));
+  EXPECT_EQ(2u, memory_[8]);
+  EXPECT_EQ(2u, exchange_->peers[1].completed);
+  exchange_->turn();
+  exchange_->turn();
+  const auto answers = worker_->of(MessageKind::acknowledge);
+  ASSERT_EQ(1u, answers.size());
+  EXPECT_EQ(2u, answers[0].message.acknowledged);
+  exchange_->receiver.received(put_here(2, 64, 8), std::as_bytes(std::span(&first, 1)));
+  EXPECT_NE(std::string::npos, exchange_->peers.take_failure().find("sends message 2, after 2 that were done"));
+  EXPECT_EQ(2u, memory_[8]);
+}
+
+TEST_F(RemoteParts, FetchLongPayloadsToTheirDestination) {
+  int parcel = 0;
+  EXPECT_TRUE(exchange_->receiver.announced(put_here(1, 4096, 100'000), &parcel, 100'000));
+  ASSERT_EQ(1u, worker_->fetches.count(1));
+  EXPECT_EQ(context_.range + 4096, worker_->fetches[1].data());
+  EXPECT_EQ(100'000u, worker_->fetches[1].size());
+  EXPECT_EQ(0u, exchange_->peers[1].completed);
+  exchange_->receiver.fetched(1, 1, true);
+  EXPECT_EQ(1u, exchange_->peers[1].completed);
+  // Where it may not go, it is refused, and stays where it is.
+  EXPECT_FALSE(exchange_->receiver.announced(put_here(2, bytes - 64, 100'000), &parcel, 100'000));
+  exchange_->turn();
+  ASSERT_EQ(1u, worker_->of(MessageKind::refusal).size());
+  EXPECT_EQ(2u, exchange_->peers[1].completed);
+}
+
+TEST_F(RemoteParts, AnswerAGetWithItsBytes) {
+  memory_[3] = 42;
+  NetworkMessage message = put_here(1, 24, 8);
+  message.command.verb = Verb::get, message.request = 5;
+  exchange_->receiver.received(message, {});
+  exchange_->turn();
+  const auto answers = worker_->of(MessageKind::data);
+  ASSERT_EQ(1u, answers.size());
+  EXPECT_EQ(5u, answers[0].message.request);
+  std::uint64_t got = 0;
+  ASSERT_EQ(sizeof got, answers[0].payload.size());
+  std::memcpy(&got, answers[0].payload.data(), sizeof got);
+  EXPECT_EQ(42u, got);
+}
+
+TEST_F(RemotePartsWithKeys, PutByAKeyOnceItHasCome) {
+  constexpr std::uint64_t long_bytes = 128 << 10;
+  EXPECT_EQ(", long puts by memory keys (rc_fake)", exchange_->keys.puts_to(1));
+  post(put_of(4096, source_.data(), long_bytes));
+  exchange_->turn();
+  EXPECT_TRUE(worker_->puts.empty()) << "no key has come";
+  ASSERT_EQ(1u, worker_->of(MessageKind::ask_key).size());
+  EXPECT_EQ(4096u, worker_->of(MessageKind::ask_key)[0].message.value);
+  NetworkMessage key = from_peer(MessageKind::key, 1);
+  key.acknowledged = 2;
+  const std::byte raw{1};
+  exchange_->receiver.received(key, message_with({7, 0, bytes, 0x10000}, {&raw, 1}));
+  post(put_of(4096, source_.data(), long_bytes));
+  exchange_->turn();
+  ASSERT_EQ(1u, worker_->puts.count(3));
+  EXPECT_EQ(long_bytes, worker_->puts[3].first);
+  EXPECT_EQ(0x10000u + 4096u, worker_->puts[3].second);
+  EXPECT_TRUE(worker_->of(MessageKind::placed).empty()) << "the message follows the data";
+  post(put_of(4096 + 1024, source_.data(), long_bytes));
+  exchange_->turn();
+  EXPECT_EQ(1u, worker_->puts.size()) << "it overlaps the one before";
+  exchange_->receiver.received(from_peer(MessageKind::end_key, 2), {});  // of an unknown key
+  exchange_->turn();
+  EXPECT_EQ(1u, worker_->of(MessageKind::key_ended).size());
+  NetworkMessage end = from_peer(MessageKind::end_key, 3);
+  end.value = 7;
+  exchange_->receiver.received(end, {});
+  exchange_->turn();
+  EXPECT_EQ(1u, worker_->of(MessageKind::key_ended).size()) << "a put uses it";
+  exchange_->receiver.placed(1, 3, true);
+  exchange_->turn();
+  ASSERT_EQ(1u, worker_->of(MessageKind::placed).size());
+  EXPECT_EQ(3u, worker_->of(MessageKind::placed)[0].message.number);
+  EXPECT_EQ(2u, worker_->of(MessageKind::key_ended).size());
+  const NetworkStatistics statistics = exchange_->keys.statistics();
+  EXPECT_EQ(1u, statistics.key_hits);
+  EXPECT_EQ(1u, statistics.key_misses);
+  EXPECT_EQ(1u, statistics.key_overlaps);
+}
+
+TEST_F(RemotePartsWithKeys, TakeKeysBackBeforeMemoryGoes) {
+  NetworkMessage ask = from_peer(MessageKind::ask_key, 1);
+  ask.value = 4096;
+  exchange_->receiver.received(ask, {});
+  exchange_->turn();
+  ASSERT_EQ(1u, worker_->of(MessageKind::key).size());
+  EXPECT_EQ(1u, exchange_->keys.statistics().registered_pieces);
+  EXPECT_EQ(std::vector<int>{1}, exchange_->keys.holders_of(context_.range));
+  EXPECT_TRUE(exchange_->keys.end_keys(context_.range));
+  exchange_->turn();
+  ASSERT_EQ(1u, worker_->of(MessageKind::end_key).size());
+  NetworkMessage ended = from_peer(MessageKind::key_ended, 2);
+  ended.value = worker_->of(MessageKind::end_key)[0].message.value;
+  exchange_->receiver.received(ended, {});
+  EXPECT_TRUE(exchange_->keys.holders_of(context_.range).empty());
+  exchange_->keys.unregister(context_.range);
+  EXPECT_EQ(0u, exchange_->keys.statistics().registered_pieces);
+  exchange_->keys.forget(context_.range);
+  EXPECT_FALSE(exchange_->keys.end_keys(context_.range)) << "it is unknown now";
+}
+
+}  // namespace
+
+}  // namespace beeline

@@ -107,39 +107,19 @@ struct Relocations {
 };
 
 Relocations relocations_of(const ElfW(Dyn) * dynamic, std::uintptr_t base) {
-  std::uintptr_t calls = 0, data = 0, symbols = 0, names = 0;
-  std::size_t call_bytes = 0, data_bytes = 0;
-  for (; dynamic->d_tag != DT_NULL; ++dynamic) {
-    const std::uintptr_t value = dynamic->d_un.d_ptr;
-    const std::uintptr_t address = value < base ? base + value : value;  // glibc has added the base on most machines
-    switch (dynamic->d_tag) {
-      case DT_JMPREL:
-        calls = address;
-        break;
-      case DT_PLTRELSZ:
-        call_bytes = value;
-        break;
-      case DT_RELA:
-        data = address;
-        break;
-      case DT_RELASZ:
-        data_bytes = value;
-        break;
-      case DT_SYMTAB:
-        symbols = address;
-        break;
-      case DT_STRTAB:
-        names = address;
-        break;
-      default:
-        break;
-    }
-  }
-  const auto table = [](std::uintptr_t at, std::size_t table_bytes) {
-    return std::span(reinterpret_cast<const ElfW(Rela)*>(at), at == 0 ? 0 : table_bytes / sizeof(ElfW(Rela)));
+  std::array<std::uintptr_t, DT_JMPREL + 1> values{};  // of the tags that are used here, all of which are smaller
+  for (; dynamic->d_tag != DT_NULL; ++dynamic)
+    if (dynamic->d_tag > 0 && dynamic->d_tag <= DT_JMPREL)
+      values[static_cast<std::size_t>(dynamic->d_tag)] = dynamic->d_un.d_ptr;
+  const auto address = [&](std::size_t tag) {  // glibc has added the base on most machines
+    return values[tag] != 0 && values[tag] < base ? base + values[tag] : values[tag];
   };
-  return {table(calls, call_bytes), table(data, data_bytes), reinterpret_cast<const ElfW(Sym)*>(symbols),
-          reinterpret_cast<const char*>(names)};
+  const auto table = [&](std::size_t tag, std::size_t bytes_tag) {
+    return std::span(reinterpret_cast<const ElfW(Rela)*>(address(tag)),
+                     values[tag] == 0 ? 0 : values[bytes_tag] / sizeof(ElfW(Rela)));
+  };
+  return {table(DT_JMPREL, DT_PLTRELSZ), table(DT_RELA, DT_RELASZ),
+          reinterpret_cast<const ElfW(Sym)*>(address(DT_SYMTAB)), reinterpret_cast<const char*>(address(DT_STRTAB))};
 }
 
 /// Stores the check into a slot. Returns whether it could.

@@ -99,7 +99,7 @@ struct Offer {
   std::vector<std::byte> address;
 };
 
-std::vector<std::byte> encode(const std::vector<Offer>& offers) {
+std::vector<std::byte> encode_offers(const std::vector<Offer>& offers) {
   std::vector<std::byte> all;
   for (const Offer& each : offers) {
     const std::string head = fmt::format("{}\n{}\n{}\n", each.name, each.devices, each.address.size());
@@ -126,13 +126,13 @@ std::vector<Offer> decode_offers(std::span<const std::byte> all) {
   return offers;
 }
 
-std::string names_of(const std::vector<Offer>& offers) {
+std::string offer_names(const std::vector<Offer>& offers) {
   std::vector<std::string> names;
   for (const Offer& each : offers) names.push_back(each.name);
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-const Offer* find(const std::vector<Offer>& offers, std::string_view name) {
+const Offer* find_offer(const std::vector<Offer>& offers, std::string_view name) {
   const auto found = std::ranges::find(offers, name, &Offer::name);
   return found == offers.end() ? nullptr : &*found;
 }
@@ -141,15 +141,15 @@ const Offer* find(const std::vector<Offer>& offers, std::string_view name) {
 const std::string& transport_between(const std::vector<std::vector<Offer>>& offers, int a, int b) {
   const auto low = static_cast<std::size_t>(std::min(a, b)), high = static_cast<std::size_t>(std::max(a, b));
   for (const Offer& each : offers[low])
-    if (find(offers[high], each.name) != nullptr) return each.name;
+    if (find_offer(offers[high], each.name) != nullptr) return each.name;
   throw Error(Status::unreachable, fmt::format("ranks {} and {} have no transport in common: {} and {} "
                                                "(BEELINE_TRANSPORTS, or what their hosts lack)",
-                                               low, high, names_of(offers[low]), names_of(offers[high])));
+                                               low, high, offer_names(offers[low]), offer_names(offers[high])));
 }
 
 /// Fails on all ranks where a pair on different nodes has no transport.
 void require_transports(const NetworkPlan& plan, const std::vector<std::vector<Offer>>& offers) {
-  const auto same = [&](const auto& each) { return names_of(each) == names_of(offers.front()); };
+  const auto same = [&](const auto& each) { return offer_names(each) == offer_names(offers.front()); };
   if (std::ranges::all_of(offers, same)) return;
   for (std::size_t a = 0; a < offers.size(); ++a)
     for (std::size_t b = a + 1; b < offers.size(); ++b)
@@ -203,7 +203,7 @@ class Connector {
     to.transport = *found;
     to.worker = exchange_.workers[static_cast<std::size_t>(found - opened_.begin())].get();
     to.takes_device_memory = to.transport->device_memory && plan_.gives_device_memory();
-    to.worker->connect(peer, find(offers_[rank], name)->address, devices_to(peer));
+    to.worker->connect(peer, find_offer(offers_[rank], name)->address, devices_to(peer));
     exchange_.peers.notify(rank, MessageKind::hello, 0);
   }
   [[nodiscard]] const TransportRow& transport_to(int peer) const {
@@ -213,7 +213,7 @@ class Connector {
   [[nodiscard]] std::string devices_to(int peer) const {
     const TransportRow& transport = transport_to(peer);
     const auto devices_of = [&](int rank) {
-      return find(offers_[static_cast<std::size_t>(rank)], transport.name)->devices;
+      return find_offer(offers_[static_cast<std::size_t>(rank)], transport.name)->devices;
     };
     return fmt::format("rank {} uses {}, rank {} {}: {}", plan_.rank, devices_of(plan_.rank), peer, devices_of(peer),
                        transport.how_to_choose_devices);
@@ -244,7 +244,7 @@ std::unique_ptr<Engine> make_network_engine(Bootstrap& bootstrap, NetworkPlan pl
     if (const std::string warning = each->warning(); plan.rank == 0 && !warning.empty())
       log(LogLevel::warning, warning, 0);
   std::vector<std::vector<Offer>> offers;
-  for (const auto& content : introduce(bootstrap, plan, encode(mine))) offers.push_back(decode_offers(content));
+  for (const auto& content : introduce(bootstrap, plan, encode_offers(mine))) offers.push_back(decode_offers(content));
   require_transports(plan, offers);
   Connector connector(*exchange, opened, offers);
   connector.connect();

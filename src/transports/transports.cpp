@@ -16,30 +16,30 @@ extern const TransportRow ucx_transport, sockets_transport;
 
 namespace {
 
-constexpr const TransportRow* rows[] = {&ucx_transport, &sockets_transport};
+constexpr const TransportRow* transport_table[] = {&ucx_transport, &sockets_transport};
 
 template <class Named>
-std::string names_of(const Named& all) {
+std::string names_in(const Named& all) {
   std::vector<std::string> names;
   for (const auto& each : all) names.emplace_back(each->name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// Takes what precedes a mark, and the mark, from the front of a text.
-std::string take_until(std::string_view& text, char mark) {
+std::string take_part(std::string_view& text, char mark) {
   const std::string_view taken = text.substr(0, text.find(mark));
   text.remove_prefix(std::min(taken.size() + 1, text.size()));
   return std::string(taken);
 }
 
-ChosenTransport choose(std::string_view entry, const std::string& list) {
-  const std::string name = take_until(entry, ':');
-  const auto row = std::ranges::find(rows, name, &TransportRow::name);
-  if (row == std::end(rows))
-    detail::refuse("BEELINE_TRANSPORTS", list, fmt::format("transports of these: {}", names_of(rows)));
+ChosenTransport choose_entry(std::string_view entry, const std::string& list) {
+  const std::string name = take_part(entry, ':');
+  const auto row = std::ranges::find(transport_table, name, &TransportRow::name);
+  if (row == std::end(transport_table))
+    detail::refuse("BEELINE_TRANSPORTS", list, fmt::format("transports of these: {}", names_in(transport_table)));
   ChosenTransport chosen{*row, {}};
   while (!entry.empty()) {
-    const std::string setting = take_until(entry, ':'), key = setting.substr(0, setting.find('='));
+    const std::string setting = take_part(entry, ':'), key = setting.substr(0, setting.find('='));
     const auto settings = (*row)->settings;
     if (std::ranges::find(settings, key, &TransportSetting::name) == settings.end())
       detail::refuse("BEELINE_TRANSPORTS", list, fmt::format("{}'s settings: {}", name, settings_text(**row)));
@@ -56,16 +56,16 @@ std::string settings_text(const TransportRow& row) {
   return texts.empty() ? "none" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::span<const TransportRow* const> transport_rows() { return rows; }
+std::span<const TransportRow* const> transport_rows() { return transport_table; }
 
 std::vector<ChosenTransport> choose_transports(const std::string& list) {
   if (list.empty()) {
-    const auto built = std::ranges::find_if(rows, [](const TransportRow* row) { return row->is_built; });
-    return {{built == std::end(rows) ? rows[0] : *built, {}}};
+    const auto built = std::ranges::find_if(transport_table, [](const TransportRow* row) { return row->is_built; });
+    return {{built == std::end(transport_table) ? transport_table[0] : *built, {}}};
   }
   std::vector<ChosenTransport> chosen;
   for (std::string_view rest = list; !rest.empty();) {
-    chosen.push_back(choose(take_until(rest, ','), list));
+    chosen.push_back(choose_entry(take_part(rest, ','), list));
     const auto again = [&](const ChosenTransport& each) { return each.row == chosen.back().row; };
     if (std::ranges::count_if(chosen, again) > 1) detail::refuse("BEELINE_TRANSPORTS", list, "each transport once");
   }
@@ -74,7 +74,7 @@ std::vector<ChosenTransport> choose_transports(const std::string& list) {
 
 std::vector<TransportInfo> transports() {
   std::vector<TransportInfo> all;
-  for (const TransportRow* row : rows)
+  for (const TransportRow* row : transport_table)
     all.push_back({row->name, row->reason(), row->device_memory, settings_text(*row)});
   return all;
 }

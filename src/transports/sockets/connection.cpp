@@ -14,7 +14,7 @@ namespace beeline {
 
 namespace {
 
-constexpr std::size_t buffer_bytes = most_eager_bytes + sizeof(Frame) + sizeof(NetworkMessage);
+constexpr std::size_t most_frame_bytes = most_eager_bytes + sizeof(Frame) + sizeof(NetworkMessage);
 
 template <class Value>
 Value value_at(std::span<const std::byte> bytes) {
@@ -30,7 +30,7 @@ void Connection::open(Socket socket, std::vector<std::byte> first) {
   socket.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
   socket_.emplace(std::move(socket));
-  buffer_.resize(buffer_bytes);
+  buffer_.resize(most_frame_bytes);
   if (!first.empty()) {
     Outgoing& outgoing = queue_.emplace_front(make_outgoing({}, nullptr));
     outgoing.head_bytes = 0;

@@ -28,11 +28,6 @@ constexpr int most_ready = 64;
 // What `ready_` says of descriptors other than a connection, whose rank it gives.
 constexpr std::uint64_t of_acceptor = ~std::uint64_t{0}, of_visitor = of_acceptor - 1, of_dial = of_acceptor - 2;
 
-template <class Value>
-std::span<const std::byte> bytes_of(const Value& value) {
-  return std::as_bytes(std::span(&value, 1));
-}
-
 }  // namespace
 
 SocketWorker::SocketWorker(const NetworkPlan& plan, const SocketFaults& faults, WorkerEvents& events)
@@ -134,7 +129,7 @@ void SocketWorker::end_dials() {
       } else {
         const Introduction mine{dial->secret, static_cast<std::uint32_t>(plan_.rank),
                                 static_cast<std::uint32_t>(dial->peer)};
-        const auto first = bytes_of(mine);
+        const auto first = std::as_bytes(std::span(&mine, 1));
         open(dial->peer, std::move(*dial->socket), {first.begin(), first.end()});
         dial->socket.reset();
       }

@@ -7,8 +7,8 @@ namespace beeline {
 
 namespace {
 
-std::unique_ptr<TransportWorker> open(const NetworkPlan& plan, const TransportSettings& settings,
-                                      WorkerEvents& events) {
+std::unique_ptr<TransportWorker> open_sockets(const NetworkPlan& plan, const TransportSettings& settings,
+                                              WorkerEvents& events) {
   return std::make_unique<SocketWorker>(plan, SocketFaults(settings), events);
 }
 
@@ -23,6 +23,6 @@ constinit const TransportRow sockets_transport = {
     .devices = [](const NetworkPlan& plan) { return plan.is_one_host ? std::string("lo") : text_of(plan.devices); },
     .how_to_choose_devices = "by the address of the rendezvous",
     .warning = [] { return std::string(); },
-    .open = open};
+    .open = open_sockets};
 
 }  // namespace beeline

@@ -29,7 +29,7 @@ constexpr UcxSetting tcp_settings[] = {
 constexpr UcxSetting without_probes = {"TCP_KEEPIDLE", "inf"};
 
 /// Those that UCX is limited to, separated by commas; empty: it chooses. Devices for RDMA are left to UCX.
-std::string net_devices(const NetworkPlan& plan) {
+std::string ucx_devices(const NetworkPlan& plan) {
   if (plan.is_one_host) return "lo";
   std::vector<std::string> names;
   if (plan.is_tcp_alone)
@@ -38,14 +38,14 @@ std::string net_devices(const NetworkPlan& plan) {
 }
 
 /// The environment has the last word.
-std::string devices_text(const NetworkPlan& plan) {
+std::string ucx_devices_text(const NetworkPlan& plan) {
   if (const char* const chosen = std::getenv("UCX_NET_DEVICES"); chosen != nullptr)
     return fmt::format("UCX_NET_DEVICES={}", chosen);
   if (plan.is_one_host) return "lo";
   return plan.is_tcp_alone && !plan.devices.empty() ? text_of(plan.devices) : "what UCX chooses";
 }
 
-std::vector<UcxSetting> settings_for(const NetworkPlan& plan, const std::string& devices) {
+std::vector<UcxSetting> ucx_settings_for(const NetworkPlan& plan, const std::string& devices) {
   std::vector<UcxSetting> settings;
   if (plan.is_tcp_alone) settings.assign(std::begin(tcp_settings), std::end(tcp_settings));
   if (plan.is_tcp_alone && plan.node_of.size() > max_node_ranks) settings.push_back(without_probes);
@@ -62,7 +62,7 @@ bool may_have_keys(const NetworkPlan& plan) {
   return !plan.is_tcp_alone || detail::environment("UCX_TLS").value_or("tcp") != "tcp";
 }
 
-std::string reason() {
+std::string ucx_reason() {
   try {
     static_cast<void>(ucx());
     return {};
@@ -71,14 +71,15 @@ std::string reason() {
   }
 }
 
-std::string warning() {
+std::string ucx_warning() {
   if (ucx().unguarded.empty()) return {};
   return fmt::format("processes of other users of a rank's machine can write to its memory: {}", ucx().unguarded);
 }
 
-std::unique_ptr<TransportWorker> open(const NetworkPlan& plan, const TransportSettings&, WorkerEvents& events) {
-  const std::string devices = net_devices(plan);
-  auto worker = std::make_unique<UcxWorker>(events, settings_for(plan, devices), may_have_keys(plan));
+std::unique_ptr<TransportWorker> open_ucx_worker(const NetworkPlan& plan, const TransportSettings&,
+                                                 WorkerEvents& events) {
+  const std::string devices = ucx_devices(plan);
+  auto worker = std::make_unique<UcxWorker>(events, ucx_settings_for(plan, devices), may_have_keys(plan));
   require(!plan.gives_device_memory() || worker->has_gpu_memory(), Status::unavailable,
           fmt::format("BEELINE_GPU_PAYLOADS=ucx, and UCX {} has no transport for GPU memory here: install one that has "
                       "cuda_copy (PyPI's libucx-cu13, with BEELINE_UCX), name it in UCX_TLS if that is set, or leave "
@@ -91,12 +92,12 @@ std::unique_ptr<TransportWorker> open(const NetworkPlan& plan, const TransportSe
 
 extern const TransportRow ucx_transport;
 constinit const TransportRow ucx_transport = {.name = "ucx",
-                                              .reason = reason,
+                                              .reason = ucx_reason,
                                               .device_memory = true,
                                               .label = [] { return fmt::format("UCX {}", ucx().version); },
-                                              .devices = devices_text,
+                                              .devices = ucx_devices_text,
                                               .how_to_choose_devices = "UCX_NET_DEVICES chooses others",
-                                              .warning = warning,
-                                              .open = open};
+                                              .warning = ucx_warning,
+                                              .open = open_ucx_worker};
 
 }  // namespace beeline

@@ -122,10 +122,10 @@ void RemoteKeys::add_footprint(const NetworkMessage& message) {
   if (to.worker == nullptr) return;
   constexpr std::uint64_t word = sizeof(std::uint64_t);
   const Command command = without_signal(message.command);
-  const bool moves = command.verb == Verb::put || command.verb == Verb::get;
   to.footprints.end_up_to(peer.acknowledged);
-  const std::uint64_t bytes = moves ? Rows{nullptr, command.rows, command.row_bytes, command.remote_stride}.extent()
-                                    : std::max<std::uint64_t>(command.width, word);
+  const std::uint64_t bytes = moves_rows(command)
+                                  ? Rows{nullptr, command.rows, command.row_bytes, command.remote_stride}.extent()
+                                  : std::max<std::uint64_t>(command.width, word);
   to.footprints.add(peer.sent, command.remote, bytes);
   if (has_signal(message.command)) to.footprints.add(peer.sent, signal_of(message.command).remote, word);
 }

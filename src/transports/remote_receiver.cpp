@@ -146,8 +146,7 @@ bool RemoteReceiver::add_footprint(const NetworkMessage& message, std::vector<st
   const auto add = [&](const Command& command) {
     const CommandTarget target = target_at(command);
     if (target.refused != nullptr) return false;
-    const bool has_rows = command.verb == Verb::put || command.verb == Verb::get;
-    used.emplace_back(target.address, has_rows ? rows_at(target, command).extent() : target.bytes);
+    used.emplace_back(target.address, moves_rows(command) ? rows_at(target, command).extent() : target.bytes);
     return true;
   };
   return add(without_signal(message.command)) && (!has_signal(message.command) || add(signal_of(message.command)));
@@ -238,7 +237,7 @@ void RemoteReceiver::perform(const NetworkMessage& message, Payload payload) {
 void RemoteReceiver::perform_command(const NetworkMessage& message, Payload payload) {
   const Command& command = message.command;
   if (peers_.memory() == nullptr || command.peer != static_cast<std::uint32_t>(peers_.plan().rank) ||
-      command.verb == Verb::copy)
+      has_shape<VerbShape::between>(command.verb))
     return refuse(message, "it is for another rank");
   if (peers_[message.from].refused_rings.contains(message.request >> RemoteSender::index_bits))
     return refuse(message, "a command before it was refused");
@@ -261,9 +260,9 @@ void RemoteReceiver::perform_command(const NetworkMessage& message, Payload payl
 
 bool RemoteReceiver::do_command(const NetworkMessage& message, const CommandTarget& target, Payload payload) {
   const Command& command = message.command;
-  const bool moves = command.verb == Verb::put || command.verb == Verb::get;
-  const Rows rows = moves ? rows_at(target, command) : Rows{target.address, 1, command.width, command.width};
-  if (command.verb == Verb::get && rows.bytes() > (peers_.staging() != nullptr ? staging_bytes : most_packed_bytes) &&
+  const Rows rows =
+      moves_rows(command) ? rows_at(target, command) : Rows{target.address, 1, command.width, command.width};
+  if (gets_rows(command) && rows.bytes() > (peers_.staging() != nullptr ? staging_bytes : most_packed_bytes) &&
       (peers_.staging() != nullptr || !rows.is_whole())) {
     refuse(message, "it is longer than what fits a message");
     return false;
@@ -271,21 +270,17 @@ bool RemoteReceiver::do_command(const NetworkMessage& message, const CommandTarg
   if (payload.is_placed) return true;
   if (peers_.staging() != nullptr && !peers_.staging()->is_for_cpu_now(rows))
     return stage_command(message, rows, std::move(payload));
-  switch (command.verb) {
-    case Verb::put:
-      rows.unpack(payload.bytes.data());
-      return true;
-    case Verb::get:
-      reply_rows(message, rows);
-      return true;
-    case Verb::put_inline:
-      detail::put_inline(command, target.address);
-      return true;
-    default:
-      const std::uint64_t held = detail::change_word(command, target.address);
-      if (command.answers) peers_.reply(message, MessageKind::value, held);
-      return true;
+  if (puts_rows(command)) {
+    rows.unpack(payload.bytes.data());
+  } else if (gets_rows(command)) {
+    reply_rows(message, rows);
+  } else if (has_shape<VerbShape::payload>(command.verb)) {
+    detail::put_inline(command, target.address);
+  } else {
+    const std::uint64_t held = detail::change_word(command, target.address);
+    if (command.answers) peers_.reply(message, MessageKind::value, held);
   }
+  return true;
 }
 
 /// The device does it, after what it does for others: then it counts as done, and is answered.
@@ -293,25 +288,22 @@ bool RemoteReceiver::stage_command(const NetworkMessage& message, const Rows& ro
   RemotePeer& from = peers_[message.from];
   ++from.in_device;
   const char* refused = nullptr;
-  switch (message.command.verb) {
-    case Verb::put:
-      refused = peers_.staging()->write(
-          rows, staged_bytes(*peers_.staging(), std::move(payload)),
-          [this, &from, number = message.number](std::uint64_t) { from.end_in_device(number); });
-      break;
-    case Verb::get:
-      refused = peers_.staging()->read_in_order(rows, [this, &from, message](StagedBytes bytes, std::size_t count) {
-        RemotePeers::Reply& answer = peers_.reply(message, MessageKind::data, 0);
-        answer.payload = {bytes.get(), count};
-        answer.staged = std::move(bytes);
-        from.end_in_device(message.number);
-      });
-      break;
-    default:
-      refused = peers_.staging()->change(message.command, rows.first, [this, &from, message](std::uint64_t held) {
-        if (message.command.answers) peers_.reply(message, MessageKind::value, held);
-        from.end_in_device(message.number);
-      });
+  if (puts_rows(message.command)) {
+    refused =
+        peers_.staging()->write(rows, staged_bytes(*peers_.staging(), std::move(payload)),
+                                [this, &from, number = message.number](std::uint64_t) { from.end_in_device(number); });
+  } else if (gets_rows(message.command)) {
+    refused = peers_.staging()->read_in_order(rows, [this, &from, message](StagedBytes bytes, std::size_t count) {
+      RemotePeers::Reply& answer = peers_.reply(message, MessageKind::data, 0);
+      answer.payload = {bytes.get(), count};
+      answer.staged = std::move(bytes);
+      from.end_in_device(message.number);
+    });
+  } else {
+    refused = peers_.staging()->change(message.command, rows.first, [this, &from, message](std::uint64_t held) {
+      if (message.command.answers) peers_.reply(message, MessageKind::value, held);
+      from.end_in_device(message.number);
+    });
   }
   if (refused == nullptr) return true;
   --from.in_device;

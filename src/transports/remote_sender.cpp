@@ -80,9 +80,9 @@ void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
   if (ring.has_refused()) return;  // it takes no messages
   const Command& command = posted.command;
   const bool is_remote = command.peer < peers_.size() && peers_[command.peer].is_remote;
-  if (!is_remote || command.verb == Verb::copy || command.verb == Verb::trigger)
+  if (!is_remote || has_shape<VerbShape::between, VerbShape::count>(command.verb))
     return peers_.fail(fmt::format("rank {}'s engine cannot carry a {}", peers_.plan().rank, text_of(command)));
-  const bool moves = puts_rows(command) || command.verb == Verb::get;
+  const bool moves = moves_rows(command);
   const Rows rows = local_rows(without_signal(command));
   posted.is_checked = moves && ring.queue() != nullptr && peers_.staging() == nullptr &&
                       !peers_.memory()->mapped.holds_for_good(rows.first, rows.extent());
@@ -94,7 +94,7 @@ void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
 /// memory is unmapped that a put writes to.
 std::uint64_t RemoteSender::most_bytes(const PostedCommands& ring, const PostedCommand& posted) const {
   const Command& command = posted.command;
-  const bool gets = ring.queue() != nullptr && command.verb == Verb::get;
+  const bool gets = ring.queue() != nullptr && gets_rows(command);
   if (posted.is_checked || (gets && !lies_in_heap(peers_.memory()->client.context, command.remote, 1)))
     return most_packed_bytes;
   return peers_.staging() != nullptr || peers_.plan().is_staged[command.peer] ? staging_bytes : ~std::uint64_t{0};
@@ -132,11 +132,11 @@ void RemoteSender::send_piece(std::uint32_t number, PostedCommands& ring, Posted
   message.request = number << index_bits | ring.index_of(posted), message.piece = static_cast<std::uint32_t>(piece);
   if (acknowledgement_may_wait(ring, posted)) message.may_wait = std::exchange(to.is_waited_for, false) ? 0 : 1;
   message.command = whole;
-  if (whole.answers || whole.verb == Verb::get) ++posted.awaited, ++to.unanswered;
-  if (!puts_rows(whole) && whole.verb != Verb::get) return send_command(message, posted);
+  if (whole.answers || gets_rows(whole)) ++posted.awaited, ++to.unanswered;
+  if (!moves_rows(whole)) return send_command(message, posted);
   const Command part = piece_of(without_signal(whole), cut_for(posted), piece);
   message.command = message_of(part, whole, posted.is_sent());
-  if (whole.verb == Verb::get) return send_command(message, posted);
+  if (gets_rows(whole)) return send_command(message, posted);
   send_rows(message, ring, posted, part);
 }
 
@@ -258,7 +258,7 @@ void RemoteSender::take_refusal(const NetworkMessage& message, std::span<const s
 Rows RemoteSender::rows_of_answer(const NetworkMessage& message) {
   const PostedCommand* const posted = posted_of(message.request);
   const bool is_direct =
-      posted != nullptr && posted->command.verb == Verb::get && message.piece < posted->pieces && !posted->is_checked;
+      posted != nullptr && gets_rows(posted->command) && message.piece < posted->pieces && !posted->is_checked;
   return is_direct ? rows_of_piece(*posted, message.piece) : Rows{};
 }
 
@@ -266,7 +266,7 @@ void RemoteSender::take_answer(const NetworkMessage& message, Payload payload) {
   PostedCommand* const posted = posted_of(message.request);
   const bool is_data = message.kind == MessageKind::data;
   if (posted == nullptr || posted->awaited == 0 || posted->command.peer != message.from ||
-      is_data != (posted->command.verb == Verb::get))
+      is_data != gets_rows(posted->command))
     return peers_.fail(fmt::format("rank {} answers what nobody asked", message.from));
   if (!is_data || payload.is_placed) return end_answer(message, *posted);
   if (message.piece >= posted->pieces)

@@ -15,9 +15,10 @@
 namespace beeline {
 
 /// Whether a command's data are rows of its poster's memory.
-[[nodiscard]] inline bool puts_rows(const Command& command) {
-  return command.verb == Verb::put || command.verb == Verb::put_signal;
-}
+[[nodiscard]] inline bool puts_rows(const Command& command) { return has_shape<VerbShape::to_peer>(command.verb); }
+/// Whether rows of the target's memory answer a command.
+[[nodiscard]] inline bool gets_rows(const Command& command) { return has_shape<VerbShape::from_peer>(command.verb); }
+[[nodiscard]] inline bool moves_rows(const Command& command) { return puts_rows(command) || gets_rows(command); }
 /// The command without its signal, if it has one.
 [[nodiscard]] inline Command without_signal(const Command& command) {
   return has_signal(command) ? put_of(command) : command;

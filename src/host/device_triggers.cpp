@@ -22,7 +22,9 @@ constexpr std::uint64_t trigger_look_ns = 20'000'000;
 void join(TriggeredCommands& what) {
   Command& put = what.commands[0];
   const Command& signal = what.commands[1];
-  if (what.count != 2 || put.verb != Verb::put || signal.verb != Verb::store || signal.peer != put.peer) return;
+  const bool is_put = has_shape_alone<VerbShape::to_peer>(put.verb),
+             is_signal = has_shape<VerbShape::word>(signal.verb);
+  if (what.count != 2 || !is_put || !is_signal || signal.peer != put.peer) return;
   put.verb = Verb::put_signal;
   put.remote_stride = signal.remote, put.local_stride = signal.local;
   what.count = 1;
@@ -32,7 +34,7 @@ void join(TriggeredCommands& what) {
 void put_for_copy(const Context& ctx, Command& command) {
   const std::uint64_t offset = command.remote - reinterpret_cast<std::uintptr_t>(ctx.range);
   const std::uint64_t peer = offset >> ctx.slot_shift;
-  if (command.verb != Verb::copy || peer >= ctx.slots) return;
+  if (!has_shape<VerbShape::between>(command.verb) || peer >= ctx.slots) return;
   command.verb = Verb::put;
   command.peer = static_cast<std::uint32_t>(peer);
   command.remote = offset & (SlotLayout{ctx.slot_shift}.slot_bytes() - 1);

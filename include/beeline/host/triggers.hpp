@@ -58,7 +58,7 @@ class TriggeredOperation {
   /// rank.
   [[nodiscard]] TriggeredOperation and_signal(std::uint64_t* signal, std::uint64_t value) const {
     TriggeredOperation both = *this;
-    const bool arrives_here = parts_[0].verb == Verb::get || parts_[0].verb == Verb::copy;
+    const bool arrives_here = has_shape<VerbShape::from_peer, VerbShape::between>(parts_[0].verb);
     both.parts_[1] = word(Operation::signal, Verb::store, signal, value, arrives_here ? own_rank : parts_[0].peer);
     both.count_ = 2;
     return both;

@@ -10,6 +10,7 @@
 #include "beeline/core/command.hpp"
 #include "beeline/core/command_protocol.hpp"
 #include "beeline/device/impl/caller_check.hpp"
+#include "beeline/device/impl/verbs.hpp"
 
 namespace beeline {
 
@@ -264,8 +265,9 @@ BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queu
   const Answer& answer = queue.ring->answers[ticket % command_ring_depth];
   // An abort does not end a `get`: its caller may free the destination then, which the engine goes on to write. But it
   // tells whether the bytes have come: an engine also answers when none can come any more.
-  Status status = await_engine(ctx, {request.verb != Verb::get}, [&] { return is_answered(memory, ticket); });
-  if (status == Status::ok && request.verb == Verb::get && read_abort_word(ctx) != 0) status = Status::aborted;
+  const bool gets = has_shape<VerbShape::from_peer>(request.verb);
+  Status status = await_engine(ctx, {!gets}, [&] { return is_answered(memory, ticket); });
+  if (status == Status::ok && gets && read_abort_word(ctx) != 0) status = Status::aborted;
   const std::uint64_t value = status == Status::ok ? answer.value : 0;
   free_slot(memory, ticket);
   if (status != Status::ok)

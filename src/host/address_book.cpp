@@ -16,6 +16,12 @@ std::uint32_t AddressBook::owner_of(const void* address) const {
   return map_.owner_of(address);
 }
 
+bool AddressBook::is_in_slot(const void* address) const {
+  const std::shared_lock lock(mutex_);
+  const auto offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(map_.range);
+  return offset >> map_.slot_shift < map_.slots;
+}
+
 std::size_t AddressBook::bytes_of_one_owner(const void* address) const {
   const std::shared_lock lock(mutex_);
   const ChunkTable* array = map_.array_of(address);

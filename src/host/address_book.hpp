@@ -19,6 +19,8 @@ class AddressBook {
   void open(std::byte* range, std::uint32_t slot_shift, std::uint32_t slots);
 
   [[nodiscard]] std::uint32_t owner_of(const void* address) const;
+  /// Whether it is in the slot of a rank, as heaps and segments are: engines know only these.
+  [[nodiscard]] bool is_in_slot(const void* address) const;
   /// Bytes from `address` to the end of what surely has the same owner; SIZE_MAX in memory of one owner throughout.
   [[nodiscard]] std::size_t bytes_of_one_owner(const void* address) const;
 

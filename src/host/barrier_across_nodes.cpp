@@ -35,17 +35,19 @@ class NodesRound {
   [[nodiscard]] Status meet(const detail::NodeMap& nodes) {
     const std::uint32_t here = nodes.node_of(among_.rank), first = nodes.first_of(here);
     if (first != among_.rank) {
-      const Status told = store_once(arrived_from(place_of(among_.rank)), first);
-      return told == Status::ok ? await(detail::extend_deadline(among_, detail::most_extension_steps),
-                                        arrived_from(place_of(first)), first)
-                                : told;
+      const Status stored = store_once(arrived_from(place_of(among_.rank)), first);
+      return stored == Status::ok ? await(detail::extend_deadline(among_, detail::most_extension_steps),
+                                          arrived_from(place_of(first)), first)
+                                  : stored;
     }
-    const auto await_near = [this](std::uint32_t peer) { return await(among_, arrived_from(place_of(peer)), peer); };
-    const auto tell_near = [this](std::uint32_t peer) { return store_once(arrived_from(place_of(among_.rank)), peer); };
+    const auto await_local = [this](std::uint32_t peer) { return await(among_, arrived_from(place_of(peer)), peer); };
+    const auto notify_local = [this](std::uint32_t peer) {
+      return store_once(arrived_from(place_of(among_.rank)), peer);
+    };
     const auto others = nodes.members_of(here).subspan(1);
-    Status status = for_each(others, await_near);
+    Status status = for_each(others, await_local);
     if (status == Status::ok) status = meet_firsts(nodes);
-    return status == Status::ok ? for_each(others, tell_near) : status;
+    return status == Status::ok ? for_each(others, notify_local) : status;
   }
 
  private:
@@ -54,8 +56,8 @@ class NodesRound {
     const std::uint32_t here = nodes.node_of(among_.rank), count = nodes.nodes();
     for (std::uint32_t round = 0, ahead = 1; ahead < count; ++round, ahead *= 2) {
       PaddedWord& word = among_.sync->rounds[round];
-      const Status told = store_once(word, nodes.first_of((here + ahead) % count));
-      if (told != Status::ok) return told;
+      const Status stored = store_once(word, nodes.first_of((here + ahead) % count));
+      if (stored != Status::ok) return stored;
       const Status status = await(detail::extend_deadline(among_, most_steps_of_first + round), word,
                                   nodes.first_of((here + count - ahead) % count));
       if (status != Status::ok) return status;
@@ -65,7 +67,7 @@ class NodesRound {
 
   /// Steps of a first member that waits for another: that one waits for its node.
   static constexpr std::uint32_t most_steps_of_first = 10;
-  [[nodiscard]] std::uint32_t place_of(std::uint32_t near) const { return among_.access_to(near).place; }
+  [[nodiscard]] std::uint32_t place_of(std::uint32_t member) const { return among_.access_to(member).place; }
   [[nodiscard]] PaddedWord& arrived_from(std::uint32_t place) const { return among_.sync->arrived_from[place]; }
 
   /// Does the next step, unless it was done before a wait timed out.
@@ -112,17 +114,32 @@ class NodesRound {
 
 }  // namespace
 
-detail::NodeMap World::Implementation::node_map(const Context& among) const {
-  std::vector<int> nodes;
-  for (std::uint32_t member = 0; member < among.size; ++member) nodes.push_back(members[among.world_rank(member)].node);
-  return detail::NodeMap(nodes);
+Status World::Implementation::drain_engine(const Context& among, Timeout timeout) {
+  HostAreaHeader& header = *memory->areas().host_header();
+  std::array<CommandTickets, command_rings> of_kernels{};  // those of a GPU's lie in its memory
+  CommandTickets* kernels = memory->areas().heap_header()->tickets;
+  if (membership->device().is_gpu()) {
+    write(of_kernels.data(), kernels, sizeof of_kernels);
+    kernels = of_kernels.data();
+  }
+  CommandTickets* const tickets[] = {kernels, header.host_tickets};
+  for (std::size_t posters = 0; posters < std::size(tickets); ++posters)
+    for (std::uint32_t queue = 0; queue < command_rings; ++queue) {
+      const CommandQueue drained{&header.rings[posters][queue], &tickets[posters][queue]};
+      const Status status = detail::drain_queue(among, Operation::quiet, drained, {true, timeout}).status;
+      if (status != Status::ok) return status;
+    }
+  return Status::ok;
 }
 
 std::vector<ScalarCell> World::Implementation::scalars_by_node(const Context& among, std::uint64_t number) {
-  const detail::NodeMap nodes = node_map(among);
-  const auto header_of = [&](std::uint32_t member) { return host_header(static_cast<int>(among.world_rank(member))); };
+  const detail::NodeMap nodes = membership->node_map(among);
+  const auto header_of = [&](std::uint32_t member) {
+    return memory->areas().host_header(static_cast<int>(among.world_rank(member)));
+  };
   const std::uint32_t here = nodes.node_of(among.rank);
-  if (ScalarCell* collected = host_header(rank)->node_scalars[among.team]; nodes.first_of(here) == among.rank)
+  if (ScalarCell* collected = memory->areas().host_header()->node_scalars[among.team];
+      nodes.first_of(here) == among.rank)
     for (const std::uint32_t member : nodes.members_of(here))
       *collected++ = header_of(member)->scalars[among.team][number % 2];
   static_cast<void>(barrier(among, Timeout::none()));
@@ -145,12 +162,13 @@ Status World::Implementation::barrier_across_nodes(const Context& among, Timeout
     if (const Status drained = drain_engine(among, timeout); drained != Status::ok) return drained;
     ++sync.entered.value;
   }
-  std::uint32_t& steps = host_header(rank)->barrier_steps[among.sync - host_header(rank)->teams];
+  HostAreaHeader& header = *memory->areas().host_header();
+  std::uint32_t& steps = header.barrier_steps[among.sync - header.teams];
   if (is_new) steps = 0;
   NodesRound round(among, timeout, steps);
   Status status = Status::ok;
   if (among.size > max_node_ranks) {
-    status = round.meet(node_map(among));
+    status = round.meet(membership->node_map(among));
   } else {
     if (is_new) status = round.enter();
     if (status == Status::ok) status = round.await_all();

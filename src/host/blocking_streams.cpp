@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "beeline/host/impl/blocking_stream.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/part.hpp"
+#include "host/world/streams.hpp"
 
 namespace beeline {
 
@@ -56,7 +57,7 @@ void put_after(Stream& later, Stream& earlier) {
 }  // namespace
 
 BlockingStream::BlockingStream(World& world)
-    : world_(world), lent_(world.implementation().blocking_streams.lend([&world] { return world.make_stream(); })) {}
+    : world_(world), lent_(world_part<Streams>(world).blocking().lend([&world] { return world.make_stream(); })) {}
 
 Stream& BlockingStream::stream() const { return *lent_.stream; }
 

@@ -8,14 +8,16 @@
 #include "beeline/host/launch.hpp"
 #include "beeline/host/world.hpp"
 #include "host/carried_wait.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
+#include "host/world/streams.hpp"
 #include "transport/checks.hpp"
 
 namespace beeline {
 
 namespace {
 
-/// Of the buffer that copies between two far places, and fills, go through.
+/// Of the buffer that copies between ranks of other nodes, and fills, go through.
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
 /// Bytes that are got from a rank, put to a rank, or both, one piece after the other. Each has a deadline of its own.
@@ -45,10 +47,10 @@ struct CarryBytes {
     const std::byte* from = what.from == nullptr ? what.through : what.from + done;
     Status status = Status::ok;
     if (what.from_rank != no_peer) {
-      std::byte* const near = what.to_rank == no_peer ? to : what.through;
+      std::byte* const local = what.to_rank == no_peer ? to : what.through;
       const detail::Request get = detail::move_request(!puts, what.from_rank);
-      status = detail::move_by_engine(block, ctx, get, QueueId{}, from, {near, 1, count, 0, 0});
-      from = near;
+      status = detail::move_by_engine(block, ctx, get, QueueId{}, from, {local, 1, count, 0, 0});
+      from = local;
     }
     if (status != Status::ok || what.to_rank == no_peer) return status;
     const detail::Request put = detail::move_request(puts, what.to_rank);
@@ -90,21 +92,14 @@ struct CarrySignal {
 /// A stream without a state for grids is one of the library's own, whose waits are not booked.
 bool is_booked(const Stream& stream) { return stream.grid_state() != nullptr; }
 
-/// Why copies between two far places, and fills, cannot be captured.
+/// Why copies between ranks of other nodes, and fills, cannot be captured.
 constexpr std::string_view buffered = "it goes through a buffer";
 
 }  // namespace
 
-std::byte* World::Implementation::carry_buffer(const Stream& whose) {
-  const std::lock_guard lock(carry_mutex);
-  return carry_buffers.try_emplace(&whose, buffer_bytes, device().is_gpu(), "for what a stream carries between nodes")
-      .first->second.data();
-}
-
 void carry_copy(World& world, Stream& stream, void* destination, const void* source, std::size_t bytes) {
-  World::Implementation& implementation = world.implementation();
   const auto rank_of = [&](const void* address) {
-    return implementation.needs_engine(address) ? implementation.host_context.owner_of(address) : no_peer;
+    return world_part<Routes>(world).needs_engine(address) ? world.host_context().owner_of(address) : no_peer;
   };
   CarriedBytes what{static_cast<std::byte*>(destination),
                     static_cast<const std::byte*>(source),
@@ -116,7 +111,7 @@ void carry_copy(World& world, Stream& stream, void* destination, const void* sou
                     0};
   if (what.to_rank != no_peer && what.from_rank != no_peer) {
     refuse_captured(stream, "a copy from one rank of another node to another", buffered);
-    what.through = implementation.carry_buffer(stream);
+    what.through = world_part<Streams>(world).carry_buffer(stream, buffer_bytes);
     what.piece = std::min(what.piece, buffer_bytes);
   }
   launch(world, {.threads = 32, .waits = is_booked(stream), .stream = &stream, .name = "stream copy"}, CarryBytes{},
@@ -124,14 +119,13 @@ void carry_copy(World& world, Stream& stream, void* destination, const void* sou
 }
 
 void carry_fill(World& world, Stream& stream, void* destination, unsigned char value, std::size_t bytes) {
-  World::Implementation& implementation = world.implementation();
   refuse_captured(stream, "a fill of memory on another node", buffered);
   const CarriedBytes what{static_cast<std::byte*>(destination),
                           nullptr,
-                          implementation.carry_buffer(stream),
+                          world_part<Streams>(world).carry_buffer(stream, buffer_bytes),
                           bytes,
                           std::min({bytes, world.config().chunk_bytes, buffer_bytes}),
-                          implementation.host_context.owner_of(destination),
+                          world.host_context().owner_of(destination),
                           no_peer,
                           value};
   launch(world, {.waits = is_booked(stream), .stream = &stream, .name = "stream fill"}, CarryBytes{}, what);
@@ -140,7 +134,7 @@ void carry_fill(World& world, Stream& stream, void* destination, unsigned char v
 void carry_signal(World& world, Stream& stream, std::uint64_t* signal, std::uint64_t value) {
   refuse_captured(stream, "a signal with a fixed value", fixed_in_graphs);
   launch(world, {.threads = 32, .stream = &stream, .name = "stream signal"}, CarrySignal{}, signal, value,
-         world.implementation().host_context.owner_of(signal));
+         world.host_context().owner_of(signal));
 }
 
 }  // namespace beeline

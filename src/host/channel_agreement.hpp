@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "beeline/host/team.hpp"
-#include "host/world_implementation.hpp"
+#include "beeline/host/world.hpp"
+#include "host/world/exchange.hpp"
 
 namespace beeline::detail {
 
@@ -16,8 +16,7 @@ namespace beeline::detail {
 ///   call  that members are in, named in errors
 [[nodiscard]] inline unsigned least_of_all(Team& team, const char* call, unsigned mine) {
   unsigned least = mine;
-  for (const auto& theirs : team.world().implementation().values_in(team, call, mine))
-    least = std::min(least, theirs.value_or(least));
+  for (const auto& theirs : values_in(team, call, mine)) least = std::min(least, theirs.value_or(least));
   return least;
 }
 
@@ -31,7 +30,7 @@ namespace beeline::detail {
 ///             text
 template <class Options, class Describe>
 void require_same(Team& team, const char* call, const Options& mine, const Describe& describe) {
-  const auto all = team.world().implementation().values_in(team, call, mine);
+  const auto all = values_in(team, call, mine);
   const auto first = std::find_if(all.begin(), all.end(), [](const auto& theirs) { return theirs.has_value(); });
   for (auto other = first; other != all.end(); ++other)
     if (*other && !(**other == **first))

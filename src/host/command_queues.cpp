@@ -8,7 +8,9 @@
 #include "beeline/device/put_get.hpp"
 #include "control/host_engine.hpp"
 #include "host/device_engine.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/engines.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
 
 namespace beeline {
 
@@ -18,7 +20,7 @@ Heap heap_of(EngineKind engine) { return engine == EngineKind::host ? Heap::pinn
 
 std::uint32_t checked(const Team& team, std::uint32_t queues, const CommandQueueOptions& options) {
   if (options.engine == EngineKind::device)
-    team.world().implementation().require_one_node(team, "a command queue of a device engine");
+    world_part<Routes>(team.world()).require_one_node(team, "a command queue of a device engine");
   require(queues > 0, Status::invalid_argument, "command queues: 0 of them; at least one");
   require(options.engine == EngineKind::host || (options.engine_threads == 0 && !options.is_timed),
           Status::invalid_argument, "command queues that a device engine serves have no threads of the host to time");
@@ -36,7 +38,7 @@ CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueu
     return;
   }
   if (options.engine_threads != 0)
-    own_engine_ = team.world().implementation().make_host_engine(options.engine_threads, options.is_timed);
+    own_engine_ = world_part<Engines>(team.world()).make_host_engine(options.engine_threads, options.is_timed);
   for (std::uint32_t i = 0; i < queues; ++i) {
     sources_.push_back(std::make_unique<CommandReader>(rings_.data()[i]));
     engine().add(*sources_.back(), &tickets_.data()[i].completed_mirror);
@@ -44,7 +46,7 @@ CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueu
 }
 
 HostEngine& CommandQueues::engine() const {
-  return own_engine_ != nullptr ? *own_engine_ : team_.world().implementation().engine_of_queues();
+  return own_engine_ != nullptr ? *own_engine_ : world_part<Engines>(team_.world()).of_queues();
 }
 
 CommandQueues::~CommandQueues() {

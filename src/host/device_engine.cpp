@@ -12,7 +12,10 @@
 #include "beeline/host/launch.hpp"
 #include "control/command_check.hpp"
 #include "host/device_triggers.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/engines.hpp"
+#include "host/world/memory_map.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
 
 namespace beeline {
 
@@ -26,8 +29,8 @@ constexpr std::size_t max_pieces = 1024;
 }  // namespace
 
 DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
-    : team_(team), client_(team.world().implementation().engine_client()), worker_(make_worker(client_)),
-      refusals_(team.world().implementation().device_refusals), rings_(rings), queues_(queues), served_(team, queues),
+    : team_(team), client_(world_part<Engines>(team.world()).client()), worker_(make_worker(client_)),
+      refusals_(world_part<Engines>(team.world()).device_refusals()), rings_(rings), queues_(queues), served_(team, queues),
       pieces_(team, max_pieces), shown_(team, max_pieces, Heap::pinned), handed_(team, queues, Heap::pinned) {
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
                                        .share = share(),
@@ -70,7 +73,7 @@ void DeviceEngine::start(Stream& stream, const Lease& lease) {
 void DeviceEngine::show_pieces(Stream& stream) {
   std::size_t count = 0;
   bool has_changed = false;
-  for (const std::span<const std::byte> piece : team_.world().implementation().memory->range().pieces()) {
+  for (const std::span<const std::byte> piece : world_part<MemoryMap>(team_.world()).range().pieces()) {
     if (count == max_pieces || !is_reachable(piece)) continue;
     const ReachablePiece reachable{reinterpret_cast<std::uintptr_t>(piece.data()), piece.size()};
     has_changed |= count >= shown_count_ || shown_.data()[count] != reachable;
@@ -82,11 +85,10 @@ void DeviceEngine::show_pieces(Stream& stream) {
 
 /// By the kernels of this rank.
 bool DeviceEngine::is_reachable(std::span<const std::byte> piece) const {
-  const World::Implementation& world = team_.world().implementation();
-  const int owner = world.memory->range().owner_of(piece.data());
+  const Routes& routes = world_part<Routes>(team_.world());
+  const int owner = world_part<MemoryMap>(team_.world()).range().owner_of(piece.data());
   if (owner < 0 || (!client_.device.is_gpu() && !client_.is_host_memory(piece.data()))) return false;
-  const auto index = static_cast<std::size_t>(owner);
-  return world.routes[index].copies == CopyPath::direct && world.peer_routes[index].access == PeerAccess::direct;
+  return routes.to_gpu_of(owner).is_direct() && routes.to(owner).is_direct();
 }
 
 void DeviceEngine::answer_handed() {

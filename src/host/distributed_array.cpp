@@ -12,12 +12,7 @@ namespace beeline {
 AddressMap World::address_map() const {
   const Implementation& world = *implementation_;
   return {world.memory->range().base(), config().slot_shift, static_cast<std::uint32_t>(size()),
-          &world.heap_header(rank())->addresses};
-}
-
-void World::Implementation::publish_addresses() {
-  const std::unique_ptr<AddressTable> table = addresses.snapshot();
-  write(&heap_header(rank)->addresses, table.get(), sizeof *table);
+          &world.memory->areas().heap_header()->addresses};
 }
 
 namespace detail {
@@ -25,14 +20,14 @@ namespace detail {
 ChunkTable make_distributed(World& on, std::size_t bytes, std::size_t chunk_bytes, MemoryKind kind) {
   const ProfilerRange range("make a distributed array");
   World::Implementation& world = on.implementation();
-  world.require_one_node(on, "a distributed array");
+  world.routes->require_one_node(on, "a distributed array");
   world.begin_collective("make_distributed");
-  const ChunkTable chunks = world.distributed->create({bytes, chunk_bytes, kind});
-  world.addresses.set_arrays(world.distributed->arrays(), world.distributed->place_bytes());
+  const ChunkTable chunks = world.memory->distributed().create({bytes, chunk_bytes, kind});
+  world.memory->note_arrays();
   world.publish_addresses();
-  if (world.device().is_gpu() && kind == MemoryKind::device)  // host memory is made zero
+  if (on.device().is_gpu() && kind == MemoryKind::device)  // host memory is made zero
     for (std::size_t start = 0; start < chunks.bytes; start += chunks.chunk_bytes())
-      if (chunks.owner_at(start) == static_cast<std::uint32_t>(world.rank))
+      if (chunks.owner_at(start) == static_cast<std::uint32_t>(on.rank()))
         world.zero(reinterpret_cast<std::byte*>(chunks.base) + start,
                    std::min<std::size_t>(chunks.chunk_bytes(), chunks.bytes - start));
   on.barrier();
@@ -43,8 +38,8 @@ void free_distributed(World& on, std::uintptr_t base) {
   World::Implementation& world = on.implementation();
   world.await_default_stream();
   world.begin_collective("free_distributed");
-  world.distributed->free(base);
-  world.addresses.set_arrays(world.distributed->arrays(), world.distributed->place_bytes());
+  world.memory->distributed().free(base);
+  world.memory->note_arrays();
   world.publish_addresses();
 }
 

@@ -15,7 +15,10 @@
 
 #include "core/exception_text.hpp"
 #include "host/profiler_range.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/grids.hpp"
+#include "host/world/launches.hpp"
+#include "host/world/part.hpp"
+#include "host/world/teams.hpp"
 #include "transport/host_workers.hpp"
 
 namespace beeline::detail {
@@ -60,10 +63,10 @@ static_assert(sizeof(BookedGrid) <= 16 && std::is_trivially_copyable_v<BookedGri
 GridState* book_waiting(World& world, const LaunchOptions& options, const KernelName& kernel, unsigned capacity,
                         std::uint64_t capture) {
   Stream& stream = stream_of(world, options);
-  World::Implementation::GraphGrid grid{stream.grid_state(), stream.grid_state()};
-  if (capture != 0) grid = world.implementation().graph_grid(stream, capture);
+  Grids::GraphGrid grid{stream.grid_state(), stream.grid_state()};
+  if (capture != 0) grid = world_part<Grids>(world).for_graph(stream, capture);
   const bool is_named = options.name != nullptr;
-  world.implementation().ledger().claim(
+  world_part<Grids>(world).ledger().claim(
       grid.booking, options.serialization_key, static_cast<double>(options.blocks) / capacity,
       BookedGrid{is_named ? static_cast<const void*>(options.name) : kernel.type, options.blocks,
                  static_cast<std::int16_t>(world.rank()), capture != 0, is_named},
@@ -90,9 +93,8 @@ Context context_of(Team& team, const LaunchOptions& options, const KernelName& k
   Context context = team.context();
   context.resident = options.waits;
   context.kernel = options.name == nullptr ? kernel.number : kernel_number(options.name);
-  World::Implementation& implementation = team.world().implementation();
-  if (!implementation.knows_kernel(context.kernel))
-    implementation.show_kernel(context.kernel, text_of(options.name, *kernel.type));
+  Launches& launches = world_part<Launches>(team.world());
+  if (!launches.is_named(context.kernel)) launches.name(context.kernel, text_of(options.name, *kernel.type));
   return context;
 }
 
@@ -155,7 +157,7 @@ GpuLaunch prepare_gpu_launch(Team& team, const LaunchOptions& options, const Ker
                              const KernelName& kernel) {
   ProfilerRange range("launch");
   World& world = team.world();
-  world.implementation().require_own_process();
+  world_part<Launches>(world).require_own_process();
   if (code.address == nullptr)
     refuse(Status::unavailable, options, kernel,
            fmt::format("compiled without CUDA, cannot run on GPU rank {}", world.rank()));
@@ -174,7 +176,7 @@ GpuLaunch prepare_gpu_launch(Team& team, const LaunchOptions& options, const Ker
   const std::uint64_t capture = stream.capture();
   GridState* grid_state = options.waits ? book_waiting(world, options, kernel, capacity, capture) : nullptr;
   const Context context = context_of(team, options, kernel);
-  world.implementation().note_launch(stream, context, capture != 0);
+  world_part<Teams>(world).note_launch(stream, context, capture != 0);
   range.leave_open();
   return {stream.native(), grid_state, context};
 }
@@ -191,14 +193,14 @@ bool can_start_early(const World& world, const KernelCode& kernel) {
 }
 
 unsigned host_share_of_blocks(const World& world) {
-  return std::max(1u, world.implementation().cores / static_cast<unsigned>(world.config().host_threads));
+  return std::max(1u, world_part<Launches>(world).cores() / static_cast<unsigned>(world.config().host_threads));
 }
 
 unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned threads) {
   require(kernel.address != nullptr, Status::unavailable,
           fmt::format("this kernel was compiled without CUDA; rank {} has a GPU", world.rank()));
   const unsigned all = gpu_resident_blocks(kernel, threads, world.device().index);
-  const auto kept = static_cast<unsigned>(std::ceil(world.implementation().ledger().kept() * all));
+  const auto kept = static_cast<unsigned>(std::ceil(world_part<Grids>(world).ledger().kept() * all));
   const unsigned share = all / static_cast<unsigned>(world.ranks_on_device());
   return share > kept ? share - kept : 0;
 }
@@ -206,7 +208,7 @@ unsigned gpu_share_of_blocks(World& world, const KernelCode& kernel, unsigned th
 void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& kernel, HostBlock block) {
   const ProfilerRange range("launch");
   World& world = team.world();
-  world.implementation().require_own_process();
+  world_part<Launches>(world).require_own_process();
   if (options.blocks == 0 || options.threads == 0)
     refuse(Status::invalid_argument, options, kernel,
            fmt::format("{} blocks of {} threads; at least one", options.blocks, options.threads));
@@ -217,8 +219,8 @@ void launch_on_host(Team& team, const LaunchOptions& options, const KernelName& 
       together ? book_waiting(world, options, kernel, std::max(1u, max_host_threads / team_size), no_capture) : nullptr;
   Stream& stream = stream_of(world, options);
   const Context context = context_of(team, options, kernel);
-  world.implementation().note_launch(stream, context, false);
-  const HostGrid grid{*stream.workers(), world.implementation().cores, team_size, grid_state, context};
+  world_part<Teams>(world).note_launch(stream, context, false);
+  const HostGrid grid{*stream.workers(), world_part<Launches>(world).cores(), team_size, grid_state, context};
   stream.enqueue([=, block = std::move(block), blocks = options.blocks] {
     for (unsigned first = 0; first < blocks; first += together ? blocks : 1)
       run_blocks(grid, block, first, together ? blocks : first + 1);

@@ -10,9 +10,13 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/impl/route.hpp"
+#include "beeline/host/world.hpp"
 #include "control/thread_time.hpp"
 #include "core/thread.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/engines.hpp"
+#include "host/world/grids.hpp"
+#include "host/world/memory_map.hpp"
+#include "host/world/part.hpp"
 
 namespace beeline {
 
@@ -28,10 +32,10 @@ constexpr int woken_grid_poll_us = 100'000;
 LeasedGrid::LeasedGrid(Team& team, Work work)
     : world_(team.world()), work_(std::move(work)), poll_us_(world_.config().engine_poll_us),
       wanted_(team, 1, Heap::pinned), stream_(world_.make_stream(StreamPriority::high)),
-      memory_user_(world_.implementation().memory->range().users()), lease_{wanted_.data(),
-                                                                            reinterpret_cast<std::uintptr_t>(
-                                                                                static_cast<Waker*>(&bell_)),
-                                                                            work_.lease_ns, work_.idle_ns} {
+      memory_user_(world_part<MemoryMap>(world_).range().users()), lease_{wanted_.data(),
+                                                                          reinterpret_cast<std::uintptr_t>(
+                                                                              static_cast<Waker*>(&bell_)),
+                                                                          work_.lease_ns, work_.idle_ns} {
   book();
   try {
     Lease first = lease_;
@@ -39,7 +43,7 @@ LeasedGrid::LeasedGrid(Team& team, Work work)
     lease(first);
     thread_ = detail::start_thread_for(fmt::format("a {}", work_.name), [this] { run(); });
   } catch (...) {
-    world_.implementation().ledger().forget(this);
+    world_part<Grids>(world_).ledger().forget(this);
     throw;
   }
 }
@@ -48,12 +52,12 @@ LeasedGrid::~LeasedGrid() {
   closing_ = true;
   bell_.wake();
   thread_.join();
-  world_.implementation().ledger().forget(this);
+  world_part<Grids>(world_).ledger().forget(this);
 }
 
 double LeasedGrid::share_of(World& world, unsigned resident, unsigned blocks) {
   // This rank is left its part of the device without what the device's ranks keep already.
-  const double left = 1.0 / world.ranks_on_device() - world.implementation().ledger().kept();
+  const double left = 1.0 / world.ranks_on_device() - world_part<Grids>(world).ledger().kept();
   const double all = resident == 0 ? 1 : resident / left;
   const double multiprocessors = world.device().multiprocessors;
   return multiprocessors / all + blocks / multiprocessors;
@@ -61,7 +65,7 @@ double LeasedGrid::share_of(World& world, unsigned resident, unsigned blocks) {
 
 /// A waiting grid that leaves no room for this one would wait for it for ever.
 void LeasedGrid::book() {
-  world_.implementation().ledger().keep(
+  world_part<Grids>(world_).ledger().keep(
       this, work_.share, [rank = world_.rank(), name = work_.name] { return fmt::format("rank {}'s {}", rank, name); });
 }
 
@@ -89,7 +93,7 @@ void LeasedGrid::run() {
         rest();
     }
   } catch (const std::exception& error) {
-    world_.implementation().engine_client().fail(fmt::format("its {}: {}", work_.name, error.what()));
+    world_part<Engines>(world_).client().fail(fmt::format("its {}: {}", work_.name, error.what()));
   }
 }
 

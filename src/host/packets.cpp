@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "host/line_test.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/exchange.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
+#include "host/world/teams.hpp"
 
 namespace beeline {
 
@@ -28,13 +31,13 @@ struct TornLines {
 /// Collective.
 std::string find_reason(Team& team) {
   if (const std::string host_rank = host_rank_reason(team.world()); !host_rank.empty()) return host_rank;
-  if (team.world().implementation().spans_nodes(team)) return "GPUs do not store to other nodes";
+  if (world_part<Routes>(team.world()).needs_engine(team)) return "GPUs do not store to other nodes";
   const std::vector<detail::LinesSeen> seen = detail::watch_lines(team);
   TornLines mine{};
   for (int sender = 0; sender < team.size(); ++sender)
     if (const auto [looks, torn] = seen[static_cast<std::size_t>(sender)]; torn != 0)
       mine = {looks, torn, team.world().rank(), team.world_rank(sender)};
-  for (const auto& theirs : team.world().implementation().values_in(team, "no_ll128_reason", mine))
+  for (const auto& theirs : detail::values_in(team, "no_ll128_reason", mine))
     if (theirs && theirs->torn != 0)
       return fmt::format("rank {} saw {} torn parts in {} looks at lines that rank {} stored", theirs->seer,
                          theirs->torn, theirs->looks, theirs->sender);
@@ -52,7 +55,7 @@ void require_lines(Team& team, Heap heap) {
 /// Sizes of the rings; where they lie comes later.
 template <class Protocol>
 ProtocolChannel<Protocol> channel_of(Team& team, std::size_t slot_bytes, std::uint32_t depth, Heap heap) {
-  team.world().implementation().require_direct(team, "packets (put_signal works across nodes)");
+  world_part<Routes>(team.world()).require_direct(team, "packets (put_signal works across nodes)");
   require(slot_bytes > 0 && slot_bytes <= (std::size_t{1} << 30), Status::invalid_argument,
           fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
   require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,
@@ -78,9 +81,9 @@ std::size_t memory_bytes(const ProtocolChannel<Protocol>& channel, int ranks) {
 }  // namespace
 
 std::string no_ll128_reason(Team& team) {
-  auto& known = team.world().implementation().no_ll128_reasons;
+  auto& known = world_part<Teams>(team.world()).no_ll128_reasons;
   // Pairs of which the world's test has seen no torn line need none of their own.
-  if (const auto& of_world = known[World::Implementation::world_id]; of_world && of_world->empty()) return *of_world;
+  if (const auto& of_world = known[Teams::world_id]; of_world && of_world->empty()) return *of_world;
   std::optional<std::string>& of_team = known[team.context().team];
   if (!of_team) of_team = find_reason(team);
   return *of_team;

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include "beeline/device/impl/caller_check.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/memory_map.hpp"
+#include "host/world/part.hpp"
 
 namespace beeline::detail {
 
@@ -55,24 +56,8 @@ void refuse_not_symmetric(const World& world, Argument argument, const void* add
 }
 
 void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes) {
-  if (world.implementation().place_of(address).heap == nullptr) refuse_not_symmetric(world, argument, address);
+  if (!world_part<MemoryMap>(world).heaps().place_of(address)) refuse_not_symmetric(world, argument, address);
   require_extent(world, argument, address, bytes);
-}
-
-std::string place_in_slot(const World::Implementation& world, std::uint64_t offset) {
-  const SlotLayout slot{world.config.slot_shift};
-  const std::byte* const start = world.host_context.range + world.rank * slot.slot_bytes();
-  const auto from = [&](const std::byte* heap) { return offset - static_cast<std::uint64_t>(heap - start); };
-  if (offset < slot.device_segments_offset())
-    return fmt::format("offset {:#x} of its own symmetric heap", from(world.heap_start(world.rank)));
-  if (offset >= slot.host_area_offset() && offset < slot.host_segments_offset())
-    return fmt::format("offset {:#x} of its own pinned heap", from(world.pinned_start(world.rank)));
-  return fmt::format("offset {:#x} of its own slot", offset);
-}
-
-std::string awaited_place(const World::Implementation& world, const WaitRecord& record) {
-  if (record.operation != static_cast<std::uint32_t>(Operation::wait) || record.sequence == 0) return "";
-  return " at " + place_in_slot(world, record.sequence);
 }
 
 }  // namespace beeline::detail

@@ -4,7 +4,6 @@
 /// Checks of the ranges of bytes that calls of the host are given. No text is made where nothing is wrong.
 
 #include <cstddef>
-#include <string>
 
 #include "beeline/host/world.hpp"
 
@@ -25,11 +24,5 @@ void require_mapped(const Context& ctx, const char* name, const void* address);
 [[noreturn]] void refuse_not_symmetric(const World& world, Argument argument, const void* address);
 /// Both: where a range begins outside this rank's heaps, or reaches beyond the end of one.
 void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes);
-
-/// What a rank's `offset` in its slot is, as `offset 0x40 of its own symmetric heap`.
-[[nodiscard]] std::string place_in_slot(const World::Implementation& world, std::uint64_t offset);
-/// Where the word lies that a wait for a signal waited for, as ` at offset 0x40 of its own symmetric heap`; empty:
-/// unknown.
-[[nodiscard]] std::string awaited_place(const World::Implementation& world, const WaitRecord& record);
 
 }  // namespace beeline::detail

@@ -24,10 +24,10 @@ void in_pieces(std::size_t bytes, std::size_t most, Move move) {
 const RegisteredMemory& World::register_memory(void* pointer, std::size_t bytes) {
   const detail::ProfilerRange range("register memory");
   Implementation& world = *implementation_;
-  world.require_one_node(*this, "register_memory");
+  world.routes->require_one_node(*this, "register_memory");
   world.begin_collective("register_memory");
-  const RegisteredMemory& memory = world.registration->add(pointer, bytes);
-  world.addresses.set_intervals(world.registration->intervals());
+  const RegisteredMemory& memory = world.memory->registration().add(pointer, bytes);
+  world.memory->note_registered();
   world.publish_addresses();
   return memory;
 }
@@ -35,44 +35,44 @@ const RegisteredMemory& World::register_memory(void* pointer, std::size_t bytes)
 void World::deregister_memory(std::uint32_t id) {
   Implementation& world = *implementation_;
   world.begin_collective("deregister_memory");
-  world.registration->remove(id);
-  world.addresses.set_intervals(world.registration->intervals());
+  world.memory->registration().remove(id);
+  world.memory->note_registered();
   world.publish_addresses();
 }
 
-Registration::Way World::Implementation::reach(const RegisteredPlace& place, std::size_t bytes) const {
-  const Registration::Way way = registration->reach(place, bytes);
+Registration::Address World::Implementation::reach(const RegisteredPlace& place, std::size_t bytes) const {
+  const Registration::Address there = memory->registration().reach(place, bytes);
   const RankHealth health = bootstrap->health()[static_cast<std::size_t>(place.rank)];
   require(health.state == RankState::healthy, Status::peer_died,
           fmt::format("rank {}'s registered memory is gone: {}", place.rank,
                       health.state == RankState::left ? "it has left the world" : health.reason));
-  return way;
+  return there;
 }
 
 void World::copy(const RegisteredPlace& destination, const void* source, std::size_t bytes) {
   const detail::ProfilerRange range("copy");
   Implementation& world = *implementation_;
-  const Registration::Way way = world.reach(destination, bytes);
+  const Registration::Address there = world.reach(destination, bytes);
   if (bytes == 0) return;
-  if (way.address != nullptr) return world.write(way.address, source, bytes);
-  if (!world.reaches_gpus()) return way.process->write(way.there, source, bytes);
+  if (there.address != nullptr) return world.write(there.address, source, bytes);
+  if (!world.streams->reach_gpus()) return there.process->write(there.there, source, bytes);
   std::vector<std::byte> buffer(std::min(bytes, config().chunk_bytes));  // the source may be GPU memory
   in_pieces(bytes, buffer.size(), [&](std::size_t offset, std::size_t piece) {
     world.write(buffer.data(), static_cast<const std::byte*>(source) + offset, piece);
-    way.process->write(way.there + offset, buffer.data(), piece);
+    there.process->write(there.there + offset, buffer.data(), piece);
   });
 }
 
 void World::copy(void* destination, const RegisteredPlace& source, std::size_t bytes) {
   const detail::ProfilerRange range("copy");
   Implementation& world = *implementation_;
-  const Registration::Way way = world.reach(source, bytes);
+  const Registration::Address there = world.reach(source, bytes);
   if (bytes == 0) return;
-  if (way.address != nullptr) return world.write(destination, way.address, bytes);
-  if (!world.reaches_gpus()) return way.process->read(destination, way.there, bytes);
+  if (there.address != nullptr) return world.write(destination, there.address, bytes);
+  if (!world.streams->reach_gpus()) return there.process->read(destination, there.there, bytes);
   std::vector<std::byte> buffer(std::min(bytes, config().chunk_bytes));  // the destination may be GPU memory
   in_pieces(bytes, buffer.size(), [&](std::size_t offset, std::size_t piece) {
-    way.process->read(buffer.data(), way.there + offset, piece);
+    there.process->read(buffer.data(), there.there + offset, piece);
     world.write(static_cast<std::byte*>(destination) + offset, buffer.data(), piece);
   });
 }

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include "beeline/core/log.hpp"
-#include "host/ranges.hpp"
-#include "host/world_implementation.hpp"
 
 namespace beeline {
 
@@ -21,8 +19,8 @@ void RepeatedSignalLog::report(std::uint32_t sender, std::uint32_t receiver, std
                   "from the one before, and may return before its data have come. Let values grow from signal to "
                   "signal, or set the word to 0 after each wait and send the next signal after an answer "
                   "(BEELINE_CHECK; once for each signal, of {} at most)",
-                  sender, receiver, value, detail::place_in_slot(world_, offset), most),
-      world_.rank);
+                  sender, receiver, value, areas_.describe_offset(offset), most),
+      rank_);
 }
 
 }  // namespace beeline

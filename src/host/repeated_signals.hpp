@@ -9,19 +9,20 @@
 #include <utility>
 
 #include "beeline/device/impl/host_checks.hpp"
-#include "beeline/host/world.hpp"
+#include "host/world/areas.hpp"
 
 namespace beeline {
 
 /// Warns once for each signal, and of a few signals only. Thread-safe.
 class RepeatedSignalLog final : public detail::RepeatedSignals {
  public:
-  ///   world  outlives it
-  explicit RepeatedSignalLog(const World::Implementation& world) : world_(world) {}
+  ///   areas  outlive it
+  RepeatedSignalLog(const Areas& areas, int rank) : areas_(areas), rank_(rank) {}
   void report(std::uint32_t sender, std::uint32_t receiver, std::uint64_t offset, std::uint64_t value) override;
 
  private:
-  const World::Implementation& world_;
+  const Areas& areas_;
+  const int rank_;
   std::mutex mutex_;
   std::set<std::pair<std::uint32_t, std::uint64_t>> reported_;  ///< receiver and offset
 };

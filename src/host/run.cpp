@@ -24,7 +24,6 @@
 #include "core/exception_text.hpp"
 #include "core/fork.hpp"
 #include "core/thread.hpp"
-#include "host/world_implementation.hpp"
 #include "runtime/rank_list.hpp"
 
 namespace beeline {

@@ -10,7 +10,9 @@
 #include <mutex>
 #include <utility>
 
-#include "host/world_implementation.hpp"
+#include "host/world/membership.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
 #include "memory/gpu_pointers.hpp"
 
 namespace beeline {
@@ -50,7 +52,8 @@ void write(std::uint64_t& word, std::uint64_t value) {
 /// What cudaMalloc gives, shared by CUDA IPC.
 class CudaSegments final : public SegmentMemory {
  public:
-  explicit CudaSegments(World& world) : world_(world.implementation()), gpu_(world.device().index) {}
+  explicit CudaSegments(World& world)
+      : routes_(world_part<Routes>(world)), membership_(world_part<Membership>(world)), gpu_(world.device().index) {}
 
   std::uint64_t id_at(std::uintptr_t address) const override {
     return gpu_memory::allocation_id(reinterpret_cast<void*>(address), gpu_);
@@ -63,23 +66,20 @@ class CudaSegments final : public SegmentMemory {
     return gpu_memory::export_ipc(reinterpret_cast<void*>(start), gpu_).bytes;
   }
   std::uintptr_t open(int owner, std::uintptr_t start, const Handle& handle) override {
-    const MemoryMember& route = world_.routes[static_cast<std::size_t>(owner)];
-    require(route.copies == CopyPath::direct, Status::unreachable, "no peer access");
-    if (!shares_process(owner))
+    const Route route = routes_.to_gpu_of(owner);
+    require(route.is_direct(), Status::unreachable, std::string(route.reason));
+    if (!membership_.shares_process(owner))
       return reinterpret_cast<std::uintptr_t>(gpu_memory::open_ipc({.bytes = handle, .offset = 0}, gpu_));
-    require(gpu_memory::enable_peer(gpu_, route.gpu), Status::unreachable, "no peer access");
+    require(gpu_memory::enable_peer(gpu_, membership_.of(owner).device.index), Status::unreachable, "no peer access");
     return start;
   }
   void close(int owner, std::uintptr_t address) override {
-    if (!shares_process(owner)) gpu_memory::close_ipc(reinterpret_cast<std::byte*>(address), gpu_);
+    if (!membership_.shares_process(owner)) gpu_memory::close_ipc(reinterpret_cast<std::byte*>(address), gpu_);
   }
 
  private:
-  [[nodiscard]] bool shares_process(int other) const {
-    const auto& members = world_.members;
-    return members[static_cast<std::size_t>(other)].process == members[static_cast<std::size_t>(world_.rank)].process;
-  }
-  World::Implementation& world_;
+  const Routes& routes_;
+  const Membership& membership_;
   const int gpu_;
 };
 
@@ -135,8 +135,7 @@ class SegmentMappings::Implementation {
   [[nodiscard]] std::size_t rank() const { return static_cast<std::size_t>(world_.rank()); }
   [[nodiscard]] Board& board(std::size_t of) const { return *boards_.at(static_cast<int>(of)); }
   [[nodiscard]] bool shares_process(std::size_t other) const {
-    const auto& members = world_.implementation().members;
-    return members[other].process == members[rank()].process;
+    return world_part<Membership>(world_).shares_process(static_cast<int>(other));
   }
 
   /// How far from a vector its mappings are; false unless all members have one.

@@ -12,7 +12,10 @@
 #include "beeline/transport/staged.hpp"
 #include "host/channel_agreement.hpp"
 #include "host/ranges.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/failures.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
+#include "host/world/streams.hpp"
 
 namespace beeline {
 
@@ -128,11 +131,10 @@ void StagedChannel::Implementation::check_peer(int peer, int least) const {
 void StagedChannel::Implementation::check_memory(const void* address, std::size_t bytes) const {
   require(address != nullptr || bytes == 0, Status::invalid_argument, fmt::format("{} bytes at a null address", bytes));
   detail::require_mapped(world.host_context(), "memory of a message", address);
-  World::Implementation& own = world.implementation();
-  if (own.gpu_reach)
-    static_cast<void>(own.gpu_reach->needed({address}));
-  else if (own.has_gpus())
-    static_cast<void>(own.is_far_gpu_memory(address));
+  if (const GpuReach* const reach = world_part<Streams>(world).gpu_reach())
+    static_cast<void>(reach->needed({address}));
+  else
+    static_cast<void>(world_part<Routes>(world).of_kernel(address));
 }
 
 void StagedChannel::Implementation::enter(const Call& call) {
@@ -161,7 +163,7 @@ void StagedChannel::Implementation::leave(const Call& call) {
 }
 
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
-  world.implementation().require_direct(world, "StagedChannel");
+  world_part<Routes>(world).require_direct(world, "StagedChannel");
   require(slots > 0, Status::invalid_argument, "a staged channel needs at least one slot");
   const Shape shape{chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots};
   // Senders with another shape than the receiver would write over the ends of its rings.
@@ -222,7 +224,7 @@ Status StagedChannel::send_receive(const void* source, int to, void* destination
     });
     if (status == Status::timeout) return status;
     if (status != Status::ok)
-      channel.world.implementation().fail(status, channel.world.host_context().team, other_length(receiver, call));
+      world_part<Failures>(channel.world).fail(status, channel.world.host_context().team, other_length(receiver, call));
   }
   channel.leave(call);
   const std::string refusal = other_length(receiver, call);

@@ -10,7 +10,8 @@
 #include "beeline/host/world.hpp"
 #include "host/carried_wait.hpp"
 #include "host/ranges.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
 #include "transport/checks.hpp"
 
 namespace beeline {
@@ -91,7 +92,7 @@ bool is_carried(Team& team, int peer) {
 
 /// Whether a kernel of this rank stores there, or posts to an engine that does.
 bool kernels_reach(Team& team, int peer, const void* place) {
-  return is_carried(team, peer) || team.world().implementation().kernels_reach(place);
+  return is_carried(team, peer) || world_part<Routes>(team.world()).of_kernel(place).is_direct();
 }
 
 void require_fixed(const SignalCall& call, const char* name) {

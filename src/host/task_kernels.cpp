@@ -11,7 +11,6 @@
 #include "beeline/core/log.hpp"
 #include "core/exception_text.hpp"
 #include "core/thread.hpp"
-#include "host/world_implementation.hpp"
 
 namespace beeline {
 

@@ -14,7 +14,10 @@
 #include "core/thread.hpp"
 #include "host/leased_grid.hpp"
 #include "host/task_kernels.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/exchange.hpp"
+#include "host/world/failures.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
 
 namespace beeline {
 
@@ -36,7 +39,7 @@ detail::SystemAtomic<T> shared(const T& word) {
 
 /// Throws where options or team are not as they must be. Returns `count`.
 std::size_t checked(const Team& team, const TaskOptions& options, std::size_t count) {
-  World::Implementation& world = team.world().implementation();
+  const Routes& routes = world_part<Routes>(team.world());
   const std::uint64_t room = std::uint64_t{options.multiprocessors} * detail::most_workers_of_block;
   require(
       options.queues > 0 && options.queues <= most_queues && std::has_single_bit(options.depth) &&
@@ -49,8 +52,8 @@ std::size_t checked(const Team& team, const TaskOptions& options, std::size_t co
                   detail::most_workers_of_block, options.multiprocessors, options.lease_ns, options.idle_ns));
   require(!team.context().mixed, Status::unavailable,
           "tasks: a team of GPU ranks and host ranks: its members cannot store in each other's memory");
-  world.require_one_node(team, "a queue of tasks");
-  world.require_direct(team, "a queue of tasks");
+  routes.require_one_node(team, "a queue of tasks");
+  routes.require_direct(team, "a queue of tasks");
   return count;
 }
 
@@ -131,7 +134,7 @@ void TaskQueues::check_alike() const {
   std::string names;
   for (std::uint32_t i = 0; i < list_.functions; ++i) names += fmt::format("{}{}", i == 0 ? "" : ", ", list_.name(i));
   names.copy(mine.names, sizeof mine.names - 1);
-  const auto all = team_.world().implementation().values_in(team_, "tasks", mine);
+  const auto all = detail::values_in(team_, "tasks", mine);
   for (std::size_t i = 1; i < all.size(); ++i) {
     if (!all[0] || !all[i] || all[i]->is_like(*all[0])) continue;
     throw Error(
@@ -243,7 +246,7 @@ void TaskQueues::look_for_stuck_tasks() {
   const std::uint64_t deadline_ns = team_.context().deadline_ns;
   std::uint64_t least_ns = deadline_ns;
   if (team_.failed()) {
-    if (!team_.world().implementation().cause_of_abort(team_.context().team).text.empty()) return;
+    if (!world_part<Failures>(team_.world()).cause_of_abort(team_.context().team).text.empty()) return;
     least_ns = deadline_ns - deadline_ns / 4;
   }
   std::vector<RunningTask> running(options_.workers);
@@ -266,52 +269,6 @@ void TaskQueues::look_for_stuck_tasks() {
   }
 }
 
-/// Tasks that may be under way to this rank.
-std::size_t TaskQueues::places_of_payloads() const { return slots_.count() / task_words; }
-
-std::size_t TaskQueues::payload_buffer_bytes(std::size_t bytes_of_one) const {
-  return (bytes_of_one + 15) / 16 * 16 * places_of_payloads();
-}
-
-TaskPlace TaskQueues::place_of(const TaskRegistration& what, std::string& fault) const {
-  const Context& ctx = team_.host_context();
-  if (what.payloads == nullptr) {
-    if (what.payload_bytes != 0) fault = fmt::format("a buffer of {} bytes at a null address", what.payload_bytes);
-    return {};
-  }
-  const detail::Reach reach{what.payloads, what.payload_bytes, 16};
-  const TaskPlace place{ctx.offset_in_slot(what.payloads), what.payload_bytes / places_of_payloads() / 16 * 16};
-  if (!detail::is_sound(ctx, reach, ctx.rank)) {
-    const detail::Finding found = detail::finding_in(ctx, reach, ctx.rank);
-    fault = "payloads: " + describe(found.fault, found.expected, found.observed);
-  } else if (place.payload_bytes == 0) {
-    fault = fmt::format("a buffer of {} bytes for {} tasks that may be under way: 16 bytes for each at least",
-                        what.payload_bytes, places_of_payloads());
-  }
-  return place;
-}
-
-void TaskQueues::register_function(std::uint32_t function, const TaskRegistration& what) {
-  const bool is_kernel = function < list_.functions && list_.is_kernel(function);
-  announce(function, what, Status::invalid_argument,
-           is_kernel ? fmt::format("function {} is a kernel", function) : std::string(), false);
-}
-
-void TaskQueues::register_kernel(std::uint32_t function, const TaskRegistration& what, const TaskKernelShape& shape) {
-  Status status = Status::invalid_argument;
-  std::string fault;
-  if (function < list_.functions && !list_.is_kernel(function)) {
-    fault = fmt::format("function {} is no kernel", function);
-  } else if (function < list_.functions) {
-    try {
-      kernels_->prepare(function, shape);
-    } catch (const Error& error) {
-      status = error.code(), fault = error.what();
-    }
-  }
-  announce(function, what, status, fault, true);
-}
-
 TaskKernelStart TaskQueues::kernel_start(std::uint32_t function) const {
   require(function < list_.functions, Status::invalid_argument,
           describe(CallFault::no_function, list_.functions, function));
@@ -323,45 +280,6 @@ TaskStatistics TaskQueues::statistics() const {
   sums.leases = leases();
   if (kernels_ != nullptr) kernels_->count(sums);
   return sums;
-}
-
-void TaskQueues::announce(std::uint32_t function, const TaskRegistration& what, Status status, std::string fault,
-                          bool is_kernel) {
-  struct Letter {
-    TaskPlace place;
-    std::uint32_t function;
-    Status status;  ///< ok where nothing is wrong
-  } mine{{}, function, Status::ok};
-  std::string fault_of_place;
-  mine.place = place_of(what, fault_of_place);
-  if (reinterpret_cast<std::uintptr_t>(what.completion) % alignof(std::uint64_t) != 0)
-    fault_of_place = "a completion count that is not aligned to 8 bytes";
-  if (function >= list_.functions) fault_of_place = describe(CallFault::no_function, list_.functions, function);
-  if (!fault_of_place.empty()) status = Status::invalid_argument, fault = fault_of_place;
-  if (!fault.empty()) mine.status = status;
-  const auto all = team_.world().implementation().values_in(team_, "register_function", mine);
-  const auto rank_of = [this](std::size_t member) { return team_.world_rank(static_cast<int>(member)); };
-  for (std::size_t member = 0; member < all.size(); ++member)
-    require(!all[member] || all[member]->status == Status::ok, all[member] ? all[member]->status : Status::ok,
-            fmt::format("rank {} registers function {}: {}", rank_of(member), all[member] ? all[member]->function : 0,
-                        rank_of(member) == team_.world().rank() ? fault : "what it gives is refused there"));
-  for (std::size_t member = 0; member < all.size(); ++member)
-    require(!all[member] || all[member]->function == function, Status::invalid_argument,
-            fmt::format("rank {} registers function {}, rank {} function {}", team_.world().rank(), function,
-                        rank_of(member), all[member] ? all[member]->function : 0));
-  for (std::size_t member = 0; member < all.size(); ++member)
-    if (all[member])
-      team_.world().copy(&places_.data()[member * list_.functions + function], &all[member]->place, sizeof(TaskPlace));
-  if (is_kernel) between_leases([&] { kernels_->adopt(function); });
-  write(targets_.data()[function], {reinterpret_cast<std::uintptr_t>(what.object),
-                                    reinterpret_cast<std::uintptr_t>(what.completion) + TaskTarget::registered_bit});
-  team_.barrier();
-}
-
-void TaskQueues::unregister_function(std::uint32_t function) {
-  require(function < list_.functions, Status::invalid_argument,
-          describe(CallFault::no_function, list_.functions, function));
-  write(targets_.data()[function], {});
 }
 
 void TaskQueues::between_leases(const std::function<void()>& change) {

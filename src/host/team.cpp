@@ -10,6 +10,7 @@
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
 #include "host/profiler_range.hpp"
+#include "host/world/exchange.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -117,31 +118,24 @@ std::uint32_t lowest_free_id(const std::vector<ListedProposal>& all) {
 }  // namespace
 
 void World::Implementation::open_team(std::uint32_t id, const std::vector<int>& ranks) {
-  clear_team(id);
-  {
-    const std::lock_guard lock(team_mutex);
-    teams[id] = ranks;
-    former_teams.erase(id);
-    no_ll128_reasons[id].reset();
-  }
-  detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(1, std::memory_order_relaxed);
-  raise_missed_ends(id);
+  failures->clear(id);
+  teams->open(id, ranks);
+  PaddedWord& held = memory->areas().host_header()->held_teams[id];
+  detail::SystemAtomic<std::uint64_t>(held.value).store(1, std::memory_order_relaxed);
+  failures->raise_missed_ends(id);
 }
 
 void World::Implementation::close_team(std::uint32_t id) {
-  const std::lock_guard lock(team_mutex);
-  if (const auto team = teams.find(id); team != teams.end()) {
-    former_teams[id] = std::move(team->second);
-    teams.erase(team);
-  }
+  teams->close(id);
   // What this rank has stored for the team is done.
-  detail::SystemAtomic<std::uint64_t>(host_header(rank)->held_teams[id].value).store(0, std::memory_order_release);
+  PaddedWord& held = memory->areas().host_header()->held_teams[id];
+  detail::SystemAtomic<std::uint64_t>(held.value).store(0, std::memory_order_release);
 }
 
 std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
   Implementation& world = *implementation_;
   if (!ranks.empty()) check_members(ranks, *this);
-  const ListedProposal mine = propose(ranks, world.free_ids());
+  const ListedProposal mine = propose(ranks, world.teams->free_ids());
   const std::vector<ListedProposal> all = proposals(world.exchange("make_team", bytes_of(mine, mine.ranks)));
   const std::uint32_t id = lowest_free_id(all);
   check_agreement(all);
@@ -154,7 +148,7 @@ std::unique_ptr<Team> World::make_team(const std::vector<int>& ranks) {
   }
   if (ranks.empty()) return nullptr;
   return std::unique_ptr<Team>(
-      new Team(*this, world.make_context(id, ranks, false), world.make_context(id, ranks, true)));
+      new Team(*this, world.contexts->make(id, ranks, false), world.contexts->make(id, ranks, true)));
 }
 
 std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks, const MemberAllgather& allgather,
@@ -164,9 +158,13 @@ std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& rank
   require(deadline_ns >= 0 && deadline_ns <= longest_ns, Status::invalid_argument,
           fmt::format("a team's deadline of {} s: at most {} s, that of streams (BEELINE_STREAM_DEADLINE_S)",
                       static_cast<double>(deadline_ns) / 1e9, static_cast<double>(longest_ns) / 1e9));
-  implementation.check(World::Implementation::world_only);
+  implementation.failures->check(Teams::world_only);
   check_members(ranks, world);
-  const ListedProposal mine = propose(ranks, implementation.free_ids_among(ranks));
+  const ListedProposal mine =
+      propose(ranks, implementation.teams->free_ids_among(ranks, [&](int other, std::uint32_t id) {
+        const PaddedWord& held = implementation.memory->areas().host_header(other)->held_teams[id];
+        return !implementation.membership->is_local(other) || detail::load_acquired(held.value) != 0;
+      }));
   const std::vector<ListedProposal> all = proposals(allgather(bytes_of(mine, {})));
   check_members_agree(all, ranks);
   const std::uint32_t id = lowest_free_id(all);
@@ -178,7 +176,7 @@ std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& rank
     throw;
   }
   const auto context = [&](bool of_host) {
-    Context made = implementation.make_context(id, ranks, of_host);
+    Context made = implementation.contexts->make(id, ranks, of_host);
     if (deadline_ns != 0) made.deadline_ns = static_cast<std::uint64_t>(deadline_ns);
     return made;
   };
@@ -199,12 +197,20 @@ int Team::world_rank(int rank) const {
   return static_cast<int>(context_.world_rank(static_cast<std::uint32_t>(rank)));
 }
 
-bool Team::failed() const { return world_.implementation().failed_team(1u << context_.team) >= 0; }
+bool Team::failed() const { return world_.implementation().failures->failed_team(1u << context_.team) >= 0; }
+
+void Team::give_up(const std::string& reason) {
+  World::Implementation& world = world_.implementation();
+  world.process.require();
+  world.failures->raise_with_cause(Status::aborted, fmt::format("rank {}: {}", world.rank(), reason),
+                                   world.contexts->barrier_of(*this));
+  world.failures->notify_kernels();
+}
 
 Status Team::barrier(Timeout timeout) {
   const detail::ProfilerRange range("barrier");
   World::Implementation& world = world_.implementation();
-  return world.barrier(world.barrier_context_of(*this), timeout);
+  return world.barrier(world.contexts->barrier_of(*this), timeout);
 }
 
 std::uint32_t detail::exchange_scalars(Team& team, const Scalar& mine, std::uint64_t* all) {
@@ -212,18 +218,20 @@ std::uint32_t detail::exchange_scalars(Team& team, const Scalar& mine, std::uint
   if (!has_reduction(mine.type, mine.reduction))
     throw Error(Status::invalid_argument,
                 fmt::format("allreduce: there is no {} of {}", name(mine.reduction), name(mine.type)));
-  const Context& among = world.barrier_context_of(team);
+  const Context& among = world.contexts->barrier_of(team);
   world.begin_collective(among);
   const std::uint64_t number = among.sync->entered.value + 1;
   const auto cell_of = [&](std::uint32_t member) -> ScalarCell& {
-    return world.host_header(static_cast<int>(among.world_rank(member)))->scalars[among.team][number % 2];
+    return world.memory->areas()
+        .host_header(static_cast<int>(among.world_rank(member)))
+        ->scalars[among.team][number % 2];
   };
   cell_of(among.rank) = {number, mine};
   static_cast<void>(world.barrier(among, Timeout::none()));
   const auto take = [&](std::uint32_t member, const ScalarCell& theirs) {
     const int other = static_cast<int>(among.world_rank(member));
     if (theirs.number != number || theirs.value.type != mine.type || theirs.value.reduction != mine.reduction)
-      refuse_scalar(world.rank, mine, other, theirs.number == number, theirs.value);
+      refuse_scalar(world.rank(), mine, other, theirs.number == number, theirs.value);
     all[member] = theirs.value.bits;
   };
   if (among.size > max_node_ranks) {
@@ -240,17 +248,19 @@ std::uint32_t detail::exchange_scalars(Team& team, const Scalar& mine, std::uint
 }
 
 std::vector<std::vector<std::byte>> Team::allgather(std::span<const std::byte> mine) {
-  return world_.implementation().allgather_in(*this, "allgather", mine);
+  return detail::allgather_in(*this, "allgather", mine);
 }
 
-std::vector<std::vector<std::byte>> World::Implementation::allgather_in(Team& team, const char* call,
-                                                                        std::span<const std::byte> mine) {
+std::vector<std::vector<std::byte>> detail::allgather_in(Team& team, const char* call,
+                                                         std::span<const std::byte> mine) {
+  World::Implementation& world = team.world().implementation();
+  const Areas& areas = world.memory->areas();
   const std::uint32_t id = team.context().team;
-  if (id == world_id) return exchange(call, mine);
+  if (id == Teams::world_id) return world.exchange(call, mine);
   require(mine.size() <= Team::max_gathered_bytes, Status::invalid_argument,
           fmt::format("{} bytes to gather in a team: at most {}", mine.size(), Team::max_gathered_bytes));
-  begin_collective(team.host_context());
-  ExchangeCell& own = host_header(rank)->cells[id];
+  world.begin_collective(team.host_context());
+  ExchangeCell& own = areas.host_header()->cells[id];
   own.bytes = mine.size();
   fmt::format_to_n(own.call, sizeof own.call, "{}{}", call, '\0');
   if (!mine.empty()) std::memcpy(own.data, mine.data(), mine.size());
@@ -260,12 +270,12 @@ std::vector<std::vector<std::byte>> World::Implementation::allgather_in(Team& te
   ExchangeCell theirs;
   for (int member = 0; member < team.size(); ++member) {
     const int other = team.world_rank(member);
-    const ExchangeCell& cell = host_header(other)->cells[id];
-    read_from(other, &theirs, &cell, offsetof(ExchangeCell, data));
-    if (theirs.bytes > 0) read_from(other, theirs.data, cell.data, theirs.bytes);
+    const ExchangeCell& cell = areas.host_header(other)->cells[id];
+    world.read_from(other, &theirs, &cell, offsetof(ExchangeCell, data));
+    if (theirs.bytes > 0) world.read_from(other, theirs.data, cell.data, theirs.bytes);
     all.emplace_back(theirs.data, theirs.data + theirs.bytes);
     if (difference.empty() && std::strcmp(theirs.call, call) != 0)
-      difference = detail::different_calls(rank, call, team.world_rank(member), theirs.call);
+      difference = detail::different_calls(world.rank(), call, team.world_rank(member), theirs.call);
   }
   team.barrier();  // no rank writes its next cell before all have read this one
   require(difference.empty(), Status::invalid_argument, difference);

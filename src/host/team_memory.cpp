@@ -12,6 +12,7 @@
 
 #include "host/profiler_range.hpp"
 #include "host/ranges.hpp"
+#include "host/world/exchange.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {
@@ -34,7 +35,7 @@ struct TeamOffer {
 /// A place that is taken, unless the members agree on another.
 class Reservation {
  public:
-  Reservation(World::Implementation& world, OffsetAllocator& heap) : world_(world), heap_(heap) {}
+  Reservation(Heaps& heaps, Heap heap) : heaps_(heaps), heap_(heap) {}
   ~Reservation() { give_up(); }
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
@@ -43,27 +44,29 @@ class Reservation {
   [[nodiscard]] std::uint64_t take(std::size_t bytes, std::optional<std::uint64_t> most) {
     if (most && offset_ <= *most) return offset_;
     give_up();
-    const std::lock_guard lock(world_.allocation_mutex);
     try {
-      offset_ = most ? heap_.allocate_high(bytes, *most) : heap_.allocate(bytes);
+      offset_ = heaps_.take(heap_, bytes, most);
     } catch (const Error&) {
       full_ = std::current_exception();
     }
     return offset_;
   }
-  [[nodiscard]] std::uint64_t keep() { return std::exchange(offset_, no_room); }
+  /// Operations may use the place from now on.
+  [[nodiscard]] Heaps::Place keep() {
+    const Heaps::Place kept{heap_, std::exchange(offset_, no_room)};
+    heaps_.open(kept);
+    return kept;
+  }
   /// Why there was none.
   [[noreturn]] void refuse() const { std::rethrow_exception(full_); }
 
  private:
   void give_up() {
-    if (offset_ == no_room) return;
-    const std::lock_guard lock(world_.allocation_mutex);
-    heap_.free(keep());
+    if (offset_ != no_room) heaps_.give_back({heap_, std::exchange(offset_, no_room)});
   }
 
-  World::Implementation& world_;
-  OffsetAllocator& heap_;
+  Heaps& heaps_;
+  const Heap heap_;
   std::uint64_t offset_ = no_room;
   std::exception_ptr full_;  ///< thrown after the exchange, in which the others wait for this rank
 };
@@ -99,14 +102,14 @@ void require_room(const Team& team, const std::vector<std::optional<TeamOffer>>&
 void* Team::allocate(std::size_t bytes, Heap heap) {
   const detail::ProfilerRange range("allocate");
   World::Implementation& world = world_.implementation();
-  const bool is_world = this == &world_, pinned = heap == Heap::pinned;
+  const bool is_world = this == &world_;
   constexpr const char *differ = "allocations differ", *asks = "asks for";
-  Reservation place(world, pinned ? *world.pinned_heap : *world.heap);
+  Reservation place(world.memory->heaps(), heap);
   std::optional<std::uint64_t> most;
   if (!is_world) most = no_room - 1;
   for (bool same = false; !same;) {
     const TeamOffer mine{bytes, static_cast<std::uint64_t>(heap), place.take(bytes, most)};
-    const auto all = world.values_in(*this, "allocate", mine);
+    const auto all = detail::values_in(*this, "allocate", mine);
     require_alike(*this, all, mine, differ, asks,
                   [&](const TeamOffer& theirs) { return theirs.bytes != mine.bytes || theirs.heap != mine.heap; });
     if (mine.offset == no_room) place.refuse();
@@ -120,14 +123,8 @@ void* Team::allocate(std::size_t bytes, Heap heap) {
       most = std::min(*most, theirs->offset);
     }
   }
-  const std::uint64_t offset = place.keep();
-  std::byte* const memory = (pinned ? world.pinned_start(world.rank) : world.heap_start(world.rank)) + offset;
-  {
-    const std::lock_guard lock(world.allocation_mutex);
-    const OffsetAllocator& taken = pinned ? *world.pinned_heap : *world.heap;
-    world.checks.allocations.allocate(host_context().offset_in_slot(memory), taken.used().at(offset));
-  }
-  if (pinned)
+  std::byte* const memory = world.memory->heaps().address_of(place.keep());
+  if (heap == Heap::pinned)
     std::memset(memory, 0, bytes);
   else
     world.zero(memory, bytes);
@@ -138,32 +135,17 @@ void* Team::allocate(std::size_t bytes, Heap heap) {
 void Team::free(void* pointer) {
   if (pointer == nullptr) return;
   World::Implementation& world = world_.implementation();
-  const World::Implementation::Place place = world.place_of(pointer);
-  {
-    const std::lock_guard lock(world.allocation_mutex);
-    require(place.heap != nullptr && place.heap->holds(place.offset), Status::invalid_argument,
-            fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, world.rank));
-  }
+  Heaps& heaps = world.memory->heaps();
+  const std::optional<Heaps::Place> place = heaps.place_of(pointer);
+  const std::optional<std::size_t> bytes = place ? heaps.bytes_at(*place) : std::nullopt;
+  require(bytes.has_value(), Status::invalid_argument,
+          fmt::format("{} is not allocated by rank {}'s world: freed before, or never", pointer, world.rank()));
   world.await_default_stream();
-  const Heap heap = place.heap == world.pinned_heap.get() ? Heap::pinned : Heap::symmetric;
-  const TeamOffer mine{place.heap->used().at(place.offset), static_cast<std::uint64_t>(heap), place.offset};
-  const auto all = world.values_in(*this, "free", mine);  // after this no rank uses the memory
+  const TeamOffer mine{*bytes, static_cast<std::uint64_t>(place->heap), place->offset};
+  const auto all = detail::values_in(*this, "free", mine);  // after this no rank uses the memory
   require_alike(*this, all, mine, "ranks free different memory", "frees",
                 [&](const TeamOffer& theirs) { return theirs.heap != mine.heap || theirs.offset != mine.offset; });
-  const std::lock_guard lock(world.allocation_mutex);
-  world.checks.allocations.free(host_context().offset_in_slot(pointer), mine.bytes);
-  place.heap->free(place.offset);
-}
-
-void World::Implementation::map_allocations() {
-  const std::byte* const slot = memory->range().slot(rank);
-  for (const auto& [allocator, start, bytes] :
-       {std::tuple(heap.get(), heap_start(rank), config.heap_bytes),
-        std::tuple(pinned_heap.get(), pinned_start(rank), config.pinned_heap_bytes)}) {
-    const auto first = static_cast<std::uint64_t>(start - slot);
-    if (bytes > 0) checks.allocations.free(first, bytes);
-    for (const auto& [offset, used] : allocator->used()) checks.allocations.allocate(first + offset, used);
-  }
+  heaps.free(*place);
 }
 
 void* Team::translate(void* local, int peer) const {

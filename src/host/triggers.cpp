@@ -16,7 +16,11 @@
 #include "core/faulty_argument.hpp"
 #include "host/device_triggers.hpp"
 #include "host/guarded_moves.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/engines.hpp"
+#include "host/world/grids.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
+#include "host/world/streams.hpp"
 #include "memory/gpu_pointers.hpp"
 
 namespace beeline {
@@ -59,7 +63,7 @@ void Triggers::be_done_by_engine(const TriggerOptions& options) {
       TriggerTable::Size{options.tags, options.entries, team_.host_context().deadline_ns}, options.queues,
       [&sources](std::uint32_t queue) { sources[queue]->wake(); },
       [&team = team_](const std::string& reason) { team.give_up(reason); });
-  HostEngine& engine = team_.world().implementation().engine_of_queues();
+  HostEngine& engine = world_part<Engines>(team_.world()).of_queues();
   for (std::uint32_t i = 0; i < options.queues; ++i) engine.serve_triggers(*sources[i], *table, i);
   back_end_ = std::move(table);
 }
@@ -89,7 +93,7 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
   client.tags = options.tags, client.streams = options.streams;
   client.deadline_ns = team_.host_context().deadline_ns;
   client.make_stream = [&world, waiting = &counts_->waiting] {
-    return world.implementation().make_waiting_stream(*waiting);
+    return world_part<Streams>(world).make_waiting(*waiting);
   };
   client.address_of = [&ctx = team_.host_context()](std::uint32_t peer, std::uint64_t offset) {
     return ctx.range + peer * SlotLayout{ctx.slot_shift}.slot_bytes() + offset;
@@ -100,8 +104,8 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
     world.copy(&value, counter, sizeof value);
     return value;
   };
-  client.needs_engine = [&implementation = world.implementation()](const void* address) {
-    return implementation.engine != nullptr && implementation.needs_engine(address);
+  client.needs_engine = [&routes = world_part<Routes>(world)](const void* address) {
+    return routes.needs_engine(address);
   };
   client.has_failed = [&team = team_] { return team.failed() || team.world().failed(); };
   client.end_team = [&team = team_] {
@@ -115,7 +119,7 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
 /// A waiting grid that left no room for the kernels that move would wait for them for ever.
 void Triggers::guard(WaitingStreamsClient& client) {
   World& world = team_.world();
-  world.implementation().require_one_node(team_, "a guarded stream");
+  world_part<Routes>(world).require_one_node(team_, "a guarded stream");
   std::uint64_t* const released = client.completed + client.streams;
   client.released = released;
   guards_ = std::make_unique<Guards>(
@@ -128,10 +132,10 @@ void Triggers::guard(WaitingStreamsClient& client) {
   };
   if (!world.device().is_gpu()) return;
   client.needs_engine = [&team = team_](const void* address) {
-    return team.context().has_routes != 0 || !team.world().implementation().kernels_reach(address) ||
+    return team.context().has_routes != 0 || !world_part<Routes>(team.world()).of_kernel(address).is_direct() ||
            gpu_memory::describe(address).kind == gpu_memory::PointerKind::host;
   };
-  world.implementation().ledger().keep(counts_.get(), share_of_guarded_moves(world), [rank = world.rank()] {
+  world_part<Grids>(world).ledger().keep(counts_.get(), share_of_guarded_moves(world), [rank = world.rank()] {
     return fmt::format("rank {}'s guarded triggers", rank);
   });
 }
@@ -155,7 +159,7 @@ Triggers::~Triggers() {
   queues_.reset();  // from now on no engine uses the table
   back_end_.reset();
   if (counts_ != nullptr && team_.world().device().is_gpu())
-    team_.world().implementation().ledger().forget(counts_.get());
+    world_part<Grids>(team_.world()).ledger().forget(counts_.get());
 }
 
 ArmedOperation Triggers::arm(const TriggeredOperation& operation, const TriggerCondition& when) {

@@ -143,7 +143,7 @@ void NodeMemory::share(const std::vector<Part>& parts) {
   auto descriptors = bootstrap_.exchange_descriptors(descriptor.get(), deadline_ns_);
   for (std::size_t peer = 0; peer < parts.size(); ++peer) {
     const Part& part = parts[peer];
-    if (peer == rank || part.bytes == 0 || !members_[peer].is_near) continue;
+    if (peer == rank || part.bytes == 0 || !members_[peer].is_local) continue;
     if (!part.device)
       range_->map_host(part.address, part.bytes, std::move(descriptors[peer]));
     else if (range_->map_device(part.address, part.bytes, descriptors[peer]))

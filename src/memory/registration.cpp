@@ -153,7 +153,7 @@ void Registration::remove(std::uint32_t id) {
   bootstrap_.barrier(deadline_ns_);  // from here on its owners may free it
 }
 
-Registration::Way Registration::reach(const RegisteredPlace& place, std::size_t bytes) const {
+Registration::Address Registration::reach(const RegisteredPlace& place, std::size_t bytes) const {
   const std::shared_lock lock(mutex_);
   const auto found = entries_.find(place.id);
   require(found != entries_.end(), Status::invalid_argument, fmt::format("memory {} is not registered", place.id));

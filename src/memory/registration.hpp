@@ -32,13 +32,13 @@ class Registration {
   void remove(std::uint32_t id);
 
   /// How a place is reached: by an address here, or through the owner's process.
-  struct Way {
+  struct Address {
     std::byte* address = nullptr;
     std::shared_ptr<const ProcessMemory> process;
     std::uintptr_t there = 0;  ///< in that process
   };
   /// Throws invalid_argument for what is not registered, unreachable with the reason.
-  [[nodiscard]] Way reach(const RegisteredPlace& place, std::size_t bytes) const;
+  [[nodiscard]] Address reach(const RegisteredPlace& place, std::size_t bytes) const;
   /// What has an address in this process, ascending.
   [[nodiscard]] std::vector<AddressInterval> intervals() const;
 

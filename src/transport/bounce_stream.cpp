@@ -11,6 +11,7 @@
 #include "beeline/core/error.hpp"
 #include "memory/host_buffer.hpp"
 #include "transport/checks.hpp"
+#include "transport/forwarding_stream.hpp"
 
 namespace beeline {
 
@@ -35,28 +36,29 @@ struct Ring {
 };
 
 /// A stream of another device, and the events that put its work into the order of the own stream.
-struct Far {
-  Far(std::unique_ptr<Stream> made, Stream& own)
+struct OtherDevice {
+  OtherDevice(std::unique_ptr<Stream> made, Stream& own)
       : stream(std::move(made)), begun(own.make_event()), done(stream->make_event()) {}
   std::unique_ptr<Stream> stream;
   std::unique_ptr<Event> begun, done;
 };
 
-class BounceStream final : public Stream {
+class BounceStream final : public ForwardingStream<BounceStream> {
  public:
   BounceStream(std::unique_ptr<Stream> own, StreamRoutes routes) : routes_(std::move(routes)), own_(std::move(own)) {}
 
-  const Device& device() const override { return own_->device(); }
+  [[nodiscard]] Stream& own() const { return *own_; }  ///< it waits for the others' work itself
 
   void copy(void* destination, const void* source, std::size_t bytes) override {
     if (!moves_anything(destination, source, bytes)) return;
-    if (routes_.needs_engine(destination) || routes_.needs_engine(source))
+    const Route there = routes_.route_to(destination), here = routes_.route_to(source);
+    if (there.kind == RouteKind::engine || here.kind == RouteKind::engine)
       return routes_.copy_by_engine(*own_, destination, source, bytes);
-    const int to = routes_.device_of(destination), from = routes_.device_of(source);
-    if (to == own_device && from == own_device) return own_->copy(destination, source, bytes);
+    if (there.is_direct() && here.is_direct()) return own_->copy(destination, source, bytes);
+    const int to = there.device, from = here.device;
     refuse_if_captured();
     const std::lock_guard lock(mutex_);
-    if (to == from) return on(to, [&](Stream& far) { far.copy(destination, source, bytes); });
+    if (to == from) return on(to, [&](Stream& there) { there.copy(destination, source, bytes); });
     begin(from);
     begin(to);
     stage(from, to, static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), bytes);
@@ -65,70 +67,51 @@ class BounceStream final : public Stream {
   }
   void fill(void* destination, unsigned char value, std::size_t bytes) override {
     if (bytes == 0) return;
-    if (routes_.needs_engine(destination)) return routes_.fill_by_engine(*own_, destination, value, bytes);
-    const int to = routes_.device_of(destination);
-    if (to == own_device) return own_->fill(destination, value, bytes);
+    const Route to = routes_.route_to(destination);
+    if (to.kind == RouteKind::engine) return routes_.fill_by_engine(*own_, destination, value, bytes);
+    if (to.is_direct()) return own_->fill(destination, value, bytes);
     refuse_if_captured();
     const std::lock_guard lock(mutex_);
-    on(to, [&](Stream& far) { far.fill(destination, value, bytes); });
+    on(to.device, [&](Stream& there) { there.fill(destination, value, bytes); });
   }
   void write_signal(std::uint64_t* signal, std::uint64_t value) override {
     check_signal(signal);
-    if (routes_.needs_engine(signal)) return routes_.signal_by_engine(*own_, signal, value);
-    const int to = routes_.device_of(signal);
-    if (to == own_device) return own_->write_signal(signal, value);
+    const Route to = routes_.route_to(signal);
+    if (to.kind == RouteKind::engine) return routes_.signal_by_engine(*own_, signal, value);
+    if (to.is_direct()) return own_->write_signal(signal, value);
     refuse_if_captured();
     const std::lock_guard lock(mutex_);
-    on(to, [&](Stream& far) { far.write_signal(signal, value); });
+    on(to.device, [&](Stream& there) { there.write_signal(signal, value); });
   }
-  void wait_signal(std::uint64_t* signal, std::uint64_t value) override { own_->wait_signal(signal, value); }
-  bool holds_signal_waits() override { return own_->holds_signal_waits(); }
-  void release_waits() override { own_->release_waits(); }
-
-  std::unique_ptr<Event> make_event() override { return own_->make_event(); }
-  void record(Event& event) override { own_->record(event); }
-  void wait_event(Event& event) override { own_->wait_event(event); }
-
-  bool drained() const noexcept override { return own_->drained(); }  // it waits for the others' work itself
-  bool sleep_until_drained(std::int64_t longest_ns) override { return own_->sleep_until_drained(longest_ns); }
   bool idle() override {
     if (!own_->idle()) return false;
     const std::lock_guard lock(mutex_);
-    return std::all_of(far_.begin(), far_.end(), [](const auto& far) { return far.second.stream->idle(); });
+    return std::all_of(others_.begin(), others_.end(), [](const auto& each) { return each.second.stream->idle(); });
   }
-  void* native() const override { return own_->native(); }
-  void enqueue(std::function<void()> work) override { own_->enqueue(std::move(work)); }
-  bool begin_here() override { return own_->begin_here(); }
-  void end_here() override { own_->end_here(); }
-  HostWorkers* workers() override { return own_->workers(); }
-  GridState* grid_state() const override { return own_->grid_state(); }
-  LaunchedTeams& launched_teams() override { return own_->launched_teams(); }
-  std::uint64_t capture() const override { return own_->capture(); }
-  void keep_with_graph(std::shared_ptr<void> held) override { own_->keep_with_graph(std::move(held)); }
 
  private:
   void refuse_if_captured() const {
     refuse_captured(*own_, "work on memory that this rank's device does not reach",
                     "other devices' streams do it, through host memory");
   }
-  [[nodiscard]] Far& far(int device) {
-    const auto known = far_.find(device);
-    if (known != far_.end()) return known->second;
-    return far_.try_emplace(device, routes_.make_stream(device), *own_).first->second;
+  [[nodiscard]] OtherDevice& other(int device) {
+    const auto known = others_.find(device);
+    if (known != others_.end()) return known->second;
+    return others_.try_emplace(device, routes_.make_stream(device), *own_).first->second;
   }
-  [[nodiscard]] Stream& stream_of(int device) { return device == own_device ? *own_ : *far(device).stream; }
+  [[nodiscard]] Stream& stream_of(int device) { return device == own_device ? *own_ : *other(device).stream; }
 
   /// Later work of `device` follows what this stream has so far.
   void begin(int device) {
     if (device == own_device) return;
-    own_->record(*far(device).begun);
-    far(device).stream->wait_event(*far(device).begun);
+    own_->record(*other(device).begun);
+    other(device).stream->wait_event(*other(device).begun);
   }
   /// Later work of this stream follows what `device` has so far.
   void end(int device) {
     if (device == own_device) return;
-    far(device).stream->record(*far(device).done);
-    own_->wait_event(*far(device).done);
+    other(device).stream->record(*other(device).done);
+    own_->wait_event(*other(device).done);
   }
   template <class Work>
   void on(int device, Work work) {
@@ -155,7 +138,7 @@ class BounceStream final : public Stream {
   std::mutex mutex_;  ///< held while enqueuing on several streams
   // The own stream ends first, since its work waits for the others'; the buffers outlive all work.
   std::map<std::pair<int, int>, Ring> rings_;
-  std::map<int, Far> far_;
+  std::map<int, OtherDevice> others_;
   std::unique_ptr<Stream> own_;
 };
 

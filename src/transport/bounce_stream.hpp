@@ -8,19 +8,18 @@
 #include <memory>
 
 #include "beeline/transport/stream.hpp"
+#include "transport/route.hpp"
 
 namespace beeline {
 
 /// How the addresses that a stream is given are reached.
 struct StreamRoutes {
-  /// The device that has to touch an address; -1: the stream's own. Throws unreachable where none can.
-  std::function<int(const void*)> device_of;
-  /// A stream of such a device.
+  /// The route to an address for copies, fills and signals. Throws unreachable where there is none.
+  std::function<Route(const void*)> route_to;
+  /// A stream of the device that a route names.
   std::function<std::unique_ptr<Stream>(int device)> make_stream;
   std::size_t chunk_bytes = 0;  ///< of the buffers in host memory
   bool pinned = false;          ///< whether GPUs use the buffers
-  /// Whether an address is reached by the rank's engine alone. Throws unreachable where no route leads to it.
-  std::function<bool(const void*)> needs_engine;
   // What the engine carries, in the order of `own`, the stream that is wrapped.
   std::function<void(Stream& own, void* destination, const void* source, std::size_t bytes)> copy_by_engine;
   std::function<void(Stream& own, void* destination, unsigned char value, std::size_t bytes)> fill_by_engine;

@@ -26,7 +26,7 @@ enum class CopyPath : std::uint32_t {
 /// The properties of each rank that the memory layer needs.
 struct MemoryMember {
   std::uint64_t process = 0;  ///< equal for ranks that are threads of one process
-  bool is_near = true;        ///< on this rank's node; memory of others is not mapped
+  bool is_local = true;       ///< on this rank's node; memory of others is not mapped
   int gpu = -1;               ///< CUDA index in its own process, -1 on a host rank
   int reaching_gpu = -1;      ///< host rank: the GPU with which its process reaches GPU memory; -1: it does not
   CopyPath copies = CopyPath::direct;

@@ -11,7 +11,8 @@
 #include "host/collectives/node_movement.hpp"
 #include "host/collectives/node_reduction.hpp"
 #include "host/collectives/short_reduction.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/membership.hpp"
+#include "host/world/part.hpp"
 
 namespace beeline::detail {
 
@@ -121,8 +122,8 @@ LaneVectors vectors_of(const Context& ctx, const MovementPlan& plan) {
 }  // namespace
 
 AcrossNodes::AcrossNodes(Team& team)
-    : team_(team), nodes_(team.world().implementation().node_map(team.host_context())),
-      shares_heaps_(!team.world().implementation().has_gpus()), memory_(team, sizes_for(team)),
+    : team_(team), nodes_(world_part<Membership>(team.world()).node_map(team.host_context())),
+      shares_heaps_(!world_part<Membership>(team.world()).has_gpus()), memory_(team, sizes_for(team)),
       lane_(team.world().device().is_gpu() ? std::make_unique<CpuLane>(team) : nullptr) {}
 
 template <class Kernel, class Placed>

@@ -12,6 +12,8 @@
 #include "host/channel_agreement.hpp"
 #include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
 
 namespace beeline {
 
@@ -54,7 +56,7 @@ bool finds_out(Operation operation, Algorithm algorithm) {
 std::string reason_against(Team& team, Algorithm algorithm) {
   if (algorithm == Algorithm::automatic) return {};
   const std::uint32_t asked = info_of(algorithm).needs;
-  const bool spans_nodes = team.world().implementation().spans_nodes(team);
+  const bool spans_nodes = world_part<Routes>(team.world()).needs_engine(team);
   if (spans_nodes != ((asked & needs::several_nodes) != 0))
     return spans_nodes ? "some members are on other nodes; across_nodes serves" : "all members are on one node";
   if ((asked & needs::loads_and_stores) != 0 && team.context().mixed)

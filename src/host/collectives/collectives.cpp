@@ -12,7 +12,9 @@
 #include "beeline/selection/preferences.hpp"
 #include "host/channel_agreement.hpp"
 #include "host/collectives/implementation.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
+#include "host/world/streams.hpp"
 
 namespace beeline {
 
@@ -81,8 +83,7 @@ void check_staging(const CollectiveOptions& options, int ranks) {
 /// Collective.
 CollectiveOptions agreed(Team& team, const CollectiveOptions& options) {
   const CollectiveOptions all = complete(team, options);
-  const World::Implementation& world = team.world().implementation();
-  if (!world.spans_nodes(team)) world.require_direct(team, "Collectives");
+  static_cast<void>(world_part<Routes>(team.world()).to_members(team, "Collectives"));
   check(all);
   check_staging(all, team.size());
   detail::require_same_options(team, "Collectives", "collectives", all);
@@ -101,7 +102,7 @@ bool has_hosts_only(const World& world) { return !world.mixed() && !world.device
 Layout layout_of(const Team& team, const CollectiveOptions& options, bool has_lines) {
   Layout layout{};
   layout.bytes = 256;
-  if (team.world().implementation().spans_nodes(team)) return layout;
+  if (world_part<Routes>(team.world()).needs_engine(team)) return layout;
   layout.area_lines = has_lines ? area_lines_of(options) : 0;
   const auto after = [](std::size_t offset, std::size_t bytes) { return whole_lines(offset + bytes); };
   const std::size_t words = std::size_t{options.sessions} * max_node_ranks * sizeof(PaddedWord);
@@ -136,12 +137,12 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
 }  // namespace
 
 Collectives::Implementation::Implementation(Team& members, const CollectiveOptions& options)
-    : team(members), world(team.world()), calls(world.implementation().blocking_streams, world.rank()),
+    : team(members), world(team.world()), calls(world_part<Streams>(world).blocking(), world.rank()),
       no_lines_reason(no_ll128_reason(team)), layout(layout_of(team, options, no_lines_reason.empty())),
       memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric),
       channel(make_channel(memory.data(), layout, options)),
       tables(reinterpret_cast<std::size_t*>(memory.data() + layout.tables)) {
-  if (world.implementation().spans_nodes(team)) {
+  if (world_part<Routes>(world).needs_engine(team)) {
     require(options.engine_bytes.value_or(0) == 0, Status::unavailable,
             "engine_bytes: copy engines do not serve members on several nodes");
     across_nodes = std::make_unique<detail::AcrossNodes>(team);
@@ -226,8 +227,8 @@ Collectives::~Collectives() = default;
 
 const CollectiveChannel& Collectives::channel() const {
   if (implementation_->across_nodes != nullptr)
-    implementation_->world.implementation().require_direct(
-        implementation_->team, "collectives in kernels (the host's calls work across nodes)");
+    world_part<Routes>(implementation_->world)
+        .require_direct(implementation_->team, "collectives in kernels (the host's calls work across nodes)");
   return implementation_->channel;
 }
 

@@ -7,7 +7,8 @@
 #include "beeline/selection/preferences.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/collectives/round_kernels.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/part.hpp"
+#include "host/world/teams.hpp"
 
 namespace beeline::detail {
 
@@ -292,7 +293,7 @@ void CopyEngines::allreduce(const EngineCall& call) {
     again.stream = recording_.get();
     before->work = record_work(*recording_, [&] { issue(again); });
   }
-  team_.world().implementation().note_launch(*call.stream, context_, false);
+  world_part<Teams>(team_.world()).note_launch(*call.stream, context_, false);
   before->work->run(*call.stream);
 }
 

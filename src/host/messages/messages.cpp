@@ -12,7 +12,9 @@
 #include "host/collectives/checks.hpp"
 #include "host/messages/message_kernels.hpp"
 #include "host/messages/pair_messages.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/exchange.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
 
 namespace beeline {
 
@@ -69,15 +71,14 @@ void check_reach(Team& team) {
   };
   constexpr int none = -1;
   World& world = team.world();
-  const auto& routes = world.implementation().routes;
+  const Routes& routes = world_part<Routes>(world);
   Reach mine{world.rank(), none};
   for (int member = 0; member < team.size(); ++member) {
     const int peer = team.world_rank(member);
-    if (routes[static_cast<std::size_t>(peer)].copies != CopyPath::direct &&
-        world.device(peer).is_gpu() == world.device().is_gpu())
+    if (!routes.to_gpu_of(peer).is_direct() && world.device(peer).is_gpu() == world.device().is_gpu())
       mine.unreached = peer;
   }
-  for (const auto& theirs : world.implementation().values_in(team, "Messages", mine))
+  for (const auto& theirs : detail::values_in(team, "Messages", mine))
     require(!theirs || theirs->unreached == none, Status::unavailable,
             fmt::format("kernels of rank {} do not reach the memory of rank {}: StagedChannel serves instead",
                         theirs ? theirs->rank : none, theirs ? theirs->unreached : none));
@@ -86,11 +87,10 @@ void check_reach(Team& team) {
 /// Collective.
 MessageOptions agreed(Team& team, const MessageOptions& options) {
   const MessageOptions all = complete(team, options);
-  const World::Implementation& world = team.world().implementation();
-  if (!world.spans_nodes(team)) world.require_direct(team, "Messages");
+  const Route route = world_part<Routes>(team.world()).to_members(team, "Messages");
   detail::require_same_options(team, "Messages", "messages", all);
   check(all);
-  if (!world.spans_nodes(team)) check_reach(team);
+  if (route.is_direct()) check_reach(team);
   return all;
 }
 
@@ -130,9 +130,9 @@ class Messages::Implementation {
   /// Collective.
   Implementation(Team& members, const MessageOptions& options)
       : team(members), world(team.world()), channel(channel_of(world, options)),
-        layout(world.implementation().spans_nodes(team) ? Layout{0, 0, 256} : layout_of(channel, team.size())),
+        layout(world_part<Routes>(world).needs_engine(team) ? Layout{0, 0, 256} : layout_of(channel, team.size())),
         memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric) {
-    if (world.implementation().spans_nodes(team)) {
+    if (world_part<Routes>(world).needs_engine(team)) {
       pairs = std::make_unique<detail::PairMemory>(team, detail::pair_sizes_for(team, options));
       if (world.device().is_gpu()) lanes = std::make_unique<detail::CpuLanes>(team);
       team.barrier();
@@ -247,8 +247,8 @@ Messages::~Messages() = default;
 
 const MessageChannel& Messages::channel() const {
   if (implementation_->pairs != nullptr)
-    implementation_->world.implementation().require_direct(implementation_->team,
-                                                           "messages in kernels (the host's calls work across nodes)");
+    world_part<Routes>(implementation_->world)
+        .require_direct(implementation_->team, "messages in kernels (the host's calls work across nodes)");
   return implementation_->channel;
 }
 

@@ -9,7 +9,9 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/put_get.hpp"
-#include "host/world_implementation.hpp"
+#include "beeline/host/world.hpp"
+#include "host/world/part.hpp"
+#include "host/world/teams.hpp"
 #include "transport/checks.hpp"
 #include "transport/host_stream.hpp"
 
@@ -83,7 +85,7 @@ void CpuLane::call(Stream& stream, const LaneVectors& vectors, Call work) {
   if (vectors.has_gaps && vectors.destination_bytes != 0)
     stream.copy(scratch, vectors.destination, vectors.destination_bytes);
   stream.write_signal(&state.begun.value, number);
-  team_.world().implementation().note_launch(stream, team_.host_context(), false);
+  world_part<Teams>(team_.world()).note_launch(stream, team_.host_context(), false);
   thread_->enqueue([this, number, scratch, from, &state, work = std::move(work)] {
     if (await_stream(number)) work(team_.host_context(), scratch, from);
     Word(state.done.value).store(number, std::memory_order_release);  // what failed is recorded

@@ -6,7 +6,8 @@
 
 #include "beeline/device/put_get.hpp"
 #include "beeline/device/signal.hpp"
-#include "host/world_implementation.hpp"
+#include "host/world/membership.hpp"
+#include "host/world/part.hpp"
 
 namespace beeline::detail {
 
@@ -58,7 +59,7 @@ std::uint64_t shown_number(std::uint64_t call, std::uint64_t packed, std::uint64
 
 PairMemory::PairMemory(Team& team, const PairSizes& sizes)
     : memory_(team, bytes_for(static_cast<std::size_t>(team.size()), sizes),
-              team.world().implementation().has_gpus() ? Heap::pinned : Heap::symmetric) {
+              world_part<Membership>(team.world()).has_gpus() ? Heap::pinned : Heap::symmetric) {
   Cutter memory(memory_.data());
   channel_ = cut(memory, static_cast<std::size_t>(team.size()), sizes);
 }

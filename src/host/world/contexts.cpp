@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/world/contexts.hpp"
+
+#include <algorithm>
+#include <thread>
+
+namespace beeline {
+
+namespace {
+
+///   ranks  of this machine: nodes that are one machine share its cores
+Polling polling_of(const Config& config, int ranks) {
+  if (config.wait_policy >= WaitPolicy::sleep)
+    return {config.wait_policy, static_cast<std::uint32_t>(config.wait_period_us)};
+  // Spinning helps only if every rank has a core of its own; otherwise it takes the core from the rank that is waited
+  // for. A running rank answers within a microsecond, and a microsecond is lost if the scheduler puts two on one core.
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  return {config.wait_policy, static_cast<unsigned>(ranks) <= cores ? 64u : 2u};
+}
+
+}  // namespace
+
+Contexts::Contexts(const Config& config, const Membership& membership, const MemoryMap& memory, const Routes& routes)
+    : config_(config), membership_(membership), memory_(memory), routes_(routes) {
+  barrier_ = host_ = make(Teams::world_id, membership.everyone(), true);
+}
+
+std::uint64_t Contexts::guarded_offsets(bool mixed) const {
+  if (kernels_have_host_atomics(membership_.devices(), membership_.rank())) return 0;
+  return mixed ? ~std::uint64_t{0} : std::uint64_t{1} << (config_.slot_shift - 1);
+}
+
+Context Contexts::make(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const {
+  const bool gpu = membership_.device().is_gpu() && !for_host;
+  const int rank = membership_.rank();
+  HeapHeader& heap = *memory_.areas().heap_header();
+  HostAreaHeader& header = *memory_.areas().host_header();
+  Context made{};
+  made.range = memory_.range().base();
+  made.resident = true;
+  made.mixed = membership_.mixes_kinds(ranks);
+  made.guarded_offsets = gpu ? guarded_offsets(made.mixed) : 0;
+  // What GPUs and CPUs both write and poll lies in host memory: a word for each writer, and no atomics.
+  made.abort_words = gpu && !made.mixed ? heap.abort : header.control.abort;
+  made.host_abort_words = header.control.abort;
+  made.waits = gpu ? header.control.device_waits.records : header.control.host_waits.records;
+  made.wait_claims = gpu ? &heap.wait_claims : &header.wait_claims;
+  made.sync = for_host ? &header.teams[team] : made.mixed ? &header.kernel_teams[team] : &heap.teams[team];
+  made.deadline_ns = static_cast<std::uint64_t>(config_.deadline_ns);
+  made.slot_shift = config_.slot_shift;
+  made.slots = static_cast<std::uint32_t>(membership_.size());
+  if (!gpu) made.checks = &memory_.checks();
+  made.heap_end = memory_.node().sizes().heap_bytes;
+  made.pinned_heap_end = memory_.range().layout().host_area_offset() + memory_.node().sizes().host_area_bytes;
+  made.polling = polling_of(config_, membership_.ranks_on_machine());
+  made.team = team;
+  made.size = static_cast<std::uint32_t>(ranks.size());
+  made.own_world_rank = static_cast<std::uint32_t>(rank);
+  made.rank = static_cast<std::uint32_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  const std::vector<std::uint32_t> places = places_of(membership_, ranks);
+  made.first_place = made.rank - places[made.rank];
+  for (std::size_t member = 0; member < ranks.size(); ++member) {
+    const std::uint32_t place = places[member];
+    if (place == no_place) continue;
+    made.places = std::max(made.places, place + 1);
+    // None to other nodes, where nothing is mapped: what goes to all places stays here.
+    if (membership_.is_local(ranks[member]))
+      made.distances[place] = (ranks[member] - rank) * (1 << (config_.slot_shift - min_slot_shift));
+    if (membership_.of(ranks[member]).device.is_gpu()) made.gpu_members |= std::uint64_t{1} << place;
+  }
+  routes_.add_to(made, ranks, places, for_host);
+  return made;
+}
+
+void Contexts::regroup(std::uint32_t id, const std::vector<int>& left) {
+  barrier_ = make(id, left, true);
+  barrier_.team = Teams::world_id;  // it waits and aborts as the world
+}
+
+}  // namespace beeline

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What members of a team exchange on the host.
+
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "beeline/host/team.hpp"
+
+namespace beeline::detail {
+
+/// Collective. The members' bytes, by rank; of other teams than the world `Team::max_gathered_bytes` at most. Throws
+/// invalid_argument where members are in different calls.
+///   call  that members meet in, named in errors
+[[nodiscard]] std::vector<std::vector<std::byte>> allgather_in(Team& team, const char* call,
+                                                               std::span<const std::byte> mine);
+
+/// The same of a value; nothing of members that have failed or left.
+template <class T>
+[[nodiscard]] std::vector<std::optional<T>> values_in(Team& team, const char* call, const T& mine) {
+  std::vector<std::optional<T>> all;
+  for (const auto& bytes : allgather_in(team, call, std::as_bytes(std::span(&mine, 1)))) {
+    auto& theirs = all.emplace_back();
+    if (bytes.size() == sizeof mine) std::memcpy(static_cast<void*>(&theirs.emplace()), bytes.data(), sizeof mine);
+  }
+  return all;
+}
+
+}  // namespace beeline::detail

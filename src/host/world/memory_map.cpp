@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "host/world/memory_map.hpp"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "core/default_heap.hpp"
+#include "memory/agreement.hpp"
+#include "memory/memory_limits.hpp"
+
+namespace beeline {
+
+namespace {
+
+Areas areas_of(const NodeMemory& memory, const Membership& membership) {
+  std::vector<std::byte*> heaps, host_areas;
+  for (const int rank : membership.everyone())
+    heaps.push_back(memory.heap(rank)), host_areas.push_back(memory.host_area(rank));
+  return {membership.rank(), memory.range().layout(), std::move(heaps), std::move(host_areas)};
+}
+
+/// Slots of the chosen size, or smaller ones, if those of many ranks would not fit the address space.
+void fit_slots(Config& config, int rank, int ranks) {
+  constexpr std::uint32_t range_shift = 46;  // half of what a process has
+  const auto most = range_shift - static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(ranks - 1)));
+  if (config.slot_shift <= most || config.slot_shift > max_slot_shift) return;  // the latter is refused
+  log(LogLevel::info,
+      fmt::format("slots of 2^{} bytes: {} of 2^{} do not fit the address space", most, ranks, config.slot_shift),
+      rank);
+  config.slot_shift = most;
+}
+
+/// Host memory is taken when it is first touched, and a process that may have no more is killed then: what could never
+/// fit is refused before.
+void check_host_memory(const Config& config, const Membership& membership, bool has_chosen_heaps) {
+  const MemoryLimit limit = host_memory_limit();
+  const std::vector<int>& local = membership.local_ranks();
+  const auto on_host = static_cast<std::size_t>(
+      std::count_if(local.begin(), local.end(), [&](int each) { return !membership.of(each).device.is_gpu(); }));
+  require(!has_chosen_heaps || on_host == 0 || config.heap_bytes <= limit.bytes / on_host, Status::no_resource,
+          fmt::format("symmetric heaps of {} bytes for {} host ranks are more than {}, {} bytes: lower "
+                      "BEELINE_HEAP_BYTES, or start fewer ranks",
+                      config.heap_bytes, on_host, limit.name, limit.bytes));
+  require(config.pinned_heap_bytes <= limit.bytes, Status::no_resource,
+          fmt::format("a pinned heap of {} bytes is more than {}, {} bytes: lower BEELINE_PINNED_HEAP_BYTES",
+                      config.pinned_heap_bytes, limit.name, limit.bytes));
+}
+
+}  // namespace
+
+MemoryMap::MemoryMap(Bootstrap& bootstrap, const Config& config, const Membership& membership, std::uint64_t secret,
+                     std::vector<MemoryMember> members)
+    : node_(bootstrap, secret, members,
+            MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
+                        config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
+            config.deadline_ns),
+      distributed_(bootstrap, node_.range(), members, config.deadline_ns),
+      registration_(bootstrap, node_.range(), std::move(members), config.deadline_ns),
+      areas_(areas_of(node_, membership)),
+      heaps_(areas_, config.heap_bytes, config.pinned_heap_bytes, checks_.allocations, !membership.device().is_gpu()) {
+  addresses_.open(node_.range().base(), config.slot_shift, static_cast<std::uint32_t>(membership.size()));
+  for (const int other : membership.local_ranks()) checks_.mapped.set(static_cast<std::size_t>(other));
+}
+
+void agree_on_sizes(Bootstrap& bootstrap, Config& config, const Membership& membership) {
+  const int rank = membership.rank();
+  const bool all_gpus = std::all_of(membership.all().begin(), membership.all().end(),
+                                    [](const Member& each) { return each.device.is_gpu(); });
+  const bool is_chosen = config.heap_bytes != 0;  // the default heap need not fit as a whole
+  if (!is_chosen) config.heap_bytes = all_gpus ? default_gpu_heap_bytes : default_host_heap_bytes;
+  fit_slots(config, rank, membership.size());
+  const std::string mine = fmt::format("{} {} {}", config.heap_bytes, config.pinned_heap_bytes, config.slot_shift);
+  const auto all = allgather_text(bootstrap, mine, config.deadline_ns);
+  for (std::size_t other = 0; other < all.size(); ++other)
+    require(all[other] == mine, Status::invalid_argument,
+            fmt::format("rank {} has heap, pinned heap, slot shift {}, rank {} has {}: they must agree", rank, mine,
+                        other, all[other]));
+  fail_together(bootstrap, problem_of([&] { check_host_memory(config, membership, is_chosen); }), config.deadline_ns);
+}
+
+std::uint64_t agree_on_secret(Bootstrap& bootstrap, std::int64_t deadline_ns) {
+  std::uint64_t mine = 0;
+  require(getrandom(&mine, sizeof mine, 0) == sizeof mine, Status::internal, "getrandom failed");
+  const auto all = bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns);
+  std::uint64_t first = 0;
+  std::memcpy(&first, all.front().data(), sizeof first);
+  return first;
+}
+
+}  // namespace beeline

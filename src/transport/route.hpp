@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// How one rank reaches memory of another, as decided once.
+
+#include <cstdint>
+#include <string_view>
+
+namespace beeline {
+
+enum class RouteKind : std::uint8_t {
+  direct,  ///< by loads and stores, or by copies of the rank's own device
+  copy,    ///< by copies of another device alone
+  engine,  ///< by commands to the rank's engine
+  refused
+};
+
+/// The answer for one operation.
+struct Route {
+  RouteKind kind = RouteKind::direct;
+  int device = -1;  ///< copy: the CUDA index in this process of the device that copies; in a world without GPUs a rank
+  std::string_view reason{};  ///< why the route is not direct; lives as long as the world
+
+  [[nodiscard]] bool is_direct() const { return kind == RouteKind::direct; }
+};
+
+}  // namespace beeline

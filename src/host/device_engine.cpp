@@ -30,8 +30,9 @@ constexpr std::size_t max_pieces = 1024;
 
 DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
     : team_(team), client_(world_part<Engines>(team.world()).client()), worker_(make_worker(client_)),
-      refusals_(world_part<Engines>(team.world()).device_refusals()), rings_(rings), queues_(queues), served_(team, queues),
-      pieces_(team, max_pieces), shown_(team, max_pieces, Heap::pinned), handed_(team, queues, Heap::pinned) {
+      refusals_(world_part<Engines>(team.world()).device_refusals()), rings_(rings), queues_(queues),
+      served_(team, queues), pieces_(team, max_pieces), shown_(team, max_pieces, Heap::pinned),
+      handed_(team, queues, Heap::pinned) {
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
                                        .share = share(),
                                        .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },

@@ -55,7 +55,7 @@ class Engines {
   Refusals device_refusals_;
   std::mutex mutex_;
   std::vector<std::vector<std::byte>> abandoned_;  ///< guarded by mutex_, as what follows
-  std::unique_ptr<HostEngine> of_queues_;  ///< nullptr until the first queues are made
+  std::unique_ptr<HostEngine> of_queues_;          ///< nullptr until the first queues are made
   std::once_flag windows_are_open_;
   std::shared_ptr<const GpuWindows> windows_;  ///< of engines of command queues; nullptr: none, or none needed yet
   std::unique_ptr<Engine> of_peers_;

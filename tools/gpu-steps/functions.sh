@@ -36,7 +36,8 @@ record() {
   shift 3
   echo "gpu: $name: at most $limit s ..."
   follow "$name" "$output/$name.jsonl"
-  timeout -k 5 "$limit" build/bin/beeline-launch -n "$ranks" "${launched[@]}" --json -- "$@" >"$output/$name.jsonl" 2>"$output/$name.log"
+  timeout -k 5 "$limit" build/bin/beeline-launch -n "$ranks" "${launched[@]}" --json -- "$@" \
+    >"$output/$name.jsonl" 2>"$output/$name.log"
   local rc=$?
   end_follower
   sed -i '/"event":"progress"/d' "$output/$name.jsonl"

@@ -22,7 +22,8 @@ python_tests() {
   step "$1" "$2" "$python" -m pytest -q -p no:cacheprovider --junitxml "$output/tests/$1.xml" "${@:3}"
 }
 if wanted torch; then
-  python_tests torch 240 tests/python/test_torch_{backend,native,tensors}.py tests/python/test_{gpu_tensors,memory_pool}.py
+  python_tests torch 240 tests/python/test_torch_{backend,native,tensors}.py \
+    tests/python/test_{gpu_tensors,memory_pool}.py
 fi
 if wanted energy; then python_tests energy 120 tests/python/test_energy.py tests/python/test_bench_energy.py; fi
 if wanted repeats; then  # four ranks as threads and as processes, twenty worlds each

@@ -6,6 +6,12 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/beeline)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/beeline DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library)
 install(TARGETS beeline beeline_base EXPORT beelineTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+if(BEELINE_BUILD_C)
+  install(TARGETS beeline_c EXPORT beelineCTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+  install(EXPORT beelineCTargets NAMESPACE beeline:: DESTINATION ${package_folder} COMPONENT library)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/beeline_c.pc.in ${PROJECT_BINARY_DIR}/beeline_c.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/beeline_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+endif()
 install(EXPORT beelineTargets NAMESPACE beeline:: DESTINATION ${package_folder} COMPONENT library)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/beelineConfig.cmake.in
   ${PROJECT_BINARY_DIR}/beelineConfig.cmake INSTALL_DESTINATION ${package_folder})

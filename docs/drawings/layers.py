@@ -9,6 +9,7 @@ from pathlib import Path
 from canvas import Canvas
 
 PURPOSES = {
+    "c": "the C interface: functions for C, Fortran, ctypes and Numba, in a shared library",
     "host": "World, Team, launch, run, Collectives, Messages: what programs call",
     "energy": "the meter: counters of GPUs and CPUs, windows, samples",
     "collectives": "sessions, schedules, protocols (header only)",

@@ -29,6 +29,7 @@
 #include "beeline/core/registry.hpp"
 #include "beeline/core/status.hpp"
 #include "beeline/core/task.hpp"
+#include "beeline/core/version.hpp"
 #include "beeline/device/access.hpp"
 #include "beeline/device/atomic.hpp"
 #include "beeline/device/barrier.hpp"

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from beeline import __version__
+
 try:
     from beeline import _beeline
 except ImportError as problem:
@@ -21,6 +23,8 @@ except ImportError as problem:
     ) from problem
 
 try:
+    if _beeline._version() != __version__:
+        raise ImportError(f"the module is of version {_beeline._version()}, the package of version {__version__}")
     from beeline._beeline import (  # noqa: F401 (those of beeline.energy)
         Choice,
         Collectives,
@@ -41,7 +45,7 @@ try:
         Window,
         World,
     )
-except ImportError as problem:
+except (AttributeError, ImportError) as problem:
     raise ImportError(
         f"{_beeline.__file__}, beeline's extension module, is of another version than the package: build or install it"
         f" again, in a checkout with tools/build ({problem})"

@@ -60,7 +60,8 @@ std::vector<std::string> unknown_variables(const char* const* entries) {
   return warnings;
 }
 
-Config Config::from_environment() {
+Config Config::from_environment(Version headers) {
+  detail::require_same_version("Config::from_environment", headers, detail::version_of({sizeof(Config)}));
   Config config;
   Place place = find_place();
   config.launcher = std::move(place.launcher);

@@ -263,18 +263,28 @@ void LocalRanks::await_end(std::chrono::nanoseconds patience) {
   print_followers();
 }
 
+/// Prints the error of a program whose ranks do not begin.
+int exit_status_of(const Error& error) {
+  std::fputs(fmt::format("beeline error: {}\n", error.what()).c_str(), stderr);
+  return 1;
+}
+
 }  // namespace
 
-int run(const std::function<void(World&)>& body) {
+int run(const std::function<void(World&)>& body, Version headers) {
   try {
-    return run(Config::from_environment(), body);
+    return run(Config::from_environment(), body, headers);
   } catch (const Error& error) {
-    std::fputs(fmt::format("beeline error: {}\n", error.what()).c_str(), stderr);
-    return 1;
+    return exit_status_of(error);
   }
 }
 
-int run(const Config& config, const std::function<void(World&)>& body) {
+int run(const Config& config, const std::function<void(World&)>& body, Version headers) {
+  try {
+    detail::require_same_version("run", headers, detail::world_headers);
+  } catch (const Error& error) {
+    return exit_status_of(error);
+  }
   if (!config.threads) {
     LocalRanks ranks(1);
     ranks.run(config, nullptr, body);
@@ -284,8 +294,7 @@ int run(const Config& config, const std::function<void(World&)>& body) {
   try {
     bootstraps = make_thread_bootstraps(config.size);
   } catch (const Error& error) {
-    std::fputs(fmt::format("beeline error: {}\n", error.what()).c_str(), stderr);
-    return 1;
+    return exit_status_of(error);
   }
   LocalRanks ranks(config.size);
   watch_for_exit();
@@ -304,8 +313,7 @@ int run(const Config& config, const std::function<void(World&)>& body) {
   } catch (const Error& error) {
     begins.set_value(false);
     for (std::thread& thread : threads) thread.join();
-    std::fputs(fmt::format("beeline error: {}\n", error.what()).c_str(), stderr);
-    return 1;
+    return exit_status_of(error);
   }
   rank_threads = &ranks;
   begins.set_value(true);

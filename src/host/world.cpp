@@ -19,12 +19,12 @@
 
 namespace beeline {
 
-std::unique_ptr<World> World::create(const Config& config) {
+std::unique_ptr<World> World::create(const Config& config, Version headers) {
+  detail::require_same_version("World::create", headers, detail::world_headers);
   const detail::ProfilerRange range("join the world");
-  require(
-      !config.threads || config.size == 1, Status::invalid_argument,
-      "ranks are to be threads (--threads, BEELINE_THREADS=1), which only C++ programs that call beeline::run make; "
-      "without --threads this program's ranks are processes");
+  require(!config.threads || config.size == 1, Status::invalid_argument,
+          "ranks are to be threads (--threads, BEELINE_THREADS=1), which only programs that call beeline::run or "
+          "beeline_run make; without --threads this program's ranks are processes");
   require(config.size >= 1 && config.size <= static_cast<int>(max_ranks), Status::invalid_argument,
           fmt::format("a world has 1 to {} ranks, not {}", max_ranks, config.size));
   require(config.rank >= 0 && config.rank < config.size, Status::invalid_argument,
@@ -33,7 +33,8 @@ std::unique_ptr<World> World::create(const Config& config) {
   return create(config, join_world(config));
 }
 
-std::unique_ptr<World> World::create(const Config& config, std::unique_ptr<Bootstrap> bootstrap) {
+std::unique_ptr<World> World::create(const Config& config, std::unique_ptr<Bootstrap> bootstrap, Version headers) {
+  detail::require_same_version("World::create", headers, detail::world_headers);
   const detail::ProfilerRange range("make the world");
   require(
       config.split_nodes <= config.size, Status::invalid_argument,
@@ -81,6 +82,10 @@ const Device& World::device() const { return implementation_->membership->device
 const Device& World::device(int rank) const {
   require(rank >= 0 && rank < size(), Status::invalid_argument, fmt::format("rank {} of a world of {}", rank, size()));
   return implementation_->membership->of(rank).device;
+}
+int World::node(int rank) const {
+  require(rank >= 0 && rank < size(), Status::invalid_argument, fmt::format("rank {} of a world of {}", rank, size()));
+  return implementation_->membership->of(rank).node;
 }
 const Config& World::config() const { return implementation_->config; }
 bool World::mixed() const { return implementation_->membership->has_both_kinds(); }

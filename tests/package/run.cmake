@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DBUILD=... -DSOURCE=... -DFOLDER=... [-DOPTIONS=...] -DLAUNCHER=... -DEXAMPLE=... -DREADME=... -P run.cmake:
-# installs the library of a build into FOLDER/prefix, and builds the consumer against it there, configured by README's
-# command line, and runs it.
+# cmake -DBUILD=... -DSOURCE=... -DFOLDER=... [-DOPTIONS=...] -DLAUNCHER=... -DEXAMPLE=... -DC_EXAMPLE=... -DREADME=...
+# -P run.cmake: installs the library of a build into FOLDER/prefix, and builds the consumer against it there, configured
+# by README's command line, and runs it.
 file(REMOVE_RECURSE ${FOLDER})
 file(COPY ${SOURCE}/consumer DESTINATION ${FOLDER})  # outside the source tree: it finds what is installed, or nothing
-file(COPY ${EXAMPLE} DESTINATION ${FOLDER}/consumer)
+file(COPY ${EXAMPLE} ${C_EXAMPLE} DESTINATION ${FOLDER}/consumer)
 
 function(run)
   execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${FOLDER} RESULT_VARIABLE result OUTPUT_VARIABLE output
@@ -38,3 +38,19 @@ while(types)
   run(${CMAKE_COMMAND} --build typed --config ${type} --target calls_${checked})
 endwhile()
 run(${LAUNCHER} -n 2 --device cpu -- ${FOLDER}/build/ring)
+
+# The C interface: by the CMake package, and by pkg-config.
+run(${LAUNCHER} -n 2 --device cpu -- ${FOLDER}/build/ring_c)
+find_program(pkg_config NAMES pkg-config)
+if(NOT pkg_config)
+  message("skipped: there is no pkg-config to try beeline_c.pc with")
+  return()
+endif()
+file(GLOB folder ${FOLDER}/prefix/*/pkgconfig ${FOLDER}/prefix/*/*/pkgconfig)
+execute_process(COMMAND ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${pkg_config} --cflags --libs beeline_c
+  OUTPUT_VARIABLE flags OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(flags)
+run(cc -std=c99 ${C_EXAMPLE} -o ${FOLDER}/ring_by_pkg_config ${flags})
+file(GLOB library ${FOLDER}/prefix/*/libbeeline_c.so ${FOLDER}/prefix/*/*/libbeeline_c.so)
+get_filename_component(library ${library} DIRECTORY)
+run(${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${library} ${FOLDER}/ring_by_pkg_config)

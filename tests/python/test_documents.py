@@ -67,6 +67,7 @@ CHANGES = (
     "method",
     "bench case",
     "command",
+    "function of the C interface",
     "launcher",
     "Generated files",
 )

@@ -426,6 +426,7 @@ class TestFailure:
     [
         (None, "beeline's library needs its extension module, which is not there for Python"),
         ("World = None\n", "_beeline.py, beeline's extension module, is of another version than the package: build"),
+        ("def _version(): return '9.9.9'\n", "the module is of version 9.9.9, the package of version 0.1.0"),
     ],
 )
 def test_the_command_line_needs_no_extension(tmp_path: Path, extension: str | None, words: str) -> None:

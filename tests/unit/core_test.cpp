@@ -14,7 +14,10 @@
 #include "beeline/core/log.hpp"
 #include "beeline/core/registry.hpp"
 #include "beeline/core/status.hpp"
+#include "beeline/core/version.hpp"
+#include "beeline/host/run.hpp"
 #include "beeline/selection/preferences.hpp"
+#include "tests/support/errors.hpp"
 
 namespace beeline {
 
@@ -32,6 +35,20 @@ void expect_names_of_their_own(Enumeration last) {
 TEST(Status, EveryCodeHasANameOfItsOwn) {
   expect_names_of_their_own(Status::internal);
   EXPECT_STREQ("unknown", name(static_cast<Status>(999)));
+}
+
+TEST(Version, HeadersAndLibraryThatDifferRefuseEachOther) {
+  const Version mine = detail::world_headers;
+  const Version newer{mine.number + 1, mine.layout}, other_sizes{mine.number, mine.layout + 1};
+  for (const Version& headers : {newer, other_sizes})
+    beeline_test::check_error(Status::unavailable,
+                              {"headers of Beeline " + headers.text(), "library of Beeline " + mine.text()},
+                              [&] { static_cast<void>(World::create(Config{}, headers)); });
+  EXPECT_EQ(1, run(
+                   Config{}, [](World&) { FAIL(); }, newer));
+  EXPECT_EQ("0.1.0 (interface 7)", (Version{100'007, 0}.text()));
+  beeline_test::check_error(Status::unavailable, {"Config::from_environment"},
+                            [&] { static_cast<void>(Config::from_environment(newer)); });
 }
 
 TEST(Status, OkAndInProgressAreNoFailures) {

@@ -11,6 +11,7 @@
 
 #include "beeline/core/launcher.hpp"
 #include "beeline/core/log.hpp"
+#include "beeline/core/version.hpp"
 #include "beeline/core/wait_policy.hpp"
 
 namespace beeline {
@@ -71,8 +72,9 @@ struct Config {
   /// between nodes, none inside a node.
   std::shared_ptr<const EngineMaker> engines;
 
-  /// Reads the environment. Throws `invalid_argument`, with the variable's name and value, if a value does not parse.
-  [[nodiscard]] static Config from_environment();
+  /// Reads the environment. Throws `invalid_argument`, with the variable's name and value, if a value does not parse;
+  /// `unavailable` if headers and library differ in version.
+  [[nodiscard]] static Config from_environment(Version headers = detail::version_of({sizeof(Config)}));
 };
 
 /// One setting as text: the variable, its value in force, the valid values, and what it means.

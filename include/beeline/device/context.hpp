@@ -169,6 +169,23 @@ struct Context {
     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(range);
   }
 };
-static_assert(std::is_trivially_copyable_v<Context>);
+static_assert(std::is_trivially_copyable_v<Context> && std::is_standard_layout_v<Context>);
+
+// Kernels that other compilers make (Fortran, Numba, Triton) read these members by their offsets, which docs/c.md and
+// `beeline_context` (c/context.h) have, too. Raise BEELINE_INTERFACE (core/version.h) with each change.
+static_assert(offsetof(Context, range) == 0 && offsetof(Context, abort_words) == 8);
+static_assert(offsetof(Context, host_abort_words) == 16 && offsetof(Context, waits) == 24);
+static_assert(offsetof(Context, wait_claims) == 32 && offsetof(Context, sync) == 40);
+static_assert(offsetof(Context, deadline_ns) == 48 && offsetof(Context, slot_shift) == 56);
+static_assert(offsetof(Context, slots) == 60 && offsetof(Context, polling) == 64 && offsetof(Context, team) == 68);
+static_assert(offsetof(Context, rank) == 72 && offsetof(Context, size) == 76);
+static_assert(offsetof(Context, own_world_rank) == 80 && offsetof(Context, mixed) == 84);
+static_assert(offsetof(Context, resident) == 85 && offsetof(Context, kernel) == 86);
+static_assert(offsetof(Context, gpu_members) == 88 && offsetof(Context, guarded_offsets) == 96);
+static_assert(offsetof(Context, routes) == 104 && offsetof(Context, direct_places) == 112);
+static_assert(offsetof(Context, first_place) == 120 && offsetof(Context, places) == 124);
+static_assert(offsetof(Context, has_routes) == 128 && offsetof(Context, distances) == 132);
+static_assert(offsetof(Context, heap_end) == 392 && offsetof(Context, pinned_heap_end) == 400);
+static_assert(offsetof(Context, checks) == 408 && sizeof(Context) == 416);
 
 }  // namespace beeline

@@ -15,7 +15,7 @@ namespace beeline {
 /// aborts the world, which ends the other ranks too. A rank that is a thread and calls `exit` ends the process with an
 /// error that says so, not with status 0. `_exit` ends the process as well, without an error.
 ///   int main() { return beeline::run([](beeline::World& world) { ... }); }
-int run(const std::function<void(World&)>& body);
-int run(const Config& config, const std::function<void(World&)>& body);
+int run(const std::function<void(World&)>& body, Version headers = detail::world_headers);
+int run(const Config& config, const std::function<void(World&)>& body, Version headers = detail::world_headers);
 
 }  // namespace beeline

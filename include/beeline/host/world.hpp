@@ -24,6 +24,16 @@ namespace beeline {
 
 class Bootstrap;
 
+namespace detail {
+
+/// The version of the headers for which a program was compiled that makes a world.
+inline constexpr Version world_headers =
+    version_of({sizeof(Config), sizeof(Context), sizeof(Team), sizeof(ControlBlock), sizeof(TeamSync),
+                sizeof(CommandRing), sizeof(CommandTickets), sizeof(MemberRoute), sizeof(AddressMap), sizeof(Device),
+                sizeof(SegmentPart), sizeof(RegisteredPart), operations, element_types, reductions});
+
+}  // namespace detail
+
 /// One rank's view of the world, the first team. Every rank calls the functions marked *collective*, those of teams
 /// too, in the same order; any rank may call the others, from any thread. Every wait ends by `config().deadline_ns`
 /// with an `Error`. Calls that take a `Timeout` may end earlier, with `Status::timeout`, and are then continued by the
@@ -37,9 +47,12 @@ class Bootstrap;
 class World final : public Team {
  public:
   /// Collective. Joins the world that the environment describes, or makes a world of one rank if it describes none.
-  [[nodiscard]] static std::unique_ptr<World> create(const Config& config = Config::from_environment());
+  /// Throws unavailable if headers and library differ in version.
+  [[nodiscard]] static std::unique_ptr<World> create(const Config& config = Config::from_environment(),
+                                                     Version headers = detail::world_headers);
   /// Collective. Joins a world over an existing bootstrap. Each rank has its own, also ranks that are threads.
-  [[nodiscard]] static std::unique_ptr<World> create(const Config& config, std::unique_ptr<Bootstrap> bootstrap);
+  [[nodiscard]] static std::unique_ptr<World> create(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
+                                                     Version headers = detail::world_headers);
   /// Collective: leaves the world, if `leave` was not called and nothing has failed. Errors are logged.
   ~World() override;
   /// Collective. Waits for the default stream, then until every rank leaves, since others may still read this rank's
@@ -49,6 +62,9 @@ class World final : public Team {
 
   [[nodiscard]] const Device& device() const;          ///< this rank's
   [[nodiscard]] const Device& device(int rank) const;  ///< any rank's (its index is meaningful on its process only)
+  /// Number of the node that a rank is on: nodes are numbered from 0 on, in the order of their first ranks. Throws
+  /// invalid_argument outside the world.
+  [[nodiscard]] int node(int rank) const;
   /// Whether the world has both GPU ranks and host ranks: see `Context::kind_of`; access.hpp says which rank may access
   /// which memory.
   [[nodiscard]] bool mixed() const;

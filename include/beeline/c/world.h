@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The world, its ranks and devices, teams, barriers, failures. Collective: all ranks of the world, or all members of
+/// the team, call these functions in the same order.
+#ifndef BEELINE_C_WORLD_H
+#define BEELINE_C_WORLD_H
+
+#include "beeline/c/base.h"
+
+BEELINE_C_BEGIN
+
+/// Settings of a world. Zero-initialize it: 0 and NULL take a setting from the environment (BEELINE_*).
+typedef struct beeline_config {
+  uint32_t struct_bytes;       ///< sizeof(beeline_config)
+  int32_t threads;             ///< 1: `beeline_run` makes all ranks as threads of this process
+  int32_t rank, size;          ///< of the world; size 0: both from the environment
+  const char* rendezvous;      ///< host:port of the launcher's server
+  const char* token;           ///< the world's secret
+  const char* device;          ///< auto, cpu, cuda:ID
+  int64_t deadline_ns;         ///< end of every wait, in ns
+  int64_t stream_deadline_ns;  ///< end of the host's waits for a stream, in ns
+  uint64_t heap_bytes;         ///< of the symmetric heap of a rank
+  uint64_t pinned_heap_bytes;  ///< of the heap in host memory of a rank
+  int32_t split_nodes;         ///< nodes into which each machine is split
+  int32_t engine_threads;      ///< threads of a rank that serve command queues, 1 to 8
+} beeline_config;
+
+/// What a rank runs on.
+typedef struct beeline_device {
+  uint32_t struct_bytes;    ///< sizeof(beeline_device), set by the caller
+  int32_t kind;             ///< BEELINE_HOST, BEELINE_GPU
+  int32_t index;            ///< CUDA's number in the rank's process; -1: host
+  int32_t multiprocessors;  ///< of a GPU
+  uint64_t memory_bytes;
+  int32_t host_atomics;  ///< whether a GPU's atomics on host memory exclude those of CPUs
+  int32_t node;          ///< number of the rank's node, from 0 on in the order of ranks
+  char uuid[64];         ///< GPU-...; empty: host
+  char name[128];
+} beeline_device;
+
+/// The state of a rank as this rank knows it.
+typedef struct beeline_health {
+  uint32_t struct_bytes;  ///< sizeof(beeline_health), set by the caller
+  int32_t state;          ///< BEELINE_HEALTHY, ...
+  int32_t noticed_by;     ///< of a failed rank: the rank that noticed it; -1: the launcher
+  char reason[244];       ///< of a failed rank: one line, cut at the end
+} beeline_health;
+
+/// The function behind `beeline_world_create`, for callers that have no C header: they pass the version for which they
+/// were written.
+///   version  BEELINE_VERSION of the caller
+beeline_status beeline_world_create_as(int32_t version, const beeline_config* config,
+                                       beeline_world** world) BEELINE_NOEXCEPT;
+/// The function behind `beeline_run`.
+beeline_status beeline_run_as(int32_t version, const beeline_config* config,
+                              int32_t (*body)(beeline_world* world, void* argument), void* argument,
+                              int32_t* exit_status) BEELINE_NOEXCEPT;
+
+/// Collective. Joins the world that the environment describes (a launcher's: `beeline run`, torchrun, mpirun, srun), or
+/// makes a world of one rank if it describes none. Blocks up to the deadline.
+///   config  NULL: all from the environment
+///   world   ended by `beeline_world_close`
+/// BEELINE_UNAVAILABLE if the header and the library differ in version, with both in the text; BEELINE_INVALID_ARGUMENT
+/// for a setting that is not valid; BEELINE_DEADLINE, BEELINE_PEER_DIED if ranks are missing. Threads: any, each for a
+/// world of its own.
+static inline beeline_status beeline_world_create(const beeline_config* config, beeline_world** world) {
+  return beeline_world_create_as(BEELINE_VERSION, config, world);
+}
+
+/// Runs `body` once for each rank of this process: once, or, if ranks are threads (`beeline run --threads`, or
+/// `config.threads`), `config.size` times on threads. `body` returns 0, or another number to abort the world with it.
+/// The world ends when `body` returns: do not close it.
+///   argument     passed to `body`
+///   exit_status  for `main`: 0, or 1 after the errors of the ranks were printed
+/// Blocks until all ranks of this process have ended. BEELINE_OK also where a rank failed: see `exit_status`. Threads:
+/// one call at a time in a process.
+static inline beeline_status beeline_run(const beeline_config* config,
+                                         int32_t (*body)(beeline_world* world, void* argument), void* argument,
+                                         int32_t* exit_status) {
+  return beeline_run_as(BEELINE_VERSION, config, body, argument, exit_status);
+}
+
+/// Collective. Waits for the default stream and until every rank leaves, then ends the world and frees its handle,
+/// whatever the status is: BEELINE_OK, or the failure of the world or of its streams. Blocks up to the deadline of
+/// streams. Handles of the world must not be used afterwards, but to destroy them. Threads: one.
+beeline_status beeline_world_close(beeline_world* world) BEELINE_NOEXCEPT;
+
+/// The team of all ranks, which the functions for teams take. It ends with the world. NULL for a null handle. Threads:
+/// any.
+beeline_team* beeline_world_team(beeline_world* world) BEELINE_NOEXCEPT;
+/// What `rank` of the world runs on, and its node. Does not block. Threads: any.
+beeline_status beeline_world_device(const beeline_world* world, int32_t rank, beeline_device* device) BEELINE_NOEXCEPT;
+/// The state of `rank` of the world. Does not block. Threads: any.
+beeline_status beeline_world_health(const beeline_world* world, int32_t rank, beeline_health* health) BEELINE_NOEXCEPT;
+/// BEELINE_OK, or the failure of the world, of this rank's teams or of one of their waits, whose text names operation,
+/// rank, peer, expected and observed value. Does not block unless there is a failure: then at most for 50 ms. Threads:
+/// any.
+beeline_status beeline_world_check(beeline_world* world) BEELINE_NOEXCEPT;
+/// Aborts the world: this rank counts as failed, and every wait of every rank ends.
+///   reason  its first line is in the texts of the other ranks
+/// Threads: any.
+beeline_status beeline_world_abort(beeline_world* world, const char* reason) BEELINE_NOEXCEPT;
+/// Collective over the ranks that have neither failed nor left. They agree on the remaining ranks, clear the abort, and
+/// go on. Blocks up to the deadline.
+///   team  of the remaining ranks; valid until the next call; ended by `beeline_team_destroy`
+/// Threads: one.
+beeline_status beeline_world_survivors(beeline_world* world, beeline_team** team) BEELINE_NOEXCEPT;
+
+/// Collective over the world. Makes a team of some of its ranks; one call may make several teams if no rank is in two.
+///   ranks, count  world ranks, ascending, this one among them; count 0: this rank joins none, and `team` gets NULL
+///   team          ended by `beeline_team_destroy`
+/// Blocks. BEELINE_INVALID_ARGUMENT if members disagree, BEELINE_NO_RESOURCE beyond 32 teams. Threads: one.
+beeline_status beeline_team_create(beeline_world* world, const int32_t* ranks, int32_t count,
+                                   beeline_team** team) BEELINE_NOEXCEPT;
+/// Ends a team, and frees its handle. Memory and handles that were made with it must have been freed. Not for the
+/// world's team. Threads: one.
+beeline_status beeline_team_destroy(beeline_team* team) BEELINE_NOEXCEPT;
+/// This rank in the team, from 0 on; -1 for a null handle. Threads: any.
+int32_t beeline_team_rank(const beeline_team* team) BEELINE_NOEXCEPT;
+/// Members of the team; -1 for a null handle. Threads: any.
+int32_t beeline_team_size(const beeline_team* team) BEELINE_NOEXCEPT;
+/// World rank of the member `rank`; -1 for a null handle or a rank outside the team. Threads: any.
+int32_t beeline_team_world_rank(const beeline_team* team, int32_t rank) BEELINE_NOEXCEPT;
+/// How this rank reaches the member `rank`: BEELINE_ROUTE_DIRECT, ...; -1 as above. Threads: any.
+int32_t beeline_team_route(const beeline_team* team, int32_t rank) BEELINE_NOEXCEPT;
+/// 1 if the team is aborted, 0 if it is not; -1 for a null handle. Threads: any.
+int32_t beeline_team_failed(const beeline_team* team) BEELINE_NOEXCEPT;
+/// Collective. Barrier of the members' CPU threads: what a member did before it is visible to all members afterwards.
+///   timeout_ns  after BEELINE_TIMEOUT the same call continues; other collective functions are refused until then
+/// Blocks. Threads: one.
+beeline_status beeline_barrier(beeline_team* team, uint64_t timeout_ns) BEELINE_NOEXCEPT;
+
+BEELINE_C_END
+
+#endif

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What the handles of the C interface hold.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "beeline/c/base.h"
+#include "beeline/host/world.hpp"
+
+namespace beeline {
+
+class Collectives;
+class CommandQueues;
+
+namespace c {
+
+/// The first word of a handle tells its type, since Fortran and others pass untyped pointers.
+template <std::uint32_t type>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  ~Handle() { type_ = 0; }
+  [[nodiscard]] bool is_whole() const { return type_ == type; }
+
+ private:
+  volatile std::uint32_t type_ = type;  // volatile: the destructor's store is meant for later calls
+};
+
+/// Throws invalid_argument.
+[[noreturn]] void refuse_handle(const void* handle, const char* argument);
+
+/// The object of a handle; refuses a null handle, and one of another type.
+template <class Object>
+[[nodiscard]] Object& object_of(Object* handle, const char* argument) {
+  if (handle == nullptr || !handle->is_whole()) [[unlikely]]
+    refuse_handle(handle, argument);
+  return *handle;
+}
+
+}  // namespace c
+
+}  // namespace beeline
+
+struct beeline_team : beeline::c::Handle<0xbee10001> {
+  beeline_team(beeline_world& in, beeline::Team* made, std::unique_ptr<beeline::Team> owned = nullptr)
+      : world(&in), team(made), own(std::move(owned)) {}
+  beeline_world* world;
+  beeline::Team* team;
+  std::unique_ptr<beeline::Team> own;         ///< nullptr: the world owns it
+  std::atomic<const char*> caller = nullptr;  ///< the function in which a thread is that admits one at a time
+};
+
+struct beeline_stream : beeline::c::Handle<0xbee10002> {
+  beeline_stream(beeline_world& in, beeline::Stream* made, std::unique_ptr<beeline::Stream> owned = nullptr)
+      : world(&in), stream(made), own(std::move(owned)) {}
+  beeline_world* world;
+  beeline::Stream* stream;
+  std::unique_ptr<beeline::Stream> own;  ///< nullptr: the world owns it
+};
+
+struct beeline_world : beeline::c::Handle<0xbee10003> {
+  explicit beeline_world(beeline::World& of) : world(&of), team(*this, &of), stream(*this, &of.stream()) {}
+  beeline::World* world;
+  beeline_team team;
+  beeline_stream stream;
+  std::unique_ptr<beeline::World> own;  ///< nullptr: `beeline_run` owns it
+};
+
+struct beeline_event : beeline::c::Handle<0xbee10004> {
+  beeline_event(beeline_world& in, std::unique_ptr<beeline::Event> made) : world(&in), event(std::move(made)) {}
+  beeline_world* world;
+  std::unique_ptr<beeline::Event> event;
+};
+
+struct beeline_segment : beeline::c::Handle<0xbee10005> {
+  beeline_segment(beeline_world& in, const beeline::Segment& made) : world(&in), segment(&made) {}
+  beeline_world* world;
+  const beeline::Segment* segment;
+};
+
+struct beeline_registered : beeline::c::Handle<0xbee10006> {
+  beeline_registered(beeline_world& in, const beeline::RegisteredMemory& made) : world(&in), memory(&made) {}
+  beeline_world* world;
+  const beeline::RegisteredMemory* memory;
+};

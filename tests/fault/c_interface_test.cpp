@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C interface as its callers see it: what it refuses, in which words; time-outs and deadlines; each group of
+// functions once, on ranks that are threads.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/beeline.h"
+#include "tests/support/check.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+using Body = std::function<void(beeline_world*, beeline_team*)>;
+
+int32_t call_body(beeline_world* world, void* body) {
+  try {
+    (*static_cast<const Body*>(body))(world, beeline_world_team(world));
+  } catch (const CheckFailure& failure) {
+    ADD_FAILURE() << failure.what();
+    return 1;
+  }
+  return 0;
+}
+
+beeline_config config_of(int ranks) {
+  beeline_config config{};
+  config.struct_bytes = sizeof config, config.threads = 1, config.size = ranks, config.device = "cpu";
+  config.deadline_ns = 20'000'000'000, config.heap_bytes = 8 << 20, config.pinned_heap_bytes = 8 << 20;
+  return config;
+}
+
+/// Runs `body` as ranks that are threads. Returns the exit status.
+int run_ranks(const beeline_config& config, Body body) {
+  int32_t exit_status = -1;
+  EXPECT_EQ(BEELINE_OK, beeline_run(&config, call_body, &body, &exit_status)) << beeline_last_error();
+  return exit_status;
+}
+void expect_passed(int ranks, const Body& body) { EXPECT_EQ(0, run_ranks(config_of(ranks), body)); }
+
+void check_ok(beeline_status status) {
+  if (status != BEELINE_OK) throw CheckFailure(join(beeline_status_name(status), ": ", beeline_last_error()));
+}
+void check_refused(beeline_status status, const char* text) {
+  BEELINE_CHECK_EQ(static_cast<beeline_status>(BEELINE_INVALID_ARGUMENT), status);
+  BEELINE_CHECK_CONTAINS(beeline_last_error(), text);
+}
+
+template <class T>
+T* allocate(beeline_team* team, std::size_t count, int32_t heap = BEELINE_HEAP_SYMMETRIC) {
+  void* memory = nullptr;
+  check_ok(beeline_allocate(team, count * sizeof(T), heap, &memory));
+  return static_cast<T*>(memory);
+}
+uint64_t* allocate_signal(beeline_team* team) {
+  uint64_t* signal = nullptr;
+  check_ok(beeline_allocate_signals(team, 1, BEELINE_HEAP_SYMMETRIC, &signal));
+  return signal;
+}
+int32_t peer_of(beeline_team* team) { return 1 - beeline_team_rank(team); }
+
+TEST(CInterface, HeaderAndLibraryThatDifferRefuseEachOther) {
+  beeline_world* world = nullptr;
+  EXPECT_EQ(BEELINE_UNAVAILABLE, beeline_world_create_as(BEELINE_VERSION + 1000, nullptr, &world));
+  EXPECT_EQ(nullptr, world);
+  const std::string text = beeline_last_error();
+  EXPECT_NE(std::string::npos, text.find("headers of Beeline 0.1.1 (interface 1)")) << text;
+  EXPECT_NE(std::string::npos, text.find("library of Beeline 0.1.0 (interface 1)")) << text;
+  int32_t exit_status = -1;
+  EXPECT_EQ(BEELINE_UNAVAILABLE, beeline_run_as(BEELINE_VERSION + 1, nullptr, call_body, nullptr, &exit_status));
+  EXPECT_EQ(BEELINE_VERSION, beeline_version());
+}
+
+TEST(CInterface, BadArgumentsAreNamed) {
+  beeline_world* world = nullptr;
+  check_refused(beeline_world_create(nullptr, nullptr),
+                "beeline_world_create: invalid_argument: argument world: a null pointer");
+  beeline_config other = config_of(2);
+  other.struct_bytes = 12;
+  check_refused(beeline_world_create(&other, &world), "config: struct_bytes is 12, and the structure has 80");
+  check_refused(beeline_barrier(nullptr, 0), "beeline_barrier: invalid_argument: argument team: a null handle");
+  EXPECT_EQ(nullptr, beeline_world_team(nullptr));
+  EXPECT_EQ(-1, beeline_team_size(nullptr));
+  EXPECT_STREQ("invalid_argument", beeline_status_name(BEELINE_INVALID_ARGUMENT));
+  EXPECT_EQ(-1, beeline_algorithm("fastest"));
+  EXPECT_EQ(1, run_ranks(config_of(2), [](beeline_world* of, beeline_team* team) {
+              auto* const memory = allocate<int>(team, 16);
+              uint64_t* const signal = allocate_signal(team);
+              int value = 0;
+              check_refused(beeline_put(reinterpret_cast<beeline_team*>(of), memory, &value, 4, 0, 0),
+                            "beeline_put: invalid_argument: argument team: a handle of another type");
+              check_refused(beeline_put(team, memory, &value, 4, 2, 0), "argument peer: rank 2 of a team of 2");
+              check_refused(beeline_put(team, memory, nullptr, 4, 1, 0), "argument source: a null pointer");
+              check_refused(beeline_put_signal(team, memory, &value, 4, nullptr, 1, 1, 0),
+                            "argument signal: a null pointer");
+              check_refused(beeline_put(team, memory, &value, 4, 1, 32), "argument queue: 32, where 0 to 31 are known");
+              check_refused(beeline_wait(team, signal, 6, 0, 0, 0), "argument compare: 6, where 0 to 5 are known");
+              check_refused(beeline_wait_any(team, signal, 0, 0, nullptr), "argument index: a null pointer");
+              check_refused(beeline_allocate(team, 16, 2, nullptr), "argument heap: 2, where 0 to 1 are known");
+              check_refused(beeline_world_close(of), "beeline_run made this world, and ends it");
+              check_refused(beeline_team_destroy(team), "argument team: the world's");
+              beeline_context context;
+              check_refused(beeline_team_context(team, 8, &context), "struct_bytes: 8, and a context has 416 bytes");
+              beeline_device device{};
+              check_refused(beeline_world_device(of, 0, &device), "argument device: struct_bytes is 0");
+              BEELINE_CHECK_EQ(0, beeline_team_failed(team));  // nothing of this aborts the team
+              check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+              // An address outside symmetric memory does.
+              if (beeline_team_rank(team) == 0)
+                check_refused(beeline_put(team, &value, &value, 4, 1, 0), "rank 0");
+              else
+                BEELINE_CHECK(beeline_barrier(team, BEELINE_NO_TIMEOUT) != BEELINE_OK);
+            }));
+}
+
+TEST(CInterface, ATimeOutHarmsNothingAndADeadlineNamesThePeer) {
+  beeline_config config = config_of(2);
+  config.deadline_ns = 1'000'000'000;
+  EXPECT_EQ(1, run_ranks(config, [](beeline_world* world, beeline_team* team) {
+              uint64_t* const signal = allocate_signal(team);
+              BEELINE_CHECK_EQ(static_cast<beeline_status>(BEELINE_TIMEOUT),
+                               beeline_wait(team, signal, BEELINE_EQUAL, 1, BEELINE_ANY_RANK, 1'000'000));
+              BEELINE_CHECK_EQ(static_cast<beeline_status>(BEELINE_IN_PROGRESS),
+                               beeline_test_signal(signal, BEELINE_EQUAL, 1));
+              check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+              check_ok(beeline_signal(team, signal, 1, peer_of(team), 0));
+              check_ok(beeline_wait(team, signal, BEELINE_EQUAL, 1, peer_of(team), BEELINE_NO_TIMEOUT));
+              check_ok(beeline_world_check(world));
+              const beeline_status status =
+                  beeline_wait(team, signal, BEELINE_EQUAL, 7, peer_of(team), BEELINE_NO_TIMEOUT);
+              BEELINE_CHECK(status == BEELINE_DEADLINE || status == BEELINE_ABORTED);
+              for (const char* part : {"beeline_wait: ", "expected == 7", "observed 1"})
+                BEELINE_CHECK_CONTAINS(beeline_last_error(), part);
+              BEELINE_CHECK_EQ(1, beeline_team_failed(team));
+              BEELINE_CHECK(beeline_world_check(world) != BEELINE_OK);
+            }));
+}
+
+TEST(CInterface, OneSidedOperations) {
+  expect_passed(2, [](beeline_world*, beeline_team* team) {
+    const int32_t peer = peer_of(team);
+    auto* const inbox = allocate<uint64_t>(team, 8);
+    uint64_t* const signal = allocate_signal(team);
+    const std::array<uint64_t, 4> mine{1, 2, 3, 4};
+    check_ok(beeline_put(team, inbox, mine.data(), 16, peer, 1));
+    check_ok(beeline_put_signal(team, inbox + 2, &mine[2], 16, signal, 1, peer, 1));
+    check_ok(beeline_wait(team, signal, BEELINE_GREATER_EQUAL, 1, peer, BEELINE_NO_TIMEOUT));
+    BEELINE_CHECK_EQ(0, std::memcmp(inbox, mine.data(), 32));
+    check_ok(beeline_put_signal_add(team, inbox + 4, mine.data(), 8, signal, 4, peer, 0));
+    check_ok(beeline_signal_add(team, signal, 5, peer, 0));
+    check_ok(beeline_wait(team, signal, BEELINE_EQUAL, 10, peer, BEELINE_NO_TIMEOUT));
+    uint32_t index = 9;
+    uint64_t before = 0, got = 0;
+    check_ok(beeline_wait_any(team, signal, 1, BEELINE_NO_TIMEOUT, &index));
+    check_ok(beeline_exchange(team, signal, 0, &before));
+    BEELINE_CHECK_EQ(0u, index);
+    BEELINE_CHECK_EQ(10u, before);
+    check_ok(beeline_get(team, &got, inbox + 4, sizeof got, peer));
+    BEELINE_CHECK_EQ(1u, got);
+    check_ok(beeline_flush(team, 1));
+    check_ok(beeline_quiet(team, 1));
+    void* there = nullptr;
+    check_ok(beeline_address_on(team, inbox, peer, &there));
+    beeline_context context;
+    check_ok(beeline_team_host_context(team, sizeof context, &context));
+    BEELINE_CHECK_EQ(
+        there, static_cast<void*>(reinterpret_cast<std::byte*>(inbox) + (int64_t{context.distances[peer]} << 32)));
+    BEELINE_CHECK_EQ(BEELINE_ROUTE_DIRECT, beeline_team_route(team, peer));
+  });
+}
+
+TEST(CInterface, CommandQueues) {
+  expect_passed(2, [](beeline_world*, beeline_team* team) {
+    const int32_t peer = peer_of(team);
+    auto* const inbox = allocate<uint64_t>(team, 64);
+    uint64_t* const signal = allocate_signal(team);
+    beeline_queues* queues = nullptr;
+    check_ok(beeline_queues_create(team, 2, nullptr, &queues));
+    check_refused(beeline_post_put(queues, 2, inbox, inbox, 8, peer, 0), "argument queue: 2 of 2 queues");
+    std::vector<uint64_t> mine(32, 5), got(32);
+    check_ok(beeline_post_put(queues, 1, inbox, mine.data(), 256, peer, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_post_put_signal(queues, 1, inbox + 32, mine.data(), 256, signal, 1, peer, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_wait(team, signal, BEELINE_EQUAL, 1, peer, BEELINE_NO_TIMEOUT));
+    BEELINE_CHECK_EQ(0, std::memcmp(inbox + 32, mine.data(), 256));
+    check_ok(beeline_queue_flush(queues, 1, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_post_get(queues, 0, got.data(), inbox, 256, peer, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_post_signal(queues, 0, signal, 2, peer, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_queue_quiet(queues, 0, BEELINE_NO_TIMEOUT));
+    BEELINE_CHECK(got == mine);
+    check_ok(beeline_queues_destroy(queues));
+  });
+}
+
+TEST(CInterface, MemoryStreamsAndTeams) {
+  expect_passed(2, [](beeline_world* world, beeline_team* team) {
+    const int32_t rank = beeline_team_rank(team), peer = peer_of(team);
+    beeline_segment* segment = nullptr;
+    check_ok(beeline_segment_create(world, rank == 0 ? BEELINE_MEMORY_HOST : BEELINE_MEMORY_PINNED,
+                                    rank == 0 ? 4096 : 8192, &segment));
+    beeline_part part{};
+    part.struct_bytes = sizeof part;
+    check_ok(beeline_segment_part(segment, 1, &part));
+    BEELINE_CHECK_EQ(8192u, part.bytes);
+    BEELINE_CHECK_EQ(BEELINE_MEMORY_PINNED, part.kind);
+    alignas(16) std::array<int, 4> own{rank, 1, 2, 3}, got{};
+    beeline_registered* registered = nullptr;
+    check_ok(beeline_register(world, own.data(), sizeof own, &registered));
+    check_ok(beeline_registered_part(registered, peer, &part));
+    BEELINE_CHECK_EQ(sizeof own, part.bytes);
+    check_ok(beeline_copy_from_registered(got.data(), registered, peer, 0, sizeof got));
+    BEELINE_CHECK_EQ(peer, got[0]);
+    check_ok(beeline_copy_to_registered(registered, peer, 4, got.data(), 4));
+    check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+    BEELINE_CHECK_EQ(rank, own[1]);
+
+    auto* const inbox = allocate<int>(team, 4);
+    uint64_t* const signal = allocate_signal(team);
+    beeline_stream* stream = nullptr;
+    beeline_event* event = nullptr;
+    check_ok(beeline_stream_create(world, 1, &stream));
+    check_ok(beeline_event_create(stream, &event));
+    check_ok(beeline_put_signal_on_stream(team, inbox, own.data(), 8, signal, 1, peer, stream));
+    check_ok(beeline_wait_on_stream(team, signal, 1, peer, stream));
+    check_ok(beeline_copy_on_stream(stream, got.data(), inbox, 8));
+    check_ok(beeline_fill_on_stream(stream, inbox, 7, 4));
+    check_ok(beeline_event_record(event, stream));
+    check_ok(beeline_stream_await(beeline_default_stream(world), event));
+    check_ok(beeline_put_on_stream(team, inbox + 2, own.data() + 2, 4, peer, nullptr));
+    check_ok(beeline_signal_on_stream(team, signal, 2, peer, nullptr));
+    check_ok(beeline_event_synchronize(event, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_synchronize(beeline_default_stream(world), BEELINE_NO_TIMEOUT));
+    check_ok(beeline_wait(team, signal, BEELINE_EQUAL, 2, peer, BEELINE_NO_TIMEOUT));
+    BEELINE_CHECK_EQ(peer, got[0]);
+    BEELINE_CHECK_EQ(0x07070707, inbox[0]);
+    BEELINE_CHECK_EQ(2, inbox[2]);
+    check_refused(beeline_stream_destroy(beeline_default_stream(world)), "argument stream: the default stream");
+    BEELINE_CHECK_EQ(nullptr, beeline_stream_native(stream));
+    beeline_stream* adopted = nullptr;
+    BEELINE_CHECK_EQ(static_cast<beeline_status>(BEELINE_UNAVAILABLE), beeline_stream_adopt(world, nullptr, &adopted));
+    check_ok(beeline_event_destroy(event));
+    check_ok(beeline_stream_destroy(stream));
+
+    beeline_team* alone = nullptr;
+    check_ok(beeline_team_create(world, &rank, 1, &alone));
+    BEELINE_CHECK_EQ(1, beeline_team_size(alone));
+    BEELINE_CHECK_EQ(rank, beeline_team_world_rank(alone, 0));
+    check_ok(beeline_team_destroy(alone));
+    beeline_device device{};
+    device.struct_bytes = sizeof device;
+    check_ok(beeline_world_device(world, peer, &device));
+    BEELINE_CHECK_EQ(BEELINE_HOST, device.kind);
+    beeline_health health{};
+    health.struct_bytes = sizeof health;
+    check_ok(beeline_world_health(world, peer, &health));
+    BEELINE_CHECK_EQ(BEELINE_HEALTHY, health.state);
+    check_ok(beeline_free(team, inbox));
+    check_ok(beeline_deregister(registered));
+    check_ok(beeline_segment_destroy(segment));
+  });
+}
+
+/// The collectives of a team of two, on one element for each member; on a stream or blocking.
+void check_collectives(beeline_collectives* made, beeline_team* team, beeline_stream* stream) {
+  const int32_t rank = beeline_team_rank(team), peer = 1 - rank;
+  beeline_call call{};
+  call.struct_bytes = sizeof call, call.stream = stream;
+  std::array<int32_t, 2> both{10 * rank, 10 * rank + 1}, got{};
+  const auto expect = [&](beeline_status status, int32_t first, int32_t second) {
+    check_ok(status);
+    if (stream != nullptr) check_ok(beeline_synchronize(stream, BEELINE_NO_TIMEOUT));
+    BEELINE_CHECK_EQ(first, got[0]);
+    BEELINE_CHECK_EQ(second, got[1]);
+    got = {};
+  };
+  const int32_t type = BEELINE_INT32;
+  int32_t* const to = got.data();
+  const int32_t* const from = both.data();
+  expect(beeline_allreduce(made, to, from, 2, type, BEELINE_SUM, &call), 10, 12);
+  expect(beeline_reduce(made, to, from, 2, type, BEELINE_MAXIMUM, 0, &call), rank == 0 ? 10 : 0, rank == 0 ? 11 : 0);
+  expect(beeline_reduce_scatter(made, to, from, 1, type, BEELINE_SUM, &call), 10 + 2 * rank, 0);
+  expect(beeline_broadcast(made, to, from, 2, type, 1, &call), 10, 11);
+  expect(beeline_scatter(made, to, from, 1, type, 0, &call), rank, 0);
+  expect(beeline_gather(made, to, from, 1, type, 0, &call), 0, rank == 0 ? 10 : 0);
+  expect(beeline_allgather(made, to, from, 1, type, &call), 0, 10);
+  expect(beeline_alltoall(made, to, from, 1, type, &call), rank, 10 + rank);
+  const std::array<std::size_t, 2> ones{1, 1}, places{0, 1}, turned{1, 0};
+  beeline_pieces pieces{};
+  pieces.struct_bytes = sizeof pieces;
+  pieces.send_counts = pieces.receive_counts = ones.data();
+  pieces.send_offsets = places.data(), pieces.receive_offsets = turned.data();
+  expect(beeline_alltoallv(made, to, from, &pieces, type, &call), 10 + rank, rank);
+  check_ok(beeline_collective_barrier(made, stream));
+  check_refused(beeline_reduce(made, to, from, 2, type, BEELINE_SUM, 2, &call), "argument root: rank 2 of a team of 2");
+  check_refused(beeline_allreduce(made, to, from, 2, 9, BEELINE_SUM, &call), "argument type: 9, where 0 to 8");
+  check_refused(beeline_allreduce(made, nullptr, from, 2, type, BEELINE_SUM, &call), "argument destination: a null");
+  call.struct_bytes = 8;
+  check_refused(beeline_allreduce(made, to, from, 2, type, BEELINE_SUM, &call), "argument call: struct_bytes is 8");
+  static_cast<void>(peer);
+}
+
+TEST(CInterface, CollectivesBlockingAndOnStreams) {
+  expect_passed(2, [](beeline_world* world, beeline_team* team) {
+    beeline_collective_options options{};
+    options.struct_bytes = sizeof options, options.engine_bytes = BEELINE_NO_ENGINE_BYTES;
+    beeline_collectives* made = nullptr;
+    check_ok(beeline_collectives_create(team, &options, &made));
+    check_collectives(made, team, nullptr);
+    check_collectives(made, team, beeline_default_stream(world));
+    beeline_call call{};
+    call.struct_bytes = sizeof call, call.algorithm = beeline_algorithm("two_shot");
+    float value = 1;
+    check_ok(beeline_allreduce(made, &value, &value, 1, BEELINE_FLOAT32, BEELINE_SUM, &call));
+    BEELINE_CHECK_EQ(2.0F, value);
+    check_ok(beeline_collectives_destroy(made));
+  });
+}
+
+TEST(CInterface, AWorldIsMadeFromValuesAndClosed) {
+  beeline_config config = config_of(1);
+  config.threads = 0;
+  beeline_world* world = nullptr;
+  check_ok(beeline_world_create(&config, &world));
+  EXPECT_EQ(1, beeline_team_size(beeline_world_team(world)));
+  beeline_stream* stream = nullptr;
+  check_ok(beeline_stream_create(world, 0, &stream));
+  check_ok(beeline_world_close(world));
+  check_ok(beeline_stream_destroy(stream));  // a handle may outlive its world
+}
+
+TEST(CInterface, TheRanksThatAreLeftGoOn) {
+  EXPECT_EQ(1, run_ranks(config_of(3), [](beeline_world* world, beeline_team* team) {
+              if (beeline_team_rank(team) == 2) return check_ok(beeline_world_abort(world, "enough of this"));
+              BEELINE_CHECK(beeline_barrier(team, BEELINE_NO_TIMEOUT) != BEELINE_OK);
+              BEELINE_CHECK_CONTAINS(beeline_last_error(), "enough of this");
+              beeline_team* left = nullptr;
+              check_ok(beeline_world_survivors(world, &left));
+              BEELINE_CHECK_EQ(2, beeline_team_size(left));
+              check_ok(beeline_barrier(left, BEELINE_NO_TIMEOUT));
+              beeline_health health{};
+              health.struct_bytes = sizeof health;
+              check_ok(beeline_world_health(world, 2, &health));
+              BEELINE_CHECK_EQ(static_cast<int32_t>(BEELINE_FAILED), health.state);
+              check_ok(beeline_team_destroy(left));
+            }));
+}
+
+TEST(CInterface, ASecondThreadInACollectiveFunctionIsRefused) {
+  expect_passed(2, [](beeline_world*, beeline_team* team) {
+    auto* const signal = allocate_signal(team);
+    if (beeline_team_rank(team) == 1) {
+      check_ok(beeline_wait(team, signal, BEELINE_EQUAL, 1, 0, BEELINE_NO_TIMEOUT));
+      return check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+    }
+    std::thread first([team] { check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT)); });
+    // Refused while `first` is in its barrier, which waits for rank 1; before that, polls begin no other barrier.
+    void* memory = nullptr;
+    while (beeline_allocate(team, 64, 9, &memory) == BEELINE_INVALID_ARGUMENT &&
+           std::strstr(beeline_last_error(), "another thread is in beeline_barrier") == nullptr)
+      std::this_thread::yield();
+    check_ok(beeline_signal(team, signal, 1, 1, 0));
+    first.join();
+  });
+}
+
+}  // namespace
+
+}  // namespace beeline_test

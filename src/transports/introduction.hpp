@@ -16,7 +16,7 @@
 namespace beeline {
 
 [[nodiscard]] inline std::vector<std::byte> introduction(std::span<const std::byte> content) {
-  const auto protocol = std::as_bytes(std::span(network_protocol));
+  const auto protocol = std::as_bytes(std::span(network_protocol()));
   std::vector<std::byte> all(protocol.begin(), protocol.end());
   all.push_back(std::byte{0});
   all.insert(all.end(), content.begin(), content.end());
@@ -28,9 +28,9 @@ namespace beeline {
   const auto end = std::find(introduction.begin(), introduction.end(), std::byte{0});
   const std::string_view protocol(reinterpret_cast<const char*>(introduction.data()),
                                   static_cast<std::size_t>(end - introduction.begin()));
-  require(protocol == network_protocol && protocol.size() < introduction.size(), Status::invalid_argument,
+  require(protocol == network_protocol() && protocol.size() < introduction.size(), Status::invalid_argument,
           fmt::format("rank {} speaks \"{}\" to other nodes, this rank \"{}\": run the same Beeline on all of them",
-                      rank, protocol, network_protocol));
+                      rank, protocol, network_protocol()));
   return introduction.subspan(protocol.size() + 1);
 }
 

@@ -3,6 +3,6 @@
 
 namespace beeline {
 
-constinit const std::string_view network_protocol = "beeline network 10, little-endian";
+std::string_view network_protocol() noexcept { return "beeline network 10, little-endian"; }
 
 }  // namespace beeline

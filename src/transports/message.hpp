@@ -57,8 +57,8 @@ static_assert(std::is_trivially_copyable_v<NetworkMessage> && sizeof(NetworkMess
   return {reinterpret_cast<const char*>(payload.data()), payload.size()};
 }
 
-/// What ranks compare before they exchange addresses. Defined elsewhere, so that programs hold it in one piece, which a
-/// test changes.
-extern const std::string_view network_protocol;
+/// What ranks compare before they exchange addresses. Not inline, so that programs hold it in one piece, which a test
+/// changes.
+[[nodiscard, gnu::noinline]] std::string_view network_protocol() noexcept;
 
 }  // namespace beeline

@@ -57,7 +57,7 @@ def test_a_command_that_prints_nothing_is_known_to_run(repository):
     assert len(done.stderr.splitlines()) >= 2
 
 
-COMPILED_BY_THE_DEMO = 28
+COMPILED_BY_THE_DEMO = 29
 
 
 def test_the_demo_builds_what_it_shows(repository, tmp_path):

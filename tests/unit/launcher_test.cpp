@@ -32,6 +32,7 @@ const Variables srun = {{"SLURM_PROCID", "4"},         {"SLURM_NTASKS", "9"}, {"
 class LauncherTest : public ::testing::Test {
  protected:
   LauncherTest() { ::clearenv(); }
+  ~LauncherTest() override { ::clearenv(); }
   static void set(const Variables& variables) {
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   }

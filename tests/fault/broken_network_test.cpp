@@ -354,6 +354,9 @@ TEST(SeveralTransports, OfWhichAPairHasNoneAreRefused) {
         own.transports = "sockets:wings=2";
         check_error(Status::invalid_argument, {"sockets's settings", "delay_us"},
                     [&] { static_cast<void>(World::create(own)); });
+        own.transports = "sockets:delay_us=long";
+        check_error(Status::invalid_argument, {"BEELINE_TRANSPORTS, sockets:delay_us=\"long\""},
+                    [&] { static_cast<void>(World::create(own)); });
       },
       split_config()));
 }

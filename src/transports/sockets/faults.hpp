@@ -3,9 +3,11 @@
 /// @file
 /// Faults that a connection makes on request, for tests.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <random>
+#include <string>
 
 #include "core/environment.hpp"
 #include "transports/transport.hpp"
@@ -42,7 +44,9 @@ class SocketFaults {
 
   static std::uint64_t number_in(const TransportSettings& settings, const char* name, std::uint64_t most) {
     const auto found = settings.find(name);
-    return found == settings.end() ? 0 : detail::to_number<std::uint64_t>(name, found->second, 0, most);
+    if (found == settings.end()) return 0;
+    const std::string variable = std::string("BEELINE_TRANSPORTS, sockets:") + name;
+    return detail::to_number<std::uint64_t>(variable.c_str(), found->second, 0, most);
   }
 
   std::uint64_t delay_ns_;

@@ -216,7 +216,7 @@ json report() {
   json devices = json::array({device_entry(host)});
   for (const Device& gpu : gpus) devices.push_back(device_entry(gpu));
   return {
-      {"version", BEELINE_VERSION},
+      {"version", BEELINE_VERSION_TEXT},
       {"build",
        {{"cuda", beeline::built_with_cuda()},
         {"compiler", BEELINE_COMPILER},

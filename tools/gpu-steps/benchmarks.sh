@@ -63,17 +63,18 @@ fi
 if several overlap; then bench overlap 180 overlap --ranks "$gpus"; fi
 if several since; then
   [ -n "$against" ] || { echo "gpu: since: needs --against BUILD"; failures=$((failures + 1)); }
-  # compare NAME SECONDS RANKS COMMAND...: that command from both builds in turn, five rounds.
+  # compare NAME SECONDS RANKS COMMAND...: that command from both builds in turn: five rounds, or what SECONDS allow.
+  # Older builds call `ll` and `ll128` packets.
   compare() {
-    [ -n "$against" ] && step "since-$1" "$2" tools/compare "$against" build --ranks "$3" --limit 60 \
-      --output "$output/since-$1.jsonl" -- "${@:4}"
+    [ -n "$against" ] && step "since-$1" $(($2 + 60)) tools/compare "$against" build --ranks "$3" --limit 60 \
+      --budget "$2" --renamed packets=ll --renamed packets128=ll128 --output "$output/since-$1.jsonl" -- "${@:4}"
   }
-  compare latency 150 2 beeline-bench latency --sizes 8,4K
-  compare bandwidth 150 2 beeline-bench bandwidth --sizes 64K,64M
-  compare rate 150 2 beeline-bench rate --sizes 8
-  compare collectives 150 2 beeline-bench collectives --operations allreduce --sizes 8,4K,1M,64M \
+  compare latency 90 2 beeline-bench latency --sizes 8,4K
+  compare bandwidth 60 2 beeline-bench bandwidth --sizes 64K,64M
+  compare rate 60 2 beeline-bench rate --sizes 8
+  compare collectives 60 2 beeline-bench collectives --operations allreduce --sizes 8,4K,1M,64M \
     --methods stream/automatic,graph/automatic,nccl/graph
-  compare himeno 120 2 himeno --size L --method all
+  compare himeno 60 2 himeno --size L --method all
 fi
 if several joules; then
   for set in default table-002 collectives; do bench "joules-$set" 480 energy --ranks 2 --set "$set"; done

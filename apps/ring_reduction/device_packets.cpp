@@ -99,10 +99,12 @@ class DevicePackets final : public Scheme {
  public:
   explicit DevicePackets(Vectors& vectors)
       : Scheme(vectors), ring_(vectors.ring(std::min(vectors.shape().packet_chunk_bytes, packet_slot_bytes))),
-        lanes_(std::min(most_packet_lanes,
-                        vectors.agree_on_lanes(
-                            ring_, most_packet_lanes,
-                            beeline::resident_blocks<RunPacketLanes, PacketLanes, int>(world(), packet_threads)))) {
+        lanes_(std::min(
+            most_packet_lanes,
+            vectors
+                .agree_on_lanes(ring_, {most_packet_lanes, 1},
+                                beeline::resident_blocks<RunPacketLanes, PacketLanes, int>(world(), packet_threads))
+                .lanes)) {
     for (unsigned lane = 0; lane < lanes_; ++lane) rings_.emplace_back(world(), packet_slot_bytes, packet_depth);
   }
 
@@ -115,7 +117,7 @@ class DevicePackets final : public Scheme {
     world().synchronize();
   }
   const Ring& ring() const override { return ring_; }
-  unsigned lanes() const override { return lanes_; }
+  LaneShape lanes() const override { return {lanes_, 1}; }
 
  private:
   Ring ring_;

@@ -1,25 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The lanes of the schemes whose kernel drives the ring: each block takes its own chunks through all steps, by a
-/// sender that differs from scheme to scheme.
+/// The lanes of the schemes whose kernel drives the ring: each takes its own chunks through all steps, by one block or
+/// several, and by a sender that differs from scheme to scheme.
+///
+/// No lane waits until what it has sent has left. A rank's result of a chunk depends on the sums of all ranks, so
+/// whoever has received all of a chunk knows that every rank has added it and that these sums have arrived.
 
 #include <algorithm>
 #include <limits>
 
+#include "beeline/device/put_get.hpp"
 #include "beeline/device/signal.hpp"
 #include "beeline/host/launch.hpp"
+#include "common/last_block.hpp"
 #include "scheme.hpp"
 #include "sum.hpp"
 
 namespace ring_reduction {
 
+/// A block's place: the lane whose chunks it works on, and its number among the lane's blocks, which share each sum.
+struct Place {
+  unsigned lane, member;
+};
+
 /// What every block has before it.
 struct Lanes {
   Ring ring;
+  LaneShape shape;
   float *data, *inbox;
   beeline::PaddedWord* arrived;  ///< [lanes], symmetric: chunks of the lane that are here, all reductions counted
+  std::uint32_t* added;          ///< [ranks - 1, chunks] blocks that have added their share of a chunk; otherwise 0
 
+  [[nodiscard]] BEELINE_HOST_DEVICE Place place_of(unsigned block) const {
+    return {block % shape.lanes, block / shape.lanes};
+  }
   /// Where a transfer goes on the next rank, as an address of this one's: its inbox, or straight into the vector.
   [[nodiscard]] BEELINE_HOST_DEVICE float* destination(const Transfer& transfer) const {
     return transfer.reduces ? inbox + transfer.inbox : data + transfer.sends.first;
@@ -29,51 +44,72 @@ struct Lanes {
     return transfer.step > 0 && transfer.step < ring.ranks;
   }
   /// What arrived in the step before, which lies one part further back.
-  [[nodiscard]] BEELINE_HOST_DEVICE const float* arrived_before(const Transfer& transfer) const {
+  [[nodiscard]] BEELINE_HOST_DEVICE float* arrived_before(const Transfer& transfer) const {
     return inbox + transfer.inbox - ring.part_elements;
   }
-  /// Adds what is to be sent, if it is a sum, and stores it where it is sent from. Every thread of the block calls it.
+  /// Where an engine finds what a transfer sends. A sum lies in the inbox, over its last term, unless it is a result:
+  /// so a reduction changes nothing that transfers of the one before may still read, and no lane waits for its engine.
+  [[nodiscard]] BEELINE_HOST_DEVICE float* source(const Transfer& transfer) const {
+    return transfer.step > 0 && transfer.reduces ? arrived_before(transfer) : data + transfer.sends.first;
+  }
+  /// Adds the block's share of what is to be sent, if it is a sum, and stores it at `source`. Returns whether the whole
+  /// of it is there, to one block of the lane. Every thread of the block calls it.
   template <class Block>
-  BEELINE_HOST_DEVICE void prepare(const Block& block, const Transfer& transfer) const {
-    float* const mine = data + transfer.sends.first;
+  [[nodiscard]] BEELINE_HOST_DEVICE bool prepare(const Block& block, const Transfer& transfer, unsigned member) const {
+    if (!sends_sum(transfer)) return member == 0;
+    const Range share = share_of(transfer.sends.count, member, shape.blocks);
+    store_sum(block.thread_rank(), block.size(),
+              {data + transfer.sends.first + share.first, arrived_before(transfer) + share.first,
+               source(transfer) + share.first, nullptr, share.count});
+    if (shape.blocks == 1) return true;
+    return apps::is_last(block, &added[(transfer.step - 1) * ring.chunks + transfer.chunk], shape.blocks);
+  }
+  /// Stores what a transfer sends at the next rank, adding it on the way if it is a sum. Every thread of the block
+  /// calls it. Orders nothing.
+  template <class Block>
+  BEELINE_HOST_DEVICE void store(const Block& block, const beeline::Context& ctx, const Transfer& transfer) const {
+    const std::uint32_t next = ring.next();
+    float *mine = data + transfer.sends.first, *there = destination(transfer);
+    // The whole sum, which the first step of the all-gather sends, is this rank's result too.
     if (sends_sum(transfer))
       store_sum(block.thread_rank(), block.size(),
-                {mine, arrived_before(transfer), mine, nullptr, transfer.sends.count});
+                {mine, arrived_before(transfer), ctx.at(there, next), transfer.reduces ? nullptr : mine,
+                 transfer.sends.count});
+    else
+      beeline::put(block, ctx, there, mine, transfer.sends.count, next);
   }
   /// Chunks of a part that a lane carries.
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t chunks_of(unsigned lane, unsigned lanes) const {
-    return (ring.chunks - lane + lanes - 1) / lanes;
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t chunks_of(unsigned lane) const {
+    return (ring.chunks - lane + shape.lanes - 1) / shape.lanes;
   }
 };
 
-/// Runs reductions in all lanes. `Sender`, a small structure, has for each block
-///   Status send(block, ctx, lanes, transfer, signal, number)   sends a chunk, and behind it the signal
-///   Status end(block, ctx)                                     at the end of a reduction
+/// Runs reductions in all lanes. `Sender`, a small structure, has
+///   Status send(block, ctx, lanes, transfer, place, number)   sends a chunk, and behind it the lane's signal: once by
+///                                                             all blocks of the lane together
 template <class Sender>
 struct RunLanes {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Lanes lanes, Sender sender,
                                       std::uint64_t done, int reductions) const {
-    const unsigned lane = grid.block_rank();
-    const std::uint32_t chunks = lanes.chunks_of(lane, grid.blocks());
+    const Place place = lanes.place_of(grid.block_rank());
+    const std::uint32_t chunks = lanes.chunks_of(place.lane);
     std::uint64_t sequence = done * lanes.ring.steps() * chunks;
     for (int reduction = 0; reduction < reductions; ++reduction) {
-      if (reduce(grid, ctx, lanes, sender, chunks, sequence) != beeline::Status::ok) return;
+      if (reduce(grid.block(), ctx, lanes, sender, place, sequence) != beeline::Status::ok) return;
       sequence += std::uint64_t{lanes.ring.steps()} * chunks;
     }
   }
 
  private:
-  /// One reduction of the block's chunks; its chunks are numbered from `sequence` on.
-  template <class Grid>
-  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status reduce(const Grid& grid, const beeline::Context& ctx,
-                                                           const Lanes& lanes, const Sender& sender,
-                                                           std::uint32_t chunks, std::uint64_t sequence) const {
+  /// The block's part of one reduction; the lane's chunks are numbered from `sequence` on.
+  template <class Block>
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status reduce(const Block& block, const beeline::Context& ctx,
+                                                           const Lanes& lanes, const Sender& sender, const Place& place,
+                                                           std::uint64_t sequence) const {
     using beeline::Status;
-    const auto& block = grid.block();
-    const unsigned lane = grid.block_rank();
-    const std::uint32_t steps = lanes.ring.steps();
-    std::uint64_t* const arrived = &lanes.arrived[lane].value;
+    const std::uint32_t steps = lanes.ring.steps(), chunks = lanes.chunks_of(place.lane);
+    std::uint64_t* const arrived = &lanes.arrived[place.lane].value;
     // Behind the last step the chunks that it brought are only waited for.
     for (std::uint32_t step = 0; step <= steps; ++step)
       for (std::uint32_t i = 0; i < chunks; ++i) {
@@ -83,32 +119,42 @@ struct RunLanes {
           status = beeline::wait(block, ctx, arrived, beeline::Compare::greater_equal, number - chunks,
                                  lanes.ring.previous());
         if (status == Status::ok && step < steps)
-          status = sender.send(grid, ctx, lanes, lanes.ring.transfer(step, lane + i * grid.blocks()), arrived, number);
+          status = sender.send(block, ctx, lanes, lanes.ring.transfer(step, place.lane + i * lanes.shape.lanes), place,
+                               number);
         if (status != Status::ok) return status;
       }
-    return sender.end(grid, ctx);
+    return Status::ok;
   }
 };
 
-/// A scheme that is one kernel for all reductions. `Sender::lanes` blocks at most on a GPU.
+/// A scheme that is one kernel for all reductions, with `Sender::on_gpus` lanes and blocks at most on a GPU.
 template <class Sender>
 class LaneScheme : public Scheme {
  public:
   void run(int reductions) override {
     if (ring_.ranks == 1) return;
     const int most = reductions_at_once();
-    for (int left = reductions; left > 0; left -= most) run_at_once(std::min(left, most));
+    prepare(all(), done_, std::min(reductions, most));
+    for (int left = reductions; left > 0;) {
+      const int now = std::min(left, most);
+      beeline::launch(world(), {.blocks = shape_.lanes * shape_.blocks, .threads = block_threads, .waits = true},
+                      RunLanes<Sender>{}, all(), sender(), done_, now);
+      done_ += static_cast<std::uint64_t>(now), left -= now;
+      if (left > 0) prepare(all(), done_, std::min(left, most));
+      world().synchronize();
+    }
   }
   const Ring& ring() const override { return ring_; }
-  unsigned lanes() const override { return lanes_; }
+  LaneShape lanes() const override { return shape_; }
 
  protected:
   LaneScheme(Vectors& vectors, std::size_t chunk_bytes)
       : Scheme(vectors), ring_(vectors.ring(chunk_bytes)),
-        lanes_(vectors.agree_on_lanes(
-            ring_, Sender::lanes,
+        shape_(vectors.agree_on_lanes(
+            ring_, Sender::on_gpus,
             beeline::resident_blocks<RunLanes<Sender>, Lanes, Sender, std::uint64_t, int>(world(), block_threads))),
-        arrived_(world(), lanes_) {}
+        arrived_(world(), shape_.lanes),
+        added_(world(), std::max<std::size_t>(1, std::size_t{ring_.ranks - 1} * ring_.chunks)) {}
 
   [[nodiscard]] beeline::PaddedWord* arrived() const { return arrived_.data(); }
 
@@ -116,21 +162,18 @@ class LaneScheme : public Scheme {
   [[nodiscard]] virtual Sender sender() const = 0;
   /// Reductions of a launch at most.
   [[nodiscard]] virtual int reductions_at_once() const { return std::numeric_limits<int>::max(); }
-  /// What the host does before the kernel of so many reductions starts, behind `done` of them.
+  /// What the host does for the kernel of so many reductions, behind `done` of them, before it starts: while the one
+  /// before it runs.
   virtual void prepare(const Lanes& /*all*/, std::uint64_t /*done*/, int /*reductions*/) {}
 
-  void run_at_once(int reductions) {
-    const Lanes all{ring_, vectors().data(), vectors().inbox(), arrived_.data()};
-    prepare(all, done_, reductions);
-    beeline::launch(world(), {.blocks = lanes_, .threads = block_threads, .waits = true}, RunLanes<Sender>{}, all,
-                    sender(), done_, reductions);
-    done_ += static_cast<std::uint64_t>(reductions);
-    world().synchronize();
+  [[nodiscard]] Lanes all() const {
+    return {ring_, shape_, vectors().data(), vectors().inbox(), arrived_.data(), added_.data()};
   }
 
   Ring ring_;
-  unsigned lanes_;
+  LaneShape shape_;
   beeline::SymmetricArray<beeline::PaddedWord> arrived_;
+  beeline::SymmetricArray<std::uint32_t> added_;
   std::uint64_t done_ = 0;
 };
 

@@ -38,8 +38,8 @@ struct Timing {
 /// Runs all schemes over one vector.
 class Session {
  public:
-  Session(beeline::World& world, const Options& options)
-      : world_(world), options_(options), metered_(world, options.energy_seconds), vectors_(world, options.count) {}
+  Session(beeline::World& world, const Options& options, std::size_t count, const Shape& shape)
+      : world_(world), options_(options), metered_(world, options.energy_seconds), vectors_(world, count, shape) {}
 
   /// Collective. Returns whether the result was right.
   bool run(const SchemeInfo& info) {
@@ -103,7 +103,7 @@ class Session {
     } mine{checksum(observed), 0, 0};
     if (world_.rank() == 0) {
       const std::vector<float> expected =
-          serial_reduction(options_.count, world_.size(), set, reductions, apps::hardware_threads());
+          serial_reduction(vectors_.count(), world_.size(), set, reductions, apps::hardware_threads());
       mine.expected = checksum(expected);
       mine.max_error = max_error(expected, observed);
     }
@@ -115,10 +115,7 @@ class Session {
   void print_result(const SchemeInfo& info, Scheme& scheme, const Timing& timing,
                     const std::optional<Verdict>& verdict) {
     Json line = apps::result_line("ring_reduction", info, world_);
-    line["bytes"] = options_.count * sizeof(float);
-    line["steps"] = scheme.ring().steps();
-    line["chunks"] = scheme.ring().chunks;
-    line["lanes"] = scheme.lanes() > 0 ? Json(scheme.lanes()) : Json();
+    add_shape(line, scheme);
     add_timing(line, timing);
     line["max_error"] = verdict ? Json(verdict->max_error) : Json();
     line["wrong_ranks"] = verdict ? Json(verdict->wrong_ranks) : Json();
@@ -127,6 +124,19 @@ class Session {
     if (!timing.all.empty())
       metered_.add(line, "reductions_per_joule", reductions, [&] { timed_reductions(scheme, reductions); });
     apps::print_line(world_.rank(), line);
+  }
+
+  void add_shape(Json& line, const Scheme& scheme) const {
+    const auto or_null = [](unsigned number) { return number > 0 ? Json(number) : Json(); };
+    const Ring& ring = scheme.ring();
+    line["bytes"] = vectors_.count() * sizeof(float);
+    line["steps"] = ring.steps();
+    line["chunks"] = ring.chunks;
+    line["chunk_bytes"] = ring.chunk_elements * sizeof(float);
+    line["lanes"] = or_null(scheme.lanes().lanes);
+    line["blocks_of_lane"] = or_null(scheme.lanes().blocks);
+    line["service_blocks"] = or_null(scheme.service_blocks());
+    line["engine_threads"] = world_.config().engine_threads;
   }
 
   void add_timing(Json& line, const Timing& timing) const {
@@ -154,8 +164,13 @@ class Session {
 }  // namespace
 
 bool measure(beeline::World& world, const Options& options) {
-  Session session(world, options);
-  return std::ranges::count_if(options.schemes, [&](const SchemeInfo& info) { return !session.run(info); }) == 0;
+  bool is_right = true;
+  for (const std::size_t count : options.counts)
+    for (const Shape& shape : options.shapes) {
+      Session session(world, options, count, shape);
+      for (const SchemeInfo& info : options.schemes) is_right &= session.run(info);
+    }
+  return is_right;
 }
 
 }  // namespace ring_reduction

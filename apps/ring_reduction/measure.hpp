@@ -12,7 +12,8 @@
 namespace ring_reduction {
 
 struct Options {
-  std::size_t count = 0;  ///< elements of a rank's vector
+  std::vector<std::size_t> counts;  ///< elements of a rank's vector
+  std::vector<Shape> shapes;        ///< each is measured with each count
   std::vector<SchemeInfo> schemes;
   int reductions = 0;  ///< of a timed run; 0: as many as take about a quarter of a second
   bool verify = true;

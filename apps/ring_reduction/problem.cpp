@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <sstream>
 
 #include "beeline/core/error.hpp"
 #include "common/quantity.hpp"
-#include "vectors.hpp"
 
 namespace ring_reduction {
 
@@ -29,6 +29,27 @@ std::size_t parse_size(const std::string& text) {
                   "{}, at most 1024G",
                   text, sizeof(float)));
   return *bytes / sizeof(float);
+}
+
+std::vector<std::size_t> parse_sizes(const std::string& text) {
+  std::vector<std::size_t> counts;
+  std::istringstream list(text);
+  for (std::string item; std::getline(list, item, ',');) counts.push_back(parse_size(item));
+  beeline::require(!counts.empty(), beeline::Status::invalid_argument, "--size: no size is named");
+  return counts;
+}
+
+std::vector<Shape> parse_chunks(const std::string& text, const Shape& shape) {
+  if (text.empty()) return {shape};
+  std::vector<Shape> shapes;
+  std::istringstream list(text);
+  for (std::string item; std::getline(list, item, ',');) {
+    const std::optional<std::size_t> bytes = apps::parse_quantity(item);
+    beeline::require(bytes && *bytes > 0, beeline::Status::invalid_argument,
+                     fmt::format("--chunk: '{}' is no size of a chunk; valid: bytes like 64K or 4M", item));
+    shapes.push_back(shape.with_chunks(*bytes));
+  }
+  return shapes;
 }
 
 int reductions_in_range(int ranks) {

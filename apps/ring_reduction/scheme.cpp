@@ -4,8 +4,8 @@
 namespace ring_reduction {
 
 const std::vector<SchemeInfo>& schemes() {
-  static const std::vector<SchemeInfo> all{host(),      stream(), proxy(),  proxy_device(),
-                                           triggered(), task(),   device(), device_packets()};
+  static const std::vector<SchemeInfo> all{
+      host(), stream(), proxy(), proxy_device(), triggered(), triggered_stream(), task(), device(), device_packets()};
   return all;
 }
 

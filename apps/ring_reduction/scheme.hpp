@@ -20,8 +20,10 @@ class Scheme : public apps::MethodOn<Vectors> {
   virtual void run(int reductions) = 0;
   /// How the vector was cut for it.
   [[nodiscard]] virtual const Ring& ring() const = 0;
-  /// Blocks of the kernel that communicates; 0: no kernel does.
-  [[nodiscard]] virtual unsigned lanes() const { return 0; }
+  /// Of the kernel that communicates; without lanes if no kernel does.
+  [[nodiscard]] virtual LaneShape lanes() const { return {0, 0}; }
+  /// Of the rank's device that serve its kernel's posts; 0: none do.
+  [[nodiscard]] virtual unsigned service_blocks() const { return 0; }
 
  protected:
   [[nodiscard]] Vectors& vectors() const { return data(); }
@@ -40,6 +42,7 @@ using SchemeInfo = apps::MethodInfo<Scheme, Vectors>;
 [[nodiscard]] SchemeInfo proxy();
 [[nodiscard]] SchemeInfo proxy_device();
 [[nodiscard]] SchemeInfo triggered();
+[[nodiscard]] SchemeInfo triggered_stream();
 [[nodiscard]] SchemeInfo task();
 
 }  // namespace ring_reduction

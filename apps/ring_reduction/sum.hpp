@@ -53,6 +53,13 @@ BEELINE_HOST_DEVICE inline void sum_element(const Sum& sum, std::size_t i) {
 
 }  // namespace detail
 
+/// The share of a block of `blocks` in `count` elements; all begin at multiples of `grain`.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Range share_of(std::size_t count, unsigned block, unsigned blocks) {
+  const std::size_t share = (count + blocks * grain - 1) / (blocks * grain) * grain;
+  const std::size_t first = share * block < count ? share * block : count;
+  return {first, share < count - first ? share : count - first};
+}
+
 /// Adds with `threads` threads, of which the caller is number `thread`. Orders nothing.
 BEELINE_HOST_DEVICE inline void store_sum(std::size_t thread, std::size_t threads, const Sum& sum) {
 #if BEELINE_ON_GPU

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Scheme task: one kernel for all reductions, which sends chunks as the payload of tasks. A worker of the next rank
-/// adds a chunk to its own, or stores the result, and signals its rank's kernel, which sends it on. Source: seed 003,
-/// Extended Task Queuing.
+/// Scheme task: one kernel for all reductions, whose blocks add chunks and store them at the next rank, each followed
+/// by a task. A worker of that rank tells its kernel, which sends the chunk on. A message of seed 003's Extended Task
+/// Queuing is such a put with a command behind it; a payload in the task's own buffer would be copied once more.
 
 #include "task.hpp"
 
@@ -18,13 +18,11 @@ namespace {
 struct Arrive;
 using Functions = beeline::TaskList<Arrive>;
 
-/// Stores its payload in the inbox, or in the vector. Places are told from the first signal on: symmetric memory lies
-/// alike on all ranks.
+/// Says that a chunk is here, to the kernel of its rank.
 struct Arrive {
   static constexpr const char* name = "arrive";
   struct Arguments {
-    std::int64_t place_bytes;  ///< from the first signal
-    std::uint64_t number;      ///< the signal's value
+    std::uint64_t number;  ///< the signal's value
     std::uint32_t lane;
   };
   template <class Group>
@@ -32,54 +30,40 @@ struct Arrive {
                                       const beeline::Task& task) const {
     const Arguments& it = task.as<Arguments>();
     auto* const arrived = static_cast<beeline::PaddedWord*>(task.object);
-    beeline::detail::copy_bytes(group, static_cast<std::byte*>(task.object) + it.place_bytes, task.payload,
-                                task.payload_bytes);
     beeline::signal(group, ctx, &arrived[it.lane].value, it.number, ctx.rank);
   }
 };
 
 struct PostingTasks {
-  /// A queue for each, and a worker for each queue.
-  static constexpr unsigned lanes = most_task_lanes;
+  static constexpr LaneShape on_gpus{most_task_lanes, 1};
   beeline::TaskChannel tasks;
 
-  template <class Grid>
-  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Grid& grid, const beeline::Context& ctx,
-                                                         const Lanes& all, const Transfer& transfer, std::uint64_t*,
+  template <class Block>
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Block& block, const beeline::Context& ctx,
+                                                         const Lanes& all, const Transfer& transfer, const Place& place,
                                                          std::uint64_t number) const {
-    all.prepare(grid.block(), transfer);
-    const auto place =
-        reinterpret_cast<std::byte*>(all.destination(transfer)) - reinterpret_cast<std::byte*>(all.arrived);
-    const Arrive::Arguments arguments{place, number, grid.block_rank()};
-    beeline::TaskPost post =
-        beeline::task_of<Functions, Arrive>(arguments, all.ring.next(), grid.block_rank() % tasks.queues);
-    post.payload = all.data + transfer.sends.first, post.payload_bytes = transfer.sends.count * sizeof(float);
-    return beeline::post_task(grid.block(), ctx, tasks, post);
-  }
-  template <class Grid>
-  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status end(const Grid&, const beeline::Context&) const {
-    return beeline::Status::ok;  // the last step's signals say that all tasks for this rank have run
+    all.store(block, ctx, transfer);
+    const Arrive::Arguments arguments{number, place.lane};
+    return beeline::post_task(
+        block, ctx, tasks, beeline::task_of<Functions, Arrive>(arguments, all.ring.next(), place.lane % tasks.queues));
   }
 };
 
 class ByTasks final : public LaneScheme<PostingTasks> {
  public:
   explicit ByTasks(Vectors& vectors)
-      : LaneScheme(vectors, std::min(vectors.shape().put_chunk_bytes, task_chunk_bytes)),
-        tasks_(world(), {.queues = lanes(),
+      : LaneScheme(vectors, vectors.shape().put_chunk_bytes),
+        tasks_(world(), {.queues = lanes().lanes,
                          .depth = task_depth,
-                         .workers = lanes(),
-                         .multiprocessors = std::min(lanes(), most_task_multiprocessors)}),
-        payloads_(world(), tasks_.payload_buffer_bytes(std::max(grain, ring().chunk_elements) * sizeof(float))) {
-    tasks_.register_function<Arrive>(
-        {.object = arrived(), .payloads = payloads_.data(), .payload_bytes = payloads_.bytes()});
+                         .workers = lanes().lanes,
+                         .multiprocessors = std::min(lanes().lanes, most_task_multiprocessors)}) {
+    tasks_.register_function<Arrive>({.object = arrived()});
   }
 
  private:
   [[nodiscard]] PostingTasks sender() const override { return {tasks_.channel()}; }
 
   beeline::Tasks<Functions> tasks_;
-  beeline::SymmetricArray<std::byte> payloads_;
 };
 
 }  // namespace
@@ -87,7 +71,7 @@ class ByTasks final : public LaneScheme<PostingTasks> {
 SchemeInfo task() {
   return SchemeInfo::of<ByTasks>(
       {"task",
-       "one kernel for all reductions: blocks add chunks and send them as tasks, which workers of the next rank store",
+       "one kernel for all reductions: blocks store each chunk at the next rank, whose workers run a task behind it",
        "task/peer/signal"});
 }
 

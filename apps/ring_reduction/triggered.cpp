@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Scheme triggered: as proxy, but all transfers of several reductions are armed before the kernel starts. A block that
-/// has a chunk's sum ready counts for its lane, and neither says what is to be sent nor to whom.
-/// Source: seed 003, GPU Triggered Networking.
+/// Schemes triggered and triggered_stream: as proxy, but all transfers of several reductions are armed before the
+/// kernel starts, with the rank's engine or on a stream for each lane. The block that has added the last of a chunk
+/// counts for its lane, and neither says what is to be sent nor to whom. Source: seed 003, GPU Triggered Networking.
 
 #include <algorithm>
+#include <string>
 
 #include "beeline/control/trigger.hpp"
 #include "beeline/host/triggers.hpp"
@@ -14,49 +15,77 @@ namespace ring_reduction {
 
 namespace {
 
+/// Operations of a launch that a stream holds.
+constexpr std::uint32_t most_of_stream = 16;
+constexpr int most_ranks_on_streams = 1 + most_of_stream / 2;  // each takes part in two steps for each other rank
+
+std::string why_no_streams(const beeline::Config& config) {
+  return config.size <= most_ranks_on_streams ? ""
+                                              : "a stream holds too few armed transfers for more than " +
+                                                    std::to_string(most_ranks_on_streams) + " ranks";
+}
+
 /// A lane's number is its tag; its n-th transfer has threshold n.
 struct TriggeringSender {
-  /// As proxy.
-  static constexpr unsigned lanes = 16;
+  /// As an engine of the host; a stream for each.
+  static constexpr LaneShape on_gpus{beeline::TriggerOptions::most_streams, 8};
   beeline::TriggerChannel triggers;
 
-  template <class Grid>
-  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Grid& grid, const beeline::Context& ctx,
-                                                         const Lanes& all, const Transfer& transfer, std::uint64_t*,
+  template <class Block>
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Block& block, const beeline::Context& ctx,
+                                                         const Lanes& all, const Transfer& transfer, const Place& place,
                                                          std::uint64_t) const {
-    all.prepare(grid.block(), transfer);
-    return beeline::trigger(grid.block(), ctx, triggers, grid.block_rank());
-  }
-  /// The next reduction changes what may still be sent.
-  template <class Grid>
-  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status end(const Grid& grid, const beeline::Context& ctx) const {
-    return beeline::quiet(grid.block(), ctx, triggers, grid.block_rank());
+    return all.prepare(block, transfer, place.member) ? beeline::trigger(block, ctx, triggers, place.lane)
+                                                      : beeline::Status::ok;
   }
 };
 
+template <beeline::TriggeredBy by>
 class Triggered final : public LaneScheme<TriggeringSender> {
  public:
   explicit Triggered(Vectors& vectors)
-      : LaneScheme(vectors, vectors.shape().post_chunk_bytes),
-        triggers_(world(), {.tags = lanes(), .entries = std::max(most_armed, transfers()), .queues = lanes()}) {}
+      : LaneScheme(vectors, chunk_bytes(vectors)), triggers_(world(), {.tags = lanes().lanes,
+                                                                       .entries = 3 * armed_at_once(),
+                                                                       .queues = lanes().lanes,
+                                                                       .by = by,
+                                                                       .streams = lanes().lanes}) {}
 
  private:
-  static constexpr std::uint32_t most_armed = 4096;
+  static constexpr bool by_streams = by == beeline::TriggeredBy::stream;
+  /// Those of a launch. They are armed while the launch before it runs, and the last transfers of an earlier one may
+  /// still be under way; a stream holds 64 of all these.
+  static constexpr std::uint32_t most_armed = by_streams ? most_of_stream : 2048;
 
-  [[nodiscard]] std::uint32_t transfers() const { return ring().steps() * ring().chunks; }
+  /// On streams a lane has so few chunks that their transfers can be armed.
+  static std::size_t chunk_bytes(const Vectors& vectors) {
+    const std::size_t chunk = vectors.post_chunk_bytes();
+    const auto ranks = static_cast<std::size_t>(vectors.world().size());
+    if (!by_streams || ranks == 1) return chunk;
+    const std::size_t lanes = vectors.world().device().is_gpu() ? TriggeringSender::on_gpus.lanes : 1;
+    const std::size_t chunks = lanes * std::max<std::size_t>(1, most_armed / (2 * (ranks - 1)));
+    const std::size_t part = (vectors.count() / ranks + 1) * sizeof(float);
+    return std::max(chunk, (part / chunks / sizeof(float) / grain + 1) * grain * sizeof(float));
+  }
+  /// Transfers of a reduction that most_armed is for: those of one tag, or all.
+  [[nodiscard]] std::uint32_t transfers() const {
+    const std::uint32_t chunks = ring().chunks, lanes = this->lanes().lanes;
+    return std::max(1u, ring().steps() * (by_streams ? (chunks + lanes - 1) / lanes : chunks));
+  }
+  [[nodiscard]] std::uint32_t armed_at_once() const { return std::max(most_armed, transfers()); }
   [[nodiscard]] TriggeringSender sender() const override { return {triggers_.channel()}; }
   [[nodiscard]] int reductions_at_once() const override {
-    return static_cast<int>(std::max(1u, most_armed / std::max(1u, transfers())));
+    return static_cast<int>(std::max(1u, most_armed / transfers()));
   }
   /// In the order in which the lanes' blocks come to them.
   void prepare(const Lanes& all, std::uint64_t done, int reductions) override {
-    for (unsigned lane = 0; lane < lanes(); ++lane) {
-      std::uint64_t number = done * ring().steps() * all.chunks_of(lane, lanes());
-      for (int reduction = 0; reduction < reductions; ++reduction)
+    for (int reduction = 0; reduction < reductions; ++reduction)
+      for (unsigned lane = 0; lane < all.shape.lanes; ++lane) {
+        const std::uint64_t before = done + static_cast<std::uint64_t>(reduction);
+        std::uint64_t number = before * ring().steps() * all.chunks_of(lane);
         for (std::uint32_t step = 0; step < ring().steps(); ++step)
-          for (std::uint32_t chunk = lane; chunk < ring().chunks; chunk += lanes())
+          for (std::uint32_t chunk = lane; chunk < ring().chunks; chunk += all.shape.lanes)
             arm(all, ring().transfer(step, chunk), lane, ++number);
-    }
+      }
   }
   void arm(const Lanes& all, const Transfer& transfer, unsigned lane, std::uint64_t number) {
     using beeline::TriggeredOperation;
@@ -66,8 +95,7 @@ class Triggered final : public LaneScheme<TriggeringSender> {
     if (transfer.sends.count == 0)
       triggers_.arm(TriggeredOperation::signal(arrived, number, next), when);
     else
-      triggers_.arm(TriggeredOperation::put(all.destination(transfer), all.data + transfer.sends.first,
-                                            transfer.sends.count, next)
+      triggers_.arm(TriggeredOperation::put(all.destination(transfer), all.source(transfer), transfer.sends.count, next)
                         .and_signal(arrived, number),
                     when);
   }
@@ -78,9 +106,16 @@ class Triggered final : public LaneScheme<TriggeringSender> {
 }  // namespace
 
 SchemeInfo triggered() {
-  return SchemeInfo::of<Triggered>(
-      {"triggered", "one kernel for many reductions: each block adds its chunks, and triggers what is armed",
+  return SchemeInfo::of<Triggered<beeline::TriggeredBy::engine>>(
+      {"triggered",
+       "one kernel for many reductions: blocks add chunks, and trigger what is armed with the rank's engine",
        "triggered/copy_engine/signal"});
+}
+
+SchemeInfo triggered_stream() {
+  return SchemeInfo::of<Triggered<beeline::TriggeredBy::stream>>(
+      {"triggered_stream", "as triggered, but a stream for each lane waits for its triggers, and copies",
+       "triggered/copy_engine/signal", why_no_streams});
 }
 
 }  // namespace ring_reduction

@@ -42,10 +42,14 @@ Ring Vectors::ring(std::size_t chunk_bytes) const {
                    chunk_bytes);
 }
 
-unsigned Vectors::agree_on_lanes(const Ring& ring, unsigned on_gpus, unsigned resident) const {
-  const unsigned wanted = shape_.lanes > 0 ? shape_.lanes : world_.device().is_gpu() ? on_gpus : 1;
-  const std::vector<unsigned> all = apps::from_all(world_, std::max(1u, std::min(resident, wanted)));
-  return std::min(*std::min_element(all.begin(), all.end()), ring.chunks);
+LaneShape Vectors::agree_on_lanes(const Ring& ring, LaneShape on_gpus, unsigned resident) const {
+  const std::vector<unsigned> all = apps::from_all(world_, std::max(1u, resident));
+  const unsigned most = *std::min_element(all.begin(), all.end());
+  const LaneShape usual = world_.device().is_gpu() ? on_gpus : LaneShape{1, 1};
+  const unsigned lanes = std::min({shape_.lanes > 0 ? shape_.lanes : usual.lanes, ring.chunks, most});
+  const bool may_share = on_gpus.blocks > 1;
+  const unsigned blocks = may_share && shape_.blocks > 0 ? shape_.blocks : usual.blocks;
+  return {lanes, std::clamp(most / lanes, 1u, blocks)};
 }
 
 unsigned blocks_for(const beeline::World& world, std::size_t count) {

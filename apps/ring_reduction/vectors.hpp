@@ -12,13 +12,29 @@
 
 namespace ring_reduction {
 
-/// Sizes that follow from the device, or are set by tests: small ones make many chunks and lanes of short vectors.
+/// Lanes of a device scheme, and blocks of each.
+struct LaneShape {
+  unsigned lanes, blocks;
+};
+
+/// Sizes that follow from the device (0), or are set: by tests, small ones that make many chunks of short vectors.
 struct Shape {
   std::size_t copy_chunk_bytes = 0;  ///< of host and stream; 0: the configuration's chunk (BEELINE_CHUNK_BYTES)
-  std::size_t put_chunk_bytes = std::size_t{64} << 10;    ///< of device
-  std::size_t post_chunk_bytes = std::size_t{1} << 20;    ///< of proxy
-  std::size_t packet_chunk_bytes = std::size_t{8} << 10;  ///< of device_packets: one slot of a packet ring
-  unsigned lanes = 0;  ///< blocks of device, device_packets and proxy at most; 0: 1 on host ranks, on GPUs by scheme
+  std::size_t put_chunk_bytes = std::size_t{64} << 10;       ///< of device and task
+  std::size_t post_chunk_bytes = 0;                          ///< of proxy and triggered; 0: by the kind of device
+  std::size_t service_chunk_bytes = std::size_t{256} << 10;  ///< of proxy_device
+  std::size_t packet_chunk_bytes = std::size_t{8} << 10;     ///< of device_packets: one slot of a packet ring
+  unsigned lanes = 0;           ///< at most, of the schemes that have them; 0: 1 on host ranks, on GPUs by scheme
+  unsigned blocks = 0;          ///< of a lane that may have several; 0: 1 on host ranks, on GPUs by scheme
+  unsigned service_blocks = 0;  ///< of proxy_device; 0: 1 on host ranks, 8 on GPUs
+
+  /// The same, with chunks of one size for all schemes.
+  [[nodiscard]] Shape with_chunks(std::size_t bytes) const {
+    Shape shape = *this;
+    shape.copy_chunk_bytes = shape.put_chunk_bytes = shape.post_chunk_bytes = bytes;
+    shape.service_chunk_bytes = shape.packet_chunk_bytes = bytes;
+    return shape;
+  }
 };
 
 /// The vector that is reduced in place. Constructor and destructor are collective.
@@ -39,15 +55,25 @@ class Vectors {
 
   /// This rank's ring, in chunks of at most `chunk_bytes`.
   [[nodiscard]] Ring ring(std::size_t chunk_bytes) const;
-  /// Collective. Blocks of a device scheme, the same on every rank: at most `on_gpus` (or what the shape says), one for
-  /// each chunk, and as many as every rank's device holds at once (`resident` on this one).
-  [[nodiscard]] unsigned agree_on_lanes(const Ring& ring, unsigned on_gpus, unsigned resident) const;
+  /// Collective. Lanes of a device scheme, and blocks of each, the same on every rank: at most `on_gpus` (or what the
+  /// shape says), a lane for each chunk, and as many blocks as every rank's device holds at once (`resident` on this
+  /// one).
+  [[nodiscard]] LaneShape agree_on_lanes(const Ring& ring, LaneShape on_gpus, unsigned resident) const;
 
   [[nodiscard]] beeline::World& world() const { return world_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }
   /// Chunk of the schemes whose copies are made outside kernels.
   [[nodiscard]] std::size_t copy_chunk_bytes() const {
     return shape_.copy_chunk_bytes > 0 ? shape_.copy_chunk_bytes : world_.config().chunk_bytes;
+  }
+  /// Chunk of the schemes whose kernel asks an engine or a stream to copy: each copy takes some microseconds more than
+  /// its bytes on a GPU; a CPU reads a short one from its cache.
+  [[nodiscard]] std::size_t post_chunk_bytes() const {
+    if (shape_.post_chunk_bytes > 0) return shape_.post_chunk_bytes;
+    return std::size_t{world_.device().is_gpu() ? 4u : 1u} << 20;
+  }
+  [[nodiscard]] unsigned service_blocks() const {
+    return shape_.service_blocks > 0 ? shape_.service_blocks : world_.device().is_gpu() ? 8 : 1;
   }
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] float* data() const { return data_.data(); }

@@ -10,6 +10,7 @@
 #include "problem.hpp"
 #include "scheme.hpp"
 #include "serial.hpp"
+#include "sum.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 
@@ -29,6 +30,34 @@ TEST(RingProblem, SizesAreBytesOfWholeElements) {
   for (const char* bad : {"", "M", "5", "-4", "4 K", "4KB", "4k", "1025G", "99999999999999999999", "1e6"})
     check_error(Status::invalid_argument, {"--size: '", bad, "is no size of a vector", "a multiple of 4"},
                 [&] { static_cast<void>(parse_size(bad)); });
+}
+
+TEST(RingProblem, ListsOfSizesAndChunks) {
+  EXPECT_EQ(parse_sizes("4,4K"), (std::vector<std::size_t>{1, 1024}));
+  check_error(Status::invalid_argument, {"--size: no size is named"}, [] { static_cast<void>(parse_sizes("")); });
+  EXPECT_EQ(parse_chunks("", {.lanes = 2}).at(0).post_chunk_bytes, 0u);
+  const std::vector<Shape> shapes = parse_chunks("64K,4M", {.lanes = 2});
+  ASSERT_EQ(shapes.size(), 2u);
+  EXPECT_EQ(shapes[1].post_chunk_bytes, std::size_t{4} << 20);
+  EXPECT_EQ(shapes[1].lanes, 2u);
+  for (const char* bad : {"0", "4KB", "64K,,4M"})
+    check_error(Status::invalid_argument, {"--chunk: '", "is no size of a chunk"},
+                [&] { static_cast<void>(parse_chunks(bad, {})); });
+}
+
+/// Every element belongs to one block.
+TEST(RingSums, SharesOfBlocks) {
+  for (const std::size_t count : {0, 1, 4, 5, 31, 1000})
+    for (unsigned blocks = 1; blocks <= 5; ++blocks) {
+      std::size_t next = 0;
+      for (unsigned block = 0; block < blocks; ++block) {
+        const Range share = share_of(count, block, blocks);
+        EXPECT_EQ(share.first, next);
+        EXPECT_TRUE(share.first % grain == 0 || share.count == 0);
+        next += share.count;
+      }
+      EXPECT_EQ(next, count);
+    }
 }
 
 TEST(RingProblem, RepeatedSumsStayInRange) {
@@ -117,8 +146,15 @@ std::ostream& operator<<(std::ostream& out, const SchemeCase& c) {
 }
 
 /// Chunks so small that short vectors have many.
-constexpr Shape fine{
-    .copy_chunk_bytes = 256, .put_chunk_bytes = 64, .post_chunk_bytes = 96, .packet_chunk_bytes = 32, .lanes = 3};
+constexpr Shape fine{.copy_chunk_bytes = 256,
+                     .put_chunk_bytes = 64,
+                     .post_chunk_bytes = 96,
+                     .service_chunk_bytes = 64,
+                     .packet_chunk_bytes = 32,
+                     .lanes = 3,
+                     .service_blocks = 2};
+/// One lane, whose sums several blocks share.
+constexpr Shape shared{.post_chunk_bytes = 4096, .service_chunk_bytes = 1024, .lanes = 1, .blocks = 3};
 
 class RingSchemes : public testing::TestWithParam<SchemeCase> {};
 
@@ -155,11 +191,12 @@ TEST_P(RingSchemes, HaveTheReferencesBits) {
 
 INSTANTIATE_TEST_SUITE_P(Host, RingSchemes,
                          testing::Values(SchemeCase{1, 1, {}}, SchemeCase{2, 1, fine}, SchemeCase{3, 2, fine},
-                                         SchemeCase{4, 1, fine}, SchemeCase{7, 1, {}}));
+                                         SchemeCase{4, 1, fine}, SchemeCase{4, 1, shared}, SchemeCase{7, 1, {}}));
 INSTANTIATE_TEST_SUITE_P(Gpu, RingSchemes,
                          testing::Values(SchemeCase{1, 1, {}, "auto"}, SchemeCase{2, 1, fine, "auto"},
-                                         SchemeCase{2, 1, {}, "auto"}, SchemeCase{4, 1, fine, "auto"},
-                                         SchemeCase{2, 1, fine, "cuda:0"}, SchemeCase{3, 1, {}, "cuda:0"}));
+                                         SchemeCase{2, 1, {}, "auto"}, SchemeCase{2, 1, shared, "auto"},
+                                         SchemeCase{4, 1, fine, "auto"}, SchemeCase{2, 1, fine, "cuda:0"},
+                                         SchemeCase{3, 1, {}, "cuda:0"}));
 
 }  // namespace
 

@@ -4,7 +4,8 @@
 namespace jacobi {
 
 const std::vector<MethodInfo>& methods() {
-  static const std::vector<MethodInfo> all{host(), stream(), proxy(), proxy_device(), triggered(), task(), device()};
+  static const std::vector<MethodInfo> all{host(),      stream(),           proxy(), proxy_device(),
+                                           triggered(), triggered_device(), task(),  device()};
   return all;
 }
 

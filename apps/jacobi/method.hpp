@@ -35,6 +35,7 @@ using MethodInfo = apps::MethodInfo<Method, Domain>;
 [[nodiscard]] MethodInfo proxy();
 [[nodiscard]] MethodInfo proxy_device();
 [[nodiscard]] MethodInfo triggered();
+[[nodiscard]] MethodInfo triggered_device();
 [[nodiscard]] MethodInfo task();
 [[nodiscard]] MethodInfo device();
 

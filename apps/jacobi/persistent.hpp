@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "beeline/device/signal.hpp"
 #include "method.hpp"
@@ -136,7 +137,15 @@ class Persistent : public Method {
 
   void run(int iterations, bool communicate) override {
     const int most = iterations_at_once();
-    for (int left = iterations; left > 0; left -= most) run_at_once(std::min(left, most), communicate);
+    std::optional<Step> ready;
+    for (int left = iterations; left > 0;) {
+      const int now = std::min(left, most);
+      start(ready ? *ready : prepared(now, communicate), now);
+      left -= now;
+      ready.reset();
+      if (left > 0 && prepares_ahead()) ready = prepared(std::min(left, most), communicate);
+      world().synchronize();
+    }
   }
 
  protected:
@@ -147,19 +156,25 @@ class Persistent : public Method {
   [[nodiscard]] virtual Sender sender() const = 0;
   /// Iterations of a launch at most.
   [[nodiscard]] virtual int iterations_at_once() const { return std::numeric_limits<int>::max(); }
-  /// What the host does before the kernel of so many iterations starts.
+  /// What the host does for the kernel of so many iterations before it starts, and whether it may while the one before
+  /// runs.
   virtual void prepare(const Shares& /*shares*/, Step /*step*/, int /*iterations*/) {}
+  [[nodiscard]] virtual bool prepares_ahead() const { return false; }
 
-  void run_at_once(int iterations, bool communicate) {
-    const Shares shares{
+  [[nodiscard]] Shares shares() const {
+    return {
         {domain().edge(lower), domain().edge(upper)}, domain().interior(), segment_quads_, segments_, arrived_.data()};
+  }
+  [[nodiscard]] Step prepared(int iterations, bool communicate) {
     const Step step = domain().take_steps(iterations, communicate);
-    prepare(shares, step, iterations);
+    prepare(shares(), step, iterations);
+    return step;
+  }
+  void start(const Step& step, int iterations) {
     // An engine of the device has its room by now.
     const unsigned blocks = domain().blocks<Iterate<Sender>, Fields, Edges, Shares, Sender, Step, int>(domain().all());
     beeline::launch(world(), {.blocks = blocks, .threads = block_threads, .waits = true}, Iterate<Sender>{},
-                    domain().fields(), domain().edges(), shares, sender(), step, iterations);
-    world().synchronize();
+                    domain().fields(), domain().edges(), shares(), sender(), step, iterations);
   }
 
   int segment_quads_;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method triggered: as proxy, but the transfers of many iterations are armed before the kernel starts. A block that
-/// has computed a segment counts for its tag. Source: seed 003, GPU Triggered Networking.
+/// Methods triggered and triggered_device: as proxy, but the transfers of many iterations are armed before the kernel
+/// starts, with an engine of the host or of the device. A block that has computed a segment counts for its tag. Source:
+/// seed 003, GPU Triggered Networking.
 
 #include <algorithm>
 
@@ -34,20 +35,27 @@ struct Triggering {
   }
 };
 
+template <beeline::TriggeredBy by>
 class Triggered final : public Persistent<Triggering> {
  public:
   explicit Triggered(Domain& domain)
       : Persistent(domain), triggers_(world(), {.tags = sides * segments(),
-                                                .entries = std::max(most_armed, sides * segments()),
-                                                .queues = std::min(most_queues, sides * segments())}) {}
+                                                .entries = 3 * std::max(most_armed, sides * segments()),
+                                                .queues = std::min(most_queues, sides * segments()),
+                                                .by = by}) {}
 
  private:
   static constexpr unsigned most_queues = 8;
-  static constexpr std::uint32_t most_armed = 4096;
+  /// Those of a launch. The device's engine takes none while it runs: all are armed between two launches.
+  static constexpr std::uint32_t most_armed = by == beeline::TriggeredBy::engine ? 1024 : 4096;
 
   [[nodiscard]] Triggering sender() const override { return {triggers_.channel(), arrived()}; }
   [[nodiscard]] int iterations_at_once() const override {
     return static_cast<int>(std::max(1u, most_armed / (sides * segments())));
+  }
+  /// Then the last transfers of a launch, those of the next and those that are being armed are in the table.
+  [[nodiscard]] bool prepares_ahead() const override {
+    return by == beeline::TriggeredBy::engine && world().device().is_gpu();  // CPUs have their kernels to run
   }
   void prepare(const Shares& shares, Step step, int iterations) override {
     if (!step.communicate) return;
@@ -76,8 +84,14 @@ class Triggered final : public Persistent<Triggering> {
 }  // namespace
 
 MethodInfo triggered() {
-  return MethodInfo::of<Triggered>(
+  return MethodInfo::of<Triggered<beeline::TriggeredBy::engine>>(
       {"triggered", "one kernel for many iterations: blocks trigger transfers of the outermost rows armed beforehand",
+       "triggered/copy_engine/signal"});
+}
+
+MethodInfo triggered_device() {
+  return MethodInfo::of<Triggered<beeline::TriggeredBy::device_engine>>(
+      {"triggered_device", "as triggered, but a block of the device counts the triggers, and moves the rows",
        "triggered/copy_engine/signal"});
 }
 

@@ -54,7 +54,7 @@ class Triggered final : public LaneScheme<TriggeringSender> {
   static constexpr bool by_streams = by == beeline::TriggeredBy::stream;
   /// Those of a launch. They are armed while the launch before it runs, and the last transfers of an earlier one may
   /// still be under way; a stream holds 64 of all these.
-  static constexpr std::uint32_t most_armed = by_streams ? most_of_stream : 2048;
+  static constexpr std::uint32_t most_armed = by_streams ? most_of_stream : 256;
 
   /// On streams a lane has so few chunks that their transfers can be armed.
   static std::size_t chunk_bytes(const Vectors& vectors) {

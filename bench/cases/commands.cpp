@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Commands to an engine, of the host (proxy/copy_engine/signal) or of the device (proxy/peer/signal): round trips at
-/// rest, under load and from one lease to the next, rates of many posting blocks by one to eight engine threads, and
-/// the engine's CPU time, at work and idle.
+/// rest, under load, of many blocks at once and from one lease to the next, rates of many posting blocks by one to
+/// eight engine threads, and the engine's CPU time, at work and idle.
 
 #include <time.h>
 
@@ -165,6 +165,40 @@ Case rate_of(const Shape& shape) {
   return {"command_rate", method_of(shape.engine), false, prepare};
 }
 
+/// Round trips of all blocks of a grid, which post at the same time. Source: seed 003, latencies of 480 blocks and of a
+/// whole GPU full of them, by one to eight service threads, and by a block of the device whose queues lie in its
+/// memory.
+constexpr Shape latency_shapes[] = {{1, 1},
+                                    {480, 1},
+                                    {480, 2},
+                                    {480, 4},
+                                    {480, 8},
+                                    {4096, 1},
+                                    {4096, 2},
+                                    {4096, 4},
+                                    {4096, 8},
+                                    {1, 1, Heap::symmetric},
+                                    {480, 1, Heap::symmetric},
+                                    {480, 8, Heap::symmetric},
+                                    {4096, 8, Heap::symmetric},
+                                    {1, 1, Heap::symmetric, false, EngineKind::device},
+                                    {480, 1, Heap::symmetric, false, EngineKind::device},
+                                    {4096, 1, Heap::symmetric, false, EngineKind::device}};
+
+Case latency_of(const Shape& shape) {
+  const auto prepare = [&shape](Bench& bench, std::uint64_t) {
+    std::vector<Measurement> all;
+    if (is_of_gpus(shape) && !bench.world().device().is_gpu()) return all;
+    bench.require_alike();
+    const auto commands = std::make_shared<Commands>(bench, shape);
+    for (const auto& [name, quantile] : {std::pair{"command_p50", 0.5}, std::pair{"command_p99", 0.99}})
+      all.push_back(
+          quantile_of(commands, name, quantile, "together", [=] { return commands->probe_together().whole; }));
+    return all;
+  };
+  return {"command_together", method_of(shape.engine), false, prepare};
+}
+
 /// Source: seed 000, 4.4.3: post-work-wait.
 std::vector<Measurement> prepare_cpu_time(Bench& bench, std::uint64_t) {
   std::vector<Measurement> all;
@@ -224,6 +258,7 @@ std::vector<Case> all_cases() {
                            {"command_leases", method_of(EngineKind::device), false, prepare_leases},
                            {"engine_cpu", of_host, false, prepare_cpu_time},
                            {"engine_idle", of_host, false, prepare_idle}};
+  for (const Shape& shape : latency_shapes) all.push_back(latency_of(shape));
   for (const Shape& shape : rate_shapes) all.push_back(rate_of(shape));
   return all;
 }

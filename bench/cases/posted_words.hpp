@@ -113,6 +113,24 @@ struct ProbeCommands {
   }
 };
 
+/// All blocks post a word at the same time, again and again, and each waits until its word is there.
+struct PostTogether {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting, Probe probe) const {
+    const std::uint32_t block = grid.block_rank();
+    for (std::uint32_t i = 0; i < posting.posts; ++i) {
+      if (grid.sync(ctx) != Status::ok) return;
+      if (grid.block().thread_rank() != 0) continue;
+      const std::uint64_t start = machine::clock_ns();
+      if (!post_word(ctx, posting, block, posting.first + i)) return;
+      const std::uint64_t posted = machine::clock_ns();
+      if (quiet(Thread{}, ctx, posting.channel.queue(block)) != Status::ok) return;
+      probe.round_trips[i * grid.blocks() + block] = machine::clock_ns() - start;
+      probe.posts[i * grid.blocks() + block] = posted - start;
+    }
+  }
+};
+
 /// Posts, works, and waits.
 struct PostWorkWait {
   template <class Grid>
@@ -155,8 +173,9 @@ class Commands {
  public:
   Commands(Bench& bench, const Shape& shape)
       : bench_(bench), shape_(shape), words_(bench.world(), shape.blocks, shape.heap), stop_(bench.world(), 1),
-        times_(bench.world(), shape.blocks), round_trips_(bench.world(), most_probes),
-        posts_(bench.world(), most_probes),
+        times_(bench.world(), shape.blocks),
+        round_trips_(bench.world(), std::max(most_probes, rounds_together * shape.blocks)),
+        posts_(bench.world(), round_trips_.count()),
         queues_(bench.world(), std::min(shape.blocks, most_queues), shape.options(bench.leads())) {}
 
   [[nodiscard]] const CommandQueues& queues() const { return queues_; }
@@ -205,6 +224,22 @@ class Commands {
     return found;
   }
 
+  /// Collective. Round trips of all blocks, which post at the same time.
+  RoundTrips probe_together() {
+    World& world = bench_.world();
+    world.barrier();
+    RoundTrips found;
+    if (bench_.leads()) {
+      const std::uint32_t count = rounds_together * shape_.blocks;
+      launch(world, {.blocks = shape_.blocks, .threads = block_threads, .waits = true}, PostTogether{},
+             posting(rounds_together, 0), Probe{round_trips_.data(), posts_.data(), count, 0});
+      world.synchronize();
+      found = {read(round_trips_, count), read(posts_, count)};
+    }
+    world.barrier();
+    return found;
+  }
+
   /// Collective. Whether the last words of the last `rate_ns` have arrived.
   bool have_arrived() {
     bench_.world().barrier();
@@ -222,7 +257,7 @@ class Commands {
   }
 
  private:
-  static constexpr std::uint32_t most_probes = 2000, resting_probes = 20;
+  static constexpr std::uint32_t most_probes = 2000, resting_probes = 20, rounds_together = 8;
 
   [[nodiscard]] Posting posting(std::uint32_t posts, std::uint64_t interval_ns) const {
     return {times_.data(), words_.data(), stop_.data(), queues_.channel(), next_, posts, 1, interval_ns};
@@ -272,17 +307,23 @@ inline Measurement measurement_of(const std::shared_ptr<Commands>& commands, con
 }
 
 /// The kernel's own clock says how long each took, so that a batch is a launch, and one sample the quantile of it.
+///   probe  returns the round trips of a launch, ascending
 inline Measurement quantile_of(const std::shared_ptr<Commands>& commands, const char* operation, double quantile,
-                               std::uint64_t interval_ns, const char* load, std::uint64_t rest_ns = 0) {
+                               const char* load, const std::function<std::vector<std::uint64_t>()>& probe) {
   Measurement measurement = measurement_of(commands, operation, [=](Rounds rounds) {
     return time_batches(rounds, [&] {
-      const std::vector<std::uint64_t> all = commands->probe(interval_ns, rest_ns).whole;
+      const std::vector<std::uint64_t> all = probe();
       return all.empty() ? 0.0 : static_cast<double>(all[static_cast<std::size_t>(quantile * (all.size() - 1))]);
     });
   });
   measurement.most_iterations = 1;
   measurement.settings.emplace_back("load", load);
   return measurement;
+}
+/// Of the first block, while the others post so often.
+inline Measurement quantile_of(const std::shared_ptr<Commands>& commands, const char* operation, double quantile,
+                               std::uint64_t interval_ns, const char* load, std::uint64_t rest_ns = 0) {
+  return quantile_of(commands, operation, quantile, load, [=] { return commands->probe(interval_ns, rest_ns).whole; });
 }
 
 }  // namespace beeline::bench

@@ -77,6 +77,7 @@ constexpr Part second_parts[] = {
     {"put_signal", "put with signal"},
     {"start", "the start of a kernel behind others that wait in the same stream"},
     {"signal", "a signal"},
+    {"payload_and_flag", "64 bytes and a flag to the peer's kernel"},
     {"payload_and_two_flags", "64 bytes and a flag to the peer's kernel, and its answer"},
     {"two_flags", "a flag to a thread of the host, and its answer"},
     {"stream_wait", "a stream that waits for a count, copies and signals"},

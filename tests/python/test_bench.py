@@ -219,8 +219,8 @@ def without_launched_copies(found: list[Record]) -> list[Record]:
 
 def test_methods_of_commands_and_of_both_ways() -> None:
     operations = (
-        "command_load,command_leases,command_rate,command_parts,copy_rate,started_copy,engine_cpu,engine_idle,"
-        "kernel_start,kernel_parts,arrival,two_way"
+        "command_load,command_leases,command_together,command_rate,command_parts,control_parts,copy_rate,"
+        "started_copy,engine_cpu,engine_idle,kernel_start,kernel_parts,arrival,two_way"
     )
     found = without_launched_copies(
         results(records("methods", "--sizes", "256K", "--operations", operations, threads=True))
@@ -231,8 +231,8 @@ def test_methods_of_commands_and_of_both_ways() -> None:
         by_operation.setdefault(record["operation"], []).append(record)
     assert {name: each[0]["unit"] for name, each in by_operation.items()} == {
         "command_p50": "us", "command_p99": "us", "command_rate": "Mmsg/s", "part_post": "us", "part_engine": "us",
-        "part_transfer": "us", "part_completion": "us", "part_start": "us", "part_execution": "us", "engine_cpu": "us",
-        "engine_idle": "us", "kernel_start": "us", "arrival": "us",
+        "part_transfer": "us", "part_completion": "us", "part_start": "us", "part_execution": "us",
+        "part_whole": "us", "engine_cpu": "us", "engine_idle": "us", "kernel_start": "us", "arrival": "us",
         "copy_rate": "Mmsg/s", "copy": "GB/s", "started_copy": "us", "two_way": "GB/s", "buffer_wait": "us",
     }  # fmt: skip
     timed_only = {"kernel_start", "arrival", "blocking/kernel", "bare/post"}
@@ -250,6 +250,7 @@ def test_methods_of_commands_and_of_both_ways() -> None:
     )
     assert len(within) == len(behind) == 1
     assert min(within) < min(behind), "a lease that has ended is started again"
+    assert {r["method"].split("/")[0] for r in by_operation["part_whole"]} == {"proxy", "triggered", "task", "bare"}
     assert {r["baseline"] for r in by_operation["copy_rate"]} == {None, "bare/issue_loop"}
     shapes = [(r["settings"]["blocks"], r["settings"]["engine_threads"]) for r in by_operation["command_rate"]]
     assert shapes == [(1, 1), (4, 1)]

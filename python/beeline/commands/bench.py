@@ -58,7 +58,8 @@ def render_methods(results: list[Event]) -> RenderableType:
     """A table of what each method occupies; one for each operation, with sizes across, or with a line for each setting
     where several tell something; below, what this machine lacks."""
     measured = [one for one in measured_of(results) if not is_of_commands(one)]
-    of_commands = [one for one in measured_of(results) if is_of_commands(one)]
+    parts = [one for one in measured_of(results) if is_part(one)]
+    of_commands = [one for one in measured_of(results) if is_of_commands(one) and not is_part(one)]
     table = new_table("methods: what they occupy (lower is better)", "method", ">multiprocessors", ">CPU cores")
     for method in dict.fromkeys(str(one["method"]) for one in measured):
         mine = [one for one in measured if one["method"] == method]
@@ -68,7 +69,33 @@ def render_methods(results: list[Event]) -> RenderableType:
             range_of([one["cpu_cores"] for one in mine if one.get("cpu_cores") is not None], 1),
         )
     tables = [*([explained(table)] if measured else []), *tables_of(measured, operation_table)]
-    return Group(*tables, *tables_of(of_commands, settings_table), *not_measured(results))
+    tables += [*tables_of(of_commands, settings_table), *([parts_table(parts)] if parts else [])]
+    return Group(*tables, *not_measured(results))
+
+
+def is_part(result: Event) -> bool:
+    return str(result["operation"]).startswith("part_")
+
+
+def parts_table(results: list[Event]) -> FittedTable:
+    """A line for each hand-over, with its parts across: seed 003's, and others that were measured.
+
+    A part that could not be told from parts before it names these.
+    """
+    names = ["post", "engine", "transfer", "start", "execution", "completion", "whole"]
+    names += [name for name in dict.fromkeys(str(one["operation"])[5:] for one in results) if name not in names]
+    lines: dict[str, dict[str, str]] = {}
+    for one in results:
+        settings = dict(one.get("settings", {}))
+        merged = settings.pop("with", None)
+        shown = ", ".join([f"{one['bytes']} B", *(f"{name} {value}" for name, value in settings.items())])
+        line = lines.setdefault(f"{one['method']}, {shown}", {})
+        line[str(one["operation"])[5:]] = cell([one], "us") + (f" with {merged}" if merged else "")
+    names = [name for name in names if any(name in line for line in lines.values())]
+    table = new_table("parts of a hand-over, us (lower is better)", "method, settings", *(f">{name}" for name in names))
+    for hand_over, line in lines.items():
+        table.add_row(hand_over, *(line.get(name, "") for name in names))
+    return explained(table)
 
 
 def settings_table(title: str, unit: str, results: list[Event]) -> FittedTable:

@@ -78,13 +78,13 @@ struct beeline_event : beeline::c::Handle<0xbee10004> {
 };
 
 struct beeline_segment : beeline::c::Handle<0xbee10005> {
-  beeline_segment(beeline_world& in, const beeline::Segment& made) : world(&in), segment(&made) {}
+  beeline_segment(beeline_world& in, const beeline::Segment& made) : world(&in), segment(made) {}
   beeline_world* world;
-  const beeline::Segment* segment;
+  beeline::Segment segment;  ///< a copy: the world's own is gone after a `destroy` that failed at its end
 };
 
 struct beeline_registered : beeline::c::Handle<0xbee10006> {
-  beeline_registered(beeline_world& in, const beeline::RegisteredMemory& made) : world(&in), memory(&made) {}
+  beeline_registered(beeline_world& in, const beeline::RegisteredMemory& made) : world(&in), memory(made) {}
   beeline_world* world;
-  const beeline::RegisteredMemory* memory;
+  beeline::RegisteredMemory memory;  ///< a copy, likewise
 };

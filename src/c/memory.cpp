@@ -26,13 +26,33 @@ const Part& part_of(const std::vector<Part>& parts, std::int32_t rank) {
   return parts[static_cast<std::size_t>(rank)];
 }
 
-void set_part(beeline_part& to, MemoryKind kind, std::size_t bytes, std::byte* address) {
-  to.kind = static_cast<std::int32_t>(kind), to.bytes = bytes, to.address = address, to.reserved = 0;
+bool copies_reach(const SegmentPart& part) { return part.address != nullptr; }
+bool copies_reach(const RegisteredPart& part) { return part.copies; }
+
+/// Writes the part of `rank`.
+template <class Part>
+void get_part(const std::vector<Part>& parts, std::int32_t rank, beeline_part* part) {
+  const Part& from = part_of(parts, rank);
+  beeline_part& to = c::structure_of(part, "part");
+  to.kind = static_cast<std::int32_t>(from.kind), to.bytes = from.bytes, to.address = from.address;
+  to.copies = copies_reach(from) ? 1 : 0, to.reserved = 0;
+}
+
+/// Ends what a handle of a world holds, by `end(world)`; then frees the handle, which a failure leaves as it was.
+template <class Object, class End>
+beeline_status destroy(const char* function, Object* handle, const char* argument, const End& end) noexcept {
+  const beeline_status status = guarded(function, [&] {
+    beeline_world& world = *object_of(handle, argument).world;
+    const c::ExclusiveCall call(world.team, function);
+    end(*world.world);
+  });
+  if (status == BEELINE_OK) delete handle;
+  return status;
 }
 
 /// A range of a rank's registered memory.
 RegisteredPlace place_of(const beeline_registered* registered, std::int32_t rank, std::size_t offset) {
-  const RegisteredMemory& memory = *object_of(registered, "registered").memory;
+  const RegisteredMemory& memory = object_of(registered, "registered").memory;
   static_cast<void>(part_of(memory.parts, rank));
   return {memory.id, rank, offset};
 }
@@ -84,21 +104,12 @@ beeline_status beeline_segment_create(beeline_world* world, int32_t kind, size_t
 }
 
 beeline_status beeline_segment_part(const beeline_segment* segment, int32_t rank, beeline_part* part) noexcept {
-  return guarded("beeline_segment_part", [&] {
-    const SegmentPart& from = part_of(object_of(segment, "segment").segment->parts, rank);
-    beeline_part& to = c::structure_of(part, "part");
-    set_part(to, from.kind, from.bytes, from.address);
-    to.copies = from.address != nullptr ? 1 : 0;
-  });
+  return guarded("beeline_segment_part", [&] { get_part(object_of(segment, "segment").segment.parts, rank, part); });
 }
 
 beeline_status beeline_segment_destroy(beeline_segment* segment) noexcept {
-  return guarded("beeline_segment_destroy", [&] {
-    beeline_world& world = *object_of(segment, "segment").world;
-    const c::ExclusiveCall call(world.team, "beeline_segment_destroy");
-    const std::unique_ptr<beeline_segment> handle(segment);
-    world.world->destroy_segment(handle->segment->id);
-  });
+  return destroy("beeline_segment_destroy", segment, "segment",
+                 [&](World& world) { world.destroy_segment(segment->segment.id); });
 }
 
 beeline_status beeline_register(beeline_world* world, void* pointer, size_t bytes,
@@ -112,21 +123,13 @@ beeline_status beeline_register(beeline_world* world, void* pointer, size_t byte
 
 beeline_status beeline_registered_part(const beeline_registered* registered, int32_t rank,
                                        beeline_part* part) noexcept {
-  return guarded("beeline_registered_part", [&] {
-    const RegisteredPart& from = part_of(object_of(registered, "registered").memory->parts, rank);
-    beeline_part& to = c::structure_of(part, "part");
-    set_part(to, from.kind, from.bytes, from.address);
-    to.copies = from.copies ? 1 : 0;
-  });
+  return guarded("beeline_registered_part",
+                 [&] { get_part(object_of(registered, "registered").memory.parts, rank, part); });
 }
 
 beeline_status beeline_deregister(beeline_registered* registered) noexcept {
-  return guarded("beeline_deregister", [&] {
-    beeline_world& world = *object_of(registered, "registered").world;
-    const c::ExclusiveCall call(world.team, "beeline_deregister");
-    const std::unique_ptr<beeline_registered> handle(registered);
-    world.world->deregister_memory(handle->memory->id);
-  });
+  return destroy("beeline_deregister", registered, "registered",
+                 [&](World& world) { world.deregister_memory(registered->memory.id); });
 }
 
 beeline_status beeline_copy(beeline_world* world, void* destination, const void* source, size_t bytes) noexcept {

@@ -53,6 +53,27 @@ Compare comparison_of(std::int32_t compare) {
   return static_cast<Compare>(compare);
 }
 
+/// The arguments of a put with a signal, as its C functions have them.
+struct SignaledPut {
+  void* destination;
+  const void* source;
+  std::size_t bytes;
+  std::uint64_t* signal;
+  std::uint64_t value;
+  std::int32_t peer;
+  std::uint32_t queue;
+};
+template <bool adds>
+beeline_status put_with_signal(const char* function, beeline_team* team, const SignaledPut& call) noexcept {
+  return operate(function, team, [&](Team& of, const Context& ctx) {
+    const auto [to, from, peer] = move_of(of, call.destination, call.source, call.bytes, call.peer);
+    c::require_pointer(call.signal, "signal");
+    const QueueId queue = queue_of(call.queue);
+    if constexpr (adds) return put_signal_add(Thread{}, ctx, to, from, call.bytes, call.signal, call.value, peer, queue);
+    return put_signal(Thread{}, ctx, to, from, call.bytes, call.signal, call.value, peer, queue);
+  });
+}
+
 /// `operate` for a command queue: `body(team, context, queue)`.
 template <class Body>
 beeline_status post(const char* function, beeline_queues* queues, std::uint32_t queue, const Body& body) noexcept {
@@ -115,20 +136,13 @@ beeline_status beeline_signal_add(beeline_team* team, uint64_t* signal, uint64_t
 
 beeline_status beeline_put_signal(beeline_team* team, void* destination, const void* source, size_t bytes,
                                   uint64_t* signal, uint64_t value, int32_t peer, uint32_t queue) noexcept {
-  return operate("beeline_put_signal", team, [&](Team& of, const Context& ctx) {
-    const Move move = move_of(of, destination, source, bytes, peer);
-    c::require_pointer(signal, "signal");
-    return put_signal(Thread{}, ctx, move.to, move.from, bytes, signal, value, move.peer, queue_of(queue));
-  });
+  return put_with_signal<false>("beeline_put_signal", team, {destination, source, bytes, signal, value, peer, queue});
 }
 
 beeline_status beeline_put_signal_add(beeline_team* team, void* destination, const void* source, size_t bytes,
                                       uint64_t* signal, uint64_t value, int32_t peer, uint32_t queue) noexcept {
-  return operate("beeline_put_signal_add", team, [&](Team& of, const Context& ctx) {
-    const Move move = move_of(of, destination, source, bytes, peer);
-    c::require_pointer(signal, "signal");
-    return put_signal_add(Thread{}, ctx, move.to, move.from, bytes, signal, value, move.peer, queue_of(queue));
-  });
+  return put_with_signal<true>("beeline_put_signal_add", team,
+                               {destination, source, bytes, signal, value, peer, queue});
 }
 
 beeline_status beeline_wait(beeline_team* team, const uint64_t* signal, int32_t compare, uint64_t value, int32_t peer,

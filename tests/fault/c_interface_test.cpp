@@ -266,6 +266,31 @@ TEST(CInterface, MemoryStreamsAndTeams) {
   });
 }
 
+TEST(CInterface, AHandleOutlivesADestroyThatFails) {
+  expect_passed(2, [](beeline_world* world, beeline_team* team) {
+    const auto mine = static_cast<std::size_t>(beeline_team_rank(team));
+    std::array<beeline_segment*, 2> segments{};
+    for (beeline_segment*& segment : segments)
+      check_ok(beeline_segment_create(world, BEELINE_MEMORY_HOST, 4096, &segment));
+    check_refused(beeline_segment_destroy(segments[mine]), "ranks destroy different segments");
+    alignas(16) std::array<std::array<int, 4>, 2> memory{};
+    std::array<beeline_registered*, 2> registered{};
+    for (std::size_t i = 0; i < 2; ++i)
+      check_ok(beeline_register(world, memory[i].data(), sizeof memory[i], &registered[i]));
+    check_refused(beeline_deregister(registered[mine]), "deregisters memory");
+    beeline_part part{};
+    part.struct_bytes = sizeof part;
+    for (std::size_t i = 0; i < 2; ++i) {
+      check_ok(beeline_segment_part(segments[i], 1, &part));
+      BEELINE_CHECK_EQ(4096u, part.bytes);
+      check_ok(beeline_registered_part(registered[i], 1, &part));
+      BEELINE_CHECK_EQ(sizeof memory[i], part.bytes);
+      check_ok(beeline_segment_destroy(segments[i]));
+      check_ok(beeline_deregister(registered[i]));
+    }
+  });
+}
+
 /// The collectives of a team of two, on one element for each member; on a stream or blocking.
 void check_collectives(beeline_collectives* made, beeline_team* team, beeline_stream* stream) {
   const int32_t rank = beeline_team_rank(team), peer = 1 - rank;

@@ -43,7 +43,8 @@ beeline_status beeline_segment_create(beeline_world* world, int32_t kind, size_t
                                       beeline_segment** segment) BEELINE_NOEXCEPT;
 /// The part of `rank`. Does not block. Threads: any.
 beeline_status beeline_segment_part(const beeline_segment* segment, int32_t rank, beeline_part* part) BEELINE_NOEXCEPT;
-/// Collective. Ends a segment, and frees its handle. Threads: one for the world.
+/// Collective. Ends a segment, and then frees its handle: after a failure, such as ranks that pass different segments,
+/// the handle is as before. Threads: one for the world.
 beeline_status beeline_segment_destroy(beeline_segment* segment) BEELINE_NOEXCEPT;
 
 /// Collective. Gives all ranks access to memory that the program owns: host memory, or memory from cudaMalloc on the
@@ -56,7 +57,8 @@ beeline_status beeline_register(beeline_world* world, void* pointer, size_t byte
 /// The part of `rank`. Does not block. Threads: any.
 beeline_status beeline_registered_part(const beeline_registered* registered, int32_t rank,
                                        beeline_part* part) BEELINE_NOEXCEPT;
-/// Collective. No rank may still copy to or from the memory. Frees the handle. Threads: one for the world.
+/// Collective. No rank may still copy to or from the memory. Frees the handle, unless the call fails. Threads: one for
+/// the world.
 beeline_status beeline_deregister(beeline_registered* registered) BEELINE_NOEXCEPT;
 
 /// Copies between any two addresses that this process knows, of this rank or of another rank; directions are found from

@@ -69,7 +69,8 @@ beeline_status put_with_signal(const char* function, beeline_team* team, const S
     const auto [to, from, peer] = move_of(of, call.destination, call.source, call.bytes, call.peer);
     c::require_pointer(call.signal, "signal");
     const QueueId queue = queue_of(call.queue);
-    if constexpr (adds) return put_signal_add(Thread{}, ctx, to, from, call.bytes, call.signal, call.value, peer, queue);
+    if constexpr (adds)
+      return put_signal_add(Thread{}, ctx, to, from, call.bytes, call.signal, call.value, peer, queue);
     return put_signal(Thread{}, ctx, to, from, call.bytes, call.signal, call.value, peer, queue);
   });
 }

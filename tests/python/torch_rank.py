@@ -333,6 +333,8 @@ def independent() -> None:
         ]  # fmt: skip
     for work in pending:
         work.wait()
+        if DEVICE.type == "cuda":  # where a wait is one of the current stream
+            torch.cuda.current_stream().synchronize()
         assert work.is_completed()
     assert (tensor == sum(range(SIZE))).all()
     assert [int(part[3]) for part in parts] == list(range(SIZE))

@@ -156,6 +156,38 @@ BEELINE_CASE(task, sums_into_remote_arrays, 1) {
   world.barrier();
 }
 
+/// Under one index each target has its own array, payload buffer and count, if any: a post names none of them.
+BEELINE_CASE(task, registrations_of_targets_differ, 1) {
+  need_one_kind(test);
+  World& world = test.world();
+  constexpr std::uint64_t count = 40, rounds = 80;
+  const auto own = static_cast<std::size_t>(test.rank()), size = static_cast<std::size_t>(test.size());
+  Tasks<List> tasks(world, {.queues = 2, .depth = 4, .workers = 2});
+  const SymmetricArray<std::uint64_t> array(world, 2 * count + size), values(world, count), ran(world, size);
+  const std::size_t buffer_of_one = tasks.payload_buffer_bytes(values.bytes());
+  const SymmetricArray<std::byte> buffer(world, (1 + size) * buffer_of_one);
+  const bool counts = own % 2 == 1;
+  tasks.register_function<Accumulate>({.object = array.data() + own,
+                                       .payloads = buffer.data() + 16 * own,
+                                       .payload_bytes = (1 + own) * buffer_of_one,
+                                       .completion = counts ? ran.data() + own : nullptr});
+  const std::vector<std::uint64_t> ones(count, 1);
+  world.copy(values.data(), ones.data(), values.bytes());
+  world.barrier();
+  test.run(test.shape(2, true), AccumulateKernel{}, AccumulateArguments{tasks.channel(), values.data(), count, rounds},
+           "sums");
+  tasks.quiet();
+  std::vector<std::uint64_t> expected(array.count()), found(array.count()), counted(size), expected_counts(size);
+  for (std::uint64_t round = 0; round < rounds; ++round)
+    for (std::uint64_t i = 0; i < count; ++i) expected[own + round % count + i] += 2 * size;
+  if (counts) expected_counts[own] = 2 * rounds * size;
+  world.copy(found.data(), array.data(), array.bytes());
+  world.copy(counted.data(), ran.data(), ran.bytes());
+  BEELINE_CHECK(expected == found);
+  BEELINE_CHECK(expected_counts == counted);
+  world.barrier();
+}
+
 BEELINE_CASE(task, a_reduction_that_runs_by_itself, 1) {
   need_one_kind(test);
   World& world = test.world();

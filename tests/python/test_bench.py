@@ -220,7 +220,7 @@ def without_launched_copies(found: list[Record]) -> list[Record]:
 def test_methods_of_commands_and_of_both_ways() -> None:
     operations = (
         "command_load,command_leases,command_together,command_rate,command_parts,control_parts,copy_rate,"
-        "started_copy,engine_cpu,engine_idle,kernel_start,kernel_parts,arrival,two_way"
+        "started_copy,engine_cpu,engine_idle,kernel_start,kernel_parts,arrival,two_way,accumulate"
     )
     found = without_launched_copies(
         results(records("methods", "--sizes", "256K", "--operations", operations, threads=True))
@@ -234,6 +234,7 @@ def test_methods_of_commands_and_of_both_ways() -> None:
         "part_transfer": "us", "part_completion": "us", "part_start": "us", "part_execution": "us",
         "part_whole": "us", "engine_cpu": "us", "engine_idle": "us", "kernel_start": "us", "arrival": "us",
         "copy_rate": "Mmsg/s", "copy": "GB/s", "started_copy": "us", "two_way": "GB/s", "buffer_wait": "us",
+        "accumulate": "us",
     }  # fmt: skip
     timed_only = {"kernel_start", "arrival", "blocking/kernel", "bare/post"}
     assert all(r["verified"] for r in found if r["operation"] not in timed_only and r["method"] not in timed_only)

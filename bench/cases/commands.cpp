@@ -150,7 +150,9 @@ constexpr Shape rate_shapes[] = {{1, 1},
                                  {1, 1, Heap::symmetric, false, EngineKind::device},
                                  {16, 1, Heap::symmetric, false, EngineKind::device},
                                  {64, 1, Heap::symmetric, false, EngineKind::device},
-                                 {480, 1, Heap::symmetric, false, EngineKind::device}};
+                                 {480, 1, Heap::symmetric, false, EngineKind::device},
+                                 {480, 1, Heap::symmetric, false, EngineKind::device, 2},
+                                 {480, 1, Heap::symmetric, false, EngineKind::device, 4}};
 
 /// A host rank's grid runs its blocks one after the other, and has fewer cores.
 bool is_of_gpus(const Shape& shape) {
@@ -183,13 +185,18 @@ constexpr Shape latency_shapes[] = {{1, 1},
                                     {4096, 8, Heap::symmetric},
                                     {1, 1, Heap::symmetric, false, EngineKind::device},
                                     {480, 1, Heap::symmetric, false, EngineKind::device},
-                                    {4096, 1, Heap::symmetric, false, EngineKind::device}};
+                                    {4096, 1, Heap::symmetric, false, EngineKind::device},
+                                    {480, 1, Heap::symmetric, false, EngineKind::device, 2},
+                                    {480, 1, Heap::symmetric, false, EngineKind::device, 4},
+                                    {4096, 1, Heap::symmetric, false, EngineKind::device, 4}};
 
 Case latency_of(const Shape& shape) {
   const auto prepare = [&shape](Bench& bench, std::uint64_t) {
     std::vector<Measurement> all;
     if (is_of_gpus(shape) && !bench.world().device().is_gpu()) return all;
     bench.require_alike();
+    require(resident_everywhere<PostTogether, Posting, Probe>(bench, block_threads) >= shape.blocks,
+            Status::no_resource, "so many blocks do not run at once on this device");
     const auto commands = std::make_shared<Commands>(bench, shape);
     for (const auto& [name, quantile] : {std::pair{"command_p50", 0.5}, std::pair{"command_p99", 0.99}})
       all.push_back(

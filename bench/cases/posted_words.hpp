@@ -24,7 +24,17 @@ constexpr const char* method_of(EngineKind engine) {
   return engine == EngineKind::host ? "proxy/copy_engine/signal" : "proxy/peer/signal";
 }
 constexpr unsigned block_threads = 32;  ///< of which the first posts
-constexpr std::uint32_t most_blocks = 4096, most_queues = 64;
+constexpr std::uint32_t most_blocks = 4096, most_queues = 64, most_service_blocks = 4;
+
+/// The queues of one engine or several. A block posts to one of them.
+struct Engines {
+  CommandQueuesView channels[most_service_blocks];
+  std::uint32_t count;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE CommandQueue queue(std::uint32_t block) const {
+    return count == 1 ? channels[0].queue(block) : channels[block % count].queue(block / count);
+  }
+};
 
 /// Times of round trips, which a kernel keeps.
 struct Probe {
@@ -45,7 +55,7 @@ struct Posting {
   BlockTimes* times;    ///< [blocks]
   BlockWord* words;     ///< [blocks] at the peer
   std::uint64_t* stop;  ///< set when the probe has ended
-  CommandQueuesView channel;
+  Engines engines;
   std::uint64_t first;        ///< the word of the first post
   std::uint32_t posts;        ///< of each block
   std::uint32_t peer;         ///< whose words change
@@ -54,7 +64,7 @@ struct Posting {
 
 BEELINE_HOST_DEVICE inline bool post_word(const Context& ctx, const Posting& posting, std::uint32_t block,
                                           std::uint64_t value) {
-  return post_put(Thread{}, ctx, &posting.words[block].value, &value, 1, posting.peer, posting.channel.queue(block)) ==
+  return post_put(Thread{}, ctx, &posting.words[block].value, &value, 1, posting.peer, posting.engines.queue(block)) ==
          Status::ok;
 }
 
@@ -67,7 +77,7 @@ struct PostWords {
     const std::uint64_t start = machine::clock_ns();
     for (std::uint32_t i = 0; i < posting.posts; ++i)
       if (!post_word(ctx, posting, block, posting.first + i)) return;
-    if (quiet(Thread{}, ctx, posting.channel.queue(block)) != Status::ok) return;
+    if (quiet(Thread{}, ctx, posting.engines.queue(block)) != Status::ok) return;
     posting.times[block] = {start, machine::clock_ns()};
   }
 };
@@ -92,7 +102,7 @@ struct ProbeCommands {
       const std::uint64_t start = machine::clock_ns();
       if (!post_word(ctx, posting, 0, posting.first + i)) break;
       const std::uint64_t posted = machine::clock_ns();
-      if (quiet(Thread{}, ctx, posting.channel.queue(0)) != Status::ok) break;
+      if (quiet(Thread{}, ctx, posting.engines.queue(0)) != Status::ok) break;
       if (i < warm_up) continue;
       probe.round_trips[i - warm_up] = machine::clock_ns() - start;
       probe.posts[i - warm_up] = posted - start;
@@ -109,7 +119,7 @@ struct ProbeCommands {
       next += posting.interval_ns;
       if (!post_word(ctx, posting, block, value++)) return;
     }
-    static_cast<void>(quiet(Thread{}, ctx, posting.channel.queue(block)));
+    static_cast<void>(quiet(Thread{}, ctx, posting.engines.queue(block)));
   }
 };
 
@@ -124,7 +134,7 @@ struct PostTogether {
       const std::uint64_t start = machine::clock_ns();
       if (!post_word(ctx, posting, block, posting.first + i)) return;
       const std::uint64_t posted = machine::clock_ns();
-      if (quiet(Thread{}, ctx, posting.channel.queue(block)) != Status::ok) return;
+      if (quiet(Thread{}, ctx, posting.engines.queue(block)) != Status::ok) return;
       probe.round_trips[i * grid.blocks() + block] = machine::clock_ns() - start;
       probe.posts[i * grid.blocks() + block] = posted - start;
     }
@@ -141,7 +151,7 @@ struct PostWorkWait {
       if (!post_word(ctx, posting, 0, posting.first + i)) return;
       for (const std::uint64_t end = machine::clock_ns() + posting.interval_ns; machine::clock_ns() < end;)
         machine::back_off(0, ctx.polling);
-      if (quiet(Thread{}, ctx, posting.channel.queue(0)) != Status::ok) return;
+      if (quiet(Thread{}, ctx, posting.engines.queue(0)) != Status::ok) return;
     }
     posting.times[0] = {start, machine::clock_ns()};
   }
@@ -153,6 +163,7 @@ struct Shape {
   Heap heap = Heap::pinned;  ///< of the words
   bool is_timed = false;     ///< the engine keeps the times of its parts
   EngineKind engine = EngineKind::host;
+  std::uint32_t service_blocks = 1;  ///< of the device, with an engine each
 
   ///   posts  whether this rank does; threads of another's engine would only spin beside those that work
   [[nodiscard]] CommandQueueOptions options(bool posts) const {
@@ -175,10 +186,15 @@ class Commands {
       : bench_(bench), shape_(shape), words_(bench.world(), shape.blocks, shape.heap), stop_(bench.world(), 1),
         times_(bench.world(), shape.blocks),
         round_trips_(bench.world(), std::max(most_probes, rounds_together * shape.blocks)),
-        posts_(bench.world(), round_trips_.count()),
-        queues_(bench.world(), std::min(shape.blocks, most_queues), shape.options(bench.leads())) {}
+        posts_(bench.world(), round_trips_.count()) {
+    for (std::uint32_t i = 0; i < shape.service_blocks; ++i)
+      queues_.push_back(std::make_unique<CommandQueues>(
+          bench.world(), (std::min(shape.blocks, most_queues) + shape.service_blocks - 1) / shape.service_blocks,
+          shape.options(bench.leads())));
+  }
 
-  [[nodiscard]] const CommandQueues& queues() const { return queues_; }
+  /// Of the first engine.
+  [[nodiscard]] const CommandQueues& queues() const { return *queues_.front(); }
   [[nodiscard]] const char* method() const { return method_of(shape_.engine); }
   /// Where the blocks' words go, at the peer.
   [[nodiscard]] BlockWord* words_there() const { return bench_.world().at(words_.data(), 1); }
@@ -188,16 +204,16 @@ class Commands {
 
   /// Collective. CPU nanoseconds of the engine for so many rounds in which the kernel works so long.
   double engine_ns(std::uint32_t rounds, std::uint64_t work_ns) {
-    const double before = queues_.statistics().cpu_s;
+    const double before = queues().statistics().cpu_s;
     static_cast<void>(run(PostWorkWait{}, rounds, work_ns));
-    return (queues_.statistics().cpu_s - before) * 1e9;
+    return (queues().statistics().cpu_s - before) * 1e9;
   }
 
   /// CPU nanoseconds of the engine in so much time without a command.
   [[nodiscard]] double idle_ns(std::chrono::milliseconds time) const {
-    const double before = queues_.statistics().cpu_s;
+    const double before = queues().statistics().cpu_s;
     std::this_thread::sleep_for(time);
-    return (queues_.statistics().cpu_s - before) * 1e9;
+    return (queues().statistics().cpu_s - before) * 1e9;
   }
 
   struct RoundTrips {
@@ -250,17 +266,21 @@ class Commands {
   }
 
   [[nodiscard]] Settings settings() const {
-    return {{"blocks", std::uint64_t{shape_.blocks}},
-            {"queues", std::uint64_t{queues_.channel().queues}},
-            {"engine_threads", static_cast<std::uint64_t>(shape_.options(true).engine_threads)},
-            {"memory", shape_.heap == Heap::pinned ? "pinned" : "device"}};
+    Settings settings{{"blocks", std::uint64_t{shape_.blocks}},
+                      {"queues", std::uint64_t{queues().channel().queues} * shape_.service_blocks},
+                      {"engine_threads", static_cast<std::uint64_t>(shape_.options(true).engine_threads)},
+                      {"memory", shape_.heap == Heap::pinned ? "pinned" : "device"}};
+    if (shape_.service_blocks > 1) settings.emplace_back("service_blocks", std::uint64_t{shape_.service_blocks});
+    return settings;
   }
 
  private:
   static constexpr std::uint32_t most_probes = 2000, resting_probes = 20, rounds_together = 8;
 
   [[nodiscard]] Posting posting(std::uint32_t posts, std::uint64_t interval_ns) const {
-    return {times_.data(), words_.data(), stop_.data(), queues_.channel(), next_, posts, 1, interval_ns};
+    Engines engines{};
+    for (const auto& each : queues_) engines.channels[engines.count++] = each->channel();
+    return {times_.data(), words_.data(), stop_.data(), engines, next_, posts, 1, interval_ns};
   }
   template <class Kernel>
   double run(Kernel kernel, std::uint32_t posts, std::uint64_t interval_ns) {
@@ -290,7 +310,7 @@ class Commands {
   SymmetricArray<std::uint64_t> stop_;
   SymmetricArray<BlockTimes> times_;
   SymmetricArray<std::uint64_t> round_trips_, posts_;
-  CommandQueues queues_;
+  std::vector<std::unique_ptr<CommandQueues>> queues_;  ///< of each engine
   std::uint64_t next_ = 1;
 };
 

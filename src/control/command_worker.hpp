@@ -18,10 +18,6 @@ class GpuWindows;
 /// Commands that are begun together at most, and how often a worker has so many under way.
 inline constexpr std::size_t command_batch = 64, batches_under_way = 4;
 
-/// Bytes that CPUs fetch together: two lines of the cache. Each thread changes its own state for every command, so no
-/// two threads have state in the same ones.
-inline constexpr std::size_t fetched_bytes = 128;
-
 /// Carries out commands of one ring or of several: those of a ring in their order, one ring's after the other's. This
 /// class does it by loads and stores of the calling thread, so that each command is over when it has begun: the
 /// reference execution. Workers of other devices override what their devices do.

@@ -21,6 +21,10 @@
 
 namespace beeline {
 
+/// Bytes that CPUs fetch together: two lines of the cache. Each thread changes its own state for every command, so no
+/// two threads have state in the same ones.
+inline constexpr std::size_t fetched_bytes = 128;
+
 /// The route to one peer.
 struct PeerRoute {
   PeerAccess access = PeerAccess::direct;
@@ -164,8 +168,9 @@ class CommandSource {
   virtual void wake() const noexcept = 0;
 };
 
-/// The source of commands that is a ring.
-class CommandReader final : public CommandSource {
+/// The source of commands that is a ring. Its reader changes it for every command: other threads' state is not in the
+/// lines of the cache that CPUs fetch together.
+class alignas(fetched_bytes) CommandReader final : public CommandSource {
  public:
   explicit CommandReader(CommandRing& ring) : ring_(&ring), next_(ring.taken.value), released_(next_) {}
 

@@ -181,7 +181,9 @@ def test_a_group_that_fails_fails_the_run(run_all, failing, said):
         assert "some failed" in done.stderr
 
 
-def test_tests_of_cpp_follow_those_of_python(run_all):
+def test_tests_of_cpp_follow_those_of_python_on_gpus(run_all, tmp_path):
+    plant(tmp_path, "bin/nvidia-smi", "#!/bin/sh\n")
+    (tmp_path / "bin/nvidia-smi").chmod(0o755)
     done = run_all("alone")
     assert done.returncode == 0, done.stdout
 

@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cmath>
 
+#include "beeline/core/layout.hpp"
 #include "beeline/host/run.hpp"
 #include "beeline/host/world.hpp"
 #include "environment/environment.hpp"
@@ -28,10 +31,38 @@ bool is_quiet_rank() {
 
 CommandLine::CommandLine(const About& about) : about_(about), app_(about.summary) {
   app_.add_option("--method", methods_, "names, separated by commas, or all that are available")->capture_default_str();
-  app_.add_option(about.repeats, repeats_, about.about_repeats)->check(CLI::Range(1, 1'000'000'000));
+  app_.add_option(about.repeats, repeats_, about.about_repeats)->check(between(1, 1'000'000'000));
   app_.add_option("--energy", energy_seconds_, "seconds for which each method is metered, too: joules")
-      ->check(CLI::Range(0.1, 60.0));
+      ->check(between(0.1, 60.0));
   app_.add_flag("--list", list_, "list the methods and end");
+  app_.add_option("--describe", described_ranks_, "print the options, checked for this number of ranks, and end")
+      ->check(between(1, static_cast<int>(beeline::max_ranks)));
+}
+
+int CommandLine::describe(const std::function<void(beeline::Config&)>& check) const {
+  beeline::Config config;
+  config.size = described_ranks_, config.device = "cpu";
+  try {
+    check(config);
+  } catch (const beeline::Error& error) {
+    if (error.code() != beeline::Status::no_resource) throw;  // the devices of the ranks decide
+  }
+  Json options = Json::array();
+  for (const CLI::Option* option : app_.get_options()) {
+    const std::string name = option->get_single_name(), type = option->get_type_name();
+    if (name == "help" || name == "list" || name == "describe") continue;
+    const std::size_t colon = std::min(type.find(':'), type.size());
+    const std::string limits = type.substr(std::min(colon + 1, type.size())), initial = option->get_default_str();
+    const bool is_flag = option->get_items_expected_max() == 0;
+    std::string help = option->get_description() + (limits.empty() ? "" : fmt::format(" ({})", limits));
+    help.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(help.front())));
+    options.push_back({{"name", name},
+                       {"type", is_flag ? "flag" : type.substr(0, colon)},
+                       {"help", help},
+                       {"default", initial.empty() ? Json() : Json(initial)}});
+  }
+  print_line(0, {{"name", about_.name}, {"summary", about_.summary}, {"options", options}});
+  return 0;
 }
 
 int CommandLine::run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,

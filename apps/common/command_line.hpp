@@ -3,6 +3,8 @@
 /// @file
 /// The command line of an application, and the frame of its main function: methods by name, refusals, wrong results.
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
@@ -22,6 +24,12 @@ struct About {
   const char *repeats, *about_repeats;  ///< the option that says how often a timed run does its work
   const char* unmixed = nullptr;        ///< why all ranks have GPUs, or none has; nullptr: they may be mixed
 };
+
+/// A limit whose help names it as "LEAST to MOST".
+template <class Number>
+[[nodiscard]] CLI::Validator between(Number least, Number most) {
+  return CLI::Range(least, most).description(fmt::format("{} to {}", least, most));
+}
 
 /// Those of `all` that `text` names, in its order: names separated by commas, or "all" that run in such a world. Throws
 /// invalid_argument for an unknown one, listing the known ones, and unavailable for one that does not run.
@@ -56,13 +64,19 @@ class CommandLine {
   /// For how long each method is metered; 0: none is.
   [[nodiscard]] double energy_seconds() const { return energy_seconds_; }
 
-  /// Lists the methods, or measures those that are asked for: `prepare(config, methods)` gives the configuration what
-  /// the world needs, and returns a `Measure`. Returns what main should: 0; 1 when a rank failed or a result was wrong;
-  /// 2 for what is refused before there is a world. Rank 0 says why.
+  /// Describes the options, lists the methods, or measures those that are asked for: `prepare(config, methods)` gives
+  /// the configuration what the world needs, and returns a `Measure`. Returns what main should: 0; 1 when a rank failed
+  /// or a result was wrong; 2 for what is refused before there is a world. Rank 0 says why.
   template <class Info, class Prepare>
   [[nodiscard]] int run(int argc, char** argv, const std::vector<Info>& all, Prepare prepare) {
-    CLI11_PARSE(app_, argc, argv);
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& refused) {
+      return app_.exit(refused) == 0 ? 0 : 2;
+    }
     return run_or_refuse([&] {
+      if (described_ranks_ > 0)
+        return describe([&](beeline::Config& config) { static_cast<void>(prepare(config, all)); });
       beeline::Config config = beeline::Config::from_environment();
       if (list_) {
         for (const Info& info : all) print_line(config.rank, method_line(info, config));
@@ -74,6 +88,8 @@ class CommandLine {
   }
 
  private:
+  /// Prints the options after `check(config)`, for a world of `described_ranks_` host ranks.
+  [[nodiscard]] int describe(const std::function<void(beeline::Config&)>& check) const;
   [[nodiscard]] int run_or_refuse(const std::function<int()>& work) const;
   [[nodiscard]] int run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
                                    const Measure& measure) const;
@@ -84,6 +100,7 @@ class CommandLine {
   int repeats_ = 0;
   double energy_seconds_ = 0;
   bool list_ = false;
+  int described_ranks_ = 0;  ///< 0: no description is asked for
 };
 
 }  // namespace apps

@@ -10,10 +10,11 @@ int main(int argc, char** argv) {
   using namespace global_reduction;
   apps::CommandLine command({"global-reduction",
                              "Values on each rank, reduced to one sum that every rank has, by several methods",
-                             "--reductions", "of each timed run; without it, about a third of a second each"});
+                             "--reductions", "reductions of a timed run; without it, about a third of a second each"});
   std::string values = "1K,64K,1M,16M";
   command.app()
-      .add_option("--values", values, "numbers of float32 values of a rank, separated by commas")
+      .add_option("--values", values, "numbers of float32 values of a rank, separated by commas, like 1000, 64K or 16M")
+      ->type_name("N,..")
       ->capture_default_str();
   const int code =
       command.run(argc, argv, methods(), [&](beeline::Config& config, const std::vector<MethodInfo>& chosen) {

@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
+#include <cstdint>
 #include <utility>
 
 #include "beeline/core/error.hpp"
@@ -21,11 +24,19 @@ constexpr std::array<std::pair<const char*, Size>, 5> named_sizes{{{"XS", {32, 3
                                                                    {"L", {256, 256, 512}},
                                                                    {"XL", {512, 512, 1024}}}};
 
-}  // namespace
+/// With the parts of `ranks` one behind another along z.
+Size extended(Size size, int ranks) {
+  beeline::require(size.z <= largest / ranks, beeline::Status::invalid_argument,
+                   fmt::format("--size: weak scaling to {} ranks makes {} points along z, more than {}", ranks,
+                               std::int64_t{size.z} * ranks, largest));
+  return {size.x, size.y, size.z * ranks};
+}
 
-Size parse_size(const std::string& text) {
+Size parse_one(const std::string& text) {
+  std::string capitals = text;
+  std::ranges::transform(capitals, capitals.begin(), [](unsigned char letter) { return std::toupper(letter); });
   for (const auto& [name, size] : named_sizes)
-    if (text == name) return size;
+    if (capitals == name) return size;
   std::array<int, 3> axes{};
   const char* next = text.data();
   const char* const end = next + text.size();
@@ -41,6 +52,10 @@ Size parse_size(const std::string& text) {
                                text, smallest, largest));
   return {axes[0], axes[1], axes[2]};
 }
+
+}  // namespace
+
+Size parse_size(const std::string& text, int ranks) { return extended(parse_one(text), ranks); }
 
 Slab slab_of(const Size& size, int ranks, int rank) {
   const int interior = size.z - 2;

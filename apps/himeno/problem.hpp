@@ -29,7 +29,8 @@ struct Size {
 };
 
 /// Parses XS, S, M, L, XL or NxNxN (x, y, z; 3 to 32768 each). Throws invalid_argument naming the text.
-[[nodiscard]] Size parse_size(const std::string& text);
+///   ranks  whose parts of this size stand one behind another along z
+[[nodiscard]] Size parse_size(const std::string& text, int ranks = 1);
 
 /// The interior planes of one rank.
 struct Slab {

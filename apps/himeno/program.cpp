@@ -11,16 +11,19 @@ int run_program(int argc, char** argv, const std::vector<MethodInfo>& methods) {
   apps::CommandLine command({"himeno",
                              "The Himeno benchmark: 19-point Jacobi relaxation of the 3-D Poisson equation, by several "
                              "methods of communication",
-                             "--iterations", "of each timed run; without it, about a second for each method",
+                             "--iterations", "iterations of a timed run; without it, about a second for each method",
                              "ranks store into their neighbours' arrays"});
   std::string size = "S";
-  bool no_verify = false;
+  bool no_verify = false, weak = false;
   command.app()
-      .add_option("--size", size, "XS, S, M, L, XL or XxYxZ points (the official i, j, k)")
+      .add_option("--size", size,
+                  "XS, S, M, L, XL or XxYxZ points (the official i, j, k), 3 to 32768 along each axis; ranks divide z")
       ->capture_default_str();
+  command.app().add_flag("--weak", weak, "the size is each rank's: the grid is as many times longer along z");
   command.app().add_flag("--no-verify", no_verify, "do not compare with the serial reference");
   return command.run(argc, argv, methods, [&](beeline::Config& config, const std::vector<MethodInfo>& chosen) {
-    const Options options{parse_size(size), chosen, command.repeats(), !no_verify, command.energy_seconds()};
+    const Options options{parse_size(size, weak ? config.size : 1), chosen, command.repeats(), !no_verify,
+                          command.energy_seconds()};
     fit(config, options.size, options.verify, machine_for(config.device));
     return [options](beeline::World& world) { return measure(world, options); };
   });

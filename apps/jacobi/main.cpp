@@ -10,24 +10,27 @@
 
 int main(int argc, char** argv) {
   using namespace jacobi;
-  apps::CommandLine command({"jacobi",
-                             "2-D Jacobi relaxation of float32 points, whose rows ranks share, by several methods of "
-                             "communication",
-                             "--iterations",
-                             "of each timed run; without it, about a tenth of a second each; with --until, at most",
-                             "ranks store into their neighbours' rows"});
+  apps::CommandLine command(
+      {"jacobi",
+       "2-D Jacobi relaxation of float32 points, whose rows ranks share, by several methods of "
+       "communication",
+       "--iterations", "iterations of a timed run; without it, about a tenth of a second each; with --until, at most",
+       "ranks store into their neighbours' rows"});
   std::string size = "16,64,256,1K,4K";
   Options options;
   options.every = 100;
   bool no_verify = false;
   command.app()
-      .add_option("--size", size, "grids, separated by commas: N (N x N points for each rank) or COLUMNSxROWS")
+      .add_option(
+          "--size", size,
+          "grids, separated by commas: N (N x N points for each rank) or COLUMNSxROWS, whose rows the ranks share")
+      ->type_name("GRID,..")
       ->capture_default_str();
   CLI::Option* until = command.app().add_option(
       "--until", options.until, "iterate until no point changes by more, instead of a number of iterations");
   command.app()
       .add_option("--every", options.every, "iterations between two looks at the largest change")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(apps::between(1, 1'000'000))
       ->needs(until)
       ->capture_default_str();
   command.app().add_flag("--no-verify", no_verify, "do not compare with the serial reference");

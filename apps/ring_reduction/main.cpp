@@ -13,16 +13,19 @@ int main(int argc, char** argv) {
   apps::CommandLine command(
       {"ring-reduction",
        "A float32 vector on each rank, replaced by the sum over the ranks: one ring, under several schemes of control",
-       "--reductions", "of each timed run; without it, about a second for each scheme",
+       "--reductions", "reductions of a timed run; without it, about a second for each scheme",
        "ranks store into the next rank's memory"});
   std::string size = "64M", chunk;
   Shape shape;
   bool no_verify = false;
   command.app()
       .add_option("--size", size, "bytes of a rank's vector, like 1024, 4K, 64M or 1G, or several: 4K,64K")
+      ->type_name("BYTES,..")
       ->capture_default_str();
-  command.app().add_option("--chunk", chunk, "bytes of a chunk, like 64K or 4M, or several; without it, by scheme");
-  const CLI::Range count(1u, 1024u);
+  command.app()
+      .add_option("--chunk", chunk, "bytes of a chunk, like 64K or 4M, or several; without it, by scheme")
+      ->type_name("BYTES,..");
+  const CLI::Validator count = apps::between(1u, 1024u);
   command.app()
       .add_option("--lanes", shape.lanes, "lanes of a kernel that communicates, at most; without it, by scheme")
       ->check(count);
@@ -31,7 +34,7 @@ int main(int argc, char** argv) {
       ->check(count);
   command.app()
       .add_option("--service-blocks", shape.service_blocks, "blocks of the device that serve scheme proxy_device")
-      ->check(CLI::Range(1u, 16u));
+      ->check(apps::between(1u, 16u));
   command.app().add_flag("--no-verify", no_verify, "do not compare with the serial reference");
   return command.run(argc, argv, schemes(), [&](beeline::Config& config, const std::vector<SchemeInfo>& chosen) {
     const Options options{parse_sizes(size), parse_chunks(chunk, shape), chosen, command.repeats(),

@@ -9,11 +9,11 @@ int main(int argc, char** argv) {
   using namespace tree_search;
   apps::CommandLine command(
       {"tree-search", "Counts the nodes of an unbalanced tree, whose shape shows only as it is searched", "--searches",
-       "of each timed run; without it, about a second for each method", "ranks store into each other's memory"});
+       "searches of a timed run; without it, about a second for each method", "ranks store into each other's memory"});
   std::uint64_t nodes = 2'000'000, seed = 1;
   bool no_verify = false;
-  command.app().add_option("--nodes", nodes, "expected nodes of the tree")->capture_default_str();
-  command.app().add_option("--seed", seed, "of the tree")->capture_default_str();
+  command.app().add_option("--nodes", nodes, "nodes that the tree is expected to have")->capture_default_str();
+  command.app().add_option("--seed", seed, "seed of the tree")->capture_default_str();
   command.app().add_flag("--no-verify", no_verify, "do not compare with the serial search");
   return command.run(argc, argv, methods(), [&](beeline::Config& config, const std::vector<MethodInfo>& chosen) {
     const Options options{make_tree(nodes, seed), chosen, command.repeats(), !no_verify, command.energy_seconds()};

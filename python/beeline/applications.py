@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from beeline import options
+from beeline.description import describe
 from beeline.display import Render, ResultView
 from beeline.jobs import Event, running
-from beeline.programs import USAGE_ERROR, CliError, World, find_program, launch_command
+from beeline.programs import USAGE_ERROR, CliError, World, find_program, given, launch_command
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,35 @@ class Study:
         return launch_command(replace(self.world, ranks=ranks), find_program(program), arguments)
 
 
-def run_studies(studies: Sequence[Study], as_json: bool, output: Path | None, render: Render) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """What the command line of an application says."""
+
+    program: str
+    options: Mapping[str, Any]
+    """Of the program, as they are given, by name; those that have their default are left out."""
+    world: World
+    as_json: bool
+    output: Path | None
+
+    def study(
+        self, ranks: str, label: str = "", programs: Mapping[str, Event | None] | None = None, **changed: Any
+    ) -> Study:
+        """Of these options, some of them `changed`. Raises CliError with what the program refuses, for any of the
+        numbers of ranks."""
+        values = {**self.options, **changed}
+        names = options.parse_names(values.pop("method", "all"))
+        arguments = [text for name, value in values.items() for text in given(name, value)]
+        counts = options.parse_ranks(ranks)
+        for count in counts:
+            describe(self.program, *arguments, "--describe", str(count))
+        return Study(programs or {self.program: None}, counts, names, self.world, lambda _: arguments, label)
+
+
+def run_studies(asked: Asked, studies: Sequence[Study], render: Render) -> None:
     """Runs them all, shows the results, and ends the command with what failed."""
     failures: list[CliError] = []
-    with ResultView(as_json, output, render) as view:
+    with ResultView(asked.as_json, asked.output, render) as view:
         for study in studies:
             for ranks in study.ranks:
                 view.set_progress(f"{study.label}{ranks} ranks")

@@ -16,16 +16,12 @@ from beeline import __version__, options
 from beeline.commands import (
     build_torch,
     energy,
-    global_reduction,
-    himeno,
     info,
-    jacobi,
     plot,
-    ring_reduction,
     run,
     training_projection,
-    tree_search,
 )  # fmt: skip
+from beeline.commands.applications import Applications
 from beeline.commands.benchmarks import Benchmarks
 from beeline.errors import InvalidArgumentError
 from beeline.jobs import Interrupted, interruptible, reset_signals
@@ -41,7 +37,10 @@ app = typer.Typer(
     no_args_is_help=True, add_completion=False, context_settings=HELP, pretty_exceptions_enable=False,
 )  # fmt: skip
 apps = typer.Typer(
-    help="Run an application with each method of communication.", no_args_is_help=True, context_settings=HELP
+    cls=Applications,
+    help="Run an application with each method of communication.",
+    no_args_is_help=True,
+    context_settings=HELP,
 )
 benchmarks = typer.Typer(
     cls=Benchmarks,
@@ -66,12 +65,7 @@ add_command(app, plot.plot)
 add_command(app, build_torch.build_torch)
 app.add_typer(benchmarks, name="bench")
 app.add_typer(apps, name="app")
-add_command(apps, global_reduction.global_reduction)
-add_command(apps, himeno.himeno)
-add_command(apps, jacobi.jacobi)
-add_command(apps, ring_reduction.ring_reduction)
 add_command(apps, training_projection.training_projection)
-add_command(apps, tree_search.tree_search)
 
 
 def print_version(wanted: bool) -> None:

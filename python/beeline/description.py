@@ -1,17 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `beeline-bench --describe` says of its commands: the command line is made from it, and values checked by it."""
+"""What programs say of their options by `--describe`: the command line is made from it, and values are checked by the
+programs."""
 
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import subprocess
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from beeline.programs import CliError, find_program
+import typer
+from typer.main import get_command
+
+from beeline.programs import CliError, find_program, given
 
 PROGRAM = "beeline-bench"
+POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD
+ABSENT = {"ignore_unknown_options": True, "allow_extra_args": True}  # whatever is asked of it, the reason is the answer
+METAVARS = {"integer": "N", "size": "BYTES", "name": "NAME", "INT": "N", "UINT": "N", "FLOAT": "NUMBER"}
 Described = dict[str, Any]
 
 
@@ -26,21 +35,69 @@ class Call:
     """Of all options, as the program reads them."""
 
 
-def describe(*arguments: str) -> list[Described]:
-    """The commands, or the one that `arguments` begin with; raises CliError with what the program refuses."""
-    command = [str(find_program(PROGRAM)), *arguments, "--describe"]
+def describe(program: str, *arguments: str) -> Described:
+    """What `program` says to `arguments`, `--describe` among them; raises CliError with what it refuses."""
+    command = [str(find_program(program)), *arguments]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise CliError(done.stderr.strip() or f"no description from {' '.join(command)}", done.returncode)
-    commands: list[Described] = json.loads(done.stdout)["commands"]
-    return commands
+    described: Described = json.loads(done.stdout)
+    return described
 
 
 @functools.cache
+def description_of(program: str, *arguments: str) -> Described:
+    """The same for what stays as it is while this process runs."""
+    return describe(program, *arguments)
+
+
 def commands() -> dict[str, Described]:
-    return {one["name"]: one for one in describe()}
+    return {one["name"]: one for one in description_of(PROGRAM, "--describe")["commands"]}
 
 
 def call_of(*arguments: str) -> Call:
-    (described,) = describe(*arguments)
+    (described,) = describe(PROGRAM, *arguments, "--describe")["commands"]
     return Call(arguments[0], list(arguments), {one["name"]: one["value"] for one in described["options"]})
+
+
+def identifier(name: str) -> str:
+    return name.replace("-", "_")
+
+
+def parameter_of(option: Described) -> inspect.Parameter:
+    is_flag = option["type"] == "flag"
+    metavar = METAVARS.get(option["type"], option["type"]) + ",.." * option.get("list", False)
+    about = typer.Option(
+        f"--{option['name']}", help=option["help"], show_default=bool(option["default"]),
+        metavar=None if is_flag else metavar,
+    )  # fmt: skip
+    kind = bool if is_flag else str | None
+    default = False if is_flag else option["default"]  # as the program reads it when nothing is given
+    name = identifier(option["name"])
+    return inspect.Parameter(name, POSITION_OR_NAME, default=default, annotation=Annotated[kind, about])
+
+
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function, eval_str=True).parameters.values())
+
+
+def command_of(
+    run: Callable[..., None], parameters: list[inspect.Parameter], described: Described, settings: dict[str, Any],
+    epilog: str | None = None,
+) -> Any:  # fmt: skip
+    """The command that a program describes; `run` gets what is asked of it by name. One that is absent says why."""
+    reason = described.get("reason")
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    app = typer.Typer(add_completion=False, context_settings=settings | (ABSENT if reason else {}))
+    app.command(described["name"], help="\n\n".join(filter(None, (described["summary"], reason))), epilog=epilog)(run)
+    return get_command(app)
+
+
+def absent(name: str, reason: object) -> Described:
+    return {"name": name, "summary": "Not built", "reason": str(reason), "options": []}
+
+
+def arguments_of(options: Iterable[Described], values: dict[str, Any]) -> list[str]:
+    """Those of a program for the options whose values are not the defaults."""
+    changed = [one for one in options if values[identifier(one["name"])] not in (one["default"], False)]
+    return [text for one in changed for text in given(one["name"], values[identifier(one["name"])])]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from beeline.cli import main
-from beeline.description import commands
+from beeline.description import description_of
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).resolve().parent / "fakes"
@@ -55,7 +55,7 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         for name, value in {**settings(), **environment}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["beeline", *arguments])
-        commands.cache_clear()  # another program may describe others
+        description_of.cache_clear()  # another program may describe others
         with pytest.raises(SystemExit) as end:
             main()
         output = capsys.readouterr()

@@ -26,9 +26,12 @@ using beeline_test::WorldKind;
 TEST(HimenoProblem, SizesAreNamedOrSpelledOut) {
   EXPECT_EQ(parse_size("XS"), (Size{32, 32, 64}));
   EXPECT_EQ(parse_size("L"), (Size{256, 256, 512}));
+  EXPECT_EQ(parse_size("l"), (Size{256, 256, 512}));
   EXPECT_EQ(parse_size("5x7x9"), (Size{5, 7, 9}));
+  EXPECT_EQ(parse_size("5x7x9", 4), (Size{5, 7, 36}));
+  EXPECT_THROW(static_cast<void>(parse_size("3x3x20000", 2)), beeline::Error);
   EXPECT_DOUBLE_EQ(parse_size("M").flop(), 137.105136e6);  // seed 000, table 4.2: 137.1
-  for (const char* bad : {"", "s", "XXL", "5x7", "5x7x", "5x7x9x", "5x7x2", "5x7x-9", "5x7x99999", "5 x7x9"})
+  for (const char* bad : {"", "XXL", "5x7", "5x7x", "5x7x9x", "5x7x2", "5x7x-9", "5x7x99999", "5 x7x9"})
     EXPECT_THROW(static_cast<void>(parse_size(bad)), beeline::Error) << bad;
 }
 

@@ -4,20 +4,26 @@ are those of starting and showing it; of a parameter `world`, those of `world_on
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from typer.core import TyperGroup
-from typer.main import get_command
 
 from beeline import options
 from beeline.commands import accuracy, bench, calls, collectives, joules, joules_tables, launch, overlap
-from beeline.description import Described, call_of, commands
+from beeline.description import (
+    Described,
+    absent,
+    arguments_of,
+    call_of,
+    command_of,
+    commands,
+    parameter_of,
+    parameters_of,
+)
 from beeline.display import Render, ResultView
 from beeline.jobs import Event
-from beeline.programs import CliError, World, given
+from beeline.programs import CliError, World
 
 HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "address-space": (bench.measure, bench.render_sweeps),
@@ -31,9 +37,6 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "overlap": (overlap.overlap, overlap.render),
 }
 WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate")
-POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD
-ABSENT = {"ignore_unknown_options": True, "allow_extra_args": True}  # whatever is asked of it, the reason is the answer
-METAVARS = {"integer": "N", "size": "BYTES", "name": "NAME"}
 
 
 class Benchmarks(TyperGroup):
@@ -53,27 +56,20 @@ def all_commands() -> dict[str, Described]:
         return commands()
     except CliError as problem:
         names = [*WITH_COMMON_HANDLER, *HANDLERS]
-        return {name: {"name": name, "summary": "Not built", "reason": str(problem)} for name in names}
+        return {name: absent(name, problem) for name in names}
 
 
 def make_command(described: Described, settings: dict[str, Any]) -> Any:
-    is_absent = described["reason"] is not None
     handler, render = HANDLERS.get(described["name"], (bench.measure, bench.render))
-    of_program = {identifier(option["name"]): option for option in described.get("options", [])}
+    of_program = described.get("options", [])
     own = parameters_of(handler)[2:]
     of_handler = [one for one in own if one.name != "world"]
     of_world = parameters_of(world_on) if len(of_handler) < len(own) else []
 
     def run(as_json: options.Json = False, output: options.Output = None, **values: Any) -> None:
-        if is_absent:
+        if described["reason"] is not None:
             raise CliError(described["reason"])
-        arguments = [
-            text
-            for name, option in of_program.items()
-            if values[name] != option["default"]
-            for text in given(option["name"], values[name])
-        ]
-        call = call_of(described["name"], *arguments)
+        call = call_of(described["name"], *arguments_of(of_program, values))
         asked = {one.name: values[one.name] for one in of_handler}
         if of_world:
             asked["world"] = world_on(**{one.name: values[one.name] for one in of_world})
@@ -82,12 +78,8 @@ def make_command(described: Described, settings: dict[str, Any]) -> Any:
         check(view.results)
 
     shown = parameters_of(run)[:2]
-    parameters = [*map(parameter_of, of_program.values()), *of_handler, *of_world, *shown]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    app = typer.Typer(add_completion=False, context_settings=settings | (ABSENT if is_absent else {}))
-    text = described["summary"] + (f"\n\n{described['reason']}" if is_absent else "")
-    app.command(described["name"], help=text, epilog=methods_of(described))(run)
-    return get_command(app)
+    parameters = [*map(parameter_of, of_program), *of_handler, *of_world, *shown]
+    return command_of(run, parameters, described, settings, methods_of(described))
 
 
 def world_on(
@@ -98,10 +90,6 @@ def world_on(
 ) -> World:
     """The options of handlers that take a world."""
     return World(ranks, threads, device, split_nodes=split_nodes)
-
-
-def parameters_of(function: Callable[..., None]) -> list[inspect.Parameter]:
-    return list(inspect.signature(function, eval_str=True).parameters.values())
 
 
 def check(results: list[Event]) -> None:
@@ -120,19 +108,3 @@ def methods_of(described: Described) -> str | None:
         for one in described.get("methods", [])
     ]
     return "\n\n".join(["Methods:", *lines]) if lines else None
-
-
-def identifier(name: str) -> str:
-    return name.replace("-", "_")
-
-
-def parameter_of(option: Described) -> inspect.Parameter:
-    is_flag = option["type"] == "flag"
-    about = typer.Option(
-        f"--{option['name']}", help=option["help"], show_default=bool(option["default"]),
-        metavar=None if is_flag else METAVARS[option["type"]] + ",.." * option["list"],
-    )  # fmt: skip
-    kind = bool if is_flag else str | None
-    default = False if is_flag else option["default"]  # as the program reads it when nothing is given
-    name = identifier(option["name"])
-    return inspect.Parameter(name, POSITION_OR_NAME, default=default, annotation=Annotated[kind, about])

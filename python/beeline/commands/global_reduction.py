@@ -3,60 +3,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
 from beeline import options
-from beeline.applications import Study, run_studies
+from beeline.applications import Asked, run_studies
 from beeline.display import VERIFIED, Cell, against, devices_of, field, figure, format_verified, per_joule, result_table
 from beeline.jobs import Event
-from beeline.programs import World, given
 
 BASELINE = "mpi"  # the method that the others are compared with
-LARGEST = 1 << 40
 
 
-def parse_values(text: str) -> list[int]:
-    counts = options.parse_sizes(text, "--values", "number of values", "numbers like 1000, 64K or 16M")
-    if max(counts) > LARGEST:
-        raise options.refusal("--values", f"{max(counts)} values are too many; valid: 1 to 1024G")
-    return counts
-
-
-def global_reduction(
-    values: Annotated[
-        str,
-        typer.Option("--values", metavar="N[,N..]", help="Numbers of float32 values of a rank, like 1000, 64K or 16M."),
-    ] = "1K,64K,1M,16M",
+def study(
+    asked: Asked,
     ranks: options.Ranks = "4",
-    method: options.Methods = "all",
-    reductions: Annotated[
-        int | None, options.timed("--reductions", "Reductions to time.", "about a third of a second each")
-    ] = None,
-    energy: options.Energy = None,
     mpirun: Annotated[
         bool, typer.Option("--mpirun", help="Let mpirun start the ranks: the baseline mpi needs it.")
     ] = False,
-    threads: options.Threads = False,
-    device: options.Device = None,
-    split_nodes: options.SplitNodes = None,
-    as_json: options.Json = False,
-    output: options.Output = None,
 ) -> None:
-    """Add up many values on each rank to one sum that every rank has. Baseline: kernel, copy, MPI_Allreduce, copy."""
-    if mpirun and threads:
+    if mpirun and asked.world.threads:
         raise options.refusal("--mpirun", "mpirun starts processes: leave --threads or --mpirun out")
-    arguments = [
-        "--values",
-        ",".join(map(str, parse_values(values))),
-        *given("reductions", reductions),
-        *given("energy", energy),
-    ]
-    names, world = options.parse_names(method), World(1, threads, device, split_nodes=split_nodes, mpirun=mpirun)
-    study = Study({"global-reduction": None}, options.parse_ranks(ranks), names, world, lambda _: arguments)
-    run_studies([study], as_json, output, render)
+    asked = replace(asked, world=replace(asked.world, mpirun=mpirun))
+    run_studies(asked, [asked.study(ranks)], render)
 
 
 def render(results: list[Event]) -> RenderableType:

@@ -9,7 +9,7 @@ import typer
 from rich.console import RenderableType
 
 from beeline import options
-from beeline.applications import Study, run_studies
+from beeline.applications import Asked, run_studies
 from beeline.display import (
     BELOW_NOISE,
     MISSING,
@@ -27,18 +27,6 @@ from beeline.display import (
     result_table,
 )
 from beeline.jobs import Event
-from beeline.programs import World, given
-
-# The benchmark's sizes, x, y, z: the official i, j, k. Ranks divide z, the official k.
-GRIDS = {
-    "XS": (32, 32, 64),
-    "S": (64, 64, 128),
-    "M": (128, 128, 256),
-    "L": (256, 256, 512),
-    "XL": (512, 512, 1024),
-}
-SMALLEST, LARGEST = 3, 32768  # points along an axis
-
 
 Scaling = Literal["none", "weak", "strong"]
 Preset = Literal["table-5.6", "weak", "strong"]  # sizes of seed 000 that are more than a size
@@ -56,7 +44,6 @@ PRESETS: dict[Preset, tuple[list[str], Scaling]] = {
     "weak": (["128x192x64"], "weak"),
     "strong": (["128x128x192"], "strong"),
 }
-DEFAULT_SIZE = "S"
 
 # The programs that have methods; beside those that only some builds have, what to say where they are missing.
 PROGRAMS: dict[str, Event | None] = {
@@ -69,61 +56,8 @@ PROGRAMS: dict[str, Event | None] = {
 }
 
 
-def grid_for(size: str, scaling: Scaling, ranks: int) -> tuple[int, int, int]:
-    """Under weak scaling each rank keeps the whole size that was asked for."""
-    x, y, z = parse_grid(size)
-    return x, y, z * ranks if scaling == "weak" else z
-
-
-def check(size: str, scaling: Scaling, counts: list[int]) -> None:
-    """Refuses what cannot run, before anything starts."""
-    if scaling != "none" and len(counts) < 2:
-        raise options.refusal(
-            "--ranks", f"{scaling} scaling compares numbers of ranks: give several, like --ranks 1,2,4"
-        )
-    for ranks in counts:
-        z = grid_for(size, scaling, ranks)[2]
-        if z > LARGEST:
-            raise options.refusal(
-                "--size",
-                f"weak scaling to {ranks} ranks makes {z} points along z, more than {LARGEST}: take a smaller "
-                "--size, or fewer --ranks",
-            )
-        if z - 2 < ranks:
-            raise options.refusal(
-                "--size",
-                f"{size} has too few planes along z for {ranks} ranks: each needs one of the {z - 2} inside, at least",
-            )
-
-
-def parse_grid(text: str) -> tuple[int, int, int]:
-    if text.upper() in GRIDS:
-        return GRIDS[text.upper()]
-    match = options.GRID.fullmatch(text)
-    if match is None or not all(SMALLEST <= int(extent) <= LARGEST for extent in match.groups()):
-        valid = f"{', '.join(GRIDS)}, or XxYxZ with extents from {SMALLEST} to {LARGEST}"
-        raise options.refusal("--size", f"{text!r} is no size; valid: {valid}")
-    return int(match[1]), int(match[2]), int(match[3])
-
-
-def check_size(text: str | None) -> str | None:
-    if text is None:
-        return None
-    parse_grid(text)
-    return text.upper() if text.upper() in GRIDS else text.lower()
-
-
-def himeno(
-    size: Annotated[
-        str | None,
-        typer.Option(
-            "--size",
-            help="XS, S, M, L, XL or XxYxZ points (the official i, j, k), "
-            f"{SMALLEST} to {LARGEST} along each axis; ranks divide z.",
-            callback=check_size,
-            show_default=DEFAULT_SIZE,
-        ),
-    ] = None,
+def study(
+    asked: Asked,
     preset: Annotated[
         Preset | None,
         typer.Option(
@@ -142,10 +76,6 @@ def himeno(
             show_default="4; with --scaling, 1,2,4",
         ),
     ] = None,
-    method: options.Methods = "all",
-    iterations: Annotated[
-        int | None, options.timed("--iterations", "Iterations to time.", "about a second for each method")
-    ] = None,
     scaling: Annotated[
         Scaling,
         typer.Option(
@@ -153,31 +83,19 @@ def himeno(
             help="Compare numbers of ranks: weak (the size is each rank's) or strong (the size is that of all).",
         ),
     ] = "none",
-    threads: options.Threads = False,
-    device: options.Device = None,
-    split_nodes: options.SplitNodes = None,
-    energy: options.Energy = None,
-    no_verify: options.NoVerify = False,
-    as_json: options.Json = False,
-    output: options.Output = None,
 ) -> None:
-    """Run the Himeno benchmark (19-point Jacobi relaxation of the 3-D Poisson equation) with each method."""
+    size = asked.options.get("size")
     if preset is not None and (size is not None or scaling != "none"):
         raise options.refusal("--preset", "it sets the size and the scaling: leave --size and --scaling out")
-    sizes, scaling = ([size or DEFAULT_SIZE], scaling) if preset is None else PRESETS[preset]
-    counts = options.parse_ranks(ranks or ("4" if scaling == "none" else "1,2,4"))
-    names, world = options.parse_names(method), World(1, threads, device, split_nodes=split_nodes)
-    rest = [*given("iterations", iterations), *given("energy", energy), *given("no-verify", no_verify)]
-
-    def study_of(size: str) -> Study:
-        def arguments(ranks: int) -> list[str]:
-            grid = size if scaling != "weak" else "x".join(map(str, grid_for(size, scaling, ranks)))
-            return ["--size", grid, *rest]
-
-        check(size, scaling, counts)
-        return Study(PROGRAMS, counts, names, world, arguments, f"{size}, ")
-
-    run_studies([study_of(each) for each in sizes], as_json, output, lambda results: render(results, scaling))
+    sizes, scaling = ([size], scaling) if preset is None else PRESETS[preset]
+    counts = ranks or ("4" if scaling == "none" else "1,2,4")
+    if scaling != "none" and len(options.parse_ranks(counts)) < 2:
+        raise options.refusal(
+            "--ranks", f"{scaling} scaling compares numbers of ranks: give several, like --ranks 1,2,4"
+        )
+    changed = {"weak": True} if scaling == "weak" else {}
+    studies = [asked.study(counts, f"{each}, " if each else "", PROGRAMS, size=each, **changed) for each in sizes]
+    run_studies(asked, studies, lambda results: render(results, scaling))
 
 
 def render(results: list[Event], scaling: Scaling) -> RenderableType:

@@ -227,3 +227,18 @@ def test_launches_have_a_grid_for_the_device(monkeypatch: pytest.MonkeyPatch, ha
         values = {"size": asked, "iterations": [100], "window": 2000, "no-verify": False}
         launch.launch(bench.Call("launch", ["launch"], values), View())
         assert steps == ["launch methods", f"launch {expected} 100"]
+
+
+def test_the_parts_of_a_hand_over_are_one_line() -> None:
+    def part(name: str, median: float, **settings: str) -> Record:
+        return {
+            "operation": f"part_{name}", "method": "task/peer/signal", "bytes": 64, "unit": "us", "median": median,
+            "samples": [median], "settings": {"target": "peer"} | settings,
+        }  # fmt: skip
+
+    parts = [part("whole", 9.5), part("start", 2.5, **{"with": "transfer"}), part("post", 1.5), part("hop", 0.5)]
+    lines = shown(bench.render_methods(parts))
+    heading = next(line for line in lines if "post" in line)
+    assert heading.split() == ["method,", "settings", "post", "start", "whole", "hop"]
+    row = next(line for line in lines if line.lstrip().startswith("task/peer/signal"))
+    assert row.split(",")[-1].split() == ["target", "peer", "1.5", "2.5", "with", "transfer", "9.5", "0.5"]

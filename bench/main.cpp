@@ -59,11 +59,13 @@ std::vector<Measuring> commands() {
        .options =
            {{"set",
              Type::name,
-             "default: 8 minutes on two GPUs; full: every size; collectives: beside NCCL's; poll-period: how the host "
-             "waits; table-002: direct against staged, under mpirun",
+             "default: a few of each; full: every size; collectives: beside NCCL's; applications: Himeno, Jacobi, "
+             "reductions, random updates; poll-period: how the host waits; table-002: direct against staged, under "
+             "mpirun",
              "default",
-             {"default", "full", "collectives", "poll-period", "table-002"}},
-            window},
+             {"default", "full", "collectives", "applications", "poll-period", "table-002"}},
+            window,
+            integer_option("budget", "Seconds for the whole set (default: the set's own, 240 to 1,800)", 10, 100'000)},
        .in_python = true},
       {.command = Command::launch,
        .summary =

@@ -14,11 +14,14 @@ Metered::Metered(beeline::World& world, double seconds) : leads_(world.rank() ==
 void Metered::add(Json& line, const char* name, double units, const std::function<void()>& work) {
   line[name] = line["energy"] = nullptr;
   if (!meter_) return;
-  meter_->cool_down();
-  const beeline::bench::MeteredLoad load = meter_->run(work);
+  constexpr int count = 3;
+  beeline::bench::MeteredWindows windows;
+  windows.idle_before = meter_->idle();
+  for (int one = 0; one < count; ++one) windows.loads.push_back(meter_->run(work));
+  windows.idle_after = meter_->meter_idle();
   if (!leads_) return;
-  if (const auto joules = beeline::bench::LoadMeter::joules(load)) line[name] = units / *joules;
-  line["energy"] = meter_->record({load}, units);
+  if (const auto joules = beeline::bench::LoadMeter::joules(windows.loads)) line[name] = units / joules->value;
+  line["energy"] = meter_->record(windows, units);
 }
 
 }  // namespace apps

@@ -16,8 +16,8 @@ class Metered {
   /// Collective. Of windows of so many seconds; 0: nothing is metered.
   Metered(beeline::World& world, double seconds);
 
-  /// Collective. Repeats `work` while it is metered, and adds to a result `energy`, and under `name` how many of its
-  /// units take one joule; null where nothing is metered, or known.
+  /// Collective. Repeats `work` while it is metered, three times, and adds to a result `energy`, and under `name` how
+  /// many of its units take one joule; null where nothing is metered, or known.
   ///   units  that `work` does once
   void add(Json& line, const char* name, double units, const std::function<void()>& work);
 

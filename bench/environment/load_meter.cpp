@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <span>
 #include <thread>
@@ -39,11 +40,9 @@ energy::Sources sources_of(const World& world, const std::vector<std::string>& g
   return gpus.empty() ? energy::rapl_sources(powercap) : energy::machine_sources(gpus, powercap);
 }
 
-Measured measure_for(energy::Meter& meter, std::int64_t window_ns) {
-  const auto window = meter.start();
-  std::this_thread::sleep_for(std::chrono::nanoseconds(window_ns));
-  return meter.stop(window, ShortWindow::widen);
-}
+constexpr std::int64_t settling_ns = 300'000'000;  // of clocks and voltages, once a load begins or ends
+
+void sleep_ns(std::int64_t time) { std::this_thread::sleep_for(std::chrono::nanoseconds(time)); }
 
 /// Of one kind of component.
 struct Power {
@@ -68,13 +67,82 @@ std::string reason_of(const Measured& measured, Kind kind) {
   return "no rank has one";
 }
 
-/// The load whose runs took the median time.
-const MeteredLoad& median_of(const std::vector<MeteredLoad>& loads) {
-  std::vector<const MeteredLoad*> sorted;
-  for (const MeteredLoad& one : loads) sorted.push_back(&one);
-  const auto seconds_of_run = [](const MeteredLoad* one) { return one->seconds / static_cast<double>(one->runs); };
-  std::sort(sorted.begin(), sorted.end(), [&](auto* a, auto* b) { return seconds_of_run(a) < seconds_of_run(b); });
-  return *sorted[sorted.size() / 2];
+/// Of all kinds that are known; 0 where none is.
+Power whole_power_of(const Measured& measured) {
+  Power sum{0, 0};
+  for (const Kind kind : kinds)
+    if (const auto part = power_of(measured, kind)) sum.watts += part->watts, sum.error_watts += part->error_watts;
+  return sum;
+}
+
+/// A window whose second half draws the power of the whole, within the errors of both, or the last of some that were
+/// tried. A new one begins in the middle of the one before.
+Measured measure_steady(energy::Meter& meter, std::int64_t window_ns) {
+  constexpr double tolerance = 0.01;
+  constexpr int most_halves = 6;
+  auto first = meter.start();
+  sleep_ns(window_ns / 2);
+  for (int halves = 2;; ++halves) {
+    const auto second = meter.start();
+    sleep_ns(window_ns / 2);
+    const Power half = whole_power_of(meter.stop(second, ShortWindow::widen));
+    const Measured measured = meter.stop(first, ShortWindow::widen);
+    const Power whole = whole_power_of(measured);
+    const bool is_known = half.watts > 0 && whole.watts > 0;  // a half may be too short for the counter
+    const double most = tolerance * whole.watts + half.error_watts + whole.error_watts;
+    if (!is_known || halves >= most_halves || std::abs(half.watts - whole.watts) <= most) return measured;
+    first = second;
+  }
+}
+
+double seconds_of_run(const MeteredLoad& load) { return load.seconds / static_cast<double>(load.runs); }
+
+/// Idle power around a load: the mean of before and behind; how they differ is an error, too.
+std::optional<Power> idle_power_of(const MeteredWindows& windows, Kind kind) {
+  const auto before = power_of(windows.idle_before, kind), after = power_of(windows.idle_after, kind);
+  if (!before || !after) return std::nullopt;
+  return Power{(before->watts + after->watts) / 2,
+               (before->error_watts + after->error_watts) / 2 + std::abs(before->watts - after->watts) / 2};
+}
+
+/// The joules of a unit by one kind of component, with and without idle power.
+Json component(Kind kind, const MeteredWindows& windows, double units) {
+  Json part = Json::object();
+  for (const char* name : {"watts", "idle_watts", "error_watts", "joules", "joules_error", "joules_above_idle",
+                           "joules_above_idle_error", "reason"})
+    part[name] = nullptr;
+  const auto idle = idle_power_of(windows, kind);
+  if (idle) part["idle_watts"] = idle->watts;
+  std::vector<double> watts, joules, above;
+  double bound_watts = 0, bound_joules = 0, bound_above = 0;
+  for (const MeteredLoad& load : windows.loads) {
+    const auto power = power_of(load.measured, kind);
+    if (!power) {
+      part["reason"] = reason_of(load.measured, kind);
+      return part;
+    }
+    const double seconds = seconds_of_run(load) / units;
+    watts.push_back(power->watts);
+    joules.push_back(power->watts * seconds);
+    above.push_back((power->watts - (idle ? idle->watts : 0)) * seconds);
+    bound_watts = std::max(bound_watts, power->error_watts);
+    bound_joules = std::max(bound_joules, power->error_watts * seconds);
+    bound_above = std::max(bound_above, (power->error_watts + (idle ? idle->error_watts : 0)) * seconds);
+  }
+  const auto say = [&](const char* name, const char* error, const Figure& figure) {
+    part[name] = figure.value, part[error] = figure.error;
+  };
+  say("watts", "error_watts", figure_of(watts, bound_watts));
+  say("joules", "joules_error", figure_of(joules, bound_joules));
+  const Figure beside_idle = figure_of(above, bound_above);
+  if (idle && beside_idle.value > beside_idle.error) say("joules_above_idle", "joules_above_idle_error", beside_idle);
+  return part;
+}
+
+/// (largest - smallest) / median.
+double spread_of(const std::vector<double>& windows) {
+  const auto [least, most] = std::minmax_element(windows.begin(), windows.end());
+  return (*most - *least) / median(windows);
 }
 
 /// By component, where the device or its counter shows power.
@@ -101,12 +169,8 @@ void check_window(std::int64_t window_ns, const Config& config) {
 LoadMeter::LoadMeter(World& world, std::int64_t window_ns)
     : world_(world), window_ns_(window_ns), gpus_(gpus_of(world)) {
   check_window(window_ns, world.config());
-  if (world.rank() == 0) {
-    meter_ = std::make_unique<energy::Meter>(sources_of(world, gpus_));
-    idle_ = measure_for(*meter_, window_ns);
-    if (const auto power = power_of(idle_, Kind::gpu)) cold_watts_ = power->watts;
-  }
-  static_cast<void>(from_leader(0));  // the others sleep in it
+  if (world.rank() == 0) meter_ = std::make_unique<energy::Meter>(sources_of(world, gpus_));
+  static_cast<void>(meter_idle());
 }
 
 std::uint64_t LoadMeter::from_leader(std::uint64_t value) const {
@@ -134,18 +198,29 @@ void LoadMeter::sample_power() {
   if (meter_ != nullptr) meter_->sample_every(period_ns);
 }
 
+const Measured& LoadMeter::meter_idle() {
+  constexpr std::int64_t longest_ns = 1'000'000'000;
+  if (meter_ != nullptr) {
+    sleep_ns(std::min(settling_ns, window_ns_));
+    idle_ = measure_steady(*meter_, std::min(longest_ns, window_ns_));
+  }
+  static_cast<void>(from_leader(0));  // the others sleep in it
+  return idle_;
+}
+
 MeteredLoad LoadMeter::run(const std::function<void()>& work) {
   if (meter_ != nullptr) static_cast<void>(meter_->take_samples());
-  work();
+  const auto settled = Clock::now() + std::chrono::nanoseconds(std::min(settling_ns, window_ns_));
+  do work();
+  while (from_leader(Clock::now() >= settled ? 1 : 0) == 0);
   MeteredLoad load;
-  load.idle = idle_;
   std::atomic<bool> is_over = false;
   const double cpu_before = cpu_seconds();
   const auto begin = Clock::now();
   std::thread metering;
   if (world_.rank() == 0)
     metering = std::thread([&] {
-      load.measured = measure_for(*meter_, window_ns_);
+      load.measured = measure_steady(*meter_, window_ns_);
       is_over = true;
     });
   try {
@@ -164,23 +239,21 @@ MeteredLoad LoadMeter::run(const std::function<void()>& work) {
   return load;
 }
 
-void LoadMeter::cool_down() {
-  constexpr std::int64_t look_ns = 500'000'000;
-  constexpr int most_looks = 4;
-  for (int look = 0; meter_ != nullptr && look < most_looks; ++look) {
-    idle_ = measure_for(*meter_, look_ns);
-    const auto now = power_of(idle_, Kind::gpu);
-    if (!now || now->watts < 1.1 * cold_watts_) break;
-  }
-  static_cast<void>(from_leader(0));
+std::optional<double> LoadMeter::joules(const MeteredLoad& load) {
+  const double watts = whole_power_of(load.measured).watts;
+  return watts > 0 ? std::optional(watts * seconds_of_run(load)) : std::nullopt;
 }
 
-std::optional<double> LoadMeter::joules(const MeteredLoad& load) {
-  std::optional<double> watts;
-  for (const Kind kind : kinds)
-    if (const auto part = power_of(load.measured, kind)) watts = watts.value_or(0) + part->watts;
-  if (!watts) return std::nullopt;
-  return *watts * load.seconds / static_cast<double>(load.runs);
+std::optional<Figure> LoadMeter::joules(const std::vector<MeteredLoad>& loads) {
+  std::vector<double> known;
+  double bound = 0;
+  for (const MeteredLoad& load : loads) {
+    const auto one = joules(load);
+    if (!one) return std::nullopt;
+    known.push_back(*one);
+    bound = std::max(bound, whole_power_of(load.measured).error_watts * seconds_of_run(load));
+  }
+  return figure_of(known, bound);
 }
 
 std::string LoadMeter::reason(const MeteredLoad& load) {
@@ -190,38 +263,30 @@ std::string LoadMeter::reason(const MeteredLoad& load) {
   return text;
 }
 
-Json LoadMeter::component(Kind kind, const std::vector<MeteredLoad>& loads, double units) const {
-  const MeteredLoad& load = median_of(loads);
-  const auto power = power_of(load.measured, kind), idle = power_of(load.idle, kind);
-  const double seconds = load.seconds / static_cast<double>(load.runs) / units;
-  Json part = Json::object();
-  for (const char* name : {"watts", "idle_watts", "error_watts", "joules", "joules_above_idle", "reason"})
-    part[name] = nullptr;
-  if (idle) part["idle_watts"] = idle->watts;
-  if (!power) {
-    part["reason"] = reason_of(load.measured, kind);
-    return part;
+Json LoadMeter::record(const MeteredWindows& windows, double units) const {
+  std::vector<double> seconds, cores, all_joules;
+  Json each = Json::array();
+  for (const MeteredLoad& load : windows.loads) {
+    seconds.push_back(seconds_of_run(load) / units);
+    cores.push_back(load.cpu_seconds / load.seconds);
+    each.push_back({seconds.back(), whole_power_of(load.measured).watts});
+    if (const auto known = joules(load)) all_joules.push_back(*known);
   }
-  part["watts"] = power->watts;
-  part["error_watts"] = power->error_watts;
-  part["joules"] = power->watts * seconds;
-  const double above = idle ? power->watts - idle->watts : 0;
-  if (idle && above > power->error_watts + idle->error_watts) part["joules_above_idle"] = above * seconds;
-  return part;
-}
-
-Json LoadMeter::record(const std::vector<MeteredLoad>& loads, double units) const {
-  const MeteredLoad& load = median_of(loads);
+  const auto total = joules(windows.loads);
   Json record = {{"window_seconds", static_cast<double>(window_ns_) / 1e9},
-                 {"seconds", load.seconds / static_cast<double>(load.runs) / units},
-                 {"cpu_cores", load.cpu_seconds / load.seconds},
+                 {"seconds", median(seconds)},
+                 {"error", total ? Json(total->error / total->value) : Json(nullptr)},
+                 {"spread", total ? Json(spread_of(all_joules)) : Json(nullptr)},
+                 {"windows", each},
+                 {"cpu_cores", median(cores)},
                  {"wait_policy", name(world_.config().wait_policy)},
                  {"wait_period_us", world_.config().wait_period_us},
                  {"components", Json::object()},
                  {"gpus", Json::array()}};
-  for (const Kind kind : kinds) record["components"][name(kind)] = component(kind, loads, units);
+  for (const Kind kind : kinds) record["components"][name(kind)] = component(kind, windows, units);
   for (const std::string& gpu : gpus_) record["gpus"].push_back(gpu_state(gpu));
-  if (!load.power.empty()) record["power"] = power_over_time(load, meter_->components());
+  const MeteredLoad& last = windows.loads.back();
+  if (!last.power.empty()) record["power"] = power_over_time(last, meter_->components());
   return record;
 }
 

@@ -1,40 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/energy.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "harness/statistics.hpp"
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <string>
+
+#include "environment/statistics.hpp"
 
 namespace beeline::bench {
 
 namespace {
 
-constexpr std::size_t least_trials = 2, most_trials = 5;
-constexpr double largest_spread = 0.02;
+constexpr std::size_t least_rounds = 3, most_rounds = 5;
+constexpr double largest_error = 0.02;
 constexpr double run_ns = 1e8;       // of the load, between two looks whether the window is over
 constexpr double most_batches = 50;  // of a run: a kernel that times itself has 64 stamps
 constexpr double bytes_of_word = 4;
+// Seconds. A window that is shorter is not long beside the ticks of NVML's counter and the time that reading it takes.
+constexpr double least_window = 1;
+constexpr double beside_window = 0.8;  // the load settles, and the counter's ticks are awaited
+constexpr double idle_seconds = 1.8;
 
-/// (largest - smallest) / median.
-double spread_of(const std::vector<double>& samples) {
-  const auto [least, most] = std::minmax_element(samples.begin(), samples.end());
-  return (*most - *least) / median(samples);
-}
-
-/// Joules of each load, of those that know them.
-std::vector<double> joules_of(const std::vector<MeteredLoad>& loads) {
-  std::vector<double> known;
-  for (const MeteredLoad& load : loads)
-    if (const auto joules = LoadMeter::joules(load)) known.push_back(*joules);
-  return known;
-}
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 bool is_quicker(const Measurement& measurement, const Outcome& one, const Outcome& other) {
   const bool is_time = measurement.unit == Unit::microseconds;
   return is_time == (median(one.samples) < median(other.samples));
 }
 
-/// Indices of each method's quickest setting.
+}  // namespace
+
 std::vector<std::size_t> quickest(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes) {
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < measurements.size(); ++i) {
@@ -50,49 +48,112 @@ std::vector<std::size_t> quickest(const std::vector<Measurement>& measurements, 
   return chosen;
 }
 
-}  // namespace
+/// A measurement whose joules are metered.
+struct EnergyBench::Row {
+  const Measurement* measurement;
+  Rounds rounds;  ///< of a run
+  MeteredWindows windows;
+
+  [[nodiscard]] double operations() const {
+    return measurement->operations_per_iteration * static_cast<double>(rounds.iterations) * rounds.batches;
+  }
+  [[nodiscard]] double words() const {
+    return measurement->bytes == 0 ? 1 : static_cast<double>(measurement->bytes) / bytes_of_word;
+  }
+  /// Whether more windows would say no more: none knows the joules, or all agree.
+  [[nodiscard]] bool is_certain() const {
+    const auto joules = LoadMeter::joules(windows.loads);
+    return !joules || joules->error <= largest_error * joules->value;
+  }
+};
+
+/// How a task's rows are metered.
+struct EnergyBench::Plan {
+  std::size_t rows;  ///< as many as fit
+  double row_s;      ///< of a row in a round
+  double end_s;      ///< no round begins that would end later
+};
 
 EnergyBench::EnergyBench(Bench& bench)
-    : bench_(bench), meter_(bench.world(), static_cast<std::int64_t>(bench.options().energy_ms) * 1'000'000) {}
+    : bench_(bench), meter_(bench.world(), static_cast<std::int64_t>(bench.options().energy_ms) * 1'000'000),
+      begin_s_(now_s()) {}
 
-void EnergyBench::run(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes) {
-  std::vector<std::size_t> chosen;
-  if (bench_.leads()) chosen = quickest(measurements, outcomes);
-  for (std::uint64_t at = 0, count = bench_.from_leader(chosen.size()); at < count; ++at) {
-    const std::uint64_t which = bench_.from_leader(bench_.leads() ? chosen[at] : 0);
-    measure(measurements[which], outcomes[which].iterations);
-  }
+double EnergyBench::seconds_left() const {
+  const std::uint64_t budget = bench_.options().energy_budget_s;
+  return budget == 0 ? 1e9 : begin_s_ + static_cast<double>(budget) - now_s();
 }
 
-void EnergyBench::measure(const Measurement& measurement, std::uint32_t iterations) {
+EnergyBench::Plan EnergyBench::plan(std::size_t rows, std::size_t tasks_left) {
+  const double most = static_cast<double>(bench_.options().energy_ms) / 1e3, least = std::min(least_window, most);
+  const double left = seconds_left(), share = left / static_cast<double>(tasks_left);
+  const double fitting = (left - idle_seconds) / (least_rounds * (least + beside_window));
+  const std::size_t metered = std::min(rows, static_cast<std::size_t>(std::max(fitting, 0.0)));
+  const double row_s = (share - idle_seconds) / static_cast<double>(least_rounds * std::max<std::size_t>(metered, 1));
+  const double window = std::clamp(row_s - beside_window, least, most);
+  meter_.set_window(static_cast<std::int64_t>(window * 1e9));
+  return {bench_.from_leader(metered), window + beside_window, now_s() + share - idle_seconds};
+}
+
+EnergyBench::Row EnergyBench::row_of(const Measurement& measurement, std::uint32_t iterations) const {
   const std::vector<double> times = measurement.time({iterations});
   const double wanted = bench_.leads() ? std::clamp(run_ns / std::max(times.front(), 1.0), 1.0, most_batches) : 0;
   const auto batches = static_cast<std::uint32_t>(bench_.from_leader(static_cast<std::uint64_t>(wanted)));
-  const Rounds rounds{iterations, batches};  // what warms up would be load that nobody counts
-  std::vector<MeteredLoad> loads;
-  for (bool is_enough = false; !is_enough;) {
-    meter_.cool_down();
-    loads.push_back(meter_.run([&] { static_cast<void>(measurement.time(rounds)); }));
-    const std::vector<double> joules = joules_of(loads);
-    const bool agrees = joules.size() != loads.size() || spread_of(joules) <= largest_spread;
-    is_enough = loads.size() >= most_trials || (loads.size() >= least_trials && agrees);
-    is_enough = bench_.from_leader(is_enough ? 1 : 0) != 0;
-  }
-  const double rounds_of_run = static_cast<double>(iterations) * batches;
-  if (bench_.leads()) print_record(measurement, loads, measurement.operations_per_iteration * rounds_of_run);
+  return {&measurement, {iterations, batches}, {}};  // what warms up would be load that nobody counts
 }
 
-void EnergyBench::print_record(const Measurement& measurement, const std::vector<MeteredLoad>& loads,
-                               double operations) const {
-  const double words = measurement.bytes == 0 ? 1 : static_cast<double>(measurement.bytes) / bytes_of_word;
+void EnergyBench::run(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes,
+                      std::size_t done, std::size_t total) {
+  const Plan planned = plan(measurements.size(), total - done);
+  std::vector<Row> rows;
+  for (std::size_t i = 0; i < planned.rows; ++i)
+    rows.push_back(row_of(measurements[i], static_cast<std::uint32_t>(bench_.from_leader(outcomes[i].iterations))));
+  if (!rows.empty()) meter(rows, planned, done, total);
+  if (!bench_.leads()) return;
+  for (const Row& row : rows) print_record(row);
+  const std::string reason = fmt::format("out of budget: {} s of metering were granted, and the rows before took them",
+                                         bench_.options().energy_budget_s);
+  for (std::size_t i = planned.rows; i < measurements.size(); ++i)
+    print(energy_record(measurements[i], {}, bench_.world().size(), reason));
+}
+
+void EnergyBench::meter(std::vector<Row>& rows, const Plan& plan, std::size_t done, std::size_t total) {
+  const double task_s = least_rounds * plan.row_s * static_cast<double>(rows.size()) + idle_seconds;
+  const auto say = [&](const Measurement& measurement, std::size_t windows) {
+    if (!bench_.leads()) return;
+    const double share = std::min(static_cast<double>(windows) * plan.row_s / task_s, 1.0);
+    const double tasks = static_cast<double>(total - done) - share;
+    auto line = progress_record(measurement.operation, measurement.method, measurement.bytes, done, total);
+    line["done"] = std::round(100 * (static_cast<double>(done) + share)) / 100;
+    line["left_s"] = std::round(std::clamp(tasks * task_s, 0.0, std::max(seconds_left(), 0.0)));
+    print(line);
+  };
+  for (Row& row : rows) row.windows.idle_before = meter_.idle();
+  std::size_t windows = 0;
+  for (std::size_t round = 1, is_enough = 0; is_enough == 0; ++round) {
+    // Each round begins with another row: none follows the same load, or the idle GPUs, each time.
+    for (std::size_t i = 0; i < rows.size(); ++i, ++windows) {
+      Row& row = rows[(i + round) % rows.size()];
+      say(*row.measurement, windows);
+      row.windows.loads.push_back(meter_.run([&] { static_cast<void>(row.measurement->time(row.rounds)); }));
+    }
+    const bool fits = now_s() + plan.row_s * static_cast<double>(rows.size()) <= plan.end_s;
+    const bool is_certain = std::ranges::all_of(rows, &Row::is_certain);
+    is_enough = bench_.from_leader(round >= most_rounds || (round >= least_rounds && (is_certain || !fits)) ? 1 : 0);
+  }
+  meter_.meter_idle();
+  for (Row& row : rows) row.windows.idle_after = meter_.idle();
+}
+
+void EnergyBench::print_record(const Row& row) const {
+  const double units = row.operations() * row.words();
+  const auto unknown =
+      std::ranges::find_if(row.windows.loads, [](const MeteredLoad& load) { return !LoadMeter::joules(load); });
   std::vector<double> samples;
-  for (const double joules : joules_of(loads)) samples.push_back(1e9 * joules / operations / words);
-  const auto unknown = std::ranges::find_if(loads, [](const MeteredLoad& load) { return !LoadMeter::joules(load); });
-  const bool is_known = unknown == loads.end();
-  auto record = energy_record(measurement, is_known ? samples : std::vector<double>{}, bench_.world().size(),
-                              is_known ? "" : LoadMeter::reason(*unknown));
-  record["energy"] = meter_.record(loads, operations * words);
-  record["energy"]["spread"] = is_known ? nlohmann::ordered_json(spread_of(samples)) : nlohmann::ordered_json(nullptr);
+  if (unknown == row.windows.loads.end())
+    for (const MeteredLoad& load : row.windows.loads) samples.push_back(1e9 * *LoadMeter::joules(load) / units);
+  auto record = energy_record(*row.measurement, samples, bench_.world().size(),
+                              samples.empty() ? LoadMeter::reason(*unknown) : "");
+  record["energy"] = meter_.record(row.windows, units);
   print(record);
 }
 

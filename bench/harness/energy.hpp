@@ -3,6 +3,8 @@
 /// @file
 /// Joules of measurements.
 
+#include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "environment/load_meter.hpp"
@@ -11,20 +13,33 @@
 
 namespace beeline::bench {
 
+/// Indices of each method's quickest setting.
+[[nodiscard]] std::vector<std::size_t> quickest(const std::vector<Measurement>& measurements,
+                                                const std::vector<Outcome>& outcomes);
+
 class EnergyBench {
  public:
-  /// Collective. Meters idle power.
+  /// Collective. Meters idle power. What the options grant begins now.
   explicit EnergyBench(Bench& bench);
 
-  /// Collective. Meters the quickest setting of each method, again and again until the trials agree, and prints their
-  /// records.
-  void run(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes);
+  /// Collective. Meters the measurements in turns, at least three times each, until their errors are small or their
+  /// part of the budget is spent; then prints their records. Those that do not fit into the budget have the reason in
+  /// theirs.
+  ///   done, total  tasks: this one and those behind it share what is left of the budget
+  void run(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes, std::size_t done,
+           std::size_t total);
 
  private:
-  void measure(const Measurement& measurement, std::uint32_t iterations);
-  void print_record(const Measurement& measurement, const std::vector<MeteredLoad>& loads, double operations) const;
+  struct Row;
+  struct Plan;
+  [[nodiscard]] double seconds_left() const;
+  [[nodiscard]] Plan plan(std::size_t rows, std::size_t tasks_left);
+  [[nodiscard]] Row row_of(const Measurement& measurement, std::uint32_t iterations) const;
+  void meter(std::vector<Row>& rows, const Plan& plan, std::size_t done, std::size_t total);
+  void print_record(const Row& row) const;
   Bench& bench_;
   LoadMeter meter_;
+  double begin_s_;
 };
 
 }  // namespace beeline::bench

@@ -37,6 +37,8 @@ void check(const Options& options) {
   const std::uint64_t table = options.table_bytes;
   require((table & (table - 1)) == 0, Status::invalid_argument,
           fmt::format("bad --table \"{}\"; valid: a power of two", table));
+  require(options.energy_budget_s == 0 || options.energy_ms != 0, Status::invalid_argument,
+          "--energy-budget: it limits what --energy meters: give both");
 }
 
 }  // namespace
@@ -58,6 +60,7 @@ Options options_from(Command command, const Json& values) {
   if (command == Command::collectives) take(values, "blocks", options.block_counts);
   take(values, "table", options.table_bytes);
   take(values, "energy", options.energy_ms);
+  take(values, "energy-budget", options.energy_budget_s);
   take(values, "seed", options.seed);
   if (values.value("type", "") == name(ElementType::bfloat16)) options.type = ElementType::bfloat16;
   options.verify = !values.value("no-verify", false);
@@ -99,7 +102,9 @@ std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
   // Copies that kernels start, of 4 KiB to 64 MiB: a source and a destination for each size.
   const std::size_t started_copies = options.command == Command::methods && on_gpus ? 256 * mib : 0;
   // Two pairs of source and destination: of a copy that is triggered, and of what it is compared with.
-  return 4 * largest + world * ring + messages + started_copies + signals_and_stamps;
+  // Methods that are metered in turns have their buffers at the same time.
+  const std::size_t in_turns = options.energy_ms == 0 ? 0 : 2 * largest * options.methods.size();
+  return 4 * largest + in_turns + world * ring + messages + started_copies + signals_and_stamps;
 }
 
 }  // namespace beeline::bench

@@ -42,6 +42,7 @@ struct Options {
   ElementType type = ElementType::float32;  ///< collectives: of the elements
   std::uint64_t table_bytes = 0;            ///< rate: a rank's table of random updates, a power of two; 0: by device
   std::uint64_t energy_ms = 0;              ///< window in which each method's joules are metered; 0: they are not
+  std::uint64_t energy_budget_s = 0;        ///< for all that is metered; 0: no limit
   bool verify = true;
   std::uint64_t seed = 0;              ///< of the random data; 0: drawn, and printed
   std::vector<std::string> arguments;  ///< the command line, for the record

@@ -4,7 +4,7 @@
 #include <iostream>
 
 #include "environment/environment.hpp"
-#include "harness/statistics.hpp"
+#include "environment/statistics.hpp"
 
 namespace beeline::bench {
 

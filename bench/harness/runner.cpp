@@ -12,9 +12,9 @@
 #include <random>
 #include <utility>
 
+#include "environment/statistics.hpp"
 #include "harness/energy.hpp"
 #include "harness/record.hpp"
-#include "harness/statistics.hpp"
 
 namespace beeline::bench {
 
@@ -34,12 +34,17 @@ struct Task {
 };
 
 /// Each case alone; or, `in_turns`, operation by operation and size by size all ways of doing it, so that a peer is
-/// timed in the same moments.
+/// timed, or metered, in the same moments.
 std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes, bool in_turns) {
   std::vector<std::vector<const Case*>> groups;
   for (const Case& todo : cases) {
-    if (!in_turns || groups.empty() || groups.back().front()->operation != todo.operation) groups.emplace_back();
-    groups.back().push_back(&todo);
+    const auto same = std::ranges::find_if(groups, [&](const auto& group) {
+      return group.front()->operation == todo.operation && group.front()->sized == todo.sized;
+    });
+    if (in_turns && same != groups.end())
+      same->push_back(&todo);
+    else
+      groups.push_back({&todo});
   }
   std::vector<Task> tasks;
   for (const std::vector<const Case*>& todo : groups) {
@@ -130,7 +135,8 @@ class Progress {
 /// all of them.
 void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes,
             Progress& progress) {
-  const StopRule enough;
+  StopRule enough;
+  if (bench.options().energy_ms != 0) enough.longest_ns = 1e8;  // they only choose what is metered
   std::vector<double> spent_ns(measurements.size());
   std::vector<std::size_t> left(measurements.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
@@ -175,20 +181,43 @@ void check_size(const Case& todo, std::uint64_t bytes) {
   require(bytes <= most, Status::unavailable, fmt::format("measured with up to {} bytes", most));
 }
 
+/// The measurements at `indices`, which ascend. Where a baseline is not among them, another setting of its method is.
+std::vector<Measurement> kept(std::vector<Measurement> all, const std::vector<std::size_t>& indices) {
+  const auto index_for = [&](std::size_t baseline) -> std::optional<std::size_t> {
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      if (indices[i] == baseline) return i;
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      if (all[indices[i]].method == all[baseline].method) return i;
+    return std::nullopt;
+  };
+  for (const std::size_t i : indices)
+    if (all[i].baseline) all[i].baseline = index_for(*all[i].baseline);
+  std::vector<Measurement> left;
+  for (const std::size_t i : indices) left.push_back(std::move(all[i]));
+  return left;
+}
+
 /// The measurements without those that would store to memory that is on another node.
 std::vector<Measurement> reached(Bench& bench, std::vector<Measurement> all) {
   const bool is_direct = bench.world().host_context().access_to(bench.peer()).access == PeerAccess::direct;
   if (bench.from_leader(is_direct ? 1 : 0) != 0) return all;
-  std::vector<Measurement> left;
-  std::vector<std::optional<std::size_t>> index(all.size());  // in `left`
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].stores_to_peer) continue;
-    index[i] = left.size();
-    left.push_back(std::move(all[i]));
-  }
-  for (Measurement& one : left)
-    if (one.baseline) one.baseline = index[*one.baseline];
-  return left;
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!all[i].stores_to_peer) indices.push_back(i);
+  return kept(std::move(all), indices);
+}
+
+/// Keeps the quickest setting of each method: it is metered, and the others only served to find it.
+void keep_quickest(Bench& bench, std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
+  std::vector<std::size_t> chosen, indices;
+  if (bench.leads()) chosen = quickest(measurements, outcomes);
+  std::ranges::sort(chosen);
+  for (std::uint64_t at = 0, count = bench.from_leader(chosen.size()); at < count; ++at)
+    indices.push_back(bench.from_leader(bench.leads() ? chosen[at] : 0));
+  std::vector<Outcome> left;
+  for (const std::size_t i : indices) left.push_back(std::move(outcomes[i]));
+  outcomes = std::move(left);
+  measurements = kept(std::move(measurements), indices);
 }
 
 /// Prepares the measurements; empty, with the reason printed, where the machine lacks what they need, or the size is
@@ -225,11 +254,25 @@ void choose_baselines(std::vector<Measurement>& measurements, const std::vector<
   }
 }
 
-/// The methods whose data was wrong.
-std::vector<std::string> run_task(Bench& bench, const Task& task, EnergyBench* energy, Progress progress) {
+/// Of all cases of a task.
+std::vector<Measurement> prepare_all(Bench& bench, const Task& task) {
   std::vector<Measurement> measurements;
-  for (const Case* todo : task.todo)
-    for (Measurement& measurement : prepare(bench, *todo, task.bytes)) measurements.push_back(std::move(measurement));
+  for (const Case* todo : task.todo) {
+    const std::size_t first = measurements.size();
+    for (Measurement& measurement : prepare(bench, *todo, task.bytes)) {
+      if (measurement.baseline) *measurement.baseline += first;
+      measurements.push_back(std::move(measurement));
+    }
+  }
+  return measurements;
+}
+
+/// The methods whose data was wrong.
+std::vector<std::string> run_task(Bench& bench, const std::vector<Task>& tasks, std::size_t index,
+                                  EnergyBench* energy) {
+  const Task& task = tasks[index];
+  Progress progress(bench, task, index, tasks.size());
+  std::vector<Measurement> measurements = prepare_all(bench, task);
   if (measurements.empty()) return {};
   std::vector<Outcome> outcomes(measurements.size());
   for (Outcome& outcome : outcomes) outcome.iterations = 1;
@@ -240,12 +283,13 @@ std::vector<std::string> run_task(Bench& bench, const Task& task, EnergyBench* e
     outcomes[which].iterations = calibrate(bench, measurements[which], outcomes[which].iterations);
   }
   sample(bench, measurements, outcomes, progress);
+  if (energy != nullptr) keep_quickest(bench, measurements, outcomes);
   if (bench.options().verify) verify(bench, measurements, outcomes);
   if (bench.leads()) {
     choose_baselines(measurements, outcomes);
     print_results(bench, measurements, outcomes);
   }
-  if (energy != nullptr) energy->run(measurements, outcomes);
+  if (energy != nullptr) energy->run(measurements, outcomes, index, tasks.size());
   std::vector<std::string> wrong;
   for (std::size_t i = 0; i < outcomes.size(); ++i)
     if (!outcomes[i].verified.value_or(true)) wrong.push_back(measurements[i].method);
@@ -256,14 +300,13 @@ std::vector<std::string> run_task(Bench& bench, const Task& task, EnergyBench* e
 
 void run_cases(Bench& bench, const std::vector<Case>& cases) {
   const std::vector<std::uint64_t> sizes = sizes_of(bench.options(), bench.world().device(0).is_gpu());
-  const std::vector<Task> tasks = tasks_of(cases, sizes, bench.options().command == Command::collectives);
   const auto energy = bench.options().energy_ms == 0 ? nullptr : std::make_unique<EnergyBench>(bench);
+  const bool in_turns = energy != nullptr || bench.options().command == Command::collectives;
+  const std::vector<Task> tasks = tasks_of(cases, sizes, in_turns);
   std::string wrong;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    const Task& task = tasks[i];
-    for (const std::string& method : run_task(bench, task, energy.get(), {bench, task, i, tasks.size()}))
-      wrong += fmt::format("\n  {} {} of {} bytes", method, task.todo.front()->operation, task.bytes);
-  }
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    for (const std::string& method : run_task(bench, tasks, i, energy.get()))
+      wrong += fmt::format("\n  {} {} of {} bytes", method, tasks[i].todo.front()->operation, tasks[i].bytes);
   require(wrong.empty(), Status::internal, "data did not arrive as it was sent:" + wrong);
 }
 

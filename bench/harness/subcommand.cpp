@@ -155,9 +155,13 @@ std::vector<CommandOption> options_of(const Measuring& measuring, const std::vec
   if (measuring.in_python) return all;
   all.push_back(
       integer_option("iterations", "Operations in a timed batch (default: about 2 ms worth)", 1, 1'000'000'000));
+  all.push_back(integer_option("energy",
+                               "Milliseconds for which the quickest setting of each method is metered, too, three to "
+                               "five times, in turns: joules",
+                               100, 60'000));
   all.push_back(integer_option(
-      "energy", "Milliseconds for which the quickest setting of each method is metered, too, several times: joules",
-      100, 60'000));
+      "energy-budget", "Seconds for all that --energy meters: windows get shorter, and what does not fit is named", 1,
+      100'000));
   all.push_back(integer_option("seed", "Seed of the data that is verified (default: drawn, and printed)", 1,
                                std::numeric_limits<std::uint64_t>::max()));
   all.push_back({"no-verify", Type::flag, "Skip the transfer of fresh data after each timed loop"});

@@ -37,6 +37,7 @@ class Progress(Fields, kw_only=True):
     bytes: Count | None = None
     done: Number | None = None
     total: Number | None = None
+    left_s: Number | None = None
 
 
 class Step(Fields, kw_only=True):
@@ -52,7 +53,9 @@ class Part(Fields, kw_only=True):
 
     watts: Number | None
     joules: Number | None
+    joules_error: Number | None = None
     joules_above_idle: Number | None = None
+    joules_above_idle_error: Number | None = None
     reason: str | None = None
 
 
@@ -68,6 +71,7 @@ class Spent(Fields, kw_only=True):
     components: Parts
     seconds: Positive
     cpu_cores: Number
+    error: Number | None = None  # of the joules, as a share
     spread: Number | None = None
     gpus: list[dict[str, Any] | None] = []
     wait_policy: Name = "automatic"

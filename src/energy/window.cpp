@@ -45,13 +45,14 @@ double estimate(const Counter& counter, const Span& span, ComponentEnergy& resul
   return *result.joules > 0 ? std::min(share, 1 - share) * step / *result.joules : 0;
 }
 
-/// Joules from tick to tick.
+/// Joules from tick to tick. Both ticks are seen late, by up to the time between two readings, so that the longer of
+/// the two times bounds the error.
 void widen(const Span& span, ComponentEnergy& result) {
   const double window_s = seconds(span.end_ns - span.begin_ns);
   result.joules = span.high.joules - span.begin.joules;
   result.seconds = seconds(span.high.time_ns - span.begin.time_ns);
   result.watts = *result.joules / result.seconds;
-  result.error = seconds(span.begin.uncertain_ns + span.high.uncertain_ns) / result.seconds;
+  result.error = seconds(std::max(span.begin.uncertain_ns, span.high.uncertain_ns)) / result.seconds;
   result.notice =
       fmt::format("widened by {:.3f} s to the counter's ticks, from {:.3f} s", result.seconds - window_s, window_s);
 }

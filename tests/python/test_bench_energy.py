@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beeline.commands import joules, joules_tables
+from beeline.commands import budget, joules, joules_tables
 
 Record = dict[str, Any]
 LAUNCHES = "kernel_by_kernel,one_graph,persistent,needs_gpu"
@@ -39,22 +39,26 @@ def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, 
     done = cli("bench", "energy", "--output", str(record), "--json")
     assert done.returncode == 0, done.stderr
     steps = steps_of(done)
-    assert steps[0] == "latency message 8"
-    assert len(steps) == len(set(steps)) == 4  # the fake has no collective on streams
+    assert steps == ["bandwidth put 64K,256M", "latency message 8", "latency barrier"]  # no collective in the fake
     metered = [line for line in results_of(done) if line["unit"] == "nJ/word"]
     assert {line["method"] for line in metered} == {"device/peer/ll"}
     assert metered[0]["settings"]["values"]["energy"] == 2000
+    (putting,) = (one["settings"]["values"]["energy-budget"] for one in metered if one["bytes"] == 1 << 16)
+    rows = [4, 2, 2]  # of each step: methods and sizes
+    assert putting == pytest.approx((240 - 8 * len(rows)) * rows[0] / sum(rows), abs=15)
+    (ranking,) = (one for one in events_of(done) if one["event"] == "ranking" and one["bytes"] == 1 << 16)
+    assert (ranking["operation"], ranking["methods"]) == ("put", [["device/peer/ll"]])
     lines = record.read_text().splitlines()
-    end = next(number for number, line in enumerate(lines) if "energy_step" in line and "put 64K" in line)
+    end = next(number for number, line in enumerate(lines) if "energy_step" in line and "put 64K,256M" in line)
     record.write_text("\n".join(lines[:end] + lines[end + 1 :]) + "\n")  # stopped in the middle of it
     again = cli("bench", "energy", "--output", str(record), "--json")
-    assert steps_of(again) == ["bandwidth put 64K"]
+    assert steps_of(again) == ["bandwidth put 64K,256M"]
     assert measured_by(again) == measured_by(done)  # with what the earlier run had measured
     assert "latency message 8: measured by an earlier run" in again.stderr
     text = record.read_text()
-    broken = next(line for line in text.splitlines() if "nJ" in line and "message" in line)
+    *_, broken = (line for line in text.splitlines() if "nJ" in line and '"put"' in line)
     record.write_text(text.replace(broken, broken[:40]) + '{"event": "resu')  # of a machine that failed
-    assert steps_of(cli("bench", "energy", "--output", str(record), "--json")) == ["latency message 8"]
+    assert steps_of(cli("bench", "energy", "--output", str(record), "--json")) == ["bandwidth put 64K,256M"]
     shown = cli("bench", "energy", "--output", str(record))
     assert shown.returncode == 0  # though nothing was left to measure
     assert [shown.stdout.count(f"put of {size}") for size in ("64 KiB", "256 MiB")] == [1, 1]
@@ -73,6 +77,35 @@ def test_a_step_that_was_asked_for_otherwise_is_measured_again(cli, tmp_path: Pa
     assert steps_of(cli(*arguments, BEELINE_HEAP_BYTES="1G")) == first  # as an error advises
     shown = cli("bench", "energy", "--output", str(record), BEELINE_HEAP_BYTES="1G")
     assert "commit" in shown.stdout  # of the earlier run, whose results these are
+
+
+def test_what_does_not_fit_into_the_budget_is_named_and_left_to_a_later_run(cli, tmp_path: Path) -> None:
+    record = tmp_path / "joules.jsonl"
+    arguments = ("bench", "energy", "--output", str(record))
+    done = cli(*arguments, "--budget", "10", "--json")
+    assert done.returncode == 0, done.stderr
+    assert steps_of(done) == []
+    left_out = {(one["operation"], one["method"]) for one in results_of(done)}
+    assert left_out >= {(operation, "device/peer/ll") for operation in ("put", "message", "barrier")}
+    assert all(one["reason"].startswith("out of budget: 10 s were granted") for one in results_of(done))
+    assert "not measured: device/peer/ll" in cli(*arguments, "--budget", "10").stdout
+    assert len(steps_of(cli(*arguments, "--json"))) == 3
+
+
+def test_the_budget_is_shared_by_rows_and_tells_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
+    shared = budget.Budget(100, {"a": 1, "b": 3, "c": 100})
+    shared.begin(["a", "b"])
+    assert shared.metering_s == (100 - 2 * budget.START_S) / 4
+    now[0] += 30
+    assert shared.left({}) == "at most 70 s left"
+    assert shared.left({"left_s": 5}) == "about 76 s left"  # of the other step 63, and its start
+    shared.begin(["b"])
+    assert shared.metering_s == 70 - budget.START_S
+    now[0] += 80
+    shared.begin(["b"])
+    assert (shared.metering_s, shared.left({})) == (0, "at most 0 s left")
 
 
 def test_what_is_written_behind_a_line_that_was_cut_short_is_whole(cli, tmp_path: Path) -> None:
@@ -99,11 +132,13 @@ def test_it_shows_components_and_what_is_not_metered(cli) -> None:
     assert "2 ranks on 1 GPU: what moves between them stays in its memory" in shown
 
 
-def metered(method: str, size: int, nanojoules: float, operation: str = "message", watts: float = 10.0) -> Record:
+def metered(
+    method: str, size: int, nanojoules: float, operation: str = "message", watts: float = 10.0, error: float = 0.0
+) -> Record:
     """Whose time of a word is as many nanoseconds as its energy nanojoules."""
     unknown = {"joules": None, "joules_above_idle": None}
     parts = {kind: unknown | {"watts": watts} for kind in ("gpu", "cpu")} | {"dram": unknown | {"watts": None}}
-    energy = {"components": parts, "cpu_cores": 1.0, "spread": 0.01, "seconds": nanojoules * 1e-9}
+    energy = {"components": parts, "cpu_cores": 1.0, "error": error, "seconds": nanojoules * 1e-9}
     head = {"operation": operation, "method": method, "bytes": size, "ranks": 2, "unit": "nJ/word"}
     return head | {"median": nanojoules, "energy": energy, "event": "result"}
 
@@ -119,14 +154,14 @@ def test_the_table_of_2014_averages_what_each_size_saves() -> None:
     ]  # fmt: skip
     saved, power = joules_tables.tables_of_002(results)
     # 90 % and 50 %, 10 and 2 times; 75 % and 20 %, 4 and 1.25 times.
-    assert saved.rows == [["message", "70.0", "6", "47.5", "2.625", "85.01", "6.96"]]
+    assert saved.rows == [["message", "70.0 ± 0.0", "6", "47.5 ± 0.0", "2.625", "85.01", "6.96"]]
     assert power.rows == [
         ["message", "device/peer/signal", "10", "10", "–", "20", "29.95 52.58 5.26 87.79"],
         ["message", "mpi/staged", "25", "25", "–", "50", "43.25 48.45 8.07 99.77"],
     ]
     without = [one for one in results if one["method"] != "mpi/staged"]
     saved, power = joules_tables.tables_of_002(without)
-    assert saved.rows == [["message", "–", "–", "47.5", "2.625", "85.01", "6.96"]]
+    assert saved.rows == [["message", "–", "–", "47.5 ± 0.0", "2.625", "85.01", "6.96"]]
     assert power.rows == []
 
 
@@ -139,8 +174,50 @@ def test_engines_are_compared_with_multiprocessors() -> None:
         metered("stream/direct", 64, 4.0, "allgather"), metered("device/peer/ll", 8, 1.0),
     ]  # fmt: skip
     assert joules_tables.table_of_engines(results).rows == [
-        ["put of 64 B", "2", "4", "50.0", "stream/copy_engine/signal", "device/bulk/signal"],
-        ["allgather of 64 B", "6", "4", "-50.0", "stream/copy_engine", "stream/direct"],
+        ["put of 64 B", "2", "4", "50.0 ± 0.0", "stream/copy_engine/signal", "device/bulk/signal"],
+        ["allgather of 64 B", "6", "4", "-50.0 ± 0.0", "stream/copy_engine", "stream/direct"],
+    ]
+
+
+def test_what_differs_by_less_than_the_errors_shares_a_rank() -> None:
+    results = [
+        metered("a", 8, 112.0, error=0.05), metered("b", 8, 100.0, error=0.02), metered("c", 8, 104.0, error=0.03),
+        metered("d", 8, 300.0, error=0.01), metered("a", 64, 1.0), metered("d", 64, 300.0),
+    ]  # fmt: skip
+    groups = joules_tables.groups_of(results)
+    named = {kind: [[one["method"] for one in group] for group in of_kind] for kind, of_kind in groups.items()}
+    assert named == {("message", 8): [["b", "c"], ["a"], ["d"]], ("message", 64): [["a"], ["d"]]}
+    shown = joules_tables.table(groups["message", 8])
+    assert [row[:4] for row in shown.rows] == [
+        ["b", "1", "100", "2.0"], ["c", "1", "104", "3.0"], ["a", "2", "112", "5.0"], ["d", "3", "300", "1.0"],
+    ]  # fmt: skip
+    assert "one rank: they differ by less than their errors" in shown.notes
+    assert joules_tables.with_error(0.04, 0.05) == "within ± 5.0"
+
+
+def test_puts_are_compared_with_a_bare_loop_and_both_ways_of_staging() -> None:
+    results = [
+        metered("host/copy_engine/signal", 64, 2.0, "put", error=0.01), metered("bare/copy", 64, 2.0, "put"),
+        metered("host/staged/sequential", 64, 20.0, "put", error=0.02), metered("device/peer/ll", 8, 1.0, "put"),
+    ]  # fmt: skip
+    assert joules_tables.table_of_puts(results).rows == [
+        ["host/copy_engine/signal", "64 B", "1.000 ± 0.010", "0.100 ± 0.003", "–"]
+    ]
+
+
+def test_applications_are_metered_as_far_as_the_budget_goes(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    himeno = joules.Application("himeno", ("--size", "S", "--no-verify"), ("in_kernel", "host_staged", "needs_gpu"))
+    monkeypatch.setitem(joules.SETS, "applications", [himeno])
+    done = cli("bench", "energy", "--set", "applications", "--budget", "20", "--json")
+    assert done.returncode == 0, done.stderr
+    reasons = {one["method"]: one["reason"] for one in results_of(done) if not one.get("app")}
+    assert reasons["needs_gpu"] == "no GPU"
+    assert reasons["host_staged"].startswith("out of budget: 20 s")
+    assert [one["method"] for one in results_of(done) if one.get("app")] == ["in_kernel"]
+    assert steps_of(done) == []
+    shown = cli("bench", "energy", "--set", "applications").stdout
+    assert [line.split()[-6:] for line in shown.splitlines() if "in_kernel" in line] == [
+        ["2", "2", "MFLOP", "0.0", "600", "1"]
     ]
 
 
@@ -149,7 +226,10 @@ def test_polling_is_swept_and_compared_with_spinning(cli, monkeypatch: pytest.Mo
     steps = [
         step
         for one in waits
-        for step in (joules.Bench("latency", "message", "8", waits=one), joules.Himeno("S", ("host_staged",), one))
+        for step in (
+            joules.Bench("latency", "message", "8", waits=one),
+            joules.Application("himeno", ("--size", "S", "--no-verify"), ("host_staged",), waits=one),
+        )
     ]
     monkeypatch.setitem(joules.SETS, "poll-period", steps)
     arguments = ("bench", "energy", "--set", "poll-period")

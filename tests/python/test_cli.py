@@ -23,7 +23,7 @@ COMMANDS = {
     ("bench",): ["latency", "bandwidth", "rate", "address-space", "collectives"],
     ("bench", "latency"): ["--methods", "--sizes", "--ranks", "--iterations", "--energy", "--json", "--output"],
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
-    ("bench", "energy"): ["--set", "--window", "--ranks", "--json", "--output"],
+    ("bench", "energy"): ["--set", "--window", "--budget", "--ranks", "--json", "--output"],
     ("bench", "launch"): ["--iterations", "--size", "--window", "--device", "--json", "--output"],
     ("bench", "rate"): ["--methods", "--operations", "--sizes", "--table", "--ranks", "--iterations", "--json"],
     ("bench", "address-space"): ["--operations", "--ranks", "--iterations", "--json", "--output"],

@@ -6,8 +6,11 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <sstream>
+#include <string>
 #include <thread>
 
+#include "environment/statistics.hpp"
 #include "harness/energy.hpp"
 #include "tests/support/ranks.hpp"
 
@@ -27,8 +30,10 @@ energy::Measured of_cpu(double watts, double error) {
 
 /// Of a load of 40 W whose runs of two units take half a second, beside an idle power.
 ordered_json record_beside(double idle_watts) {
-  bench::MeteredLoad load;
-  load.idle = of_cpu(idle_watts, 0.01), load.measured = of_cpu(40, 0.01);
+  bench::MeteredWindows windows;
+  windows.idle_before = windows.idle_after = of_cpu(idle_watts, 0.01);
+  bench::MeteredLoad& load = windows.loads.emplace_back();
+  load.measured = of_cpu(40, 0.01);
   load.runs = 4, load.seconds = 2, load.cpu_seconds = 3;
   ordered_json record;
   Config config = test_config();
@@ -37,16 +42,17 @@ ordered_json record_beside(double idle_watts) {
       WorldKind::threads, 1,
       [&](World& world) {
         constexpr std::int64_t window_ns = 1'000'000;
-        record = bench::LoadMeter(world, window_ns).record({load}, 2);
+        record = bench::LoadMeter(world, window_ns).record(windows, 2);
       },
       config));
   return record;
 }
 
-/// Whose operations take a millisecond each; what warms up, in every batch.
-bench::Measurement of_a_millisecond() {
-  bench::Measurement measurement{.operation = "test", .method = "device/test"};
-  measurement.time = [](bench::Rounds rounds) {
+/// Whose operations take a millisecond each; what warms up, in every batch. Each call notes its method.
+bench::Measurement of_a_millisecond(const std::string& method, std::string& calls) {
+  bench::Measurement measurement{.operation = "test", .method = method};
+  measurement.time = [&calls, method](bench::Rounds rounds) {
+    if (!calls.ends_with(method)) calls += method;
     const std::uint32_t operations = (rounds.warm_up + rounds.iterations) * rounds.batches;
     std::this_thread::sleep_until(std::chrono::steady_clock::now() + std::chrono::milliseconds(operations));
     return std::vector(rounds.batches, rounds.iterations * 1e6);
@@ -54,27 +60,56 @@ bench::Measurement of_a_millisecond() {
   return measurement;
 }
 
-}  // namespace
-
-TEST(EnergyBench, EveryOperationOfTheLoadCounts) {
+/// The records of the methods a and b, metered in windows of 100 ms on a machine without counters.
+std::vector<ordered_json> records_within(std::uint64_t budget_s, std::string& calls) {
   Config config = test_config();
   config.device = "cpu", config.powercap = "/no/such/folder";
   testing::internal::CaptureStdout();
   expect_all_passed(run_ranks(
       WorldKind::threads, 1,
-      [](World& world) {
+      [&](World& world) {
         bench::Options options;
-        options.energy_ms = 100;
+        options.energy_ms = 100, options.energy_budget_s = budget_s;
         bench::Bench ranks(world, options);
         bench::Outcome outcome;
         outcome.iterations = 2, outcome.samples = {1000};
-        bench::EnergyBench(ranks).run({of_a_millisecond()}, {outcome});
+        bench::EnergyBench(ranks).run({of_a_millisecond("a", calls), of_a_millisecond("b", calls)}, {outcome, outcome},
+                                      0, 1);
       },
       config));
-  const ordered_json record = ordered_json::parse(testing::internal::GetCapturedStdout());
-  EXPECT_TRUE(record["median"].is_null());
-  EXPECT_GE(record["energy"]["seconds"], 1.0e-3);
-  EXPECT_LT(record["energy"]["seconds"], 1.3e-3);
+  std::istringstream printed(testing::internal::GetCapturedStdout());
+  std::vector<ordered_json> results;
+  for (std::string line; std::getline(printed, line);)
+    if (ordered_json record = ordered_json::parse(line); record["event"] == "result") results.push_back(record);
+  return results;
+}
+
+}  // namespace
+
+TEST(EnergyBench, EveryOperationOfTheLoadCountsInRoundsOfAllMethods) {
+  std::string calls;
+  for (const ordered_json& record : records_within(0, calls)) {
+    EXPECT_TRUE(record["median"].is_null());
+    EXPECT_EQ(record["energy"]["windows"].size(), 3U);
+    EXPECT_GE(record["energy"]["seconds"], 1.0e-3);
+    EXPECT_LT(record["energy"]["seconds"], 1.3e-3);
+  }
+  EXPECT_EQ(calls, "ababa");  // a and b once to know their times, then rounds that begin with b, a, b
+}
+
+TEST(EnergyBench, WhatDoesNotFitIntoTheBudgetIsNamed) {
+  std::string calls;
+  const std::vector<ordered_json> results = records_within(1, calls);
+  ASSERT_EQ(results.size(), 2U);
+  for (const ordered_json& record : results) EXPECT_TRUE(std::string(record["reason"]).starts_with("out of budget"));
+  EXPECT_EQ(calls, "");
+}
+
+TEST(Statistics, AFigureIsTheMedianWithTheErrorOfTheMean) {
+  const bench::Figure figure = bench::figure_of({1, 2, 6}, 0.5);
+  EXPECT_DOUBLE_EQ(figure.value, 2);
+  EXPECT_NEAR(figure.error, 4.303 * 2.6457513 / 1.7320508 + 0.5, 1e-6);  // Student's t, deviation, root of the count
+  EXPECT_DOUBLE_EQ(bench::figure_of({3}, 0.5).error, 0.5);
 }
 
 TEST(LoadMeter, JoulesAreForAUnit) {
@@ -83,7 +118,10 @@ TEST(LoadMeter, JoulesAreForAUnit) {
   EXPECT_DOUBLE_EQ(record["cpu_cores"], 1.5);
   EXPECT_DOUBLE_EQ(cpu["joules"], 10);
   EXPECT_DOUBLE_EQ(cpu["error_watts"], 0.4);
+  EXPECT_DOUBLE_EQ(cpu["joules_error"], 0.1);
   EXPECT_DOUBLE_EQ(cpu["joules_above_idle"], 2.5);
+  EXPECT_DOUBLE_EQ(cpu["joules_above_idle_error"], 0.1 + 0.3 * 0.25);
+  EXPECT_DOUBLE_EQ(record["error"], 0.01);
   EXPECT_EQ(record["components"]["gpu"]["reason"], "no rank has one");
   EXPECT_EQ(record["wait_policy"], "sleep");
   EXPECT_EQ(record["wait_period_us"], 500);

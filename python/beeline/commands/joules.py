@@ -7,8 +7,10 @@ import os
 from dataclasses import dataclass, replace
 from functools import partial
 
-from beeline.applications import Study, raise_failures, run_methods
-from beeline.commands.collectives import Launcher, nccl_library, start_command
+from beeline.applications import Study, list_methods, raise_failures, run_methods
+from beeline.commands.budget import Budget, is_out_of_budget
+from beeline.commands.collectives import Launcher, lacking, nccl_library, start_command, with_launcher
+from beeline.commands.joules_tables import groups_of, metered_of
 from beeline.commands.steps import run_steps
 from beeline.description import Call, call_of, commands
 from beeline.display import ResultView
@@ -20,69 +22,127 @@ Waits = tuple[str, ...]  # variables that say how the host waits
 
 @dataclass(frozen=True)
 class Bench:
-    """A step: a run of beeline-bench, a command at one size."""
+    """A step: a run of beeline-bench, a command at some sizes."""
 
     command: str
     operations: str
-    size: str
-    methods: str = ""  # how their names begin; empty: all
+    sizes: str
+    methods: str = ""  # names, or with a slash at the end how they begin; empty: all
     launcher: Launcher = "beeline"
     waits: Waits = ()
 
     @property
     def name(self) -> str:
-        return " ".join(filter(None, (self.command, self.operations, self.size, self.methods, *self.waits)))
+        return " ".join(filter(None, (self.command, self.operations, self.sizes, *self.waits)))
 
-    def run(self, view: ResultView, world: World, window_ms: int, label: str) -> None:
-        asked = call_of(*self.arguments(window_ms))
-        command = start_command(replace(world, variables=self.waits), asked.arguments, self.launcher)
+    @property
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Operation, method and size of what is measured."""
+        described = commands()[self.command]["operations"]
+        asked, names = self.operations.split(","), self.methods_here()
+        return [
+            (one["name"], method, size)
+            for one in described
+            if one["name"] in asked
+            for method in one["methods"]
+            if method in names
+            for size in self.sizes.split(",")
+        ]
+
+    def run(self, view: ResultView, world: World, window_ms: int, budget: Budget, label: str) -> bool:
+        if budget.metering_s == 0:
+            for operation, method, _ in self.rows:
+                view.add(lacking(operation, method, 0, world.ranks, budget.reason()))
+            return False
+        before = len(view.results)
+        arguments = [*self.arguments(window_ms), "--energy-budget", str(budget.metering_s)]
+        command = start_command(replace(world, variables=self.waits), call_of(*arguments).arguments, self.launcher)
         check = partial(check_meter, view)
-        view.run(command, lambda progress: f"{label} {progress.get('method', '')}", check)
+        view.run(command, lambda one: f"{label}: {one.get('method', '')}, {budget.left(one)}", check)
+        return not any(map(is_out_of_budget, view.results[before:]))
 
     def arguments(self, window_ms: int) -> list[str]:
-        size = ["--sizes", self.size] if self.size else []
+        sizes = ["--sizes", self.sizes] if self.sizes else []
         methods = ["--methods", ",".join(self.methods_here())] if self.methods else []
-        return [self.command, "--operations", self.operations, *size, *methods, "--energy", str(window_ms)]
+        return [self.command, "--operations", self.operations, *sizes, *methods, "--energy", str(window_ms)]
 
     def methods_here(self) -> list[str]:
         """Those that the program describes: one that is added later is metered without a line here."""
         names = [one["name"] for one in commands()[self.command]["methods"]]
-        return [name for name in names if name.startswith(tuple(self.methods.split(",")))]
+        asked = self.methods.split(",") if self.methods else names
+        beginnings = tuple(one for one in asked if one.endswith("/"))
+        return [name for name in names if name in asked or name.startswith(beginnings)]
 
 
 def check_meter(view: ResultView, event: Event) -> None:
     """Ends the command if the first result has no energy although it was asked for: no later one will have any."""
     metered = [one for one in view.results if one.get("unit") in ("nJ", "nJ/word")]
-    if event in metered[:1] and event.get("median") is None:
+    if event in metered[:1] and event.get("median") is None and not is_out_of_budget(event):
         raise CliError(f"this machine cannot meter energy: {event.get('reason')}")
 
 
 @dataclass(frozen=True)
-class Himeno:
-    """A step: the application, of which each method runs for about a second."""
+class Application:
+    """A step: an application, of which each method is metered three times."""
 
-    size: str
-    methods: tuple[str, ...]
+    program: str
+    arguments: tuple[str, ...]
+    methods: tuple[str, ...] = ()  # empty: all
+    ranks: int = 0  # 0: those of the command
+    launcher: Launcher = "beeline"
     waits: Waits = ()
+
+    WINDOWS, LEAST_WINDOW_S, REST_S = 3, 1.0, 5.0  # of a method; the rest: times and verification, settling, idle power
 
     @property
     def name(self) -> str:
-        return " ".join(("himeno", self.size, *self.waits))
+        values = [one for one in self.arguments if not one.startswith("--")]
+        ranks = [f"{self.ranks} ranks"] if self.ranks else []
+        return " ".join((self.program, *values, *ranks, *self.waits))
 
-    def run(self, view: ResultView, world: World, window_ms: int, label: str) -> None:
-        arguments = ["--size", self.size, "--no-verify", "--energy", str(window_ms / 1000)]
-        waiting = replace(world, variables=self.waits)
-        study = Study({"himeno": None}, [world.ranks], list(self.methods), waiting, lambda _: arguments, f"{label} ")
-        raise_failures(run_methods(study, world.ranks, view), view)
+    @property
+    def rows(self) -> list[str]:
+        return list(self.methods) or [""] * 6  # about as many as an application has; the program is not asked yet
+
+    def run(self, view: ResultView, world: World, window_ms: int, budget: Budget, label: str) -> bool:
+        ranks = self.ranks or world.ranks
+        here = with_launcher(replace(world, variables=self.waits), self.launcher)
+        study = Study({self.program: None}, [ranks], [], here, lambda _: [], f"{label}: ")
+        names = self.methods_here(study, ranks, view)
+        fitting = int(budget.metering_s / (self.WINDOWS * self.LEAST_WINDOW_S + self.REST_S))
+        for name in names[fitting:]:
+            view.add(lacking(self.program, name, 0, ranks, budget.reason()))
+        chosen = names[:fitting]
+        if chosen:
+            window_s = (budget.metering_s / len(chosen) - self.REST_S) / self.WINDOWS
+            seconds = max(min(window_ms / 1000, window_s), min(window_ms / 1000, self.LEAST_WINDOW_S))
+            arguments = [*self.arguments, "--energy", f"{seconds:.3f}"]
+            told = f"{label}, {budget.left({})}: "
+            timed = replace(study, methods=chosen, arguments=lambda _: arguments, label=told)
+            raise_failures(run_methods(timed, ranks, view), view)
+        return len(chosen) == len(names)
+
+    def methods_here(self, study: Study, ranks: int, view: ResultView) -> list[str]:
+        """Those that are available; the others are named, with the reason."""
+        listed = list_methods(study, ranks, view)
+        known = {name: listed.get(name, {"reason": "the program does not list it"}) for name in self.methods or listed}
+        for name, event in known.items():
+            if not event.get("available"):
+                view.add(lacking(self.program, name, 0, ranks, str(event.get("reason"))))
+        return [name for name, event in known.items() if event.get("available")]
 
 
-# Of the collectives those on streams and NCCL's: in graphs and kernels they move the same bytes.
-ON_STREAMS = "stream/,nccl/stream"
+# Of the collectives those on streams and NCCL's: in graphs and kernels they move the same bytes. Small messages by what
+# the library chooses; large ones also by copy engines, and by each way of kernels that may be the quickest.
+FIVE = "allreduce,allgather,alltoall,reduce_scatter,broadcast"
+CHOSEN, BY_NAME = "stream/automatic,nccl/stream", "stream/copy_engine,stream/two_shot,stream/peer,stream/bulk"
 COLLECTIVES = [
-    Bench("collectives", operation, size, ON_STREAMS, "auto")
-    for operation in ("allreduce", "allgather", "alltoall", "reduce_scatter", "broadcast")
-    for size in ("8", "64K", "1M", "256M")
+    Bench("collectives", FIVE, "64K", f"{CHOSEN},stream/copy_engine", "auto"),
+    Bench("collectives", FIVE, "256M", f"{CHOSEN},{BY_NAME}", "auto"),
 ]
+PUTS = "device/peer/ll,device/peer/signal,device/bulk/signal,stream/copy_engine/,host/copy_engine/,host/staged/"
+DIRECT_AND_STAGED = "device/peer/signal,mpi/staged,host/staged/"
+HIMENO = ("host_staged", "host_copy_engine", "stream_kernels", "persistent")
 # How the host waits. Seed 000, section 5.8.3 and 5.8.5: an application that the CPU drives may poll every 1,000 us
 # without loss, one that the GPU drives every 5,000.
 WAITS: list[Waits] = [
@@ -91,46 +151,68 @@ WAITS: list[Waits] = [
     ("BEELINE_WAIT_POLICY=event",),
     ("BEELINE_WAIT_POLICY=yield",),
 ]
-SETS: dict[str, list[Bench | Himeno]] = {
+SETS: dict[str, list[Bench | Application]] = {
     "default": [
-        Bench("latency", "message", "8"),
+        Bench("bandwidth", "put", "64K,256M", PUTS),
+        Bench("latency", "message", "8", PUTS),
         Bench("latency", "barrier", ""),
-        *(Bench("bandwidth", "put", size) for size in ("64K", "256M")),
-        Bench("collectives", "allreduce", "256M", ON_STREAMS, "auto"),
+        Bench("collectives", "allreduce", "256M", f"{CHOSEN},{BY_NAME}", "auto"),
     ],
     "full": [
-        *(Bench("latency", "message", size) for size in ("8", "512", "4K", "32K", "256K", "1M")),
+        Bench("latency", "message", "8,512,4K,32K,256K,1M"),
         Bench("latency", "barrier", ""),
-        *(Bench("bandwidth", "put,get", size) for size in ("64K", "256K", "1M", "4M", "16M", "64M", "256M")),
-        *COLLECTIVES,
+        Bench("bandwidth", "put,get", "64K,256K,1M,4M,16M,64M,256M"),
+        *(Bench("collectives", FIVE, size, "stream/,nccl/stream", "auto") for size in ("8", "64K", "1M", "256M")),
     ],
     "collectives": [*COLLECTIVES],
+    # Himeno: sizes of seed 000, table 5.6 (weak, strong: half and all of a grid on one GPU and two).
+    "applications": [
+        Application("ring-reduction", ("--size", "64M")),
+        Application("jacobi", ("--size", "1024", "--no-verify")),
+        Bench("rate", "random_update,random_store", ""),
+        Application("global-reduction", ("--values", "1048576"), launcher="auto"),
+        Application("himeno", ("--size", "512x512x512", "--no-verify"), HIMENO),
+        Application("himeno", ("--size", "512x512x512", "--no-verify"), HIMENO, ranks=1),
+        Application("himeno", ("--size", "512x512x256", "--no-verify"), HIMENO, ranks=1),
+    ],
     # Driven by the CPU: a message of 8 bytes, and Himeno's hybrid; driven by the GPU: one kernel for all iterations.
     "poll-period": [
         step
         for waits in WAITS
         for step in (
             Bench("latency", "message", "8", "host/copy_engine/signal", waits=waits),
-            Himeno("M", ("host_copy_engine", "persistent"), waits),
+            Application("himeno", ("--size", "M", "--no-verify"), ("host_copy_engine", "persistent"), waits=waits),
         )
     ],
     # Seed 002, whose baseline is MPI's; beside it staging by the library, in chunks of the best size.
     "table-002": [
-        Bench(command, operation, size, "device/peer/signal,mpi/staged,host/staged/", "auto")
-        for command, operation, sizes in (
-            ("bandwidth", "put", ("64K", "1M", "16M")),
-            ("latency", "message", ("8", "512", "4K", "32K", "256K")),
-            ("latency", "barrier", ("",)),
-        )
-        for size in sizes
+        Bench("latency", "barrier", "", DIRECT_AND_STAGED, "auto"),
+        Bench("latency", "message", "8,4K,256K", DIRECT_AND_STAGED, "auto"),
+        Bench("bandwidth", "put", "64K,1M,16M", DIRECT_AND_STAGED, "auto"),
     ],
 }
+BUDGETS_S = {
+    "default": 240, "full": 1800, "collectives": 420, "applications": 420, "poll-period": 300, "table-002": 270,
+}  # fmt: skip
 
 
 def energy(call: Call, view: ResultView, world: World) -> None:
     if nccl := nccl_library():
         os.environ.setdefault("BEELINE_NCCL", nccl)
-    steps = [step for step in SETS[call.values["set"]] if isinstance(step, Himeno) or step.methods_here()]
+    steps = {step.name: step for step in SETS[call.values["set"]] if step.rows}
     window = call.values["window"]
-    asked = {"window": window, "ranks": world.ranks, "threads": world.threads, "device": world.device}
-    run_steps(view, {step.name: partial(step.run, view, world, window) for step in steps}, asked)
+    budget = Budget(
+        call.values["budget"] or BUDGETS_S[call.values["set"]], {name: len(step.rows) for name, step in steps.items()}
+    )
+    asked = {
+        "set": call.values["set"],
+        "window": window,
+        "ranks": world.ranks,
+        "threads": world.threads,
+        "device": world.device,
+    }
+    runs = {name: partial(step.run, view, world, window, budget) for name, step in steps.items()}
+    run_steps(view, runs, asked, budget.begin)
+    for (operation, size), groups in groups_of(metered_of(view.results)).items():
+        methods = [[one["method"] for one in group] for group in groups]
+        view.add({"event": "ranking", "operation": operation, "bytes": size, "methods": methods})

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 
 from beeline.commands.energy import NOT_METERED
 from beeline.display import (
+    MISSING,
     explained,
     format_bytes,
     format_figure,
@@ -31,22 +32,61 @@ OF_2014 = {
     "barrier": (67.31, 2.28, (18.76, 56.68, 4.33), (39.97, 51.18, 8.48)),
 }
 DIRECT, BASELINE, STAGED = "device/peer/signal", "mpi/staged", "host/staged/"
-LARGEST_SPREAD = 0.02
+BARE = "bare/copy"
+PER_JOULE = {  # fields of applications' results
+    "mflop_per_joule": "MFLOP", "updates_per_joule": "updates", "reductions_per_joule": "reductions",
+}  # fmt: skip
+WORD = 4  # bytes
 ENGINE, KERNELS = "/copy_engine", ("device/", "stream/")
+
+
+def metered_of(results: list[Event]) -> list[Event]:
+    """Those of the benchmarks that have joules."""
+    return [one for one in measured_of(results) if str(one.get("unit")).startswith("nJ")]
 
 
 def render(results: list[Event]) -> RenderableType:
     """A table for each operation and size, and those that compare; below, what is not metered."""
-    metered = [one for one in measured_of(results) if str(one.get("unit")).startswith("nJ")]
+    metered = metered_of(results)
     loads = [one for one in results if one.get("energy")]
     parts: list[RenderableType] = []
     if len(set(map(wait_of, loads))) > 1:
         parts.append(table_of_waits(loads))
     else:
-        kinds = dict.fromkeys((str(one["operation"]), one["bytes"]) for one in metered)
-        parts += [table([one for one in metered if (one["operation"], one["bytes"]) == kind]) for kind in kinds]
-        parts += [one for one in (table_of_engines(metered), *tables_of_002(metered)) if one.row_count]
+        parts += [table(groups) for groups in groups_of(metered).values()]
+        compared = (table_of_puts(metered), table_of_engines(metered), *tables_of_002(metered), table_of_work(results))
+        parts += [one for one in compared if one.row_count]
     return Group(*parts, *notes_on(metered), *not_measured(results))
+
+
+def groups_of(metered: list[Event]) -> dict[tuple[str, int], list[list[Event]]]:
+    """By operation and size: the results in groups, of fewest joules first. What differs from the first of a group by
+    less than the errors of the two is in that group: no order is known within it."""
+    found: dict[tuple[str, int], list[list[Event]]] = {}
+    for one in sorted(metered, key=nanojoules):
+        groups = found.setdefault((str(one["operation"]), one["bytes"]), [])
+        if groups and nanojoules(one) - error_of(one) <= nanojoules(groups[-1][0]) + error_of(groups[-1][0]):
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    kinds = dict.fromkeys((str(one["operation"]), one["bytes"]) for one in metered)
+    return {kind: found[kind] for kind in kinds}
+
+
+def error_share(result: Event) -> float:
+    """Of the joules. Records of before November 27th, 2026 have the spread alone."""
+    energy = result["energy"]
+    error = energy.get("error")
+    return float((energy.get("spread") if error is None else error) or 0)
+
+
+def error_of(result: Event) -> float:
+    return error_share(result) * nanojoules(result)
+
+
+def with_error(value: float, error: float) -> str:
+    """In percent: of a share that may be nothing, only the error is known."""
+    return f"{100 * value:.1f} ± {100 * error:.1f}" if abs(value) > error else f"within ± {100 * error:.1f}"
 
 
 def notes_on(results: list[Event]) -> list[str]:
@@ -62,34 +102,89 @@ def notes_on(results: list[Event]) -> list[str]:
     ranks, gpus = results[0]["ranks"], len(results[0]["energy"].get("gpus", []))
     shared = [f"{ranks} ranks on {gpus} GPU: what moves between them stays in its memory"] if 0 < gpus < ranks else []
     parts = [part for one in results for part in one["energy"]["components"].values()]
-    idle = ["above idle, –: the difference to idle power is within the error of the two"] * any(
+    idle = ["above idle, –: the difference to idle power is within its error"] * any(
         part["watts"] is not None and part["joules_above_idle"] is None for part in parts
     )
-    spread = ["spread above 2 %: the median of five trials"] * any(
-        (one["energy"]["spread"] or 0) > LARGEST_SPREAD for one in results
-    )
-    return [*reasons, f"not metered: {', '.join(NOT_METERED)}", *shared, *idle, *spread]
+    return [
+        *reasons,
+        f"not metered: {', '.join(NOT_METERED)}",
+        *shared,
+        *idle,
+        "±, %: 95 % interval over the windows, and what the counters leave open",
+    ]
 
 
-def table(results: list[Event]) -> FittedTable:
-    first = results[0]
+def table(groups: list[list[Event]]) -> FittedTable:
+    """Of one operation and size. Methods of one rank differ by less than their errors."""
+    first = groups[0][0]
     size = f" of {format_bytes(first['bytes'])}" if first["bytes"] else ""
     columns = (
-        f">{first['unit']}", ">above idle", ">GPU W", ">CPU W", ">DRAM W", ">CPU cores", ">spread %", ">of the best %",
+        ">rank", f">{first['unit']}", ">±, %", ">above\nidle", ">±, %", ">GPU W", ">CPU W", ">DRAM W", ">CPU\ncores",
+        ">of the\nbest, %",
     )  # fmt: skip
-    best = min(results, key=nanojoules)
     shown = new_table(f"{first['operation']}{size}, {first['ranks']} ranks (lower is better)", "method", *columns)
-    for one in results:
+    for rank, one in ((rank, one) for rank, group in enumerate(groups, 1) for one in group):
         parts = one["energy"]["components"]
-        above = [part["joules_above_idle"] for part in parts.values() if part["joules_above_idle"] is not None]
+        above, error = above_idle(parts)
         watts = [parts[kind]["watts"] for kind in ("gpu", "cpu", "dram")]
-        numbers = [1e9 * sum(above) if above else None, *watts, one["energy"]["cpu_cores"]]
-        of_best = format_percent(one["median"] / best["median"], one, best)
+        of_best = format_percent(one["median"] / first["median"], one, first)
         shown.add_row(
-            one["method"], format_figure(one["median"], one), *map(format_number, numbers),
-            format_percent(one["energy"]["spread"]), of_best,
+            one["method"], str(rank), format_figure(one["median"], one), format_percent(error_share(one)),
+            format_number(None if above is None else 1e9 * above), format_percent(error),
+            *map(format_number, (*watts, one["energy"]["cpu_cores"])), of_best,
         )  # fmt: skip
-    return explained(shown)
+    shared = any(len(group) > 1 for group in groups)
+    return explained(shown, *["one rank: they differ by less than their errors"] * shared)
+
+
+def above_idle(parts: Event) -> tuple[float | None, float | None]:
+    """Joules above idle of the components that have some, and their error as a share."""
+    known = [part for part in parts.values() if part["joules_above_idle"] is not None]
+    joules = sum(part["joules_above_idle"] for part in known)
+    errors = [part.get("joules_above_idle_error") for part in known]
+    return (joules, None if None in errors else sum(errors) / joules) if known else (None, None)
+
+
+def table_of_puts(results: list[Event]) -> FittedTable:
+    """Each way of a put against a bare loop of copies and both ways of staging, of the same size."""
+    beside = (BARE, f"{STAGED}sequential", f"{STAGED}pipelined")
+    shown = new_table(
+        "Joules of a put as a part of those of", "method", ">bytes", *(f">{one}" for one in beside), keys=2
+    )
+    puts = [one for one in results if one["operation"] == "put"]
+    for one in puts:
+        others = [quickest(puts, name, one["bytes"]) for name in beside]
+        if any(others) and one not in others:
+            shown.add_row(one["method"], format_bytes(one["bytes"]), *(ratio_of(one, other) for other in others))
+    return explained(shown, "lower is better")
+
+
+def ratio_of(one: Event, other: Event | None) -> str:
+    if other is None:
+        return MISSING
+    ratio = nanojoules(one) / nanojoules(other)
+    return f"{ratio:.3f} ± {ratio * (error_share(one) + error_share(other)):.3f}"
+
+
+def table_of_work(results: list[Event]) -> FittedTable:
+    """What a joule does in applications, and how many random updates."""
+    columns = (">ranks", ">a joule", "of", ">±, %", ">GPU W", ">CPU\ncores")
+    shown = new_table("Work for each joule (higher is better)", "what", "method", *columns, keys=2)
+    for one in results:
+        if not one.get("energy"):
+            continue
+        energy = one["energy"]
+        unit = next((field for field in PER_JOULE if one.get(field)), None)
+        amount = one[unit] if unit else None
+        if str(one.get("operation")).startswith("random_") and str(one.get("unit")).startswith("nJ"):
+            amount = 1e9 / (nanojoules(one) * max(one["bytes"] / WORD, 1))
+        if amount is not None:
+            numbers = map(format_number, (energy["components"]["gpu"]["watts"], energy["cpu_cores"]))
+            shown.add_row(
+                what_of(one), one["method"], str(one["ranks"]), format_figure(amount, one),
+                PER_JOULE[unit] if unit else "updates", format_percent(error_share(one)), *numbers,
+            )  # fmt: skip
+    return explained(shown, "differences within ± are no order")
 
 
 def table_of_engines(results: list[Event]) -> FittedTable:
@@ -105,7 +200,8 @@ def table_of_engines(results: list[Event]) -> FittedTable:
         if size and by_engines and by_kernels:
             engines, kernels = (min(some, key=nanojoules) for some in (by_engines, by_kernels))
             numbers = (format_figure(nanojoules(one), one) for one in (engines, kernels))
-            saved = format_percent(1 - nanojoules(engines) / nanojoules(kernels), engines, kernels)
+            ratio = nanojoules(engines) / nanojoules(kernels)
+            saved = with_error(1 - ratio, ratio * (error_share(engines) + error_share(kernels)))
             shown.add_row(f"{operation} of {format_bytes(size)}", *numbers, saved, engines["method"], kernels["method"])
     return explained(shown, "nJ: lower is better; saved: higher")
 
@@ -161,10 +257,12 @@ def savings(pairs: list[tuple[Event, Event]]) -> tuple[str, str]:
     """Energy saved and speed-up, each the mean over sizes."""
     if not pairs:
         return format_percent(None), format_number(None)
-    saved = mean(1 - nanojoules(direct) / nanojoules(other) for direct, other in pairs)
+    ratios = [nanojoules(direct) / nanojoules(other) for direct, other in pairs]
+    errors = [error_share(direct) + error_share(other) for direct, other in pairs]
+    error = mean(ratio * error for ratio, error in zip(ratios, errors, strict=True))
     speed_up = mean(seconds(other) / seconds(direct) for direct, other in pairs)
     measured = [one for pair in pairs for one in pair]
-    return format_percent(saved, *measured), format_figure(speed_up, *measured)
+    return with_error(1 - mean(ratios), error), format_figure(speed_up, *measured)
 
 
 def average_watts(results: list[Event]) -> list[str]:
@@ -202,9 +300,13 @@ def table_of_waits(results: list[Event]) -> FittedTable:
 
 
 def work_of(result: Event) -> str:
-    what = result.get("operation") or f"{result.get('app')} {'×'.join(map(str, result.get('size', [])))}"
-    size = f" of {format_bytes(result['bytes'])}" if result.get("bytes") else ""
-    return f"{what}{size}, {result['method']}"
+    return f"{what_of(result)}, {result['method']}"
+
+
+def what_of(result: Event) -> str:
+    sizes = result.get("size") or [result[name] for name in ("columns", "rows", "values") if result.get(name)]
+    what = result.get("operation") or " ".join(filter(None, (str(result.get("app")), "×".join(map(str, sizes)))))
+    return f"{what} of {format_bytes(result['bytes'])}" if result.get("bytes") else str(what)
 
 
 def wait_of(result: Event) -> str:

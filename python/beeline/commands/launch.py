@@ -41,15 +41,17 @@ def launch(call: Call, view: ResultView, device: options.Device = None) -> None:
     fixed += given("no-verify", call.values["no-verify"])
     names = [method for method in METHODS if known[method].get("available")]
 
-    def say_what_is_lacking(_: str) -> None:
+    def say_what_is_lacking(_: str) -> bool:
         for method in METHODS:
             if method not in names:
                 view.add(result("launch", method, 0, 1) | unavailable(str(known[method].get("reason"))))
+        return True
 
-    def measure(count: int, label: str) -> None:
+    def measure(count: int, label: str) -> bool:
         arguments = [*fixed, "--iterations", str(count)]
         study = Study(PROGRAMS, [1], names, world, lambda _: arguments, f"{label} ")
         raise_failures(run_methods(study, 1, view), view)
+        return True
 
     asked = {"window": call.values["window"], "device": device or "auto", "no-verify": call.values["no-verify"]}
     steps = {f"launch {size} {count}": partial(measure, count) for count in iterations}

@@ -13,9 +13,15 @@ STEP = "energy_step"  # the event that says which step is over, what was asked f
 SECRET = "BEELINE_TOKEN"
 
 
-def run_steps(view: ResultView, steps: Mapping[str, Callable[[str], None]], options: Event) -> None:
+def run_steps(
+    view: ResultView,
+    steps: Mapping[str, Callable[[str], bool]],
+    options: Event,
+    before: Callable[[list[str]], None] = lambda _: None,
+) -> None:
     """Runs each step, by name, with the label of its progress, unless the output file has it already, with the same
-    options and variables: then its results are shown with the others."""
+    options and variables: then its results are shown with the others. A step returns whether it is over, or has left
+    something to a later run. `before` gets the names of the steps that are not over, the next one first."""
     asked = options | {"variables": variables()}
     earlier = view.earlier()
     over = results_by_step(earlier, asked)
@@ -27,9 +33,10 @@ def run_steps(view: ResultView, steps: Mapping[str, Callable[[str], None]], opti
             continue
         if name in others:
             view.show_line(f"{name}: measured again: an earlier run had other options, or left no whole results")
-        before = len(view.results)
-        run(f"{number}/{len(steps)} {name}")
-        view.add({"event": STEP, "name": name, "asked": asked, "results": len(view.results) - before})
+        before([one for one in list(steps)[number - 1 :] if one not in over])
+        count = len(view.results)
+        if run(f"{number}/{len(steps)} {name}"):
+            view.add({"event": STEP, "name": name, "asked": asked, "results": len(view.results) - count})
 
 
 def variables() -> dict[str, str]:

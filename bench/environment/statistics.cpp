@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "harness/statistics.hpp"
+#include "environment/statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <numeric>
 
 namespace beeline::bench {
 
@@ -20,6 +22,19 @@ double relative_deviation(const std::vector<double>& samples) {
   distances.reserve(samples.size());
   for (double sample : samples) distances.push_back(std::abs(sample - center));
   return center == 0 ? 0 : median(std::move(distances)) / center;
+}
+
+Figure figure_of(const std::vector<double>& windows, double bound) {
+  // Student's t of 95 %, two-sided, for 1, 2, ... degrees of freedom; the last is right for more, within a quarter.
+  constexpr double quantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
+  const std::size_t count = windows.size();
+  if (count < 2) return {windows.front(), bound};
+  const double mean = std::accumulate(windows.begin(), windows.end(), 0.0) / static_cast<double>(count);
+  double squares = 0;
+  for (const double one : windows) squares += (one - mean) * (one - mean);
+  const double deviation = std::sqrt(squares / static_cast<double>(count - 1));
+  const double t = quantiles[std::min(count - 2, std::size(quantiles) - 1)];
+  return {median(windows), t * deviation / std::sqrt(static_cast<double>(count)) + bound};
 }
 
 bool StopRule::satisfied(const std::vector<double>& samples, double spent_ns) const {

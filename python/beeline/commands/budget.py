@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The time that a set of steps may take, and what each of them gets of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from beeline.jobs import Event
+
+OUT_OF_BUDGET = "out of budget"  # how the reasons of rows begin that were left to a later run
+LEAST_S = 7.5  # that one row takes
+START_S = 8.0  # of a step that nothing is measured in: ranks start and end, idle power is metered, settings are tried
+
+
+class Budget:
+    """Divides what is left among the steps to come, by the rows that they measure."""
+
+    def __init__(self, seconds: float, rows: Mapping[str, int]) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+        self._rows = rows
+        self._later = 0.0
+
+    def begin(self, names: list[str]) -> None:
+        """The first of these steps begins; all of them share what is left."""
+        left, rows = self._end - time.monotonic(), [self._rows[name] for name in names]
+        measuring = max(left - START_S * len(names), 0.0) * rows[0] / max(sum(rows), 1)
+        self.metering_s = int(measuring) if measuring >= LEAST_S else 0
+        """What the step may meter for; 0: too little for one row."""
+        self._later = max(left - measuring - START_S, 0.0)
+
+    def left(self, progress: Event) -> str:
+        """How long this step and those to come will take: as the step estimates its own part, or at most."""
+        own = progress.get("left_s")
+        if not isinstance(own, (int, float)):
+            return f"at most {max(self._end - time.monotonic(), 0):.0f} s left"
+        return f"about {own + self._later:.0f} s left"
+
+    def reason(self) -> str:
+        return f"{OUT_OF_BUDGET}: {self.seconds:g} s were granted, and the steps before took them"
+
+
+def is_out_of_budget(result: Event) -> bool:
+    return str(result.get("reason")).startswith(OUT_OF_BUDGET)

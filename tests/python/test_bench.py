@@ -469,6 +469,7 @@ def test_a_seed_is_kept_and_verification_can_be_left_out() -> None:
             ["latency", "--energy", "26000"],
             "a window of 26 s, for which ranks wait: BEELINE_DEADLINE_S=30 has to be",
         ),
+        (["latency", "--energy-budget", "5"], "--energy-budget: it limits what --energy meters: give both"),
         (["sideways"], "subcommand"),
     ],
 )
@@ -552,7 +553,8 @@ def test_the_description_names_all_commands_operations_and_methods() -> None:
 def is_accepted(command: str, option: Record, text: str) -> bool:
     has_operations = command not in ("accuracy", "overlap", "calls")
     everything = ["--operations", "all"] if option["name"] == "methods" and has_operations else []
-    done = described(command, *everything, f"--{option['name']}", text)
+    metered = ["--energy", "100"] if option["name"] == "energy-budget" else []
+    done = described(command, *everything, *metered, f"--{option['name']}", text)
     assert done.returncode in (0, 2), done.stderr
     assert done.returncode == 0 or f"--{option['name']}" in done.stderr
     return done.returncode == 0

@@ -32,11 +32,11 @@ where `mem_pool` puts them. Of more than two GPUs, all-reduces of more than 192 
 channel's memory, which is quicker than either. Memory of registered tensors that torch gives back
 (`torch.cuda.empty_cache`) is free when this rank and the others have made their next calls.
 
-Calls of torch's own C++ code, as DistributedDataParallel and compiled programs make them, go without Python by a part
-in C++, which is compiled for the torch that is installed: once, in the background of the first program (half a minute
-of one core), or beforehand by `beeline build-torch`. It needs a C++ compiler and Python's headers. Without it, or with
-BEELINE_TORCH_NATIVE=0, these calls go through Python, as all others do, with the same results; `native` of a group says
-which. With BEELINE_TORCH_NATIVE=1 a program waits until the part is compiled, and ends with ImportError if that fails.
+Collectives of single tensors and barriers go from torch to the library without Python in between, by a part in C++,
+which is compiled for the torch that is installed: once, in the background of the first program (half a minute of one
+core), or beforehand by `beeline build-torch`. It needs a C++ compiler and Python's headers. Without it, or with
+BEELINE_TORCH_NATIVE=0, calls go through Python, with the same results; `native` of a group says which. With
+BEELINE_TORCH_NATIVE=1 a program waits until the part is compiled, and ends with ImportError if that fails.
 """
 
 from __future__ import annotations
@@ -59,11 +59,12 @@ import beeline
 from beeline import torch_native
 from beeline.library import _beeline
 from beeline.torch_compilation import not_compiled
-from beeline.torch_join import Meeting, serve_store, session_of
+from beeline.torch_join import Meeting, asked_deadline_s, default_deadline_s, serve_store, session_of
 from beeline.torch_messages import TorchMessages
 from beeline.torch_store import MemberStore
 from beeline.torch_streams import give_back, take_stream
 from beeline.torch_tensors import (
+    REDUCTIONS,
     Tensors,
     check_dense,
     check_parts,
@@ -150,6 +151,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
     supports_coalescing = False
     supports_time_estimate = False
 
+    _native = "no: a class derived from it may change its calls in Python"  # unless `_make_group` makes it
+    reduction_number = staticmethod(reduction_number)
+
     def __init__(
         self,
         world: beeline.World,
@@ -180,31 +184,20 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._calls = _beeline._TorchCalls(self._members, torch.empty(0), stream, _wait_for_all_groups)
         if native is not None:
             own = None if device is None else self._torch_stream
-            native.attach(self, self._calls, reduction_number, numbers_of(own))
+            native.attach(self, self._calls.capsule, REDUCTIONS, BeelineProcessGroup, numbers_of(own))
         self._messages = TorchMessages(world, self._members, device, self._calls.record)
         _groups.add(self)
 
     def _construct(self, rank: int, size: int) -> ModuleType | None:
-        """Makes the part of torch's class that this is: the one of the module that is returned, or torch's own."""
-        self._native = "yes"
-        try:
-            if type(self) is not BeelineProcessGroup:
-                raise torch_native.Unavailable("a class derived from it may change its calls in Python")
-            native = torch_native.native_part()
-        except torch_native.Unavailable as reason:
-            self._native = f"no: {reason}"
-            if rank == 0:
-                torch_native.report(reason)
-            super().__init__(rank, size)
-            return None
-        native.construct(self, rank, size)
-        return native
+        """Makes the part of this object that is of torch's class: torch's own, or that of the module it returns."""
+        super().__init__(rank, size)
+        return None
 
     @property
     def native(self) -> str:
-        """Whether calls that torch's own C++ code makes reach the library without Python: 'yes', or 'no: REASON'.
+        """Whether calls reach the library without Python in between: 'yes', or 'no: REASON'.
 
-        DistributedDataParallel makes such calls, and compiled programs. The module's documentation says more.
+        The module's documentation says more.
         """
         return self._native
 
@@ -492,6 +485,29 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return self._work(end, outputs, sources)
 
 
+@not_compiled
+class NativeProcessGroup(BeelineProcessGroup):
+    """The same, made of the C++ part: most collectives go from torch to the library without Python in between."""
+
+    _native = "yes"
+
+    def _construct(self, rank: int, size: int) -> ModuleType | None:
+        native = torch_native.native_part()
+        native.construct(self, rank, size)
+        return native
+
+
+# The functions of torch's class, which call the C++ part, in place of those in Python. Their names differ among torch's
+# versions.
+for _name in (
+    "allreduce", "allreduce_coalesced", "reduce", "broadcast", "barrier",
+    "_allgather_base", "all_gather_single", "allgather_into_tensor_coalesced", "all_gather_single_coalesced",
+    "_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_tensor_coalesced",
+    "reduce_scatter_single_coalesced", "alltoall_base", "all_to_all_single",
+):  # fmt: skip
+    if _name in vars(dist.ProcessGroup):
+        setattr(NativeProcessGroup, _name, vars(dist.ProcessGroup)[_name])
+
 _groups: weakref.WeakSet[BeelineProcessGroup] = weakref.WeakSet()
 _roots: list[BeelineProcessGroup] = []  # groups of all ranks, from whose worlds others are made
 
@@ -516,29 +532,24 @@ def _root_world() -> beeline.World:
     return root.world
 
 
-def _asked_deadline_s(options: Any) -> float | None:
-    """The program's `timeout`; None where it has set none: torch passes its default then."""
-    if options.timeout == dist.default_pg_timeout:
-        return None
-    if options.timeout <= timedelta(0):
-        raise ValueError(f"timeout of {options.timeout.total_seconds():g} s: expected more than 0")
-    return float(f"{options.timeout.total_seconds():.6g}")  # torch keeps it with a rounding error of about 1e-7
-
-
-def _default_deadline_s() -> float:
-    """Of a world that this module makes: BEELINE_DEADLINE_S, else torch's default."""
-    named = os.environ.get("BEELINE_DEADLINE_S")
+def _make_group(world: beeline.World, *arguments: Any) -> BeelineProcessGroup:
+    """With the C++ part where that can be had."""
     try:
-        return float(named) if named else dist.default_pg_timeout.total_seconds()
-    except ValueError:
-        raise ValueError(f"BEELINE_DEADLINE_S={named}: expected seconds") from None
+        torch_native.native_part()
+    except torch_native.Unavailable as reason:
+        group = BeelineProcessGroup(world, *arguments)
+        group._native = f"no: {reason}"
+        if group.rank() == 0:
+            torch_native.report(reason)
+        return group
+    return NativeProcessGroup(world, *arguments)
 
 
 def _create_team(options: Any, root: BeelineProcessGroup, ranks: list[int]) -> BeelineProcessGroup:
-    deadline_s, world = _asked_deadline_s(options), root.world
+    deadline_s, world = asked_deadline_s(options), root.world
     store = MemberStore(options, root.session, deadline_s or world.deadline_s)
     team = world.make_team(ranks, store.allgather, deadline_s=deadline_s)
-    return BeelineProcessGroup(world, store, False, team, root)
+    return _make_group(world, store, False, team, root)
 
 
 def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
@@ -549,7 +560,7 @@ def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
         return _create_team(options, root, ranks)
     if ranks and len(ranks) != dist.get_world_size():
         raise beeline.UnavailableError(f"a group of ranks {ranks}: make one of all ranks with backend='beeline' first")
-    asked_s = _asked_deadline_s(options)
+    asked_s = asked_deadline_s(options)
     if world is not None and (world.rank, world.size) != (options.group_rank, options.group_size):
         raise ValueError(
             f"torch.distributed calls this rank {options.group_rank} of {options.group_size}, "
@@ -560,9 +571,9 @@ def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
             f"timeout of {asked_s:g} s: the waits of the world in pg_options end after {world.deadline_s:g} s, as "
             "World.create(deadline_s=) has set it"
         )
-    used = Meeting(options, asked_s or _default_deadline_s()).join() if world is None else world
+    used = Meeting(options, asked_s or default_deadline_s()).join() if world is None else world
     session = session_of(used)
-    group = BeelineProcessGroup(used, MemberStore(options, session, used.deadline_s), world is None)
+    group = _make_group(used, MemberStore(options, session, used.deadline_s), world is None)
     group.session = session
     _roots.append(group)
     return group

@@ -213,3 +213,21 @@ def serve_store(world: beeline.World) -> dist.Store:
         return served
     host, port = world.allgather(b"")[0].decode().split()
     return dist.TCPStore(host, int(port), world.size, is_master=False)
+
+
+def asked_deadline_s(options: Any) -> float | None:
+    """The program's `timeout`; None where it has set none: torch passes its default then."""
+    if options.timeout == dist.default_pg_timeout:
+        return None
+    if options.timeout <= timedelta(0):
+        raise ValueError(f"timeout of {options.timeout.total_seconds():g} s: expected more than 0")
+    return float(f"{options.timeout.total_seconds():.6g}")  # torch keeps it with a rounding error of about 1e-7
+
+
+def default_deadline_s() -> float:
+    """Of a world that this module makes: BEELINE_DEADLINE_S, else torch's default."""
+    named = os.environ.get("BEELINE_DEADLINE_S")
+    try:
+        return float(named) if named else dist.default_pg_timeout.total_seconds()
+    except ValueError:
+        raise ValueError(f"BEELINE_DEADLINE_S={named}: expected seconds") from None

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the back end `beeline` torch's own C++ code calls: the reducer of DistributedDataParallel, broadcasts of its
-// buffers, the functional collectives of torch.compile. beeline/torch_native.py has this file compiled against the
-// torch that is installed; without it these calls take the way through Python that `torch.distributed` takes.
+// The process groups of the back end `beeline` in C++. torch_native.py has this file compiled against the torch that is
+// installed; without it calls go through Python.
 //
-//   c10d::Reducer --> NativeGroup::allreduce --> beeline._beeline._TorchCalls
-//                 <-- NativeWork <-------------- its end
+//   torch.distributed, c10d::Reducer --> NativeGroup::allreduce --> a table of C functions of beeline._beeline
+//                                    <-- NativeWork <-------------- the call's end
+#include <ATen/DLConvertor.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
 #include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 #if __has_include(<torch/csrc/distributed/c10d/py/PyProcessGroup.hpp>)
@@ -23,6 +27,8 @@
 #else
 #include <torch/csrc/distributed/c10d/PyProcessGroup.hpp>
 #endif
+
+#include "torch_table.hpp"
 
 namespace beeline::torch_native {
 
@@ -60,14 +66,72 @@ class Held {
   py::object object_;
 };
 
-/// Calls a Python object; throws what it raises. Under Python's lock.
-template <class... Arguments>
-py::object call(const py::object& function, const Arguments&... arguments) {
-  PyObject* const values[] = {arguments.ptr()...};
-  PyObject* const result = PyObject_Vectorcall(function.ptr(), values, sizeof...(arguments), nullptr);
-  if (result == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::object>(result);
+const torch_table::Table* library = nullptr;  ///< set before the first group is made
+
+/// What a capsule of that name holds.
+template <class T>
+T* held_by(const py::capsule& capsule, const char* name) {
+  void* const pointer = PyCapsule_GetPointer(capsule.ptr(), name);
+  if (pointer == nullptr) throw py::error_already_set();
+  return static_cast<T*>(pointer);
 }
+
+/// Runs `part` without Python's lock, whether this thread has it or not.
+template <class Part>
+auto unlocked(const Part& part) {
+  std::optional<py::gil_scoped_release> released;
+  if (PyGILState_Check() != 0) released.emplace();
+  return part();
+}
+
+/// Throws the error of a function of the library's that has failed.
+void check(int status) {
+  if (status == 0) return;
+  const py::gil_scoped_acquire locked;
+  library->raise();
+  throw py::error_already_set();
+}
+
+[[noreturn]] void refuse(const std::string& text) {
+  const py::gil_scoped_acquire locked;
+  PyErr_SetString(PyExc_ValueError, text.c_str());
+  throw py::error_already_set();
+}
+
+/// The handle of torch's current stream on the GPU of `stream`; nullptr without one, on a host rank.
+void* current_stream(const std::optional<c10::Stream>& stream) {
+  if (!stream) return nullptr;
+  return c10::impl::VirtualGuardImpl(stream->device_type()).getStream(stream->device()).native_handle();
+}
+
+/// A tensor as the library takes it, while `tensor` lives.
+class Vector {
+ public:
+  Vector(const at::Tensor& tensor, const char* argument) : tensor_(tensor) {
+    try {
+      at::toDLPackNonOwning(tensor, &description_);
+    } catch (const c10::Error& reason) {
+      const std::string text = reason.what_without_backtrace();
+      refuse(std::string(argument) +
+             ": Tensor without plain memory, as a sparse one: " + text.substr(0, text.find('\n')));
+    }
+  }
+  [[nodiscard]] torch_table::Operand operand() const {
+    return {&description_, const_cast<at::Tensor*>(&tensor_),
+            [](void* tensor) -> void* { return new at::Tensor(*static_cast<at::Tensor*>(tensor)); },
+            [](void* kept) { delete static_cast<at::Tensor*>(kept); }};
+  }
+
+ private:
+  const at::Tensor& tensor_;
+  DLTensor description_;
+};
+
+/// The library's calls of a group, which the capsule holds.
+struct GroupCalls {
+  Held capsule;
+  torch_table::Calls* calls;
+};
 
 /// What the works of torch's own back ends return: its result is there when `stream` has got here, or, without one, the
 /// current streams of its devices.
@@ -89,16 +153,19 @@ c10::intrusive_ptr<c10::ivalue::Future> future_of(Tensors result, std::optional<
 /// A call under way, or one that is over, or in the order of torch's current stream: `BeelineWork` in C++.
 class NativeWork final : public Work {
  public:
+  using End = std::unique_ptr<torch_table::End, void (*)(torch_table::End*)>;
+
   /// `end`: on `stream`, where that is not torch's current one, or of a host rank.
-  NativeWork(Tensors outputs, py::object end, std::optional<c10::Stream> stream)
-      : outputs_(std::move(outputs)), end_(std::move(end)), stream_(stream) {}
+  NativeWork(Tensors outputs, torch_table::End* end, std::optional<c10::Stream> stream)
+      : outputs_(std::move(outputs)), end_(end, library->let_go), stream_(stream) {}
+  /// Of a barrier, for whose end the CPU waits.
+  NativeWork(torch_table::End* end, std::optional<c10::Stream> stream, std::shared_ptr<GroupCalls> barrier)
+      : end_(end, library->let_go), stream_(stream), barrier_(std::move(barrier)) {}
 
   bool wait(std::chrono::milliseconds timeout) override {
-    if (end_) {
-      const py::gil_scoped_acquire locked;
-      const py::object wait = end_.get().attr("wait");
-      timeout == kNoTimeout ? wait() : wait(std::chrono::duration<double>(timeout).count());
-    }
+    check(wait_for_end(timeout));
+    if (barrier_)
+      check(unlocked([&] { return library->synchronize_current(barrier_->calls, current_stream(stream_)); }));
     return true;
   }
   void synchronize() override { wait(kNoTimeout); }
@@ -109,52 +176,53 @@ class NativeWork final : public Work {
     if (!stream_) wait(kNoTimeout);  // a host rank's: nothing else would complete the future
     return future_of(outputs_, stream_);
   }
+  /// Under Python's lock: the exception of a call that is over, or None. On a GPU the next call raises it.
+  [[nodiscard]] py::object failure() const {
+    if (!is_reached() || !has_failed()) return py::none();
+    library->raise();
+    return py::error_already_set().value();
+  }
 
  private:
-  [[nodiscard]] bool is_reached() const {
-    if (!end_) return true;
-    const py::gil_scoped_acquire locked;
-    return end_.get().attr("query")().cast<bool>();
+  [[nodiscard]] bool is_reached() const { return !end_ || library->is_reached(end_.get()); }
+
+  [[nodiscard]] int wait_for_end(std::chrono::milliseconds timeout) const {
+    if (!end_) return 0;
+    const double seconds = timeout == kNoTimeout ? -1 : std::chrono::duration<double>(timeout).count();
+    return unlocked([&] { return library->wait(end_.get(), seconds, current_stream(stream_)); });
   }
 
-  /// Whether a call of a host rank that is over has ended by an error. On a GPU the next call raises it.
-  [[nodiscard]] bool has_failed() const {
-    if (!end_ || stream_) return false;
-    const py::gil_scoped_acquire locked;
-    try {
-      end_.get().attr("wait")();
-    } catch (const py::error_already_set&) {
-      return true;
-    }
-    return false;
-  }
+  /// Whether a call of a host rank that is over has ended by an error.
+  [[nodiscard]] bool has_failed() const { return !stream_ && wait_for_end(kNoTimeout) != 0; }
 
   Tensors outputs_;
-  Held end_;
+  End end_;
   std::optional<c10::Stream> stream_;
+  std::shared_ptr<GroupCalls> barrier_;
 };
 
-/// A process group of Python's whose commonest calls do not go through it where C++ code makes them.
+/// A process group of Python's whose commonest calls do not go through Python.
 class NativeGroup final : public c10d::PyProcessGroup {
  public:
   using PyProcessGroup::PyProcessGroup;
+  /// By their numbers in torch.
+  using Reductions = std::unordered_map<int, std::uint32_t>;
 
   /// Under Python's lock.
-  ///   calls         the group's `_TorchCalls`
-  ///   reduction_of  Beeline's number of a reduction of torch's, by its number; raises for those that it does not have
-  ///   stream        of asynchronous calls; nothing on a host rank
-  void attach(const py::object& calls, py::object reduction_of, std::optional<c10::Stream> stream) {
-    allreduce_ = Held(calls.attr("allreduce"));
-    broadcast_ = Held(calls.attr("broadcast"));
-    allgather_ = Held(calls.attr("allgather"));
-    reduce_scatter_ = Held(calls.attr("reduce_scatter"));
-    alltoall_ = Held(calls.attr("alltoall"));
-    alltoallv_ = Held(calls.attr("alltoallv"));
-    reduction_of_ = Held(std::move(reduction_of));
+  ///   calls       the capsule of the group's `_TorchCalls`
+  ///   reductions  the library's numbers
+  ///   in_python   the class whose functions raise the errors of calls that cannot be made here, and their helper
+  ///   stream      of asynchronous calls; nothing on a host rank
+  void attach(const py::capsule& calls, Reductions reductions, const py::object& in_python,
+              std::optional<c10::Stream> stream) {
+    calls_ = std::make_shared<GroupCalls>(
+        GroupCalls{Held(calls), held_by<torch_table::Calls>(calls, torch_table::calls_capsule)});
+    reductions_ = std::move(reductions);
+    in_python_ = Held(in_python);
     stream_ = stream;
   }
   /// How many calls have come here.
-  [[nodiscard]] std::uint64_t calls() const { return calls_; }
+  [[nodiscard]] std::uint64_t calls() const { return count_; }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override {
     require_one(tensors);
@@ -163,11 +231,25 @@ class NativeGroup final : public c10d::PyProcessGroup {
   WorkPointer allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& opts) override {
     return reduce_all(tensors, opts);
   }
-
+  WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& opts) override {
+    require_one(tensors);
+    return collective(Collective::reduce, tensors, tensors, opts.asyncOp, reduction(opts.reduceOp),
+                      static_cast<int>(opts.rootRank));
+  }
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& opts) override {
     require_one(tensors);
-    return started(tensors, tensors, opts.asyncOp, [&](const py::object& output, const py::object& source) {
-      return call(broadcast_.get(), output, source, py::bool_(opts.asyncOp), py::int_(0), py::int_(opts.rootRank));
+    return collective(Collective::broadcast, tensors, tensors, opts.asyncOp, 0, static_cast<int>(opts.rootRank));
+  }
+  WorkPointer barrier(const c10d::BarrierOptions& opts) override {
+    return unlocked([&]() -> WorkPointer {
+      ++count_;
+      const torch_table::Manner manner{opts.asyncOp, current_stream(stream_)};
+      torch_table::End* end = nullptr;
+      check(library->barrier(calls_->calls, &manner, &end));  // one call for both forms: members may differ in it
+      if (opts.asyncOp) return c10::make_intrusive<NativeWork>(end, stream_, calls_);
+      check(library->synchronize(calls_->calls));
+      check(library->synchronize_current(calls_->calls, manner.current_stream));  // as with other back ends
+      return c10::make_intrusive<NativeWork>(Tensors(), nullptr, std::nullopt);
     });
   }
 
@@ -210,92 +292,108 @@ class NativeGroup final : public c10d::PyProcessGroup {
   // NOLINTEND(modernize-use-override)
 
  private:
+  using Collective = torch_table::Collective;
+
   static void require_one(const Tensors& tensors) {
-    if (tensors.size() == 1) return;
-    const py::gil_scoped_acquire locked;
-    PyErr_Format(PyExc_ValueError, "%zu tensors: one is expected", tensors.size());
-    throw py::error_already_set();
+    if (tensors.size() != 1) refuse(std::to_string(tensors.size()) + " tensors: one is expected");
   }
 
   template <class Options>
   WorkPointer reduce_all(const Tensors& tensors, const Options& opts) {
-    return started(tensors, tensors, opts.asyncOp, [&](const py::object& output, const py::object& source) {
-      return call(allreduce_.get(), output, source, py::bool_(opts.asyncOp), reduction(opts.reduceOp));
-    });
+    return collective(Collective::allreduce, tensors, tensors, opts.asyncOp, reduction(opts.reduceOp));
   }
   WorkPointer gather(const Tensors& outputs, const Tensors& sources, const c10d::AllgatherOptions& opts) {
-    return started(outputs, sources, opts.asyncOp, [&](const py::object& output, const py::object& source) {
-      return call(allgather_.get(), output, source, py::bool_(opts.asyncOp));
-    });
+    return collective(Collective::allgather, outputs, sources, opts.asyncOp);
   }
   WorkPointer reduce_and_scatter(const Tensors& outputs, const Tensors& sources,
                                  const c10d::ReduceScatterOptions& opts) {
-    return started(outputs, sources, opts.asyncOp, [&](const py::object& output, const py::object& source) {
-      return call(reduce_scatter_.get(), output, source, py::bool_(opts.asyncOp), reduction(opts.reduceOp));
-    });
+    return collective(Collective::reduce_scatter, outputs, sources, opts.asyncOp, reduction(opts.reduceOp));
   }
 
   /// What cannot be divided is refused in Python.
   WorkPointer exchange(at::Tensor& output, at::Tensor& source, std::vector<std::int64_t>& output_splits,
                        std::vector<std::int64_t>& source_splits, const c10d::AllToAllOptions& opts) {
-    const py::gil_scoped_acquire locked;
-    const bool is_even = output_splits.empty() && source_splits.empty();
-    const std::optional<py::list> receive = parts(output, output_splits), send = parts(source, source_splits);
-    if (receive && send)
-      return started({output}, {source}, opts.asyncOp, [&](const py::object& to, const py::object& from) {
-        const py::bool_ is_async(opts.asyncOp);
-        return is_even ? call(alltoall_.get(), to, from, is_async)
-                       : call(alltoallv_.get(), to, from, *send, *receive, is_async);
-      });
-    const py::object self = py::cast(static_cast<ProcessGroup*>(this));
-    py::object work = self.attr("alltoall_base")(output, source, output_splits, source_splits, opts);
-    return c10::make_intrusive<PyWorkHolder>(std::move(work));
+    const std::optional<Bytes> receive = parts(output, output_splits), send = parts(source, source_splits);
+    if (!receive || !send) {
+      const py::gil_scoped_acquire locked;
+      py::object work = in_python_.get().attr("alltoall_base")(py::cast(static_cast<ProcessGroup*>(this)), output,
+                                                               source, output_splits, source_splits, opts);
+      return c10::make_intrusive<PyWorkHolder>(std::move(work));
+    }
+    if (output_splits.empty() && source_splits.empty())
+      return collective(Collective::alltoall, {output}, {source}, opts.asyncOp);
+    return started({output}, {source}, opts.asyncOp,
+                   [&](const auto& to, const auto& from, const auto& manner, torch_table::End** end) {
+                     return library->alltoallv(calls_->calls, &to, &from, send->data(), receive->data(), &manner, end);
+                   });
   }
 
   /// The bytes of each rank's part; nothing where rows are not those of the ranks together. Without splits all have as
   /// many.
-  [[nodiscard]] std::optional<py::list> parts(const at::Tensor& tensor, const std::vector<std::int64_t>& splits) const {
+  using Bytes = std::vector<std::size_t>;
+  [[nodiscard]] std::optional<Bytes> parts(const at::Tensor& tensor, const std::vector<std::int64_t>& splits) const {
     if (tensor.layout() != c10::kStrided || tensor.dim() == 0) return std::nullopt;
     const std::int64_t rows = tensor.size(0), ranks = size_;
     const std::vector<std::int64_t> each = splits.empty() ? std::vector(ranks, rows / ranks) : splits;
     if (static_cast<std::int64_t>(each.size()) != ranks || std::reduce(each.begin(), each.end()) != rows)
       return std::nullopt;
-    const std::int64_t row = rows == 0 ? 0 : static_cast<std::int64_t>(tensor.nbytes()) / rows;
-    py::list bytes;
-    for (const std::int64_t part : each) bytes.append(part * row);
+    const std::size_t row = rows == 0 ? 0 : tensor.nbytes() / static_cast<std::size_t>(rows);
+    Bytes bytes;
+    for (const std::int64_t part : each) bytes.push_back(static_cast<std::size_t>(part) * row);
     return bytes;
   }
 
-  [[nodiscard]] py::object reduction(const c10d::ReduceOp& operation) {
-    return reduction_of_.get()(static_cast<int>(operation.op_));
+  /// The library's number; raises in Python for those that it does not have.
+  [[nodiscard]] std::uint32_t reduction(const c10d::ReduceOp& operation) const {
+    const auto found = reductions_.find(static_cast<int>(operation.op_));
+    if (found != reductions_.end()) return found->second;
+    const py::gil_scoped_acquire locked;
+    return in_python_.get().attr("reduction_number")(static_cast<int>(operation.op_)).cast<std::uint32_t>();
+  }
+
+  WorkPointer collective(Collective what, const Tensors& outputs, const Tensors& sources, bool is_async,
+                         std::uint32_t reduction = 0, int root = -1) {
+    return started(outputs, sources, is_async,
+                   [&](const auto& output, const auto& source, const auto& manner, torch_table::End** end) {
+                     return library->call(calls_->calls, what, &output, &source, reduction, root, &manner, end);
+                   });
   }
 
   /// Makes a call for each pair of tensors; the work is over when the last of them is.
   template <class Call>
   WorkPointer started(const Tensors& outputs, const Tensors& sources, bool is_async, const Call& make) {
-    const py::gil_scoped_acquire locked;
-    if (outputs.empty() || outputs.size() != sources.size()) {
-      PyErr_Format(PyExc_ValueError, "lists of %zu and %zu tensors", outputs.size(), sources.size());
-      throw py::error_already_set();
-    }
-    ++calls_;
-    py::object end;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      const py::object output = py::cast(outputs[i]);
-      end = make(output, outputs[i].is_same(sources[i]) ? output : py::cast(sources[i]));
-    }
-    if (end.is_none()) return c10::make_intrusive<NativeWork>(outputs, py::object(), std::nullopt);
-    if (stream_) {  // torch keeps the memory of tensors until the stream has passed here
-      for (const at::Tensor& output : outputs) output.record_stream(*stream_);
-      if (&outputs != &sources)
-        for (const at::Tensor& source : sources) source.record_stream(*stream_);
-    }
-    return c10::make_intrusive<NativeWork>(outputs, std::move(end), stream_);
+    if (outputs.empty() || outputs.size() != sources.size())
+      refuse("lists of " + std::to_string(outputs.size()) + " and " + std::to_string(sources.size()) + " tensors");
+    return unlocked([&] {
+      ++count_;
+      const torch_table::Manner manner{is_async, current_stream(stream_)};
+      NativeWork::End last(nullptr, library->let_go);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const Vector output(outputs[i], "output");
+        torch_table::End* end = nullptr;
+        if (outputs[i].is_same(sources[i])) {
+          check(make(output.operand(), output.operand(), manner, &end));
+        } else {
+          const Vector source(sources[i], "input");
+          check(make(output.operand(), source.operand(), manner, &end));
+        }
+        last.reset(end);
+      }
+      if (last == nullptr) return c10::make_intrusive<NativeWork>(outputs, nullptr, std::nullopt);
+      if (stream_) {  // torch keeps the memory of tensors until the stream has passed here
+        for (const at::Tensor& output : outputs) output.record_stream(*stream_);
+        if (&outputs != &sources)
+          for (const at::Tensor& source : sources) source.record_stream(*stream_);
+      }
+      return c10::make_intrusive<NativeWork>(outputs, last.release(), stream_);
+    });
   }
 
-  Held allreduce_, broadcast_, allgather_, reduce_scatter_, alltoall_, alltoallv_, reduction_of_;
+  std::shared_ptr<GroupCalls> calls_;
+  Reductions reductions_;
+  Held in_python_;
   std::optional<c10::Stream> stream_;
-  std::uint64_t calls_ = 0;
+  std::atomic<std::uint64_t> count_ = 0;
 };
 
 /// A stream as Python's `torch.Stream` names it.
@@ -324,10 +422,22 @@ PYBIND11_MODULE(_beeline_torch, module) {
   module.attr("construct") = py::cpp_function(
       [](py::detail::value_and_holder& place, int rank, int size) { place.value_ptr() = new NativeGroup(rank, size); },
       py::name("__init__"), py::is_method(group), py::detail::is_new_style_constructor());
-  module.def("attach", [](c10d::ProcessGroup& group, const py::object& calls, py::object reduction_of,
-                          const StreamNumbers& stream) {
-    native(group).attach(calls, std::move(reduction_of), stream_of(stream));
+  module.def("use", [](const py::capsule& offered) {
+    const auto* const table = held_by<const torch_table::Table>(offered, torch_table::table_capsule);
+    if (table->version != torch_table::current_version)
+      throw py::import_error("it calls version " + std::to_string(torch_table::current_version) +
+                             " of the library's table, but beeline._beeline has version " +
+                             std::to_string(table->version));
+    library = table;
   });
+  module.def("attach", [](c10d::ProcessGroup& group, const py::capsule& calls, NativeGroup::Reductions reductions,
+                          const py::object& in_python, const StreamNumbers& stream) {
+    native(group).attach(calls, std::move(reductions), in_python, stream_of(stream));
+  });
+  py::class_<NativeWork, Work, c10::intrusive_ptr<NativeWork>>(module, "NativeWork")
+      .def("is_success", &NativeWork::isSuccess, py::call_guard<py::gil_scoped_release>())
+      .def("exception", &NativeWork::failure)
+      .def("result", &NativeWork::result);
   module.def("calls", [](c10d::ProcessGroup& group) { return native(group).calls(); });
   module.def("future", [](Tensors result, const StreamNumbers& stream) {
     return std::make_shared<torch::jit::PythonFutureWrapper>(future_of(std::move(result), stream_of(stream)));

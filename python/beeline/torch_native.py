@@ -25,12 +25,14 @@ import subprocess
 import sys
 import sysconfig
 import time
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import torch
 
 SOURCE = Path(__file__).with_suffix(".cpp")
+HEADER = SOURCE.with_name("torch_table.hpp")
 MODULE = "_beeline_torch"  # as the source names it
 SWITCH = "BEELINE_TORCH_NATIVE"
 COMMAND = "beeline build-torch"
@@ -87,7 +89,7 @@ def caches() -> Path:
 def part() -> Path:
     """Where the part for this torch, this Python and this version of the source is, or will be. Throws Broken."""
     what = [torch.__version__, torch.version.git_version, torch.__file__, sysconfig.get_platform(), platform.libc_ver()]
-    key = hashlib.sha256("\n".join([*map(str, what), SOURCE.read_text()]).encode()).hexdigest()[:12]
+    key = hashlib.sha256("\n".join([*map(str, what), SOURCE.read_text(), HEADER.read_text()]).encode()).hexdigest()[:12]
     folder = f"torch-part-{torch.__version__}-{sys.implementation.cache_tag}-{key}"
     return caches() / "beeline" / folder / f"{MODULE}.so"
 
@@ -212,6 +214,7 @@ def loaded(place: Path) -> ModuleType:
             assert spec is not None
             module = importlib.util.module_from_spec(spec)
             loader.exec_module(module)
+            module.use(import_module("beeline.library")._beeline._TORCH_TABLE)
         except ImportError as problem:
             raise Broken(f"{place} cannot be loaded: {problem}. Remove it, and it is compiled again") from problem
         _loaded[place] = module
@@ -244,4 +247,4 @@ def report(reason: Unavailable) -> None:
     """Says once in a process why calls go through Python, where nobody has chosen that."""
     if isinstance(reason, Broken) and str(reason) not in _reported:
         _reported.add(str(reason))
-        _log.warning("beeline: torch's C++ code calls the back end through Python: %s", reason)
+        _log.warning("beeline: calls of torch.distributed go through Python: %s", reason)

@@ -22,7 +22,7 @@ _REDUCTION_NAMES = {
     dist.ReduceOp.BOR: "bit_or",
     dist.ReduceOp.BXOR: "bit_xor",
 }
-_REDUCTIONS = {int(operation): _beeline._REDUCTIONS.index(name) for operation, name in _REDUCTION_NAMES.items()}
+REDUCTIONS = {int(operation): _beeline._REDUCTIONS.index(name) for operation, name in _REDUCTION_NAMES.items()}
 
 
 def reduction_of(opts: Any) -> int:
@@ -33,7 +33,7 @@ def reduction_of(opts: Any) -> int:
 def reduction_number(operation: int) -> int:
     """As above, of the number that torch's reduction has in C++."""
     try:
-        return _REDUCTIONS[operation]
+        return REDUCTIONS[operation]
     except KeyError:
         name = dist.ReduceOp.RedOpType(operation)
         raise ValueError(f"reduction {name}: beeline has {', '.join(_REDUCTION_NAMES.values())}") from None

@@ -5,6 +5,8 @@
 
 #include <nanobind/nanobind.h>
 
+#include "beeline/core/error.hpp"
+
 namespace beeline::python {
 
 void bind_build(nanobind::module_& module);
@@ -20,5 +22,8 @@ void bind_staged_channel(nanobind::module_& module);
 void bind_torch_calls(nanobind::module_& module);
 void bind_memory_pool(nanobind::module_& module);
 void bind_world(nanobind::module_& module);
+
+/// Sets Python's error: an object of the class of `beeline.errors` for the error's code.
+void set_python_error(const Error& error);
 
 }  // namespace beeline::python

@@ -26,17 +26,21 @@ void translate(const std::exception_ptr& thrown, void* /*unused*/) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    // The handler of a signal that came while the call blocked, as Ctrl-C's, before any line of ours.
-    if (PyErr_CheckSignals() != 0) return;
-    try {
-      raise(error);
-    } catch (nb::python_error& interrupt) {  // of the handler of a signal that came while the call blocked
-      interrupt.restore();
-    }
+    set_python_error(error);
   }
 }
 
 }  // namespace
+
+void set_python_error(const Error& error) {
+  // The handler of a signal that came while the call blocked, as Ctrl-C's, before any line of ours.
+  if (PyErr_CheckSignals() != 0) return;
+  try {
+    raise(error);
+  } catch (nb::python_error& interrupt) {  // of the handler of a signal that came while the call blocked
+    interrupt.restore();
+  }
+}
 
 void bind_errors(nb::module_& /*module*/) { nb::register_exception_translator(translate); }
 

@@ -116,6 +116,7 @@ void JoinedWorld::hold_default_stream() {
 }
 
 Stream& JoinedWorld::foreign_stream(void* native) {
+  const std::lock_guard lock(foreign_mutex_);
   std::unique_ptr<Stream>& stream = foreign_streams_[native];
   if (stream == nullptr) stream = world().adopt_stream(native);
   return *stream;

@@ -76,7 +76,7 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
     return adopted;
   }
 
-  /// A CUDA stream that a framework made, by its handle; as long as this object lives. Under Python's lock.
+  /// A CUDA stream that a framework made, by its handle; as long as this object lives. Any thread calls it.
   [[nodiscard]] Stream& foreign_stream(void* native);
 
   /// Memory, or something adopted, that Python has dropped without freeing it, which is collective.
@@ -149,6 +149,7 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
 
   std::unique_ptr<World> world_;
   std::vector<std::shared_ptr<void>> adopted_;
+  std::mutex foreign_mutex_;
   std::map<void*, std::unique_ptr<Stream>> foreign_streams_;
   std::atomic<bool> left_ = false;
   std::mutex dropped_mutex_;

@@ -47,28 +47,31 @@ bool is_contiguous(const nb::dlpack::dltensor& array, std::size_t elements) {
   return true;
 }
 
-Tensor checked(const nb::dlpack::dltensor& array, const nb::object& object, const char* argument,
-               const JoinedWorld& world) {
+std::string name_of(const char* type) { return type; }
+std::string name_of(const nb::object& object) { return type_of(object); }
+
+/// `type`: a name, or the object whose type has it.
+template <class Type>
+Elements checked(const nb::dlpack::dltensor& array, const Type& type, const char* argument, const JoinedWorld& world) {
   std::size_t elements = 1;
   for (int i = 0; i < array.ndim; ++i) elements *= static_cast<std::size_t>(array.shape[i]);
   if (!is_contiguous(array, elements))
     refuse(fmt::format("{}: {} that is not contiguous; make it so, as with numpy.ascontiguousarray or .contiguous()",
-                       argument, type_of(object)));
+                       argument, name_of(type)));
   const int kind = array.device.device_type;
   const bool host = kind == nb::device::cpu::value || kind == nb::device::cuda_host::value;
   const bool gpu = kind == nb::device::cuda::value || kind == nb::device::cuda_managed::value;
   if (!host && !gpu)
     refuse(fmt::format("{}: {} on a device of DLPack's kind {}; CPUs (1) and CUDA (2) are known", argument,
-                       type_of(object), kind));
+                       name_of(type), kind));
   if (gpu && !world.has_gpus())
     refuse(fmt::format("{}: {} on a GPU, but no rank of this world has one: rank {} runs on {}", argument,
-                       type_of(object), world.known().rank(), world.known().device().name));
+                       name_of(type), world.known().rank(), world.known().device().name));
   return {.data = static_cast<std::byte*>(array.data) + array.byte_offset,
           .elements = elements,
           .bytes = (elements * array.dtype.bits * array.dtype.lanes + 7) / 8,
           .type = array.dtype,
-          .gpu = gpu ? array.device.device_id : -1,
-          .owner = object};
+          .gpu = gpu ? array.device.device_id : -1};
 }
 
 /// Throws for a tensor of which DLPack says nothing, with the reason that is set as Python's error.
@@ -141,23 +144,23 @@ std::optional<ElementType> computed_type(nb::dlpack::dtype type) {
   return std::nullopt;
 }
 
-Words moved_words(const Tensor& tensor) {
-  if (const std::optional<ElementType> type = computed_type(tensor.type)) return {*type, 1};
-  return {ElementType::uint8, static_cast<std::size_t>(tensor.type.bits * tensor.type.lanes + 7) / 8};
+Words moved_words(const Elements& elements) {
+  if (const std::optional<ElementType> type = computed_type(elements.type)) return {*type, 1};
+  return {ElementType::uint8, static_cast<std::size_t>(elements.type.bits * elements.type.lanes + 7) / 8};
 }
 
-Words reduced_words(const Tensor& tensor, Reduction reduction) {
-  if (const std::optional<ElementType> type = computed_type(tensor.type)) return {*type, 1};
-  nb::dlpack::dtype part = tensor.type;
+Words reduced_words(const Elements& elements, Reduction reduction) {
+  if (const std::optional<ElementType> type = computed_type(elements.type)) return {*type, 1};
+  nb::dlpack::dtype part = elements.type;
   part.code = static_cast<std::uint8_t>(Code::Float), part.bits /= 2;
   const std::optional<ElementType> type = computed_type(part);
-  const bool is_complex = tensor.type.code == static_cast<std::uint8_t>(Code::Complex);
+  const bool is_complex = elements.type.code == static_cast<std::uint8_t>(Code::Complex);
   if (is_complex && type && (reduction == Reduction::sum || reduction == Reduction::average)) return {*type, 2};
   std::string known;
   for (std::uint32_t i = 0; i < element_types; ++i) known += fmt::format("{}, ", name(static_cast<ElementType>(i)));
   refuse(
       fmt::format("there is no {} of {}: known are reductions of {}and sums and averages of complex64 and complex128",
-                  name(reduction), type_name(tensor.type), known));
+                  name(reduction), type_name(elements.type), known));
 }
 
 nb::dlpack::dtype element_type(const nb::object& type) {
@@ -174,19 +177,19 @@ nb::dlpack::dtype element_type(const nb::object& type) {
 
 Tensor tensor_of(const nb::object& object, const char* argument, Access access, const JoinedWorld& world) {
   if (const Memory* memory = nullptr; nb::try_cast(object, memory) && memory != nullptr)
-    return {.data = memory->address(),
-            .elements = memory->elements(),
-            .bytes = memory->bytes(),
-            .type = memory->type(),
-            .gpu = memory->on_gpu() ? world.known().device(memory->rank()).index : -1,
-            .owner = object};
+    return {{.data = memory->address(),
+             .elements = memory->elements(),
+             .bytes = memory->bytes(),
+             .type = memory->type(),
+             .gpu = memory->on_gpu() ? world.known().device(memory->rank()).index : -1},
+            object};
   if (const TensorExchange* const exchange = exchange_of(object); exchange != nullptr) {
     nb::dlpack::dltensor array;
     if (exchange->tensor_from_object(object.ptr(), &array) != 0) refuse_undescribed(object, argument);
-    return checked(array, object, argument, world);
+    return {checked(array, object, argument, world), object};
   }
   if (nb::ndarray<> array; access == Access::write && nb::try_cast(object, array))
-    return checked(described(array), object, argument, world);
+    return {checked(described(array), object, argument, world), object};
   nb::ndarray<nb::ro> array;
   const bool is_described = nb::try_cast(object, array);
   if (!is_described && nb::hasattr(object, "__dlpack__")) refuse_unshared(object, argument);
@@ -196,7 +199,7 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
                                      argument, type_of(object))
                              .c_str());
   if (access == Access::write) refuse(fmt::format("{}: {} that is read-only", argument, type_of(object)));
-  return checked(described(array), object, argument, world);
+  return {checked(described(array), object, argument, world), object};
 }
 
 void require_same_type(nb::dlpack::dtype destination, nb::dlpack::dtype source) {
@@ -212,20 +215,36 @@ void require_same_type(nb::dlpack::dtype destination, nb::dlpack::dtype source) 
                      type_name(destination), type_name(source)));
 }
 
+namespace {
+
+/// Throws ValueError unless this rank's device reaches them.
+void require_reached(const Elements& elements, const char* argument, const World& world) {
+  const Device& device = world.device();
+  const bool reached =
+      device.is_gpu() ? elements.gpu == device.index || world.owner_of(elements.data) >= 0 : elements.gpu < 0;
+  if (!reached)
+    refuse(fmt::format("{}: a tensor {}, but rank {} runs on {}", argument,
+                       elements.gpu < 0 ? "in host memory" : fmt::format("on GPU {}", elements.gpu), world.rank(),
+                       device.is_gpu() ? fmt::format("GPU {}", device.index) : "a CPU"));
+}
+
+}  // namespace
+
 Tensor reached_tensor(const nb::object& object, const char* argument, Access access, const JoinedWorld& joined) {
   Tensor tensor = tensor_of(object, argument, access, joined);
   const World& world = joined.world();
-  const Device& device = world.device();
   if (const Memory* memory = nullptr; nb::try_cast(object, memory) && memory != nullptr && memory->is_remote())
     refuse(fmt::format("{}: memory of rank {}, which is on another node than rank {}: copy it with World.copy",
                        argument, memory->rank(), world.rank()));
-  const bool reached =
-      device.is_gpu() ? tensor.gpu == device.index || world.owner_of(tensor.data) >= 0 : tensor.gpu < 0;
-  if (!reached)
-    refuse(fmt::format("{}: a tensor {}, but rank {} runs on {}", argument,
-                       tensor.gpu < 0 ? "in host memory" : fmt::format("on GPU {}", tensor.gpu), world.rank(),
-                       device.is_gpu() ? fmt::format("GPU {}", device.index) : "a CPU"));
+  require_reached(tensor, argument, world);
   return tensor;
+}
+
+Elements reached_elements(const nb::dlpack::dltensor& array, const char* type, const char* argument,
+                          const JoinedWorld& joined) {
+  const Elements elements = checked(array, type, argument, joined);
+  require_reached(elements, argument, joined.world());
+  return elements;
 }
 
 }  // namespace beeline::python

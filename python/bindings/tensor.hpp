@@ -20,12 +20,16 @@ namespace beeline::python {
 /// Whether a call reads a tensor or writes it.
 enum class Access { read, write };
 
-/// A contiguous tensor on a device that a world's ranks reach, and what keeps it alive.
-struct Tensor {
+/// The elements of a contiguous tensor on a device that a world's ranks reach.
+struct Elements {
   void* data = nullptr;
   std::size_t elements = 0, bytes = 0;
   nanobind::dlpack::dtype type;
   int gpu = -1;  ///< index of the GPU whose memory it is, in this process; -1: host memory
+};
+
+/// They, and what keeps them alive.
+struct Tensor : Elements {
   nanobind::object owner;
 };
 
@@ -37,6 +41,10 @@ struct Tensor {
 /// The same, and in memory that this rank's device reaches; throws ValueError otherwise.
 [[nodiscard]] Tensor reached_tensor(const nanobind::object& object, const char* argument, Access access,
                                     const JoinedWorld& world);
+
+/// The same of a tensor that DLPack describes. Needs no lock of Python's. `type`: the name of its type, for errors.
+[[nodiscard]] Elements reached_elements(const nanobind::dlpack::dltensor& array, const char* type, const char* argument,
+                                        const JoinedWorld& joined);
 
 /// Throws ValueError where the elements of a call's two tensors have different types: bits would be taken for others.
 void require_same_type(nanobind::dlpack::dtype destination, nanobind::dlpack::dtype source);
@@ -63,9 +71,9 @@ struct Words {
   [[nodiscard]] std::size_t bytes() const { return each * bytes_of(type); }
 };
 /// For a call that only moves them: bytes, where collectives do not know the type.
-[[nodiscard]] Words moved_words(const Tensor& tensor);
+[[nodiscard]] Words moved_words(const Elements& elements);
 /// For a reduction: sums and averages of complex numbers are those of their parts. Throws ValueError for a type that
 /// has no such reduction.
-[[nodiscard]] Words reduced_words(const Tensor& tensor, Reduction reduction);
+[[nodiscard]] Words reduced_words(const Elements& elements, Reduction reduction);
 
 }  // namespace beeline::python

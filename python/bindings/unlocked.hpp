@@ -19,7 +19,7 @@ namespace beeline::python {
 /// 50 ms after the signal. What one raises ends the call: as a time-out does, or with an abort of its team.
 class BlockingCall final : detail::WaitInterrupt {
  public:
-  /// Under Python's lock. Throws invalid_argument in a handler that runs in another call's wait.
+  /// Throws invalid_argument in a handler that runs in another call's wait.
   ///   aborted  where the call cannot be left in the middle; nullptr: it goes on, and the same call continues it
   explicit BlockingCall(Team* aborted = nullptr);
   BlockingCall(const BlockingCall&) = delete;
@@ -30,12 +30,18 @@ class BlockingCall final : detail::WaitInterrupt {
   void hold(Team& team) { aborted_ = &team; }
   [[nodiscard]] bool is_held() const { return aborted_ != nullptr; }
 
-  /// Runs `part` without Python's lock, and throws what a handler raised meanwhile in place of what it returns or
-  /// throws.
+  /// Releases Python's lock for `run`.
   template <class Part>
   auto unlocked(const Part& part) {
+    const nanobind::gil_scoped_release unlocked;
+    return run(part);
+  }
+
+  /// Runs `part`, without Python's lock, and throws what a handler raised meanwhile in place of what it returns or
+  /// throws.
+  template <class Part>
+  auto run(const Part& part) {
     try {
-      const nanobind::gil_scoped_release unlocked;
       if constexpr (!std::is_void_v<decltype(part())>) {
         auto result = part();
         if (!raised_) return result;

@@ -143,7 +143,7 @@ class Calls:
             self.call()
         self._group._calls = calls
         self.synchronize()
-        return statistics.median(timed.ns) / 1e3
+        return statistics.median(timed.ns) / 1e3 if timed.ns else None  # without Python in between there are none
 
 
 def measure(world: beeline.World, options: SimpleNamespace) -> None:

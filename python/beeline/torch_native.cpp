@@ -4,13 +4,6 @@
 //
 //   torch.distributed, c10d::Reducer --> NativeGroup::allreduce --> a table of C functions of beeline._beeline
 //                                    <-- NativeWork <-------------- the call's end
-#include <ATen/DLConvertor.h>
-#include <ATen/core/ivalue.h>
-#include <ATen/core/jit_type.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
-
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -22,184 +15,12 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
-#if __has_include(<torch/csrc/distributed/c10d/py/PyProcessGroup.hpp>)
-#include <torch/csrc/distributed/c10d/py/PyProcessGroup.hpp>
-#else
-#include <torch/csrc/distributed/c10d/PyProcessGroup.hpp>
-#endif
 
-#include "torch_table.hpp"
+#include "torch_native_work.hpp"
 
 namespace beeline::torch_native {
 
 namespace {
-
-namespace py = pybind11;
-using c10d::Work;
-using Tensors = std::vector<at::Tensor>;
-using WorkPointer = c10::intrusive_ptr<Work>;
-
-/// A Python object that C++ code holds, and lets go without Python's lock.
-class Held {
- public:
-  Held() = default;
-  explicit Held(py::object object) : object_(std::move(object)) {}
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  Held(Held&& other) noexcept = default;
-  Held& operator=(Held&& other) noexcept = default;
-  ~Held() {
-    if (!object_) return;
-    if (Py_IsInitialized() == 0) {
-      static_cast<void>(object_.release());  // Python has ended: nothing is left to let it go to
-      return;
-    }
-    const py::gil_scoped_acquire locked;
-    object_ = py::object();
-  }
-
-  /// Under Python's lock.
-  [[nodiscard]] const py::object& get() const { return object_; }
-  [[nodiscard]] explicit operator bool() const { return static_cast<bool>(object_); }
-
- private:
-  py::object object_;
-};
-
-const torch_table::Table* library = nullptr;  ///< set before the first group is made
-
-/// What a capsule of that name holds.
-template <class T>
-T* held_by(const py::capsule& capsule, const char* name) {
-  void* const pointer = PyCapsule_GetPointer(capsule.ptr(), name);
-  if (pointer == nullptr) throw py::error_already_set();
-  return static_cast<T*>(pointer);
-}
-
-/// Runs `part` without Python's lock, whether this thread has it or not.
-template <class Part>
-auto unlocked(const Part& part) {
-  std::optional<py::gil_scoped_release> released;
-  if (PyGILState_Check() != 0) released.emplace();
-  return part();
-}
-
-/// Throws the error of a function of the library's that has failed.
-void check(int status) {
-  if (status == 0) return;
-  const py::gil_scoped_acquire locked;
-  library->raise();
-  throw py::error_already_set();
-}
-
-[[noreturn]] void refuse(const std::string& text) {
-  const py::gil_scoped_acquire locked;
-  PyErr_SetString(PyExc_ValueError, text.c_str());
-  throw py::error_already_set();
-}
-
-/// The handle of torch's current stream on the GPU of `stream`; nullptr without one, on a host rank.
-void* current_stream(const std::optional<c10::Stream>& stream) {
-  if (!stream) return nullptr;
-  return c10::impl::VirtualGuardImpl(stream->device_type()).getStream(stream->device()).native_handle();
-}
-
-/// A tensor as the library takes it, while `tensor` lives.
-class Vector {
- public:
-  Vector(const at::Tensor& tensor, const char* argument) : tensor_(tensor) {
-    try {
-      at::toDLPackNonOwning(tensor, &description_);
-    } catch (const c10::Error& reason) {
-      const std::string text = reason.what_without_backtrace();
-      refuse(std::string(argument) +
-             ": Tensor without plain memory, as a sparse one: " + text.substr(0, text.find('\n')));
-    }
-  }
-  [[nodiscard]] torch_table::Operand operand() const {
-    return {&description_, const_cast<at::Tensor*>(&tensor_),
-            [](void* tensor) -> void* { return new at::Tensor(*static_cast<at::Tensor*>(tensor)); },
-            [](void* kept) { delete static_cast<at::Tensor*>(kept); }};
-  }
-
- private:
-  const at::Tensor& tensor_;
-  DLTensor description_;
-};
-
-/// The library's calls of a group, which the capsule holds.
-struct GroupCalls {
-  Held capsule;
-  torch_table::Calls* calls;
-};
-
-/// What the works of torch's own back ends return: its result is there when `stream` has got here, or, without one, the
-/// current streams of its devices.
-c10::intrusive_ptr<c10::ivalue::Future> future_of(Tensors result, std::optional<c10::Stream> stream) {
-  std::vector<c10::Device> devices;
-  if (stream) {
-    devices.push_back(stream->device());
-  } else {
-    for (const at::Tensor& each : result)
-      if (!each.is_cpu() && std::find(devices.begin(), devices.end(), each.device()) == devices.end())
-        devices.push_back(each.device());
-  }
-  auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors(), std::move(devices));
-  const c10::OptionalStreamGuard on(stream);
-  future->markCompleted(c10::IValue(std::move(result)));
-  return future;
-}
-
-/// A call under way, or one that is over, or in the order of torch's current stream: `BeelineWork` in C++.
-class NativeWork final : public Work {
- public:
-  using End = std::unique_ptr<torch_table::End, void (*)(torch_table::End*)>;
-
-  /// `end`: on `stream`, where that is not torch's current one, or of a host rank.
-  NativeWork(Tensors outputs, torch_table::End* end, std::optional<c10::Stream> stream)
-      : outputs_(std::move(outputs)), end_(end, library->let_go), stream_(stream) {}
-  /// Of a barrier, for whose end the CPU waits.
-  NativeWork(torch_table::End* end, std::optional<c10::Stream> stream, std::shared_ptr<GroupCalls> barrier)
-      : end_(end, library->let_go), stream_(stream), barrier_(std::move(barrier)) {}
-
-  bool wait(std::chrono::milliseconds timeout) override {
-    check(wait_for_end(timeout));
-    if (barrier_)
-      check(unlocked([&] { return library->synchronize_current(barrier_->calls, current_stream(stream_)); }));
-    return true;
-  }
-  void synchronize() override { wait(kNoTimeout); }
-  bool isCompleted() override { return is_reached(); }
-  bool isSuccess() const override { return is_reached() && !has_failed(); }
-  Tensors result() override { return outputs_; }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    if (!stream_) wait(kNoTimeout);  // a host rank's: nothing else would complete the future
-    return future_of(outputs_, stream_);
-  }
-  /// Under Python's lock: the exception of a call that is over, or None. On a GPU the next call raises it.
-  [[nodiscard]] py::object failure() const {
-    if (!is_reached() || !has_failed()) return py::none();
-    library->raise();
-    return py::error_already_set().value();
-  }
-
- private:
-  [[nodiscard]] bool is_reached() const { return !end_ || library->is_reached(end_.get()); }
-
-  [[nodiscard]] int wait_for_end(std::chrono::milliseconds timeout) const {
-    if (!end_) return 0;
-    const double seconds = timeout == kNoTimeout ? -1 : std::chrono::duration<double>(timeout).count();
-    return unlocked([&] { return library->wait(end_.get(), seconds, current_stream(stream_)); });
-  }
-
-  /// Whether a call of a host rank that is over has ended by an error.
-  [[nodiscard]] bool has_failed() const { return !stream_ && wait_for_end(kNoTimeout) != 0; }
-
-  Tensors outputs_;
-  End end_;
-  std::optional<c10::Stream> stream_;
-  std::shared_ptr<GroupCalls> barrier_;
-};
 
 /// A process group of Python's whose commonest calls do not go through Python.
 class NativeGroup final : public c10d::PyProcessGroup {
@@ -223,6 +44,12 @@ class NativeGroup final : public c10d::PyProcessGroup {
   }
   /// How many calls have come here.
   [[nodiscard]] std::uint64_t calls() const { return count_; }
+  /// The nanoseconds that each call has taken in the library since the last question, which begins the measurement. For
+  /// programs that call from one thread.
+  [[nodiscard]] std::vector<std::int64_t> take_times_ns() {
+    is_timed_ = true;
+    return std::exchange(times_ns_, {});
+  }
 
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& opts) override {
     require_one(tensors);
@@ -372,10 +199,10 @@ class NativeGroup final : public c10d::PyProcessGroup {
         const Vector output(outputs[i], "output");
         torch_table::End* end = nullptr;
         if (outputs[i].is_same(sources[i])) {
-          check(make(output.operand(), output.operand(), manner, &end));
+          check(timed([&] { return make(output.operand(), output.operand(), manner, &end); }));
         } else {
           const Vector source(sources[i], "input");
-          check(make(output.operand(), source.operand(), manner, &end));
+          check(timed([&] { return make(output.operand(), source.operand(), manner, &end); }));
         }
         last.reset(end);
       }
@@ -389,11 +216,22 @@ class NativeGroup final : public c10d::PyProcessGroup {
     });
   }
 
+  template <class Call>
+  [[nodiscard]] int timed(const Call& call) {
+    if (!is_timed_) return call();
+    const auto start = std::chrono::steady_clock::now();
+    const int status = call();
+    times_ns_.push_back(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+    return status;
+  }
+
   std::shared_ptr<GroupCalls> calls_;
   Reductions reductions_;
   Held in_python_;
   std::optional<c10::Stream> stream_;
   std::atomic<std::uint64_t> count_ = 0;
+  std::atomic<bool> is_timed_ = false;
+  std::vector<std::int64_t> times_ns_;
 };
 
 /// A stream as Python's `torch.Stream` names it.
@@ -439,6 +277,7 @@ PYBIND11_MODULE(_beeline_torch, module) {
       .def("exception", &NativeWork::failure)
       .def("result", &NativeWork::result);
   module.def("calls", [](c10d::ProcessGroup& group) { return native(group).calls(); });
+  module.def("take_times_ns", [](c10d::ProcessGroup& group) { return native(group).take_times_ns(); });
   module.def("future", [](Tensors result, const StreamNumbers& stream) {
     return std::make_shared<torch::jit::PythonFutureWrapper>(future_of(std::move(result), stream_of(stream)));
   });

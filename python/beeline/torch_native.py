@@ -32,7 +32,7 @@ from types import ModuleType
 import torch
 
 SOURCE = Path(__file__).with_suffix(".cpp")
-HEADER = SOURCE.with_name("torch_table.hpp")
+HEADERS = SOURCE.with_name("torch_native_work.hpp"), SOURCE.with_name("torch_table.hpp")
 MODULE = "_beeline_torch"  # as the source names it
 SWITCH = "BEELINE_TORCH_NATIVE"
 COMMAND = "beeline build-torch"
@@ -89,7 +89,9 @@ def caches() -> Path:
 def part() -> Path:
     """Where the part for this torch, this Python and this version of the source is, or will be. Throws Broken."""
     what = [torch.__version__, torch.version.git_version, torch.__file__, sysconfig.get_platform(), platform.libc_ver()]
-    key = hashlib.sha256("\n".join([*map(str, what), SOURCE.read_text(), HEADER.read_text()]).encode()).hexdigest()[:12]
+    key = hashlib.sha256(
+        "\n".join([*map(str, what), *(each.read_text() for each in (SOURCE, *HEADERS))]).encode()
+    ).hexdigest()[:12]
     folder = f"torch-part-{torch.__version__}-{sys.implementation.cache_tag}-{key}"
     return caches() / "beeline" / folder / f"{MODULE}.so"
 

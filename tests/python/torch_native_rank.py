@@ -6,6 +6,7 @@ python torch_native_rank.py [dies]: the last rank ends before the last call.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -187,6 +188,19 @@ def derived() -> None:
     group.shutdown()
 
 
+def versions() -> None:
+    """A part and a library whose tables differ refuse each other."""
+    if not used:
+        return
+    native, number = torch_native.in_use(), ctypes.c_uint32(99)
+    make = ctypes.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    with pytest.raises(ImportError, match=r"calls version \d+ of the library's table, .* has version 99"):
+        native.use(make(ctypes.addressof(number), b"beeline.torch_table", None))
+    with pytest.raises(ValueError, match="incorrect name"):
+        native.use(make(ctypes.addressof(number), b"beeline.other", None))
+
+
 def call_until_it_fails() -> None:
     while True:
         functional.all_reduce(torch.ones(3, device=DEVICE), "sum", GROUP).sum().item()
@@ -195,11 +209,11 @@ def call_until_it_fails() -> None:
 
 used = os.environ["BEELINE_TORCH_NATIVE"] == "1"
 assert GROUP.native == ("yes" if used else "no: BEELINE_TORCH_NATIVE=0"), GROUP.native
-parts = [functions, works, buffers, gradients, futures, refusals, derived]
+parts = [functions, works, buffers, gradients, futures, refusals, derived, versions]
 for part in (*parts, captured if DEVICE.type == "cuda" else failures):
     before = native_calls()
     part()
-    assert (native_calls() > before) == (used and part is not derived), part
+    assert (native_calls() > before) == (used and part not in (derived, versions)), part
 last = functional.all_reduce(torch.full((70_000,), 1.0, device=DEVICE), "sum", GROUP)
 if "dies" in sys.argv:
     if RANK == SIZE - 1:

@@ -31,10 +31,12 @@ import torch
 import torch.distributed as dist
 
 import beeline
+from beeline import torch_native
 from beeline.ranks.records import FIGURES, Record, emit, everyones, first_line, lacking, result, summary
 from beeline.torch_backend import BeelineProcessGroup, last_transfer, make_store, mem_pool
 
 DEADLINE_S = 60
+BUILD_S = 200  # of the part in C++
 SAMPLES, FEW_SAMPLES, LONG_S = 15, 5, 0.5  # few of what takes longer in all
 LEAST_CALLS, MOST_CALLS, BATCH_S = 4, 100, 0.03
 OPERATIONS = ("allreduce", "allgather", "reduce_scatter", "alltoall")
@@ -44,7 +46,7 @@ Part = dict[str, float | None]
 
 
 class TimedCalls:
-    """The extension's part of a group, with the time that each call spends in it."""
+    """The extension's part of a group without the part in C++, with the time that each call spends in it."""
 
     def __init__(self, calls: Any) -> None:
         self._calls, self.ns = calls, list[int]()
@@ -138,12 +140,15 @@ class Calls:
         if not isinstance(self._group, BeelineProcessGroup):
             return None
         calls = self._group._calls
+        native = torch_native.in_use()
         self._group._calls = timed = TimedCalls(calls)
+        if native is not None:
+            native.take_times_ns(self._group)
         for _ in range(count):
             self.call()
         self._group._calls = calls
         self.synchronize()
-        return statistics.median(timed.ns) / 1e3 if timed.ns else None  # without Python in between there are none
+        return statistics.median(timed.ns if native is None else native.take_times_ns(self._group)) / 1e3
 
 
 def measure(world: beeline.World, options: SimpleNamespace) -> None:
@@ -153,8 +158,8 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
     if on_gpus:
         torch.cuda.set_device(device)
     how = SimpleNamespace(device=device, type=getattr(torch, options.type))
-    # These calls come from Python in any case, and no compiler is to run beside them.
-    os.environ.setdefault("BEELINE_TORCH_NATIVE", "0")
+    if torch_native.wanted() is None:
+        compile_native_part()
     dist.init_process_group(
         "beeline", store=make_store(world), rank=world.rank, world_size=world.size, pg_options=world
     )  # fmt: skip
@@ -168,6 +173,14 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
                     gc.collect()
                     torch.cuda.empty_cache()  # the pool's segments return to the heap, the others to the GPU
     dist.destroy_process_group()
+
+
+def compile_native_part() -> None:
+    """No compiler is to run beside the calls."""
+    try:
+        torch_native.build(BUILD_S)
+    except torch_native.Unavailable:
+        os.environ[torch_native.SWITCH] = "0"
 
 
 def group_of(world: beeline.World, backend: str) -> dist.ProcessGroup | str:

@@ -229,13 +229,11 @@ def test_methods_of_commands_and_of_both_ways() -> None:
     by_operation: dict[str, list[Record]] = {}
     for record in found:
         by_operation.setdefault(record["operation"], []).append(record)
-    assert {name: each[0]["unit"] for name, each in by_operation.items()} == {
-        "command_p50": "us", "command_p99": "us", "command_rate": "Mmsg/s", "part_post": "us", "part_engine": "us",
-        "part_transfer": "us", "part_completion": "us", "part_start": "us", "part_execution": "us",
-        "part_whole": "us", "engine_cpu": "us", "engine_idle": "us", "kernel_start": "us", "arrival": "us",
-        "copy_rate": "Mmsg/s", "copy": "GB/s", "started_copy": "us", "two_way": "GB/s", "buffer_wait": "us",
-        "accumulate": "us",
-    }  # fmt: skip
+    parts = {f"part_{name}" for name in ["post", "engine", "transfer", "completion", "start", "execution", "whole"]}
+    times = {"command_p50", "command_p99", "engine_cpu", "engine_idle", "kernel_start", "arrival", "started_copy"}
+    units = dict.fromkeys(parts | times | {"buffer_wait", "accumulate"}, "us")
+    units |= {"command_rate": "Mmsg/s", "copy_rate": "Mmsg/s", "copy": "GB/s", "two_way": "GB/s"}
+    assert {name: each[0]["unit"] for name, each in by_operation.items()} == units
     timed_only = {"kernel_start", "arrival", "blocking/kernel", "bare/post"}
     assert all(r["verified"] for r in found if r["operation"] not in timed_only and r["method"] not in timed_only)
     for p50, p99 in zip(by_operation["command_p50"], by_operation["command_p99"], strict=True):

@@ -19,6 +19,9 @@ std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes,
   return bytes;
 }
 
+/// The width of the word that a command with a signal sets.
+constexpr std::size_t signal_bytes = sizeof(std::uint64_t);
+
 /// What the fields of a command say, its signal left out.
 struct NamedBytes {
   const char* refused = nullptr;  ///< why they make no sense
@@ -37,6 +40,8 @@ NamedBytes rows_named_by(const Command& command, bool has_strides) {
   return {nullptr, bytes, *there, *here};
 }
 
+constexpr const char* no_word = "the word's width does not fit the operation, or the word is not aligned";
+
 NamedBytes bytes_named_by(const Command& command, const VerbInfo& verb) {
   const NamedBytes width{nullptr, command.width, command.width};
   switch (verb.shape) {
@@ -47,8 +52,7 @@ NamedBytes bytes_named_by(const Command& command, const VerbInfo& verb) {
                                                                      : NamedBytes{"no command holds so many bytes"};
     case VerbShape::word:
     case VerbShape::atomic:
-      return is_word(command) ? width
-                              : NamedBytes{"the word's width does not fit the operation, or the word is not aligned"};
+      return is_word(command) ? width : NamedBytes{no_word};
     case VerbShape::count:
       return {refuse_trigger(command.remote, command.local, 0)};
     default:
@@ -56,58 +60,60 @@ NamedBytes bytes_named_by(const Command& command, const VerbInfo& verb) {
   }
 }
 
+/// Why bytes are not in a peer's memory; nullptr: they may be.
+const char* refuse_place(const EngineClient& client, std::uint32_t peer, std::uint64_t offset, std::uint64_t span) {
+  if (peer >= static_cast<std::uint32_t>(client.ranks)) return "there is no such rank";
+  const std::uint64_t slot = SlotLayout{client.context.slot_shift}.slot_bytes();
+  return offset >= slot || span > slot - offset ? "the place is not in its peer's memory" : nullptr;
+}
+
+/// The same of the word that a command with a signal sets.
+const char* refuse_signal(const EngineClient& client, const Command& command) {
+  if (command.remote_stride % signal_bytes != 0) return no_word;
+  return refuse_place(client, command.peer, command.remote_stride, signal_bytes);
+}
+
 NamedBytes named_by(const EngineClient& client, const Command& command) {
   const VerbInfo* const verb = find_verb(command.verb);
   if (verb == nullptr) return {"there is no such verb"};
-  const NamedBytes named = bytes_named_by(command, *verb);
+  NamedBytes named = bytes_named_by(command, *verb);
   if (named.refused != nullptr || verb->shape == VerbShape::between) return named;
-  if (command.peer >= static_cast<std::uint32_t>(client.ranks)) return {"there is no such rank"};
-  const std::uint64_t slot = SlotLayout{client.context.slot_shift}.slot_bytes();
-  if (command.remote >= slot || named.span > slot - command.remote) return {"the place is not in its peer's memory"};
+  named.refused = refuse_place(client, command.peer, command.remote, named.span);
+  if (named.refused == nullptr && verb->has_signal) named.refused = refuse_signal(client, command);
   return named;
 }
 
-/// The address of a command's bytes at its peer, its signal left out.
-CommandTarget target_of_bytes(const EngineClient& client, MappedMemory& memory, const Command& command) {
+}  // namespace
+
+// Engines ask for each command: a signal is checked where it is, without a command made for it.
+CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command) {
+  constexpr const char* not_there = "no memory of its peer is there (any more)";
   const auto [refused, bytes, span, span_here] = named_by(client, command);
   if (refused != nullptr) return {refused};
   const bool has_peer = !has_shape<VerbShape::between>(command.verb);
   std::byte* const address =
       has_peer ? client.address_of(command.peer, command.remote) : reinterpret_cast<std::byte*>(command.remote);
-  if (has_peer && !memory.holds(address, span)) return {"no memory of its peer is there (any more)"};
+  if (has_peer && !memory.holds(address, span)) return {not_there};
   if (span_here > 0 && overlap(reinterpret_cast<std::uintptr_t>(address), span, command.local, span_here))
     return {"its two places overlap"};
-  return {nullptr, address, bytes};
-}
-
-}  // namespace
-
-CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command) {
-  CommandTarget target = target_of_bytes(client, memory, command);
-  if (target.refused != nullptr || !has_signal(command)) return target;
-  const CommandTarget signal = target_of_bytes(client, memory, signal_of(command));
-  target.refused = signal.refused, target.signal = signal.address;
-  return target;
+  if (!has_signal(command)) return {nullptr, address, bytes};
+  std::byte* const signal = client.address_of(command.peer, command.remote_stride);
+  return memory.holds(signal, signal_bytes) ? CommandTarget{nullptr, address, bytes, signal} : CommandTarget{not_there};
 }
 
 CommandTarget checked_for_far(const EngineClient& client, const Command& command) {
   if (command.answers) return {"a queue gives no answers"};
-  NamedBytes named = named_by(client, command);
-  if (named.refused == nullptr && has_signal(command)) {
-    const NamedBytes signal = named_by(client, signal_of(command));
-    named.refused = signal.refused, named.bytes += signal.bytes;
-  }
-  return {named.refused, nullptr, named.bytes};
+  const NamedBytes named = named_by(client, command);
+  return {named.refused, nullptr, named.bytes + (has_signal(command) ? signal_bytes : 0)};
 }
 
 BegunCommand begin_command(const EngineClient& client, MappedMemory& memory, CommandWorker& worker,
                            const Command& command, std::size_t slot) {
   const CommandTarget target = target_of(client, memory, command);
   if (target.refused != nullptr) return {target.refused};
-  if (target.signal == nullptr) return {worker.begin(command, target.address, slot), target.bytes};
-  if (const char* const reason = worker.begin(put_of(command), target.address, slot)) return {reason};
-  const Command signal = signal_of(command);
-  return {worker.begin(signal, target.signal, slot), target.bytes + signal.width};
+  if (const char* const reason = worker.begin(command, target.address, slot)) return {reason};
+  if (target.signal == nullptr) return {nullptr, target.bytes};
+  return {worker.begin(signal_of(command), target.signal, slot), target.bytes + signal_bytes};
 }
 
 const char* refuse_trigger(std::uint64_t tag, std::uint64_t count, std::uint32_t tags) {

@@ -28,7 +28,7 @@ class alignas(fetched_bytes) CommandWorker {
   CommandWorker(const CommandWorker&) = delete;
   CommandWorker& operator=(const CommandWorker&) = delete;
 
-  /// Begins a command without a signal, after those of its ring that it began before.
+  /// Begins a command, its signal left out, after those of its ring that it began before.
   ///   command  needed no longer than the call
   ///   remote   the address that it names at the peer, all of which is mapped; of `copy` its destination, of which
   ///            nothing is known

@@ -230,6 +230,7 @@ struct RowMove {
   auto* const local = reinterpret_cast<std::byte*>(command.local);
   if (has_shape<VerbShape::from_peer>(command.verb))
     return {local, remote, command.rows, command.row_bytes, command.local_stride, command.remote_stride};
+  if (has_signal(command)) return {remote, local, command.rows, command.row_bytes, 0, 0};
   return {remote, local, command.rows, command.row_bytes, command.remote_stride, command.local_stride};
 }
 

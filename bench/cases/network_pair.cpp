@@ -16,9 +16,9 @@ constexpr std::uint64_t whole(std::uint64_t bytes, std::uint64_t unit) { return 
 }  // namespace
 
 void require_two_nodes(const Bench& bench) {
-  const bool is_far =
+  const bool is_remote =
       !bench.paired() || bench.world().host_context().access_to(bench.peer()).access == PeerAccess::engine;
-  require(bench.everywhere(is_far), Status::unavailable,
+  require(bench.everywhere(is_remote), Status::unavailable,
           "ranks 0 and 1 share memory: start them on two hosts, or with --split-nodes 2 on one");
 }
 

@@ -138,7 +138,7 @@ void EngineThread::end_now(Served& served) {
   const std::uint64_t start = machine::clock_ns();
   try {
     const auto is_carried = [&] {
-      return served.far != nullptr && !served.far->is_idle() && detail::read_abort_word(client_.context) == 0;
+      return served.remote != nullptr && !served.remote->is_idle() && detail::read_abort_word(client_.context) == 0;
     };
     for (end_batches(); served.under_way > 0 || is_carried(); end_batches()) {
       require(machine::clock_ns() - start < client_.context.deadline_ns, Status::deadline,
@@ -199,15 +199,15 @@ bool EngineThread::end_batches() {
     while (lane->under_way > 0 && lane->worker->over(lane->batches[lane->oldest].submission)) end_batch(*lane);
   }
   for (const auto& served : served_)
-    if (served->far != nullptr) any |= end_far(*served);
+    if (served->remote != nullptr) any |= end_remote(*served);
   return any;
 }
 
-bool EngineThread::end_far(Served& served) {
-  if (!served.far->has_news()) return false;
-  FarQueue::Handed handed;
+bool EngineThread::end_remote(Served& served) {
+  if (!served.remote->has_news()) return false;
+  RemoteQueue::Handed handed;
   std::string refusal;
-  while (served.far->take_over(handed, refusal)) {
+  while (served.remote->take_over(handed, refusal)) {
     if (!refusal.empty()) refuse(served, handed.command, refusal.c_str());
     if (handed.fired.is_last) served.table->finish(handed.fired, served.refused == 0);
   }
@@ -217,8 +217,8 @@ bool EngineThread::end_far(Served& served) {
 
 void EngineThread::publish(Served& served) {
   const auto done = [&](std::uint64_t commands) { return DoneCount::of(commands, served.refused != 0); };
-  served.source->release_sources(done(served.far == nullptr ? served.done : served.far->reusable(served.done)));
-  served.source->complete(done(served.far == nullptr ? served.done : served.far->completed(served.done)));
+  served.source->release_sources(done(served.remote == nullptr ? served.done : served.remote->reusable(served.done)));
+  served.source->complete(done(served.remote == nullptr ? served.done : served.remote->completed(served.done)));
 }
 
 EngineThread::Lane* EngineThread::lane_of(const Served& served, bool words_only) const {
@@ -275,7 +275,7 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   Part part{&served, batch.count, 0, 0};
   lane.worker->begin_ring(served.under_way > 0, &served.own_is_under_way);
   begin_commands(served, lane, words_only);
-  if (served.far != nullptr) served.far->submit();
+  if (served.remote != nullptr) served.remote->submit();
   part.count = batch.count - part.first;
   // A trigger is done when what it has fired is: the rest of that may have found no place in this batch.
   if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
@@ -285,7 +285,7 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has. No stream knows
   // of what other nodes do. A word for posters behind copies would hold up the next copies: where there are others, its
   // posters read what this thread tells.
-  const bool uses_mirror = served.table == nullptr && served.far == nullptr && (words_only || batches_ == 0);
+  const bool uses_mirror = served.table == nullptr && served.remote == nullptr && (words_only || batches_ == 0);
   const DoneCount done = DoneCount::of(part.done_by_then, served.refused != 0);
   served.by_stream = lane.worker->end_ring(uses_mirror ? served.mirror : nullptr, done.word);
   if (served.by_stream) {
@@ -307,7 +307,7 @@ void EngineThread::begin_commands(Served& served, Lane& lane, bool words_only) {
   std::size_t bytes = 0;
   const std::lock_guard in_use(memory_user_);
   while (batch.count < command_batch && bytes < most_bytes && (!words_only || is_gathered(served)) &&
-         (served.far == nullptr || served.far->has_room()) && take(served, batch)) {
+         (served.remote == nullptr || served.remote->has_room()) && take(served, batch)) {
     const char* const reason =
         served.refused == 0 ? begin(served, lane, batch, bytes) : "a command before it was refused";
     if (reason != nullptr) refuse(served, batch.commands[batch.count], reason);
@@ -351,9 +351,9 @@ const char* EngineThread::begin(Served& served, Lane& lane, Batch& batch, std::s
   if (has_shape<VerbShape::count>(command.verb))
     return served.table != nullptr ? served.table->trigger(command.remote, command.local)
                                    : refuse_trigger(command.remote, command.local, 0);
-  const bool is_far = client_.network != nullptr && !has_shape<VerbShape::between>(command.verb) &&
-                      command.peer < static_cast<std::uint32_t>(client_.ranks) && client_.is_far(command.peer);
-  if (is_far) return hand_over(served, batch, bytes);
+  const bool is_remote = client_.network != nullptr && !has_shape<VerbShape::between>(command.verb) &&
+                      command.peer < static_cast<std::uint32_t>(client_.ranks) && client_.is_remote(command.peer);
+  if (is_remote) return hand_over(served, batch, bytes);
   const BegunCommand begun = begin_command(client_, memory_, *lane.worker, command, lane.slot(batch, batch.count));
   bytes += begun.bytes;
   return begun.refused;
@@ -363,9 +363,9 @@ const char* EngineThread::hand_over(Served& served, Batch& batch, std::size_t& b
   const Command& command = batch.commands[batch.count];
   const CommandTarget target = checked_for_far(client_, command);
   if (target.refused != nullptr) return target.refused;
-  if (served.far == nullptr) served.far = std::make_unique<FarQueue>(*client_.network, *served.source);
+  if (served.remote == nullptr) served.remote = std::make_unique<RemoteQueue>(*client_.network, *served.source);
   const std::uint64_t number = command.sequence != 0 ? command.sequence : std::max<std::uint64_t>(1, served.taken);
-  served.far->hand_over(command, std::exchange(batch.fired[batch.count], {}), number - 1);
+  served.remote->hand_over(command, std::exchange(batch.fired[batch.count], {}), number - 1);
   bytes += target.bytes;
   return nullptr;
 }
@@ -437,7 +437,7 @@ void EngineThread::sleep() {
 
 bool EngineThread::has_posted() const {
   return changes_ > 0 || closing_ || std::any_of(served_.begin(), served_.end(), [](const auto& served) {
-           return has_work(*served) || (served->far != nullptr && served->far->has_news());
+           return has_work(*served) || (served->remote != nullptr && served->remote->has_news());
          });
 }
 

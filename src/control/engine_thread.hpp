@@ -16,10 +16,11 @@
 
 #include "beeline/control/engine_statistics.hpp"
 #include "control/command_worker.hpp"
-#include "control/far_queue.hpp"
+#include "control/remote_queue.hpp"
 #include "control/host_triggers.hpp"
 #include "control/mapped_memory.hpp"
 #include "control/refusals.hpp"
+#include "memory/memory_users.hpp"
 
 namespace beeline {
 
@@ -120,7 +121,7 @@ class alignas(fetched_bytes) EngineThread {
     std::uint64_t taken = 0;          ///< commands of the ring
     std::uint64_t done_by_then = 0;   ///< of these, with what they have fired, when what has begun is over
     std::uint64_t done = 0;           ///< of these, those that are, but for what other nodes do
-    std::unique_ptr<FarQueue> far{};  ///< what goes to other nodes; nullptr: nothing did
+    std::unique_ptr<RemoteQueue> remote{};  ///< what goes to other nodes; nullptr: nothing did
   };
 
   /// Runs `change()` while this thread does not look.
@@ -131,7 +132,7 @@ class alignas(fetched_bytes) EngineThread {
   bool serve_all();
   bool end_batches();
   /// Ends what other nodes have done. Whether there was anything.
-  bool end_far(Served& served);
+  bool end_remote(Served& served);
   /// Begins words of all rings, and notes the rings whose next command is none.
   bool begin_words();
   bool begin_moves();

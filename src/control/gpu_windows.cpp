@@ -25,7 +25,7 @@ GpuWindows::GpuWindows(const EngineClient& client) : gpu_(client.device.index) {
   const auto own = static_cast<std::uint32_t>(client.rank);
   if (!client.device.is_gpu() || !open(own)) return;
   for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(client.ranks); ++rank)
-    if (rank != own && !client.is_far(rank)) static_cast<void>(open(rank));
+    if (rank != own && !client.is_remote(rank)) static_cast<void>(open(rank));
 }
 
 }  // namespace beeline

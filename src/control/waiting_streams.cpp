@@ -136,9 +136,9 @@ StreamMove WaitingStreams::move_of(const Command& command) const {
     move = {rows.to, rows.from, rows.row_bytes};
   }
   if (move.to != nullptr) static_cast<void>(moves_anything(move.to, move.from, move.bytes));
-  const bool is_far = lanes_.front().stream->device().is_gpu() &&
+  const bool is_remote = lanes_.front().stream->device().is_gpu() &&
                       (client_.needs_engine(remote) || (move.to != nullptr && client_.needs_engine(local)));
-  require(!is_far, Status::unreachable,
+  require(!is_remote, Status::unreachable,
           "a GPU's streams do not reach that memory, an engine does: arm it with TriggeredBy::engine");
   return move;
 }

@@ -18,6 +18,7 @@
 #include "control/refusals.hpp"
 #include "control/service_block.hpp"
 #include "host/leased_grid.hpp"
+#include "memory/memory_users.hpp"
 
 namespace beeline {
 

@@ -13,7 +13,7 @@
 
 #include "beeline/control/impl/lease.hpp"
 #include "beeline/host/team.hpp"
-#include "beeline/memory/memory_users.hpp"
+#include "memory/memory_users.hpp"
 #include "beeline/transport/stream.hpp"
 #include "control/engine_thread.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "beeline/transport/staged.hpp"
+#include "transport/staged.hpp"
 #include "host/channel_agreement.hpp"
 #include "host/ranges.hpp"
 #include "host/world/failures.hpp"

@@ -7,6 +7,7 @@
 #include "host/carried_work.hpp"
 #include "host/repeated_signals.hpp"
 #include "host/world_implementation.hpp"
+#include "memory/memory_users.hpp"
 #include "transports/network_engine.hpp"
 
 namespace beeline {
@@ -131,7 +132,7 @@ EngineClient World::Implementation::engine_client() {
   client.memory_users = &range.users();
   client.is_host_memory = [&range](const void* address) { return !range.is_gpu_memory(address); };
   client.network = membership->spans_nodes() ? engines->of_peers() : nullptr;
-  client.is_far = [this](std::uint32_t peer) { return !membership->is_local(static_cast<int>(peer)); };
+  client.is_remote = [this](std::uint32_t peer) { return !membership->is_local(static_cast<int>(peer)); };
   client.note_refusal = [this](const std::string& text) { failures->note_refusal(text); };
   client.fail = [this](const std::string& reason) {
     failures->note_end(rank(), reason);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beeline/memory/address_range.hpp"
+#include "memory/address_range.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

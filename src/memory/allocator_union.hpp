@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "beeline/memory/offset_allocator.hpp"
+#include "memory/offset_allocator.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 
 namespace beeline {

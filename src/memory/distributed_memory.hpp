@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "beeline/memory/address_map.hpp"
-#include "beeline/memory/node_memory.hpp"
+#include "memory/node_memory.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beeline/memory/memory_users.hpp"
+#include "memory/memory_users.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

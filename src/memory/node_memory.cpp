@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beeline/memory/node_memory.hpp"
+#include "memory/node_memory.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

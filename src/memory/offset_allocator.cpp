@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beeline/memory/offset_allocator.hpp"
+#include "memory/offset_allocator.hpp"
 
 #include <fmt/format.h>
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "beeline/memory/address_map.hpp"
-#include "beeline/memory/node_memory.hpp"
+#include "memory/node_memory.hpp"
 #include "beeline/memory/registered_memory.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "memory/gpu_pointers.hpp"

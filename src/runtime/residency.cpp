@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beeline/runtime/residency.hpp"
+#include "runtime/residency.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "beeline/transport/staged.hpp"
+#include "transport/staged.hpp"
 
 #include <algorithm>
 

@@ -11,6 +11,7 @@
 
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/transport/engine.hpp"
+#include "memory/memory_users.hpp"
 #include "transports/network_plan.hpp"
 
 namespace beeline {

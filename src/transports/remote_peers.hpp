@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/mapped_memory.hpp"
+#include "memory/memory_users.hpp"
 #include "transports/remote_peer.hpp"
 #include "transports/staging.hpp"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "control/command_check.hpp"
+#include "memory/memory_users.hpp"
 #include "transports/remote_sender.hpp"
 
 namespace beeline {

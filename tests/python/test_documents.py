@@ -99,9 +99,8 @@ DECLARED = re.compile(
 # Headers that public ones include, and whose names no program writes.
 OF_THE_LIBRARY = {
     "core/command_protocol.hpp", "core/launcher.hpp", "core/macros.hpp", "core/transfer.hpp", "host/paths.hpp",
-    "memory/address_range.hpp", "memory/memory_users.hpp", "memory/node_memory.hpp", "memory/offset_allocator.hpp",
     "transports/transports.hpp", "runtime/bootstrap.hpp", "runtime/file_descriptor.hpp", "runtime/rendezvous.hpp",
-    "runtime/residency.hpp", "selection/preferences.hpp", "transport/staged.hpp",
+    "selection/preferences.hpp",
 }  # fmt: skip
 
 

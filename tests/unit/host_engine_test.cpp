@@ -450,7 +450,7 @@ Command next_of(CommandReader& reader) {
 TEST_F(Engines, HandOverWhatGoesToOtherNodes) {
   HeldNetwork network;
   client_.network = &network;
-  client_.is_far = [](std::uint32_t peer) { return peer == 1; };
+  client_.is_remote = [](std::uint32_t peer) { return peer == 1; };
   client_.ranks = 2;
   {
     HostEngine engine(client_, {});
@@ -503,7 +503,7 @@ TEST_F(Engines, HandOverWhatGoesToOtherNodes) {
 TEST_F(Engines, CheckWhatGoesToOtherNodes) {
   HeldNetwork network;
   client_.network = &network;
-  client_.is_far = [](std::uint32_t peer) { return peer == 1; };
+  client_.is_remote = [](std::uint32_t peer) { return peer == 1; };
   client_.ranks = 2;
   HostEngine engine(client_, {});
   constexpr std::uint64_t slot = std::uint64_t{1} << min_slot_shift;

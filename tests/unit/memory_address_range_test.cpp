@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "beeline/core/error.hpp"
-#include "beeline/memory/address_range.hpp"
+#include "memory/address_range.hpp"
 
 namespace beeline {
 

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "beeline/memory/memory_users.hpp"
+#include "memory/memory_users.hpp"
 
 namespace beeline_test {
 

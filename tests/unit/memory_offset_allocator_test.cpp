@@ -7,7 +7,7 @@
 #include <map>
 
 #include "beeline/core/error.hpp"
-#include "beeline/memory/offset_allocator.hpp"
+#include "memory/offset_allocator.hpp"
 #include "tests/support/random.hpp"
 
 namespace beeline {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
+#include "memory/memory_users.hpp"
 #include "tests/unit/lone_context.hpp"
 
 namespace beeline {

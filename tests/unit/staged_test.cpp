@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Both ends of a staged ring, driven step by step by one thread.
-#include "beeline/transport/staged.hpp"
+#include "transport/staged.hpp"
 
 #include <gtest/gtest.h>
 

@@ -181,7 +181,7 @@ class BulkPort {
   template <class T>
   BEELINE_HOST_DEVICE Status put(T* destination, const T* source, std::size_t count, std::uint32_t peer,
                                  QueueId queue = {}) {
-    if (!copies_.context().is_near(peer)) [[unlikely]]
+    if (!copies_.context().is_direct(peer)) [[unlikely]]
       return beeline::put(copies_.block(), copies_.context(), destination, source, count, peer, queue);
     const Status status = check(Operation::put, detail::reach_of(destination, count), source, peer);
     if (status == Status::ok) move(copies_.context().translate(destination, place(peer)), source, count, place(peer));
@@ -195,7 +195,7 @@ class BulkPort {
   /// Returns as `put`. Source: OpenSHMEM 1.5 get.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
-    if (!copies_.context().is_near(peer)) [[unlikely]]
+    if (!copies_.context().is_direct(peer)) [[unlikely]]
       return beeline::get(copies_.block(), copies_.context(), destination, source, count, peer);
     const Status status = check(Operation::get, detail::reach_of(source, count), destination, peer);
     if (status == Status::ok) move(destination, copies_.context().translate(source, place(peer)), count, place(peer));
@@ -209,7 +209,7 @@ class BulkPort {
   BEELINE_HOST_DEVICE Status put_signal(T* destination, const T* source, std::size_t count, std::uint64_t* signal,
                                         std::uint64_t value, std::uint32_t peer, QueueId queue = {}) {
     const Context& ctx = copies_.context();
-    if (!ctx.is_near(peer)) [[unlikely]]
+    if (!ctx.is_direct(peer)) [[unlikely]]
       return beeline::put_signal(copies_.block(), ctx, destination, source, count, signal, value, peer, queue);
     const detail::Reach data = detail::reach_of(destination, count), word = detail::reach_of_word(signal);
     Status status = check(Operation::put, data, source, peer);
@@ -221,7 +221,7 @@ class BulkPort {
   }
 
  private:
-  /// Checks the arguments and the access of a call for a peer that `is_near`.
+  /// Checks the arguments and the access of a call for a peer that `is_direct`.
   ///   own  start of the end that is this rank's
   [[nodiscard]] BEELINE_HOST_DEVICE Status check(Operation operation, const detail::Reach& reach, const void* own,
                                                  std::uint32_t peer) const {

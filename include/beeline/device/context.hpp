@@ -23,7 +23,7 @@ struct HostChecks;
 /// (caller_check.hpp).
 template <bool checked>
 BEELINE_HOST_DEVICE void check_at(const Context& ctx, const void* local, std::uint32_t peer);
-/// Distance in bytes from this rank's memory to that of a peer that is not near. Stops the caller if loads and stores
+/// Distance in bytes from this rank's memory to that of a peer that is not direct. Stops the caller if loads and stores
 /// do not reach the peer (route.hpp).
 template <bool checked>
 BEELINE_COLD BEELINE_HOST_DEVICE std::int64_t distance_by_route(const Context& ctx, std::uint32_t peer);
@@ -86,12 +86,12 @@ struct Context {
 
   /// How this rank reaches the team's `peer`, and the peer's place. Without routes every peer is direct.
   [[nodiscard]] BEELINE_HOST_DEVICE AccessToPeer access_to(std::uint32_t peer) const {
-    if (is_near(peer)) return {PeerAccess::direct, peer - first_place};
+    if (is_direct(peer)) return {PeerAccess::direct, peer - first_place};
     return routes->members[peer].to;
   }
   /// Whether the team's `peer` is direct and `peer - first_place` is its place. Without routes that holds for every
   /// peer; with routes the table has the other peers.
-  [[nodiscard]] BEELINE_HOST_DEVICE bool is_near(std::uint32_t peer) const {
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_direct(std::uint32_t peer) const {
     if (has_routes == 0) [[likely]]
       return true;
     const std::uint32_t place = peer - first_place;
@@ -133,7 +133,7 @@ struct Context {
   template <class T, bool checked = BEELINE_CHECKS_CALLS != 0>
   [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
     if constexpr (checked) detail::check_at<checked>(*this, local, peer);
-    if (!is_near(peer)) [[unlikely]]
+    if (!is_direct(peer)) [[unlikely]]
       return moved(local, detail::distance_by_route<checked>(*this, peer));
     return translate(local, peer - first_place);
   }

@@ -16,7 +16,6 @@
 
 #include "beeline/core/command.hpp"
 #include "beeline/device/context.hpp"
-#include "beeline/memory/memory_users.hpp"
 #include "beeline/runtime/device.hpp"
 
 namespace beeline {
@@ -32,6 +31,7 @@ struct PeerRoute {
 };
 
 class Engine;
+class MemoryUsers;
 
 /// The rank that an engine serves. The object must outlive the engine, at the same address.
 struct EngineClient {
@@ -57,7 +57,7 @@ struct EngineClient {
   /// Carries commands of command queues to ranks of other nodes; nullptr: there are no other nodes.
   Engine* network = nullptr;
   /// Whether a rank is on another node.
-  std::function<bool(std::uint32_t peer)> is_far;
+  std::function<bool(std::uint32_t peer)> is_remote;
 };
 
 /// The object to which `CommandRing::asleep` points: CPU threads call it after they have posted, and when they begin to

@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "beeline/runtime/device.hpp"
-#include "beeline/runtime/residency.hpp"
+#include "runtime/residency.hpp"
 #include "beeline/transport/stream.hpp"
 #include "host/world/areas.hpp"
 

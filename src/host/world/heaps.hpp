@@ -10,7 +10,7 @@
 
 #include "beeline/device/impl/allocation_map.hpp"
 #include "beeline/host/team.hpp"
-#include "beeline/memory/offset_allocator.hpp"
+#include "memory/offset_allocator.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "host/world/areas.hpp"
 

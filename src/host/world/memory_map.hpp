@@ -12,7 +12,7 @@
 
 #include "beeline/core/config.hpp"
 #include "beeline/device/impl/host_checks.hpp"
-#include "beeline/memory/node_memory.hpp"
+#include "memory/node_memory.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "host/address_book.hpp"
 #include "host/world/areas.hpp"

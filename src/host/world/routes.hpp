@@ -11,7 +11,7 @@
 
 #include "beeline/core/config.hpp"
 #include "beeline/host/paths.hpp"
-#include "beeline/memory/node_memory.hpp"
+#include "memory/node_memory.hpp"
 #include "beeline/transport/engine.hpp"
 #include "host/address_book.hpp"
 #include "host/world/areas.hpp"

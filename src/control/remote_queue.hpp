@@ -14,7 +14,7 @@
 namespace beeline {
 
 /// Used by one thread, the queue's, but for what the network's engine calls.
-class FarQueue final : public CarriedQueue {
+class RemoteQueue final : public CarriedQueue {
  public:
   /// A command of the queue that has been handed over.
   struct Handed {
@@ -26,13 +26,13 @@ class FarQueue final : public CarriedQueue {
 
   /// Both stay where they are.
   ///   source  of the queue's commands: its engine's thread is woken when something is over
-  FarQueue(Engine& network, const CommandSource& source) : network_(network), source_(source) {}
+  RemoteQueue(Engine& network, const CommandSource& source) : network_(network), source_(source) {}
   /// What is under way nobody hears of any more.
-  ~FarQueue() {
+  ~RemoteQueue() {
     if (is_open_) network_.close_queue(*this);
   }
-  FarQueue(const FarQueue&) = delete;
-  FarQueue& operator=(const FarQueue&) = delete;
+  RemoteQueue(const RemoteQueue&) = delete;
+  RemoteQueue& operator=(const RemoteQueue&) = delete;
 
   /// Whether a further command may be handed over.
   [[nodiscard]] bool has_room() const;
@@ -49,9 +49,9 @@ class FarQueue final : public CarriedQueue {
   ///   refusal  why it was refused; empty: it was not
   bool take_over(Handed& handed, std::string& refusal);
   /// Commands of the queue whose sources may be reused, or that are done.
-  ///   near  those, if only commands to ranks of this node counted
-  [[nodiscard]] std::uint64_t reusable(std::uint64_t near);
-  [[nodiscard]] std::uint64_t completed(std::uint64_t near);
+  ///   local  those, if only commands to ranks of this node counted
+  [[nodiscard]] std::uint64_t reusable(std::uint64_t local);
+  [[nodiscard]] std::uint64_t completed(std::uint64_t local);
 
   // --- By the network's engine ---------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@
 
 #include "beeline/core/layout.hpp"
 #include "beeline/memory/address_map.hpp"
-#include "beeline/memory/memory_users.hpp"
+#include "memory/memory_users.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
 
 namespace beeline {

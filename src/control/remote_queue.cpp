@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "control/far_queue.hpp"
+#include "control/remote_queue.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -18,9 +18,9 @@ std::uint64_t load(const std::uint64_t& word) {
 
 }  // namespace
 
-bool FarQueue::has_room() const { return posted_ - load(ring.taken.value) < command_ring_depth; }
+bool RemoteQueue::has_room() const { return posted_ - load(ring.taken.value) < command_ring_depth; }
 
-void FarQueue::hand_over(const Command& command, const FiredCommand& fired, std::uint64_t before) {
+void RemoteQueue::hand_over(const Command& command, const FiredCommand& fired, std::uint64_t before) {
   // As of command_protocol.hpp, with one poster and no answers.
   Command& slot = ring.commands[posted_ % command_ring_depth];
   std::memcpy(&slot.verb, &command.verb, sizeof command - offsetof(Command, verb));
@@ -28,13 +28,13 @@ void FarQueue::hand_over(const Command& command, const FiredCommand& fired, std:
   handed_.push_back({command, fired, before, posted_});
 }
 
-void FarQueue::submit() {
+void RemoteQueue::submit() {
   if (std::exchange(submitted_, posted_) == posted_) return;
   if (!std::exchange(is_open_, true)) network_.open_queue(*this);
   if (const std::uint64_t asleep = load(ring.asleep.value); asleep != 0) detail::wake_engine(asleep);
 }
 
-bool FarQueue::has_news() const {
+bool RemoteQueue::has_news() const {
   const auto is_over = [](const Handed& handed, const PaddedWord& done) {
     return handed.number <= DoneCount{load(done.value)}.commands();
   };
@@ -42,7 +42,7 @@ bool FarQueue::has_news() const {
          (released_ < handed_.size() && is_over(handed_[released_], ring.reusable));
 }
 
-bool FarQueue::take_over(Handed& handed, std::string& refusal) {
+bool RemoteQueue::take_over(Handed& handed, std::string& refusal) {
   const std::uint64_t reusable = DoneCount{load(ring.reusable.value)}.commands();
   while (released_ < handed_.size() && handed_[released_].number <= reusable) ++released_;
   if (handed_.empty() || handed_.front().number > DoneCount{load(ring.completed.value)}.commands()) return false;
@@ -55,17 +55,17 @@ bool FarQueue::take_over(Handed& handed, std::string& refusal) {
   return true;
 }
 
-std::uint64_t FarQueue::reusable(std::uint64_t near) {
-  const std::uint64_t now = released_ < handed_.size() ? std::min(near, handed_[released_].before) : near;
+std::uint64_t RemoteQueue::reusable(std::uint64_t local) {
+  const std::uint64_t now = released_ < handed_.size() ? std::min(local, handed_[released_].before) : local;
   return published_reusable_ = std::max(published_reusable_, now);
 }
 
-std::uint64_t FarQueue::completed(std::uint64_t near) {
-  const std::uint64_t now = handed_.empty() ? near : std::min(near, handed_.front().before);
+std::uint64_t RemoteQueue::completed(std::uint64_t local) {
+  const std::uint64_t now = handed_.empty() ? local : std::min(local, handed_.front().before);
   return published_completed_ = std::max(published_completed_, now);
 }
 
-void FarQueue::refused(std::uint64_t command, const std::string& reason) noexcept {
+void RemoteQueue::refused(std::uint64_t command, const std::string& reason) noexcept {
   const std::lock_guard lock(mutex_);
   first_refused_ = command;
   try {
@@ -75,6 +75,6 @@ void FarQueue::refused(std::uint64_t command, const std::string& reason) noexcep
   }
 }
 
-void FarQueue::has_grown() noexcept { source_.wake(); }
+void RemoteQueue::has_grown() noexcept { source_.wake(); }
 
 }  // namespace beeline

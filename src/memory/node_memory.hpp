@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "beeline/memory/address_range.hpp"
-#include "beeline/memory/offset_allocator.hpp"
+#include "memory/address_range.hpp"
+#include "memory/offset_allocator.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 

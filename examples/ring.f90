@@ -6,15 +6,16 @@ program ring
   use beeline
   implicit none
   integer(c_size_t), parameter :: count = 1000
-  type(c_ptr) :: world, team, collectives, memory, arrived
-  type(beeline_config), target :: config
+  type(c_ptr) :: config, world, team, collectives, memory, arrived
   real(c_double), pointer :: inbox(:)
   real(c_double), target :: outbox(count)
   integer(c_int32_t) :: rank, size, next, previous
   integer(c_size_t) :: i
 
-  config%deadline_ns = 20000000000_c_int64_t
-  call require(beeline_world_create(c_loc(config), world))
+  call require(beeline_config_create(config))
+  call require(beeline_config_set(config, "DEADLINE_S" // c_null_char, "20" // c_null_char))
+  call require(beeline_world_create(config, world))
+  call require(beeline_config_destroy(config))
   team = beeline_world_team(world)
   rank = beeline_team_rank(team)
   size = beeline_team_size(team)

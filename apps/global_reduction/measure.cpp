@@ -65,7 +65,7 @@ class Session {
     return apps::runs_of_sample(seconds_of_a_sample, seconds, fewest, most);
   }
 
-  /// Collective. Two reductions of fresh data, the second of which must not find anything of the first.
+  /// Collective. Two reductions of different data: the second fails if it reads a result of the first.
   Verdict verify(Method& method) {
     values_.fill(++data_set_);
     method.run(1);

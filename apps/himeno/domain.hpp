@@ -53,7 +53,7 @@ class Domain {
   [[nodiscard]] const Fields& fields() const { return fields_; }
   [[nodiscard]] const Edges& edges() const { return edges_; }
   [[nodiscard]] const Sums& sums() const { return sums_; }
-  /// Mailbox for kernels. Its total lies in host memory, and is where CPU threads that collect leave theirs too.
+  /// Mailbox for kernels. Its total is in host memory; CPU threads that collect write their total there, too.
   [[nodiscard]] const Mailbox& mailbox() const { return mailbox_; }
   /// The sum over all ranks that was collected last.
   [[nodiscard]] double gosa() const { return *mailbox_.total; }

@@ -26,7 +26,7 @@ constexpr std::uint32_t window = packet_depth / 4;
 /// Threads of a block: more would leave each too few registers for two ports.
 constexpr unsigned packet_threads = 256;
 
-/// What every block has before it.
+/// The arguments of the kernel, the same for all blocks.
 struct PacketLanes {
   Ring ring;
   float *data, *inbox;

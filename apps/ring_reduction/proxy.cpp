@@ -21,8 +21,8 @@ constexpr unsigned most_service_blocks = 16;
 
 template <beeline::EngineKind engine>
 struct PostingSender {
-  /// An engine of the host: long chunks, each added by several blocks, since a copy waits for the whole sum. Service
-  /// blocks of the device: short ones, which many of them move at a time.
+  /// With a host engine, chunks are long, and several blocks add each, since its copy waits for the sum. With service
+  /// blocks of the device, chunks are short, and many of them are moved at a time.
   static constexpr LaneShape on_gpus = engine == beeline::EngineKind::host ? LaneShape{16, 8} : LaneShape{32, 2};
   beeline::CommandQueuesView engines[most_service_blocks];
   unsigned count;  ///< of them

@@ -112,7 +112,7 @@ using Functions = TaskList<Note>;
 
 struct ByTask {
   TaskChannel tasks;
-  std::uint64_t* payload;  ///< [payload_words] of the poster
+  std::uint64_t* payload;  ///< [payload_words] in the poster's memory, which the poster sends
   std::uint64_t* reply;
 
   BEELINE_HOST_DEVICE bool start(const Context& ctx, std::uint32_t peer, std::uint64_t number) const {
@@ -339,7 +339,7 @@ std::vector<Measurement> prepare_triggers(Bench& bench, const BackEnd& back_end)
   return all;
 }
 
-/// Beside the stores of a payload and a flag without the library, whose transfer is all that they are.
+/// Parts of a task's time; beside them, a payload and a flag stored without the library, which is a transfer alone.
 std::vector<Measurement> prepare_tasks(Bench& bench) {
   struct State {
     explicit State(Bench& bench)

@@ -202,7 +202,7 @@ Measurement measurement_of(Bench& bench, std::shared_ptr<State> state, std::stri
   return measurement;
 }
 
-/// By one queue, and by one for each sender.
+/// Measurements of posts to one queue, and to a queue for each sender.
 std::vector<Measurement> prepare_posts(Bench& bench, std::uint64_t bytes) {
   bench.require_alike();
   constexpr std::uint64_t most_queues_measured = 64;

@@ -63,7 +63,7 @@ struct Place {
   std::byte *source, *destination;
 };
 
-/// Messages between ranks 0 and 1 on their default streams, a library's.
+/// A library's calls for messages between ranks 0 and 1, on their default streams.
 struct Calls {
   std::function<void(const Place&, std::uint64_t bytes)> send, receive;
 };

@@ -93,7 +93,7 @@ PairCopies::PairCopies(std::shared_ptr<Workplace> place) : place_(std::move(plac
 
 void PairCopies::start(const CopyPlan& plan, Stream& stream) {
   const int ranks = place_->world().size();
-  // In turns, the other ranks share the lanes of distance 1; what a rank sends to itself takes nothing from a link.
+  // In turns, copies to other ranks share the lanes of distance 1; a rank's copy to itself uses no link.
   const int lane_groups = lanes_.empty() ? 0 : plan.in_turns ? std::min(ranks, 2) : ranks;
   if (lane_groups > 0) stream.record(*begun_);
   for (int group = 0; group < lane_groups; ++group)

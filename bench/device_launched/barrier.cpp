@@ -32,8 +32,8 @@ static_assert(most_iterations / most_links < 1000);
 /// Kernels with barriers between them.
 struct Chain {
   CollectiveChannel channel;
-  std::uint64_t first;  ///< rounds before it
-  std::uint32_t links;  ///< its barriers
+  std::uint64_t first;  ///< barriers of earlier chains on the same channel
+  std::uint32_t links;  ///< barriers of this chain
   std::uint64_t*
       words;  ///< symmetric [2, max_ranks], nullptr: only timed. What each rank stores in even and odd rounds
   std::uint64_t* right;  ///< rounds whose words were what they should

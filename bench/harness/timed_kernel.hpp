@@ -64,7 +64,7 @@ BEELINE_HOST_DEVICE void time_parts(const Loop& loop, const Round& round) {
   loop.stamps[loop.rounds.batches] = counted;
 }
 
-/// Passes the time.
+/// Polls the clock for `ns`.
 BEELINE_HOST_DEVICE inline void rest(const Context& ctx, std::uint64_t ns) {
   const std::uint64_t start = machine::clock_ns();
   for (std::uint32_t poll = 0; machine::clock_ns() - start < ns; ++poll) machine::back_off(poll, ctx.polling);

@@ -4,12 +4,13 @@
 module beeline
   use, intrinsic :: iso_c_binding
   implicit none
-  integer(c_int32_t), parameter :: beeline_headers = 100001
+  integer(c_int32_t), parameter :: beeline_headers = 100002
   integer(c_int32_t), parameter :: beeline_version_major = 0
   integer(c_int32_t), parameter :: beeline_version_minor = 1
   integer(c_int32_t), parameter :: beeline_version_patch = 0
-  integer(c_int32_t), parameter :: beeline_interface = 1
+  integer(c_int32_t), parameter :: beeline_interface = 2
   integer(c_int32_t), parameter :: beeline_any_rank = -1
+  integer(c_int32_t), parameter :: beeline_most_message_tag = 2047
   integer(c_int32_t), parameter :: beeline_max_node_ranks = 64
   integer(c_int32_t), parameter :: beeline_ok = 0
   integer(c_int32_t), parameter :: beeline_in_progress = 1
@@ -58,24 +59,12 @@ module beeline
   integer(c_int32_t), parameter :: beeline_bit_and = 5
   integer(c_int32_t), parameter :: beeline_bit_or = 6
   integer(c_int32_t), parameter :: beeline_bit_xor = 7
+  integer(c_int32_t), parameter :: beeline_by_engine = 0
+  integer(c_int32_t), parameter :: beeline_by_device_engine = 1
+  integer(c_int32_t), parameter :: beeline_by_stream = 2
+  integer(c_int32_t), parameter :: beeline_by_guarded_stream = 3
   integer(c_int64_t), parameter :: beeline_no_timeout = -1_c_int64_t
   integer(c_int64_t), parameter :: beeline_no_engine_bytes = -1_c_int64_t
-
-  type, bind(c) :: beeline_config
-    integer(c_int32_t) :: struct_bytes = 80
-    integer(c_int32_t) :: threads = 0
-    integer(c_int32_t) :: rank = 0
-    integer(c_int32_t) :: size = 0
-    type(c_ptr) :: rendezvous = c_null_ptr
-    type(c_ptr) :: token = c_null_ptr
-    type(c_ptr) :: device = c_null_ptr
-    integer(c_int64_t) :: deadline_ns = 0
-    integer(c_int64_t) :: stream_deadline_ns = 0
-    integer(c_int64_t) :: heap_bytes = 0
-    integer(c_int64_t) :: pinned_heap_bytes = 0
-    integer(c_int32_t) :: split_nodes = 0
-    integer(c_int32_t) :: engine_threads = 0
-  end type beeline_config
 
   type, bind(c) :: beeline_device
     integer(c_int32_t) :: struct_bytes = 224
@@ -138,6 +127,60 @@ module beeline
     type(c_ptr) :: receive_offsets = c_null_ptr
   end type beeline_pieces
 
+  type, bind(c) :: beeline_message_options
+    integer(c_int32_t) :: struct_bytes = 32
+    integer(c_int32_t) :: sessions = 0
+    integer(c_int64_t) :: eager_bytes = 0
+    integer(c_int64_t) :: chunk_bytes = 0
+    integer(c_int32_t) :: depth = 0
+    integer(c_int32_t) :: reserved = 0
+  end type beeline_message_options
+
+  type, bind(c) :: beeline_message_call
+    integer(c_int32_t) :: struct_bytes = 24
+    integer(c_int32_t) :: blocks = 0
+    integer(c_int32_t) :: tag = 0
+    integer(c_int32_t) :: reserved = 0
+    type(c_ptr) :: stream = c_null_ptr
+  end type beeline_message_call
+
+  type, bind(c) :: beeline_message
+    integer(c_int32_t) :: struct_bytes = 24
+    integer(c_int32_t) :: peer = 0
+    type(c_ptr) :: vector = c_null_ptr
+    integer(c_size_t) :: count = 0
+  end type beeline_message
+
+  type, bind(c) :: beeline_chunk
+    integer(c_int32_t) :: struct_bytes = 24
+    integer(c_int32_t) :: owner = 0
+    integer(c_size_t) :: first = 0
+    integer(c_size_t) :: behind = 0
+  end type beeline_chunk
+
+  type, bind(c) :: beeline_trigger_options
+    integer(c_int32_t) :: struct_bytes = 24
+    integer(c_int32_t) :: by = 0
+    integer(c_int32_t) :: tags = 0
+    integer(c_int32_t) :: entries = 0
+    integer(c_int32_t) :: queues = 0
+    integer(c_int32_t) :: streams = 0
+  end type beeline_trigger_options
+
+  type, bind(c) :: beeline_condition
+    integer(c_int32_t) :: struct_bytes = 32
+    integer(c_int32_t) :: tag = 0
+    integer(c_int64_t) :: threshold = 0
+    integer(c_int64_t) :: deadline_ns = 0
+    integer(c_int32_t) :: then = 0
+    integer(c_int32_t) :: chains = 0
+  end type beeline_condition
+
+  type, bind(c) :: beeline_armed
+    integer(c_int32_t) :: entry = 0
+    integer(c_int32_t) :: turn = 0
+  end type beeline_armed
+
   type, bind(c) :: beeline_context
     type(c_ptr) :: range = c_null_ptr
     type(c_ptr) :: abort_words = c_null_ptr
@@ -181,6 +224,22 @@ module beeline
     end function
     function beeline_version() result(answer) bind(c)
       import
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_config_create(config) result(answer) bind(c)
+      import
+      type(c_ptr), intent(out) :: config
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_config_set(config, name, value) result(answer) bind(c)
+      import
+      type(c_ptr), value :: config
+      character(kind=c_char), intent(in) :: name(*), value(*)
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_config_destroy(config) result(answer) bind(c)
+      import
+      type(c_ptr), value :: config
       integer(c_int32_t) :: answer
     end function
     function beeline_world_create_as(version, config, world) result(answer) bind(c)
@@ -717,6 +776,130 @@ module beeline
     function beeline_collective_barrier(collectives, stream) result(answer) bind(c)
       import
       type(c_ptr), value :: collectives, stream
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_messages_create(team, options, messages) result(answer) bind(c)
+      import
+      type(c_ptr), value :: team, options
+      type(c_ptr), intent(out) :: messages
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_messages_destroy(messages) result(answer) bind(c)
+      import
+      type(c_ptr), value :: messages
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_send(messages, source, count, type, peer, call) result(answer) bind(c)
+      import
+      type(c_ptr), value :: messages, source, call
+      integer(c_size_t), value :: count
+      integer(c_int32_t), value :: type, peer
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_receive(messages, destination, count, type, peer, call) result(answer) bind(c)
+      import
+      type(c_ptr), value :: messages, destination, call
+      integer(c_size_t), value :: count
+      integer(c_int32_t), value :: type, peer
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_send_receive(messages, sent, received, type, call) result(answer) bind(c)
+      import
+      type(c_ptr), value :: messages, sent, received, call
+      integer(c_int32_t), value :: type
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_probe(messages, peer) result(answer) bind(c)
+      import
+      type(c_ptr), value :: messages
+      integer(c_int32_t), value :: peer
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_array_create(world, count, element_bytes, chunk_elements, kind, array) &
+        result(answer) bind(c)
+      import
+      type(c_ptr), value :: world
+      integer(c_size_t), value :: count, element_bytes, chunk_elements
+      integer(c_int32_t), value :: kind
+      type(c_ptr), intent(out) :: array
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_array_destroy(array) result(answer) bind(c)
+      import
+      type(c_ptr), value :: array
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_array_data(array) result(answer) bind(c)
+      import
+      type(c_ptr), value :: array
+      type(c_ptr) :: answer
+    end function
+    function beeline_array_chunk(array, index, chunk) result(answer) bind(c)
+      import
+      type(c_ptr), value :: array
+      integer(c_size_t), value :: index
+      type(beeline_chunk), intent(in out) :: chunk
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_triggers_create(team, options, triggers) result(answer) bind(c)
+      import
+      type(c_ptr), value :: team, options
+      type(c_ptr), intent(out) :: triggers
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_triggers_destroy(triggers) result(answer) bind(c)
+      import
+      type(c_ptr), value :: triggers
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_arm_put(triggers, when, destination, source, bytes, signal, value, peer, armed) &
+        result(answer) bind(c)
+      import
+      type(c_ptr), value :: triggers, when, destination, source, signal, armed
+      integer(c_size_t), value :: bytes
+      integer(c_int64_t), value :: value
+      integer(c_int32_t), value :: peer
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_arm_get(triggers, when, destination, source, bytes, signal, value, peer, armed) &
+        result(answer) bind(c)
+      import
+      type(c_ptr), value :: triggers, when, destination, source, signal, armed
+      integer(c_size_t), value :: bytes
+      integer(c_int64_t), value :: value
+      integer(c_int32_t), value :: peer
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_arm_signal(triggers, when, signal, value, peer, armed) result(answer) bind(c)
+      import
+      type(c_ptr), value :: triggers, when, signal, armed
+      integer(c_int64_t), value :: value
+      integer(c_int32_t), value :: peer
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_trigger(triggers, tag, count) result(answer) bind(c)
+      import
+      type(c_ptr), value :: triggers
+      integer(c_int32_t), value :: tag
+      integer(c_int64_t), value :: count
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_trigger_count(triggers, tag, reached) result(answer) bind(c)
+      import
+      type(c_ptr), value :: triggers
+      integer(c_int32_t), value :: tag
+      integer(c_int64_t), intent(out) :: reached
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_armed_wait(triggers, armed, timeout_ns) result(answer) bind(c)
+      import
+      type(c_ptr), value :: triggers, armed
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_armed_cancel(triggers, armed) result(answer) bind(c)
+      import
+      type(c_ptr), value :: triggers, armed
       integer(c_int32_t) :: answer
     end function
     function beeline_team_context(team, struct_bytes, context) result(answer) bind(c)

@@ -5,12 +5,15 @@
 #ifndef BEELINE_BEELINE_H
 #define BEELINE_BEELINE_H
 
+#include "beeline/c/arrays.h"
 #include "beeline/c/collectives.h"
 #include "beeline/c/context.h"
 #include "beeline/c/memory.h"
+#include "beeline/c/messages.h"
 #include "beeline/c/queues.h"
 #include "beeline/c/streams.h"
 #include "beeline/c/transfers.h"
+#include "beeline/c/triggers.h"
 #include "beeline/c/world.h"
 
 #endif

@@ -31,7 +31,7 @@ def new_figure(columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
     import matplotlib
 
     matplotlib.use("Agg")
-    # Text as text, also where it has two dollar signs; names of parts alike.
+    # SVG text stays text, also with two dollar signs; element ids are the same in every run.
     matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "beeline", "text.parse_math": False}
     from matplotlib import pyplot
 

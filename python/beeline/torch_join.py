@@ -79,7 +79,7 @@ def meeting_address(places: Sequence[Place]) -> str:
     away = [other for other in others if other.loopback != own.loopback]
     if not away:
         return LOOPBACK
-    # The host names of a machine are often names of its loop-back interface: what others see of themselves is not.
+    # A host name often stands for the loop-back interface: take the interface that faces another rank's address.
     candidates = [address_towards(other.address) for other in away if other.address] + [own.address]
     for address in candidates:
         if address and not is_loopback(address):

@@ -91,8 +91,8 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   void drop(const Dropped& object);
   /// For something adopted that all ranks make, in the same order.
   [[nodiscard]] std::uint64_t number_shared() { return ++shared_; }
-  /// Collective. What `make` returns, which takes memory of the heaps. Where these are full and all ranks make it,
-  /// frees first what all ranks have dropped. Without Python's lock.
+  /// Collective. Returns `make()`, which allocates in the heaps. If they are full and all ranks call it, this first
+  /// frees the objects that all ranks have dropped, and calls `make` again. Does not hold Python's lock.
   template <class Make>
   [[nodiscard]] auto make_room_for(const Make& make, bool is_made_by_all = true) {
     try {

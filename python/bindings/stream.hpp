@@ -70,7 +70,7 @@ struct Place {
                                                                        std::initializer_list<const Tensor*> tensors);
 /// Throws invalid_argument while another call of the channel is to be continued.
 void refuse_beside_open_call(const Place& place);
-/// How a wait ended: a status, or what it threw; both where a signal's handler has ended what goes on.
+/// How a wait ended: its status, and the exception to raise, if any: of the wait, or of a Python signal handler.
 struct Waited {
   Status status;
   std::exception_ptr failure;

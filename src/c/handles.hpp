@@ -71,6 +71,11 @@ struct beeline_world : beeline::c::Handle<0xbee10003> {
   std::unique_ptr<beeline::World> own;  ///< nullptr: `beeline_run` owns it
 };
 
+struct beeline_config : beeline::c::Handle<0xbee1000c> {
+  explicit beeline_config(beeline::Config settings) : config(std::move(settings)) {}
+  beeline::Config config;
+};
+
 struct beeline_event : beeline::c::Handle<0xbee10004> {
   beeline_event(beeline_world& in, std::unique_ptr<beeline::Event> made) : world(&in), event(std::move(made)) {}
   beeline_world* world;

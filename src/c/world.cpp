@@ -5,6 +5,7 @@
 
 #include "beeline/host/run.hpp"
 #include "c/call.hpp"
+#include "core/setting.hpp"
 
 using namespace beeline;
 using c::guarded;
@@ -12,10 +13,6 @@ using c::object_of;
 
 namespace {
 
-static_assert(sizeof(beeline_config) == 80 && offsetof(beeline_config, rank) == 8);
-static_assert(offsetof(beeline_config, rendezvous) == 16 && offsetof(beeline_config, device) == 32);
-static_assert(offsetof(beeline_config, deadline_ns) == 40 && offsetof(beeline_config, heap_bytes) == 56);
-static_assert(offsetof(beeline_config, split_nodes) == 72 && offsetof(beeline_config, engine_threads) == 76);
 static_assert(sizeof(beeline_device) == 224 && offsetof(beeline_device, memory_bytes) == 16);
 static_assert(offsetof(beeline_device, node) == 28 && offsetof(beeline_device, uuid) == 32);
 static_assert(offsetof(beeline_device, name) == 96);
@@ -66,37 +63,8 @@ void require_version(const char* function, std::int32_t version) {
   detail::require_same_version(function, {version, 0}, {BEELINE_VERSION, 0});
 }
 
-template <class Value>
-void set_unless_zero(Value& setting, std::int64_t value) {
-  if (value != 0) setting = static_cast<Value>(value);
-}
-void set_unless_null(std::string& setting, const char* text) {
-  if (text != nullptr) setting = text;
-}
-
 Config config_of(const beeline_config* given) {
-  Config config = Config::from_environment();
-  if (given == nullptr) return config;
-  const beeline_config& wanted = c::structure_of(given, "config");
-  if (wanted.size != 0) config.rank = wanted.rank, config.size = wanted.size;
-  set_unless_zero(config.threads, wanted.threads);
-  set_unless_null(config.rendezvous, wanted.rendezvous);
-  set_unless_null(config.token, wanted.token);
-  set_unless_null(config.device, wanted.device);
-  set_unless_zero(config.deadline_ns, wanted.deadline_ns);
-  set_unless_zero(config.stream_deadline_ns, wanted.stream_deadline_ns);
-  set_unless_zero(config.heap_bytes, static_cast<std::int64_t>(wanted.heap_bytes));
-  set_unless_zero(config.pinned_heap_bytes, static_cast<std::int64_t>(wanted.pinned_heap_bytes));
-  set_unless_zero(config.split_nodes, wanted.split_nodes);
-  set_unless_zero(config.engine_threads, wanted.engine_threads);
-  if (config.deadline_ns < 0 || config.stream_deadline_ns < config.deadline_ns)
-    c::refuse("config", fmt::format("deadline_ns is {}, stream_deadline_ns {}: both are positive, the latter is the "
-                                    "longer one",
-                                    config.deadline_ns, config.stream_deadline_ns));
-  if (config.split_nodes < 1 || config.engine_threads < 1 || config.engine_threads > 8)
-    c::refuse("config", fmt::format("split_nodes is {}, at least 1; engine_threads is {}, 1 to 8", config.split_nodes,
-                                    config.engine_threads));
-  return config;
+  return given == nullptr ? Config::from_environment() : object_of(given, "config").config;
 }
 
 /// Copies a text, cut to the size of the array.
@@ -138,6 +106,26 @@ beeline_status copy_context(const char* function, const beeline_team* handle, st
 }
 
 }  // namespace
+
+beeline_status beeline_config_create(beeline_config** config) noexcept {
+  return guarded("beeline_config_create", [&] {
+    c::require_pointer(config, "config");
+    *config = std::make_unique<beeline_config>(Config::from_environment()).release();
+  });
+}
+
+beeline_status beeline_config_set(beeline_config* config, const char* name, const char* value) noexcept {
+  return guarded("beeline_config_set", [&] {
+    Config& of = object_of(config, "config").config;
+    c::require_pointer(name, "name");
+    c::require_pointer(value, "value");
+    detail::set(of, name, value);
+  });
+}
+
+beeline_status beeline_config_destroy(beeline_config* config) noexcept {
+  return guarded("beeline_config_destroy", [&] { delete &object_of(config, "config"); });
+}
 
 beeline_status beeline_world_create_as(int32_t version, const beeline_config* config, beeline_world** world) noexcept {
   return guarded("beeline_world_create", [&] {

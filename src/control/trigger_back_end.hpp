@@ -28,9 +28,9 @@ class TriggerBackEnd {
   virtual ~TriggerBackEnd() = default;
   /// Fires at once where its tag has counted to the threshold. Throws no_resource where there is no place.
   virtual ArmedOperation arm(const TriggeredCommands& what) = 0;
-  /// Whether it was armed still; then it never fires. Throws unavailable where that cannot be.
+  /// Returns true if the operation was still armed: it then never starts. Throws unavailable if it cannot be cancelled.
   virtual bool cancel(ArmedOperation operation) = 0;
-  /// Cancels all, where that can be; from now on nothing is armed.
+  /// Cancels all armed operations that can be cancelled; later calls of `arm` are refused.
   virtual void close() = 0;
   /// Whether it is in place at its target, or will never be.
   [[nodiscard]] virtual bool is_over(ArmedOperation operation) = 0;

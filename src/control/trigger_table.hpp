@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The table of an engine's triggered operations (docs/control.md, Triggered operations).
+/// The table of an engine's triggered operations (docs/triggers.md).
 
 #include <cstdint>
 #include <functional>

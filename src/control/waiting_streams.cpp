@@ -143,7 +143,7 @@ StreamMove WaitingStreams::move_of(const Command& command) const {
   return move;
 }
 
-/// What fails behind the wait leaves it on the stream: then the operation does nothing else, and its deadline counts.
+/// If enqueuing fails after the wait, the wait stays on the stream: the operation moves nothing, and its deadline holds.
 void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uint64_t* completed) {
   std::array<StreamMove, 2> moves;
   for (std::uint32_t i = 0; i < what.count; ++i) moves[i] = move_of(what.commands[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Triggered operations of streams that wait for a count (docs/control.md, Triggered operations).
+/// Triggered operations of streams that wait for a count (docs/triggers.md).
 
 #include <condition_variable>
 #include <cstdint>

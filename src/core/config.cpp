@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "core/setting.hpp"
 
@@ -40,7 +41,25 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// The setting whose variable's name is most like `variable`.
+const detail::Setting& nearest_to(std::string_view variable) {
+  return *std::ranges::min_element(detail::settings(), {}, [variable](const detail::Setting& each) {
+    return edits_between(each.variable, variable);
+  });
+}
+
 }  // namespace
+
+void detail::set(Config& config, std::string_view name, const std::string& text) {
+  constexpr std::string_view prefix = "BEELINE_";
+  const std::string variable = std::string(name.starts_with(prefix) ? "" : prefix).append(name);
+  const auto found = std::ranges::find(settings(), variable, &Setting::variable);
+  require(found != settings().end(), Status::invalid_argument,
+          fmt::format("{} is no setting: the nearest one is {}", variable, nearest_to(variable).variable));
+  Config changed = config;
+  found->read(changed, *found, text);
+  config = std::move(changed);
+}
 
 std::vector<std::string> unknown_variables(const char* const* entries) {
   const std::span<const detail::Setting> settings = detail::settings();
@@ -52,10 +71,8 @@ std::vector<std::string> unknown_variables(const char* const* entries) {
         std::ranges::find(settings, variable, &detail::Setting::variable) != settings.end() ||
         std::ranges::find(other_variables, variable) != other_variables.end())
       continue;
-    const auto nearest = std::ranges::min_element(
-        settings, {}, [variable](const detail::Setting& each) { return edits_between(each.variable, variable); });
     warnings.push_back(fmt::format("{} is no variable of Beeline, and is ignored: the nearest one is {}", variable,
-                                   nearest->variable));
+                                   nearest_to(variable).variable));
   }
   return warnings;
 }

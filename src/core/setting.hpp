@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "beeline/core/config.hpp"
 
@@ -28,5 +29,10 @@ struct Setting {
 /// Reads those that the environment has. Throws as `Setting::read`.
 ///   of_launcher  also those that `beeline run` sets for its ranks
 void read_environment(Config& config, bool of_launcher);
+
+/// Changes one setting, or none if it throws invalid_argument: for a name that no setting has, with the nearest one,
+/// and as `Setting::read`.
+///   name  of the variable, with or without BEELINE_
+void set(Config& config, std::string_view name, const std::string& text);
 
 }  // namespace beeline::detail

@@ -31,7 +31,7 @@ void Counter::advance(double raw, std::int64_t now_ns) {
   const std::string& name = component().name;
   const auto range = component().range_joules;
   const double gap_s = static_cast<double>(now_ns - read_ns_) / 1e9;
-  // What has gathered since the last tick arrives at once, and readings may be closer than ticks.
+  // A reading may hold the energy of up to two ticks more than the time since the last reading.
   const double most = component().most_watts * (gap_s + 2 * static_cast<double>(component().tick_ns) / 1e9 + 1e-3);
   if (range && component().most_watts * gap_s > *range)
     return fail(fmt::format("{} may have wrapped more than once in {:.0f} s without a reading: sample continuously",

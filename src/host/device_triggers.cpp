@@ -15,10 +15,10 @@ namespace beeline {
 
 namespace {
 
-/// Between two looks at the deadlines.
+/// Time between two checks of the deadlines.
 constexpr std::uint64_t trigger_look_ns = 20'000'000;
 
-/// A put with the signal behind it is one command, which the block does at once.
+/// Joins a put and its signal to one command, which the block carries out in one go.
 void join(TriggeredCommands& what) {
   Command& put = what.commands[0];
   const Command& signal = what.commands[1];

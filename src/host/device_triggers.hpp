@@ -61,9 +61,9 @@ class DeviceTriggers final : detail::DeviceTriggerMemory, public TriggerTable {
 
   // --- By the engine's thread ------------------------------------------------------------------------------------
 
-  /// Before a lease: what has changed goes to the device, whose lists are current from now on.
+  /// Called before a lease: copies the lists that the host has changed to the device.
   [[nodiscard]] TriggerLists show();
-  /// Between leases: fails where something is unmatched at its deadline.
+  /// Called between leases: aborts the team if an armed operation has passed its deadline.
   void look();
 
  private:

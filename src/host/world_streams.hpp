@@ -20,7 +20,7 @@ class WorldStreams {
   [[nodiscard]] std::unique_ptr<Stream> hand_out(std::unique_ptr<Stream> own);
   /// Whether all of them have drained.
   [[nodiscard]] bool drained() const;
-  /// Ends their waits for signals: the world has failed.
+  /// Ends the streams' waits for signals after the world has failed.
   void release_waits();
   /// Forgets how their work has ended: it belongs to a world that has failed.
   void drop_results();

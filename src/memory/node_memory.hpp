@@ -80,7 +80,7 @@ class NodeMemory {
   /// on all.
   void share(const std::vector<Part>& parts);
   [[nodiscard]] Part place(int rank, MemoryKind kind, std::size_t bytes);
-  /// Undoes place and share.
+  /// Unmaps the part of `rank`, and frees its offsets.
   void remove(int rank, const Part& part);
 
   Bootstrap& bootstrap_;

@@ -72,8 +72,8 @@ bool does_first_work(cudaStream_t stream) {
 }
 
 /// A stream that has worked. The driver now and then holds up the first work of a fresh stream until kernels that wait
-/// on this GPU end (docs/design.md, Residency), which ranks that share the GPU would pay for with the deadline. Where
-/// the first work does not run, another stream is tried; a GPU that is full of long kernels gets the last one.
+/// on this GPU end (docs/design-host.md, Residency); ranks that share the GPU would then reach the deadline. If the
+/// first work does not run, another stream is tried; a GPU that is full of long kernels gets the last one.
 cudaStream_t create_stream(int cuda_priority) {
   constexpr int attempts = 4;
   for (int attempt = 1;; ++attempt) {

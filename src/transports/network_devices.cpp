@@ -115,7 +115,7 @@ std::vector<NetworkDevice> choose_devices(std::span<const HostNetwork> networks,
   const auto own = static_cast<std::size_t>(rank);
   const std::vector<NetworkDevice> devices = distinct_devices(networks, host_of, own);
   if (const NetworkDevice* device = device_with(devices, networks[own].meeting_address)) return {*device};
-  // The host of the rendezvous may know it by loop-back: then the device by which it reaches one that does not.
+  // On the host of the rendezvous this address may be loop-back: then take the device towards a rank of another host.
   for (std::size_t other = 0; other < networks.size(); ++other) {
     const std::string& address = networks[other].meeting_address;
     if (host_of[other] == host_of[own] || device_with(distinct_devices(networks, host_of, other), address) == nullptr)

@@ -72,7 +72,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   // UnmapWatcher
   void before_unmap(const std::byte* start, std::int64_t deadline_ns) override;
   void after_unmap(const std::byte* start) noexcept override;
-  /// Whom those wake who post to a ring.
+  /// Sets what threads that post to `ring` wake; nullptr: nothing.
   void set_waker(CommandRing& ring, Waker* waker);
   void wake() noexcept override;  // Waker
   bool work() noexcept override;  // WaitWork

@@ -21,7 +21,7 @@ struct PostedCommand {
   std::uint32_t sending = 0;     ///< messages whose source is in use
   std::uint32_t awaited = 0;     ///< answers that have not come
   std::uint64_t last = 0;        ///< number of its last message
-  std::uint64_t most_bytes = 0;  ///< of a row in one message
+  std::uint64_t most_bytes = 0;  ///< largest part of a row that one message carries
   bool is_open = false;
   bool is_refused = false;
   bool is_checked = false;  ///< what it names in this rank's memory may not be there, or not for long

@@ -132,7 +132,7 @@ class RemotePeers {
   std::vector<RemotePeer> peers_;  ///< [ranks]
   std::vector<Reply> replies_;
   std::string failure_;
-  bool has_failed_ = false;  ///< nothing counts as done: waits for it end with the world
+  bool has_failed_ = false;  ///< no command completes any more: waits end when the world is aborted
   std::vector<RemoteAbort> aborts_;
 };
 

@@ -11,7 +11,7 @@ namespace beeline {
 
 class WorkTurns {
  public:
-  /// Says that there is something to do. `try_work` or whoever works at the moment does it.
+  /// Announces work. The next `try_work`, or the thread that works at the moment, does it.
   void announce() {
     announced_.store(true, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);

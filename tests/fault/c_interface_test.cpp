@@ -30,24 +30,36 @@ int32_t call_body(beeline_world* world, void* body) {
   return 0;
 }
 
-beeline_config config_of(int ranks) {
-  beeline_config config{};
-  config.struct_bytes = sizeof config, config.threads = 1, config.size = ranks, config.device = "cpu";
-  config.deadline_ns = 20'000'000'000, config.heap_bytes = 8 << 20, config.pinned_heap_bytes = 8 << 20;
-  return config;
-}
-
-/// Runs `body` as ranks that are threads. Returns the exit status.
-int run_ranks(const beeline_config& config, Body body) {
-  int32_t exit_status = -1;
-  EXPECT_EQ(BEELINE_OK, beeline_run(&config, call_body, &body, &exit_status)) << beeline_last_error();
-  return exit_status;
-}
-void expect_passed(int ranks, const Body& body) { EXPECT_EQ(0, run_ranks(config_of(ranks), body)); }
-
 void check_ok(beeline_status status) {
   if (status != BEELINE_OK) throw CheckFailure(join(beeline_status_name(status), ": ", beeline_last_error()));
 }
+
+/// Settings of a world whose ranks are threads.
+class Settings {
+ public:
+  explicit Settings(int ranks) {
+    check_ok(beeline_config_create(&config_));
+    set("THREADS", "1"), set("SIZE", std::to_string(ranks)), set("DEVICE", "cpu"), set("BEELINE_DEADLINE_S", "20");
+    set("HEAP_BYTES", "8M"), set("PINNED_HEAP_BYTES", "8M");
+  }
+  Settings(const Settings&) = delete;
+  Settings& operator=(const Settings&) = delete;
+  ~Settings() { EXPECT_EQ(BEELINE_OK, beeline_config_destroy(config_)); }
+  void set(const char* name, const std::string& value) { check_ok(beeline_config_set(config_, name, value.c_str())); }
+  [[nodiscard]] beeline_config* get() const { return config_; }
+
+ private:
+  beeline_config* config_ = nullptr;
+};
+
+/// Runs `body` as ranks that are threads. Returns the exit status.
+int run_ranks(const Settings& settings, Body body) {
+  int32_t exit_status = -1;
+  EXPECT_EQ(BEELINE_OK, beeline_run(settings.get(), call_body, &body, &exit_status)) << beeline_last_error();
+  return exit_status;
+}
+void expect_passed(int ranks, const Body& body) { EXPECT_EQ(0, run_ranks(Settings(ranks), body)); }
+
 void check_refused(beeline_status status, const char* text) {
   BEELINE_CHECK_EQ(static_cast<beeline_status>(BEELINE_INVALID_ARGUMENT), status);
   BEELINE_CHECK_CONTAINS(beeline_last_error(), text);
@@ -71,8 +83,8 @@ TEST(CInterface, HeaderAndLibraryThatDifferRefuseEachOther) {
   EXPECT_EQ(BEELINE_UNAVAILABLE, beeline_world_create_as(BEELINE_VERSION + 1000, nullptr, &world));
   EXPECT_EQ(nullptr, world);
   const std::string text = beeline_last_error();
-  EXPECT_NE(std::string::npos, text.find("headers of Beeline 0.1.1 (interface 1)")) << text;
-  EXPECT_NE(std::string::npos, text.find("library of Beeline 0.1.0 (interface 1)")) << text;
+  EXPECT_NE(std::string::npos, text.find("headers of Beeline 0.1.1 (interface 2)")) << text;
+  EXPECT_NE(std::string::npos, text.find("library of Beeline 0.1.0 (interface 2)")) << text;
   int32_t exit_status = -1;
   EXPECT_EQ(BEELINE_UNAVAILABLE, beeline_run_as(BEELINE_VERSION + 1, nullptr, call_body, nullptr, &exit_status));
   EXPECT_EQ(BEELINE_VERSION, beeline_version());
@@ -82,15 +94,22 @@ TEST(CInterface, BadArgumentsAreNamed) {
   beeline_world* world = nullptr;
   check_refused(beeline_world_create(nullptr, nullptr),
                 "beeline_world_create: invalid_argument: argument world: a null pointer");
-  beeline_config other = config_of(2);
-  other.struct_bytes = 12;
-  check_refused(beeline_world_create(&other, &world), "config: struct_bytes is 12, and the structure has 80");
+  Settings settings(2);
+  check_refused(beeline_config_set(settings.get(), "DEADLINE", "5"),
+                "beeline_config_set: invalid_argument: BEELINE_DEADLINE is no setting: the nearest one is "
+                "BEELINE_DEADLINE_S");
+  check_refused(beeline_config_set(settings.get(), "ENGINE_THREADS", "9"),
+                "BEELINE_ENGINE_THREADS=\"9\": expected a number from 1 to 8");
+  check_refused(beeline_config_set(settings.get(), "RANK", "2"), "BEELINE_RANK=\"2\": expected a number from 0 to 1");
+  check_refused(beeline_config_set(settings.get(), "SIZE", nullptr), "argument value: a null pointer");
+  check_refused(beeline_world_create(reinterpret_cast<beeline_config*>(&settings), &world),
+                "argument config: a handle of another type");
   check_refused(beeline_barrier(nullptr, 0), "beeline_barrier: invalid_argument: argument team: a null handle");
   EXPECT_EQ(nullptr, beeline_world_team(nullptr));
   EXPECT_EQ(-1, beeline_team_size(nullptr));
   EXPECT_STREQ("invalid_argument", beeline_status_name(BEELINE_INVALID_ARGUMENT));
   EXPECT_EQ(-1, beeline_algorithm("fastest"));
-  EXPECT_EQ(1, run_ranks(config_of(2), [](beeline_world* of, beeline_team* team) {
+  EXPECT_EQ(1, run_ranks(Settings(2), [](beeline_world* of, beeline_team* team) {
               auto* const memory = allocate<int>(team, 16);
               uint64_t* const signal = allocate_signal(team);
               int value = 0;
@@ -121,8 +140,8 @@ TEST(CInterface, BadArgumentsAreNamed) {
 }
 
 TEST(CInterface, ATimeOutHarmsNothingAndADeadlineNamesThePeer) {
-  beeline_config config = config_of(2);
-  config.deadline_ns = 1'000'000'000;
+  Settings config(2);
+  config.set("DEADLINE_S", "1");
   EXPECT_EQ(1, run_ranks(config, [](beeline_world* world, beeline_team* team) {
               uint64_t* const signal = allocate_signal(team);
               BEELINE_CHECK_EQ(static_cast<beeline_status>(BEELINE_TIMEOUT),
@@ -347,11 +366,110 @@ TEST(CInterface, CollectivesBlockingAndOnStreams) {
   });
 }
 
+TEST(CInterface, Messages) {
+  expect_passed(2, [](beeline_world* world, beeline_team* team) {
+    const int32_t rank = beeline_team_rank(team), peer = peer_of(team);
+    beeline_message_options options{};
+    options.struct_bytes = sizeof options, options.eager_bytes = 1024;
+    beeline_messages* messages = nullptr;
+    check_ok(beeline_messages_create(team, &options, &messages));
+    std::vector<int32_t> mine(1000, rank), got(1000, -1);
+    beeline_message_call call{};
+    call.struct_bytes = sizeof call, call.tag = 7;
+    if (rank == 0) {
+      check_ok(beeline_send(messages, mine.data(), 1000, BEELINE_INT32, 1, &call));
+    } else {
+      check_ok(beeline_receive(messages, got.data(), 1000, BEELINE_INT32, 0, &call));
+      BEELINE_CHECK_EQ(0, got[999]);
+    }
+    beeline_message sent{}, received{};
+    sent.struct_bytes = received.struct_bytes = sizeof sent;
+    sent.peer = received.peer = peer, sent.count = received.count = 8;
+    sent.vector = mine.data(), received.vector = got.data();
+    check_ok(beeline_send_receive(messages, &sent, &received, BEELINE_INT32, nullptr));
+    BEELINE_CHECK_EQ(peer, got[7]);
+    BEELINE_CHECK_EQ(static_cast<beeline_status>(BEELINE_IN_PROGRESS), beeline_probe(messages, peer));
+    check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+    call.stream = beeline_default_stream(world);
+    check_ok(beeline_send(messages, mine.data(), 4, BEELINE_INT32, peer, &call));
+    check_ok(beeline_receive(messages, got.data(), 4, BEELINE_INT32, peer, &call));
+    check_ok(beeline_synchronize(call.stream, BEELINE_NO_TIMEOUT));
+    check_refused(beeline_send(messages, mine.data(), 4, BEELINE_INT32, 2, nullptr), "peer: rank 2 of a team of 2");
+    check_refused(beeline_receive(messages, nullptr, 4, BEELINE_INT32, 0, nullptr), "destination: a null pointer");
+    check_refused(beeline_send(messages, mine.data(), 4, 9, peer, nullptr), "argument type: 9, where 0 to 8");
+    call.tag = BEELINE_MOST_MESSAGE_TAG + 1;
+    check_refused(beeline_send(messages, mine.data(), 4, BEELINE_INT32, peer, &call), "tag");
+    check_ok(beeline_messages_destroy(messages));
+  });
+}
+
+TEST(CInterface, DistributedArrays) {
+  expect_passed(2, [](beeline_world* world, beeline_team* team) {
+    const int32_t rank = beeline_team_rank(team);
+    beeline_array* array = nullptr;
+    check_refused(beeline_array_create(world, 4, 0, 0, BEELINE_MEMORY_HOST, &array), "argument element_bytes: 0 bytes");
+    check_ok(beeline_array_create(world, 2000, 24, 100, BEELINE_MEMORY_HOST, &array));
+    auto* const data = static_cast<std::byte*>(beeline_array_data(array));
+    beeline_chunk chunk{};
+    chunk.struct_bytes = sizeof chunk;
+    std::array<std::size_t, 2> owned{};
+    for (std::size_t i = 0; i < 2000; i = chunk.behind) {
+      check_ok(beeline_array_chunk(array, i, &chunk));
+      BEELINE_CHECK_EQ(i, chunk.first);
+      owned.at(static_cast<std::size_t>(chunk.owner)) += chunk.behind - chunk.first;
+      if (chunk.owner == rank) std::memset(data + 24 * i, 1 + rank, 24 * (chunk.behind - i));
+    }
+    BEELINE_CHECK_EQ(2000u, owned[0] + owned[1]);
+    BEELINE_CHECK(owned[0] > 0 && owned[1] > 0);
+    check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_array_chunk(array, 1999, &chunk));
+    BEELINE_CHECK_EQ(2000u, chunk.behind);
+    std::array<std::byte, 24> got{};
+    check_ok(beeline_copy(world, got.data(), data + 24 * std::size_t{1999}, sizeof got));
+    BEELINE_CHECK_EQ(1 + chunk.owner, static_cast<int32_t>(got[23]));
+    check_refused(beeline_array_chunk(array, 2000, &chunk), "argument index: 2000 of 2000 elements");
+    check_ok(beeline_array_destroy(array));
+  });
+}
+
+TEST(CInterface, Triggers) {
+  expect_passed(2, [](beeline_world*, beeline_team* team) {
+    const int32_t rank = beeline_team_rank(team), peer = peer_of(team);
+    auto* const inbox = allocate<uint64_t>(team, 8);
+    uint64_t* const signal = allocate_signal(team);
+    beeline_triggers* triggers = nullptr;
+    check_ok(beeline_triggers_create(team, nullptr, &triggers));
+    const std::array<uint64_t, 2> mine{10u + static_cast<uint64_t>(rank), 20};
+    beeline_condition when{};
+    when.struct_bytes = sizeof when, when.tag = 3, when.threshold = 2, when.chains = 1, when.then = 4;
+    beeline_armed put{}, chained{}, never{};
+    check_ok(beeline_arm_put(triggers, &when, inbox, mine.data(), 16, signal, 1, peer, &put));
+    when.tag = 4, when.threshold = 1, when.chains = 0;
+    check_ok(beeline_arm_signal(triggers, &when, signal, 2, peer, &chained));
+    when.tag = 5;
+    check_ok(beeline_arm_get(triggers, &when, inbox + 4, inbox, 16, nullptr, 0, peer, &never));
+    check_ok(beeline_trigger(triggers, 3, 1));
+    BEELINE_CHECK_EQ(static_cast<beeline_status>(BEELINE_TIMEOUT), beeline_armed_wait(triggers, &put, 1'000'000));
+    check_ok(beeline_trigger(triggers, 3, 1));
+    check_ok(beeline_armed_wait(triggers, &chained, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_wait(team, signal, BEELINE_GREATER_EQUAL, 2, peer, BEELINE_NO_TIMEOUT));
+    BEELINE_CHECK_EQ(10u + static_cast<uint64_t>(peer), inbox[0]);
+    uint64_t reached = 0;
+    check_ok(beeline_trigger_count(triggers, 3, &reached));
+    BEELINE_CHECK_EQ(2u, reached);
+    check_ok(beeline_armed_cancel(triggers, &never));
+    check_refused(beeline_trigger(triggers, 4096, 1), "4096");
+    check_refused(beeline_arm_signal(triggers, &when, signal, 1, 2, nullptr), "argument peer: rank 2 of a team of 2");
+    check_refused(beeline_armed_wait(triggers, nullptr, 0), "argument armed: a null pointer");
+    check_ok(beeline_triggers_destroy(triggers));
+  });
+}
+
 TEST(CInterface, AWorldIsMadeFromValuesAndClosed) {
-  beeline_config config = config_of(1);
-  config.threads = 0;
+  Settings config(1);
+  config.set("THREADS", "0");
   beeline_world* world = nullptr;
-  check_ok(beeline_world_create(&config, &world));
+  check_ok(beeline_world_create(config.get(), &world));
   EXPECT_EQ(1, beeline_team_size(beeline_world_team(world)));
   beeline_stream* stream = nullptr;
   check_ok(beeline_stream_create(world, 0, &stream));
@@ -360,7 +478,7 @@ TEST(CInterface, AWorldIsMadeFromValuesAndClosed) {
 }
 
 TEST(CInterface, TheRanksThatAreLeftGoOn) {
-  EXPECT_EQ(1, run_ranks(config_of(3), [](beeline_world* world, beeline_team* team) {
+  EXPECT_EQ(1, run_ranks(Settings(3), [](beeline_world* world, beeline_team* team) {
               if (beeline_team_rank(team) == 2) return check_ok(beeline_world_abort(world, "enough of this"));
               BEELINE_CHECK(beeline_barrier(team, BEELINE_NO_TIMEOUT) != BEELINE_OK);
               BEELINE_CHECK_CONTAINS(beeline_last_error(), "enough of this");

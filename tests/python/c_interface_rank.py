@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank that loads the C library by ctypes, as Numba and preloaded libraries do, and stores into the next rank's
-memory by the offsets of the context alone: c_interface_rank.py LIBRARY VERSION. Started by test_c_interface.py."""
+memory by the offsets of the context alone: c_interface_rank.py LIBRARY VERSION [--by-name]. With --by-name what
+`beeline run` has set in the environment is passed by beeline_config_set instead. Started by test_c_interface.py."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 import time
 
@@ -24,9 +26,24 @@ def word(context: bytes, offset: int, size: int, *, signed: bool = False) -> int
     return int.from_bytes(context[offset : offset + size], sys.byteorder, signed=signed)
 
 
+def config_by_name() -> ctypes.c_void_p:
+    """Of the world that the environment describes, which knows nothing of it afterwards."""
+    names = [
+        "BEELINE_SIZE",
+        *sorted(name for name in os.environ if name.startswith("BEELINE_") and name != "BEELINE_SIZE"),
+    ]
+    given = {name: os.environ.pop(name) for name in names}
+    config = ctypes.c_void_p()
+    require(library.beeline_config_create(ctypes.byref(config)))
+    for name in ("SIZE", "RANK", "RENDEZVOUS", "TOKEN", "DEVICE"):
+        require(library.beeline_config_set(config, name.encode(), given[f"BEELINE_{name}"].encode()))
+    return config
+
+
 def main() -> None:
     world, memory, signal = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-    require(library.beeline_world_create_as(int(sys.argv[2]), None, ctypes.byref(world)))
+    config = config_by_name() if "--by-name" in sys.argv else None
+    require(library.beeline_world_create_as(int(sys.argv[2]), config, ctypes.byref(world)))
     team = ctypes.c_void_p(library.beeline_world_team(world))
     require(library.beeline_allocate(team, ctypes.c_size_t(1024), 1, ctypes.byref(memory)))
     require(library.beeline_allocate_signals(team, ctypes.c_size_t(1), 1, ctypes.byref(signal)))

@@ -24,9 +24,11 @@ def version() -> int:
     return ((major * 100 + minor) * 100 + patch) * 1000 + interface
 
 
-@pytest.mark.parametrize("ranks", ["2", "4"])
-def test_a_program_without_a_compiler_uses_the_offsets_of_the_context(ranks: str) -> None:
-    done = launch("-n", ranks, "--device", "cpu", "--", sys.executable, RANK, str(LIBRARY), str(version()))
+@pytest.mark.parametrize(("ranks", "options"), [("4", []), ("2", ["--by-name"])])
+def test_a_program_without_a_compiler_uses_the_offsets_of_the_context(ranks: str, options: list[str]) -> None:
+    """Joining by what the environment says, and by settings that the program passes by name."""
+    command = [sys.executable, RANK, str(LIBRARY), str(version()), *options]
+    done = launch("-n", ranks, "--device", "cpu", "--", *command)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count(": verified") == int(ranks)
 

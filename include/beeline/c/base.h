@@ -78,6 +78,7 @@ enum { BEELINE_ROUTE_DIRECT = 0, BEELINE_ROUTE_ENGINE = 1, BEELINE_ROUTE_REFUSED
 enum { BEELINE_HEALTHY = 0, BEELINE_FAILED = 1, BEELINE_LEFT = 2 };
 
 /// Opaque handles. A function that makes one writes it to its last argument; the function that ends it is named there.
+typedef struct beeline_config beeline_config;
 typedef struct beeline_world beeline_world;
 typedef struct beeline_team beeline_team;
 typedef struct beeline_stream beeline_stream;
@@ -86,6 +87,9 @@ typedef struct beeline_segment beeline_segment;
 typedef struct beeline_registered beeline_registered;
 typedef struct beeline_queues beeline_queues;
 typedef struct beeline_collectives beeline_collectives;
+typedef struct beeline_messages beeline_messages;
+typedef struct beeline_array beeline_array;
+typedef struct beeline_triggers beeline_triggers;
 
 /// The text of the last failure of a function in the calling thread; empty before the first one. Never NULL. Valid
 /// until the thread's next failure. Threads: any.

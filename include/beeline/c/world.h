@@ -9,22 +9,6 @@
 
 BEELINE_C_BEGIN
 
-/// Settings of a world. Zero-initialize it: 0 and NULL take a setting from the environment (BEELINE_*).
-typedef struct beeline_config {
-  uint32_t struct_bytes;       ///< sizeof(beeline_config)
-  int32_t threads;             ///< 1: `beeline_run` makes all ranks as threads of this process
-  int32_t rank, size;          ///< of the world; size 0: both from the environment
-  const char* rendezvous;      ///< host:port of the launcher's server
-  const char* token;           ///< the world's secret
-  const char* device;          ///< auto, cpu, cuda:ID
-  int64_t deadline_ns;         ///< end of every wait, in ns
-  int64_t stream_deadline_ns;  ///< end of the host's waits for a stream, in ns
-  uint64_t heap_bytes;         ///< of the symmetric heap of a rank
-  uint64_t pinned_heap_bytes;  ///< of the heap in host memory of a rank
-  int32_t split_nodes;         ///< nodes into which each machine is split
-  int32_t engine_threads;      ///< threads of a rank that serve command queues, 1 to 8
-} beeline_config;
-
 /// What a rank runs on.
 typedef struct beeline_device {
   uint32_t struct_bytes;    ///< sizeof(beeline_device), set by the caller
@@ -46,6 +30,19 @@ typedef struct beeline_health {
   char reason[244];       ///< of a failed rank: one line, cut at the end
 } beeline_health;
 
+/// Settings of worlds that this process makes, as the environment has them (BEELINE_*, docs/settings.md).
+///   config  ended by `beeline_config_destroy`, also before the worlds
+/// BEELINE_INVALID_ARGUMENT for a variable that is not valid. Threads: any.
+beeline_status beeline_config_create(beeline_config** config) BEELINE_NOEXCEPT;
+/// Changes a setting in place of its variable.
+///   name   of the variable, with or without BEELINE_: "DEADLINE_S". SIZE is set before RANK
+///   value  as the variable has it: "5"
+/// BEELINE_INVALID_ARGUMENT for an unknown name, and for a value that is not valid, with the valid ones in the text.
+/// Threads: one for each config.
+beeline_status beeline_config_set(beeline_config* config, const char* name, const char* value) BEELINE_NOEXCEPT;
+/// Threads: one for each config.
+beeline_status beeline_config_destroy(beeline_config* config) BEELINE_NOEXCEPT;
+
 /// The function behind `beeline_world_create`, for callers that have no C header: they pass the version for which they
 /// were written.
 ///   version  BEELINE_VERSION of the caller
@@ -58,7 +55,7 @@ beeline_status beeline_run_as(int32_t version, const beeline_config* config,
 
 /// Collective. Joins the world that the environment describes (a launcher's: `beeline run`, torchrun, mpirun, srun), or
 /// makes a world of one rank if it describes none. Blocks up to the deadline.
-///   config  NULL: all from the environment
+///   config  NULL: as the environment says
 ///   world   ended by `beeline_world_close`
 /// BEELINE_UNAVAILABLE if the header and the library differ in version, with both in the text; BEELINE_INVALID_ARGUMENT
 /// for a setting that is not valid; BEELINE_DEADLINE, BEELINE_PEER_DIED if ranks are missing. Threads: any, each for a
@@ -68,7 +65,7 @@ static inline beeline_status beeline_world_create(const beeline_config* config, 
 }
 
 /// Runs `body` once for each rank of this process: once, or, if ranks are threads (`beeline run --threads`, or
-/// `config.threads`), `config.size` times on threads. `body` returns 0, or another number to abort the world with it.
+/// setting THREADS), as often as SIZE says, on threads. `body` returns 0, or another number to abort the world with it.
 /// The world ends when `body` returns: do not close it.
 ///   argument     passed to `body`
 ///   exit_status  for `main`: 0, or 1 after the errors of the ranks were printed

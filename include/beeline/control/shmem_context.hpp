@@ -48,7 +48,7 @@ class ShmemContext {
     }
   }
 
-  /// Stores `value` into `*destination` on `peer`. One thread calls it, any of them. Source: shmem_p.
+  /// Stores `value` into `*destination` on `peer`. Any one thread calls it. Source: shmem_p.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE Status p(T* destination, std::type_identity_t<T> value, std::uint32_t peer) const {
     static_assert(sizeof(T) <= max_inline_bytes, "one element, which travels in the command");

@@ -30,7 +30,7 @@ enum class CallFault : std::uint32_t {
   no_tag,              ///< a trigger of a tag that does not exist; number of tags, the tag
   no_task_queue,       ///< a task for a queue that does not exist; number of queues, the queue
   no_function,         ///< a task of a function that is not in the list; number of functions, the function
-  not_registered,      ///< the target (which checks this) has not registered the function; 0, the function
+  not_registered,      ///< the target has not registered the function, and finds the fault; 0, the function
   wrong_arguments,    ///< wrong size of a task's arguments; the function's bytes, or the largest size, the task's bytes
   long_payload,       ///< a task's payload is too long; largest payload in bytes at the target, the task's bytes
   waits_in_task,      ///< a task waits for a free place in a queue that is not before its own; its own queue, the other

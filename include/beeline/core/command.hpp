@@ -114,12 +114,12 @@ struct DoneCount {
 /// The state that a ring's posters share, in memory on which they have atomics.
 struct CommandTickets {
   alignas(64) std::uint64_t next;  ///< next ticket: commands posted or being written
-  std::uint64_t taken;  ///< a copy, in near memory, of the last value of `CommandRing::taken` that any poster has read
+  std::uint64_t taken;  ///< a copy, in local memory, of the last value of `CommandRing::taken` that any poster has read
   std::uint64_t waits;  ///< posts that found the ring full
   std::uint64_t completed, reusable;        ///< copies of `CommandRing::completed` and `reusable`
   std::uint64_t completed_mirror;           ///< `completed`, as an engine's stream writes it to the posters' own memory
   std::uint64_t looking;                    ///< 1: one poster reads the ring's words, on behalf of all that wait
-  std::uint64_t freed[command_ring_depth];  ///< for each slot: commands that it has held, counted once their answers,
+  std::uint64_t freed[command_ring_depth];  ///< for each cell: commands that it has held, counted once their answers,
                                             ///< if any, have been read
 };
 

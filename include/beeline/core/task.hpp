@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The layout in memory of active messages (tasks), which posters, workers and the host share (docs/control.md, Tasks).
+/// The layout in memory of active messages (tasks), which posters, workers and the host share (docs/tasks.md).
 ///
 /// Each target has, in its own memory, a ring for every queue and every poster. A poster is a rank, whose threads share
 /// the ring's tickets in the rank's memory. Each ring has one worker. A slot of the ring is an array of words, each

@@ -8,7 +8,7 @@
 #define BEELINE_VERSION_PATCH 0
 /* Raise it with each change of a structure, an enumerator or a function that programs share with the library, such as
  * the offsets in Context, while the version above stays. */
-#define BEELINE_INTERFACE 1
+#define BEELINE_INTERFACE 2
 
 /* All four in one number, which a program and its library compare. */
 #define BEELINE_VERSION \

@@ -151,7 +151,7 @@ BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, Awaited awaited, s
 
 /// The state of a wait.
 struct WaitState {
-  Status status;           ///< ok while it goes on
+  Status status;           ///< ok until the wait ends without its value
   std::uint64_t start_ns;  ///< time of the first check, even; 0 before it; odd once the wait has to end
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_over() const { return status != Status::ok && status != Status::timeout; }

@@ -22,7 +22,7 @@ struct Distribution {
 };
 
 /// The view of a distributed array in kernels; pass it by value. Kernels load and store the elements of all ranks
-/// directly, if the access matrix permits it (docs/design.md).
+/// directly, if the access matrix permits it (docs/design.md, One address range).
 template <class T>
 struct DistributedView {
   T* data;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Queues of active messages (control/task.hpp, docs/control.md), and the workers that run them.
+/// Queues of active messages (control/task.hpp, docs/tasks.md), and the workers that run them.
 
 #include <cstdint>
 #include <functional>

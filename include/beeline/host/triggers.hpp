@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Operations that the host arms and kernels trigger (control/trigger.hpp, docs/control.md).
+/// Operations that the host arms and kernels trigger (control/trigger.hpp, docs/triggers.md).
 
 #include <array>
 #include <cstdint>
@@ -135,7 +135,7 @@ struct TriggerOptions {
 };
 
 /// Tags of the calling rank, each with a count, and the operations armed for them. An engine of the rank counts and
-/// carries out the operations, or streams do (`TriggeredBy`; docs/control.md). On a GPU rank, make the object while
+/// carries out the operations, or streams do (`TriggeredBy`; docs/triggers.md). On a GPU rank, make the object while
 /// none of its kernels runs.
 ///
 /// Some errors are found only when an operation starts: memory that is no longer mapped, and ranges that overlap. The

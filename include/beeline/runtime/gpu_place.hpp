@@ -21,7 +21,7 @@ struct NearCores {
 [[nodiscard]] NearCores cores_near_gpu(int gpu);
 
 /// Why CPU threads cannot store into the memory of GPU `gpu` by themselves, so that the library stores words there by
-/// operations of streams; empty: they can (docs/control.md). Opens NVIDIA's Vulkan driver, which takes a moment.
+/// operations of streams; empty: they can (docs/triggers.md). Opens NVIDIA's Vulkan driver, which takes a moment.
 [[nodiscard]] std::string no_cpu_stores_reason(int gpu);
 
 /// Address of GPU `gpu` of this process on the PCI bus, as 0000:1b:00.0; empty without CUDA in the build.

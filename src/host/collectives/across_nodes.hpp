@@ -24,7 +24,7 @@ class AcrossNodes {
   explicit AcrossNodes(Team& team);
 
   void move(const LaunchOptions& options, const MovementPlan& plan);
-  /// With pieces as `pieces` says.
+  /// `move` with the lengths and positions in `pieces`.
   void move(const LaunchOptions& options, const MovementPlan& plan, const PieceSpans& pieces);
   void reduce(const LaunchOptions& options, const VectorCall& call);
   /// A barrier, or a call of no elements. What each member did before, puts included, is over and visible behind it.

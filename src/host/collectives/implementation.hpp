@@ -95,7 +95,7 @@ class Collectives::Implementation {
   void make_engine();
   void make_stream_beside();
   void move_by_engine(const detail::MovementPlan& plan, const CollectiveCall& choice);
-  /// To destinations at the same place of all members' heaps.
+  /// Copies to destinations that are symmetric.
   void copy_by_engine(const detail::MovementPlan& plan, Stream& stream);
   void start_at(const CollectiveOptions& options);
 };

@@ -135,14 +135,14 @@ class PairLinks {
 
   /// Whether a chunk may be put.
   [[nodiscard]] bool has_room(std::uint32_t peer) const;
-  /// Where the data of the next chunk for `peer` go, for which there is room: they may be made there.
+  /// Address of the data of the next chunk for `peer`, if `has_room`: the caller may write them there in place.
   [[nodiscard]] std::byte* place_for(std::uint32_t peer) const;
   /// Puts one, for which there is room. `data` may be reused at once, unless it is `place_for(peer)`: that stays as it
   /// is until `depth` further chunks have been put. Returns as `put_signal`.
   [[nodiscard]] Status put(std::uint32_t peer, const ChunkHead& head, const void* data) const;
-  /// The next chunk of `peer`'s, its data behind it; nullptr: it has not come.
+  /// The head of the next chunk from `peer`, followed by its data; nullptr if it has not arrived.
   [[nodiscard]] const ChunkHead* next(std::uint32_t peer) const;
-  /// Its box is free.
+  /// Tells `peer` that the chunk of `next` was read, so that its cell may be reused.
   [[nodiscard]] Status release(std::uint32_t peer) const;
   /// For each poll of a wait for `peer`: if it is on another node, this thread does the network's work, since what it
   /// waits for can come by nothing else. A wait for a member of the node leaves most polls to that member. Returns

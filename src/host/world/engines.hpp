@@ -20,7 +20,7 @@ namespace beeline {
 class Engines {
  public:
   ///   config       outlives it
-  ///   make_client  the rank, as engines know it
+  ///   make_client  describes this rank to an engine
   Engines(const Config& config, const Device& device, std::function<EngineClient()> make_client)
       : config_(config), device_(device), make_client_(std::move(make_client)) {}
 

@@ -39,7 +39,7 @@ class Meetings {
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
-    /// Leaves the call's name where the others read it.
+    /// The destructor then keeps the call's name published, for the errors of other ranks.
     void fail() { has_failed_ = true; }
     [[nodiscard]] bool was_aborted() const { return was_aborted_; }
 

@@ -92,7 +92,7 @@ void Routes::ask(const Engine& engine) {
     PeerRoute& route = peers_[static_cast<std::size_t>(peer)];
     route = engine.route_to(peer);
     if (route.access == PeerAccess::direct) continue;
-    // Its end is zero already; empty: reached by loads and stores.
+    // The text stays terminated by zero; an empty one means that loads and stores reach the peer.
     why_not_direct(peer).copy(areas_.host_header()->route_reasons[peer], max_route_reason - 1);
     log(LogLevel::info,
         fmt::format("rank {} is reached {}: {}", peer,

@@ -40,7 +40,7 @@ class SocketWorker final : public TransportWorker {
   using Secret = std::array<std::byte, 16>;
   /// The first bytes on a connection.
   struct Introduction {
-    Secret secret;  ///< of the rank that accepts
+    Secret secret;  ///< published by the rank that accepts, to the ranks of its world
     std::uint32_t from, to;
   };
   /// An attempt to reach a rank.

@@ -36,7 +36,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status await_members(Group group, const Context
   return agree(group, status);
 }
 
-/// Until all members have left the round before `last`, the last one that this member has left: see `has_left`. Orders
+/// Waits until all members have left the round before `last`, which this member has left (see `has_left`). Orders
 /// memory.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status await_leaving(Group group, const Context& ctx, MemberWords members,

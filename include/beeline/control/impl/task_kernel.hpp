@@ -12,7 +12,7 @@
 
 namespace beeline::detail {
 
-/// Workers of a list that has kernels, at most: each may have a kernel that runs, and each of these takes a stream.
+/// Largest number of workers for a task list with kernels: each worker runs one kernel at a time, on its own stream.
 inline constexpr std::uint32_t most_kernel_workers = 8;
 /// Graphs of a kernel for each worker, which takes them in turn. A graph cannot be launched while it runs, and it runs
 /// a little longer than its kernel.

@@ -30,7 +30,7 @@ struct TreeSteps {
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const { return slot_bytes() / sizeof(Wide); }
   [[nodiscard]] BEELINE_HOST_DEVICE Wide* slot(std::size_t done, std::uint32_t index) const {
-    // Going up only, chunks take the halves in turn; going down, what is behind the barriers of the way is free.
+    // A reduction alternates between the halves; an all-reduce has barriers, behind which its first half is free again.
     const auto half = static_cast<std::uint32_t>(descends() ? 0 : done / most() & 1u);
     return reinterpret_cast<Wide*>(session.staging(half) + index * slot_bytes());
   }

@@ -27,10 +27,10 @@ beeline_status beeline_array_create(beeline_world* world, size_t count, size_t e
     c::require_enumerator(kind, 3, "kind");
     c::require_pointer(array, "array");
     if (element_bytes == 0) c::refuse("element_bytes", "0 bytes");
-    *array = std::make_unique<beeline_array>(*world, count, element_bytes,
-                                             Distribution{.chunk_elements = detail::array_bytes(chunk_elements,
-                                                                                                element_bytes),
-                                                          .kind = static_cast<MemoryKind>(kind)})
+    *array = std::make_unique<beeline_array>(
+                 *world, count, element_bytes,
+                 Distribution{.chunk_elements = detail::array_bytes(chunk_elements, element_bytes),
+                              .kind = static_cast<MemoryKind>(kind)})
                  .release();
   });
 }

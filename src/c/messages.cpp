@@ -40,9 +40,8 @@ beeline_status make(const char* function, beeline_messages* handle, std::int32_t
   return c::guarded(function, [&] {
     Messages& messages = object_of(handle, "messages").messages;
     c::require_enumerator(type, element_types, "type");
-    detail::make_call(messages.team(), call_of(call), [&](const MessageCall& how) {
-      body(messages, static_cast<ElementType>(type), how);
-    });
+    detail::make_call(messages.team(), call_of(call),
+                      [&](const MessageCall& how) { body(messages, static_cast<ElementType>(type), how); });
   });
 }
 

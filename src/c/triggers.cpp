@@ -132,9 +132,8 @@ beeline_status beeline_trigger_count(const beeline_triggers* triggers, uint32_t 
 
 beeline_status beeline_armed_wait(beeline_triggers* triggers, const beeline_armed* armed,
                                   uint64_t timeout_ns) noexcept {
-  return guarded("beeline_armed_wait", [&] {
-    return object_of(triggers, "triggers").triggers.wait(armed_of(armed), Timeout{timeout_ns});
-  });
+  return guarded("beeline_armed_wait",
+                 [&] { return object_of(triggers, "triggers").triggers.wait(armed_of(armed), Timeout{timeout_ns}); });
 }
 
 beeline_status beeline_armed_cancel(beeline_triggers* triggers, const beeline_armed* armed) noexcept {

@@ -352,7 +352,7 @@ const char* EngineThread::begin(Served& served, Lane& lane, Batch& batch, std::s
     return served.table != nullptr ? served.table->trigger(command.remote, command.local)
                                    : refuse_trigger(command.remote, command.local, 0);
   const bool is_remote = client_.network != nullptr && !has_shape<VerbShape::between>(command.verb) &&
-                      command.peer < static_cast<std::uint32_t>(client_.ranks) && client_.is_remote(command.peer);
+                         command.peer < static_cast<std::uint32_t>(client_.ranks) && client_.is_remote(command.peer);
   if (is_remote) return hand_over(served, batch, bytes);
   const BegunCommand begun = begin_command(client_, memory_, *lane.worker, command, lane.slot(batch, batch.count));
   bytes += begun.bytes;

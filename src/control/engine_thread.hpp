@@ -16,10 +16,10 @@
 
 #include "beeline/control/engine_statistics.hpp"
 #include "control/command_worker.hpp"
-#include "control/remote_queue.hpp"
 #include "control/host_triggers.hpp"
 #include "control/mapped_memory.hpp"
 #include "control/refusals.hpp"
+#include "control/remote_queue.hpp"
 #include "memory/memory_users.hpp"
 
 namespace beeline {
@@ -111,16 +111,16 @@ class alignas(fetched_bytes) EngineThread {
   struct alignas(fetched_bytes) Served {
     CommandSource* source;
     std::uint64_t* mirror;
-    Lane* lane = nullptr;             ///< where its commands are under way
-    std::size_t under_way = 0;        ///< parts
-    bool own_is_under_way = false;    ///< see CommandWorker::begin_ring
-    bool by_stream = false;           ///< what it had last was under way: words in GPU memory, not in host memory
-    std::uint64_t refused = 0;        ///< commands: the first, and all behind it
-    HostTriggers* table = nullptr;    ///< of a ring that triggers are posted to
-    std::uint32_t number = 0;         ///< the ring's, in the table
-    std::uint64_t taken = 0;          ///< commands of the ring
-    std::uint64_t done_by_then = 0;   ///< of these, with what they have fired, when what has begun is over
-    std::uint64_t done = 0;           ///< of these, those that are, but for what other nodes do
+    Lane* lane = nullptr;                   ///< where its commands are under way
+    std::size_t under_way = 0;              ///< parts
+    bool own_is_under_way = false;          ///< see CommandWorker::begin_ring
+    bool by_stream = false;                 ///< what it had last was under way: words in GPU memory, not in host memory
+    std::uint64_t refused = 0;              ///< commands: the first, and all behind it
+    HostTriggers* table = nullptr;          ///< of a ring that triggers are posted to
+    std::uint32_t number = 0;               ///< the ring's, in the table
+    std::uint64_t taken = 0;                ///< commands of the ring
+    std::uint64_t done_by_then = 0;         ///< of these, with what they have fired, when what has begun is over
+    std::uint64_t done = 0;                 ///< of these, those that are, but for what other nodes do
     std::unique_ptr<RemoteQueue> remote{};  ///< what goes to other nodes; nullptr: nothing did
   };
 

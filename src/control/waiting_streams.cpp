@@ -137,13 +137,13 @@ StreamMove WaitingStreams::move_of(const Command& command) const {
   }
   if (move.to != nullptr) static_cast<void>(moves_anything(move.to, move.from, move.bytes));
   const bool is_remote = lanes_.front().stream->device().is_gpu() &&
-                      (client_.needs_engine(remote) || (move.to != nullptr && client_.needs_engine(local)));
+                         (client_.needs_engine(remote) || (move.to != nullptr && client_.needs_engine(local)));
   require(!is_remote, Status::unreachable,
           "a GPU's streams do not reach that memory, an engine does: arm it with TriggeredBy::engine");
   return move;
 }
 
-/// If enqueuing fails after the wait, the wait stays on the stream: the operation moves nothing, and its deadline holds.
+/// If enqueuing fails after the wait, the wait stays on the stream: the operation moves nothing; its deadline holds.
 void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uint64_t* completed) {
   std::array<StreamMove, 2> moves;
   for (std::uint32_t i = 0; i < what.count; ++i) moves[i] = move_of(what.commands[i]);

@@ -13,9 +13,9 @@
 
 #include "beeline/control/impl/lease.hpp"
 #include "beeline/host/team.hpp"
-#include "memory/memory_users.hpp"
 #include "beeline/transport/stream.hpp"
 #include "control/engine_thread.hpp"
+#include "memory/memory_users.hpp"
 
 namespace beeline {
 

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "transport/staged.hpp"
 #include "host/channel_agreement.hpp"
 #include "host/ranges.hpp"
 #include "host/world/failures.hpp"
 #include "host/world/part.hpp"
 #include "host/world/routes.hpp"
 #include "host/world/streams.hpp"
+#include "transport/staged.hpp"
 
 namespace beeline {
 

@@ -20,8 +20,8 @@
 
 #include "beeline/core/layout.hpp"
 #include "beeline/memory/address_map.hpp"
-#include "memory/memory_users.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
+#include "memory/memory_users.hpp"
 
 namespace beeline {
 

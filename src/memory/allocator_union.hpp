@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/offset_allocator.hpp"
 #include "beeline/runtime/bootstrap.hpp"
+#include "memory/offset_allocator.hpp"
 
 namespace beeline {
 

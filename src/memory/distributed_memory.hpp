@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "beeline/memory/address_map.hpp"
-#include "memory/node_memory.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/bootstrap.hpp"
+#include "memory/node_memory.hpp"
 
 namespace beeline {
 

@@ -9,10 +9,10 @@
 #include <memory>
 #include <vector>
 
-#include "memory/address_range.hpp"
-#include "memory/offset_allocator.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/bootstrap.hpp"
+#include "memory/address_range.hpp"
+#include "memory/offset_allocator.hpp"
 
 namespace beeline {
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "beeline/memory/address_map.hpp"
-#include "memory/node_memory.hpp"
 #include "beeline/memory/registered_memory.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "memory/gpu_pointers.hpp"
+#include "memory/node_memory.hpp"
 #include "memory/process_memory.hpp"
 
 namespace beeline {

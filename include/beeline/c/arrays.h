@@ -21,8 +21,8 @@ typedef struct beeline_chunk {
 ///                   KiB, or 2 MiB if GPU memory takes part
 ///   kind            BEELINE_MEMORY_DEVICE: each rank's own kind; BEELINE_MEMORY_PINNED, _HOST: host memory on all
 ///   array           ended by `beeline_array_destroy`
-/// Blocks. BEELINE_INVALID_ARGUMENT for other arguments on another rank, 0 elements, or more than 16384 chunks (512 with
-/// GPU memory); BEELINE_NO_RESOURCE if memory or address space is full. Threads: one for the world.
+/// Blocks. BEELINE_INVALID_ARGUMENT for other arguments on another rank, 0 elements, or more than 16384 chunks (512
+/// with GPU memory); BEELINE_NO_RESOURCE if memory or address space is full. Threads: one for the world.
 beeline_status beeline_array_create(beeline_world* world, size_t count, size_t element_bytes, size_t chunk_elements,
                                     int32_t kind, beeline_array** array) BEELINE_NOEXCEPT;
 /// Collective. Waits for the default stream, and frees array and handle. Threads: one for the world.

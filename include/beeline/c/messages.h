@@ -49,8 +49,8 @@ typedef struct beeline_message {
 /// Collective. A channel for the messages of a team.
 ///   options   NULL: chosen
 ///   messages  ended by `beeline_messages_destroy`, before the team
-/// Blocks. BEELINE_INVALID_ARGUMENT if members pass different options, BEELINE_NO_RESOURCE if the heap is full. Threads:
-/// one for the team.
+/// Blocks. BEELINE_INVALID_ARGUMENT if members pass different options, BEELINE_NO_RESOURCE if the heap is full.
+/// Threads: one for the team.
 beeline_status beeline_messages_create(beeline_team* team, const beeline_message_options* options,
                                        beeline_messages** messages) BEELINE_NOEXCEPT;
 /// Collective. All calls must have ended. Threads: one for the team.

@@ -12,12 +12,7 @@ BEELINE_C_BEGIN
 
 /// What waits for a count and carries out the operations: the rank's engine; a block of the device; streams; streams
 /// whose operations can be cancelled.
-enum {
-  BEELINE_BY_ENGINE = 0,
-  BEELINE_BY_DEVICE_ENGINE = 1,
-  BEELINE_BY_STREAM = 2,
-  BEELINE_BY_GUARDED_STREAM = 3
-};
+enum { BEELINE_BY_ENGINE = 0, BEELINE_BY_DEVICE_ENGINE = 1, BEELINE_BY_STREAM = 2, BEELINE_BY_GUARDED_STREAM = 3 };
 
 /// The same on all members. Zero-initialize it: 0 takes the default.
 typedef struct beeline_trigger_options {

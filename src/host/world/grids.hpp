@@ -9,9 +9,9 @@
 #include <mutex>
 
 #include "beeline/runtime/device.hpp"
-#include "runtime/residency.hpp"
 #include "beeline/transport/stream.hpp"
 #include "host/world/areas.hpp"
+#include "runtime/residency.hpp"
 
 namespace beeline {
 

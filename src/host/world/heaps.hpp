@@ -10,9 +10,9 @@
 
 #include "beeline/device/impl/allocation_map.hpp"
 #include "beeline/host/team.hpp"
-#include "memory/offset_allocator.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "host/world/areas.hpp"
+#include "memory/offset_allocator.hpp"
 
 namespace beeline {
 

@@ -12,13 +12,13 @@
 
 #include "beeline/core/config.hpp"
 #include "beeline/device/impl/host_checks.hpp"
-#include "memory/node_memory.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "host/address_book.hpp"
 #include "host/world/areas.hpp"
 #include "host/world/heaps.hpp"
 #include "host/world/membership.hpp"
 #include "memory/distributed_memory.hpp"
+#include "memory/node_memory.hpp"
 #include "memory/registration.hpp"
 
 namespace beeline {

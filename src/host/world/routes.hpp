@@ -11,11 +11,11 @@
 
 #include "beeline/core/config.hpp"
 #include "beeline/host/paths.hpp"
-#include "memory/node_memory.hpp"
 #include "beeline/transport/engine.hpp"
 #include "host/address_book.hpp"
 #include "host/world/areas.hpp"
 #include "host/world/membership.hpp"
+#include "memory/node_memory.hpp"
 #include "transport/route.hpp"
 
 namespace beeline {

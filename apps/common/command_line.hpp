@@ -52,7 +52,7 @@ template <class Info>
 
 class CommandLine {
  public:
-  /// Returns whether every result was right, on every rank alike.
+  /// Returns whether every result was right: the same on every rank.
   using Measure = std::function<bool(beeline::World&)>;
 
   explicit CommandLine(const About& about);

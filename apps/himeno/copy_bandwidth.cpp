@@ -34,7 +34,7 @@ std::optional<double> copy_bandwidth(beeline::World& world) {
   bool gpus = false;
   for (int rank = 0; rank < world.size(); ++rank) gpus = gpus || world.device(rank).is_gpu();
   if (!gpus && world.config().host_threads > 1) return std::nullopt;
-  // All ranks allocate alike.
+  // All ranks allocate the same.
   const beeline::SymmetricArray<std::byte> buffers(world, 2 * (gpus ? of_gpu : of_host).bytes);
   const Copies copies = world.device().is_gpu() ? of_gpu : of_host;
   std::byte* to = buffers.data() + buffers.count() / 2;

@@ -28,7 +28,7 @@ struct Fill {
 
 int padded_row(const Size& size) { return (size.x + vector_cells - 1) / vector_cells * vector_cells; }
 
-/// Floats of one array: alike on every rank, so that offsets are.
+/// Floats of one array: the same on every rank, so that offsets are the same, too.
 std::size_t array_floats(const Size& size, int ranks) {
   return static_cast<std::size_t>(slab_of(size, ranks, 0).planes + 2) * static_cast<std::size_t>(size.y) *
          static_cast<std::size_t>(padded_row(size));
@@ -113,7 +113,7 @@ void Domain::fill(Array array, float* values, Data data) {
 }
 
 void Domain::reset(Data data) {
-  world_.barrier();  // nobody's halo is still on its way here
+  world_.barrier();  // no peer's halo is still in flight to this rank
   if (coefficients_ != data)
     for (std::uint32_t array = 0; array < coefficient_arrays; ++array)
       fill(static_cast<Array>(array), arrays_[array].data(), data);

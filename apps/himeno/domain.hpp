@@ -42,7 +42,7 @@ class Domain {
 
   /// Collective. Fills every array; the next iteration is 0.
   void reset(Data data);
-  /// Tags for `iterations` more iterations: the first of them. The same on every rank if all ask alike.
+  /// Tags for `iterations` more iterations: the first of them. The same on every rank if all pass the same number.
   [[nodiscard]] std::uint64_t take_tags(int iterations);
   /// Collective. The whole pressure before iteration `iteration`, [z][y][x], on rank 0; empty on the others.
   [[nodiscard]] std::vector<float> gather(int iteration);

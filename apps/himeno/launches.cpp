@@ -15,7 +15,7 @@ namespace himeno {
 
 namespace {
 
-/// Sums the last iteration's gosa, the only one: there is nobody to exchange it with.
+/// Sums the gosa of the last iteration. With one rank there is no exchange.
 struct SumHalves {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context&, Sums sums, double* all,

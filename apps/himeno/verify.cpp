@@ -30,7 +30,7 @@ Expectation run_serial(const Size& size, Data data, int iterations, double secon
   return {done, serial.field(), serial.gosa(), serial.gosa_float32()};
 }
 
-/// Collective. Rank 0's scalars, on every rank, once `work` is over; nobody waits longer than a moment at a time.
+/// Collective. Rank 0's scalars, on every rank, once `work` is over; each wait of the others is short.
 Expectation await_expectation(beeline::World& world, std::future<Expectation> work) {
   struct Message {
     std::uint32_t done;

@@ -29,7 +29,7 @@ std::size_t padded_row(const Size& size) {
   return (size.columns + 2 + line - 1) / line * line;
 }
 
-/// Floats of a buffer: alike on every rank, so that offsets are.
+/// Floats of a buffer: the same on every rank, so that offsets are the same, too.
 std::size_t field_floats(const Size& size, int ranks) { return (slab_of(size, ranks, 0).rows + 2) * padded_row(size); }
 
 Edges make_edges(const beeline::World& world, const Size& size, const Fields& f) {
@@ -70,7 +70,7 @@ Domain::Domain(beeline::World& world, const Size& size, const HostGrid& host)
 }
 
 void Domain::reset() {
-  world_.barrier();  // nobody's row is still on its way here
+  world_.barrier();  // no peer's row is still in flight to this rank
   const unsigned blocks = this->blocks<Fill, Fields, Size, std::size_t>(all());
   beeline::launch(world_, {.blocks = blocks, .threads = block_threads}, Fill{}, fields_, size_, slab_.first - 1);
   world_.synchronize();

@@ -38,7 +38,7 @@ class Domain {
 
   /// Collective. Fills both buffers; the next iteration is 0.
   void reset();
-  /// The first of `iterations` iterations, which count as done. The same on every rank if all ask alike.
+  /// The first of `iterations` iterations, which count as done. The same on every rank if all pass the same number.
   [[nodiscard]] Step take_steps(int iterations, bool communicate);
   /// Collective. The whole field after the iterations that were taken, [rows + 2][columns + 2], on rank 0; empty on the
   /// others.

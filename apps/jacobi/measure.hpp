@@ -20,7 +20,7 @@ struct Options {
   double energy_seconds = 0;  ///< of load that is metered for each method; 0: none
 };
 
-/// Collective. Returns whether every method's result was right, on every rank alike.
+/// Collective. Returns whether every method's result was right: the same on every rank.
 [[nodiscard]] bool measure(beeline::World& world, const Options& options);
 
 }  // namespace jacobi

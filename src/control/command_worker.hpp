@@ -40,7 +40,7 @@ class alignas(fetched_bytes) CommandWorker {
     return move(rows_of(command, remote));
   }
 
-  /// Bytes of commands that are begun at once: they end together, and nobody else's are begun meanwhile.
+  /// Bytes of commands that begin together: they end together, and no other commands begin meanwhile.
   [[nodiscard]] virtual std::size_t batch_bytes() const { return std::size_t{64} << 10; }  // a few us
   /// The commands of another ring come next: nothing orders them with those before.
   ///   is_under_way      but with those that the ring has under way, behind which they take effect

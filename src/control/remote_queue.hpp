@@ -27,7 +27,7 @@ class RemoteQueue final : public CarriedQueue {
   /// Both stay where they are.
   ///   source  of the queue's commands: its engine's thread is woken when something is over
   RemoteQueue(Engine& network, const CommandSource& source) : network_(network), source_(source) {}
-  /// What is under way nobody hears of any more.
+  /// Results of commands in flight are dropped.
   ~RemoteQueue() {
     if (is_open_) network_.close_queue(*this);
   }

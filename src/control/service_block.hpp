@@ -124,7 +124,7 @@ class ServiceThread {
     held_.ring = no_ring;  // another thread may have ended what it wanted moved
   }
 
-  /// Leaves the rings to whoever posts next, or asks for the next lease itself.
+  /// Leaves the rings to the next poster, or asks for the next lease itself.
   BEELINE_HOST_DEVICE void end(std::uint32_t first, std::uint32_t step) {
     bool has_work = false;
     for (std::uint32_t i = first; i < service_.queues; i += step) {

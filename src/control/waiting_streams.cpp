@@ -62,7 +62,7 @@ bool WaitingStreams::await_idle() {
   return true;
 }
 
-/// By counts that nobody needs any more: kernels that find their operations cancelled move nothing.
+/// Releases the streams by counts that no operation needs: kernels whose operations are cancelled move nothing.
 void WaitingStreams::drop_cancelled() {
   const std::uint64_t end = machine::clock_ns() + client_.deadline_ns;
   const auto is_empty = [this] {

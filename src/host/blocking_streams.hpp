@@ -42,7 +42,7 @@ class BlockingStreams {
     free->loan = ++loans_;
     return *free;
   }
-  /// Adds a stream that nobody uses yet.
+  /// Adds a stream that no call uses yet.
   void add(std::unique_ptr<Stream> stream);
   /// The current loan of a stream, if it is one of these.
   [[nodiscard]] Loan loan_of(const Stream* stream) const;

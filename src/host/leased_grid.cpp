@@ -24,7 +24,7 @@ namespace {
 
 /// Between two looks at a grid that runs.
 constexpr std::uint64_t look_ns = 20'000'000;
-/// A host rank's thread is woken by whoever posts.
+/// Posters wake a host rank's thread.
 constexpr int woken_grid_poll_us = 100'000;
 
 }  // namespace

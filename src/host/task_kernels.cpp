@@ -128,7 +128,7 @@ std::string TaskKernels::try_graphs() {
 }
 
 void TaskKernels::start_lease(const Lease& lease) {
-  if (leases_begun_++ == 0) {  // all leases are alike; the service ends the first at once
+  if (leases_begun_++ == 0) {  // all leases have the same arguments; the service ends the first at once
     terms_.kernels.service = lease;
     terms_.kernels.service.lease_ns = work_.lease_ns;
     for (std::size_t i = 0; i < std::min<std::size_t>(work_.workers + 1, first_lanes); ++i) add_lane();

@@ -59,7 +59,7 @@ class World::Implementation {
   // --- Collective calls -----------------------------------------------------------------------------------------
 
   /// Collective. What `meet` returns, in which all ranks exchange bytes. A deadline of it aborts the world, and its
-  /// error names those who are elsewhere.
+  /// error names the members that are in other calls.
   ///   call  that ranks meet in, named in errors
   template <class Meet>
   decltype(auto) meet_in(const char* call, const Meet& meet) {

@@ -129,7 +129,7 @@ ChunkTable DistributedMemory::create(const DistributedRequest& request) {
   const std::vector<Chunk> chunks = chunks_of(table, request.kind);
   try {
     share(chunks);
-  } catch (...) {  // on every rank alike: the place is free again
+  } catch (...) {  // every rank throws here, and frees the same addresses
     remove(chunks);
     throw;
   }

@@ -16,7 +16,7 @@
 
 namespace beeline {
 
-/// What a rank asks for; all must ask alike.
+/// The arguments of a rank, which must be the same on all ranks.
 struct DistributedRequest {
   std::size_t bytes = 0;
   std::size_t chunk_bytes = 0;  ///< 0: one equal chunk for each rank
@@ -30,7 +30,7 @@ class DistributedMemory {
                     std::int64_t deadline_ns)
       : bootstrap_(bootstrap), range_(range), members_(std::move(members)), deadline_ns_(deadline_ns) {}
 
-  /// Collective. Throws on all ranks alike: invalid_argument (nothing asked for, ranks differ, too many chunks),
+  /// Collective. Throws the same on all ranks: invalid_argument (0 bytes, ranks differ, too many chunks),
   /// no_resource (no place, no memory). Device memory is not zeroed.
   [[nodiscard]] ChunkTable create(const DistributedRequest& request);
   /// Collective. Throws invalid_argument when ranks free different arrays, or one that is not there.

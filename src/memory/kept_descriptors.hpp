@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Descriptors of memory that another process has made, for whoever maps it later.
+/// Descriptors of memory that another process has made, for later mappings.
 
 #include <fcntl.h>
 

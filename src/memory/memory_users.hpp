@@ -16,9 +16,9 @@ class MemoryUser;
 /// Told when memory is unmapped, by any thread of the process.
 class UnmapWatcher {
  public:
-  /// The piece that starts there is about to be unmapped. Waits until nobody uses it; throws deadline.
+  /// The piece that begins at `start` is about to be unmapped. Waits until it is unused; throws deadline.
   virtual void before_unmap(const std::byte* start, std::int64_t deadline_ns) = 0;
-  /// It has been, or the unmapping was given up.
+  /// The piece was unmapped, or the unmapping was given up.
   virtual void after_unmap(const std::byte* start) noexcept = 0;
 
  protected:

@@ -27,7 +27,7 @@ constexpr int most_draws = 10;
 constexpr std::size_t coarse_step = std::size_t{1} << 44;
 constexpr int coarse_draws = 5;
 
-/// An address for `bytes`: drawn, so that nobody who has not been told knows where a rank's memory lies.
+/// A random address for `bytes`, so that only processes that were given it know where a rank's memory is.
 ///   step  the address is a multiple of it: at least the largest pages that memory is mapped in
 std::byte* draw_base(std::mt19937_64& random, std::size_t bytes, std::size_t step) {
   const std::size_t lowest = (lowest_base + step - 1) / step * step, room = range_end - lowest;
@@ -194,7 +194,7 @@ const Segment& NodeMemory::create_segment(MemoryKind kind, std::size_t bytes) {
       segment.parts.push_back({request.kind, request.bytes, parts.back().address});
     }
     share(parts);
-  } catch (...) {  // on every rank alike: the places are free again
+  } catch (...) {  // every rank throws here, and frees the same addresses
     for (std::size_t rank = 0; rank < parts.size(); ++rank) remove(static_cast<int>(rank), parts[rank]);
     throw;
   }

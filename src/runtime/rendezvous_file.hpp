@@ -5,7 +5,7 @@
 /// can read, in TMPDIR (or /tmp), under a name made from the job's identity.
 ///
 /// Rank 0 holds a lock on the file as long as it lives. A file without the lock was left behind by a rank 0 that was
-/// killed: it is replaced by the next rank 0, and nobody else believes it.
+/// killed: it is replaced by the next rank 0, and no other rank accepts it.
 
 #include <sys/types.h>
 

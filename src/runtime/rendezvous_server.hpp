@@ -162,7 +162,7 @@ class RendezvousServer::Implementation {
   std::size_t members_ = 0;             ///< connections with a rank
   std::vector<int> ended_;              ///< ranks that expect_no_more() has named, and the thread has not seen
   std::vector<int> missed_;             ///< ranks that ended before they joined a world
-  bool told_ = false;                   ///< ranks have been told of a failure that they have not gone on from
+  bool told_ = false;                   ///< a failure was reported to ranks that have not continued after it
   std::thread thread_;
 };
 

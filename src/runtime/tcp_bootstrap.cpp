@@ -129,7 +129,7 @@ void TcpBootstrap::leave() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::nanoseconds(farewell_ns), [this] { return closed_; });
   } catch (const std::exception&) {
-    // The server is gone, or has ended the world: then nobody waits for a goodbye.
+    // The server is gone, or has ended the world: no rank waits for a goodbye.
   }
 }
 
@@ -356,7 +356,7 @@ std::vector<int> TcpBootstrap::agree_on_survivors(std::int64_t deadline_ns) {
   std::unique_lock lock(mutex_);
   detail::wait_until(changed_, lock, deadline, rank_, [&] { return reply_ || lost_ || is_excluded(); });
   refuse();
-  if (!reply_) {  // the others may have agreed: this rank cannot know on whom
+  if (!reply_) {  // the other ranks may have agreed on survivors that this rank does not know
     lock.unlock();
     lose({-1, Status::deadline, fmt::format("no answer from {} within {} s", server_name(), deadline.total_seconds())});
     throw_failure();

@@ -138,7 +138,8 @@ class Alarm {
  public:
   [[nodiscard]] static std::shared_ptr<Alarm> set(cudaStream_t stream) {
     auto alarm = std::make_shared<Alarm>();
-    auto held = std::make_unique<std::shared_ptr<Alarm>>(alarm);  // whoever sleeps may have gone when it rings
+    auto held =
+        std::make_unique<std::shared_ptr<Alarm>>(alarm);  // the sleeping thread may have left when the alarm rings
     const auto ring = [](void* data) {
       const std::unique_ptr<std::shared_ptr<Alarm>> last(static_cast<std::shared_ptr<Alarm>*>(data));
       (*last)->ring();
@@ -206,7 +207,7 @@ class GpuStream final : public Stream {
     stream_ = create_stream(cuda_priority(priority));
     release_ = create_stream(cuda_priority_of(stream_));
   }
-  /// `adopted`: a stream that somebody else made and destroys.
+  /// `adopted`: a stream that the program makes and destroys.
   GpuStream(const Device& device, std::shared_ptr<GridState> grid_state, cudaStream_t adopted)
       : device_(device), grid_state_(std::move(grid_state)), stream_(adopted), owned_(false) {
     const CurrentGpu current(device.index);

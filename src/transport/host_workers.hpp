@@ -39,7 +39,7 @@ class HostWorkers : detail::WaitListener {
   void serve();
   /// Takes tasks while there are any.
   void work(std::unique_lock<std::mutex>& lock);
-  /// Wakes a thread if a task has none, and nobody is on the way. Holds the lock.
+  /// Wakes a thread if a task has none and no thread is waking. Holds the lock.
   void wake_another();
   void on_wait() noexcept override;
   /// Wakes all threads of the run that the timer finds.
@@ -53,7 +53,7 @@ class HostWorkers : detail::WaitListener {
   unsigned count_ = 0, unfinished_ = 0;
   unsigned at_once_ = 0;              ///< tasks that get a thread before anyone waits
   std::atomic<unsigned> unbegun_{0};  ///< tasks; changes under the lock
-  bool waking_ = false;               ///< somebody is on the way, who takes a task and wakes the next
+  bool waking_ = false;               ///< a thread is waking: it takes a task and wakes the next thread
   bool is_timed_ = false;             ///< the timer is set
   bool closing_ = false;
   std::vector<std::thread> threads_;

@@ -124,7 +124,7 @@ struct KeyedPiece {
 /// The registration cache of a rank's memory: each piece is registered once, when another rank first asks for its key.
 class KeyedPieces {
  public:
-  /// nullptr: nobody has asked for one of this piece.
+  /// nullptr: no key of this piece was asked for.
   [[nodiscard]] KeyedPiece* at(const std::byte* start) {
     return const_cast<KeyedPiece*>(std::as_const(*this).at(start));
   }

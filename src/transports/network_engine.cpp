@@ -36,7 +36,7 @@ constexpr std::uint64_t network_patience_ns = 50'000;
 constexpr std::uint64_t gpu_patience_ns = 200'000;
 /// Its sleep between two looks while threads that wait do the work.
 constexpr int helped_us = 200;
-/// The longest sleep: then it looks at the abort words, which wake nobody.
+/// The longest sleep of the thread, which then reads the abort words: storing one wakes no thread.
 constexpr int longest_sleep_us = 10'000;
 /// From the loss of a connection until it is reported: the cause of the rank's end may be reported first.
 constexpr std::uint64_t lost_ns = 1'000'000'000;
@@ -217,7 +217,7 @@ void NetworkEngine::wake() noexcept {
   if (works_alone()) return ring();
   static_cast<void>(try_work([this] {
     const bool any = exchange_.sender.send_posted();
-    if (!any) exchange_.peers.ask();  // nothing has been posted: somebody waits for what was
+    if (!any) exchange_.peers.ask();  // nothing was posted: a caller waits for earlier commands
     return any;
   }));
 }
@@ -293,7 +293,7 @@ bool NetworkEngine::report_failures() {
   return any || !aborts.empty() || !lost.empty() || !failure.empty();
 }
 
-/// Abort words are stored by whoever gives up; nothing carries them to other nodes but this.
+/// A rank that gives up stores an abort word; only this sends the word to other nodes.
 bool NetworkEngine::send_aborts() {
   bool any = false;
   for (std::uint32_t team = 0; team < max_teams; ++team) {

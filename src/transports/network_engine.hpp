@@ -24,7 +24,7 @@ struct FailureEvents {
   std::function<std::string(std::uint32_t team)> cause;
   /// A team was aborted on another node.
   std::function<void(std::uint32_t team, std::uint64_t word, const std::string& cause)> aborted;
-  /// The connection to a rank is lost, and nobody has said why.
+  /// Handles a lost connection to a rank, for which no reason was reported.
   std::function<void(int peer, const std::string& reason)> lost;
 };
 

@@ -25,7 +25,7 @@ struct RemoteAbort {
   std::string cause;
 };
 
-/// Of messages whose sources nobody waits for.
+/// For messages whose sources no caller waits for.
 inline constexpr std::uint64_t no_token = ~std::uint64_t{0};
 
 /// The memory of the rank that an engine serves.
@@ -72,7 +72,7 @@ class RemotePeers {
   ///   reusable  set to whether its source is
   std::uint64_t send(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
                      StagedBytes staged, bool& reusable);
-  /// The same of messages whose sources nobody waits for.
+  /// The same for messages whose sources no caller waits for.
   void send(std::uint32_t to, const NetworkMessage& message, std::span<const std::byte> payload = {},
             StagedBytes staged = {}) {
     bool reusable = true;

@@ -40,7 +40,7 @@ class StagingBuffers {
 
   [[nodiscard]] bool any() const { return !free_.empty(); }
   [[nodiscard]] std::size_t free() const { return free_.size(); }
-  /// One of them; where there is none left, pageable memory: slower, but nobody waits for somebody else's.
+  /// A free buffer; if there is none, pageable memory: slower, but no thread waits for another thread's buffer.
   [[nodiscard]] StagedBytes take() {
     if (free_.empty()) return make_staged(staging_bytes);
     std::byte* const buffer = free_.back();

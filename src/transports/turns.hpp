@@ -37,7 +37,7 @@ class WorkTurns {
     return any;
   }
 
-  /// Whether the calling thread may sleep: nobody works, `prepare()` allows it, and nothing was announced while it did.
+  /// Whether the calling thread may sleep: no thread works, `prepare()` allows it, and it announced no work meanwhile.
   template <class Prepare>
   [[nodiscard]] bool may_sleep(Prepare prepare) {
     {
@@ -59,7 +59,7 @@ class WorkTurns {
   }
 
   std::mutex mutex_;
-  std::atomic<bool> announced_{false};  ///< whoever holds the mutex looks once more
+  std::atomic<bool> announced_{false};  ///< the thread that holds the mutex looks for work once more
 };
 
 }  // namespace beeline

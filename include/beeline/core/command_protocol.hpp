@@ -123,8 +123,8 @@ void publish_answer(const Memory& memory, std::uint64_t ticket, std::uint64_t va
 }
 
 /// The engine goes to sleep before the command with this ticket: it leaves a mark for the poster in the command's slot.
-/// Returns false if the command has been posted meanwhile: then nobody wakes the engine, which has to go on.
-///   mark  less than `asleep_bit`; 0: nobody has to wake the engine
+/// Returns false if the command was posted meanwhile: then no poster wakes the engine, which has to continue.
+///   mark  less than `asleep_bit`; 0: the engine is awake
 template <class Memory>
 BEELINE_HOST_DEVICE bool falls_asleep(const Memory& memory, std::uint64_t ticket, std::uint64_t mark) {
   const auto sequence = memory.near_sequence(ticket % Memory::depth);

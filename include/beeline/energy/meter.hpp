@@ -90,7 +90,7 @@ class Meter {
   /// Starts a thread that samples all components every `period_ns`. Counters that are slow to read are read less often,
   /// so that they take less than half a percent of a core. Windows longer than a counter's range need this thread.
   void sample_every(std::int64_t period_ns);
-  /// The samples since the last call. If nobody takes them, the oldest are dropped (dropped_samples).
+  /// The samples since the last call. If they are not taken in time, the oldest are dropped (dropped_samples).
   [[nodiscard]] std::vector<Sample> take_samples();
   [[nodiscard]] std::uint64_t dropped_samples() const;
   /// CPU time that the sampling thread has used, seconds.

@@ -56,7 +56,7 @@ struct EngineCall {
 /// Source: seed 000, 6.8.3 (all-to-all + all-gather), with copies of engines.
 class CopyEngines {
  public:
-  /// `scratch`: symmetric memory for chunks, on all members alike; of at least `least_bytes`.
+  /// `scratch`: symmetric memory for chunks, of at least `least_bytes`, the same on all members.
   CopyEngines(Team& team, const CollectiveChannel& channel, std::span<std::byte> scratch);
 
   /// Scratch memory of so many members beyond which nothing is gained, below which other algorithms are quicker, and

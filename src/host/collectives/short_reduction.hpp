@@ -14,7 +14,7 @@ namespace beeline::detail {
 /// Bytes of partial results up to which this is faster than `reduce_across`.
 inline constexpr std::size_t short_bytes = 8192;
 
-/// Whether a call is done so, on every member alike.
+/// Whether a call takes this path; every member makes the same choice.
 [[nodiscard]] bool is_short(const PairLinks& links, const NodeReduction& reduction);
 
 /// One member's part. Returns as `reduce_across`.

@@ -63,7 +63,7 @@ void check(const MessageOptions& options) {
           fmt::format("chunk_bytes {}: multiples of 256 up to 2^32", options.chunk_bytes));
 }
 
-/// Collective. Throws on all ranks alike where the kernels of one do not reach the memory of another. Between a GPU and
+/// Collective. Throws the same on all ranks if kernels of one do not reach the memory of another. Between a GPU and
 /// a host rank all goes through host memory, which both reach.
 void check_reach(Team& team) {
   struct Reach {

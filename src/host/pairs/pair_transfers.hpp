@@ -56,7 +56,7 @@ class PairTransfers {
   void send(const PairDelivery& delivery) { deliveries_.push_back(delivery); }
 
   /// Does all of them.
-  ///   compares_calls  with those whom it waits for
+  ///   compares_calls  with the members that it waits for
   ///   check  gets each chunk that comes, and its receipt, before it is taken; returns ok or what ends the call
   /// Returns ok; deadline or aborted, recorded; what `check` returns.
   template <class Check>

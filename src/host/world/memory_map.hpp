@@ -80,7 +80,7 @@ class MemoryMap {
   Heaps heaps_;
 };
 
-/// Collective. Fills in the sizes of the heaps and slots that `config` leaves open. Throws on all ranks alike where
+/// Collective. Fills in the sizes of the heaps and slots that `config` leaves open. Throws the same on all ranks if
 /// ranks have chosen different ones, or more than their host has memory.
 void agree_on_sizes(Bootstrap& bootstrap, Config& config, const Membership& membership);
 

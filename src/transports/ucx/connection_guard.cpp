@@ -60,7 +60,7 @@ bool is_of_this_host(sockaddr_storage address) {
   return ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0;
 }
 
-/// Logs the first refusal: whoever is refused may try again without end.
+/// Logs the first refusal alone: a refused process may try again without end.
 void report(const std::string& reason) {
   static std::atomic<bool> reported{false};
   if (!reported.exchange(true))

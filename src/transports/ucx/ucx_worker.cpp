@@ -108,7 +108,7 @@ void UcxWorker::close() {
   for (Line& line : lines_) close(line);
 }
 
-/// At once: what is still under way towards others is nobody's any more.
+/// Ends at once: messages in flight to other ranks are dropped.
 void UcxWorker::close(Line& line) {
   const ucp_ep_h endpoint = std::exchange(line.endpoint, nullptr);
   if (endpoint == nullptr) return;

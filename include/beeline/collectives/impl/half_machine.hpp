@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Conversions of 16-bit floats: one instruction on a GPU, bits on a CPU. To nearest, ties to even, both ways alike.
+/// Conversions of 16-bit floats: one instruction on a GPU, bits on a CPU. Both round to nearest, ties to even.
 /// Source: PTX ISA 8.3, cvt; IEEE 754-2019, 3.4 and 4.3.1.
 
 #include <cstdint>

@@ -23,7 +23,7 @@ inline constexpr std::uint64_t no_place = ~std::uint64_t{0};
 }
 
 /// Tells every member, this one included, `count` words in the round of packets that the session has entered. What the
-/// group did before is visible to who has heard them.
+/// group did before is visible to receivers of the words.
 ///   tell  gets a peer and the number of a word, returns what that peer is told
 template <class Group, class Tell>
 BEELINE_INLINE BEELINE_HOST_DEVICE void tell_all(Session<Group>& session, std::uint32_t count, const Tell& tell) {

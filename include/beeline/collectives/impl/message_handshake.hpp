@@ -56,7 +56,7 @@ class MessageHandshake {
     return status;
   }
 
-  /// Tells the peer the own place, and hears its.
+  /// Exchanges offsets with the peer.
   [[nodiscard]] BEELINE_HOST_DEVICE Status agree_on_places(std::uint64_t& place) {
     if constexpr (sends) {
       if (progress_.is_in_progress == 0)

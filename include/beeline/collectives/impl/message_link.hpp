@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Where the two ends of a link of a message channel lie, and what both ends do alike.
+/// Addresses of both ends of a link of a message channel, and the operations that both ends share.
 
 #include "beeline/collectives/impl/handshake.hpp"
 #include "beeline/collectives/impl/words.hpp"

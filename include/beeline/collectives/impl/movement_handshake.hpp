@@ -104,7 +104,7 @@ class HeardNeeds {
   const MovementPlan& plan_;
 };
 
-/// Every member tells all; see above. Also a barrier that orders memory: who has been told a place may write there.
+/// Every member publishes its offset to all. Also a barrier that orders memory: a peer may then write to the offset.
 /// Returns invalid_argument where lengths do not fit together.
 ///   outside  set to whether a piece of any member is to lie outside its slot
 template <class Group>

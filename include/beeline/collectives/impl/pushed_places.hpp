@@ -11,7 +11,7 @@
 namespace beeline::detail {
 
 /// Where a session's chunks come: a place for each other member's part, four times, and as much for the results of its
-/// part. A chunk takes the place of the fourth before it: who sends a part has seen that its owner has told of the last
+/// part. A chunk takes the place of the fourth before it: the sender of a part has seen its owner's signal of the last
 /// but one, before which the owner combined or took the fourth; results are taken three chunks later.
 class PushedPlaces {
  public:

@@ -165,7 +165,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline WaitState look(const Context& ctx, Sessi
   const std::uint64_t now = machine::clock_ns();
   WaitState state = state_of_wait(ctx, now, timeout, start_ns);
   std::uint32_t number = last_call(wait.state);
-  // Rounds without the signature's bits: whoever reads the error counts rounds.
+  // Rounds without the signature's bits: the error shows a number of rounds.
   Awaited awaited{Operation::collective, wait.peer, number, wait.expected >> signature_bits, wait.compare};
   observed >>= signature_bits;
   std::uint64_t waited = state.waited_ns(now);

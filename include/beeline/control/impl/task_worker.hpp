@@ -282,7 +282,8 @@ class TaskWorker {
     const TaskHeader header = scratch_.header();
     const bool has_answered = executor == DeviceKind::gpu && header.reply != 0;
     std::uint64_t reply = header.reply_value == 0 ? 0 : header.reply;
-    if (executor == DeviceKind::gpu && reply != 0 && poster == ctx_.rank) {  // CPUs hear of the task as of others
+    if (executor == DeviceKind::gpu && reply != 0 &&
+        poster == ctx_.rank) {  // CPUs learn of this task's end as of that of other tasks
       machine::fence_device();
       store_signal(reply_of(poster, reply), header.reply_value, Order::relaxed);
       reply = 0;

@@ -147,7 +147,7 @@ template <class T, class Group, class Results>
       continue;
     }
     chunks.combine(number - 1);
-    // The others have told of chunk `number` - 1, before which they gave the results of this one.
+    // The other members have signalled chunk `number` - 1, after they stored the results of this one.
     if (number > 2) chunks.take(number - 3);
   }
   if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;

@@ -35,7 +35,7 @@ class Relay {
   }
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends() const { return ctx_.rank == plan_.sender; }
 
-  /// The sender's: stores the parts of a chunk to those who are to pass them on, and to its own destination. `rounds`
+  /// By the sender: stores the parts of a chunk to the members that relay them, and to its own destination. `rounds`
   /// ago the places were told.
   template <class Group>
   BEELINE_HOST_DEVICE void send(const Session<Group>& session, std::uint32_t chunk, std::uint32_t rounds) const {
@@ -65,7 +65,7 @@ class Relay {
     });
   }
 
-  // Along the chain that begins with the sender and goes by ranks. `no_peer`: nobody.
+  // The neighbour in the chain from the sender on, in the order of ranks. `no_peer`: there is none.
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t previous() const {
     return sends() ? no_peer : peer_ahead(ctx_, ctx_.size - 1);
@@ -91,7 +91,7 @@ class Relay {
   }
 
  private:
-  /// Some members that receive from this one; nullptr: nobody.
+  /// The members that receive from this one; nullptr: none.
   struct Receivers {
     std::uint32_t peers[Places::most];
     std::byte* places[Places::most];

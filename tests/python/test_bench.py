@@ -17,8 +17,7 @@ from beeline.programs import World, mpirun_command
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 METHODS = [
     "device/peer/ll", "device/peer/signal", "proxy/copy_engine/signal", "proxy/peer/signal",
-    "triggered/copy_engine/signal", "stream/copy_engine/signal",
-    "host/copy_engine/signal", "host/staged/sequential", "host/staged/pipelined",
+    "triggered/copy_engine/signal", "stream/copy_engine/signal", "host/copy_engine/signal", "host/staged/sequential", "host/staged/pipelined",
 ]  # fmt: skip
 QUICK = ["--iterations", "2"]
 RESULT_FIELDS = {

@@ -39,29 +39,29 @@ def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, 
     done = cli("bench", "energy", "--output", str(record), "--json")
     assert done.returncode == 0, done.stderr
     steps = steps_of(done)
-    assert steps == ["bandwidth put 64K,256M", "latency message 8", "latency barrier"]  # no collective in the fake
+    assert steps == ["bandwidth put 256M", "latency message 8", "latency barrier"]  # no collective in the fake
     metered = [line for line in results_of(done) if line["unit"] == "nJ/word"]
     assert {line["method"] for line in metered} == {"device/peer/ll"}
     assert metered[0]["settings"]["values"]["energy"] == 2000
-    (putting,) = (one["settings"]["values"]["energy-budget"] for one in metered if one["bytes"] == 1 << 16)
-    rows = [4, 2, 2]  # of each step: methods and sizes
+    (putting,) = (one["settings"]["values"]["energy-budget"] for one in metered if one["bytes"] == 1 << 28)
+    rows = [2, 2, 2]  # of each step: methods and sizes
     assert putting == pytest.approx((240 - 8 * len(rows)) * rows[0] / sum(rows), abs=15)
-    (ranking,) = (one for one in events_of(done) if one["event"] == "ranking" and one["bytes"] == 1 << 16)
+    (ranking,) = (one for one in events_of(done) if one["event"] == "ranking" and one["bytes"] == 1 << 28)
     assert (ranking["operation"], ranking["methods"]) == ("put", [["device/peer/ll"]])
     lines = record.read_text().splitlines()
-    end = next(number for number, line in enumerate(lines) if "energy_step" in line and "put 64K,256M" in line)
+    end = next(number for number, line in enumerate(lines) if "energy_step" in line and "put 256M" in line)
     record.write_text("\n".join(lines[:end] + lines[end + 1 :]) + "\n")  # stopped in the middle of it
     again = cli("bench", "energy", "--output", str(record), "--json")
-    assert steps_of(again) == ["bandwidth put 64K,256M"]
+    assert steps_of(again) == ["bandwidth put 256M"]
     assert measured_by(again) == measured_by(done)  # with what the earlier run had measured
     assert "latency message 8: measured by an earlier run" in again.stderr
     text = record.read_text()
     *_, broken = (line for line in text.splitlines() if "nJ" in line and '"put"' in line)
     record.write_text(text.replace(broken, broken[:40]) + '{"event": "resu')  # of a machine that failed
-    assert steps_of(cli("bench", "energy", "--output", str(record), "--json")) == ["bandwidth put 64K,256M"]
+    assert steps_of(cli("bench", "energy", "--output", str(record), "--json")) == ["bandwidth put 256M"]
     shown = cli("bench", "energy", "--output", str(record))
     assert shown.returncode == 0  # though nothing was left to measure
-    assert [shown.stdout.count(f"put of {size}") for size in ("64 KiB", "256 MiB")] == [1, 1]
+    assert [shown.stdout.count(f"{what}, 2 ranks") for what in ("put of 256 MiB", "message of 8 B")] == [1, 1]
 
 
 def test_a_step_that_was_asked_for_otherwise_is_measured_again(cli, tmp_path: Path) -> None:

@@ -137,11 +137,11 @@ class Application:
 FIVE = "allreduce,allgather,alltoall,reduce_scatter,broadcast"
 CHOSEN, BY_NAME = "stream/automatic,nccl/stream", "stream/copy_engine,stream/two_shot,stream/peer,stream/bulk"
 COLLECTIVES = [
-    Bench("collectives", FIVE, "64K", f"{CHOSEN},stream/copy_engine", "auto"),
     Bench("collectives", FIVE, "256M", f"{CHOSEN},{BY_NAME}", "auto"),
+    Bench("collectives", FIVE, "64K", f"{CHOSEN},stream/copy_engine", "auto"),
 ]
 PUTS = "device/peer/ll,device/peer/signal,device/bulk/signal,stream/copy_engine/,host/copy_engine/,host/staged/"
-DIRECT_AND_STAGED = "device/peer/signal,mpi/staged,host/staged/"
+DIRECT_AND_STAGED = "device/peer/signal,mpi/staged,host/staged/sequential"
 HIMENO = ("host_staged", "host_copy_engine", "stream_kernels", "persistent")
 # How the host waits. Seed 000, section 5.8.3 and 5.8.5: an application that the CPU drives may poll every 1,000 us
 # without loss, one that the GPU drives every 5,000.
@@ -153,7 +153,7 @@ WAITS: list[Waits] = [
 ]
 SETS: dict[str, list[Bench | Application]] = {
     "default": [
-        Bench("bandwidth", "put", "64K,256M", PUTS),
+        Bench("bandwidth", "put", "256M", PUTS),
         Bench("latency", "message", "8", PUTS),
         Bench("latency", "barrier", ""),
         Bench("collectives", "allreduce", "256M", f"{CHOSEN},{BY_NAME}", "auto"),
@@ -188,7 +188,7 @@ SETS: dict[str, list[Bench | Application]] = {
     "table-002": [
         Bench("latency", "barrier", "", DIRECT_AND_STAGED, "auto"),
         Bench("latency", "message", "8,4K,256K", DIRECT_AND_STAGED, "auto"),
-        Bench("bandwidth", "put", "64K,1M,16M", DIRECT_AND_STAGED, "auto"),
+        Bench("bandwidth", "put", "64K,1M,16M", f"{DIRECT_AND_STAGED},host/staged/pipelined", "auto"),
     ],
 }
 BUDGETS_S = {

@@ -17,7 +17,8 @@ from beeline.programs import World, mpirun_command
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 METHODS = [
     "device/peer/ll", "device/peer/signal", "proxy/copy_engine/signal", "proxy/peer/signal",
-    "triggered/copy_engine/signal", "stream/copy_engine/signal", "host/copy_engine/signal", "host/staged/sequential", "host/staged/pipelined",
+    "triggered/copy_engine/signal", "stream/copy_engine/signal", "host/copy_engine/signal", "host/staged/sequential",
+    "host/staged/pipelined",
 ]  # fmt: skip
 QUICK = ["--iterations", "2"]
 RESULT_FIELDS = {
@@ -548,9 +549,8 @@ def test_the_description_names_all_commands_operations_and_methods() -> None:
 
 
 def is_accepted(command: str, option: Record, text: str) -> bool:
-    has_operations = command not in ("accuracy", "overlap", "calls")
-    beside = ["--operations", "all"] if option["name"] == "methods" and has_operations else []
-    beside += ["--energy", "100"] if option["name"] == "energy-budget" else []
+    everything = ["--operations", "all"] * (command not in ("accuracy", "overlap", "calls"))
+    beside = {"methods": everything, "energy-budget": ["--energy", "100"]}.get(option["name"], [])
     done = described(command, *beside, f"--{option['name']}", text)
     assert done.returncode in (0, 2), done.stderr
     assert done.returncode == 0 or f"--{option['name']}" in done.stderr

@@ -95,7 +95,8 @@ def fits(result: dict[str, Any], constraints: Constraints) -> bool:
             continue
         value = look_up(result, name)
         text = "none" if value is None else str(value).replace(" ", "")
-        if text not in [size(one) for one in wanted.split(",")] and text not in wanted.split(","):
+        choices = [wanted, *wanted.split(",")]  # the field may be a list itself
+        if text not in choices and text not in map(size, choices):
             return False
     return True
 

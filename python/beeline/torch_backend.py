@@ -32,9 +32,9 @@ where `mem_pool` puts them. Of more than two GPUs, all-reduces of more than 192 
 channel's memory, which is quicker than either. Memory of registered tensors that torch gives back
 (`torch.cuda.empty_cache`) is free when this rank and the others have made their next calls.
 
-Collectives of single tensors and barriers go from torch to the library without Python in between, by a part in C++,
-which is compiled for the torch that is installed: once, in the background of the first program (half a minute of one
-core), or beforehand by `beeline build-torch`. It needs a C++ compiler and Python's headers. Without it, or with
+Collectives go from torch to the library without Python in between, by a part in C++, which is compiled for the torch
+that is installed: once, in the background of the first program (half a minute of one core), or beforehand by `beeline
+build-torch`. It needs a C++ compiler and Python's headers. Without it, or with
 BEELINE_TORCH_NATIVE=0, calls go through Python, with the same results; `native` of a group says which. With
 BEELINE_TORCH_NATIVE=1 a program waits until the part is compiled, and ends with ImportError if that fails.
 """
@@ -487,7 +487,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
 @not_compiled
 class NativeProcessGroup(BeelineProcessGroup):
-    """The same, made of the C++ part: most collectives go from torch to the library without Python in between."""
+    """The same, made of the C++ part: collectives go from torch to the library without Python in between."""
 
     _native = "yes"
 
@@ -501,6 +501,7 @@ class NativeProcessGroup(BeelineProcessGroup):
 # versions.
 for _name in (
     "allreduce", "allreduce_coalesced", "reduce", "broadcast", "barrier",
+    "allgather", "gather", "scatter", "reduce_scatter", "alltoall",
     "_allgather_base", "all_gather_single", "allgather_into_tensor_coalesced", "all_gather_single_coalesced",
     "_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_tensor_coalesced",
     "reduce_scatter_single_coalesced", "alltoall_base", "all_to_all_single",

@@ -4,9 +4,11 @@
 //
 //   torch.distributed, c10d::Reducer --> NativeGroup::allreduce --> a table of C functions of beeline._beeline
 //                                    <-- NativeWork <-------------- the call's end
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -80,19 +82,65 @@ class NativeGroup final : public c10d::PyProcessGroup {
     });
   }
 
+  // --- Lists of tensors: those that these functions do not take are refused, or taken, in Python ------------------
+
+  WorkPointer allgather(std::vector<Tensors>& outputs, Tensors& sources, const c10d::AllgatherOptions& opts) override {
+    if (outputs.size() != 1 || sources.size() != 1 || !are_parts(outputs[0], size_, sources[0]))
+      return in_python("allgather", outputs, sources, opts);
+    return with_list(Collective::allgather, outputs[0], sources[0], opts.asyncOp, -1);
+  }
+  WorkPointer gather(std::vector<Tensors>& outputs, Tensors& sources, const c10d::GatherOptions& opts) override {
+    const bool is_root = opts.rootRank == rank_;
+    if (sources.size() != 1 || outputs.size() < std::size_t{is_root} ||
+        !are_parts(is_root ? outputs[0] : Tensors(), is_root ? size_ : 0, sources[0]))
+      return in_python("gather", outputs, sources, opts);
+    return with_list(Collective::gather, is_root ? outputs[0] : Tensors(), sources[0], opts.asyncOp,
+                     static_cast<int>(opts.rootRank));
+  }
+  WorkPointer scatter(Tensors& outputs, std::vector<Tensors>& sources, const c10d::ScatterOptions& opts) override {
+    const bool is_root = opts.rootRank == rank_;
+    if (outputs.size() != 1 || sources.size() < std::size_t{is_root} ||
+        !are_parts(is_root ? sources[0] : Tensors(), is_root ? size_ : 0, outputs[0]) ||
+        (is_root && !are_contiguous(sources[0])))
+      return in_python("scatter", outputs, sources, opts);
+    const at::Tensor together = is_root ? put_together(sources[0]) : at::Tensor();
+    return collective(Collective::scatter, outputs, {together}, opts.asyncOp, 0, static_cast<int>(opts.rootRank));
+  }
+  WorkPointer reduce_scatter(Tensors& outputs, std::vector<Tensors>& sources,
+                             const c10d::ReduceScatterOptions& opts) override {
+    if (outputs.size() != 1 || sources.size() != 1 || !are_parts(sources[0], size_, outputs[0]))
+      return in_python("reduce_scatter", outputs, sources, opts);
+    return reduce_and_scatter(outputs, {put_together(sources[0])}, opts);
+  }
+  WorkPointer alltoall(Tensors& outputs, Tensors& sources, const c10d::AllToAllOptions& opts) override {
+    if (!are_pieces(outputs, size_, device()) || !are_pieces(sources, size_, device()) || !are_contiguous(sources) ||
+        outputs[0].scalar_type() != sources[0].scalar_type())
+      return in_python("alltoall", outputs, sources, opts);
+    const Bytes receive = bytes_of(outputs), send = bytes_of(sources);
+    return start_list(outputs, sources, opts.asyncOp, [&](const torch_table::Manner& manner) {
+      const at::Tensor mine = put_together(sources);
+      const at::Tensor together = at::empty({count_of(outputs)}, outputs[0].options());
+      torch_table::End* end = nullptr;
+      const Vector output(together, "output"), source(mine, "input");
+      const auto to = output.operand(), from = source.operand();
+      check(library->alltoallv(calls_->calls, &to, &from, send.data(), receive.data(), &manner, &end));
+      return Started{end, [together, outputs] { take_apart(together, outputs); }};
+    });
+  }
+
   // Names differ among torch's versions: those that a base class has are overridden.
   // NOLINTBEGIN(modernize-use-override)
   WorkPointer _allgather_base(at::Tensor& output, at::Tensor& source, const c10d::AllgatherOptions& opts) {
-    return gather({output}, {source}, opts);
+    return gather_all({output}, {source}, opts);
   }
   WorkPointer all_gather_single(at::Tensor& output, at::Tensor& source, const c10d::AllgatherOptions& opts) {
-    return gather({output}, {source}, opts);
+    return gather_all({output}, {source}, opts);
   }
   WorkPointer allgather_into_tensor_coalesced(Tensors& outputs, Tensors& sources, const c10d::AllgatherOptions& opts) {
-    return gather(outputs, sources, opts);
+    return gather_all(outputs, sources, opts);
   }
   WorkPointer all_gather_single_coalesced(Tensors& outputs, Tensors& sources, const c10d::AllgatherOptions& opts) {
-    return gather(outputs, sources, opts);
+    return gather_all(outputs, sources, opts);
   }
   WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& source, const c10d::ReduceScatterOptions& opts) {
     return reduce_and_scatter({output}, {source}, opts);
@@ -129,7 +177,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
   WorkPointer reduce_all(const Tensors& tensors, const Options& opts) {
     return collective(Collective::allreduce, tensors, tensors, opts.asyncOp, reduction(opts.reduceOp));
   }
-  WorkPointer gather(const Tensors& outputs, const Tensors& sources, const c10d::AllgatherOptions& opts) {
+  WorkPointer gather_all(const Tensors& outputs, const Tensors& sources, const c10d::AllgatherOptions& opts) {
     return collective(Collective::allgather, outputs, sources, opts.asyncOp);
   }
   WorkPointer reduce_and_scatter(const Tensors& outputs, const Tensors& sources,
@@ -141,12 +189,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
   WorkPointer exchange(at::Tensor& output, at::Tensor& source, std::vector<std::int64_t>& output_splits,
                        std::vector<std::int64_t>& source_splits, const c10d::AllToAllOptions& opts) {
     const std::optional<Bytes> receive = parts(output, output_splits), send = parts(source, source_splits);
-    if (!receive || !send) {
-      const py::gil_scoped_acquire locked;
-      py::object work = in_python_.get().attr("alltoall_base")(py::cast(static_cast<ProcessGroup*>(this)), output,
-                                                               source, output_splits, source_splits, opts);
-      return c10::make_intrusive<PyWorkHolder>(std::move(work));
-    }
+    if (!receive || !send) return in_python("alltoall_base", output, source, output_splits, source_splits, opts);
     if (output_splits.empty() && source_splits.empty())
       return collective(Collective::alltoall, {output}, {source}, opts.asyncOp);
     return started({output}, {source}, opts.asyncOp,
@@ -155,9 +198,75 @@ class NativeGroup final : public c10d::PyProcessGroup {
                    });
   }
 
+  /// The work of the class's function of that name, or what it raises.
+  template <class... Arguments>
+  WorkPointer in_python(const char* name, Arguments&... arguments) {
+    const py::gil_scoped_acquire locked;
+    py::object work = in_python_.get().attr(name)(py::cast(static_cast<ProcessGroup*>(this)), arguments...);
+    return c10::make_intrusive<PyWorkHolder>(std::move(work));
+  }
+
+  [[nodiscard]] c10::Device device() const { return stream_ ? stream_->device() : c10::Device(c10::kCPU); }
+  [[nodiscard]] bool are_parts(const Tensors& parts, std::int64_t count, const at::Tensor& each) const {
+    return each.device() == device() && torch_native::are_parts(parts, count, each);
+  }
+
+  /// A collective of tensors that the group makes, and what puts the results in their place.
+  struct Started {
+    torch_table::End* end;
+    std::function<void()> finish;
+  };
+
+  /// All ranks' `source`, or the root's alone gets them (then others have no outputs), one output for each rank.
+  WorkPointer with_list(Collective what, const Tensors& outputs, const at::Tensor& source, bool is_async, int root) {
+    return start_list(outputs, {source}, is_async, [&](const torch_table::Manner& manner) {
+      at::Tensor together;
+      std::optional<Vector> output;
+      if (!outputs.empty()) together = at::empty({count_of(outputs)}, source.options());
+      if (!outputs.empty()) output.emplace(together, "output");
+      const Vector input(source, "input");
+      const torch_table::Operand to = output ? output->operand() : torch_table::Operand(), from = input.operand();
+      torch_table::End* end = nullptr;
+      check(library->call(calls_->calls, what, &to, &from, 0, root, &manner, &end));
+      return Started{end, [together, outputs] {
+                       if (!outputs.empty()) take_apart(together, outputs);
+                     }};
+    });
+  }
+
+  /// Runs `call`, which makes tensors of its own and a collective with them, asynchronous or in stream order.
+  template <class Call>
+  WorkPointer start_list(const Tensors& outputs, const Tensors& sources, bool is_async, const Call& call) {
+    return unlocked([&]() -> WorkPointer {
+      ++count_;
+      if (is_async && !stream_) {
+        Started started = call(torch_table::Manner{true, nullptr});
+        return c10::make_intrusive<NativeWork>(outputs, started.end, std::move(started.finish));
+      }
+      if (!is_async) {
+        call(torch_table::Manner{false, current_stream(stream_)}).finish();
+        return c10::make_intrusive<NativeWork>(outputs, nullptr, std::nullopt);
+      }
+      c10::Event here(stream_->device_type());
+      here.record(c10::impl::VirtualGuardImpl(stream_->device_type()).getStream(stream_->device()));
+      here.block(*stream_);
+      const c10::StreamGuard on(*stream_);
+      call(torch_table::Manner{false, stream_->native_handle()}).finish();
+      torch_table::End* end = nullptr;
+      check(library->record(calls_->calls, stream_->native_handle(), &end));
+      record_streams(outputs);
+      record_streams(sources);
+      return c10::make_intrusive<NativeWork>(outputs, end, stream_);
+    });
+  }
+  /// torch keeps the memory of tensors until the stream has passed here.
+  void record_streams(const Tensors& tensors) const {
+    for (const at::Tensor& each : tensors)
+      if (each.defined()) each.record_stream(*stream_);
+  }
+
   /// The bytes of each rank's part; nothing where rows are not those of the ranks together. Without splits all have as
   /// many.
-  using Bytes = std::vector<std::size_t>;
   [[nodiscard]] std::optional<Bytes> parts(const at::Tensor& tensor, const std::vector<std::int64_t>& splits) const {
     if (tensor.layout() != c10::kStrided || tensor.dim() == 0) return std::nullopt;
     const std::int64_t rows = tensor.size(0), ranks = size_;
@@ -200,6 +309,8 @@ class NativeGroup final : public c10d::PyProcessGroup {
         torch_table::End* end = nullptr;
         if (outputs[i].is_same(sources[i])) {
           check(timed([&] { return make(output.operand(), output.operand(), manner, &end); }));
+        } else if (!sources[i].defined()) {  // only the root of a scatter has one
+          check(timed([&] { return make(output.operand(), torch_table::Operand(), manner, &end); }));
         } else {
           const Vector source(sources[i], "input");
           check(timed([&] { return make(output.operand(), source.operand(), manner, &end); }));
@@ -207,11 +318,8 @@ class NativeGroup final : public c10d::PyProcessGroup {
         last.reset(end);
       }
       if (last == nullptr) return c10::make_intrusive<NativeWork>(outputs, nullptr, std::nullopt);
-      if (stream_) {  // torch keeps the memory of tensors until the stream has passed here
-        for (const at::Tensor& output : outputs) output.record_stream(*stream_);
-        if (&outputs != &sources)
-          for (const at::Tensor& source : sources) source.record_stream(*stream_);
-      }
+      if (stream_) record_streams(outputs);
+      if (stream_ && &outputs != &sources) record_streams(sources);
       return c10::make_intrusive<NativeWork>(outputs, last.release(), stream_);
     });
   }

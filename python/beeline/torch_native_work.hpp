@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,6 +33,7 @@ namespace beeline::torch_native {
 namespace py = pybind11;
 using c10d::Work;
 using Tensors = std::vector<at::Tensor>;
+using Bytes = std::vector<std::size_t>;
 using WorkPointer = c10::intrusive_ptr<Work>;
 
 /// A Python object that C++ code holds, and lets go without Python's lock.
@@ -120,6 +123,60 @@ class Vector {
   DLTensor description_;
 };
 
+/// Whether `parts` are `count` dense tensors of the type, size and device of `each`, a dense one whose elements follow
+/// each other.
+inline bool are_parts(const Tensors& parts, std::int64_t count, const at::Tensor& each) {
+  const auto is_alike = [&](const at::Tensor& part) {
+    return part.layout() == c10::kStrided && part.scalar_type() == each.scalar_type() &&
+           part.device() == each.device() && part.numel() == each.numel();
+  };
+  return each.layout() == c10::kStrided && each.is_contiguous() && static_cast<std::int64_t>(parts.size()) == count &&
+         std::all_of(parts.begin(), parts.end(), is_alike);
+}
+
+/// Whether these are `count` dense tensors of one type on that device.
+inline bool are_pieces(const Tensors& tensors, std::int64_t count, c10::Device device) {
+  return static_cast<std::int64_t>(tensors.size()) == count &&
+         std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& each) {
+           return each.layout() == c10::kStrided && each.scalar_type() == tensors[0].scalar_type() &&
+                  each.device() == device;
+         });
+}
+
+inline bool are_contiguous(const Tensors& tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), [](const at::Tensor& each) { return each.is_contiguous(); });
+}
+
+inline std::int64_t count_of(const Tensors& tensors) {
+  std::int64_t count = 0;
+  for (const at::Tensor& each : tensors) count += each.numel();
+  return count;
+}
+
+inline Bytes bytes_of(const Tensors& tensors) {
+  Bytes bytes;
+  for (const at::Tensor& each : tensors) bytes.push_back(each.nbytes());
+  return bytes;
+}
+
+/// The elements of tensors one after the other.
+inline at::Tensor put_together(const Tensors& tensors) {
+  Tensors rows;
+  for (const at::Tensor& each : tensors) rows.push_back(each.detach().reshape(-1));
+  return rows.size() == 1 ? rows.front() : at::cat(rows);
+}
+
+/// Copies elements that follow each other into tensors.
+inline void take_apart(const at::Tensor& together, const Tensors& parts) {
+  Tensors rows;
+  std::int64_t first = 0;
+  for (const at::Tensor& part : parts) {
+    rows.push_back(together.narrow(0, first, part.numel()).view(part.sizes()));
+    first += part.numel();
+  }
+  at::_foreach_copy_(parts, rows);
+}
+
 /// The library's calls of a group, which the capsule holds.
 struct GroupCalls {
   Held capsule;
@@ -151,18 +208,26 @@ class NativeWork final : public Work {
   /// `end`: on `stream`, where that is not torch's current one, or of a host rank.
   NativeWork(Tensors outputs, torch_table::End* end, std::optional<c10::Stream> stream)
       : outputs_(std::move(outputs)), end_(end, library->let_go), stream_(stream) {}
+  /// Of a host rank's, which puts the results in their place itself when the call is over.
+  NativeWork(Tensors outputs, torch_table::End* end, std::function<void()> finish)
+      : outputs_(std::move(outputs)), end_(end, library->let_go), finish_(std::move(finish)) {}
   /// Of a barrier, for whose end the CPU waits.
   NativeWork(torch_table::End* end, std::optional<c10::Stream> stream, std::shared_ptr<GroupCalls> barrier)
       : end_(end, library->let_go), stream_(stream), barrier_(std::move(barrier)) {}
 
   bool wait(std::chrono::milliseconds timeout) override {
     check(wait_for_end(timeout));
+    finish();
     if (barrier_)
       check(unlocked([&] { return library->synchronize_current(barrier_->calls, current_stream(stream_)); }));
     return true;
   }
   void synchronize() override { wait(kNoTimeout); }
-  bool isCompleted() override { return is_reached(); }
+  bool isCompleted() override {
+    if (!is_reached()) return false;
+    if (!has_failed()) finish();
+    return true;
+  }
   bool isSuccess() const override { return is_reached() && !has_failed(); }
   Tensors result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
@@ -185,6 +250,13 @@ class NativeWork final : public Work {
     return unlocked([&] { return library->wait(end_.get(), seconds, current_stream(stream_)); });
   }
 
+  void finish() {
+    unlocked([&] {
+      const std::lock_guard lock(finishing_);
+      if (finish_) std::exchange(finish_, nullptr)();
+    });
+  }
+
   /// Whether a call of a host rank that is over has ended by an error.
   [[nodiscard]] bool has_failed() const { return !stream_ && wait_for_end(kNoTimeout) != 0; }
 
@@ -192,6 +264,8 @@ class NativeWork final : public Work {
   End end_;
   std::optional<c10::Stream> stream_;
   std::shared_ptr<GroupCalls> barrier_;
+  std::mutex finishing_;
+  std::function<void()> finish_;
 };
 
 }  // namespace beeline::torch_native

@@ -78,6 +78,39 @@ def even_all_to_all(mine: torch.Tensor, group: dist.ProcessGroup) -> torch.Tenso
     return got
 
 
+def lists() -> None:
+    """Also of tensors that are not contiguous, of several types, and asynchronous."""
+    for is_async in (False, True):
+        for dtype in (torch.float32, torch.bool, torch.complex64):
+            name = f"{dtype} async={is_async}"
+            mine = torch.rand(5, 3, device=DEVICE).mul(9).to(dtype)
+            gathered = [torch.zeros(3, 5, dtype=dtype, device=DEVICE).t() for _ in range(SIZE)]
+            sent = [mine.flip(0).contiguous() for _ in range(SIZE)]
+            end(dist.all_gather(gathered, mine, async_op=is_async))
+            note(f"all_gather {name}", *gathered)
+            end(dist.gather(mine, gathered if RANK == 1 else None, 1, async_op=is_async))
+            note(f"gather {name}", *gathered)
+            end(dist.scatter(mine, sent if RANK == 1 else None, 1, async_op=is_async))
+            note(f"scatter {name}", mine)
+            got = [torch.zeros(1 + (RANK + rank) % 3, dtype=dtype, device=DEVICE) for rank in range(SIZE)]
+            end(dist.all_to_all(got, [mine.view(-1)[: each.numel()].clone() for each in got], async_op=is_async))
+            note(f"all_to_all {name}", *got)
+            if dtype == torch.float32:
+                end(dist.reduce_scatter(mine, sent, async_op=is_async))
+                note(f"reduce_scatter {name}", mine)
+    work = dist.all_gather(gathered, mine, async_op=True)
+    while not work.is_completed():
+        pass
+    if DEVICE.type == "cpu":
+        assert torch.equal(torch.view_as_real(gathered[RANK]), torch.view_as_real(mine))  # without `wait`
+    end(work)
+
+
+def end(work: dist.Work | None) -> None:
+    if work is not None:
+        assert work.wait()
+
+
 def works() -> None:
     for is_async in (False, True):
         tensor, options = torch.ones(1 << 20, device=DEVICE), dist.AllreduceOptions()
@@ -209,7 +242,7 @@ def call_until_it_fails() -> None:
 
 used = os.environ["BEELINE_TORCH_NATIVE"] == "1"
 assert GROUP.native == ("yes" if used else "no: BEELINE_TORCH_NATIVE=0"), GROUP.native
-parts = [functions, works, buffers, gradients, futures, refusals, derived, versions]
+parts = [functions, lists, works, buffers, gradients, futures, refusals, derived, versions]
 for part in (*parts, captured if DEVICE.type == "cuda" else failures):
     before = native_calls()
     part()

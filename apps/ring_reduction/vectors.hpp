@@ -26,7 +26,7 @@ struct Shape {
   std::size_t packet_chunk_bytes = std::size_t{8} << 10;     ///< of device_packets: one slot of a packet ring
   unsigned lanes = 0;           ///< at most, of the schemes that have them; 0: 1 on host ranks, on GPUs by scheme
   unsigned blocks = 0;          ///< of a lane that may have several; 0: 1 on host ranks, on GPUs by scheme
-  unsigned service_blocks = 0;  ///< of proxy_device; 0: 1 on host ranks, 8 on GPUs
+  unsigned service_blocks = 0;  ///< of proxy_device; 0: 1 on host ranks, 2 on GPUs, where each keeps a quarter
 
   /// The same, with chunks of one size for all schemes.
   [[nodiscard]] Shape with_chunks(std::size_t bytes) const {
@@ -70,10 +70,10 @@ class Vectors {
   /// its bytes on a GPU; a CPU reads a short one from its cache.
   [[nodiscard]] std::size_t post_chunk_bytes() const {
     if (shape_.post_chunk_bytes > 0) return shape_.post_chunk_bytes;
-    return std::size_t{world_.device().is_gpu() ? 4u : 1u} << 20;
+    return std::size_t{world_.device().is_gpu() ? 8u : 1u} << 20;
   }
   [[nodiscard]] unsigned service_blocks() const {
-    return shape_.service_blocks > 0 ? shape_.service_blocks : world_.device().is_gpu() ? 8 : 1;
+    return shape_.service_blocks > 0 ? shape_.service_blocks : world_.device().is_gpu() ? 2 : 1;
   }
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] float* data() const { return data_.data(); }

@@ -4,7 +4,6 @@
 #include <new>
 #include <string>
 
-#include "beeline/core/version.hpp"
 #include "c/call.hpp"
 
 namespace beeline::c {

@@ -59,8 +59,6 @@ class alignas(fetched_bytes) EngineThread {
   ///   refusals  where it adds its own; outlives it
   EngineThread(const EngineClient& client, Refusals& refusals, const Options& options);
   ~EngineThread();
-  EngineThread(const EngineThread&) = delete;
-  EngineThread& operator=(const EngineThread&) = delete;
 
   ///   source  outlives its removal, or this thread
   ///   mirror  see CommandWorker::end_ring

@@ -4,7 +4,6 @@
 /// The heaps of GPU ranks that an engine's threads store into by themselves, where the machine maps them for CPUs.
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

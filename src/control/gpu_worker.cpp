@@ -74,8 +74,6 @@ class GpuWorker final : public CommandWorker {
     static_cast<void>(cudaFree(scratch_));
     static_cast<void>(cudaFreeHost(memory_));
   }
-  GpuWorker(const GpuWorker&) = delete;
-  GpuWorker& operator=(const GpuWorker&) = delete;
 
   void begin_ring(bool is_under_way, bool* own_is_under_way) override {
     ring_is_busy_ = is_under_way;

@@ -41,8 +41,6 @@ class HostEngine final : public Engine {
   HostEngine(const EngineClient& client, EngineOptions options);
   /// Ends the threads; commands that are not done by then stay so.
   ~HostEngine() override;
-  HostEngine(const HostEngine&) = delete;
-  HostEngine& operator=(const HostEngine&) = delete;
 
   /// Whether threads of engines of this process call a GPU's driver, which other callers hold up.
   [[nodiscard]] static bool call_driver() { return of_gpus_ > 0; }

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "control/host_triggers.hpp"
 
-#include <algorithm>
 #include <utility>
-
-#include "beeline/device/put_get.hpp"
 
 namespace beeline {
 

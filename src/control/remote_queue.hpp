@@ -31,8 +31,6 @@ class RemoteQueue final : public CarriedQueue {
   ~RemoteQueue() {
     if (is_open_) network_.close_queue(*this);
   }
-  RemoteQueue(const RemoteQueue&) = delete;
-  RemoteQueue& operator=(const RemoteQueue&) = delete;
 
   /// Whether a further command may be handed over.
   [[nodiscard]] bool has_room() const;

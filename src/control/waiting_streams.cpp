@@ -12,8 +12,6 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
-#include "beeline/device/put_get.hpp"
-#include "control/command_check.hpp"
 #include "control/trigger_table.hpp"
 #include "core/thread.hpp"
 #include "transport/checks.hpp"

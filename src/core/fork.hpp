@@ -3,7 +3,6 @@
 /// @file
 /// Processes that fork while they use the library.
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -35,4 +35,22 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
+std::vector<std::filesystem::path> control_groups(std::string_view controller, const std::string& root) {
+  std::vector<std::filesystem::path> folders;
+  const std::string list = read_text(root + "/proc/self/cgroup");
+  for (const std::string_view line : lines_of(list)) {  // as `4:memory:/path` (version 1) or `0::/path` (version 2)
+    const auto first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && controllers != controller) continue;
+    const std::filesystem::path mount = std::filesystem::path(root + "/sys/fs/cgroup") / controllers;
+    // Groups above have limits too. Inside a container the path may be that of the host, and its root the group itself.
+    for (std::filesystem::path path = line.substr(second + 1);; path = path.parent_path()) {
+      folders.push_back(mount / path.relative_path());
+      if (!path.has_relative_path()) break;
+    }
+  }
+  return folders;
+}
+
 }  // namespace beeline

@@ -8,6 +8,7 @@
 /// `import torch` crashed in a stream of its own (pytorch issue 109923); after it, ours read numbers as 0.
 
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,5 +24,10 @@ namespace beeline {
 
 /// The lines of a text, without their ends.
 [[nodiscard]] std::vector<std::string_view> lines_of(std::string_view text);
+
+/// The folders of the control groups in which this process is and that limit what `controller` (`memory`, `pids`)
+/// counts: each group before those above it. Groups of version 2 have all controllers in one folder.
+///   root  in front of /proc and /sys, for tests
+[[nodiscard]] std::vector<std::filesystem::path> control_groups(std::string_view controller, const std::string& root);
 
 }  // namespace beeline

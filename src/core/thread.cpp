@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 
 #include <filesystem>
-#include <vector>
 
 #include "core/text_file.hpp"
 
@@ -19,25 +18,6 @@ std::string line_of(const std::filesystem::path& file) {
   return text.empty() ? "?" : text.substr(0, text.find('\n'));
 }
 
-/// The control groups of this process that limit threads, with those above them.
-///   root  in front of /proc and /sys
-std::vector<std::filesystem::path> groups_of_threads(const std::string& root) {
-  std::vector<std::filesystem::path> folders;
-  const std::string list = read_text(root + "/proc/self/cgroup");
-  for (const std::string_view line : lines_of(list)) {
-    const auto first = line.find(':'), second = line.find(':', first + 1);
-    if (second == std::string_view::npos) continue;
-    const std::string_view controllers = line.substr(first + 1, second - first - 1);
-    if (!controllers.empty() && controllers != "pids") continue;
-    const std::filesystem::path mount = root + (controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pids");
-    for (std::filesystem::path path = line.substr(second + 1);; path = path.parent_path()) {
-      folders.push_back(mount / path.relative_path());
-      if (!path.has_relative_path()) break;
-    }
-  }
-  return folders;
-}
-
 }  // namespace
 
 std::string thread_limits(const std::string& root) {
@@ -45,7 +25,7 @@ std::string thread_limits(const std::string& root) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     text = fmt::format("{} processes and threads of this user (ulimit -u)", limit.rlim_cur);
-  for (const std::filesystem::path& folder : groups_of_threads(root)) {
+  for (const std::filesystem::path& folder : control_groups("pids", root)) {
     const std::string most = line_of(folder / "pids.max");
     if (most.empty() || most.front() < '0' || most.front() > '9') continue;
     text += fmt::format("{}{} in its control group, of which {} exist ({})", text.empty() ? "" : ", ", most,

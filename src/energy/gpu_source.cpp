@@ -24,12 +24,6 @@ class GpuSource : public Source {
   Nvml::Device device_;
 };
 
-std::unique_ptr<Source> missing(Component component, std::string reason) {
-  return synthetic_source(std::move(component), [reason = std::move(reason)](std::int64_t) {
-    return Reading{.joules = {}, .watts = {}, .reason = reason};
-  });
-}
-
 }  // namespace
 
 Sources gpu_sources(const std::vector<std::string>& gpus, const std::string& library) {
@@ -47,11 +41,11 @@ Sources gpu_sources(const std::vector<std::string>& gpus, const std::string& lib
     if (device)
       sources.push_back(std::make_unique<GpuSource>(std::move(component), nvml, *device));
     else
-      sources.push_back(missing(std::move(component), fmt::format("{}: {}", uuid, reason)));
+      sources.push_back(unreadable_source(std::move(component), fmt::format("{}: {}", uuid, reason)));
   }
   if (sources.empty())
-    sources.push_back(missing({.kind = Kind::gpu, .name = "gpu", .device = {}, .range_joules = {}},
-                              nvml->reason().empty() ? "NVML shows no GPU" : nvml->reason()));
+    sources.push_back(unreadable_source({.kind = Kind::gpu, .name = "gpu", .device = {}, .range_joules = {}},
+                                        nvml->reason().empty() ? "NVML shows no GPU" : nvml->reason()));
   return sources;
 }
 

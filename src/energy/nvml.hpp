@@ -3,7 +3,6 @@
 /// @file
 /// NVML, opened at run time: the one client of the project. Signatures and numbers are those of its public header.
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

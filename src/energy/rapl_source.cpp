@@ -51,21 +51,6 @@ Reading range_of(const fs::path& zone) {
   return range;
 }
 
-/// What has no joules, for a reason.
-std::unique_ptr<Source> source_without(Component component, const std::string& reason) {
-  return synthetic_source(std::move(component),
-                          [reason](std::int64_t) { return Reading{.joules = {}, .watts = {}, .reason = reason}; });
-}
-
-class RaplSource : public Source {
- public:
-  RaplSource(Component component, fs::path counter) : Source(std::move(component)), counter_(std::move(counter)) {}
-  Reading read(std::int64_t /*now_ns*/) override { return micro(counter_); }
-
- private:
-  fs::path counter_;
-};
-
 /// Zones of RAPL in the folder: packages (intel-rapl:0), and what lies in them (intel-rapl:0:1). Those of
 /// intel-rapl-mmio are the packages once more.
 std::vector<fs::path> zones(const fs::path& folder) {
@@ -100,15 +85,16 @@ Sources rapl_sources(const std::string& powercap) {
                         .range_joules = range.joules,
                         .most_watts = 2000};
     if (range.joules)
-      sources.push_back(std::make_unique<RaplSource>(std::move(component), zone / "energy_uj"));
+      sources.push_back(synthetic_source(std::move(component),
+                                         [counter = zone / "energy_uj"](std::int64_t) { return micro(counter); }));
     else
-      sources.push_back(source_without(std::move(component), range.reason));
+      sources.push_back(unreadable_source(std::move(component), range.reason));
   }
   for (const Kind kind : {Kind::cpu, Kind::dram})
     if (found[static_cast<int>(kind)] == 0)
       sources.push_back(
-          source_without({.kind = kind, .name = name(kind), .device = {}, .range_joules = {}},
-                         fmt::format("{} shows no RAPL zone of the {}", printable(powercap), name(kind))));
+          unreadable_source({.kind = kind, .name = name(kind), .device = {}, .range_joules = {}},
+                            fmt::format("{} shows no RAPL zone of the {}", printable(powercap), name(kind))));
   return sources;
 }
 

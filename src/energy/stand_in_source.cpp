@@ -24,6 +24,12 @@ std::unique_ptr<Source> synthetic_source(Component component, std::function<Read
   return std::make_unique<SyntheticSource>(std::move(component), std::move(reading));
 }
 
+std::unique_ptr<Source> unreadable_source(Component component, std::string reason) {
+  return synthetic_source(std::move(component), [reason = std::move(reason)](std::int64_t) {
+    return Reading{.joules = {}, .watts = {}, .reason = reason};
+  });
+}
+
 std::unique_ptr<Source> replay_source(Component component, std::vector<std::pair<std::int64_t, Reading>> readings) {
   require(!readings.empty(), Status::invalid_argument, "replay: " + component.name + " has no readings");
   const auto is_earlier = [](const auto& a, const auto& b) { return a.first < b.first; };

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "beeline/core/error.hpp"
-#include "beeline/device/put_get.hpp"
 #include "beeline/host/launch.hpp"
 #include "beeline/host/world.hpp"
 #include "host/carried_wait.hpp"

@@ -5,7 +5,6 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
-#include "beeline/device/put_get.hpp"
 #include "control/host_engine.hpp"
 #include "host/device_engine.hpp"
 #include "host/world/engines.hpp"

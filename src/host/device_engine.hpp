@@ -32,8 +32,6 @@ class DeviceEngine {
   DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues);
   /// Collective. Ends after the lease that runs.
   ~DeviceEngine();
-  DeviceEngine(const DeviceEngine&) = delete;
-  DeviceEngine& operator=(const DeviceEngine&) = delete;
 
   /// What posters set that find it asleep.
   [[nodiscard]] std::uint64_t* wanted() const { return grid_->terms().wanted; }

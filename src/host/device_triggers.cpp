@@ -6,10 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "beeline/core/error.hpp"
-#include "beeline/device/put_get.hpp"
 #include "beeline/host/world.hpp"
-#include "control/command_check.hpp"
 
 namespace beeline {
 

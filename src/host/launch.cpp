@@ -10,7 +10,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <string_view>
 #include <type_traits>
 
 #include "core/exception_text.hpp"

@@ -51,8 +51,6 @@ class LeasedGrid {
   LeasedGrid(Team& team, Work work);
   /// Collective. Ends after the lease that runs.
   ~LeasedGrid();
-  LeasedGrid(const LeasedGrid&) = delete;
-  LeasedGrid& operator=(const LeasedGrid&) = delete;
 
   [[nodiscard]] const Lease& terms() const { return lease_; }
   /// Calls `change` while no lease runs: waits for the end of the one that does.

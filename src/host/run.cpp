@@ -15,7 +15,6 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -70,8 +69,6 @@ class EndWatch {
     changed_.notify_all();
     thread_.join();
   }
-  EndWatch(const EndWatch&) = delete;
-  EndWatch& operator=(const EndWatch&) = delete;
 
  private:
   std::mutex mutex_;

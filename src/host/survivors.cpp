@@ -6,7 +6,6 @@
 #include <cstring>
 #include <exception>
 
-#include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
 
 namespace beeline {

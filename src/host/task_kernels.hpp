@@ -3,7 +3,6 @@
 /// @file
 /// The target's side of tasks that are kernels: what starts them.
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -38,8 +37,6 @@ class TaskKernels {
   TaskKernels(Team& team, Work work);
   /// Collective. No worker asks for a kernel any more. Waits for those that run, up to the deadline.
   ~TaskKernels();
-  TaskKernels(const TaskKernels&) = delete;
-  TaskKernels& operator=(const TaskKernels&) = delete;
 
   [[nodiscard]] const detail::TaskCalls& calls() const { return terms_.kernels; }
   /// Prepares the start of a kernel. `adopt` makes workers go by what was prepared last, when none of them runs. Throws

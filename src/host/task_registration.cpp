@@ -6,7 +6,6 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/host/tasks.hpp"
-#include "host/leased_grid.hpp"
 #include "host/task_kernels.hpp"
 #include "host/world/exchange.hpp"
 

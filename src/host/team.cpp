@@ -8,7 +8,6 @@
 #include <cstring>
 
 #include "beeline/device/barrier.hpp"
-#include "beeline/device/group.hpp"
 #include "host/profiler_range.hpp"
 #include "host/world/exchange.hpp"
 #include "host/world_implementation.hpp"

@@ -7,7 +7,6 @@
 #include <exception>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "host/profiler_range.hpp"

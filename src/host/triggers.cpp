@@ -9,7 +9,6 @@
 #include "beeline/core/call_fault.hpp"
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
-#include "beeline/device/put_get.hpp"
 #include "control/host_engine.hpp"
 #include "control/host_triggers.hpp"
 #include "control/waiting_streams.hpp"

@@ -7,7 +7,6 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/host/collectives.hpp"
-#include "beeline/host/world.hpp"
 
 namespace beeline::detail {
 

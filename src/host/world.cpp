@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <tuple>
@@ -12,7 +11,6 @@
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/group.hpp"
 #include "host/profiler_range.hpp"
-#include "host/ranges.hpp"
 #include "host/world_implementation.hpp"
 #include "runtime/rank_list.hpp"
 #include "transport/checks.hpp"

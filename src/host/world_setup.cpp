@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "beeline/host/impl/launch.hpp"
-#include "beeline/host/launch.hpp"
 #include "host/carried_work.hpp"
 #include "host/repeated_signals.hpp"
 #include "host/world_implementation.hpp"

@@ -36,8 +36,6 @@ class AddressRange {
   /// The range of world `world_id` in this process, made by whichever rank asks first.
   [[nodiscard]] static std::shared_ptr<AddressRange> of_world(std::uint64_t world_id);
   AddressRange();
-  AddressRange(const AddressRange&) = delete;
-  AddressRange& operator=(const AddressRange&) = delete;
   ~AddressRange();
 
   /// Reserves `ranks` slots and those of arrays at `base` (nullptr: anywhere), the first halves of the slots in

@@ -51,8 +51,6 @@ class MemoryUsers {
     /// Throws what `before_unmap` throws.
     Unmapping(MemoryUsers& users, const std::byte* start, std::int64_t deadline_ns);
     ~Unmapping() { end(users_.watchers_.size()); }
-    Unmapping(const Unmapping&) = delete;
-    Unmapping& operator=(const Unmapping&) = delete;
 
    private:
     void end(std::size_t told) noexcept;
@@ -83,8 +81,6 @@ class alignas(64) MemoryUser {
  public:
   explicit MemoryUser(MemoryUsers& users);
   ~MemoryUser();
-  MemoryUser(const MemoryUser&) = delete;
-  MemoryUser& operator=(const MemoryUser&) = delete;
   void lock();
   void unlock() { mutex_.unlock(); }
 

@@ -152,6 +152,11 @@ void NodeMemory::share(const std::vector<Part>& parts) {
   bootstrap_.barrier(deadline_ns_);
 }
 
+std::byte* NodeMemory::segments_of(int rank, bool device) const {
+  const SlotLayout layout = range_->layout();
+  return range_->slot(rank) + (device ? layout.device_segments_offset() : layout.host_segments_offset());
+}
+
 NodeMemory::Part NodeMemory::place(int rank, MemoryKind kind, std::size_t bytes) {
   if (bytes == 0) return {};
   const bool device = kind == MemoryKind::device && members_[static_cast<std::size_t>(rank)].gpu >= 0;
@@ -160,22 +165,14 @@ NodeMemory::Part NodeMemory::place(int rank, MemoryKind kind, std::size_t bytes)
       bytes <= range_->layout().quarter(), Status::no_resource,
       fmt::format("no room for {} bytes in a slot of 2^{}: raise BEELINE_SLOT_SHIFT", bytes, range_->layout().shift));
   const std::size_t rounded = AddressRange::device_bytes(bytes);
-  if (device)
-    return {range_->slot(rank) + range_->layout().device_segments_offset() + placement.device.allocate(rounded),
-            rounded, true};
-  return {range_->slot(rank) + range_->layout().host_segments_offset() + placement.host.allocate(rounded), rounded,
-          false};
+  return {segments_of(rank, device) + (device ? placement.device : placement.host).allocate(rounded), rounded, device};
 }
 
 void NodeMemory::remove(int rank, const Part& part) {
   if (part.bytes == 0) return;
   Placement& placement = placements_[static_cast<std::size_t>(rank)];
-  if (part.device)
-    placement.device.free(static_cast<std::size_t>(part.address - range_->slot(rank)) -
-                          range_->layout().device_segments_offset());
-  else
-    placement.host.free(static_cast<std::size_t>(part.address - range_->slot(rank)) -
-                        range_->layout().host_segments_offset());
+  (part.device ? placement.device : placement.host)
+      .free(static_cast<std::size_t>(part.address - segments_of(rank, part.device)));
   range_->unmap(part.address, deadline_ns_);
 }
 

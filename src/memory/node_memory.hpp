@@ -79,6 +79,8 @@ class NodeMemory {
   /// Collective: makes this rank's part, passes it to the others, and maps theirs. If it fails on one rank, it throws
   /// on all.
   void share(const std::vector<Part>& parts);
+  /// Where a rank's segments of GPU or host memory begin.
+  [[nodiscard]] std::byte* segments_of(int rank, bool device) const;
   [[nodiscard]] Part place(int rank, MemoryKind kind, std::size_t bytes);
   /// Unmaps the part of `rank`, and frees its offsets.
   void remove(int rank, const Part& part);

@@ -9,7 +9,6 @@
 #include <mutex>
 #include <tuple>
 
-#include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/gpu_place.hpp"
 #include "runtime/cuda.hpp"

@@ -29,8 +29,6 @@ class RendezvousFile {
   RendezvousFile(const std::string& job, const Publication& publication, const Deadline& deadline);
   /// Removes the file.
   ~RendezvousFile();
-  RendezvousFile(const RendezvousFile&) = delete;
-  RendezvousFile& operator=(const RendezvousFile&) = delete;
 
  private:
   void replace_stale() const;

@@ -252,8 +252,6 @@ class OpenGpu final : public VulkanGpu, public std::enable_shared_from_this<Open
     }
   }
   ~OpenGpu() override { destroy_(device_, nullptr); }
-  OpenGpu(const OpenGpu&) = delete;
-  OpenGpu& operator=(const OpenGpu&) = delete;
 
   std::unique_ptr<Mapping> map(FileDescriptor descriptor, std::size_t bytes) override {
     const std::lock_guard lock(mutex_);

@@ -6,9 +6,7 @@
 #include <map>
 #include <mutex>
 #include <utility>
-#include <vector>
 
-#include "beeline/core/error.hpp"
 #include "memory/host_buffer.hpp"
 #include "transport/checks.hpp"
 #include "transport/forwarding_stream.hpp"

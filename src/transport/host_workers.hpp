@@ -25,8 +25,6 @@ namespace beeline {
 class HostWorkers : detail::WaitListener {
  public:
   explicit HostWorkers(long patience_ns = 1'000'000) : patience_ns_(patience_ns) {}
-  HostWorkers(const HostWorkers&) = delete;
-  HostWorkers& operator=(const HostWorkers&) = delete;
   ~HostWorkers();
 
   /// Runs `task(0)` to `task(count - 1)`, which may wait for each other and throw nothing: on the calling thread, and

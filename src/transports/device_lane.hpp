@@ -25,8 +25,6 @@ class DeviceLane {
   explicit DeviceLane(const EngineClient& client) : worker_(make_worker(client)) {}
   /// Waits a moment for what is under way, whose buffers go now.
   ~DeviceLane();
-  DeviceLane(const DeviceLane&) = delete;
-  DeviceLane& operator=(const DeviceLane&) = delete;
 
   /// For a command, and for the signal behind it.
   [[nodiscard]] bool has_room() const { return count_ + 1 < command_batch; }

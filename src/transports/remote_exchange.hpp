@@ -20,8 +20,6 @@ class RemoteExchange {
   explicit RemoteExchange(const NetworkPlan& plan)
       : peers(plan), keys(peers), sender(peers, keys), receiver(peers, sender, keys) {}
   ~RemoteExchange();
-  RemoteExchange(const RemoteExchange&) = delete;
-  RemoteExchange& operator=(const RemoteExchange&) = delete;
 
   /// From here on rings are served and others' commands are done. The client stays where it is.
   void serve(const EngineClient& client);

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "beeline/device/signal.hpp"
-#include "beeline/device/wait.hpp"
 
 namespace beeline {
 

@@ -35,8 +35,6 @@ class StagingBuffers {
   ///   is_pinned  GPUs copy to and from them
   /// Throws no_resource, unavailable.
   explicit StagingBuffers(bool is_pinned);
-  StagingBuffers(const StagingBuffers&) = delete;
-  StagingBuffers& operator=(const StagingBuffers&) = delete;
 
   [[nodiscard]] bool any() const { return !free_.empty(); }
   [[nodiscard]] std::size_t free() const { return free_.size(); }

@@ -6,12 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "beeline/runtime/device.hpp"
 #include "transports/memory_keys.hpp"
 #include "transports/message.hpp"
 #include "transports/staging_buffers.hpp"

@@ -72,6 +72,9 @@ using Sources = std::vector<std::unique_ptr<Source>>;
 [[nodiscard]] std::unique_ptr<Source> synthetic_source(Component component,
                                                        std::function<Reading(std::int64_t now_ns)> reading);
 
+/// A counter that cannot be read: each reading has the reason.
+[[nodiscard]] std::unique_ptr<Source> unreadable_source(Component component, std::string reason);
+
 /// Replays the readings of a record: returns at each time the last reading that is not later.
 ///   readings  with their times, ascending; not empty
 [[nodiscard]] std::unique_ptr<Source> replay_source(Component component,

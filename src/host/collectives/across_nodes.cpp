@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <tuple>
-#include <vector>
 
 #include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/device/put_get.hpp"

@@ -4,12 +4,10 @@
 /// Collectives of teams with members on several nodes. Each piece crosses to another node once: what a node has in
 /// common is combined there first, or handed on there.
 
-#include <cstddef>
 #include <memory>
 
 #include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/host/launch_options.hpp"
-#include "host/collectives/launchers.hpp"
 #include "host/collectives/movement_kernels.hpp"
 #include "host/node_map.hpp"
 #include "host/pairs/cpu_lane.hpp"

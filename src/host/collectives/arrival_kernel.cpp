@@ -34,8 +34,6 @@ struct ArrivalKernel {
 
 }  // namespace
 
-void launch_arrival(Team& team, const LaunchOptions& options, const CollectiveChannel& channel) {
-  launch(team, options, ArrivalKernel{}, channel);
-}
+void launch_arrival(const ChannelLaunch& on) { launch(on.team, on.options, ArrivalKernel{}, on.channel); }
 
 }  // namespace beeline::detail

@@ -13,13 +13,11 @@
 /// starts early. It decides nothing: when its patience ends, or the team has failed, the grid goes on, whose waits have
 /// the deadlines, the comparison of calls and the errors.
 
-#include "beeline/collectives/channel.hpp"
-#include "beeline/host/launch_options.hpp"
-#include "beeline/host/team.hpp"
+#include "host/collectives/launchers.hpp"
 
 namespace beeline::detail {
 
-/// Launches it on `options.stream`, before the next call on the channel.
-void launch_arrival(Team& team, const LaunchOptions& options, const CollectiveChannel& channel);
+/// Launches it on the stream of the options, before the next call on the channel.
+void launch_arrival(const ChannelLaunch& on);
 
 }  // namespace beeline::detail

@@ -62,7 +62,7 @@ void Collectives::Implementation::await_members(const CollectiveCall& choice, st
   const bool is_long = bytes >= selection::least_overlapped_bytes;
   if (!choice.overlapped || !takes_room || !has_others || !is_long || !has_queues()) return;
   launch.blocks = 1, launch.threads = 32;
-  detail::launch_arrival(team, launch, channel);
+  detail::launch_arrival({team, launch, channel});
 }
 
 void Collectives::Implementation::start(const CollectiveShape& shape, detail::VectorCall call,

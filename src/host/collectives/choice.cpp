@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "beeline/device/packets.hpp"
 #include "beeline/host/packets.hpp"
 #include "beeline/selection/preferences.hpp"
 #include "host/channel_agreement.hpp"

@@ -81,8 +81,8 @@ void CopyEngines::combine_piece(const EngineCall& call, const Chunk& chunk, cons
                             .count = mine.bytes / bytes_of(call.call.element.type),
                             .reduction = call.call.reduction};
   const unsigned blocks = team_.world().device().is_gpu() ? sizes.kernel_blocks : 1;
-  local_reduce_launcher(call.call.element.type, call.call.reduction)(
-      team_, {.blocks = blocks, .threads = collective_threads, .stream = combining_.get()}, work);
+  reduction_launchers(call.call.element.type, call.call.reduction)
+      .reduce_locally(team_, {.blocks = blocks, .threads = collective_threads, .stream = combining_.get()}, work);
 }
 
 void CopyEngines::return_to(const EngineCall& call, const Chunk& chunk, std::uint32_t distance, Stream& stream) {
@@ -122,7 +122,7 @@ void CopyEngines::end(Stream& caller) {
 
 void CopyEngines::meet(Event& copied) {
   combining_->wait_event(copied);
-  launch_round(team_, handshake_on(*combining_, Operation::allreduce), channel_);
+  launch_round({team_, handshake_on(*combining_, Operation::allreduce), channel_});
   combining_->record(*met_);
 }
 
@@ -228,7 +228,7 @@ void CopyEngines::in_turns(Operation operation, const std::vector<Chunk>& all, c
     send(all[i]);
     copying_->record(*copied_);
     combining_->wait_event(*copied_);
-    launch_round(team_, handshake_on(*combining_, operation), channel_);
+    launch_round({team_, handshake_on(*combining_, operation), channel_});
     combining_->record(*arrived_[i % most_arrivals]);
     take(all[i]);
   }
@@ -262,7 +262,7 @@ void CopyEngines::exchange(const EngineCall& call, std::size_t part) {
   else
     run_staged(call, all);
   end(*call.stream);
-  launch_round(team_, handshake_on(*call.stream, Operation::allreduce), channel_);
+  launch_round({team_, handshake_on(*call.stream, Operation::allreduce), channel_});
   if (context_.size > 1 && !call.symmetric) take(call, all.back(), *call.stream);
 }
 
@@ -300,7 +300,7 @@ void CopyEngines::allreduce(const EngineCall& call) {
 void CopyEngines::issue(const EngineCall& call) {
   // The first and the last kernel are on the caller's stream: a failure between them shows when the caller waits for
   // that stream.
-  launch_handshake(team_, handshake_on(*call.stream, Operation::allreduce), channel_, call.call,
+  launch_handshake({team_, handshake_on(*call.stream, Operation::allreduce), channel_}, call.call,
                    call.symmetric ? call.destination : nullptr, call.symmetric ? call.source : nullptr);
   if (context_.size == 2 && !call.symmetric) return exchange_whole(call);
   // The first part is the longest.
@@ -336,7 +336,7 @@ void CopyEngines::copy_own_piece(const MovementPlan& plan) {
 
 void CopyEngines::move(const MovementPlan& plan, Stream& stream) {
   const Operation operation = plan.call.operation;
-  launch_handshake(team_, handshake_on(stream, operation), channel_, plan.call, nullptr, nullptr);
+  launch_handshake({team_, handshake_on(stream, operation), channel_}, plan.call, nullptr, nullptr);
   begin(stream);
   copy_own_piece(plan);
   if (context_.size > 1)

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "beeline/collectives/elements.hpp"
 #include "beeline/collectives/impl/words.hpp"
 #include "beeline/device/wait.hpp"
 

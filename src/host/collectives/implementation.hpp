@@ -15,7 +15,6 @@
 #include "host/collectives/copy_engine.hpp"
 #include "host/collectives/exclusive_calls.hpp"
 #include "host/collectives/launchers.hpp"
-#include "host/collectives/movement_kernels.hpp"
 
 namespace beeline {
 

@@ -30,7 +30,7 @@ auto for_elements(ElementType type, Of of) -> decltype(of.template operator()<fl
     case ElementType::uint64:
       return of.template operator()<std::uint64_t>();
   }
-  return nullptr;
+  return {};
 }
 
 /// The type whose kernels make the reduction.
@@ -41,14 +41,8 @@ ElementType kernel_type(ElementType type, Reduction reduction) {
 
 }  // namespace
 
-ReductionLauncher reduction_launcher(ElementType type, Reduction reduction) {
-  return for_elements(kernel_type(type, reduction),
-                      []<class T>() { return ReductionLauncher{launch_reduction_of<T>}; });
-}
-
-LocalReduceLauncher local_reduce_launcher(ElementType type, Reduction reduction) {
-  return for_elements(kernel_type(type, reduction),
-                      []<class T>() { return LocalReduceLauncher{launch_local_reduce_of<T>}; });
+ReductionLaunchers reduction_launchers(ElementType type, Reduction reduction) {
+  return for_elements(kernel_type(type, reduction), []<class T>() { return reduction_launchers_of<T>(); });
 }
 
 const WideReducer& wide_reducer(ElementType type) {

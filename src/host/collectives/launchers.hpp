@@ -11,11 +11,17 @@
 #include "beeline/collectives/channel.hpp"
 #include "beeline/collectives/impl/combine.hpp"
 #include "beeline/collectives/impl/vector_mappings.hpp"
-#include "beeline/core/registry.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 
 namespace beeline::detail {
+
+/// Where a collective's kernel is launched: the team, how, and the channel that it uses. What it names outlives it.
+struct ChannelLaunch {
+  Team& team;
+  const LaunchOptions& options;
+  const CollectiveChannel& channel;
+};
 
 /// A call of a collective with vectors, as one member makes it.
 struct VectorCall {
@@ -55,10 +61,6 @@ template <class Grid>
   return *table;
 }
 
-using ReductionLauncher = void (*)(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                                   const VectorCall& call);
-[[nodiscard]] ReductionLauncher reduction_launcher(ElementType type, Reduction reduction);
-
 /// All members' vectors, which have arrived on this rank, and how to reduce them.
 struct LocalReduction {
   void* destination;  ///< [count], may be this member's
@@ -67,8 +69,12 @@ struct LocalReduction {
   Reduction reduction;
 };
 
-using LocalReduceLauncher = void (*)(Team& team, const LaunchOptions& options, const LocalReduction& work);
-[[nodiscard]] LocalReduceLauncher local_reduce_launcher(ElementType type, Reduction reduction);
+/// Starts the kernels of reductions of one element type.
+struct ReductionLaunchers {
+  void (*reduce)(const ChannelLaunch& on, const VectorCall& call);
+  void (*reduce_locally)(Team& team, const LaunchOptions& options, const LocalReduction& work);
+};
+[[nodiscard]] ReductionLaunchers reduction_launchers(ElementType type, Reduction reduction);
 
 /// Whether the sign of a word matters to a reduction. To sums, products and bits it does not: unsigned words share the
 /// kernels of the signed.
@@ -79,11 +85,8 @@ using LocalReduceLauncher = void (*)(Team& team, const LaunchOptions& options, c
 template <class T>
 inline constexpr bool shares_kernels = std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::uint64_t>;
 
-/// The same for one element type: each is compiled in a file of its own.
+/// Those of the kernels of T: each type is compiled in a file of its own.
 template <class T>
-void launch_reduction_of(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                         const VectorCall& call);
-template <class T>
-void launch_local_reduce_of(Team& team, const LaunchOptions& options, const LocalReduction& work);
+[[nodiscard]] ReductionLaunchers reduction_launchers_of();
 
 }  // namespace beeline::detail

@@ -19,7 +19,7 @@ using detail::plan_of;
 void Collectives::Implementation::make_empty(const CallDescription& what, LaunchOptions options) {
   options.blocks = 1;
   if (across_nodes != nullptr) return across_nodes->meet(options, what);
-  detail::launch_handshake(team, options, channel, what, nullptr, nullptr);
+  detail::launch_handshake({team, options, channel}, what, nullptr, nullptr);
 }
 
 void Collectives::Implementation::move_by_engine(const MovementPlan& plan, const CollectiveCall& choice) {
@@ -37,7 +37,7 @@ void Collectives::Implementation::copy_by_engine(const MovementPlan& plan, Strea
       static_cast<std::size_t>(plan.destination - ctx.range) - (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
   if (offset >> ctx.slot_shift != 0 || (offset + extent - 1) >> ctx.slot_shift != 0)
     detail::refuse_not_symmetric(world, {name(plan.call.operation), "destination"}, plan.destination);
-  detail::launch_handshake(team, options, channel, plan.call, plan.destination,
+  detail::launch_handshake({team, options, channel}, plan.call, plan.destination,
                            plan.destination);  // they may be written
   if (beside == nullptr) make_stream_beside();
   stream.record(*beside->begun);
@@ -52,7 +52,7 @@ void Collectives::Implementation::copy_by_engine(const MovementPlan& plan, Strea
   }
   beside->stream->record(*beside->ended);
   stream.wait_event(*beside->ended);
-  detail::launch_round(team, options, channel);
+  detail::launch_round({team, options, channel});
 }
 
 void Collectives::Implementation::make_stream_beside() {
@@ -65,14 +65,14 @@ void Collectives::Implementation::move(const MovementPlan& plan, const Collectiv
                                        const LaunchOptions& launch) {
   if (choice.algorithm == Algorithm::copy_engine) return move_by_engine(plan, choice);
   if (choice.mappings == nullptr || choice.algorithm != Algorithm::peer)
-    return detail::launch_movement(team, launch, channel, plan);
+    return detail::launch_movement({team, launch, channel}, plan);
   // Memory that other members use: the destination that they store to, or the source that they read.
   const Context& ctx = context();
   const bool sends = plan.sender == ctx.rank, receives = plan.receiver == no_peer || plan.receiver == ctx.rank;
   const auto whole = [&](std::size_t step) { return step * (ctx.size - 1) + plan.bytes; };
   const SegmentMappings::Vector destination{plan.destination, receives && !sends ? whole(plan.receive_step) : 0},
       source{plan.source, sends ? whole(plan.send_step) : 0};
-  detail::launch_mapped_movement(team, launch, channel, plan, mappings_of(choice, destination, source), tables);
+  detail::launch_mapped_movement({team, launch, channel}, plan, mappings_of(choice, destination, source), tables);
 }
 
 void Collectives::Implementation::move_varied(const MovementPlan& plan, const PieceSpans& pieces,
@@ -80,8 +80,8 @@ void Collectives::Implementation::move_varied(const MovementPlan& plan, const Pi
                                               const LaunchOptions& launch) {
   if (across_nodes != nullptr) return across_nodes->move(launch, plan, pieces);
   if (choice.mappings == nullptr || choice.algorithm != Algorithm::peer)
-    return detail::launch_varied_movement(team, launch, channel, plan, pieces, tables);
-  detail::launch_mapped_varied_movement(team, launch, channel, plan, pieces, mappings_of(choice, destination, {}),
+    return detail::launch_varied_movement({team, launch, channel}, plan, pieces, tables);
+  detail::launch_mapped_varied_movement({team, launch, channel}, plan, pieces, mappings_of(choice, destination, {}),
                                         tables);
 }
 
@@ -144,7 +144,7 @@ void Collectives::barrier_on_stream(const BarrierCall& call) {
   const LaunchOptions options =
       implementation_->launch_options({.operation = Operation::barrier}, {.stream = call.stream, .blocks = blocks});
   if (spans_nodes) return implementation_->across_nodes->meet(options, what);
-  detail::launch_barrier(implementation_->team, options, implementation_->channel, algorithm);
+  detail::launch_barrier({implementation_->team, options, implementation_->channel}, algorithm);
 }
 
 }  // namespace beeline

@@ -136,42 +136,43 @@ struct BarrierKernel {
 
 }  // namespace
 
-void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                     const MovementPlan& plan) {
+void launch_movement(const ChannelLaunch& on, const MovementPlan& plan) {
   if (plan.call.algorithm == Algorithm::ll128 && plan.call.operation == Operation::broadcast)
-    return launch(team, options, MovementKernel<Algorithm::ll128, true>{}, channel, plan);
-  with_member<algorithms_of(Operation::allgather, Control::device)>(
-      plan.call.algorithm, [&]<Algorithm known>() { launch(team, options, MovementKernel<known>{}, channel, plan); });
+    return launch(on.team, on.options, MovementKernel<Algorithm::ll128, true>{}, on.channel, plan);
+  with_member<algorithms_of(Operation::allgather, Control::device)>(plan.call.algorithm, [&]<Algorithm known>() {
+    launch(on.team, on.options, MovementKernel<known>{}, on.channel, plan);
+  });
 }
 
-void launch_mapped_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const MovementPlan& plan, const VectorMappings& mappings, std::size_t* tables) {
-  const auto start = [&](const auto& kernel) { launch(team, options, kernel, channel, plan, mappings, tables); };
+void launch_mapped_movement(const ChannelLaunch& on, const MovementPlan& plan, const VectorMappings& mappings,
+                            std::size_t* tables) {
+  const auto start = [&](const auto& kernel) {
+    launch(on.team, on.options, kernel, on.channel, plan, mappings, tables);
+  };
   plan.is_full() ? start(MappedMovementKernel<true>{}) : start(MappedMovementKernel<false>{});
 }
 
-void launch_mapped_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                                   const MovementPlan& plan, const PieceSpans& pieces, const VectorMappings& mappings,
-                                   std::size_t* tables) {
-  launch(team, options, MappedVariedMovementKernel{}, channel, plan, values_of<most_mapping_members>(pieces), mappings,
-         tables);
+void launch_mapped_varied_movement(const ChannelLaunch& on, const MovementPlan& plan, const PieceSpans& pieces,
+                                   const VectorMappings& mappings, std::size_t* tables) {
+  launch(on.team, on.options, MappedVariedMovementKernel{}, on.channel, plan, values_of<most_mapping_members>(pieces),
+         mappings, tables);
 }
 
-void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const MovementPlan& plan, const PieceSpans& pieces, std::size_t* tables) {
+void launch_varied_movement(const ChannelLaunch& on, const MovementPlan& plan, const PieceSpans& pieces,
+                            std::size_t* tables) {
   const auto start = [&]<Algorithm known>() {
-    if (team.context().size <= few_members)
-      launch(team, options, VariedMovementKernel<known, few_members>{}, channel, plan, values_of<few_members>(pieces),
-             tables);
+    if (on.team.context().size <= few_members)
+      launch(on.team, on.options, VariedMovementKernel<known, few_members>{}, on.channel, plan,
+             values_of<few_members>(pieces), tables);
     else
-      launch(team, options, VariedMovementKernel<known, max_node_ranks>{}, channel, plan,
+      launch(on.team, on.options, VariedMovementKernel<known, max_node_ranks>{}, on.channel, plan,
              values_of<max_node_ranks>(pieces), tables);
   };
   with_member<algorithms_of(Operation::alltoallv, Control::device)>(plan.call.algorithm, start);
 }
 
-void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel, Algorithm algorithm) {
-  launch(team, options, BarrierKernel{}, channel, algorithm);
+void launch_barrier(const ChannelLaunch& on, Algorithm algorithm) {
+  launch(on.team, on.options, BarrierKernel{}, on.channel, algorithm);
 }
 
 }  // namespace beeline::detail

@@ -11,8 +11,7 @@
 #include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/core/registry.hpp"
 #include "beeline/host/collectives.hpp"
-#include "beeline/host/launch_options.hpp"
-#include "beeline/host/team.hpp"
+#include "host/collectives/launchers.hpp"
 
 namespace beeline::detail {
 
@@ -24,18 +23,16 @@ struct PieceValues {
 };
 
 /// By an algorithm that kernels have, as the plan's call says.
-void launch_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                     const MovementPlan& plan);
+void launch_movement(const ChannelLaunch& on, const MovementPlan& plan);
 /// Of vectors that lie as `mappings` says, by the threads' loads and stores. `tables`: as below.
-void launch_mapped_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const MovementPlan& plan, const VectorMappings& mappings, std::size_t* tables);
+void launch_mapped_movement(const ChannelLaunch& on, const MovementPlan& plan, const VectorMappings& mappings,
+                            std::size_t* tables);
 /// With pieces as `pieces` says. `tables`: [sessions, 4, max_node_ranks], where the kernel keeps them on a host rank.
-void launch_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const MovementPlan& plan, const PieceSpans& pieces, std::size_t* tables);
+void launch_varied_movement(const ChannelLaunch& on, const MovementPlan& plan, const PieceSpans& pieces,
+                            std::size_t* tables);
 /// Both. The members are at most `most_mapping_members`.
-void launch_mapped_varied_movement(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                                   const MovementPlan& plan, const PieceSpans& pieces, const VectorMappings& mappings,
-                                   std::size_t* tables);
+void launch_mapped_varied_movement(const ChannelLaunch& on, const MovementPlan& plan, const PieceSpans& pieces,
+                                   const VectorMappings& mappings, std::size_t* tables);
 
 /// The table of a team of at most `capacity` members.
 template <std::uint32_t capacity>
@@ -47,6 +44,6 @@ template <std::uint32_t capacity>
   return table;
 }
 
-void launch_barrier(Team& team, const LaunchOptions& options, const CollectiveChannel& channel, Algorithm algorithm);
+void launch_barrier(const ChannelLaunch& on, Algorithm algorithm);
 
 }  // namespace beeline::detail

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "host/collectives/local_reduce_kernel.hpp"
 #include "host/collectives/reduction_kernels.hpp"
 
-template void beeline::detail::launch_reduction_of<double>(Team&, const LaunchOptions&, const CollectiveChannel&,
-                                                           const VectorCall&);
-template void beeline::detail::launch_local_reduce_of<double>(Team&, const LaunchOptions&, const LocalReduction&);
+template beeline::detail::ReductionLaunchers beeline::detail::reduction_launchers_of<double>();

@@ -7,6 +7,7 @@
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/impl/schedule/mapped.hpp"
 #include "beeline/host/launch.hpp"
+#include "host/collectives/engine_chunk.hpp"
 #include "host/collectives/launchers.hpp"
 
 namespace beeline::detail {
@@ -79,18 +80,17 @@ struct AllreduceKernel {
 };
 
 template <class T, Algorithm algorithm>
-void launch_allreduce(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                      const VectorCall& call) {
+void launch_allreduce(const ChannelLaunch& on, const VectorCall& call) {
   const AllreduceCall<T> vectors{call.what, static_cast<T*>(call.destination), static_cast<const T*>(call.source),
                                  call.what.count};
-  if (shares_kernels<T> || !team.world().device().is_gpu() || !adds(call.what.reduction))
-    return launch(team, options, AllreduceKernel<T>{}, channel, vectors, algorithm);
+  if (shares_kernels<T> || !on.team.world().device().is_gpu() || !adds(call.what.reduction))
+    return launch(on.team, on.options, AllreduceKernel<T>{}, on.channel, vectors, algorithm);
   if constexpr (!shares_kernels<T>) {
     if constexpr (is_ll128(algorithm)) {
-      if (team.size() == 2) return launch(team, options, AddingKernel<T, algorithm, 2>{}, channel, vectors);
-      if (team.size() == 4) return launch(team, options, AddingKernel<T, algorithm, 4>{}, channel, vectors);
+      if (on.team.size() == 2) return launch(on.team, on.options, AddingKernel<T, algorithm, 2>{}, on.channel, vectors);
+      if (on.team.size() == 4) return launch(on.team, on.options, AddingKernel<T, algorithm, 4>{}, on.channel, vectors);
     }
-    launch(team, options, AddingKernel<T, algorithm>{}, channel, vectors);
+    launch(on.team, on.options, AddingKernel<T, algorithm>{}, on.channel, vectors);
   }
 }
 
@@ -121,11 +121,12 @@ struct NamedReductionKernel {
 };
 
 template <class T>
-void launch_named_reduction(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                            const VectorCall& call) {
+void launch_named_reduction(const ChannelLaunch& on, const VectorCall& call) {
   const ReductionPlan<T> plan{call.what, static_cast<T*>(call.destination), static_cast<const T*>(call.source),
                               call.what.count, call.what.count};
-  const auto start = [&]<Algorithm known>() { launch(team, options, NamedReductionKernel<T, known>{}, channel, plan); };
+  const auto start = [&]<Algorithm known>() {
+    launch(on.team, on.options, NamedReductionKernel<T, known>{}, on.channel, plan);
+  };
   if (!contains(own_reductions, call.what.algorithm)) return start.template operator()<Algorithm::automatic>();
   with_member<own_reductions>(call.what.algorithm, start);
 }
@@ -160,21 +161,40 @@ struct MappedReductionKernel {
 };
 
 template <class T>
-void launch_reduction_of(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                         const VectorCall& call) {
+void launch_reduction_of(const ChannelLaunch& on, const VectorCall& call) {
   if (call.mappings != nullptr) {
     const ReductionPlan<T> plan{call.what, static_cast<T*>(call.destination), static_cast<const T*>(call.source),
                                 call.what.count, call.what.count};
     const auto start = [&](const auto& kernel) {
-      launch(team, options, kernel, channel, plan, *call.mappings, call.tables);
+      launch(on.team, on.options, kernel, on.channel, plan, *call.mappings, call.tables);
     };
     if (call.what.operation == Operation::allreduce) return start(MappedReductionKernel<T, true>{});
     return start(MappedReductionKernel<T, false>{});
   }
   if (call.what.operation != Operation::allreduce || !contains(quick_allreduces, call.what.algorithm))
-    return launch_named_reduction<T>(team, options, channel, call);
-  with_member<quick_allreduces>(call.what.algorithm,
-                                [&]<Algorithm known>() { launch_allreduce<T, known>(team, options, channel, call); });
+    return launch_named_reduction<T>(on, call);
+  with_member<quick_allreduces>(call.what.algorithm, [&]<Algorithm known>() { launch_allreduce<T, known>(on, call); });
+}
+
+template <class T>
+struct LocalReduceKernel {
+  static constexpr unsigned max_threads = collective_threads;
+
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, FetchedVectors vectors, T* destination,
+                                      std::size_t count, Reduction reduction) const {
+    if (has_failed(grid.block(), ctx)) return;
+    // Few blocks, beside copies whose bandwidth they share: each thread has much on its way.
+    combine_into<T, 4>({grid.thread_rank(), grid.size()}, vectors, destination, count, reduction);
+  }
+};
+
+template <class T>
+ReductionLaunchers reduction_launchers_of() {
+  return {launch_reduction_of<T>, [](Team& team, const LaunchOptions& options, const LocalReduction& work) {
+            launch(team, options, LocalReduceKernel<T>{}, work.vectors, static_cast<T*>(work.destination), work.count,
+                   work.reduction);
+          }};
 }
 
 }  // namespace beeline::detail

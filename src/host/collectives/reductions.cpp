@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls on streams that reduce.
 
-#include "host/collectives/checks.hpp"
 #include "host/collectives/implementation.hpp"
 #include "host/collectives/launchers.hpp"
 #include "host/ranges.hpp"
@@ -22,7 +21,7 @@ void Collectives::Implementation::reduce(detail::VectorCall call, const Collecti
                            {call.source, scatters ? bytes * context().size : bytes});
     call.mappings = &mappings, call.tables = tables;
   }
-  detail::reduction_launcher(call.what.element.type, call.what.reduction)(team, launch, channel, call);
+  detail::reduction_launchers(call.what.element.type, call.what.reduction).reduce({team, launch, channel}, call);
 }
 
 void Collectives::Implementation::reduce_by_engine(const detail::VectorCall& call, const CollectiveCall& choice) {

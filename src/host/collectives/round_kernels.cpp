@@ -54,15 +54,13 @@ struct TakeKernel {
 
 }  // namespace
 
-void launch_handshake(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                      const CallDescription& call, const void* destination, const void* source) {
-  launch(team, options, HandshakeKernel{}, channel, call, static_cast<const std::byte*>(destination),
+void launch_handshake(const ChannelLaunch& on, const CallDescription& call, const void* destination,
+                      const void* source) {
+  launch(on.team, on.options, HandshakeKernel{}, on.channel, call, static_cast<const std::byte*>(destination),
          static_cast<const std::byte*>(source));
 }
 
-void launch_round(Team& team, const LaunchOptions& options, const CollectiveChannel& channel) {
-  launch(team, options, RoundKernel{}, channel);
-}
+void launch_round(const ChannelLaunch& on) { launch(on.team, on.options, RoundKernel{}, on.channel); }
 
 void launch_take(Team& team, const LaunchOptions& options, const EngineResults& results) {
   launch(team, options, TakeKernel{}, results);

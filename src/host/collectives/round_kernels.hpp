@@ -3,22 +3,19 @@
 /// @file
 /// Kernels before and after copies by engines: a handshake of the members, and the reduction of arrived data.
 
-#include "beeline/collectives/channel.hpp"
-#include "beeline/collectives/operation.hpp"
-#include "beeline/host/launch_options.hpp"
-#include "beeline/host/team.hpp"
 #include "host/collectives/engine_chunk.hpp"
+#include "host/collectives/launchers.hpp"
 
 namespace beeline::detail {
 
 /// Begins a call: members compare where its vectors lie; then everyone's are there for the others to write. Vectors
 /// that do not lie alike end the team with a record that says so: nothing has been touched. Members whose vectors may
 /// lie anywhere pass null pointers. A call of no elements is all of it.
-void launch_handshake(Team& team, const LaunchOptions& options, const CollectiveChannel& channel,
-                      const CallDescription& call, const void* destination, const void* source);
+void launch_handshake(const ChannelLaunch& on, const CallDescription& call, const void* destination,
+                      const void* source);
 
 /// Everything that members did is visible to all.
-void launch_round(Team& team, const LaunchOptions& options, const CollectiveChannel& channel);
+void launch_round(const ChannelLaunch& on);
 
 /// Results of a chunk that the other members have copied to this one's scratch memory.
 struct EngineResults {

@@ -10,7 +10,6 @@
 ///     waits for `done`                          <-  stores `done`
 ///     copies the destination in, writes `ended`
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,7 +18,6 @@
 #include <vector>
 
 #include "beeline/core/layout.hpp"
-#include "beeline/host/launch_options.hpp"
 #include "beeline/host/team.hpp"
 #include "beeline/transport/stream.hpp"
 #include "memory/host_buffer.hpp"
@@ -43,8 +41,6 @@ class CpuLane {
 
   explicit CpuLane(Team& team);
   ~CpuLane();
-  CpuLane(const CpuLane&) = delete;
-  CpuLane& operator=(const CpuLane&) = delete;
 
   /// Puts a call on a stream of the rank. Throws unavailable while the stream is captured, no_resource.
   void call(Stream& stream, const LaneVectors& vectors, Call work);

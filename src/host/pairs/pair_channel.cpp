@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/pairs/pair_channel.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "beeline/device/put_get.hpp"

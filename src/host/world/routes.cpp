@@ -9,7 +9,6 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
-#include "beeline/runtime/gpu_place.hpp"
 #include "memory/gpu_pointers.hpp"
 
 namespace beeline {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "beeline/core/config.hpp"
 #include "beeline/host/paths.hpp"
 #include "beeline/transport/engine.hpp"
 #include "host/address_book.hpp"

@@ -31,8 +31,6 @@ class Streams {
   ///   by_engine      what streams do by the engine, and the bytes of a chunk; the rest is filled in here
   Streams(const Membership& membership, const Context& context, Grids& grids, const Routes& routes,
           const std::function<bool(const void*)>& is_gpu_memory, StreamRoutes by_engine);
-  Streams(const Streams&) = delete;
-  Streams& operator=(const Streams&) = delete;
 
   [[nodiscard]] Stream& main() const { return *main_; }              ///< the default stream
   [[nodiscard]] Stream* of_copies() const { return copies_.get(); }  ///< of blocking copies by a GPU; nullptr: it ended

@@ -9,7 +9,6 @@
 #include "beeline/collectives/impl/session_wait.hpp"
 #include "beeline/collectives/message_channel.hpp"
 #include "beeline/core/call_fault.hpp"
-#include "beeline/core/registry.hpp"
 #include "beeline/device/signal.hpp"
 #include "beeline/device/wait.hpp"
 #include "core/faulty_argument.hpp"

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <deque>
 #include <list>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>

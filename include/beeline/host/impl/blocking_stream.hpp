@@ -22,8 +22,6 @@ class BlockingStream {
  public:
   /// Throws no_resource if too many streams exist.
   explicit BlockingStream(World& world);
-  BlockingStream(const BlockingStream&) = delete;
-  BlockingStream& operator=(const BlockingStream&) = delete;
   ~BlockingStream();
 
   [[nodiscard]] Stream& stream() const;

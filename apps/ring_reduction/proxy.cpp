@@ -23,7 +23,7 @@ template <beeline::EngineKind engine>
 struct PostingSender {
   /// With a host engine, chunks are long, and several blocks add each, since its copy waits for the sum. With service
   /// blocks of the device, chunks are short, and many of them are moved at a time.
-  static constexpr LaneShape on_gpus = engine == beeline::EngineKind::host ? LaneShape{16, 8} : LaneShape{32, 2};
+  static constexpr LaneShape on_gpus = engine == beeline::EngineKind::host ? LaneShape{16, 8} : LaneShape{32, 1};
   beeline::CommandQueuesView engines[most_service_blocks];
   unsigned count;  ///< of them
 

@@ -52,7 +52,7 @@ struct PostingTasks {
 class ByTasks final : public LaneScheme<PostingTasks> {
  public:
   explicit ByTasks(Vectors& vectors)
-      : LaneScheme(vectors, vectors.shape().put_chunk_bytes),
+      : LaneScheme(vectors, vectors.shape().task_chunk_bytes),
         tasks_(world(), {.queues = lanes().lanes,
                          .depth = task_depth,
                          .workers = lanes().lanes,

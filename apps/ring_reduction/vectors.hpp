@@ -20,7 +20,8 @@ struct LaneShape {
 /// Sizes that follow from the device (0), or are set: by tests, small ones that make many chunks of short vectors.
 struct Shape {
   std::size_t copy_chunk_bytes = 0;  ///< of host and stream; 0: the configuration's chunk (BEELINE_CHUNK_BYTES)
-  std::size_t put_chunk_bytes = std::size_t{64} << 10;       ///< of device and task
+  std::size_t put_chunk_bytes = std::size_t{64} << 10;       ///< of device
+  std::size_t task_chunk_bytes = std::size_t{128} << 10;     ///< of task
   std::size_t post_chunk_bytes = 0;                          ///< of proxy and triggered; 0: by the kind of device
   std::size_t service_chunk_bytes = std::size_t{256} << 10;  ///< of proxy_device
   std::size_t packet_chunk_bytes = std::size_t{8} << 10;     ///< of device_packets: one slot of a packet ring
@@ -32,7 +33,7 @@ struct Shape {
   [[nodiscard]] Shape with_chunks(std::size_t bytes) const {
     Shape shape = *this;
     shape.copy_chunk_bytes = shape.put_chunk_bytes = shape.post_chunk_bytes = bytes;
-    shape.service_chunk_bytes = shape.packet_chunk_bytes = bytes;
+    shape.service_chunk_bytes = shape.packet_chunk_bytes = shape.task_chunk_bytes = bytes;
     return shape;
   }
 };

@@ -148,6 +148,7 @@ std::ostream& operator<<(std::ostream& out, const SchemeCase& c) {
 /// Chunks so small that short vectors have many.
 constexpr Shape fine{.copy_chunk_bytes = 256,
                      .put_chunk_bytes = 64,
+                     .task_chunk_bytes = 64,
                      .post_chunk_bytes = 96,
                      .service_chunk_bytes = 64,
                      .packet_chunk_bytes = 32,

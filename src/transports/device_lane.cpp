@@ -20,7 +20,7 @@ DeviceLane::~DeviceLane() {
   try {
     while (count_ != 0 && !worker_->over() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
   } catch (const std::exception&) {
-    // A device with a fault does nothing any more.
+    // A device with a fault does no further work.
   }
 }
 
@@ -48,7 +48,7 @@ bool DeviceLane::turn() {
     StagedBytes bytes;
     std::uint64_t result;
   };
-  std::vector<Over> over;  // what is told may begin the next ones
+  std::vector<Over> over;  // copied first, since `end` may begin further commands
   for (std::size_t slot = 0; slot < count_; ++slot) {
     Begun& each = begun_[slot];
     over.push_back({std::exchange(each.end, nullptr), std::move(each.bytes), worker_->result(slot)});

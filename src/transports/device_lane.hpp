@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Commands that a rank's device does for the network, one after the other, without anybody waiting for them.
+/// Commands that a rank's device carries out for the network, one after the other, without blocking.
 
 #include <array>
 #include <cstdint>
@@ -13,28 +13,28 @@
 
 namespace beeline {
 
-/// Used by one thread. What it has begun ends in its order.
+/// Used by one thread. Commands end in the order in which they began.
 class DeviceLane {
  public:
-  /// Called when a command is over.
-  ///   result  what the word held that it has changed
-  ///   bytes   those that it was given
+  /// Called when a command is complete.
+  ///   result  the old value of the word that the command has changed
+  ///   bytes   those given to `begin`
   using End = std::function<void(std::uint64_t result, StagedBytes bytes)>;
 
-  /// The client stays where it is. Loads kernels, and warms a stream, of a GPU.
+  /// Keeps a reference to `client`. On a GPU, loads kernels and warms a stream.
   explicit DeviceLane(const EngineClient& client) : worker_(make_worker(client)) {}
-  /// Waits a moment for what is under way, whose buffers go now.
+  /// Waits for up to a second for commands in flight, whose buffers are freed here.
   ~DeviceLane();
 
-  /// For a command, and for the signal behind it.
+  /// Whether there is room for a command and its signal.
   [[nodiscard]] bool has_room() const { return count_ + 1 < command_batch; }
   [[nodiscard]] bool is_idle() const { return count_ == 0; }
-  /// Begins a command, for which there is room.
+  /// Begins a command, for which there must be room.
   ///   remote  see CommandWorker::begin
-  ///   bytes   what it copies to or from; kept until it is over
-  /// Returns why it is refused, and nothing was touched; nullptr: it is not.
+  ///   bytes   buffer that the command copies to or from; kept until the command ends
+  /// Returns nullptr, or why the command is refused; nothing was touched then.
   [[nodiscard]] const char* begin(const Command& command, std::byte* remote, StagedBytes bytes, End end);
-  /// Tells of what is over. Whether anything was under way.
+  /// Calls `End` of the commands that are complete. Returns whether any was in flight.
   bool turn();
 
  private:
@@ -45,7 +45,7 @@ class DeviceLane {
   };
   std::unique_ptr<CommandWorker> worker_;
   std::array<Begun, command_batch> begun_{};
-  std::size_t count_ = 0, submitted_ = 0;  ///< of what has begun
+  std::size_t count_ = 0, submitted_ = 0;  ///< of the commands that have begun
 };
 
 }  // namespace beeline

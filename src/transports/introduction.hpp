@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What ranks say to each other before any message: the protocol that they speak, a zero, and a content.
+/// What ranks exchange before any message: the name of their protocol, a zero byte, and a content.
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ namespace beeline {
   return all;
 }
 
-/// The content of what `rank` says. Throws invalid_argument where it speaks another protocol.
+/// The content of the introduction of `rank`. Throws invalid_argument if the rank speaks another protocol.
 [[nodiscard]] inline std::span<const std::byte> content_of(int rank, std::span<const std::byte> introduction) {
   const auto end = std::find(introduction.begin(), introduction.end(), std::byte{0});
   const std::string_view protocol(reinterpret_cast<const char*>(introduction.data()),

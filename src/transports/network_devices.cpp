@@ -21,7 +21,7 @@ namespace beeline {
 
 namespace {
 
-/// An address as a number; empty: of another kind than IP, or link-local.
+/// An IP address in numeric form; empty if it is not an IP address, or is link-local.
 std::string number_of(const sockaddr* address) {
   if (address == nullptr || (address->sa_family != AF_INET && address->sa_family != AF_INET6)) return {};
   const bool is_v6 = address->sa_family == AF_INET6;
@@ -47,7 +47,7 @@ std::vector<NetworkDevice> devices_of_this_host() {
   return devices;
 }
 
-/// The device that has an address; nullptr: none.
+/// The device that has an address; nullptr if there is none.
 const NetworkDevice* device_with(const std::vector<NetworkDevice>& devices, const std::string& address) {
   const auto found = std::ranges::find_if(devices, [&](const NetworkDevice& device) {
     return std::ranges::find(device.addresses, address) != device.addresses.end();
@@ -55,14 +55,14 @@ const NetworkDevice* device_with(const std::vector<NetworkDevice>& devices, cons
   return found == devices.end() ? nullptr : &*found;
 }
 
-/// Takes what precedes a mark, and the mark, from the front of a text.
+/// Takes the text before `mark`, and the mark, from the front of `text`.
 std::string_view take_until(std::string_view& text, char mark) {
   const std::string_view taken = text.substr(0, text.find(mark));
   text.remove_prefix(std::min(taken.size() + 1, text.size()));
   return taken;
 }
 
-/// The devices of a rank's host of which no other host has all addresses.
+/// The devices of a rank's host that have an address which no other host has.
 std::vector<NetworkDevice> distinct_devices(std::span<const HostNetwork> networks, std::span<const int> host_of,
                                             std::size_t rank) {
   std::set<std::string> elsewhere;
@@ -115,7 +115,7 @@ std::vector<NetworkDevice> choose_devices(std::span<const HostNetwork> networks,
   const auto own = static_cast<std::size_t>(rank);
   const std::vector<NetworkDevice> devices = distinct_devices(networks, host_of, own);
   if (const NetworkDevice* device = device_with(devices, networks[own].meeting_address)) return {*device};
-  // On the host of the rendezvous this address may be loop-back: then take the device towards a rank of another host.
+  // On the rendezvous's host this address may be loop-back: then take the device towards a rank of another host.
   for (std::size_t other = 0; other < networks.size(); ++other) {
     const std::string& address = networks[other].meeting_address;
     if (host_of[other] == host_of[own] || device_with(distinct_devices(networks, host_of, other), address) == nullptr)

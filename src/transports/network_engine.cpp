@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who works: the thread that posts sends what it has posted, threads that wait do what comes, and where there are none,
-// the engine's own thread, asleep until the network has something. Where the rank's device copies, that thread alone.
+// Which thread works: a thread that posts commands sends them, and threads that wait carry out arriving messages. If no
+// thread waits, the engine's own thread works; it sleeps until the network has events. If the rank's device copies, the
+// engine's thread does all the work.
 #include "transports/network_engine.hpp"
 
 #include <fmt/format.h>
@@ -30,19 +31,19 @@ namespace beeline {
 
 namespace {
 
-/// The engine's thread looks for work so long before it sleeps.
+/// The engine's thread looks for work for this long before it sleeps.
 constexpr std::uint64_t network_patience_ns = 50'000;
-/// The same beside a GPU, which cannot wake it.
+/// As above, for the rank of a GPU, which cannot wake the thread.
 constexpr std::uint64_t gpu_patience_ns = 200'000;
-/// Its sleep between two looks while threads that wait do the work.
+/// The thread's sleep between two looks for work while waiting threads do the work.
 constexpr int helped_us = 200;
-/// The longest sleep of the thread, which then reads the abort words: storing one wakes no thread.
+/// The thread's longest sleep. It then reads the abort words, because storing one wakes no thread.
 constexpr int longest_sleep_us = 10'000;
-/// From the loss of a connection until it is reported: the cause of the rank's end may be reported first.
+/// Time from the loss of a connection to its report, in which the cause of the peer's end may be reported first.
 constexpr std::uint64_t lost_ns = 1'000'000'000;
-/// Between two looks for failures while there is traffic.
+/// Time between two looks for failures while there is traffic.
 constexpr std::uint64_t report_period_ns = 1'000'000;
-/// After a failure, a rank that takes nothing for so long is given up.
+/// After a failure, a rank that accepts no message for this long is given up.
 constexpr std::uint64_t stuck_ns = 1'000'000'000;
 
 class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher {
@@ -72,14 +73,14 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   // UnmapWatcher
   void before_unmap(const std::byte* start, std::int64_t deadline_ns) override;
   void after_unmap(const std::byte* start) noexcept override;
-  /// Sets what threads that post to `ring` wake; nullptr: nothing.
+  /// Sets what threads that post to `ring` wake; nullptr: they wake nothing.
   void set_waker(CommandRing& ring, Waker* waker);
   void wake() noexcept override;  // Waker
   bool work() noexcept override;  // WaitWork
-  /// Does some work, unless another thread does; then that one looks again.
+  /// Does some work. If another thread is working, that thread looks for work again instead.
   template <class Work>
   bool try_work(Work some) noexcept;
-  /// Works until `is_over(peer)`, or gives the peer up where it does not get on.
+  /// Works until `is_over(peer)`; gives the peer up if it makes no progress.
   template <class IsOver>
   void work_until(int peer, const char* what, IsOver is_over);
   void ring() noexcept;
@@ -88,24 +89,24 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   void rest(int us, bool heeds_network);
   [[nodiscard]] const RemotePeer& peer_of(int rank) const { return exchange_.peers[static_cast<std::uint32_t>(rank)]; }
   [[nodiscard]] bool is_remote(int rank) const { return peer_of(rank).is_remote; }
-  /// Whether other threads leave all work to this engine's own.
+  /// Whether this engine's thread does all the work.
   [[nodiscard]] bool works_alone() const { return plan_.is_staged[static_cast<std::size_t>(plan_.rank)]; }
-  /// Whether there was any.
+  /// Returns whether there was any failure.
   bool report_failures();
   bool send_aborts();
 
   const std::unique_ptr<RemoteExchange> connected_;
-  RemoteExchange& exchange_;  ///< of the thread that works
+  RemoteExchange& exchange_;  ///< used by the thread whose turn it is
   const NetworkPlan& plan_;
   const FailureEvents events_;
   std::uint64_t patience_ns_ = network_patience_ns;
   int longest_sleep_us_ = longest_sleep_us;
   mutable WorkTurns turns_;
-  std::mutex report_mutex_;  ///< while failures are reported
+  std::mutex report_mutex_;  ///< held while failures are reported
   EngineClient client_;
   FileDescriptor bell_;
-  std::vector<pollfd> pollset_;           ///< the bell, then the workers
-  std::atomic<std::uint64_t> helped_{0};  ///< rounds of other threads
+  std::vector<pollfd> pollset_;           ///< the event descriptor `bell_`, then the workers'
+  std::atomic<std::uint64_t> helped_{0};  ///< rounds of work by other threads
   std::atomic<bool> closing_{false};
   std::array<std::uint64_t, max_teams> reported_aborts_{};  ///< abort words that the other nodes know
   std::thread thread_;
@@ -153,7 +154,7 @@ void NetworkEngine::serve(const EngineClient& client) {
   client_.memory_users->watch(*this);
 }
 
-/// Messages are done meanwhile: to those before the one that gives a key back, too.
+/// Works until all ranks have given back their keys of the piece, and thus also carries out messages.
 void NetworkEngine::before_unmap(const std::byte* start, std::int64_t deadline_ns) {
   {
     const auto lock = turns_.lock();
@@ -199,7 +200,7 @@ bool NetworkEngine::try_work(Work some) noexcept {
   const auto safely = [&] {
     try {
       return some();
-    } catch (const std::exception& error) {  // memory that is not to be had
+    } catch (const std::exception& error) {  // no memory could be allocated
       exchange_.peers.failed(error.what());
       return true;
     }
@@ -234,7 +235,7 @@ void NetworkEngine::run() {
     while (!closing_) {
       const bool any = try_work([this] { return exchange_.turn(); });
       const std::uint64_t now = machine::clock_ns();
-      // Traffic without an end does not delay reports.
+      // Continuous traffic does not delay reports.
       if (!any || now - reported_at >= report_period_ns) {
         reported_at = now;
         if (report_failures()) continue;
@@ -293,7 +294,7 @@ bool NetworkEngine::report_failures() {
   return any || !aborts.empty() || !lost.empty() || !failure.empty();
 }
 
-/// A rank that gives up stores an abort word; only this sends the word to other nodes.
+/// A rank that gives up stores an abort word; this function alone sends the word to other nodes.
 bool NetworkEngine::send_aborts() {
   bool any = false;
   for (std::uint32_t team = 0; team < max_teams; ++team) {
@@ -337,7 +338,7 @@ void NetworkEngine::end_sources(const std::vector<int>& peers) {
 
 std::vector<int> NetworkEngine::settle(const std::vector<int>& left) {
   const std::lock_guard reporting(report_mutex_);
-  static_cast<void>(send_aborts());  // what is sent later could abort the world that goes on
+  static_cast<void>(send_aborts());  // sent later, an abort word could abort the world that continues
   {
     const auto lock = turns_.lock();
     exchange_.peers.forget_failures();
@@ -355,7 +356,7 @@ std::vector<int> NetworkEngine::settle(const std::vector<int>& left) {
       if (is_remote(peer) && peer_of(peer).is_lost()) lost.push_back(peer);
       exchange_.end_lost();
     }
-    if (lost.size() == before) return lost;  // what waited in the rings behind commands to one of them has gone, too
+    if (lost.size() == before) return lost;  // commands queued behind those to lost ranks are gone, too
   }
 }
 

@@ -16,13 +16,13 @@
 
 namespace beeline {
 
-/// What an engine reports to its world, and asks it, about failures. Called by the engine's thread.
+/// Calls by which an engine reports failures to its world and asks it about them. Called by the engine's thread.
 struct FailureEvents {
-  /// Members of a team on other nodes that this rank notifies of an abort.
+  /// Returns the members of a team on other nodes that this rank notifies of an abort.
   std::function<std::vector<int>(std::uint32_t team)> members_to_notify;
-  /// Why a team of this rank was aborted.
+  /// Returns why a team of this rank was aborted.
   std::function<std::string(std::uint32_t team)> cause;
-  /// A team was aborted on another node.
+  /// Reports that a team was aborted on another node.
   std::function<void(std::uint32_t team, std::uint64_t word, const std::string& cause)> aborted;
   /// Handles a lost connection to a rank, for which no reason was reported.
   std::function<void(int peer, const std::string& reason)> lost;
@@ -30,12 +30,12 @@ struct FailureEvents {
 
 class RemoteExchange;
 
-/// Collective. Connects this rank with those of other nodes, by the transports of the plan: each pair of ranks by the
-/// first one of the lower rank's list that both have.
-/// Throws unavailable where a rank has none of its list (names it, and says what to install), unreachable or deadline
-/// where a rank does not reach another, invalid_argument where they speak different protocols.
+/// Collective. Connects this rank with the ranks of other nodes by the transports of the plan. Each pair of ranks uses
+/// the first transport in the lower rank's list that both ranks have.
+/// Throws unavailable if a rank has no transport of its list (the message says what to install), unreachable or
+/// deadline if a rank does not reach another, invalid_argument if two ranks speak different protocols.
 [[nodiscard]] std::unique_ptr<Engine> make_network_engine(Bootstrap& bootstrap, NetworkPlan plan, FailureEvents events);
-/// The engine of a rank whose peers have greeted.
+/// The engine of a rank that has received the greetings of all its peers.
 [[nodiscard]] std::unique_ptr<Engine> make_network_engine(std::unique_ptr<RemoteExchange> exchange,
                                                           FailureEvents events);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Set-up of a rank's engine for other nodes: which transports its host has, which one each pair of ranks takes, and
-// greetings.
+// Set-up of a rank's engine for other nodes: the transports that its host has, the transport that each pair of ranks
+// uses, and greetings.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ namespace beeline {
 
 namespace {
 
-/// The rank's devices that reach other hosts, and what else a transport needs to know of the network between them.
+/// Chooses the rank's devices that reach other hosts, and sets the facts about the network that transports need.
 void choose_devices(NetworkPlan& plan, std::span<const HostNetwork> networks) {
   plan.is_one_host = std::ranges::all_of(plan.host_of, [&](int host) { return host == plan.host_of.front(); });
   if (plan.is_one_host) return;
@@ -34,7 +34,7 @@ void choose_devices(NetworkPlan& plan, std::span<const HostNetwork> networks) {
   });
 }
 
-/// Collective. Exchanges introductions, and returns their contents.
+/// Collective. Exchanges introductions. Returns their contents.
 std::vector<std::vector<std::byte>> introduce(Bootstrap& bootstrap, const NetworkPlan& plan,
                                               std::span<const std::byte> mine) {
   std::vector<std::vector<std::byte>> contents;
@@ -45,7 +45,7 @@ std::vector<std::vector<std::byte>> introduce(Bootstrap& bootstrap, const Networ
   return contents;
 }
 
-/// Collective. Finds out what is between the hosts.
+/// Collective. Finds out which networks connect the hosts.
 void explore(Bootstrap& bootstrap, NetworkPlan& plan) {
   std::error_code absent;
   const std::byte has_rdma{!std::filesystem::is_empty("/sys/class/infiniband", absent) && !absent};
@@ -62,7 +62,7 @@ void explore(Bootstrap& bootstrap, NetworkPlan& plan) {
   choose_devices(plan, networks);
 }
 
-/// A connection to a rank takes up to two sockets, and UCX ends the process where there is none.
+/// A connection to a rank takes up to two sockets, and UCX ends the process if there are too few.
 void allow_sockets(const NetworkPlan& plan) {
   const rlim_t wanted = 2 * plan.node_of.size() + 512;
   rlimit limit{};
@@ -76,7 +76,7 @@ void allow_sockets(const NetworkPlan& plan) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// The transports that this rank has opened; `workers` of the exchange are in the same order.
+/// Opens this rank's transports. The `workers` of the exchange are in the same order.
 std::vector<const TransportRow*> open_transports(const NetworkPlan& plan, RemoteExchange& exchange) {
   std::vector<const TransportRow*> opened;
   std::string why_first;
@@ -93,7 +93,7 @@ std::vector<const TransportRow*> open_transports(const NetworkPlan& plan, Remote
   return opened;
 }
 
-/// A rank's end of a transport, for the others.
+/// A rank's end of one transport, as published to the other ranks.
 struct Offer {
   std::string name, devices;
   std::vector<std::byte> address;
@@ -137,7 +137,7 @@ const Offer* find_offer(const std::vector<Offer>& offers, std::string_view name)
   return found == offers.end() ? nullptr : &*found;
 }
 
-/// The transport of a pair of ranks: both ends choose the same. Throws unreachable where they have none in common.
+/// The transport of a pair of ranks: both ends choose the same. Throws unreachable if they have none in common.
 const std::string& transport_between(const std::vector<std::vector<Offer>>& offers, int a, int b) {
   const auto low = static_cast<std::size_t>(std::min(a, b)), high = static_cast<std::size_t>(std::max(a, b));
   for (const Offer& each : offers[low])
@@ -147,7 +147,7 @@ const std::string& transport_between(const std::vector<std::vector<Offer>>& offe
                                                low, high, offer_names(offers[low]), offer_names(offers[high])));
 }
 
-/// Fails on all ranks where a pair on different nodes has no transport.
+/// Fails on all ranks if a pair of ranks on different nodes has no transport in common.
 void require_transports(const NetworkPlan& plan, const std::vector<std::vector<Offer>>& offers) {
   const auto same = [&](const auto& each) { return offer_names(each) == offer_names(offers.front()); };
   if (std::ranges::all_of(offers, same)) return;
@@ -157,7 +157,7 @@ void require_transports(const NetworkPlan& plan, const std::vector<std::vector<O
         static_cast<void>(transport_between(offers, static_cast<int>(a), static_cast<int>(b)));
 }
 
-/// Connects a rank with those of other nodes.
+/// Connects a rank with the ranks of other nodes.
 class Connector {
  public:
   Connector(RemoteExchange& exchange, const std::vector<const TransportRow*>& opened,
@@ -167,15 +167,15 @@ class Connector {
   void connect() {
     const std::uint32_t own = static_cast<std::uint32_t>(plan_.rank), size = exchange_.peers.size();
     for (std::uint32_t distance = 1; distance < size; ++distance) {
-      const std::uint32_t rank = (own + distance) % size;  // not all to one at once
+      const std::uint32_t rank = (own + distance) % size;  // start at different ranks
       if (exchange_.peers[rank].is_remote) connect(rank);
     }
   }
-  /// Waits until all have greeted.
+  /// Waits until the greetings of all remote ranks have arrived.
   void wait() {
     const detail::Deadline deadline(plan_.deadline_ns);
     for (;;) {
-      const bool is_late = deadline.passed();  // read first: what came before the end counts
+      const bool is_late = deadline.passed();  // read first, so that a greeting before the deadline counts
       if (!exchange_.turn()) ::sched_yield();
       const std::vector<int> silent = exchange_.peers.silent();
       if (silent.empty()) return;

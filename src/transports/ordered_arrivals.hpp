@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The order of messages from one rank: UCX promises none between messages that it carries by different protocols, and
-/// a payload that is fetched comes later than the messages behind it.
+/// Restores the order of messages from one rank: UCX promises no order between messages that it carries by different
+/// protocols, and a fetched payload arrives later than the messages after it.
 
 #include <cstdint>
 #include <map>
@@ -13,32 +13,32 @@
 
 namespace beeline {
 
-/// A message that may have to wait for those before it.
+/// A message that may have to wait for earlier ones.
 struct Arrival {
   NetworkMessage message;
   std::vector<std::byte> payload;
-  void* parcel = nullptr;  ///< of a payload that is to be fetched
+  void* parcel = nullptr;  ///< identifies a payload that is to be fetched
   std::size_t parcel_bytes = 0;
-  bool is_begun = false, is_there = false;  ///< the fetch
-  bool is_held = false;                     ///< its place, meanwhile
-  StagedBytes buffer = {};                  ///< where to, unless straight to its place
+  bool is_begun = false, is_there = false;  ///< state of the fetch
+  bool is_held = false;                     ///< the destination is held meanwhile
+  StagedBytes buffer = {};                  ///< receives the payload, unless it goes straight to its destination
 };
 
-/// Of the messages of one rank, which is next.
+/// The messages of one rank that have arrived, and which one is next.
 class OrderedArrivals {
  public:
   [[nodiscard]] bool is_next(const NetworkMessage& message) const { return message.number == done_ + 1; }
-  /// Whether the message may come now: it is neither done nor further ahead than its sender may go.
+  /// Whether a message may arrive now: it is not done, and no further ahead than its sender may send.
   [[nodiscard]] bool may_come(const NetworkMessage& message) const {
     return message.number > done_ && message.number - done_ <= most_ahead;
   }
-  /// Keeps a message. False: it is kept already.
+  /// Stores a message. Returns false if it is already stored.
   [[nodiscard]] bool keep(Arrival arrival) { return kept_.emplace(arrival.message.number, std::move(arrival)).second; }
-  /// The next message, where it is kept; otherwise nullptr.
+  /// The next message, if it has arrived; otherwise nullptr.
   [[nodiscard]] Arrival* next() {
     return kept_.empty() || kept_.begin()->first != done_ + 1 ? nullptr : &kept_.begin()->second;
   }
-  /// The same, which is not kept any more.
+  /// Takes the next message, which must have arrived.
   [[nodiscard]] Arrival take_next() {
     Arrival next = std::move(kept_.begin()->second);
     kept_.erase(kept_.begin());
@@ -48,7 +48,7 @@ class OrderedArrivals {
     const auto found = kept_.find(number);
     return found == kept_.end() ? nullptr : &found->second;
   }
-  /// Calls `visit(arrival)` for the messages that are kept, from the next one on, until one is missing or `visit` says
+  /// Calls `visit(arrival)` for stored messages from the next one on, until a number is missing or `visit` returns
   /// false.
   template <class Visit>
   void for_next(const Visit& visit) {

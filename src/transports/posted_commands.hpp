@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The commands of one ring that an engine has taken and that are not in place yet.
+/// The commands of one ring that an engine has taken and that are not complete.
 
 #include <array>
 #include <cstdint>
@@ -13,18 +13,18 @@
 
 namespace beeline {
 
-/// A command from its being taken until it is in place.
+/// A command that was taken and is not complete.
 struct PostedCommand {
   Command command{};
-  std::uint64_t pieces = 0;      ///< messages that it takes
-  std::uint64_t next = 0;        ///< the piece that is sent next
+  std::uint64_t pieces = 0;      ///< number of its messages
+  std::uint64_t next = 0;        ///< the piece to send next
   std::uint32_t sending = 0;     ///< messages whose source is in use
-  std::uint32_t awaited = 0;     ///< answers that have not come
+  std::uint32_t awaited = 0;     ///< answers that have not arrived
   std::uint64_t last = 0;        ///< number of its last message
   std::uint64_t most_bytes = 0;  ///< largest part of a row that one message carries
   bool is_open = false;
   bool is_refused = false;
-  bool is_checked = false;  ///< what it names in this rank's memory may not be there, or not for long
+  bool is_checked = false;  ///< the memory of this rank that it names may not be mapped, or may be unmapped
 
   [[nodiscard]] bool is_sent() const { return next == pieces; }
 };
@@ -36,7 +36,7 @@ class PostedCommands {
   explicit PostedCommands(CommandRing& ring) : reader_(ring) {}
   explicit PostedCommands(CarriedQueue& queue) : reader_(queue.ring), queue_(&queue) {}
 
-  /// Takes the next command of the ring; nullptr: there is none, or no room.
+  /// Takes the next command of the ring; nullptr if there is none, or no room.
   [[nodiscard]] PostedCommand* take() {
     if (taken_ - completed_ == depth) return nullptr;
     PostedCommand& posted = at(taken_);
@@ -48,9 +48,9 @@ class PostedCommands {
     ++taken_;
     return &posted;
   }
-  /// The command queue that the ring belongs to; nullptr: to none.
+  /// The command queue that the ring belongs to; nullptr if it belongs to none.
   [[nodiscard]] const CarriedQueue* queue() const { return queue_; }
-  /// A command of a queue is refused: so are all that follow it.
+  /// Refuses a command of a queue, and with it all later commands of the queue.
   void refuse(PostedCommand& posted, const std::string& reason) {
     posted.is_refused = true, posted.next = posted.pieces;
     if (refused_ != 0) return;
@@ -59,25 +59,25 @@ class PostedCommands {
   }
   [[nodiscard]] bool has_refused() const { return refused_ != 0; }
   [[nodiscard]] bool has_next() const { return taken_ - completed_ < depth && reader_.has_next(); }
-  /// The command taken last, where pieces of it have not been sent; otherwise nullptr.
+  /// The command taken last, if some of its pieces have not been sent; otherwise nullptr.
   [[nodiscard]] const PostedCommand* begun() const {
     const PostedCommand& last = commands_[(taken_ - 1) % depth];
     return completed_ == taken_ || last.is_sent() ? nullptr : &last;
   }
   [[nodiscard]] PostedCommand* begun() { return const_cast<PostedCommand*>(std::as_const(*this).begun()); }
-  /// What messages call a command.
+  /// The index by which messages identify a command.
   [[nodiscard]] std::uint32_t index_of(const PostedCommand& posted) const {
     return static_cast<std::uint32_t>(&posted - commands_.data());
   }
-  /// nullptr: no command that is under way has this index.
+  /// nullptr if no pending command has this index.
   [[nodiscard]] PostedCommand* find(std::uint32_t index) {
     return index < depth && commands_[index].is_open ? &commands_[index] : nullptr;
   }
   void answer(const PostedCommand& posted, std::uint64_t value) {
     if (posted.command.answers) reader_.answer(posted.command, value);
   }
-  /// Answers what waits for answers that will not come, being refused or of ranks that are lost: its posters find that
-  /// the world has ended.
+  /// Answers commands whose answers will not arrive, because they were refused or their target is lost. Their posters
+  /// find that the world has ended.
   template <class IsLost>
   void end_answers(const IsLost& is_lost) {
     for (PostedCommand& posted : commands_) {
@@ -86,8 +86,8 @@ class PostedCommands {
       answer(posted, 0);
     }
   }
-  /// Publishes what has ended, in the ring's order.
-  ///   acknowledged  [ranks] numbers of messages that each has done
+  /// Publishes completed commands, in the ring's order.
+  ///   acknowledged  returns the number of the last message that a rank has done
   template <class Acknowledged>
   void advance(const Acknowledged& acknowledged) {
     const std::uint64_t released = released_, completed = completed_;
@@ -102,7 +102,7 @@ class PostedCommands {
     if (queue_ != nullptr && (released_ != released || completed_ != completed)) queue_->has_grown();
   }
   [[nodiscard]] bool is_idle() const { return completed_ == taken_; }
-  /// Messages to a rank whose sources are in use, or will be.
+  /// Messages to a rank whose sources are in use or will be.
   [[nodiscard]] std::uint64_t sources_of(std::uint32_t peer) const {
     std::uint64_t found = 0;
     for (const PostedCommand& posted : commands_)
@@ -119,9 +119,9 @@ class PostedCommands {
 
   CommandReader reader_;
   CarriedQueue* queue_ = nullptr;
-  std::uint64_t refused_ = 0;  ///< the first command that was, by its sequence; 0: none
+  std::uint64_t refused_ = 0;  ///< sequence of the first refused command; 0: none
   std::array<PostedCommand, depth> commands_{};
-  std::uint64_t taken_ = 0, released_ = 0, completed_ = 0;  ///< commands of the ring
+  std::uint64_t taken_ = 0, released_ = 0, completed_ = 0;  ///< counts of the ring's commands
 };
 
 }  // namespace beeline

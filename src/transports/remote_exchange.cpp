@@ -3,7 +3,7 @@
 
 namespace beeline {
 
-/// Keys end before the workers, and behind the puts that use them.
+/// Keys end after the puts that use them and before the workers.
 RemoteExchange::~RemoteExchange() {
   for (const auto& worker : workers) worker->close();
   keys.clear();

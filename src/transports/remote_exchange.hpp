@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The parts that carry a rank's commands to other nodes and others' commands out here, over its workers.
+/// The parts that send a rank's commands to other nodes, and carry out commands from there, over the rank's workers.
 
 #include <memory>
 #include <string>
@@ -21,16 +21,16 @@ class RemoteExchange {
       : peers(plan), keys(peers), sender(peers, keys), receiver(peers, sender, keys) {}
   ~RemoteExchange();
 
-  /// From here on rings are served and others' commands are done. The client stays where it is.
+  /// From now on, rings are served and commands of other ranks are carried out. Keeps a reference to `client`.
   void serve(const EngineClient& client);
-  /// One round of everything. Whether there was anything to do.
+  /// Does one round of all work. Returns whether there was any.
   bool turn();
-  /// Sends acknowledgements. Whether there is nothing to do until the descriptor of a worker is readable.
+  /// Sends acknowledgements. Returns whether there is nothing to do until the descriptor of a worker is readable.
   [[nodiscard]] bool arm();
-  /// Gives a rank up: nothing is sent to it any more. What is in flight to it counts as done once `end_lost` is called.
+  /// Gives a rank up: nothing more is sent to it. Its messages in flight count as done once `end_lost` is called.
   void give_up(int peer, const std::string& reason);
-  /// Once the world has been aborted: waits for answers that will not come end, and commands to ranks that are lost
-  /// count as done.
+  /// Called once the world has been aborted: ends waits for answers that will not arrive, and makes commands to lost
+  /// ranks count as done.
   void end_lost();
 
   RemotePeers peers;

@@ -17,7 +17,7 @@ namespace beeline {
 
 namespace {
 
-/// Shorter puts go in messages where the choice is automatic: the flush behind a put takes a round trip more.
+/// With the automatic choice, shorter puts go in messages: the flush after a put takes another round trip.
 constexpr std::uint64_t least_keyed_bytes = std::uint64_t{64} << 10;
 
 }  // namespace
@@ -197,7 +197,7 @@ void RemoteKeys::unregister(const std::byte* start) {
   ++statistics_.pieces_ended;
 }
 
-/// Where the unmapping was given up, the keys that others still have stay valid.
+/// If the unmapping was given up, the keys that other ranks still have stay valid.
 void RemoteKeys::forget(const std::byte* start) {
   KeyedPiece* const piece = pieces_.at(start);
   if (piece == nullptr) return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Puts by memory keys: the keys of other ranks' memory, and those that this rank has given of its own. Requests for
-/// keys, keys, and their ends are messages in the order of all others.
+/// Puts by memory keys: keys of other ranks' memory, and keys that this rank has given of its own memory. Requests for
+/// keys, keys, and their ends are messages in the order of all other messages.
 
 #include <map>
 #include <optional>
@@ -24,59 +24,59 @@ struct KeyedPut {
 class RemoteKeys {
  public:
   explicit RemoteKeys(RemotePeers& peers) : peers_(peers), tables_(peers.size()) {}
-  /// Ends all keys and registrations, behind the puts that use them and before the workers.
+  /// Ends all keys and registrations: after the puts that use them, before the workers end.
   void clear();
 
-  /// Decides whether puts to a rank may go by keys; called once it has greeted.
+  /// Decides whether puts to a rank may use keys. Called once the rank has greeted.
   void choose(int peer);
-  /// For people, after a comma; empty: none do.
+  /// A text for users, after a comma; empty if no puts to the rank use keys.
   [[nodiscard]] std::string puts_to(int peer) const;
 
-  // The keys of others.
+  // The keys of other ranks' memory.
 
-  /// The key by which part of a put goes; nullptr: it goes in a message.
+  /// The key that part of a put uses; nullptr if the part goes in a message.
   [[nodiscard]] PeerKey* key_for(std::uint32_t peer, const Command& part);
-  /// Writes the data of a message, which is sent once they are in place. Returns whether they are at once; otherwise
-  /// `WorkerEvents::placed` reports it.
+  /// Writes the data of a message, which is sent once the data are in place. Returns whether the data are in place at
+  /// once; if not, `WorkerEvents::placed` reports it later.
   [[nodiscard]] bool put(std::uint32_t peer, const NetworkMessage& message, std::span<const std::byte> data,
                          PeerKey& key);
-  /// A put that is over; nothing: it is unknown.
+  /// Takes a put that is complete; nothing if no such put is known.
   [[nodiscard]] std::optional<KeyedPut> take_put(std::uint32_t peer, std::uint64_t number);
-  /// A put no longer uses the key.
+  /// Records that a put no longer uses the key.
   void release(std::uint32_t peer, const KeyOffer& key);
   void take_key(const NetworkMessage& message, std::span<const std::byte> payload);
   void take_end_of_key(const NetworkMessage& message);
-  /// Keeps what the last message to its rank reads and writes there.
+  /// Stores which memory of its receiver the message sent last reads and writes.
   void add_footprint(const NetworkMessage& message);
 
-  // The keys of this rank's memory: a piece is named by its first byte.
+  // The keys of this rank's memory. The address of a piece's first byte identifies the piece.
 
   void give_key(const NetworkMessage& message);
   void take_back(const NetworkMessage& message) { pieces_.give_back(message.value, static_cast<int>(message.from)); }
-  /// Before a piece is unmapped: gives no further keys of it, and takes back those that others have. Returns false if
-  /// there are none.
+  /// Called before a piece is unmapped: gives no further keys of the piece, and asks for those that other ranks have.
+  /// Returns false if there are none.
   [[nodiscard]] bool end_keys(const std::byte* start);
-  /// Live ranks that have not given theirs back.
+  /// The ranks that are not lost and have not given back their key of the piece.
   [[nodiscard]] std::vector<int> holders_of(const std::byte* start) const;
-  /// Others can no longer write to it.
+  /// Ends the registration of a piece: other ranks can no longer write to it.
   void unregister(const std::byte* start);
-  /// It has been unmapped, or stays: then others may ask for its key again.
+  /// Called when the piece has been unmapped, or stays mapped: then other ranks may ask for its key again.
   void forget(const std::byte* start);
 
   [[nodiscard]] NetworkStatistics statistics() const;
 
  private:
-  /// Of one rank.
+  /// Keys and puts of one rank.
   struct Table {
-    KeyedPuts* worker = nullptr;  ///< nullptr: puts to it go in messages
-    std::string links;            ///< of the connection, for people
+    KeyedPuts* worker = nullptr;  ///< nullptr: puts to the rank go in messages
+    std::string links;            ///< of the connection, for users
     PeerKeys keys;
-    Footprints footprints;                   ///< of messages to it
+    Footprints footprints;                   ///< of messages to the rank
     std::map<std::uint64_t, KeyedPut> puts;  ///< by number
   };
 
   void ask_key(std::uint32_t peer, std::uint64_t offset);
-  /// The piece of this rank's memory that contains an address, registered; nullptr: others get no key of it.
+  /// The registered piece of this rank's memory that contains `address`; nullptr if other ranks get no key of it.
   [[nodiscard]] KeyedPiece* piece_for_key(const std::byte* address, KeyedPuts& worker);
 
   RemotePeers& peers_;

@@ -13,45 +13,45 @@
 namespace beeline {
 
 struct RemotePeer {
-  TransportWorker* worker = nullptr;  ///< that carries messages to it
+  TransportWorker* worker = nullptr;  ///< carries messages to the peer
   const TransportRow* transport = nullptr;
-  bool is_remote = false;  ///< on another node; nothing else here is used otherwise
+  bool is_remote = false;  ///< on another node; if not, the other members are unused
   bool has_greeted = false;
-  bool takes_device_memory = false;  ///< the transport reads and writes this rank's GPU memory, where that is long
+  bool takes_device_memory = false;  ///< the transport reads and writes long payloads in this rank's GPU memory
   bool is_gone = false;              ///< The connection is lost and the failure was reported: commands count as done.
-  std::uint64_t sent = 0;            ///< numbered messages to it
-  std::uint64_t acknowledged = 0;    ///< of these, those that it has done
+  std::uint64_t sent = 0;            ///< numbered messages to the peer
+  std::uint64_t acknowledged = 0;    ///< of these, those that the peer has done
   std::uint64_t confirmed = 0;       ///< of these, those whose refusals, if any, have arrived
-  std::uint64_t refusals_sent = 0, refusals_taken = 0;  ///< that it has sent, and that have arrived
-  std::uint64_t unanswered = 0;                         ///< its answers that this rank waits for
-  std::uint64_t reported = 0;                           ///< numbered messages of it whose completion was acknowledged
-  std::uint64_t awaited = 0;              ///< number of its last message whose acknowledgement it wants at once
+  std::uint64_t refusals_sent = 0, refusals_taken = 0;  ///< refusals that the peer has sent, and that have arrived
+  std::uint64_t unanswered = 0;                         ///< answers of the peer that this rank waits for
+  std::uint64_t reported = 0;             ///< numbered messages of the peer whose completion was acknowledged
+  std::uint64_t awaited = 0;              ///< number of the peer's last message whose acknowledgement it wants at once
   std::uint64_t unreported_since_ns = 0;  ///< time of the first completion not acknowledged; 0: none
-  std::uint64_t last_deferred = 0;        ///< number of the last message to it whose acknowledgement may wait
+  std::uint64_t last_deferred = 0;        ///< number of the last message to the peer whose acknowledgement may wait
   std::uint64_t asked = 0;                ///< number up to which acknowledgements were asked for
   bool is_waited_for = false;             ///< A caller waited after the previous message: the next is not deferred.
-  std::uint64_t refusals = 0;             ///< of its commands
-  std::set<std::uint32_t> refused_rings;  ///< its rings of which a command was refused: all later ones are refused
+  std::uint64_t refusals = 0;             ///< refusals of the peer's commands
+  std::set<std::uint32_t> refused_rings;  ///< the peer's rings with a refused command: all later commands are refused
   OrderedArrivals arrivals;
-  std::uint64_t in_device = 0;   ///< its messages that the device of this rank still carries out
-  std::uint64_t completed = 0;   ///< All its messages up to this number are complete.
-  std::string lost;              ///< why the connection is lost; empty: it is not
+  std::uint64_t in_device = 0;   ///< the peer's messages that this rank's device still carries out
+  std::uint64_t completed = 0;   ///< All of the peer's messages up to this number are complete.
+  std::string lost;              ///< why the connection is lost; empty: it is not lost
   std::uint64_t lost_at_ns = 0;  ///< 0: nothing to report
 
   [[nodiscard]] bool is_lost() const { return !lost.empty(); }
-  /// Numbered messages that are done, or refused, as this rank knows.
+  /// Numbered messages that are done or refused, as far as this rank knows.
   [[nodiscard]] std::uint64_t confirm() {
     if (refusals_taken == refusals_sent) confirmed = acknowledged;
     return confirmed;
   }
-  /// A message is done, or in the device's hands.
+  /// A message is done, or the device carries it out.
   void end_arrival() {
     arrivals.end();
     if (in_device == 0) completed = arrivals.done();
   }
   /// The device has carried out a message.
   void end_in_device(std::uint64_t number) { completed = --in_device == 0 ? arrivals.done() : number; }
-  /// Whether a further command may be in flight to it. Commands to a rank that is lost are dropped.
+  /// Whether a further command to the peer may be in flight. Commands to a lost rank are dropped.
   [[nodiscard]] bool has_room() const {
     return is_lost() || (sent - acknowledged < most_in_flight && unanswered < most_in_flight);
   }

@@ -13,10 +13,10 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "messages are little-endian");
 
-/// Messages of a rank that are completed before they are acknowledged, where there is always something else to do.
+/// Completed messages of a rank before an acknowledgement is sent, while there is always other work.
 constexpr std::uint64_t most_unreported = 64;
-/// The longest that an acknowledgement waits for a message which it can go with: a ping-pong is quicker, and rings of
-/// commands are long enough.
+/// The longest time that an acknowledgement waits for a message that can carry it. A ping-pong is quicker, and rings of
+/// commands are long enough for this time.
 constexpr std::uint64_t longest_unreported_ns = 200'000;
 
 StagedBytes copy_of(std::span<const std::byte> bytes) {
@@ -46,9 +46,9 @@ DeviceKind RemotePeers::kind_of(const RemotePeer& peer, std::span<const std::byt
   return is_gpu ? DeviceKind::gpu : DeviceKind::host;
 }
 
-/// Shorter ones UCX would copy at once, and wait for the copy.
+/// UCX would copy a shorter payload at once, and wait for the copy.
 bool RemotePeers::is_for_transport(const RemotePeer& peer, const Rows& rows) {
-  constexpr std::size_t least_bytes = std::size_t{256} << 10;  // that UCX announces over TCP: see its settings
+  constexpr std::size_t least_bytes = std::size_t{256} << 10;  // UCX announces these over TCP (tcp_settings)
   return peer.takes_device_memory && rows.rows != 0 && rows.is_whole() && rows.bytes() >= least_bytes &&
          kind_of(peer, {rows.first, rows.bytes()}) == DeviceKind::gpu;
 }
@@ -61,7 +61,7 @@ NetworkMessage RemotePeers::make_message(MessageKind kind) const {
   return message;
 }
 
-/// Only a message that is sent acknowledges: a command may be refused once its message is made.
+/// Acknowledges only here, when the message is sent: a command may still be refused after its message is made.
 bool RemotePeers::transmit(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload,
                            std::uint64_t token, StagedBytes staged) {
   RemotePeer& peer = peers_[to];
@@ -76,7 +76,7 @@ std::uint64_t RemotePeers::send(std::uint32_t to, NetworkMessage message, std::s
   RemotePeer& peer = peers_[to];
   message.number = ++peer.sent;
   if (message.may_wait != 0) peer.last_deferred = message.number;
-  // A message to a rank that is lost is never done: waits for it end with the world, or by the deadline.
+  // A message to a lost rank is never done: waits for it end when the world is aborted, or by the deadline.
   reusable = peer.is_lost() || transmit(to, message, payload, token, std::move(staged));
   return message.number;
 }
@@ -151,7 +151,7 @@ void RemotePeers::failed(const char* reason) noexcept {
   try {
     fail(reason);
   } catch (const std::exception&) {
-    has_failed_ = true;  // without words
+    has_failed_ = true;  // no memory for the reason's text
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The ranks of other nodes: numbers and acknowledgements of messages, answers, and failures.
+/// The ranks of other nodes: numbers and acknowledgements of messages, answers, failures.
 
 #include <cstdint>
 #include <memory>
@@ -25,7 +25,7 @@ struct RemoteAbort {
   std::string cause;
 };
 
-/// For messages whose sources no caller waits for.
+/// Token of messages whose sources no caller waits for.
 inline constexpr std::uint64_t no_token = ~std::uint64_t{0};
 
 /// The memory of the rank that an engine serves.
@@ -49,42 +49,42 @@ class RemotePeers {
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(peers_.size()); }
   [[nodiscard]] RemotePeer& operator[](std::uint32_t rank) { return peers_[rank]; }
   [[nodiscard]] const RemotePeer& operator[](std::uint32_t rank) const { return peers_[rank]; }
-  /// Ranks of other nodes that have not greeted yet.
+  /// The ranks of other nodes whose greeting has not arrived.
   [[nodiscard]] std::vector<int> silent() const;
 
-  /// From here on others' commands are done. The client stays where it is.
+  /// From now on, commands of other ranks are carried out. Keeps a reference to `client`.
   void serve(const EngineClient& client) {
     memory_.emplace(client, plan_.is_staged[static_cast<std::size_t>(plan_.rank)]);
   }
-  /// nullptr: nothing is served yet.
+  /// nullptr before `serve`.
   [[nodiscard]] LocalMemory* memory() { return memory_ ? &*memory_ : nullptr; }
   /// nullptr: the CPU reads and writes all memory of this rank.
   [[nodiscard]] Staging* staging() const { return memory_ ? memory_->staging.get() : nullptr; }
   /// The kind of memory that a transport itself reads or writes.
   [[nodiscard]] DeviceKind kind_of(const RemotePeer& peer, std::span<const std::byte> memory);
-  /// Whether a payload in GPU memory is for the transport itself.
+  /// Whether the transport itself reads or writes a payload in GPU memory.
   [[nodiscard]] bool is_for_transport(const RemotePeer& peer, const Rows& rows);
 
   // Messages.
 
   [[nodiscard]] NetworkMessage make_message(MessageKind kind) const;
-  /// Numbers a message, and sends it. Returns its number.
-  ///   reusable  set to whether its source is
+  /// Numbers and sends a message. Returns its number.
+  ///   reusable  set to whether the source may be reused at once
   std::uint64_t send(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
                      StagedBytes staged, bool& reusable);
-  /// The same for messages whose sources no caller waits for.
+  /// As above, for messages whose sources no caller waits for.
   void send(std::uint32_t to, const NetworkMessage& message, std::span<const std::byte> payload = {},
             StagedBytes staged = {}) {
     bool reusable = true;
     static_cast<void>(send(to, message, payload, no_token, std::move(staged), reusable));
   }
-  /// Sends a message, with the acknowledgement of what the receiver has sent. As TransportWorker::send.
+  /// Sends a message together with the acknowledgement of the receiver's messages. As TransportWorker::send.
   bool transmit(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload, std::uint64_t token,
                 StagedBytes staged = {});
   /// Sends a message that has no number.
   void notify(std::uint32_t to, MessageKind kind, std::uint64_t value);
 
-  // Answers, which `send_replies` sends.
+  // Answers, sent by `send_replies`.
 
   struct Reply {
     std::uint32_t to;
@@ -92,39 +92,39 @@ class RemotePeers {
     std::span<const std::byte> payload;
     StagedBytes staged;
   };
-  /// To a message.
+  /// Makes the reply to a message.
   Reply& reply(const NetworkMessage& to, MessageKind kind, std::uint64_t value);
-  /// Copies the payload.
+  /// As above, to rank `to`. Copies the payload.
   Reply& reply_with(std::uint32_t to, MessageKind kind, std::uint64_t value, std::span<const std::byte> payload = {});
   bool send_replies();
 
   // Acknowledgements.
 
-  /// Sends those that are due. `idle`: there is nothing else to do.
+  /// Sends the acknowledgements that are due. `idle`: there is no other work.
   void acknowledge(bool idle);
-  /// Sends all.
+  /// Sends all acknowledgements.
   void acknowledge_all();
-  /// Asks for acknowledgements that may be deferred: a caller waits for them.
+  /// Asks the peers for acknowledgements that they may defer, because a caller waits for them.
   void ask();
 
   // Failures.
 
-  /// This rank's engine has failed: no command counts as done any more.
+  /// Records that this rank's engine has failed: from now on no command completes.
   void fail(const std::string& text);
   void failed(const char* reason) noexcept;
   [[nodiscard]] bool has_failed() const { return has_failed_; }
   [[nodiscard]] std::string take_failure() { return std::exchange(failure_, {}); }
-  /// As if nothing had failed: commands count as done again.
+  /// Clears all failures: commands complete again.
   void forget_failures();
   void lose(int peer, const std::string& reason);
-  /// Connections that were lost before that time, and why.
+  /// Takes the ranks whose connections were lost before `before_ns`, with the reasons.
   [[nodiscard]] std::vector<std::pair<int, std::string>> take_lost(std::uint64_t before_ns);
   void send_abort(int peer, const RemoteAbort& abort);
   void take_abort(const NetworkMessage& message, std::span<const std::byte> payload);
   [[nodiscard]] std::vector<RemoteAbort> take_aborts() { return std::exchange(aborts_, {}); }
 
  private:
-  /// Whether what was completed is acknowledged now.
+  /// Whether an acknowledgement of a peer's completed messages is due.
   [[nodiscard]] static bool is_due(RemotePeer& peer);
 
   const NetworkPlan plan_;

@@ -14,7 +14,7 @@ namespace beeline {
 
 namespace {
 
-/// Payloads of a rank that are fetched at a time, and messages that are looked at for more of them.
+/// Payloads of a rank that are fetched at a time; messages of a rank that are searched for payloads to fetch.
 constexpr int most_fetches = 4, most_looked_ahead = 32;
 
 Rows rows_at(const CommandTarget& target, const Command& command) {
@@ -77,7 +77,7 @@ bool RemoteReceiver::announced(const NetworkMessage& message, void* parcel, std:
   }
   if (fetch(*from->arrivals.next()) == Fetch::unwanted) {
     static_cast<void>(from->arrivals.take_next());
-    received(message, {});  // which refuses it
+    received(message, {});  // refuses the message
     return false;
   }
   do_kept(*from);
@@ -140,7 +140,7 @@ void RemoteReceiver::fetch_ahead(RemotePeer& from) {
 
 bool RemoteReceiver::add_footprint(const NetworkMessage& message, std::vector<std::span<const std::byte>>& used) {
   if (message.kind != MessageKind::command && message.kind != MessageKind::placed)
-    return true;  // what this rank has asked for goes where it said
+    return true;  // an answer goes to the memory that this rank's command names
   if (peers_.memory() == nullptr) return false;
   const auto add = [&](const Command& command) {
     const CommandTarget target = target_at(command);
@@ -167,7 +167,7 @@ bool RemoteReceiver::is_ready(Arrival& next) {
     const Fetch begun = fetch(next);
     if (begun == Fetch::later) return false;
     if (begun == Fetch::unwanted)
-      peers_[next.message.from].worker->drop(std::exchange(next.parcel, nullptr));  // what follows refuses it
+      peers_[next.message.from].worker->drop(std::exchange(next.parcel, nullptr));  // it is refused later
   }
   return next.parcel == nullptr || (next.is_there && (peers_.staging() == nullptr || peers_.staging()->has_room()));
 }
@@ -232,7 +232,7 @@ void RemoteReceiver::perform(const NetworkMessage& message, Payload payload) {
   peers_.fail(fmt::format("rank {} sent a message of no known kind", message.from));
 }
 
-/// Refuses a message before anything of it takes effect.
+/// Refuses a message before any part of it takes effect.
 void RemoteReceiver::perform_command(const NetworkMessage& message, Payload payload) {
   const Command& command = message.command;
   if (peers_.memory() == nullptr || command.peer != static_cast<std::uint32_t>(peers_.plan().rank) ||
@@ -282,7 +282,8 @@ bool RemoteReceiver::do_command(const NetworkMessage& message, const CommandTarg
   return true;
 }
 
-/// The device does it, after what it does for others: then it counts as done, and is answered.
+/// The device carries out the command after its earlier work for other ranks. Then the command is done, and is
+/// answered.
 bool RemoteReceiver::stage_command(const NetworkMessage& message, const Rows& rows, Payload payload) {
   RemotePeer& from = peers_[message.from];
   ++from.in_device;
@@ -320,7 +321,7 @@ void RemoteReceiver::refuse(const NetworkMessage& message, const std::string& re
 
 void RemoteReceiver::reply_rows(const NetworkMessage& to, const Rows& rows) {
   RemotePeers::Reply& answer = peers_.reply(to, MessageKind::data, 0);
-  // What fits a message, and may be unmapped before UCX has read it, is copied.
+  // Rows that fit a message, and that may be unmapped before UCX has read them, are copied.
   if (rows.is_whole() &&
       (rows.bytes() > most_packed_bytes || peers_.memory()->mapped.holds_for_good(rows.first, rows.bytes()))) {
     answer.payload = {rows.first, rows.bytes()};

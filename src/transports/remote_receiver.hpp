@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Messages from ranks of other nodes: their commands are carried out here, in the order in which they were numbered.
+/// Carries out the commands in messages from ranks of other nodes, in the order of the messages' numbers.
 
 #include <cstdint>
 #include <span>
@@ -20,7 +20,7 @@ class RemoteReceiver final : public WorkerEvents {
   RemoteReceiver(RemotePeers& peers, RemoteSender& sender, RemoteKeys& keys)
       : peers_(peers), sender_(sender), keys_(keys) {}
 
-  /// Carries out what had to wait for the device, or for memory. Whether there was anything.
+  /// Carries out messages that had to wait for the device or for memory. Returns whether the device did any work.
   bool turn();
 
   void received(const NetworkMessage& message, std::span<const std::byte> payload) override;
@@ -32,31 +32,33 @@ class RemoteReceiver final : public WorkerEvents {
   void failed(const char* reason) noexcept override { peers_.failed(reason); }
 
  private:
-  /// nullptr: it is not of this world, or its rank is lost.
+  /// The sender of a message; nullptr if the message is of another world, or its sender is lost.
   [[nodiscard]] RemotePeer* sender_of(const NetworkMessage& message);
-  /// The sender, if the message has a number and may arrive now. Keeps what it says of this rank's messages.
+  /// The sender, if the message has a number and may arrive now. Stores the acknowledgement that the message carries.
   [[nodiscard]] RemotePeer* sender_in_turn(const NetworkMessage& message);
   enum class Fetch { begun, later, unwanted };
-  /// Begins to get a payload, straight to its destination where that allows it: unless the destination is about to be
-  /// unmapped, or the payload is too long for a buffer.
+  /// Begins to fetch a payload: straight to its destination, or to a buffer while the destination is about to be
+  /// unmapped. A payload that is too long for a buffer then waits.
   Fetch fetch(Arrival& arrival);
   Fetch fetch_to_buffer(Arrival& arrival);
   void begin_fetch(Arrival& arrival, std::span<std::byte> to);
   void end_hold(Arrival& arrival);
-  /// Begins to get the payloads of later messages, so that the network is busy while one payload is copied. They go to
-  /// buffers of the rank's device, or to memory that no message before them reads or writes.
+  /// Begins to fetch the payloads of later messages, so that the network is busy while one payload is copied. The
+  /// payloads go to buffers of the rank's device, or to memory that no earlier message reads or writes.
   void fetch_ahead(RemotePeer& from);
-  /// Adds what a message reads and writes of this rank's memory. Returns false where it is going to be refused.
+  /// Adds to `used` the memory of this rank that a message reads and writes. Returns false if the message will be
+  /// refused.
   bool add_footprint(const NetworkMessage& message, std::vector<std::span<const std::byte>>& used);
-  /// Carries out the messages that are kept and next.
+  /// Carries out the stored messages whose turn it is.
   void do_kept(RemotePeer& from);
   /// Whether a message is complete, and there is room to carry it out.
   [[nodiscard]] bool is_ready(Arrival& next);
-  /// The destination of a payload of rows that need no unpacking; empty: a buffer.
+  /// The destination of a payload whose rows need no unpacking; empty if the payload goes to a buffer.
   [[nodiscard]] std::span<std::byte> destination_of(const NetworkMessage& message, std::size_t bytes);
   void perform(const NetworkMessage& message, Payload payload);
   void perform_command(const NetworkMessage& message, Payload payload);
-  /// Carries out a command without a signal, whose addresses have been checked. Returns false where it is refused.
+  /// Carries out a command without a signal, whose addresses have been checked. Returns false if the command is
+  /// refused.
   bool do_command(const NetworkMessage& message, const CommandTarget& target, Payload payload);
   bool stage_command(const NetworkMessage& message, const Rows& rows, Payload payload);
   void reply_rows(const NetworkMessage& to, const Rows& rows);
@@ -67,7 +69,7 @@ class RemoteReceiver final : public WorkerEvents {
   /// Whether a further message may be carried out.
   [[nodiscard]] bool has_room() const { return peers_.staging() == nullptr || peers_.staging()->may_change(); }
 
-  /// Of memory that payloads are fetched to.
+  /// The holds on memory that payloads are fetched to.
   class Holds {
    public:
     ~Holds() {

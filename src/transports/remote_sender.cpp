@@ -15,7 +15,7 @@ namespace beeline {
 
 namespace {
 
-/// Commands of a ring that are sent before others have their turn.
+/// Commands of a ring that are sent before the next ring has its turn.
 constexpr std::size_t batch = 64;
 
 }  // namespace
@@ -77,7 +77,7 @@ bool RemoteSender::may_send(const PostedCommand& posted) const {
 }
 
 void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
-  if (ring.has_refused()) return;  // it takes no messages
+  if (ring.has_refused()) return;  // the ring sends no further messages
   const Command& command = posted.command;
   const bool is_remote = command.peer < peers_.size() && peers_[command.peer].is_remote;
   if (!is_remote || has_shape<VerbShape::between, VerbShape::count>(command.verb))
@@ -90,8 +90,8 @@ void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
   posted.pieces = moves ? cut_for(posted).messages() : 1;
 }
 
-/// What a queue names may be unmapped meanwhile, unless it is a heap's: it goes by way of a message. At the target no
-/// memory is unmapped that a put writes to.
+/// Memory that a queue's command names may be unmapped before the command is done, unless it belongs to a heap: such
+/// rows travel inside messages. At the target, memory that a put writes to is not unmapped.
 std::uint64_t RemoteSender::most_bytes(const PostedCommands& ring, const PostedCommand& posted) const {
   const Command& command = posted.command;
   const bool gets = ring.queue() != nullptr && gets_rows(command);
@@ -170,7 +170,7 @@ void RemoteSender::send_command(const NetworkMessage& message, PostedCommand& po
   keys_.add_footprint(message);
 }
 
-/// The message has its number at once, and is sent when its payload has been read: its target keeps the order.
+/// The message gets its number at once and is sent when its payload has been read: the target restores the order.
 void RemoteSender::send_staged(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Rows& rows) {
   const std::uint32_t to = posted.command.peer;
   message.number = peers_[to].sent + 1;
@@ -186,7 +186,7 @@ void RemoteSender::send_staged(NetworkMessage message, PostedCommands& ring, Pos
   posted.last = message.number;
 }
 
-/// The message has its number at once, and is sent when its data are in place: its target keeps the order.
+/// The message gets its number at once and is sent when its data are in place: the target restores the order.
 void RemoteSender::send_by_key(NetworkMessage message, PostedCommand& posted, std::span<const std::byte> data,
                                PeerKey& key) {
   const std::uint32_t peer = posted.command.peer;
@@ -224,14 +224,15 @@ void RemoteSender::sent(std::uint64_t token) {
   if (PostedCommand* const posted = posted_of(static_cast<std::uint32_t>(token)); posted != nullptr) --posted->sending;
 }
 
-/// Of commands of queues, and from GPUs, nobody says when somebody waits for them. Who signals hears from its target
-/// soon, most of the time. Who has waited after the last message is likely to do so after this one.
+/// Commands of queues and of GPUs do not report that a caller waits for them, so their acknowledgements may not wait.
+/// The target of a signal usually answers soon, and its answer carries the acknowledgement. A caller that waited after
+/// one message is likely to wait after the next: see RemotePeer::is_waited_for.
 bool RemoteSender::acknowledgement_may_wait(const PostedCommands& ring, const PostedCommand& posted) const {
   return ring.queue() == nullptr && peers_.staging() == nullptr && !peers_.memory()->client.device.is_gpu() &&
          has_signal(posted.command);
 }
 
-/// Nothing counts as in place once something was refused: who waits ends with the world.
+/// After a failure no command completes any more: waits for commands end when the world is aborted.
 void RemoteSender::advance() {
   if (peers_.has_failed()) return;
   const auto done = [this](std::uint32_t rank) {
@@ -294,7 +295,7 @@ void RemoteSender::stage_answer(const NetworkMessage& message, PostedCommand& po
   const auto end = [this, &from, message, sequence = posted.command.sequence](std::uint64_t) {
     PostedCommand* const asked = posted_of(message.request);
     const bool is_awaited = asked != nullptr && asked->command.sequence == sequence && asked->awaited != 0;
-    if (is_awaited) end_answer(message, *asked);  // otherwise the world has ended, and its poster with it
+    if (is_awaited) end_answer(message, *asked);  // if not, the world has ended, and the poster's wait too
     from.end_in_device(message.number);
   };
   const char* const refused = peers_.staging()->write(rows, staged_bytes(*peers_.staging(), std::move(payload)), end);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Rows of bytes in memory, and one behind the other in a message.
+/// Rows of bytes in memory, and packed one after the other in a message.
 
 #include <algorithm>
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace beeline {
 
-/// Whether a command's data are rows of its poster's memory.
+/// Whether a command's data are rows in its poster's memory.
 [[nodiscard]] inline bool puts_rows(const Command& command) { return has_shape<VerbShape::to_peer>(command.verb); }
-/// Whether rows of the target's memory answer a command.
+/// Whether a command is answered with rows of the target's memory.
 [[nodiscard]] inline bool gets_rows(const Command& command) { return has_shape<VerbShape::from_peer>(command.verb); }
 [[nodiscard]] inline bool moves_rows(const Command& command) { return puts_rows(command) || gets_rows(command); }
 /// The command without its signal, if it has one.
@@ -39,7 +39,7 @@ struct Rows {
   void unpack(const std::byte* from) const {
     for (std::uint64_t row = 0; row < rows; ++row) std::memcpy(first + row * stride, from + row * row_bytes, row_bytes);
   }
-  // The same of memory that may not be there: then false.
+  // As above, for memory that may not be mapped: returns false then.
   [[nodiscard]] bool pack_if_there(std::byte* to) const {
     return for_rows(
         [&](std::byte* row, std::size_t before) { return detail::copy_if_there(to + before, row, row_bytes); });
@@ -58,15 +58,15 @@ struct Rows {
   }
 };
 
-/// Rows that lie apart are packed into messages of so many bytes at most: neither end needs a larger buffer.
+/// Rows that are not contiguous are packed into messages of at most this many bytes: neither end needs a larger buffer.
 inline constexpr std::uint64_t most_packed_bytes = std::uint64_t{64} << 10;
 
-/// How a command's rows are cut into messages: rows that lie together at both ends are one row; a message has several
-/// rows, or part of one.
+/// How a command's rows are divided into messages. Rows that are contiguous at both ends count as one row. A message
+/// has several rows, or part of one.
 struct Cut {
-  std::uint64_t rows, row_bytes;      ///< of the command
-  std::uint64_t message_rows, parts;  ///< rows of a message; messages of a row
-  std::uint64_t part_bytes;           ///< of a row in a message
+  std::uint64_t rows, row_bytes;      ///< of the command, after contiguous rows are joined
+  std::uint64_t message_rows, parts;  ///< rows in a message; messages for a row
+  std::uint64_t part_bytes;           ///< bytes of a row in one message
   std::uint64_t remote_stride, local_stride;
 
   [[nodiscard]] std::uint64_t messages() const {
@@ -74,7 +74,7 @@ struct Cut {
   }
 };
 
-///   most_bytes  of a row in one message
+///   most_bytes  largest part of a row in one message
 [[nodiscard]] inline Cut cut_of(const Command& command, std::uint64_t most_bytes) {
   Cut cut{command.rows, command.row_bytes, 1, 1, command.row_bytes, command.remote_stride, command.local_stride};
   if (cut.row_bytes == cut.remote_stride && cut.row_bytes == cut.local_stride) cut.row_bytes *= cut.rows, cut.rows = 1;
@@ -85,10 +85,10 @@ struct Cut {
   return cut;
 }
 
-/// What of a command's rows goes in a message.
+/// The part of a command that message `piece` carries.
 [[nodiscard]] inline Command piece_of(const Command& command, const Cut& cut, std::uint64_t piece) {
   const std::uint64_t row = cut.parts > 1 ? piece / cut.parts : piece * cut.message_rows;
-  const std::uint64_t before = piece % cut.parts * cut.part_bytes;  // in its row
+  const std::uint64_t before = piece % cut.parts * cut.part_bytes;  // bytes of the row before this part
   Command part = command;
   part.rows = std::min(cut.message_rows, cut.rows - row);
   part.row_bytes = std::min(cut.part_bytes, cut.row_bytes - before);
@@ -97,7 +97,8 @@ struct Cut {
   return part;
 }
 
-/// A piece of a command, as a message says it: with the signal, where it is the last piece of a command that has one.
+/// A piece of a command in the form that a message carries: with the signal, if this is the last piece of a command
+/// that has one.
 [[nodiscard]] inline Command message_of(Command piece, const Command& whole, bool is_last) {
   piece.local = 0, piece.local_stride = piece.row_bytes;
   if (!has_signal(whole) || !is_last) return piece;

@@ -7,7 +7,7 @@ namespace beeline {
 
 namespace {
 
-/// Moves rows from or to bytes that lie one behind the other.
+/// The command that moves rows from or to contiguous bytes.
 Command move_of(Verb verb, const Rows& rows, const std::byte* bytes) {
   Command command{};
   command.verb = verb;

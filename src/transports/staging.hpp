@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How the network reads and writes memory of a rank whose device has to copy it: by way of buffers, without anybody
-/// waiting. What goes out and what comes in have a lane and buffers each, so that neither holds up the other.
+/// How the network reads and writes memory of a rank whose device has to copy it: through buffers, without blocking.
+/// Outgoing and incoming data have their own lane and buffers, so that neither delays the other.
 
 #include <cstdint>
 #include <functional>
@@ -17,27 +17,27 @@ namespace beeline {
 /// Used by one thread.
 class Staging {
  public:
-  /// What has been read: `count` bytes of them.
+  /// Called with the bytes that have been read: the first `count` of the buffer.
   using Read = std::function<void(StagedBytes bytes, std::size_t count)>;
   using Changed = std::function<void(std::uint64_t held)>;
 
-  /// The client stays where it is. Throws no_resource.
+  /// Keeps a reference to `client`. Throws no_resource.
   explicit Staging(const EngineClient& client)
       : client_(client), memory_(client), out_buffers_(client.device.is_gpu()), in_buffers_(client.device.is_gpu()),
         out_(client), in_(client) {}
 
-  /// Whether the CPU reads them at once: host memory that all ranks of the node have mapped.
+  /// Whether the CPU may read the rows itself: host memory that all ranks of the node have mapped.
   [[nodiscard]] bool is_for_cpu(const Rows& rows) {
     return client_.device.is_gpu() && memory_.holds_in_host_memory(rows.first, rows.extent());
   }
-  /// Whether the CPU reads or changes them at once: nothing that came before is under way.
+  /// Whether the CPU may read or change the rows now: no earlier change is in flight.
   [[nodiscard]] bool is_for_cpu_now(const Rows& rows) { return in_.is_idle() && is_for_cpu(rows); }
 
-  /// Whether the device does nothing that changes this rank's memory.
+  /// Whether the device is changing nothing in this rank's memory.
   [[nodiscard]] bool has_settled() const { return in_.is_idle(); }
 
-  // Each of these returns why it is refused, and does nothing then; nullptr: it is not, and `end` is called. At most
-  // `staging_bytes` are read or written at a time.
+  // Each of these functions returns nullptr, and calls `end` later; or it does nothing, and returns why it is refused.
+  // At most `staging_bytes` are read or written at a time.
 
   /// Whether a source may be read.
   [[nodiscard]] bool may_read() const { return out_.has_room() && out_buffers_.any(); }
@@ -45,21 +45,21 @@ class Staging {
     return read(out_, rows, out_buffers_.take(), std::move(end));
   }
 
-  /// Whether a change may begin whose bytes have been taken.
+  /// Whether a change may begin whose bytes are already in a buffer.
   [[nodiscard]] bool has_room() const { return in_.has_room(); }
-  /// Whether one of the following may begin. They take effect in their order.
+  /// Whether one of the following changes may begin. Changes take effect in their order.
   [[nodiscard]] bool may_change() const { return in_.has_room() && in_buffers_.any(); }
   [[nodiscard]] StagedBytes take() { return in_buffers_.take(); }
-  /// Whether a buffer may be taken for what is not next: half of them are left to what is, which then gets on.
+  /// Whether a message other than the next may take a buffer: half of the buffers are kept for the next message.
   [[nodiscard]] bool may_take_ahead() const { return in_buffers_.free() > StagingBuffers::count / 2; }
-  ///   bytes  one behind the other
+  ///   bytes  the rows, contiguous
   [[nodiscard]] const char* write(const Rows& rows, StagedBytes bytes, Changed end);
   [[nodiscard]] const char* change(const Command& command, std::byte* at, Changed end);
   [[nodiscard]] const char* read_in_order(const Rows& rows, Read end) {
-    return read(in_, rows, out_buffers_.take(), std::move(end));  // it goes out
+    return read(in_, rows, out_buffers_.take(), std::move(end));  // the bytes leave this rank
   }
 
-  /// Tells of what is over. Whether anything was under way.
+  /// Calls `end` for operations that are complete. Returns whether any was in flight.
   bool turn() {
     const bool any = out_.turn();
     return in_.turn() || any;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Memory that payloads lie in on their way between the network and memory that the CPU leaves to the rank's device.
+/// Buffers for payloads between the network and memory that only the rank's device copies.
 
 #include <cstddef>
 #include <memory>
@@ -11,14 +11,14 @@
 
 namespace beeline {
 
-/// A piece of a command that is staged has so many bytes at most.
+/// Largest piece of a command that is staged.
 inline constexpr std::size_t staging_bytes = std::size_t{512} << 10;
 
 class StagingBuffers;
 
-/// Gives a buffer back to where it comes from.
+/// Returns a buffer to its pool.
 struct GiveBack {
-  StagingBuffers* to = nullptr;  ///< nullptr: it is an array of its own
+  StagingBuffers* to = nullptr;  ///< nullptr: the buffer is an array of its own
   void operator()(std::byte* buffer) const;
 };
 using StagedBytes = std::unique_ptr<std::byte[], GiveBack>;
@@ -27,12 +27,12 @@ using StagedBytes = std::unique_ptr<std::byte[], GiveBack>;
   return StagedBytes(std::make_unique_for_overwrite<std::byte[]>(bytes).release());
 }
 
-/// So many buffers of `staging_bytes`, used by one thread. They outlive what was taken.
+/// A pool of buffers of `staging_bytes` each; one thread uses it. It must outlive the buffers taken from it.
 class StagingBuffers {
  public:
   static constexpr std::size_t count = 16;
 
-  ///   is_pinned  GPUs copy to and from them
+  ///   is_pinned  whether GPUs copy to and from the buffers
   /// Throws no_resource, unavailable.
   explicit StagingBuffers(bool is_pinned);
 

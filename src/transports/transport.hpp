@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The table of transports: each is a row, and a folder of its own.
+/// The table of transports: each transport is a row of the table, and has a folder of its own.
 
 #include <map>
 #include <memory>
@@ -22,20 +22,20 @@ using TransportSettings = std::map<std::string, std::string, std::less<>>;
 
 struct TransportRow {
   const char* name;
-  /// Why this build or machine does not have it, and what to install; empty: it does. Opens its library.
+  /// Why this build or machine lacks the transport, and what to install; empty if it has it. Opens its library.
   std::string (*reason)();
-  bool is_built = true;        ///< otherwise its headers were missing
-  bool device_memory = false;  ///< it reads and writes GPU memory, if BEELINE_GPU_PAYLOADS asks for that
+  bool is_built = true;        ///< false: its headers were missing
+  bool device_memory = false;  ///< the transport reads and writes GPU memory, if BEELINE_GPU_PAYLOADS asks for it
   std::span<const TransportSetting> settings = {};
-  /// The remaining functions are called where there is no reason.
-  /// Name and version, for errors and the reasons of routes.
+  /// The remaining functions are called only if `reason` returns an empty text.
+  /// Returns name and version, for errors and the reasons of routes.
   std::string (*label)() = nullptr;
-  /// A rank's network devices, and how to choose others, for errors.
+  /// Returns a rank's network devices, for errors.
   std::string (*devices)(const NetworkPlan& plan) = nullptr;
   const char* how_to_choose_devices = "";
-  /// What rank 0 warns of; empty: nothing.
+  /// Returns what rank 0 warns of; empty if nothing.
   std::string (*warning)() = nullptr;
-  /// Throws unavailable, invalid_argument.
+  /// Opens the transport. Throws unavailable, invalid_argument.
   std::unique_ptr<TransportWorker> (*open)(const NetworkPlan& plan, const TransportSettings& settings,
                                            WorkerEvents& events) = nullptr;
 };
@@ -48,9 +48,9 @@ struct ChosenTransport {
 
 /// All transports. The first one that was built is the default.
 [[nodiscard]] std::span<const TransportRow* const> transport_rows();
-/// The transports of a list as in `Config::transports`, in its order. Throws invalid_argument.
+/// The transports in a list of the form of `Config::transports`, in its order. Throws invalid_argument.
 [[nodiscard]] std::vector<ChosenTransport> choose_transports(const std::string& list);
-/// A row's settings and what they mean; "none".
+/// A row's settings and their meanings; "none" if it has no settings.
 [[nodiscard]] std::string settings_text(const TransportRow& row);
 
 }  // namespace beeline

@@ -25,7 +25,7 @@ std::string names_in(const Named& all) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Takes what precedes a mark, and the mark, from the front of a text.
+/// Takes the text before `mark`, and the mark, from the front of `text`.
 std::string take_part(std::string_view& text, char mark) {
   const std::string_view taken = text.substr(0, text.find(mark));
   text.remove_prefix(std::min(taken.size() + 1, text.size()));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which thread does the network's work: one at a time, whichever comes first. A thread that finds another at work
-/// leaves a note, and the other looks once more.
+/// Decides which thread does the network's work: one thread at a time, the first that comes. A thread that finds
+/// another thread working leaves a note, and the working thread then looks for work once more.
 
 #include <atomic>
 #include <mutex>
@@ -11,14 +11,14 @@ namespace beeline {
 
 class WorkTurns {
  public:
-  /// Announces work. The next `try_work`, or the thread that works at the moment, does it.
+  /// Announces work. It is done by the next `try_work`, or by the thread that is working.
   void announce() {
     announced_.store(true, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
 
-  /// Calls `some()`, unless another thread works, and once more for each announcement that comes meanwhile.
-  ///   leave_rest  called in place of that after many: this thread has waits of its own
+  /// Calls `some()` unless another thread works, and again for each announcement made meanwhile.
+  ///   leave_rest  called after many rounds instead of a further one: this thread has waits of its own
   /// Returns whether `some` had anything to do.
   template <class Work, class LeaveRest>
   bool try_work(Work some, LeaveRest leave_rest) {
@@ -30,7 +30,7 @@ class WorkTurns {
         announced_.store(false);
         any = some() || any;
       }
-      // The lock goes before announcements are looked at: a thread that makes one either gets it, or is seen here.
+      // The lock is released before announcements are read: an announcing thread gets the lock, or is seen here.
       if (!is_announced()) return any;
     }
     leave_rest();
@@ -47,7 +47,7 @@ class WorkTurns {
     return !is_announced();
   }
 
-  /// For work that waits for its turn.
+  /// Locks for work that waits for its turn.
   [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
 
  private:
@@ -59,7 +59,7 @@ class WorkTurns {
   }
 
   std::mutex mutex_;
-  std::atomic<bool> announced_{false};  ///< the thread that holds the mutex looks for work once more
+  std::atomic<bool> announced_{false};  ///< asks the thread that holds the mutex to look for work once more
 };
 
 }  // namespace beeline

@@ -26,7 +26,7 @@ Value value_at(std::span<const std::byte> bytes) {
 }  // namespace
 
 void Connection::open(Socket socket, std::vector<std::byte> first) {
-  asio::error_code ignored;  // of a connection that has ended: the first read says so
+  asio::error_code ignored;  // the errors of a connection that has ended: its first read reports them
   socket.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
   socket_.emplace(std::move(socket));
@@ -72,7 +72,7 @@ bool Connection::send(const NetworkMessage& message, std::span<const std::byte> 
     delayed_.emplace(last_departure_ns_, std::move(outgoing));
     return !borrows;
   }
-  // Written at once, it is not reported; a connection that is lost meanwhile has no sources in use.
+  // A message that is written at once is not reported; a connection that is lost meanwhile has no sources in use.
   const bool is_done = push(std::move(outgoing));
   return !borrows || (is_eager && is_done);
 }

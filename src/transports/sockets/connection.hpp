@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// The TCP connection of two ranks. Messages with payloads of up to `most_eager_bytes` are sent at once. A longer
-/// payload is announced, and sent when its receiver fetches it, straight to its destination: neither end needs a buffer
-/// for it.
+/// payload is announced. It is sent when its receiver fetches it, straight to its destination, so neither end needs a
+/// buffer.
 
 #include <array>
 #include <asio/ip/tcp.hpp>
@@ -25,26 +25,26 @@ inline constexpr std::size_t most_eager_bytes = std::size_t{64} << 10;
 
 enum class FrameKind : std::uint32_t {
   message,       ///< a NetworkMessage and its payload
-  announcement,  ///< a NetworkMessage; its payload waits
+  announcement,  ///< a NetworkMessage whose payload waits at the sender
   fetch,         ///< asks for an announced payload
-  drop,          ///< an announced payload is not wanted
+  drop,          ///< says that an announced payload is not wanted
   payload        ///< answers `fetch`
 };
 
-/// Precedes everything on a connection. Little-endian.
+/// The header of everything that is sent on a connection. Little-endian.
 struct Frame {
   FrameKind kind;
   std::uint32_t unused;
-  std::uint64_t parcel;  ///< number that its sender has given an announced payload
-  std::uint64_t bytes;   ///< of the payload
+  std::uint64_t parcel;  ///< number of an announced payload, given by its sender
+  std::uint64_t bytes;   ///< length of the payload
 };
 
 /// An announced payload, at its receiver.
 struct Parcel {
   int peer;
   std::uint64_t parcel, bytes;
-  std::uint64_t number = 0;      ///< of the message, once it is fetched
-  std::span<std::byte> to = {};  ///< once it is fetched
+  std::uint64_t number = 0;      ///< of the message, once the payload is fetched
+  std::span<std::byte> to = {};  ///< destination, once the payload is fetched
 };
 
 /// Used by one thread at a time.
@@ -54,30 +54,30 @@ class Connection {
 
   Connection(int peer, WorkerEvents& events, SocketFaults& faults) : peer_(peer), events_(events), faults_(faults) {}
 
-  /// Takes a socket that is connected, and sends what waits.
+  /// Takes a connected socket, and sends the queued frames.
   ///   first  bytes that are sent before everything else
   void open(Socket socket, std::vector<std::byte> first);
   [[nodiscard]] bool is_open() const { return socket_.has_value(); }
   [[nodiscard]] bool is_lost() const { return is_lost_; }
   [[nodiscard]] int descriptor() { return socket_->native_handle(); }
-  /// Whether it waits until the socket takes more.
+  /// Whether the connection waits until the socket accepts more bytes.
   [[nodiscard]] bool is_blocked() const { return is_blocked_; }
   [[nodiscard]] bool has_delayed() const { return !delayed_.empty(); }
 
-  // As in TransportWorker.
+  // These are as in TransportWorker.
   bool send(const NetworkMessage& message, std::span<const std::byte> payload, std::uint64_t token, StagedBytes staged);
   void fetch(Parcel& parcel, std::span<std::byte> to, std::uint64_t number);
   void drop(Parcel& parcel);
 
-  /// Reads what has arrived, up to a buffer of it. Whether there was anything.
+  /// Reads bytes that have arrived, up to one buffer. Returns whether there were any.
   bool read();
-  /// Sends what waits, as far as the socket takes it.
+  /// Sends queued frames until the socket accepts no more.
   void write();
-  /// Sends delayed messages whose time has come. Whether there were any.
+  /// Sends delayed messages that are due. Returns whether there were any.
   bool release_delayed();
-  /// Ends the connection at once: sources are free, fetches are over.
+  /// Ends the connection at once: sources may be reused, and fetches end.
   void lose(const std::string& reason);
-  /// Ends it without a report.
+  /// Ends the connection without a report.
   void close() { socket_.reset(); }
 
  private:
@@ -94,20 +94,20 @@ class Connection {
   };
 
   static Outgoing make_outgoing(const Frame& frame, const NetworkMessage* message);
-  /// Queues it, and writes what it can. Whether all of it is written.
+  /// Queues a frame, and writes as much as the socket accepts. Returns whether all of the frame is written.
   bool push(Outgoing outgoing);
   void send_frame(FrameKind kind, std::uint64_t parcel) { push(make_outgoing({kind, 0, parcel, 0}, nullptr)); }
-  /// Writes part of it. False: the socket takes no more, or the connection is lost.
+  /// Writes part of a frame. Returns false if the socket accepts no more, or the connection is lost.
   bool write_some(Outgoing& outgoing);
   void end(Outgoing& outgoing);
-  /// Whether a whole frame was there, which has been dealt with.
+  /// Handles the next frame in the buffer. Returns whether the buffer held a whole frame.
   bool take_frame();
   void take_message(const Frame& frame, std::span<const std::byte> all);
   void take_request(const Frame& frame);
-  /// Reads the payload of a parcel into its destination. Whether anything has come.
+  /// Reads the payload of a parcel into its destination. Returns whether any bytes have arrived.
   bool read_parcel();
   void take_parcel_bytes(std::size_t bytes);
-  /// Reads into `to`. Returns the bytes; 0: there are none, or the connection is lost.
+  /// Reads into `to`. Returns the number of bytes; 0 if there are none, or the connection is lost.
   std::size_t read_some(std::span<std::byte> to);
 
   const int peer_;
@@ -116,14 +116,14 @@ class Connection {
   std::optional<Socket> socket_;
   bool is_lost_ = false, is_blocked_ = false;
   std::deque<Outgoing> queue_;
-  std::multimap<std::uint64_t, Outgoing> delayed_;  ///< by their departure
+  std::multimap<std::uint64_t, Outgoing> delayed_;  ///< by their time of departure
   std::uint64_t last_departure_ns_ = 0;
-  std::map<std::uint64_t, Outgoing> announced_;  ///< payloads that wait here, by parcel
+  std::map<std::uint64_t, Outgoing> announced_;  ///< payloads that wait at this rank, by parcel
   std::uint64_t last_parcel_ = 0;
   std::map<std::uint64_t, Parcel> parcels_;  ///< payloads that wait at the peer
   std::vector<std::byte> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  ///< of what was read into the buffer and not dealt with
-  Parcel* arriving_ = nullptr;       ///< whose payload is being read
+  std::size_t begin_ = 0, end_ = 0;  ///< the bytes of `buffer_` that have been read from the socket and not handled
+  Parcel* arriving_ = nullptr;       ///< the parcel whose payload is being read
   std::size_t arrived_ = 0;
 };
 

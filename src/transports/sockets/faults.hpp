@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Faults that a connection makes on request, for tests.
+/// Faults of a connection that a setting requests, for tests.
 
 #include <algorithm>
 #include <array>
@@ -32,8 +32,8 @@ class SocketFaults {
   [[nodiscard]] bool delays() const { return delay_ns_ != 0; }
   [[nodiscard]] bool drops(const NetworkMessage& message) const { return drop_ != 0 && message.number == drop_; }
   [[nodiscard]] bool cuts(const NetworkMessage& message) const { return cut_ != 0 && message.number == cut_; }
-  /// When a message leaves.
-  ///   last_ns  when the one before it leaves
+  /// The time at which a message leaves.
+  ///   last_ns  the time at which the message before it leaves
   [[nodiscard]] std::uint64_t departure(std::uint64_t now_ns, std::uint64_t last_ns) {
     const std::uint64_t at = now_ns + std::uniform_int_distribution<std::uint64_t>(0, delay_ns_)(random_);
     return reorders_ ? at : std::max(at, last_ns);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of sockets in builds that found no headers of Asio.
+// The row of sockets in builds that did not find Asio's headers.
 #include "transports/transport.hpp"
 
 namespace beeline {

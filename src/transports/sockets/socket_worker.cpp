@@ -21,11 +21,11 @@ namespace beeline {
 
 namespace {
 
-/// A connection that has not introduced itself by then is closed.
+/// A connection that has not introduced itself within this time is closed.
 constexpr std::uint64_t introduction_ns = 10'000'000'000;
 constexpr std::size_t most_visitors = 256;
 constexpr int most_ready = 64;
-// What `ready_` says of descriptors other than a connection, whose rank it gives.
+// The data of `ready_` for a connection is its rank; these are the data for other descriptors.
 constexpr std::uint64_t of_acceptor = ~std::uint64_t{0}, of_visitor = of_acceptor - 1, of_dial = of_acceptor - 2;
 
 }  // namespace
@@ -45,7 +45,7 @@ SocketWorker::SocketWorker(const NetworkPlan& plan, const SocketFaults& faults, 
   }
 }
 
-/// Ranks of one host are reached by loop-back alone: other machines find no port.
+/// If all ranks are on one host, listens on the loop-back address alone: other machines find no port.
 void SocketWorker::listen() {
   const bool has_v6 = std::ranges::any_of(plan_.devices, [](const NetworkDevice& device) {
     return std::ranges::any_of(device.addresses, [](const std::string& each) { return each.find(':') != each.npos; });
@@ -74,7 +74,7 @@ std::vector<std::byte> SocketWorker::address() const {
 }
 
 void SocketWorker::connect(int peer, std::span<const std::byte> address, const std::string& remark) {
-  if (plan_.rank > peer) return;  // which opens it
+  if (plan_.rank > peer) return;  // the peer opens the connection
   Dial& dial = dials_.emplace_back(Dial{peer, {}, {}, {}});
   if (address.size() >= sizeof(Secret)) {
     std::memcpy(dial.secret.data(), address.data(), sizeof(Secret));
@@ -101,7 +101,7 @@ void SocketWorker::dial_next(Dial& dial, const std::string& why_not) {
     dial.socket.emplace(context_);
     dial.socket->open(endpoint.protocol(), error);
     if (!error) dial.socket->non_blocking(true, error);
-    // Asio's own `connect` waits.
+    // Asio's own `connect` would block.
     if (!error &&
         ::connect(dial.socket->native_handle(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 &&
         errno != EINPROGRESS)
@@ -144,7 +144,7 @@ void SocketWorker::accept() {
     Tcp::socket socket(context_);
     acceptor_.accept(socket, error);
     if (error) return;
-    if (visitors_.size() >= most_visitors) continue;  // it is closed
+    if (visitors_.size() >= most_visitors) continue;  // the socket is closed
     socket.non_blocking(true, error);
     watch(socket.native_handle(), EPOLLIN, of_visitor);
     visitors_.push_back({std::move(socket), machine::clock_ns() + introduction_ns});

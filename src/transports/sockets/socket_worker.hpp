@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The transport `sockets`: a TCP connection for each pair of ranks, which the lower rank opens. It introduces itself
-/// by a secret of the other, which only ranks of the world know; other connections are closed before anything else is
-/// read.
+/// The transport `sockets`: a TCP connection for each pair of ranks. The lower rank opens the connection and introduces
+/// itself by a secret of the higher rank, which only ranks of the world know. Without this introduction a connection is
+/// closed before anything else is read from it.
 
 #include <array>
 #include <asio/io_context.hpp>
@@ -50,7 +50,7 @@ class SocketWorker final : public TransportWorker {
     std::deque<Tcp::endpoint> left;  ///< addresses that have not been tried
     std::optional<Tcp::socket> socket;
   };
-  /// A connection that has not introduced itself.
+  /// A connection whose other end has not introduced itself.
   struct Visitor {
     Tcp::socket socket;
     std::uint64_t deadline_ns;
@@ -59,15 +59,15 @@ class SocketWorker final : public TransportWorker {
   };
 
   void listen();
-  /// Tries the next address of a rank; where there is none, the rank is lost.
+  /// Tries the next address of a rank; the rank is lost if there is none left.
   void dial_next(Dial& dial, const std::string& why_not);
   void end_dials();
   void accept();
-  /// Whether it has introduced itself, or is to be closed.
+  /// Reads from all visitors. Returns whether any visitor has introduced itself or was closed.
   bool read_introductions();
   [[nodiscard]] bool is_over(Visitor& visitor);
   void open(int peer, Tcp::socket socket, std::vector<std::byte> first);
-  /// Has `ready_` watch a descriptor.
+  /// Adds a descriptor to `ready_`.
   void watch(int descriptor, std::uint32_t events, std::uint64_t what);
   void watch_blocked(int peer);
   [[nodiscard]] Connection& to(int peer) { return connections_[static_cast<std::size_t>(peer)]; }
@@ -80,7 +80,7 @@ class SocketWorker final : public TransportWorker {
   FileDescriptor ready_;  ///< the set (epoll) of all sockets
   Tcp::acceptor acceptor_;
   std::deque<Connection> connections_;  ///< [ranks]
-  std::vector<bool> waits_to_write_;    ///< [ranks] `ready_` watches for room
+  std::vector<bool> waits_to_write_;    ///< [ranks] whether `ready_` watches for room to write
   std::list<Dial> dials_;
   std::list<Visitor> visitors_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of TCP sockets: no library beside the system's is needed.
+// The row of TCP sockets in the table of transports: it needs no library beside the system's.
 #include "transports/sockets/socket_worker.hpp"
 #include "transports/transport.hpp"
 

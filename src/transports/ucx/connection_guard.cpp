@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // UCX calls `accept` of the C library through a slot of a table that the dynamic linker fills (ELF: .got.plt, or .got),
-// and offers no hook of its own. The slot gets `checked_accept` instead, in all copies of libucs of this process. So
-// there is no moment at which UCX reads from a connection that was not checked.
+// and offers no hook of its own. The address of `checked_accept` is stored into this slot, in all copies of libucs in
+// this process. So UCX never reads from a connection that was not checked.
 #include "transports/ucx/connection_guard.hpp"
 
 #include <elf.h>
@@ -35,7 +35,7 @@ namespace beeline {
 
 namespace {
 
-/// Where an address of a socket has its bytes, and its port in network order.
+/// The bytes of a socket's address, and its port in network order.
 struct AddressView {
   std::span<const std::byte> address;
   std::uint16_t port;
@@ -50,7 +50,7 @@ AddressView view_of(const sockaddr_storage& socket) {
   return {std::as_bytes(std::span(&v4.sin_addr, 1)), v4.sin_port};
 }
 
-/// Whether an address is one of this host's, or network namespace's: others cannot be bound.
+/// Whether an address belongs to this host (or network namespace): others cannot be bound.
 bool is_of_this_host(sockaddr_storage address) {
   const bool is_v6 = address.ss_family == AF_INET6;
   (is_v6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port : reinterpret_cast<sockaddr_in&>(address).sin_port) = 0;
@@ -68,8 +68,8 @@ void report(const std::string& reason) {
         fmt::format("refused a connection to UCX's port: {}; further ones are not reported", reason));
 }
 
-/// Whether UCX may read from a connection that was accepted. One whose other end is closed is of no use: of two that
-/// ranks open to each other at the same time, UCX closes one.
+/// Whether UCX may read from an accepted connection. A connection whose other end is closed is not needed: if two ranks
+/// connect to each other at the same time, UCX closes one of the two connections.
 bool may_be_used(int connection) {
   sockaddr_storage own{}, peer{};
   socklen_t own_bytes = sizeof own, peer_bytes = sizeof peer;
@@ -83,7 +83,7 @@ bool may_be_used(int connection) {
   return user == ::geteuid();
 }
 
-/// As `accept`. UCX is C: nothing may be thrown through it.
+/// Like `accept`, with the check. UCX is C: no exception may pass through it.
 int checked_accept(int listener, sockaddr* address, socklen_t* bytes) {
   const socklen_t room = bytes == nullptr ? 0 : *bytes;
   for (;;) {
@@ -99,7 +99,7 @@ int checked_accept(int listener, sockaddr* address, socklen_t* bytes) {
   }
 }
 
-/// What the dynamic section of a loaded library says of its relocations.
+/// The relocations of a loaded library, from its dynamic section.
 struct Relocations {
   std::span<const ElfW(Rela)> of_calls, of_data;
   const ElfW(Sym) * symbols = nullptr;
@@ -107,7 +107,7 @@ struct Relocations {
 };
 
 Relocations relocations_of(const ElfW(Dyn) * dynamic, std::uintptr_t base) {
-  std::array<std::uintptr_t, DT_JMPREL + 1> values{};  // of the tags that are used here, all of which are smaller
+  std::array<std::uintptr_t, DT_JMPREL + 1> values{};  // of the tags used here, all of which are smaller
   for (; dynamic->d_tag != DT_NULL; ++dynamic)
     if (dynamic->d_tag > 0 && dynamic->d_tag <= DT_JMPREL)
       values[static_cast<std::size_t>(dynamic->d_tag)] = dynamic->d_un.d_ptr;
@@ -122,7 +122,7 @@ Relocations relocations_of(const ElfW(Dyn) * dynamic, std::uintptr_t base) {
           reinterpret_cast<const ElfW(Sym)*>(address(DT_SYMTAB)), reinterpret_cast<const char*>(address(DT_STRTAB))};
 }
 
-/// Stores the check into a slot. Returns whether it could.
+/// Stores the check into a slot. Returns false if the slot is not writable.
 bool redirect(std::uintptr_t slot) {
   const auto page_bytes = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   auto* const page = reinterpret_cast<void*>(slot / page_bytes * page_bytes);
@@ -132,7 +132,7 @@ bool redirect(std::uintptr_t slot) {
   return true;
 }
 
-/// Redirects `accept` in a library if it is libucs. Called for each that is loaded; counts the slots in `counted`.
+/// Redirects `accept` in a library if the library is libucs. Called for each loaded library; counts slots in `counted`.
 int redirect_in(dl_phdr_info* library, std::size_t, void* counted) {
   const std::string_view path(library->dlpi_name);
   if (!path.substr(path.rfind('/') + 1).starts_with("libucs.so")) return 0;
@@ -150,7 +150,8 @@ int redirect_in(dl_phdr_info* library, std::size_t, void* counted) {
   return 0;
 }
 
-/// Whether the kernel says whose sockets are: asks for a connection of this process to itself.
+/// Why the kernel does not report the owner of a socket; empty if it does. Asks for a connection of this process to
+/// itself.
 std::string reason_not_to_know() {
   const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const FileDescriptor client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -206,7 +207,7 @@ std::optional<unsigned> user_of_connection(const sockaddr_storage& local, const 
     if (errno == ENOENT) return std::nullopt;
     fail("SOCK_DIAG_BY_FAMILY");
   }
-  // A socket that its process has closed counts as root's: only one that is open tells.
+  // The kernel reports root as the owner of a socket that its process has closed: only an open socket counts.
   const auto& found = *reinterpret_cast<const inet_diag_msg*>(NLMSG_DATA(&header));
   return found.idiag_state == TCP_ESTABLISHED && found.idiag_inode != 0 ? std::optional(found.idiag_uid) : std::nullopt;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of UCX in builds that found no headers of it.
+// UCX's row in builds that did not find its headers.
 #include "transports/transport.hpp"
 
 namespace beeline {

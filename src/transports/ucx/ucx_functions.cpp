@@ -20,8 +20,8 @@ constexpr const char* remedy =
   throw Error(Status::unavailable, fmt::format("ranks on several nodes need UCX: {}; {}", what, remedy));
 }
 
-/// In a folder whose libraries have no search path, each finds the earlier ones by name where they are loaded. PyPI's
-/// have one, and UCX 1.22's libucm opens only with libucs: the last library tells what is wrong.
+/// In a folder whose libraries have no search path, each library finds those loaded before it by name. PyPI's libraries
+/// have a search path, and UCX 1.22's libucm opens only with libucs: only the last library's error counts.
 void* open_library() {
   const std::string folder = detail::environment("BEELINE_UCX").value_or("");
   if (folder.empty()) return ::dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL);

@@ -27,13 +27,13 @@ struct UcxFunctions {
   BEELINE_UCX_FUNCTIONS(BEELINE_UCX_MEMBER)
 #undef BEELINE_UCX_MEMBER
   std::string version;    ///< of the library that was found
-  std::string unguarded;  ///< why connections are not checked (connection_guard.hpp); empty: they are
-  unsigned minor = 0;     ///< its second number
+  std::string unguarded;  ///< why connections are not checked (connection_guard.hpp); empty: they are checked
+  unsigned minor = 0;     ///< its minor version
 };
 
 /// Opens UCX, once in a process: the libraries in the folder that BEELINE_UCX names (PyPI's libucx-cu13 has them in
 /// `libucx/lib`), otherwise those that the system finds.
-/// Throws unavailable, with what to install, where there is none or it is older than 1.13.
+/// Throws unavailable, with what to install, if there is no UCX, or a version older than 1.13.
 [[nodiscard]] const UcxFunctions& ucx();
 
 }  // namespace beeline

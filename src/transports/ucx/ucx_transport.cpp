@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The row of UCX: what this machine has of it, and the settings that suit the network between the nodes.
+// UCX's row in the table of transports: whether this machine has UCX, and settings that suit the network between the
+// nodes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,19 +17,20 @@ namespace beeline {
 
 namespace {
 
-/// UCX announces messages from some 8 KiB on, and their data follow when the target has answered. Over TCP that takes
-/// 80 us longer than to send them at once, and is quicker from 256 KiB on only. To copy what is sent at once into UCX's
-/// buffers takes longer than to name it where it lies, from some 16 KiB on. Each segment takes a system call: UCX's own
-/// are of 64 KiB where it receives and of 8 KiB where it copies, as UCX 1.22 does with all that it announces.
+/// By default UCX announces messages from some 8 KiB on and sends their data when the target has answered. Over TCP
+/// this takes 80 us longer than sending at once, and is quicker only from 256 KiB on. From some 16 KiB on, sending
+/// straight from the source (zero copy) is quicker than copying into UCX's buffers. Each segment takes a system call.
+/// UCX's own segments are of 64 KiB where it receives and of 8 KiB where it copies; UCX 1.22 copies all that it
+/// announces.
 constexpr UcxSetting tcp_settings[] = {
     {"RNDV_THRESH", "256k"}, {"ZCOPY_THRESH", "16k"}, {"TCP_RX_SEG_SIZE", "160k"}, {"TCP_TX_SEG_SIZE", "160k"}};
 
-/// UCX has idle connections probed after 10 s, and gives one up where some probes, 2 s apart, are not answered. 512
-/// ranks on one machine, whose connections are all probed at once, lost each other during set-up, and do not without
-/// probes. A rank that vanishes is missed by the rendezvous, and by each wait for it.
+/// UCX probes connections that have been idle for 10 s, and closes one if several probes, 2 s apart, are not answered.
+/// 512 ranks on one machine, whose connections are all probed at once, lost each other during set-up; without probes
+/// they do not. A rank that vanishes is found by the rendezvous, and by the deadline of each wait.
 constexpr UcxSetting without_probes = {"TCP_KEEPIDLE", "inf"};
 
-/// Those that UCX is limited to, separated by commas; empty: it chooses. Devices for RDMA are left to UCX.
+/// The devices that UCX is limited to, separated by commas; empty if UCX chooses. Devices for RDMA are left to UCX.
 std::string ucx_devices(const NetworkPlan& plan) {
   if (plan.is_one_host) return "lo";
   std::vector<std::string> names;
@@ -37,7 +39,7 @@ std::string ucx_devices(const NetworkPlan& plan) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
-/// The environment has the last word.
+/// A value in the environment takes precedence.
 std::string ucx_devices_text(const NetworkPlan& plan) {
   if (const char* const chosen = std::getenv("UCX_NET_DEVICES"); chosen != nullptr)
     return fmt::format("UCX_NET_DEVICES={}", chosen);
@@ -49,14 +51,14 @@ std::vector<UcxSetting> ucx_settings_for(const NetworkPlan& plan, const std::str
   std::vector<UcxSetting> settings;
   if (plan.is_tcp_alone) settings.assign(std::begin(tcp_settings), std::end(tcp_settings));
   if (plan.is_tcp_alone && plan.node_of.size() > max_node_ranks) settings.push_back(without_probes);
-  // UCX would take the machine's shared memory.
+  // otherwise UCX would use the machine's shared memory
   if (plan.is_split) settings.push_back({"TLS", plan.gives_device_memory() ? "tcp,cuda_copy" : "tcp"});
   if (!devices.empty()) settings.push_back({"NET_DEVICES", devices.c_str()});
   if (plan.prefers_ipv6) settings.push_back({"TCP_AF_PRIO", "inet6,inet"});
   return settings;
 }
 
-/// Where UCX registers memory it hooks calls that unmap some, for all of the process: it does so for keys alone.
+/// If UCX registers memory, it hooks the calls that unmap memory, for the whole process: so it registers only for keys.
 bool may_have_keys(const NetworkPlan& plan) {
   if (plan.keys != MemoryKeys::automatic) return plan.keys == MemoryKeys::always;
   return !plan.is_tcp_alone || detail::environment("UCX_TLS").value_or("tcp") != "tcp";

@@ -22,13 +22,13 @@ namespace {
 constexpr unsigned message_id = 0;
 constexpr std::chrono::seconds longest_close{1};
 
-/// The name that ucp_config_modify knows a setting by: before UCX 1.18 one of TCP has no prefix there.
+/// The name of a setting for ucp_config_modify, which before UCX 1.18 expects TCP's settings without their prefix.
 const char* name_for(const UcxFunctions& ucx, std::string_view name) {
   constexpr std::string_view prefix = "TCP_";
   return name.data() + (ucx.minor < 18 && name.starts_with(prefix) ? prefix.size() : 0);
 }
 
-// What ucp_ep_query tells from UCX 1.14 on, which the headers of 1.13 do not have.
+// What ucp_ep_query returns from UCX 1.14 on; the headers of 1.13 do not declare it.
 constexpr std::uint64_t endpoint_transports = 1u << 3;
 struct TransportEntry {
   const char *transport, *device;
@@ -108,7 +108,7 @@ void UcxWorker::close() {
   for (Line& line : lines_) close(line);
 }
 
-/// Ends at once: messages in flight to other ranks are dropped.
+/// Closes an endpoint at once: its messages in flight are dropped.
 void UcxWorker::close(Line& line) {
   const ucp_ep_h endpoint = std::exchange(line.endpoint, nullptr);
   if (endpoint == nullptr) return;
@@ -233,7 +233,7 @@ std::vector<std::string> UcxWorker::links_to(int peer) const {
   const ucp_ep_h endpoint = line_of_[static_cast<std::size_t>(peer)]->endpoint;
   std::vector<std::string> names;
   if (ucx_.ucp_ep_query(endpoint, reinterpret_cast<ucp_ep_attr_t*>(&attributes)) != UCS_OK) return names;
-  for (const TransportEntry& each : entries)  // UCX 1.13 leaves them alone
+  for (const TransportEntry& each : entries)  // UCX 1.13 leaves the entries unchanged
     if (each.transport != nullptr && std::find(names.begin(), names.end(), each.transport) == names.end())
       names.emplace_back(each.transport);
   return names;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// UCX as one rank uses it: a worker, an endpoint for each rank of another node, active messages.
+/// One rank's use of UCX: a worker, an endpoint for each rank of another node, and active messages.
 
 #include <cstddef>
 #include <deque>
@@ -23,8 +23,8 @@ struct UcxSetting {
 /// Used by one thread at a time.
 class UcxWorker final : public TransportWorker, KeyedPuts {
  public:
-  ///   settings  where the environment does not say them
-  ///   puts      whether memory is registered, and `put` is called
+  ///   settings  apply unless the environment sets the same variables
+  ///   puts      whether memory is registered and `put` is called
   /// Throws unavailable.
   UcxWorker(WorkerEvents& events, std::span<const UcxSetting> settings, bool puts);
   ~UcxWorker() override;
@@ -54,13 +54,13 @@ class UcxWorker final : public TransportWorker, KeyedPuts {
   [[nodiscard]] KeyHandle unpack_key(int peer, std::span<const std::byte> key) override;
   bool put(int peer, std::span<const std::byte> from, std::uint64_t to, const KeyHandle& key,
            std::uint64_t number) override;
-  /// An endpoint. UCX has its address.
+  /// An endpoint. UCX has the address of this object.
   struct Line {
     UcxWorker* worker;
     int peer;
     ucp_ep_h endpoint;
   };
-  /// What UCX reads until a message is sent.
+  /// Memory that UCX reads until a message is sent.
   struct Sending {
     UcxWorker* worker;
     NetworkMessage message;
@@ -69,22 +69,22 @@ class UcxWorker final : public TransportWorker, KeyedPuts {
     std::uint64_t token;
   };
 
-  /// A fetch, or a put and the flush behind it. UCX has its address.
+  /// A fetch, or a put and the flush after it. UCX has the address of this object.
   struct Transfer {
     using Over = void (WorkerEvents::*)(int peer, std::uint64_t number, bool is_there);
     UcxWorker* worker;
     int peer;
     std::uint64_t number;
-    Over over;    ///< reports the end
-    int pending;  ///< requests, and 1 while they are made
+    Over over;    ///< reports the end of the transfer
+    int pending;  ///< requests, and 1 while requests are being made
     ucs_status_t status;
   };
 
   [[nodiscard]] std::list<Transfer>::iterator begin(int peer, std::uint64_t number, Transfer::Over over);
   [[nodiscard]] static ucp_request_param_t how_for(Transfer& transfer, DeviceKind kind);
-  /// A part of a transfer, as UCX says.
+  /// Adds a part of a transfer, by the status or request that UCX has returned.
   static void add_part(Transfer& transfer, ucs_status_ptr_t request);
-  /// All parts have begun. Whether they are over already, and well.
+  /// Called when all parts have begun. Returns whether all parts are already complete, without an error.
   bool end_begin(std::list<Transfer>::iterator transfer);
   static void on_part_over(void* request, ucs_status_t status, void* transfer);
   static ucs_status_t on_message(void* self, const void* header, std::size_t header_bytes, void* data,
@@ -108,7 +108,7 @@ class UcxWorker final : public TransportWorker, KeyedPuts {
   ucp_worker_h worker_ = nullptr;
   int descriptor_ = -1;
   std::deque<Line> lines_;
-  std::vector<Line*> line_of_;  ///< [ranks] nullptr: none leads there
+  std::vector<Line*> line_of_;  ///< [ranks] nullptr: no endpoint to the rank
   std::deque<Sending> sendings_;
   std::vector<Sending*> free_;
   std::list<Transfer> transfers_;

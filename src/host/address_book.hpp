@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A rank's address table: the copy that its CPU threads read, while arrays and registrations come and go.
+/// The copy of a rank's address table that its CPU threads read while arrays and registrations come and go.
 
 #include <map>
 #include <memory>
@@ -15,18 +15,18 @@ namespace beeline {
 /// Thread-safe.
 class AddressBook {
  public:
-  /// Says where the range is, once it is known.
+  /// Sets the address range of the ranks' slots, once that is known.
   void open(std::byte* range, std::uint32_t slot_shift, std::uint32_t slots);
 
   [[nodiscard]] std::uint32_t owner_of(const void* address) const;
-  /// Whether it is in the slot of a rank, as heaps and segments are: engines know only these.
+  /// Whether `address` is in a rank's slot, which holds its heaps and segments: engines know no other memory.
   [[nodiscard]] bool is_in_slot(const void* address) const;
-  /// Bytes from `address` to the end of what surely has the same owner; SIZE_MAX in memory of one owner throughout.
+  /// Bytes from `address` on that certainly have the same owner; SIZE_MAX if all memory has one owner.
   [[nodiscard]] std::size_t bytes_of_one_owner(const void* address) const;
 
-  /// Replaces the arrays, by place.
+  /// Replaces the tables of distributed arrays.
   void set_arrays(const std::map<std::uint32_t, ChunkTable>& arrays, std::size_t place_bytes);
-  /// Replaces the intervals: ascending, at most max_intervals.
+  /// Replaces the intervals. `intervals`: ascending, at most max_intervals.
   void set_intervals(const std::vector<AddressInterval>& intervals);
   /// The table, for kernels.
   [[nodiscard]] std::unique_ptr<AddressTable> snapshot() const;

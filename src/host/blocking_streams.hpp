@@ -14,18 +14,18 @@
 
 namespace beeline {
 
-/// A stream for blocking calls, used by one after the other.
+/// A stream that blocking calls use, one call after the other.
 struct LentStream {
   explicit LentStream(std::unique_ptr<Stream> made) : stream(std::move(made)) {}
   const std::unique_ptr<Stream> stream;
-  std::atomic<std::uint64_t> loan{0};  ///< number of the call that uses it; 0: none
+  std::atomic<std::uint64_t> loan{0};  ///< number of the call that uses the stream; 0: none
 };
 
-/// Streams that are lent to blocking calls, one to each. There are as many as calls have been made at the same time.
-/// Any thread may use it.
+/// Streams that are lent to blocking calls, one to each. There are as many streams as calls have run at the same time.
+/// Thread-safe.
 class BlockingStreams {
  public:
-  /// The use of a stream by one call.
+  /// One call's use of a stream.
   struct Loan {
     const LentStream* lent = nullptr;  ///< nullptr: none
     std::uint64_t number = 0;
@@ -33,7 +33,7 @@ class BlockingStreams {
     [[nodiscard]] bool is_current() const { return lent != nullptr && lent->loan == number; }
   };
 
-  /// Lends a stream without work; if there is none, what `make` returns. It is given back when its `loan` becomes 0.
+  /// Lends a stream without work, or a new one that `make` returns. The call gives it back by setting its `loan` to 0.
   template <class Make>
   [[nodiscard]] LentStream& lend(const Make& make) {
     const std::lock_guard lock(mutex_);
@@ -44,9 +44,9 @@ class BlockingStreams {
   }
   /// Adds a stream that no call uses yet.
   void add(std::unique_ptr<Stream> stream);
-  /// The current loan of a stream, if it is one of these.
+  /// The current loan of `stream`, if it belongs to these streams.
   [[nodiscard]] Loan loan_of(const Stream* stream) const;
-  /// Destroys all streams. None is lent.
+  /// Destroys all streams. No stream may be lent.
   void clear();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How a stream's kernel waits for what it has posted to the rank's engine.
+/// How a stream's kernel waits for commands that it has posted to the rank's engine.
 
 #include <cstdint>
 
@@ -9,9 +9,9 @@
 
 namespace beeline::detail {
 
-/// As `drain_route` of the queue that streams use, with an error that names `peer` on a GPU, too. Every thread calls
-/// it. An abort does not end it: who frees the memory after an error finds that the engine uses it no longer.
-///   operation  quiet: what was posted before is in place; flush: its sources may be reused
+/// Drains the queue that streams use, as `drain_route` does; here the error names `peer` on a GPU, too. Every thread
+/// calls it. An abort does not end the wait: after an error the engine no longer uses the memory, so it may be freed.
+///   operation  quiet: data posted before are at their destination; flush: their sources may be reused
 ///   peer       rank of the team
 template <class Group>
 BEELINE_HOST_DEVICE Status await_carried(const Group& group, const Context& ctx, Operation operation,

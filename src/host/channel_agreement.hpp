@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What members agree on when they make a channel together.
+/// Agreement of the members on a channel's options when they make it together.
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 
 namespace beeline::detail {
 
-/// Collective over the team. The smallest value among the members that have neither failed nor left.
-///   call  that members are in, named in errors
+/// Collective over the team. Returns the smallest value of the members that have neither failed nor left.
+///   call  the call that members are in, named in errors
 [[nodiscard]] inline unsigned least_of_all(Team& team, const char* call, unsigned mine) {
   unsigned least = mine;
   for (const auto& theirs : values_in(team, call, mine)) least = std::min(least, theirs.value_or(least));
@@ -25,8 +25,8 @@ namespace beeline::detail {
 
 /// Collective over the team. Throws invalid_argument on every member if any member gives other options than the first
 /// member that has neither failed nor left.
-///   call      that members are in, named in errors
-///   describe  gets that first member and its options, and the one that differs and its options; returns the error's
+///   call      the call that members are in, named in errors
+///   describe  called with the first member, its options, the member that differs and its options; returns the error's
 ///             text
 template <class Options, class Describe>
 void require_same(Team& team, const char* call, const Options& mine, const Describe& describe) {
@@ -37,8 +37,8 @@ void require_same(Team& team, const char* call, const Options& mine, const Descr
       throw Error(Status::invalid_argument, describe(first - all.begin(), **first, other - all.begin(), **other));
 }
 
-/// The same of options that are not named one by one.
-///   what  the channel is for, named in errors
+/// As `require_same`, with an error that does not name the single options.
+///   what  purpose of the channel, named in errors
 template <class Options>
 void require_same_options(Team& team, const char* call, const char* what, const Options& mine) {
   require_same(team, call, mine, [what](auto first, const Options&, auto other, const Options&) {

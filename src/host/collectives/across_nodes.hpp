@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Collectives of teams with members on several nodes. Each piece crosses to another node once: what a node has in
-/// common is combined there first, or handed on there.
+/// Collectives of teams with members on several nodes. Each piece crosses to another node once: the sending node
+/// combines its members' contributions first, and the receiving node forwards the piece to its members.
 
 #include <memory>
 
@@ -15,7 +15,7 @@
 
 namespace beeline::detail {
 
-/// Made by all members of a team. Threads of host ranks do it, and a CPU thread beside a GPU.
+/// Made by all members of a team. CPU threads carry out the calls: threads of a host rank, one thread of a GPU rank.
 class AcrossNodes {
  public:
   /// Collective.
@@ -25,18 +25,19 @@ class AcrossNodes {
   /// `move` with the lengths and positions in `pieces`.
   void move(const LaunchOptions& options, const MovementPlan& plan, const PieceSpans& pieces);
   void reduce(const LaunchOptions& options, const VectorCall& call);
-  /// A barrier, or a call of no elements. What each member did before, puts included, is over and visible behind it.
+  /// A barrier, or a call of no elements. Everything that members did before, puts included, is complete and visible
+  /// after it.
   void meet(const LaunchOptions& options, const CallDescription& call);
 
  private:
-  /// Does `kernel` in the order of a stream.
-  ///   placed  the kernel's arguments with vectors that lie at these places
+  /// Runs `kernel` in the order of a stream.
+  ///   placed  returns the kernel's arguments for given addresses of the vectors
   template <class Kernel, class Placed>
   void start(const LaunchOptions& options, Kernel kernel, const LaneVectors& vectors, Placed placed);
 
   Team& team_;
-  const NodeMap nodes_;      ///< the kernels of calls use it where it lies
-  const bool shares_heaps_;  ///< CPU threads of a node reach each other's
+  const NodeMap nodes_;      ///< the kernels of calls refer to this object
+  const bool shares_heaps_;  ///< CPU threads of a node reach each other's heaps
   PairMemory memory_;
   std::unique_ptr<CpuLane> lane_;  ///< of a GPU rank
 };

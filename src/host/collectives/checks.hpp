@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the arguments of collectives on streams must hold to, before anything is touched. All throw invalid_argument.
+/// Checks of the arguments of collectives on streams, before any memory is touched. All throw invalid_argument.
 
 #include <cstddef>
 
@@ -12,7 +12,7 @@
 
 namespace beeline::detail {
 
-/// The operation has the algorithm on streams.
+/// Checks that the operation has the algorithm on streams.
 void check_row(Operation operation, Algorithm algorithm);
 /// Throws unavailable, with the reason, for an algorithm that these members cannot use.
 void check_members(Team& team, Algorithm algorithm);
@@ -22,16 +22,16 @@ void check_members(Team& team, Algorithm algorithm);
 
 void check_reduction(ElementType type, Reduction reduction);
 
-/// A vector of so many bytes lies in memory that this process has mapped, aligned to its elements; one of none may lie
-/// nowhere.
-///   ctx  of CPU threads
+/// Checks that a vector of `bytes` bytes is in memory that this process has mapped, and aligned to its elements. An
+/// empty vector may have any address.
+///   ctx  context of CPU threads
 void check_vector(const Context& ctx, const char* name, const void* vector, std::size_t bytes, ElementType type);
 
 struct VectorPlace {
   const void* at;
   std::size_t bytes;
 };
-/// The two do not overlap.
+/// Checks that the two vectors do not overlap.
 void check_apart(const VectorPlace& destination, const VectorPlace& source);
 
 }  // namespace beeline::detail

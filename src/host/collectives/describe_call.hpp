@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Collective calls in the words of errors.
+/// Descriptions of collective calls for errors.
 
 #include <string>
 
@@ -9,9 +9,9 @@
 
 namespace beeline {
 
-/// A call, as far as its operation has the arguments: `allreduce(sum, float32, 1024 elements) by ll_one_shot`. Without
-/// the algorithm if it has not been chosen.
-///   in_blocks  with their number
+/// Describes a call with the arguments that its operation has: `allreduce(sum, float32, 1024 elements) by ll_one_shot`.
+/// Omits the algorithm if none has been chosen.
+///   in_blocks  adds the number of blocks
 [[nodiscard]] std::string describe_call(const CallDescription& call, bool in_blocks = false);
 
 }  // namespace beeline

@@ -11,15 +11,15 @@
 
 namespace beeline::detail {
 
-/// Where pieces of vectors begin, in the vectors and in the scratch memory, for copies at their full rate.
+/// Alignment in bytes of pieces in the vectors and in the scratch memory; copies need it for their full rate.
 inline constexpr std::size_t engine_alignment = 256;
 
-/// A range of each member's part of a vector, and where the members' pieces of it lie in the scratch memory.
+/// A range of each member's part of a vector, and the offsets of the members' pieces in the scratch memory.
 struct EngineChunk {
-  std::size_t first = 0, bytes = 0;  ///< of a part
-  std::size_t place = 0;             ///< in the scratch memory, of the piece from the first other member
-  std::size_t result_place = 0;      ///< the same of the result that it returns
-  std::size_t stride = 0;            ///< from one member's piece to the next one's
+  std::size_t first = 0, bytes = 0;  ///< from the start of a part
+  std::size_t place = 0;             ///< offset in the scratch memory of the first other member's piece
+  std::size_t result_place = 0;      ///< offset of the result that this member returns
+  std::size_t stride = 0;            ///< bytes from one member's piece to the next member's
 };
 
 struct EnginePiece {
@@ -36,8 +36,8 @@ struct EnginePiece {
   return {part.first * element_bytes + first, chunk.bytes < rest ? chunk.bytes : rest};
 }
 
-/// Whether the team has failed, for example because its members' calls differ: then nothing may be touched. One thread
-/// reads the word, which lies in host memory.
+/// Whether the team has failed, for example because its members' calls differ: then no memory may be touched. One
+/// thread reads the abort word, which is in host memory.
 template <class Block>
 [[nodiscard]] BEELINE_HOST_DEVICE bool has_failed(const Block& block, const Context& ctx) {
   return block.any(block.thread_rank() == 0 && read_abort_word(ctx) != 0);

@@ -10,19 +10,18 @@
 
 namespace beeline::detail {
 
-/// Refuses a call of the host that is made while another thread makes one on the same object, or waits in one. (Calls
-/// on streams of the caller's are made when they are enqueued; kernels that run at the same time find each other, see
-/// session.hpp.) Any thread may use it.
+/// Refuses a host call while another thread makes a call on the same object, or waits in one. (A call on a stream of
+/// the caller counts as made once it is enqueued; session.hpp detects kernels that run at the same time.) Thread-safe.
 class ExclusiveCalls {
  public:
-  ///   streams  those that the rank lends to blocking calls
+  ///   streams  the streams that the rank lends to blocking calls
   ExclusiveCalls(const BlockingStreams& streams, int rank) : streams_(streams), rank_(rank) {}
 
-  /// A call, while it is made.
+  /// A call from its start to its end.
   class Call {
    public:
-    ///   stream  on which it runs: if it is lent, the call lasts as long as the loan
-    /// Throws invalid_argument that names both calls.
+    ///   stream  the call's stream: if it is lent, the call lasts as long as the loan
+    /// Throws invalid_argument, naming both calls.
     Call(ExclusiveCalls& calls, const CallDescription& what, const Stream* stream);
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -38,7 +37,7 @@ class ExclusiveCalls {
   std::mutex mutex_;
   bool is_made_ = false;  ///< a call is being made now
   CallDescription last_;
-  BlockingStreams::Loan loan_;  ///< of the last call's stream
+  BlockingStreams::Loan loan_;  ///< loan of the last call's stream
 };
 
 }  // namespace beeline::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a `Collectives` object holds, for the files that implement its calls.
+/// Members of a `Collectives` object, for the files that implement its calls.
 
 #include <cstddef>
 #include <optional>
@@ -20,11 +20,11 @@ namespace beeline {
 
 namespace detail {
 
-/// Where the parts of a channel's memory begin.
+/// Offsets of the parts of a channel's memory.
 struct ChannelLayout {
   std::size_t arrived, finished, packets, lines, vectors, staging, tables, bytes;
-  std::uint32_t area_lines;  ///< 0 where these ranks exchange none
-  std::size_t vector_bytes;  ///< 0 but between CPUs
+  std::uint32_t area_lines;  ///< 0 if these ranks exchange no lines
+  std::size_t vector_bytes;  ///< 0 if a rank has a GPU
 };
 
 }  // namespace detail
@@ -36,22 +36,23 @@ class Collectives::Implementation {
 
   [[nodiscard]] const Context& context() const { return team.context(); }
 
-  /// `call` with its algorithm and blocks. Throws invalid_argument or unavailable, with the reason, for what these
-  /// members do not have.
+  /// Fills in the algorithm and blocks of `call`. Throws invalid_argument or unavailable, with the reason, if these
+  /// members cannot use the chosen ones.
   [[nodiscard]] CollectiveCall choose(const CallDescription& what, const CollectiveCall& call) const;
-  /// For the waiting kernels of a call that has been chosen. Throws invalid_argument for more blocks than sessions.
+  /// Options for the waiting kernels of a call after its choice. Throws invalid_argument for more blocks than sessions.
   [[nodiscard]] LaunchOptions launch_options(const CallDescription& what, const CollectiveCall& choice) const;
-  /// Where members reach the vectors of a call with mappings.
+  /// Addresses at which members have mapped the vectors of a call.
   [[nodiscard]] detail::VectorMappings mappings_of(const CollectiveCall& call, SegmentMappings::Vector destination,
                                                    SegmentMappings::Vector source);
-  /// Leaves a note for `last_transfer` and `last_algorithm`.
+  /// Keeps the choice for `last_transfer` and `last_algorithm`.
   void note(const CallDescription& what, const CollectiveCall& choice);
 
-  /// Holds the stream of an overlapped call of vectors or pieces of so many bytes until all members have come to it.
+  /// Makes the stream of an overlapped call wait until all members have reached the call. `bytes`: of a vector or
+  /// piece.
   void await_members(const CollectiveCall& choice, std::size_t bytes, LaunchOptions launch);
-  /// Makes a call of vectors of one length.
+  /// Makes a call whose vectors have one length.
   void start(const CollectiveShape& shape, detail::VectorCall call, const CollectiveCall& options);
-  /// Makes a call of pieces that differ, which has been chosen. `destination`: from the first piece to the last.
+  /// Makes a call, after its choice, whose pieces differ in length. `destination`: from the first piece to the last.
   void move_varied(const detail::MovementPlan& plan, const PieceSpans& pieces, SegmentMappings::Vector destination,
                    const CollectiveCall& choice, const LaunchOptions& launch);
 
@@ -62,39 +63,39 @@ class Collectives::Implementation {
   detail::ChannelLayout layout;
   SymmetricArray<std::byte> memory;
   CollectiveChannel channel;
-  std::unique_ptr<detail::AcrossNodes> across_nodes;        ///< of members on several nodes: instead of the channel
-  std::optional<SymmetricArray<std::byte>> engine_scratch;  ///< nothing: the channel's staging
-  std::unique_ptr<detail::CopyEngines> engine;              ///< made when it is first asked for
-  /// For copies within this rank's memory beside those on the caller's stream.
+  std::unique_ptr<detail::AcrossNodes> across_nodes;        ///< instead of the channel if members are on several nodes
+  std::optional<SymmetricArray<std::byte>> engine_scratch;  ///< empty: the channel's staging is used
+  std::unique_ptr<detail::CopyEngines> engine;              ///< made at first use
+  /// For copies within this rank's memory that run beside those on the caller's stream.
   struct StreamBeside {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<Event> begun, ended;
   };
-  std::unique_ptr<StreamBeside> beside;  ///< made when it is first asked for
+  std::unique_ptr<StreamBeside> beside;  ///< made at first use
   std::optional<Transfer> noted = Transfer::none;
   Algorithm noted_algorithm = Algorithm::automatic;
-  std::size_t* tables;  ///< [sessions, 4, max_node_ranks] counts and offsets that a kernel's blocks work by
+  std::size_t* tables;  ///< [sessions, 4, max_node_ranks] counts and offsets that a kernel's blocks read
 
  private:
   [[nodiscard]] Situation situation(Operation operation, const CollectiveCall& call) const;
-  /// Whether `automatic` takes copy engines for large vectors of an all-reduce.
+  /// Whether `automatic` chooses copy engines for all-reduces of large vectors.
   [[nodiscard]] bool takes_engines() const;
   void start_across_nodes(const CollectiveShape& shape, const detail::VectorCall& call, std::size_t bytes,
                           const LaunchOptions& launch);
   /// A call of no elements, which is a barrier.
   void make_empty(const CallDescription& what, LaunchOptions options);
-  /// Throws invalid_argument unless vectors of pieces of so many bytes fit the operation.
+  /// Throws invalid_argument unless the vectors fit the operation. `bytes`: of a piece.
   void check_vectors(const CollectiveShape& shape, const detail::VectorCall& call, std::size_t bytes) const;
   void move(const detail::MovementPlan& plan, const CollectiveCall& choice, const LaunchOptions& launch);
   void reduce(detail::VectorCall call, const CollectiveCall& choice, const LaunchOptions& launch);
   void reduce_by_engine(const detail::VectorCall& call, const CollectiveCall& choice);
   void make_engine_scratch(std::optional<std::size_t> asked);
-  /// Memory that copy engines may use: their own, or the channel's staging.
+  /// Memory that copy engines may use: `engine_scratch`, or the channel's staging.
   [[nodiscard]] std::span<std::byte> scratch() const;
   void make_engine();
   void make_stream_beside();
   void move_by_engine(const detail::MovementPlan& plan, const CollectiveCall& choice);
-  /// Copies to destinations that are symmetric.
+  /// Copies directly to symmetric destinations.
   void copy_by_engine(const detail::MovementPlan& plan, Stream& stream);
   void start_at(const CollectiveOptions& options);
 };

@@ -16,7 +16,7 @@
 
 namespace beeline::detail {
 
-/// Where a collective's kernel is launched: the team, how, and the channel that it uses. What it names outlives it.
+/// What the launch of a collective's kernel needs: the team, the options and the channel. All references outlive this.
 struct ChannelLaunch {
   Team& team;
   const LaunchOptions& options;
@@ -28,26 +28,26 @@ struct VectorCall {
   CallDescription what;
   void* destination;
   const void* source;
-  const VectorMappings* mappings = nullptr;  ///< where members have mapped them; nullptr: they reach heaps alone
-  std::size_t* tables = nullptr;             ///< [sessions, 4, max_node_ranks] memory of a host rank's blocks
+  const VectorMappings* mappings = nullptr;  ///< of the vectors; nullptr: members reach only heaps
+  std::size_t* tables = nullptr;             ///< [sessions, 4, max_node_ranks] for the blocks of a host rank
 };
-/// Bytes of the vector, or of the piece from one member to another; 0 where pieces differ.
+/// Bytes of the vector, or of the piece from one member to another; 0 if pieces differ in length.
 [[nodiscard]] inline std::size_t bytes_of(const CallDescription& what) {
   return what.count * beeline::bytes_of(what.element.type);
 }
-/// Whether nothing is to be moved.
+/// Whether the call moves no data.
 [[nodiscard]] constexpr bool is_empty(const CallDescription& what) {
   return what.count == 0 && !find_shape(what.operation)->varies;
 }
 
 /// Threads of a block of a collective's kernel on a GPU.
 inline constexpr unsigned collective_threads = 512;
-/// The whole warps, at least two, that have so many threads, where a block can have as many.
+/// `threads` rounded up to whole warps, at least two warps and at most `collective_threads`.
 [[nodiscard]] constexpr unsigned whole_warps(std::size_t threads) {
   return static_cast<unsigned>(std::clamp<std::size_t>((threads + 31) / 32 * 32, 64, collective_threads));
 }
 
-/// Where a block keeps what its threads share of mappings. Thread 0 fills it.
+/// Memory for the mappings that a block's threads share. Thread 0 fills it.
 template <class Grid>
 [[nodiscard]] BEELINE_HOST_DEVICE MappingTable& mapping_table(const Grid& grid, const VectorMappings& mappings,
                                                               std::size_t* tables) {
@@ -61,9 +61,9 @@ template <class Grid>
   return *table;
 }
 
-/// All members' vectors, which have arrived on this rank, and how to reduce them.
+/// All members' vectors, which have arrived on this rank, and their reduction.
 struct LocalReduction {
-  void* destination;  ///< [count], may be this member's
+  void* destination;  ///< [count], may be this member's source
   FetchedVectors vectors;
   std::size_t count;
   Reduction reduction;
@@ -76,16 +76,16 @@ struct ReductionLaunchers {
 };
 [[nodiscard]] ReductionLaunchers reduction_launchers(ElementType type, Reduction reduction);
 
-/// Whether the sign of a word matters to a reduction. To sums, products and bits it does not: unsigned words share the
-/// kernels of the signed.
+/// Whether a reduction distinguishes signed from unsigned words. Sums, products and bit operations do not: there
+/// unsigned types use the kernels of the signed types.
 [[nodiscard]] constexpr bool heeds_sign(Reduction reduction) {
   return reduction == Reduction::minimum || reduction == Reduction::maximum || reduction == Reduction::average;
 }
-/// Whether T has the kernels of `heeds_sign` reductions only.
+/// Whether T has kernels of its own for `heeds_sign` reductions only.
 template <class T>
 inline constexpr bool shares_kernels = std::is_same_v<T, std::uint32_t> || std::is_same_v<T, std::uint64_t>;
 
-/// Those of the kernels of T: each type is compiled in a file of its own.
+/// Launchers of the kernels of T; each type is compiled in a file of its own.
 template <class T>
 [[nodiscard]] ReductionLaunchers reduction_launchers_of();
 

@@ -17,7 +17,7 @@ inline constexpr Algorithms allreduces_in_packets = algorithms_where(
     algorithms_of(Operation::allreduce, Control::device),
     [](const AlgorithmInfo& info) { return info.protocol == Protocol::ll || info.protocol == Protocol::ll128; });
 
-/// All-reduce; see below. `known`: the only algorithm for which the kernel has code, unless it is `automatic`.
+/// All-reduce; see `allreduce` below. `known`: the only algorithm for which the kernel has code; `automatic`: all.
 /// `members`: size of the team, for which LL128 has special code; 0: any size.
 template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status run_allreduce(Session<Group>& session,
@@ -32,8 +32,8 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
   if (is_chosen && longest < session.context().size) algorithm = Algorithm::ll_one_shot;  // no work to share
   const auto in_packets = [&]<Algorithm one>() {
     constexpr AlgorithmInfo info = info_of(one);
-    // If the choice is automatic, algorithms that are never chosen are not compiled. For host ranks, algorithms that
-    // only GPUs have are not compiled.
+    // If the choice is automatic, algorithms that are never chosen are not compiled. For host ranks, algorithms of GPUs
+    // only are not compiled.
     constexpr bool may_be_chosen = contains(selection::chosen_in_kernels(Operation::allreduce), one);
     if constexpr (executor == DeviceKind::gpu || info.protocol == Protocol::ll)
       if (!is_chosen || may_be_chosen)
@@ -63,11 +63,11 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
 ///   source       [count] any local address, unchanged until the call has ended with ok
 ///   destination  [count] any local address; may be `source`; otherwise the two must not overlap
 /// Every thread of the session calls it, on every member with the same type, count, reduction and algorithm. Blocking:
-/// after ok the result is visible to the group, and `source` may change. It orders no other memory accesses between
-/// members. A call with 0 elements is a barrier.
+/// after ok the result is visible to the group, and `source` may change. The call orders no other memory accesses
+/// between members. A call with 0 elements is a barrier.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team cannot use (teams with GPU
-/// ranks and host ranks have only those in packets), or if members make different calls: then the team is aborted, and
-/// the host's error names the calls of all members. Source: seed 000, 6.8; MPI 4.0, 6.9.
+/// ranks and host ranks have only algorithms in packets), or if members make different calls: in this case the team is
+/// aborted, and the host's error names the calls of all members. Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce(Session<Group>& session, T* destination,
                                                                   const T* source, std::size_t count,

@@ -12,7 +12,8 @@ namespace beeline {
 struct SessionBarrierCall {
   Timeout timeout = Timeout::none();  ///< the call's own limit; after `timeout` the same call continues
   Algorithm algorithm = Algorithm::alltoall;
-  Order order = Order::memory;  ///< writes before are visible to all after; relaxed: execution only
+  Order order = Order::memory;  ///< memory: writes before the barrier are visible to all members after it; relaxed:
+                                ///< execution only
 };
 
 namespace detail {
@@ -30,8 +31,8 @@ template <class Group>
 
 }  // namespace detail
 
-/// Blocks until every member's group has called it. With sessions of grids, each block waits for the blocks with the
-/// same number.
+/// Blocks until every member's group has called this function. With sessions of grids, each block waits for the blocks
+/// with the same number.
 /// Every thread of the session calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument for
 /// a grid with more blocks than sessions, for an algorithm that barriers do not have, or if members make different
 /// calls: then the team is aborted. Source: seed 000, 6.7; MPI 4.0, 6.3.
@@ -41,15 +42,17 @@ template <class Group>
   return detail::meet(session, how);
 }
 
-/// Blocks until every thread of every member's grid has called it. First the blocks of each grid synchronize; then the
-/// blocks 0 of all members synchronize in their session; then each block 0 releases its grid. Grids may have more
-/// blocks than the channel has sessions. The kernel must be launched with `LaunchOptions::waits`. Orders memory.
-/// Returns ok, deadline, aborted; invalid_argument without `waits`, for an algorithm that barriers do not have, or if
-/// members make different calls. Source: seed 000, 6.7.1.
+/// Blocks until every thread of every member's grid has called it. First the blocks of each grid synchronize; then
+/// block 0 of every member's grid synchronizes with the other blocks 0 in the session; then each block 0 releases its
+/// grid. Grids may have more blocks than the channel has sessions. The kernel must be launched with
+/// `LaunchOptions::waits`. Orders memory. Returns ok, deadline, aborted; invalid_argument without `waits`, for an
+/// algorithm that barriers do not have, or if members make different calls. Source: seed 000, 6.7.1.
 template <class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Grid<BlockGroup>& grid, Session<BlockGroup>& session,
                                                  Algorithm algorithm) {
-  if (!detail::is_barrier(algorithm)) return Status::invalid_argument;  // on every block: none waits for another
+  if (!detail::is_barrier(algorithm))
+    return Status::invalid_argument;  // returned by every block, so that no block
+                                      // waits for another
   const Context& ctx = session.context();
   if (const Status status = grid.sync(ctx); status != Status::ok) return status;
   // If block 0 fails, the team is aborted, which ends the waits of the other blocks.

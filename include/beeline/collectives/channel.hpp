@@ -12,29 +12,32 @@
 
 namespace beeline {
 
-/// Calls of a session that a member shows, by their number modulo this: see impl/session_wait.hpp.
+/// Number of a session's last calls whose descriptions a member publishes: see impl/session_wait.hpp.
 inline constexpr std::uint32_t shown_calls = 4;
 
-/// The state of one session of one rank. Kept from call to call, and over a time-out.
+/// The state of one session of one rank. Kept between calls, and after a time-out.
 struct alignas(128) SessionState {
-  std::uint64_t round;         ///< number of the last round entered, and its call's signature: see session.hpp
+  std::uint64_t round;         ///< number of the last round that this rank has entered, and the signature of its call:
+                               ///< see session.hpp
   std::uint64_t offset;        ///< progress of an interrupted call, in the algorithm's units
   std::uint64_t vectors;       ///< number of vector rounds that this rank has entered
   std::uint32_t entered;       ///< whether `round` is still in progress
-  std::uint32_t went_one_way;  ///< whether a member may not have read the data of the last round yet
+  std::uint32_t went_one_way;  ///< whether some member may not yet have read the data of the last round
   std::uint32_t stage;         ///< stage of an interrupted call
-  std::uint32_t is_open;       ///< whether a session uses it
-  std::uint32_t transfer;      ///< how the last call's vectors travelled (Transfer), where its kernel decided it
-  std::uint32_t tickets;       ///< of the first session: pieces that warps of a kernel have taken; 0 between calls
-  std::uint32_t reached;       ///< of the first session: number of the last call that waited before its grid started
-  std::uint32_t signatures;    ///< of the last round that this rank has left, and above it of the round before
+  std::uint32_t is_open;       ///< whether a `Session` object uses this state
+  std::uint32_t transfer;      ///< how the last call's vectors travelled (Transfer), if its kernel decided this
+  std::uint32_t tickets;       ///< first session only: number of pieces that warps of a kernel have taken; 0 between
+                               ///< calls
+  std::uint32_t reached;       ///< first session only: number of the last call that waited before its grid started
+  std::uint32_t signatures;    ///< signature of the last round that this rank has left, and in the high bits that of
+                               ///< the round before
   /// Descriptions of this rank's last calls, which other members read: see impl/session_wait.hpp.
   machine::PacketPair calls[shown_calls][2];
 };
 static_assert(sizeof(SessionState) == 256);
 
-/// A channel for the collectives of a team. It has *sessions*. The blocks with the same number of all members' grids
-/// communicate on one session, so that a grid needs no barrier over its blocks.
+/// A channel for the collectives of a team. The channel has *sessions*. The blocks with the same number in the grids of
+/// all members communicate on one session, so that a grid needs no barrier over its blocks.
 ///
 /// On one session all members make the same calls in the same order. Concurrent calls, from several streams or kernels,
 /// need one channel each.
@@ -42,14 +45,17 @@ struct CollectiveChannel {
   SessionState* states;  ///< [sessions]
   PaddedWord* arrived;   ///< [sessions, max_node_ranks] last barrier round of each member, written by that member
   PaddedWord* finished;  ///< [sessions, max_node_ranks] last round with one sender whose packets each member has read
-  machine::PacketPair* packets;  ///< [sessions, 2, members, area_pairs] by the parity of the round, and the sender
-  machine::PacketPair* lines;    ///< [sessions, 2, members, area_lines, line_threads] the same for packets of 128 bytes
-  std::byte* vectors;  ///< [sessions, 2, members, vector_bytes] by the parity of the round of vectors, and the sender
-  std::byte* staging;  ///< [sessions, 2, staging_bytes] for vectors that are not symmetric
+  machine::PacketPair* packets;  ///< [sessions, 2, members, area_pairs] by parity of the round and by sender
+  machine::PacketPair* lines;    ///< [sessions, 2, members, area_lines, line_threads] as `packets`, for packets of 128
+                                 ///< bytes
+  std::byte* vectors;            ///< [sessions, 2, members, vector_bytes] by parity of the vector round and by sender
+  std::byte* staging;            ///< [sessions, 2, staging_bytes] for vectors that are not symmetric
   std::uint32_t sessions;
-  std::uint32_t area_pairs;     ///< 8 bytes of payload each, an even number
-  std::uint32_t area_lines;     ///< 120 bytes of payload each, an even number; 0: not between these ranks
-  std::uint64_t vector_bytes;   ///< a multiple of 256, with the flag's 8; 0 but between CPUs
+  std::uint32_t area_pairs;     ///< pairs of packets in an area, with 8 bytes of payload each; even
+  std::uint32_t area_lines;     ///< lines in an area, with 120 bytes of payload each; even; 0 if these ranks cannot
+                                ///< send lines
+  std::uint64_t vector_bytes;   ///< bytes of a vector and its flag (8 bytes), a multiple of 256; 0 unless all members
+                                ///< are host ranks
   std::uint64_t staging_bytes;  ///< a multiple of 256
 };
 static_assert(std::is_trivially_copyable_v<CollectiveChannel>);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Element types of collectives, and the arithmetic in which each is reduced.
+/// Element types of collectives, and the arithmetic in which elements of each type are combined.
 
 #include <cstddef>
 #include <cstdint>

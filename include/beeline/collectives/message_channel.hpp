@@ -12,13 +12,13 @@
 
 namespace beeline {
 
-/// A member's progress in one direction of the messages with one peer on one session. Kept from call to call, and over
-/// a time-out.
+/// A member's progress in one direction of the messages with one peer on one session. Kept between calls, and after a
+/// time-out.
 struct alignas(64) MessageProgress {
-  std::uint32_t sequence;        ///< of the last message that was sent or received completely; wraps
-  std::uint32_t credit;          ///< of a sender: messages received by the peer, when last read
-  std::uint32_t handshakes;      ///< rendezvous messages that have begun
-  std::uint32_t is_in_progress;  ///< whether the last of these is in progress
+  std::uint32_t sequence;        ///< number of the last message that was sent or received completely; wraps
+  std::uint32_t credit;          ///< of a sender: `consumed` when last read
+  std::uint32_t handshakes;      ///< number of rendezvous messages that have begun
+  std::uint32_t is_in_progress;  ///< whether the last rendezvous message is in progress
   std::uint64_t chunks;          ///< total number of chunks of all rendezvous messages
   std::uint64_t done;            ///< finished chunks of the message in progress
 };
@@ -26,10 +26,13 @@ struct alignas(64) MessageProgress {
 /// One member's state of the messages with one peer on one session.
 struct MessageState {
   MessageProgress out, in;                    ///< used by this member only
-  alignas(64) std::uint32_t consumed;         ///< written by the peer: messages that it has received from this member
-  alignas(16) machine::PacketPair answer[2];  ///< by the peer: its address for a slice, by parity of handshakes
-  std::uint64_t taken;                        ///< by the peer: chunks of this member that it has taken
-  alignas(64) std::uint64_t delivered;        ///< by the peer: chunks that it has stored at this member
+  alignas(64) std::uint32_t consumed;         ///< written by the peer: number of the last message that it has received
+                                              ///< from this member
+  alignas(16) machine::PacketPair answer[2];  ///< written by the peer: its address for a slice, by parity of handshakes
+  std::uint64_t taken;                        ///< written by the peer: number of this member's chunks that the peer has
+                                              ///< read
+  alignas(64) std::uint64_t delivered;        ///< written by the peer: number of chunks that the peer has stored at
+                                              ///< this member
 };
 static_assert(sizeof(MessageState) == 256);
 
@@ -51,7 +54,7 @@ struct MessageChannel {
 
   /// Bytes of the longest slice of an eager message: a multiple of 16.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const { return std::size_t{8} * (slot_pairs - 1); }
-  /// Whether a message is sent eagerly, without a handshake. That holds for all of its slices, or for none.
+  /// Whether a message is sent eagerly, without a handshake. Either all slices of a message are eager, or none is.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_eager(std::size_t bytes, std::uint32_t slices) const {
     return bytes <= eager_bytes && bytes <= slices * slot_bytes();
   }
@@ -65,7 +68,7 @@ namespace detail {
 
 /// The header that a sender writes and a receiver expects: the message's length, its number of slices, its tag, and the
 /// type of its elements, from the low bits on.
-///   elements  as of `message_elements`; 0: unknown
+///   elements  type as returned by `message_elements`; 0: unknown
 inline constexpr unsigned header_length_bits = 38, header_slice_bits = 11, header_tag_bits = 11, header_type_bits = 4;
 static_assert(header_length_bits + header_slice_bits + header_tag_bits + header_type_bits == 64);
 static_assert(most_message_tag >> header_tag_bits == 0);
@@ -76,12 +79,12 @@ static_assert(most_message_tag >> header_tag_bits == 0);
          std::uint64_t{tag} << (header_length_bits + header_slice_bits) |
          std::uint64_t{elements} << (64 - header_type_bits);
 }
-/// Bytes may be elements of any type: their type counts as unknown.
+/// Number of an element type in headers. `uint8` counts as unknown (0), since bytes may be elements of any type.
 [[nodiscard]] constexpr std::uint32_t message_elements(ElementType type) {
   return type == ElementType::uint8 ? 0 : static_cast<std::uint32_t>(type) + 1;
 }
 static_assert(element_types < 1 << header_type_bits, "a header has four bits for the type");
-/// Whether two headers are of one message. A type that one side does not know fits any.
+/// Whether two headers describe the same message. An unknown type matches every type.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_same_message(std::uint64_t one, std::uint64_t other) {
   constexpr std::uint64_t types = ~std::uint64_t{0} << (64 - header_type_bits);
   return one == other || (((one ^ other) & ~types) == 0 && ((one & types) == 0 || (other & types) == 0));
@@ -96,7 +99,7 @@ static_assert(most_message_slices >> header_slice_bits == 0);
 [[nodiscard]] constexpr std::uint64_t tag_in_header(std::uint64_t header) {
   return header >> (header_length_bits + header_slice_bits) & ((1u << header_tag_bits) - 1);
 }
-/// The name of the elements' type; nullptr: unknown.
+/// The name of the elements' type; nullptr if it is unknown.
 [[nodiscard]] constexpr const char* type_in_header(std::uint64_t header) {
   constexpr unsigned shift = 64 - header_type_bits;
   return header >> shift == 0 ? nullptr : name(static_cast<ElementType>((header >> shift) - 1));

@@ -10,7 +10,7 @@ namespace beeline {
 
 namespace detail {
 
-/// Stores the payload of pair `i` behind a header.
+/// Stores the payload of pair `i` after the header.
 BEELINE_HOST_DEVICE inline void store_payload(const SlotPart<const machine::PacketPair, std::byte>& part,
                                               std::uint32_t i, const machine::PacketPair& pair) {
   std::byte* const to = part.memory + std::size_t{8} * i;
@@ -20,7 +20,7 @@ BEELINE_HOST_DEVICE inline void store_payload(const SlotPart<const machine::Pack
     scatter_bytes(to, payload_of(pair), part.bytes - 8 * i);
 }
 
-/// Reads the pairs behind a slot's header, except the first pair of each thread.
+/// Reads the pairs after a slot's header, except the first pair of each thread.
 template <class Group>
 [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status
 read_payload(Group group, const Context& ctx, Awaited awaited, Timeout timeout,
@@ -47,7 +47,7 @@ read_payload(Group group, const Context& ctx, Awaited awaited, Timeout timeout,
 
 inline namespace BEELINE_CALLS {
 
-/// A session's receiving end from `peer`. Loops keep one open, since its state is then in registers.
+/// A session's receiving end from `peer`. Loops keep a receiver open, since its state is then in registers.
 template <class Group>
 class MessageReceiver {
  public:

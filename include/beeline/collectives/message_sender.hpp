@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// The sending end of messages. Messages of up to `MessageChannel::eager_bytes` are *eager*: the sender writes header
-/// and data into the receiver's ring, in packets. If the ring has room, it does not wait for the receiver. Longer
-/// messages use a rendezvous, a handshake of sender and receiver (impl/message_handshake.hpp).
+/// and data into the receiver's ring, in packets. If the ring has room, the sender does not wait for the receiver.
+/// Longer messages use a rendezvous, a handshake of sender and receiver (impl/message_handshake.hpp).
 
 #include "beeline/collectives/impl/message_handshake.hpp"
 #include "beeline/collectives/message_session.hpp"
@@ -12,7 +12,7 @@ namespace beeline {
 
 inline namespace BEELINE_CALLS {
 
-/// A session's sending end towards `peer`. Loops keep one open, since its state is then in registers.
+/// A session's sending end towards `peer`. Loops keep a sender open, since its state is then in registers.
 template <class Group>
 class MessageSender {
  public:
@@ -89,7 +89,7 @@ class MessageSender {
   detail::MessageLink link_;
   machine::PacketPair* ring_;
   std::uint32_t sent_ = 0, credit_ = 0;
-  machine::PacketPair* slot_ = nullptr;  ///< of message `sent_` + 1
+  machine::PacketPair* slot_ = nullptr;  ///< slot of message `sent_` + 1
   bool rewrites_slot_ = false;           ///< whether that message rewrites its whole slot
 };
 

@@ -7,15 +7,15 @@
 /// of two members differ, the team is aborted with an error that names both calls. The calls block: after ok the result
 /// is visible to the group, and `source` may change. They order no other memory accesses between members. A call with 0
 /// elements is a barrier. They return ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team
-/// cannot use (teams with GPU ranks and host ranks have only those in packets), or for a root that is not a member
+/// cannot use (teams with GPU ranks and host ranks have only algorithms in packets), or for a root that is not a member
 /// (refused: see access.hpp).
 
 #include "beeline/collectives/impl/movement.hpp"
 
 namespace beeline {
 
-/// The call below that `operation` names; all but `alltoallv`.
-///   root  only for an operation that has one
+/// Makes the call `operation` of this file; any except `alltoallv`.
+///   root  only for operations that have a root
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, Operation operation, T* destination,
                                                        const T* source, std::size_t count, const SessionCall& how,

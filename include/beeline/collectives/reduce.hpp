@@ -14,10 +14,11 @@ namespace beeline {
 ///                ignored at other members
 ///   how          ll, ll128 (between GPUs), two_shot, read, gather, alltoall_gather or tree
 /// Every thread of the session calls it, on every member with the same count, reduction, root and algorithm.
-/// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
-/// members.
-/// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not have here (in teams of
-/// both kinds of rank only packets), and for a root that is no member (refused: see access.hpp).
+/// Blocking: after ok the result is visible to the group, and `source` may change. The call orders no other memory
+/// accesses between members.
+/// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team cannot use (teams with GPU
+/// ranks and host ranks have only algorithms in packets), and for a root that is not a member (refused: see
+/// access.hpp).
 /// Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce(Session<Group>& session, T* destination, const T* source,
@@ -38,10 +39,10 @@ template <class T, class Group>
 ///                overlap
 ///   how          ll, read, peer or bulk
 /// Every thread of the session calls it, on every member with the same count, reduction and algorithm.
-/// Blocking: with ok the result is visible to the group, and `source` may change. Nothing else is ordered between
-/// members.
-/// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not have here (in teams of
-/// both kinds of rank only packets). Source: MPI 4.0, 6.10; seed 000, 6.8.3.
+/// Blocking: after ok the result is visible to the group, and `source` may change. The call orders no other memory
+/// accesses between members.
+/// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team cannot use (teams with GPU
+/// ranks and host ranks have only algorithms in packets). Source: MPI 4.0, 6.10; seed 000, 6.8.3.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter(Session<Group>& session, T* destination, const T* source,
                                                         std::size_t count, Reduction reduction,

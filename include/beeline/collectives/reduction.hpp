@@ -8,8 +8,8 @@
 /// at the end. Integers are combined in 64 bits (8-bit integers in 32), of which the low bits are kept. An average is
 /// the sum divided by the number of ranks; integer averages round towards zero. Floats follow IEEE 754: infinities and
 /// NaNs propagate, and a result that is too large becomes an infinity. The minimum and the maximum of a NaN and any
-/// other value are a NaN; of two zeros they are the zero of the lower rank. If a result is a NaN, it is one on every
-/// rank, but its sign and payload are unspecified.
+/// other value are a NaN; the minimum and the maximum of two zeros are the zero of the lower rank. If a result is a NaN
+/// on one rank, it is a NaN on every rank, but its sign and payload are unspecified.
 
 #include <cstdint>
 #include <type_traits>
@@ -20,7 +20,7 @@ namespace beeline {
 
 /// How elements are combined. The bitwise reductions are for integers only.
 enum class Reduction : std::uint32_t { sum, product, minimum, maximum, average, bit_and, bit_or, bit_xor };
-/// Whether the reduction is a sum or is computed from one.
+/// Whether the reduction is a sum or is computed from a sum.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool adds(Reduction reduction) {
   return reduction == Reduction::sum || reduction == Reduction::average;
 }
@@ -40,7 +40,7 @@ inline constexpr std::uint32_t reductions = 8;
 
 namespace detail {
 
-/// Sums and products of integers wrap.
+/// The sum of two values; integers wrap.
 template <class Wide>
 BEELINE_HOST_DEVICE Wide add(Wide a, Wide b) {
   if constexpr (std::is_integral_v<Wide>)

@@ -9,30 +9,30 @@
 /// packets of all members. So all members have entered round n, and have read the packets of round n - 1 before (each
 /// group synchronizes in `finish`). The area of round n - 1 is therefore free. A round in which only one member sends
 /// gives no such guarantee. In such a round each member announces that it has read (`finish_one_way`), and the next
-/// round waits for these announcements. In other kinds of rounds the members wait for one member, which waits for none
-/// (`follow`), or each for the member before it (`pass_on`, `pass_through`).
+/// round waits for these announcements. In other kinds of rounds all members wait for one member, which waits for no
+/// member (`follow`), or each member waits for the member before it (`pass_on`, `pass_through`).
 ///
 /// *Which call.* Members wait for a value that consists of the round's number and the signature of its call:
 ///
 ///     flags of lines and vectors, words of barriers   | round: 48 bits                   | signature: 16 |
 ///     flags of packets                                                | round: its low 16 | signature: 16 |
 ///
-/// The signature of a call includes that of the call before. So a member accepts data of a call that differs from its
-/// own, or that comes after a call that differed, only with a probability of 2^-16 (operation.hpp). Announcements that
-/// a round's packets have been read carry signatures, too: two members that have only sent in a round (two roots of a
-/// broadcast) find the difference in the next round in which one waits for the other, at the latest before the second
-/// round after it. A member that waits for long compares the calls themselves (impl/session_wait.hpp). This also finds
-/// calls that differ so much that their members poll different memory.
+/// The signature of a call includes the signature of the previous call. So a member accepts data of a call that differs
+/// from its own, or that comes after a call that differed, only with a probability of 2^-16 (operation.hpp).
+/// Announcements that a round's packets have been read carry signatures, too: two members that have only sent in a
+/// round (two roots of a broadcast) find the difference in the next round in which one of them waits for the other, at
+/// the latest before the second round after the broadcast. A member that waits for long compares the calls themselves
+/// (impl/session_wait.hpp). This also finds calls that differ so much that their members poll different memory.
 ///
 /// *Flags of 16 bits repeat* every 2^16 rounds, so no packet in an area may be that old. Of every 2^15 rounds, the
-/// first two end with a refresh: the member sets all flags in the area that the round used to the round's own flag. It
-/// leaves the data, which may still be read (`heard_word`). No member sends to it in round n + 2, the next round with
-/// that area, before it has ended round n. A packet seen in round n with another round's flag is therefore at most 2^15
-/// + 2 rounds old, and none of those rounds equals n modulo 2^16. Memory is zero at first, and no round before 2^16 has
-/// the flag 0.
+/// first two end with a refresh: the member sets all flags in the area of this round to the round's own flag. The data
+/// stay, and may still be read (`heard_word`). No member sends to this member in round n + 2, the next round with that
+/// area, before it has ended round n. A packet seen in round n with another round's flag is therefore at most 2^15 + 2
+/// rounds old, and none of those rounds equals n modulo 2^16. Memory is zero at first, and no round before 2^16 has the
+/// flag 0.
 ///
-/// A call that a time-out has ended is made again with the same arguments, and continues: the round, its stage and its
-/// offset stay in the session. Data that were sent are not sent again, or are sent again with the same bits.
+/// A call that a time-out has ended continues when it is made again with the same arguments: the round, its stage and
+/// its offset stay in the session. Data that were sent are not sent again, or are sent again with the same bits.
 
 #include <cstdint>
 
@@ -60,7 +60,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE void refresh_flags(Group group, machine::Packet
                                                     std::uint32_t flag) {
   BEELINE_NO_UNROLL
   for (std::uint32_t i = group.thread_rank(); i < count; i += group.size()) machine::store_flags(pairs + i, flag);
-  machine::fence_system();  // before any store that permits other members to send there again
+  machine::fence_system();  // before any store that permits other members to send to this area again
   group.sync();
 }
 
@@ -72,25 +72,26 @@ BEELINE_COLD BEELINE_HOST_DEVICE void refresh_flags(Group group, machine::Packet
 
 }  // namespace detail
 
-/// Whether a session's group may have written to memory before its first call in the kernel. `of_kernel`: it has not.
-/// The kernel's start has then made the earlier work of its stream visible to all, so that the first synchronization
-/// needs no fence. That also holds for a kernel with an early start, which waits for the kernels before it: their
-/// writes are in the second-level cache of the memory's GPU, or at its owner, where peers read them. Host ranks always
-/// need a fence. Such a kernel makes a whole call: it has no time-out, and does not continue a call that another
-/// time-out has ended.
+/// Whether a session's group may have written to memory before its first call in the kernel. `of_kernel`: the group has
+/// not written. The kernel's start has then made the earlier work of its stream visible to all, so that the first
+/// synchronization needs no fence. This is also true for a kernel with an early start, which waits for the kernels
+/// before it: their writes are in the second-level cache of the memory's GPU, or at its owner, where peers read them.
+/// Host ranks always need a fence. A kernel with `of_kernel` makes a whole call: the call has no time-out, and does not
+/// continue a call that a time-out has ended.
 enum class SessionStart : std::uint32_t { anywhere, of_kernel };
 
 /// Options of all calls in kernels; the same on all members, except the buffer.
 struct SessionCall {
   Timeout timeout = Timeout::none();           ///< the call's own limit; after `timeout` the same call continues
-  Algorithm algorithm = Algorithm::automatic;  ///< one that the operation has
-  BulkBuffer* buffer = nullptr;                ///< for `bulk` on a GPU: in the block's shared memory (device/bulk.hpp)
+  Algorithm algorithm = Algorithm::automatic;  ///< an algorithm of the operation
+  BulkBuffer* buffer = nullptr;                ///< for `bulk` on a GPU: a buffer in the block's shared memory
+                                               ///< (device/bulk.hpp)
 };
 
 /// The session on which one group takes part in the collectives of a team, in a kernel:
 ///
-///   Session session(grid.block(), ctx, channel);  // by one group of each member
-///   Session session(grid, ctx, channel);          // by every member's grid: each block takes a slice of a call
+///   Session session(grid.block(), ctx, channel);  // made by one group of each member
+///   Session session(grid, ctx, channel);          // made by every member's grid: each block takes a slice of a call
 ///   if (allreduce(session, destination, source, count, Reduction::sum) != Status::ok) return;
 ///
 /// Every thread of the group makes it, and calls its functions with the same arguments; all members make the same calls
@@ -98,7 +99,7 @@ struct SessionCall {
 template <class Group>
 class Session {
  public:
-  /// Session `index` of the channel, for one group. At most one group of a rank uses it at a time.
+  /// Session `index` of the channel, for one group. At most one group of a rank uses a session at a time.
   BEELINE_HOST_DEVICE Session(const Group& group, const Context& ctx, const CollectiveChannel& channel,
                               std::uint32_t index = 0, SessionStart start = SessionStart::anywhere)
       : group_(group), ctx_(ctx), channel_(channel), index_(index), state_(&channel.states[index]),
@@ -110,7 +111,7 @@ class Session {
   /// grid has more blocks than the channel has sessions, every call that gives each block a slice returns
   /// invalid_argument. In each block, a call returns the status of the block's slice. Data that other blocks have
   /// received are visible after `grid.sync`, and at the end of the kernel; sources must not change before. A block
-  /// whose call returned `timeout` calls again.
+  /// whose call returned `timeout` makes the call again.
   BEELINE_HOST_DEVICE Session(const Grid<Group>& grid, const Context& ctx, const CollectiveChannel& channel)
       : group_(grid.block()), ctx_(ctx), channel_(channel), index_(grid.block_rank()), slices_(grid.blocks()),
         state_(&channel.states[grid.block_rank()]), starts_kernel_(false), has_worked_(true) {
@@ -132,13 +133,13 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t index() const { return index_; }
   [[nodiscard]] BEELINE_HOST_DEVICE SessionState* state() const { return state_; }
-  /// The index of the slice that this group has, and the number of slices.
+  /// The index of this group's slice of a call, and the number of slices.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slice() const { return slices_ == 1 ? 0 : index_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slices() const { return slices_; }
   /// Whether the channel has a session for every block.
   [[nodiscard]] BEELINE_HOST_DEVICE bool exists() const { return slices_ <= channel_.sessions; }
 
-  // --- Where an interrupted call goes on ------------------------------------------------------------------------
+  // --- Where an interrupted call continues ------------------------------------------------------------------------
 
   /// 0 in a new call; in a continued call the last value of `set_stage`. The end of the call resets it to 0.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t stage() const { return stage_; }
@@ -151,8 +152,8 @@ class Session {
   /// Whether a time-out has ended the call in a round that it has entered.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_entered() const { return entered_; }
 
-  /// Whether a member also sends a round's data to itself. That is needed if the call may be interrupted, or was: its
-  /// source may then already hold results. `is_new`: see `enter`.
+  /// Whether a member also sends a round's data to itself. This is needed if the call may be interrupted, or was
+  /// interrupted: the source may then already hold results. `is_new`: see `enter`.
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends_to_itself(Timeout timeout, bool is_new) const {
     return !starts_kernel_ && (!is_new || timeout.ns != Timeout::none().ns);
   }
@@ -168,8 +169,8 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE Status begin(const CallDescription& call) {
     if (detail::executor == DeviceKind::host && is_taken_) return Status::invalid_argument;
     if (!starts_kernel_ && (entered_ || stage_ != 0 || offset_ != 0)) return Status::ok;
-    // The last round's signature is that of the call before, also if a time-out has ended this one before its first
-    // round.
+    // The last round's signature is the signature of the previous call, also if a time-out has ended this call before
+    // its first round.
     round_ = detail::unsigned_round(round_) | call.signature(detail::signature_of(signatures_));
     // The last thread has the least work if little is sent.
     if (group_.thread_rank() == group_.size() - 1)
@@ -179,7 +180,7 @@ class Session {
   }
 
   /// Whether the group may have written data that other members do not see yet, so that a fence is needed. Only the
-  /// first call may return false.
+  /// first call of this function may return false.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_worked() {
     const bool worked = has_worked_;
     has_worked_ = true;
@@ -207,7 +208,7 @@ class Session {
     return end_round(detail::await_members(group_, ctx_, arrived(), round_, order, timeout));
   }
 
-  /// The same with a choice of algorithm. All members pass the same one; it may change from round to round.
+  /// As above, with a choice of algorithm. All members pass the same algorithm; it may change from round to round.
   [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Algorithm algorithm, Order order, Timeout timeout) {
     if (algorithm != Algorithm::flat && algorithm != Algorithm::dissemination) return barrier(order, timeout);
     if (!entered_) next_round();
@@ -219,14 +220,14 @@ class Session {
   }
 
   /// A round in which `leader` signals all members without waiting for any: a member that has received the signal sees
-  /// what the leader did before. After a sequence of such rounds comes one in which all members synchronize.
+  /// the leader's earlier writes. A sequence of such rounds ends with a round in which all members synchronize.
   [[nodiscard]] BEELINE_HOST_DEVICE Status follow(std::uint32_t leader, Timeout timeout) {
     if (!entered_) {
       next_round();
       group_.sync();  // the rest of the group has done its work
     }
     Status status = Status::ok;
-    if (ctx_.rank == leader) {  // threads that do not signal need not wait for the fences of those that do
+    if (ctx_.rank == leader) {  // threads that do not signal need not wait for the fences of threads that signal
       detail::tell_members(group_, ctx_, arrived(), round_, Order::memory);
     } else {
       if (group_.thread_rank() == 0)
@@ -237,9 +238,9 @@ class Session {
     return status;
   }
 
-  /// A round along a chain of members: waits for `previous` (`no_peer`: for none), works, and signals `next`
-  /// (`no_peer`: nobody), which then sees that work. After a sequence of such rounds comes one in which all members
-  /// synchronize.
+  /// A round along a chain of members: waits for `previous` (`no_peer`: for no member), works, and signals `next`
+  /// (`no_peer`: no member), which then sees that work. A sequence of such rounds ends with a round in which all
+  /// members synchronize.
   template <class Work>
   [[nodiscard]] BEELINE_HOST_DEVICE Status pass_on(std::uint32_t previous, std::uint32_t next, Timeout timeout,
                                                    const Work& work) {
@@ -256,8 +257,9 @@ class Session {
     return status;
   }
 
-  /// The same, where each member works on memory of `next` that it uses again after `rounds` rounds: waits, unless
-  /// `rounds` is 0, until `next` has ended the round so long ago, and signals `previous`, too. Without a time-out.
+  /// As `pass_on`, for work on memory of `next` that this member uses again after `rounds` rounds: in round n it also
+  /// waits until `next` has ended round n - `rounds` (unless `rounds` is 0), and also signals `previous`. Must not be
+  /// interrupted by a time-out.
   template <class Work>
   [[nodiscard]] BEELINE_HOST_DEVICE Status pass_through(std::uint32_t previous, std::uint32_t next,
                                                         std::uint32_t rounds, Timeout timeout, const Work& work) {
@@ -279,29 +281,30 @@ class Session {
     return status;
   }
 
-  /// A round that tells the members what the group has done before it, and waits for none of them; `await_round` does
-  /// later. After a sequence of such rounds comes one in which all members synchronize.
+  /// A round that publishes the group's earlier writes to all members without waiting for them; `await_round` waits
+  /// later. A sequence of such rounds ends with a round in which all members synchronize.
   BEELINE_HOST_DEVICE void tell_round() {
     next_round();
     group_.sync();  // the rest of the group has done its work
     detail::tell_members(group_, ctx_, arrived(), round_, Order::memory);
     leave_round();
   }
-  /// Waits for what all members did before they told the round that this one has told `rounds` rounds ago. Not after a
-  /// time-out: the round would be another.
+  /// Waits until all members have entered the round that this member entered by `tell_round` `rounds` rounds ago; their
+  /// writes before it are then visible. Not for calls with a time-out, since a continued call would count rounds
+  /// differently.
   [[nodiscard]] BEELINE_HOST_DEVICE Status await_round(std::uint32_t rounds, Timeout timeout) {
     return detail::await_members(group_, ctx_, arrived(), round_ - rounds * detail::one_round, Order::memory, timeout);
   }
 
   // --- Packet rounds --------------------------------------------------------------------------------------------
 
-  /// Enters a round of packets. `is_new`: whether this call has entered it, and therefore sends; false if an earlier,
-  /// interrupted call has already sent.
+  /// Enters a round of packets. `is_new`: whether this call has entered the round, and therefore sends; false if an
+  /// earlier, interrupted call has already sent.
   [[nodiscard]] BEELINE_HOST_DEVICE Status enter(Timeout timeout, bool& is_new) {
     is_new = !entered_;
     if (entered_) return Status::ok;
     if (went_one_way_) {
-      // The next round uses the areas of the round before the last.
+      // The next round uses the areas of the last round but one.
       const Status status = detail::await_leaving(group_, ctx_, finished(), round_, signatures_, timeout);
       if (status != Status::ok) return status;
     }
@@ -311,8 +314,8 @@ class Session {
   /// Ends a round in which every member has received from every other member. Every thread passes its status, and gets
   /// the group's status. Called at one place in the code, since it is a barrier.
   [[nodiscard]] BEELINE_HOST_DEVICE Status finish(Status mine) { return end_round(agree(group_, mine)); }
-  /// Ends a round in which members have received from some members only: tells all members that their packets have been
-  /// read.
+  /// Ends a round in which members have received from some members only: acknowledges to all members that their packets
+  /// have been read.
   [[nodiscard]] BEELINE_HOST_DEVICE Status finish_one_way(Status mine) {
     const Status status = agree(group_, mine);
     if (status != Status::ok) return status;
@@ -331,7 +334,7 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair* area_at(std::uint32_t peer) const {
     return ctx_.translate(area(ctx_.rank), peer);
   }
-  /// Sends word `place` of that area.
+  /// Sends word `place` of the area at `peer`.
   BEELINE_HOST_DEVICE void send_word(std::uint32_t peer, std::uint32_t place, std::uint64_t word) const {
     machine::store_packets(ctx_.translate(area(ctx_.rank) + place, peer), detail::packets_of(word, flag()));
   }
@@ -361,7 +364,8 @@ class Session {
       }
       return all;
     };
-    if constexpr (detail::executor == DeviceKind::host)  // its threads have many words, most of which have arrived
+    if constexpr (detail::executor == DeviceKind::host)  // threads of a host rank have many words, most of which have
+                                                         // arrived
       if (std::uint64_t observed = 0; ready(observed)) return Status::ok;
     return poll_until(ctx_, awaited, timeout, ready);
   }
@@ -377,14 +381,14 @@ class Session {
   /// The flag of lines and vectors. It has enough bits not to wrap, so lines and vectors need no refresh of flags.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t line_flag() const { return round_; }
 
-  /// Bytes of a vector that one CPU member can send to another behind a single flag; 0 for GPU members.
+  /// Bytes of a vector that a host rank can send to another host rank with a single flag; 0 for GPU ranks.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t vector_bytes() const {
     return channel_.vector_bytes == 0 ? 0 : channel_.vector_bytes - sizeof(std::uint64_t);
   }
-  /// Makes the round that this call has entered the next vector round. Vector rounds alternate between their two areas
+  /// Counts the current round of this call as the next vector round. Vector rounds alternate between their two areas
   /// independently of other rounds: a member stores into an area again two vector rounds later, and the flags of the
-  /// vector round between show that the area has been read. Packets cannot order these, since rounds of packets may lie
-  /// in between.
+  /// vector round between show that the area has been read. The parity of rounds cannot choose the areas, since rounds
+  /// of packets may lie between vector rounds.
   BEELINE_HOST_DEVICE void enter_vectors() { ++vectors_; }
   /// The address at which every member receives the flag of `sender`'s vector in this round; the flag's value is
   /// `line_flag`. The vector follows the flag. The vector of the next sender is `vector_step` further.
@@ -395,16 +399,16 @@ class Session {
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t vector_step() const { return channel_.vector_bytes; }
 
-  /// Word `place` that `peer` sent `rounds` rounds ago, in a packet round whose words the group has received. Every
-  /// thread may read it until the next packet round.
+  /// Word `place` that `peer` sent `rounds` rounds ago, in a packet round that the group has completed. Every thread
+  /// may read it until the next packet round.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t heard_word(std::uint32_t peer, std::uint32_t place,
                                                              std::uint32_t rounds) const {
     return detail::payload_of(machine::load_packets(area(peer, round_ - rounds * detail::one_round) + place));
   }
 
-  /// `peer` has written data, made a fence, and sent word `place` of this round. This makes the data visible to this
-  /// thread. This thread has received the word, or another thread of the group has, and the two have synchronized
-  /// since. A fence in place of this load would also wait for this thread's own stores.
+  /// Makes data visible to this thread that `peer` wrote before a fence and before it sent word `place` of this round.
+  /// This thread, or a thread with which it has since synchronized, has received the word. A fence in place of this
+  /// load would also wait for this thread's own stores.
   BEELINE_HOST_DEVICE void acquire_word(std::uint32_t peer, std::uint32_t place) const {
     static_cast<void>(detail::SystemAtomic<std::uint64_t>((area(peer) + place)->low).load(std::memory_order_acquire));
   }
@@ -421,8 +425,8 @@ class Session {
     entered_ = state_->entered != 0, went_one_way_ = state_->went_one_way != 0;
     if constexpr (detail::executor == DeviceKind::host) vectors_ = state_->vectors;
     group_.sync();  // every thread has read the state before thread 0 changes it
-    // Not an atomic, which would delay every call. So two sessions that open at the same time may miss each other;
-    // waits check this word again.
+    // This is no atomic operation, since that would delay every call. So two sessions that open at the same time may
+    // not detect each other; waits check this word again.
     if (detail::executor == DeviceKind::gpu && group_.thread_rank() == 0)
       is_open().store(is_open().load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
@@ -477,7 +481,8 @@ class Session {
   std::uint64_t round_ = 0;  ///< number of the round times `one_round`, plus the signature of its call
   std::uint64_t offset_ = 0, vectors_ = 0;
   std::uint32_t stage_ = 0;
-  std::uint32_t signatures_ = 0;  ///< of the last round that this rank has left, and above it of the round before
+  std::uint32_t signatures_ = 0;  ///< signature of the last round that this rank has left, and in the high bits that of
+                                  ///< the round before
   bool entered_ = false, went_one_way_ = false, is_taken_ = false;
   const bool starts_kernel_;
   bool has_worked_;
@@ -485,8 +490,8 @@ class Session {
 
 namespace detail {
 
-/// Processes `count` units, at most `most` in each `round(done, some)`. Continues at the point where a call was
-/// interrupted.
+/// Processes `count` units, at most `most` in each `round(done, some)`. A call that was interrupted continues at that
+/// point.
 template <class Group, class Round>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status in_rounds(Session<Group>& session, std::size_t count,
                                                                   std::size_t most, const Round& round) {

@@ -7,12 +7,12 @@
 
 namespace beeline {
 
-/// No tag to trigger when an operation is complete.
+/// Value of `TriggerCondition::then` for an operation that triggers no tag when it is complete.
 inline constexpr std::uint32_t no_chain = ~std::uint32_t{0};
 
 /// An operation that `Triggers::arm` has armed, for `Triggers::wait` and `Triggers::cancel`.
 struct ArmedOperation {
-  std::uint32_t entry = ~std::uint32_t{0};  ///< of the table
+  std::uint32_t entry = ~std::uint32_t{0};  ///< entry of the table of operations
   std::uint32_t turn = 0;                   ///< number of the operation among those that have used the entry
 };
 

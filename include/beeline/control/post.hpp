@@ -5,15 +5,15 @@
 /// caller neither moves the bytes nor waits for them. `CommandQueues` makes the queues (host/command_queues.hpp);
 /// docs/control.md says when to use which control.
 ///
-/// The commands of a queue take effect in the order in which they were posted towards one peer; "before" is
-/// happens-before, as with the queues of put_get.hpp. Any thread of any block may post to a queue, and wait for it. All
-/// earlier writes of the caller's group are visible to the engine. Up to `max_inline_bytes` bytes travel in the command
-/// itself, so that their source may be reused at once.
+/// Commands of a queue towards one peer take effect in the order in which they were posted; "before" is happens-before,
+/// as with the queues of put_get.hpp. Any thread of any block may post to a queue, and wait for it. All earlier writes
+/// of the caller's group are visible to the engine. Up to `max_inline_bytes` bytes travel in the command itself, so
+/// that their source may be reused at once.
 ///
 /// **Returns**, unless stated otherwise: ok; timeout if the queue had no free place in time: nothing was posted, and
 /// the call may be repeated; invalid_argument for a bad peer or address (refused: see access.hpp); deadline if the
-/// engine takes no more commands; aborted; unreachable for CPU threads of a GPU rank. Some errors only the engine
-/// detects: memory that is not mapped, and ranges that overlap. It then refuses the command and everything that is
+/// engine takes no more commands; aborted; unreachable for CPU threads of a GPU rank. Some errors are detected only by
+/// the engine: memory that is not mapped, and ranges that overlap. It then refuses the command and everything that is
 /// posted to the queue later: `flush` and `quiet` of the queue return invalid_argument, and `CommandQueues::refusals`
 /// gives the reason.
 ///
@@ -30,7 +30,7 @@ namespace beeline {
 
 namespace detail {
 
-/// The queues of a GPU rank are its kernels': CPU threads do not reach the tickets.
+/// Refuses CPU threads of a GPU rank, since they do not reach the tickets of its queues.
 BEELINE_HOST_DEVICE inline Status check_poster(const Context& ctx, CommandQueue queue, const Request& request) {
   if constexpr (executor == DeviceKind::host)
     if (ctx.kind_of(ctx.rank) == DeviceKind::gpu) [[unlikely]]
@@ -41,7 +41,7 @@ BEELINE_HOST_DEVICE inline Status check_poster(const Context& ctx, CommandQueue 
   return Status::ok;
 }
 
-/// Posts what `fields()` says, by one thread, after everything that the group did before. Every thread calls it.
+/// One thread posts the command with `fields()`, after all earlier writes of the group. Every thread calls it.
 template <class Group, class Fields>
 BEELINE_HOST_DEVICE Status post(const Group& group, const Context& ctx, CommandQueue queue, Timeout timeout,
                                 Fields fields) {
@@ -113,9 +113,9 @@ template <class Group>
 /// two.
 ///   destination  [count] symmetric address
 ///   source       [count] any local address that the engine's device reads, reusable after `flush`; up to 24 bytes
-///                travel in the command, and it may be reused at once
+///                travel in the command, so that the source may be reused at once
 ///   signal       symmetric address, 8-byte aligned
-///   timeout      of the wait for a place in the queue
+///   timeout      limit of the wait for a free place in the queue
 /// Every thread of `group` calls it. A thread at the peer that acquires the signal's value sees the data, and
 /// everything posted to this queue before. With `count` 0 it is `post_signal`. If data or signal is refused, nothing is
 /// put. Source: OpenSHMEM 1.5 put_signal_nbi.
@@ -138,8 +138,8 @@ template <class Group, class T>
   });
 }
 
-/// Changes a word on `peer` as the atomic of that name does, in the order of the queue, without returning the old
-/// value.
+/// Changes a word on `peer` like the atomic operation of the same name, in the order of the queue, without returning
+/// the old value.
 ///   verb    add, bit_and, bit_or, bit_xor, minimum, maximum or exchange
 ///   target  symmetric address of a 32- or 64-bit integer, aligned to its type
 /// One thread calls it. Any other verb: invalid_argument. The change is atomic towards the engine's other commands on
@@ -158,7 +158,7 @@ template <class T>
                       [&] { return detail::word_fields(ctx, request, target, machine::bits_of(value)); });
 }
 
-/// Copies bytes between any two places that this rank's device reaches, peers' memory included (`Context::at`): on a
+/// Copies bytes between any two addresses that this rank's device reaches, peers' memory included (`Context::at`): on a
 /// GPU by a copy engine, beside the kernel; on a host rank by the engine's thread. The bytes have arrived after
 /// `quiet`. Every thread of `group` calls it. Source: seed 000, 6.5 (a copy that a kernel starts).
 template <class Group>

@@ -11,7 +11,7 @@
 ///       if (grid.block().thread_rank() == 0) shmem.p(word, 7, peer);
 ///       shmem.quiet();
 ///
-/// Status and refusals are those of the functions of control/post.hpp that it calls.
+/// The functions return and refuse as the functions of control/post.hpp that they call.
 /// Source: seed 003, ComP-Net's SHMEM with a context for each work-group; OpenSHMEM 1.5, shmem_ctx_*.
 
 #include <cstdint>
@@ -33,7 +33,7 @@ template <class BlockGroup>
 class ShmemContext {
  public:
   /// Every thread of the block calls it, with the same arguments.
-  ///   shared  on a GPU, where the state lies in the block's shared memory, aligned to 16 bytes; nullptr: at the start
+  ///   shared  on a GPU, the state's address in the block's shared memory, aligned to 16 bytes; nullptr: at the start
   ///           of the dynamic shared memory, of which the kernel declares `shared_bytes`
   BEELINE_HOST_DEVICE ShmemContext(const BlockGroup& block, const Context& context, CommandQueue queue,
                                    ShmemState* shared = nullptr)
@@ -74,8 +74,8 @@ class ShmemContext {
                                                       std::uint64_t value) const {
     return wait(block_, state().context, word, compare, value);
   }
-  /// Blocks until everything posted to the queue before is in place. Every thread of the block calls it. Source:
-  /// shmem_quiet.
+  /// Blocks until everything posted to the queue before is visible at its target. Every thread of the block calls it.
+  /// Source: shmem_quiet.
   [[nodiscard]] BEELINE_HOST_DEVICE Status quiet() const {
     return beeline::quiet(block_, state().context, state().queue);
   }

@@ -28,8 +28,8 @@
 ///     BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const Task& task) const { ... }
 ///   };
 ///
-/// It is posted as all functions are. The target starts the grid (`Tasks::register_kernel`), and the task has run when
-/// all blocks have ended. As kernels of `launch`, it may have `shared_bytes` and `max_threads`.
+/// A kernel is posted like any other function. The target starts the grid (`Tasks::register_kernel`), and the task has
+/// run when all blocks have ended. As kernels of `launch`, it may have `shared_bytes` and `max_threads`.
 /// Source: seed 003, Extended Task Queuing (LeBeane et al., SC 2016); GASNet, active messages.
 
 #include <cstddef>
@@ -45,17 +45,18 @@ namespace beeline {
 /// A message, as its function receives it.
 struct Task {
   const void* arguments;  ///< [argument_bytes] aligned to 16 bytes
-  void* payload;          ///< [payload_bytes] aligned to 16 bytes: in the buffer that this rank has registered, or,
-                          ///< where it is short, in memory of the worker. The function may use both until it returns
+  void* payload;          ///< [payload_bytes] aligned to 16 bytes: in the buffer that this rank has registered, or, if
+                          ///< it is short, in memory of the worker. Arguments and payload are valid until the function
+                          ///< returns
   std::size_t payload_bytes;
   void* object;  ///< the object that this rank has registered for the function
   std::uint32_t argument_bytes;
   std::uint32_t poster;  ///< rank of the team
-  std::uint32_t worker;  ///< index of the worker that runs it, for memory of each worker
+  std::uint32_t worker;  ///< index of the worker that runs the task, for memory that each worker has
   TaskChannel channel;   ///< to post further tasks from here
   std::uint64_t* reply;  ///< the poster's signal, in the poster's memory; nullptr: none
 
-  /// Sets the poster's signal to `value` at once, in a task whose poster leaves that to the function
+  /// Sets the poster's signal to `value` at once, in a task whose poster leaves the reply to the function
   /// (`TaskPost::reply_value` 0). The signal carries only the value: it does not make earlier writes of the function
   /// visible. One thread calls it.
   BEELINE_HOST_DEVICE void answer(std::uint64_t value) const {
@@ -69,7 +70,7 @@ struct Task {
 
 namespace detail {
 
-/// Bytes of a function's arguments. Those of an empty type do not travel.
+/// Bytes of a function's arguments; 0 for an empty type.
 template <class Function>
 inline constexpr std::uint32_t argument_bytes_of = std::is_empty_v<typename Function::Arguments>
                                                        ? 0
@@ -84,7 +85,7 @@ template <class Function>
     return false;
 }
 
-/// FNV-1a, of texts and numbers.
+/// FNV-1a hash of names and numbers.
 constexpr std::uint64_t hash_byte(std::uint64_t hash, std::uint8_t byte) { return (hash ^ byte) * 1099511628211u; }
 constexpr std::uint64_t hash_function(std::uint64_t hash, const char* name, std::size_t argument_bytes,
                                       bool is_kernel) {
@@ -95,8 +96,9 @@ constexpr std::uint64_t hash_function(std::uint64_t hash, const char* name, std:
 
 }  // namespace detail
 
-/// The functions that ranks run for each other, each under its index, 0 to count - 1: the same on all ranks. A function
-/// has a `name`, a type `Arguments` of at most `max_task_arguments` bytes, and one of the call operators above.
+/// The functions that ranks run for each other. Each has an index, 0 to count - 1, which is the same on all ranks. A
+/// function has a `name`, a type `Arguments` of at most `max_task_arguments` bytes, and one of the call operators
+/// above.
 template <class... Functions>
 struct TaskList {
   static constexpr std::uint32_t count = sizeof...(Functions);
@@ -105,7 +107,7 @@ struct TaskList {
   static_assert(((sizeof(typename Functions::Arguments) <= max_task_arguments) && ...), "at most 256 bytes");
   static_assert(((alignof(typename Functions::Arguments) <= 16) && ...), "arguments are aligned to 16 bytes");
 
-  /// Whether any of the functions is a kernel, and which are.
+  /// Whether the list has kernels, and whether one function is a kernel.
   static constexpr bool has_kernels = (detail::is_task_kernel<Functions>() || ...);
   [[nodiscard]] BEELINE_HOST_DEVICE static constexpr bool is_kernel(std::uint32_t function) {
     std::uint32_t index = 0;
@@ -120,7 +122,7 @@ struct TaskList {
     ((std::is_same_v<Function, Functions> ? void(found = index) : void(), ++index), ...);
     return found;
   }
-  /// Of names, sizes and kinds, in their order.
+  /// Hash of the functions' names, sizes and kinds, in the order of the list.
   static constexpr std::uint64_t hash() {
     std::uint64_t hash = 14695981039346656037u;
     ((hash = detail::hash_function(hash, Functions::name, sizeof(typename Functions::Arguments),
@@ -164,12 +166,13 @@ struct TaskPost {
   std::uint32_t queue = 0, function = 0;
   const void* arguments = nullptr;  ///< [argument_bytes] read before the call returns
   std::uint32_t argument_bytes = 0;
-  const void* payload = nullptr;  ///< [payload_bytes] where the caller loads from; read before the call returns
+  const void* payload = nullptr;  ///< [payload_bytes] at an address from which the caller can load; read before the
+                                  ///< call returns
   std::size_t payload_bytes = 0;
   std::uint64_t* reply = nullptr;  ///< symmetric address of this rank's signal, set when the function has run
   std::uint64_t reply_value = 1;   ///< the signal's value; 0: the function sets it (`Task::answer`)
-  /// `memory`: all earlier writes of the group are visible to the function. `relaxed`: only arguments and payload are,
-  /// which saves a fence.
+  /// `memory`: all earlier writes of the group are visible to the function. `relaxed`: only arguments and payload are
+  /// visible to it, which saves a fence.
   Order order = Order::memory;
 };
 
@@ -187,12 +190,12 @@ template <class List, class Function>
 
 namespace detail {
 
-/// The place in this rank's slot that lies as far from its start as `offset`; `translate` moves it to a peer's.
+/// The address at `offset` in this rank's slot; `translate` converts it to the address in a peer's slot.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::byte* at_offset(const Context& ctx, std::uint64_t offset) {
   return ctx.range + (std::uint64_t{ctx.own_world_rank} << ctx.slot_shift) + offset;
 }
 
-/// Why a post is refused before anything is touched: for what it names.
+/// Checks the numbers of a post, before anything is touched: rank, queue, function and bytes of arguments.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding fault_of_names(const Context& ctx, const TaskChannel& channel,
                                                                 const TaskPost& post) {
   if (post.rank >= ctx.size) return {CallFault::peer, ctx.size, post.rank};
@@ -202,8 +205,8 @@ namespace detail {
     return {CallFault::wrong_arguments, max_task_arguments, post.argument_bytes};
   return {CallFault::none};
 }
-/// What is wrong with a post's arguments, payload, reply or time-out.
-///   room  for its payload at the target
+/// Checks a post's arguments, payload, reply and time-out.
+///   room  bytes at the target for the post's payload
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding fault_of(const Context& ctx, const TaskChannel& channel,
                                                           const TaskPost& post, Timeout timeout, std::uint64_t room) {
   const bool is_null =
@@ -221,9 +224,9 @@ namespace detail {
 struct SeenTickets {
   std::uint64_t next, done;
 };
-/// Whether a post takes its ticket before there is a place for it, beside the loads: it waits for the place as long as
-/// the team goes on, and what refuses it ends the team, so that no ticket is left out. The wait of a CPU thread may be
-/// interrupted.
+/// Whether a post takes its ticket before its slot is free, at the same time as its loads. No ticket may remain unused:
+/// the post waits for the slot until the team ends, and a refusal ends the team. CPU threads take the ticket later,
+/// since their wait may be interrupted.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool claims_at_once(Timeout timeout) {
   return executor == DeviceKind::gpu && timeout.ns == Timeout::none().ns;
 }
@@ -242,8 +245,9 @@ struct SeenTickets {
   return seen;
 }
 
-/// The poster's ticket, once the target has run the task that has its slot. One thread calls it.
-///   seen  the ring's tickets a moment ago
+/// Waits until the target has run the previous task of the slot, and sets `ticket` to the poster's ticket. One thread
+/// calls it.
+///   seen  the ring's tickets, as read before the call
 BEELINE_HOST_DEVICE inline Status claim_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
                                              Timeout timeout, SeenTickets seen, std::uint64_t& ticket) {
   TaskTickets& tickets = channel.tickets[channel.ring(post.queue, post.rank)];
@@ -260,7 +264,7 @@ BEELINE_HOST_DEVICE inline Status claim_task(const Context& ctx, const TaskChann
   });
 }
 
-/// Gives all threads of a group the slot that its first thread has.
+/// Gives all threads of a group the slot number of its first thread.
 template <class Group>
 BEELINE_HOST_DEVICE std::uint32_t share_slot(const Group& group, std::uint32_t mine, std::uint32_t depth) {
   std::uint32_t slot = 0;
@@ -269,7 +273,7 @@ BEELINE_HOST_DEVICE std::uint32_t share_slot(const Group& group, std::uint32_t m
   return slot;
 }
 
-/// A fence towards the threads of `rank`: they see what this thread did before.
+/// A fence towards the threads of `rank`: they see this thread's earlier writes before its later ones.
 BEELINE_HOST_DEVICE inline void fence_towards(const Context& ctx, std::uint32_t rank) {
   if (rank == ctx.rank)
     machine::fence_device();
@@ -277,7 +281,7 @@ BEELINE_HOST_DEVICE inline void fence_towards(const Context& ctx, std::uint32_t 
     machine::fence_acquire_release();
 }
 
-/// Where and what a poster writes, as far as it is known before it has a ticket.
+/// The ring and the header that a poster writes, as far as they are known before it has a ticket.
 struct TaskDraft {
   SignaledWord* ring;  ///< at the target
   TaskHeader header;
@@ -309,8 +313,8 @@ BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChann
   writer.store_header(draft.header);
 }
 
-/// Asks for the target's workers if they have ended. The fence pairs with that of a worker that ends: either this
-/// thread sees that the workers sleep, or the worker sees the task. Workers of host ranks do not end.
+/// Requests a start of the target's workers if they have ended. The fence pairs with the fence of a worker that ends:
+/// either this thread sees that the workers sleep, or the worker sees the task. Workers of host ranks do not end.
 BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChannel& channel, std::uint32_t rank) {
   if constexpr (executor == DeviceKind::host) return;
   if (rank == ctx.rank)
@@ -326,9 +330,9 @@ BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChann
 
 /// Posts a task: its payload is stored in the target's registered buffer, then a worker there runs the function. No CPU
 /// of the target takes part.
-///   timeout  limit of the wait for a free place in the queue. A task (`Task::channel`) may wait only for queues with
+///   timeout  limit of the wait for a free slot of the queue. A task (`Task::channel`) may wait only for queues with
 ///            lower numbers than its own, and passes `Timeout::test()` for others. Otherwise two ranks could wait for
-///            each other's places
+///            each other's slots
 /// Every thread of `group` calls it, with the same arguments. All earlier writes of the group are visible to the
 /// function, unless the post's order is relaxed.
 /// Completion: `reply`, or `quiet`. Ordering: tasks of a queue run in the order in which this rank posted them to one
@@ -351,10 +355,11 @@ template <class Group>
   if (found.fault == CallFault::none) {  // these loads are in flight together, while the rest is checked
     if (post.payload_bytes != 0) at = channel.places[post.rank * channel.functions + post.function];
     if (group.thread_rank() == 0) {
-      early.load(post.payload, post.payload_bytes);  // first: what a GPU does behind an atomic may wait for its result
+      early.load(post.payload, post.payload_bytes);  // first: loads that a GPU issues after an atomic may wait for its
+                                                     // result
       seen = detail::look_at(channel.tickets[channel.ring(post.queue, post.rank)], detail::claims_at_once(timeout));
       draft = detail::draft_of(ctx, channel, post);
-      // Of what is posted in its slot alone, all that the task has to see is stored already.
+      // If the slot holds the whole payload, all writes that the task has to see precede this line.
       if (draft.header.is_ordered && TaskLayout{post.argument_bytes}.holds(post.payload_bytes))
         detail::fence_towards(ctx, post.rank);
     }

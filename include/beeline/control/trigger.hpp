@@ -20,9 +20,9 @@
 
 namespace beeline {
 
-/// The tags of a `Triggers` object. Kernels take this structure by value. Any thread may trigger any of them.
+/// The tags of a `Triggers` object. Kernels take this structure by value. Any thread may trigger any tag.
 struct TriggerChannel {
-  CommandQueuesView queues;  ///< tag t uses queue(t); no queues if streams wait
+  CommandQueuesView queues;  ///< tag t uses queue(t); empty if streams wait for the counts
   std::uint64_t* counters;   ///< [tags] if streams wait, in memory of the device that triggers; otherwise nullptr
   std::uint32_t tags;        ///< 0 to tags - 1
 };
@@ -77,7 +77,7 @@ template <class Group>
 }
 
 /// Remote completion: blocks until the triggers posted for `tag` before are counted, and the operations that they have
-/// started are in place. Every thread of `group` calls it. Returns as `quiet` of the tag's queue (post.hpp):
+/// started are complete. Every thread of `group` calls it. Returns as `quiet` of the tag's queue (post.hpp):
 /// invalid_argument if the engine has ever refused one of the queue's triggers or operations; unavailable if streams
 /// wait (TriggeredBy::stream): use signals there.
 template <class Group>

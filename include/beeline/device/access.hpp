@@ -18,7 +18,7 @@
 /// aborted, since another rank may wait for the operation's effect. The host throws an error that names rank,
 /// operation, peer, address and kernel. Since the host throws in any case, a program may ignore the status of an
 /// operation without a result (`put`, `signal`, atomics that return no value). The status of all other operations is
-/// `[[nodiscard]]`: if it is not `ok`, there is no result. `World::copy` and streams reach all memory but that
+/// `[[nodiscard]]`: if it is not `ok`, there is no result. `World::copy` and streams reach all memory except the memory
 /// of a GPU that the process does not see. Source: seed 000, 6.3; CUDA C++ Programming Guide, "Mapped memory" and
 /// "Atomic functions"; libcu++, hostNativeAtomicSupported.
 ///
@@ -48,7 +48,7 @@ enum class Access : std::uint32_t { load_store, atomic };
 
 namespace detail {
 
-/// Marks a group as used in out-of-line code, whose copies are slower but take few registers.
+/// Marks a group as used in out-of-line code, which copies more slowly with few registers.
 template <class Group>
 struct OutOfLine : Group {};
 template <class Group>
@@ -64,7 +64,7 @@ inline constexpr bool is_out_of_line<OutOfLine<Group>> = true;
   return ctx.kind_at(place) == DeviceKind::gpu && !ctx.in_host_half(target);
 }
 
-/// Decides on an access that `is_plain` does not permit. `refuses`: also records a refusal.
+/// Status of an access that `is_plain` does not permit. With `refuses` a forbidden access is recorded as refused.
 BEELINE_HOST_DEVICE inline Status decide(const Context& ctx, Access access, Operation operation, const Reach& target,
                                          std::uint32_t place, bool refuses) {
   if (may_touch(ctx, executor, access, target.local, place)) return Status::ok;
@@ -104,8 +104,8 @@ BEELINE_HOST_DEVICE Status check_access(const Group& group, const Context& ctx, 
   }
 }
 
-/// The same check for a read-modify-write of a local word by one thread. A word outside all slots is permitted, because
-/// nothing is known about it.
+/// As `check_access`, for a read-modify-write of a local word by one thread. A word outside all slots is permitted,
+/// because nothing is known about it.
 BEELINE_HOST_DEVICE inline Status check_local_atomic(const Context& ctx, Operation operation, const Reach& word) {
   const bool is_plain =
       executor == DeviceKind::gpu ? !ctx.is_guarded(word.local) : ctx.kind_of(ctx.rank) == DeviceKind::host;
@@ -137,9 +137,9 @@ BEELINE_COLD BEELINE_HOST_DEVICE typename Operation::Result dispatch_out_of_line
 /// Finds the route to an operation's peer and carries out the operation. Every operation ends here, after the check of
 /// its arguments, with every thread of the group. `operation` is a small structure, since each word of its copy takes a
 /// register:
-///   Access access, Result        how it accesses memory; `Status`, or a structure that begins with a status
-///   request(), reach()           the request to the peer; the range accessed there, by the caller's own address
-///   own_end()                    of a transfer: the start of its other end, at the calling rank
+///   Access access, Result        the kind of access; `Status`, or a structure that begins with a status
+///   request(), reach()           the request to the peer; the range accessed at the peer, by its address at the caller
+///   own_end()                    for a transfer: the start of its source or destination at the calling rank
 ///   by_loads(group, ctx, place)  loads and stores at the peer's place
 ///   by_engine(group, ctx)        posts commands
 /// Returns the result of `by_loads` or `by_engine`; `unreachable` after one thread of the group has refused the
@@ -151,7 +151,7 @@ BEELINE_HOST_DEVICE typename Operation::Result dispatch(const Group& group, cons
   const std::uint32_t peer = operation.request().peer;
   const void* const local = operation.reach().local;
   if constexpr (executor == DeviceKind::host) {
-    // Ranks of one node are spared the slow path in a world on several nodes.
+    // In a world on several nodes, operations within a node do not take the slow path.
     const AccessToPeer to = ctx.access_to(peer);
     if (to.access != PeerAccess::direct || !is_plain<Operation::access>(ctx, local, to.place)) [[unlikely]]
       return dispatch_out_of_line(group, ctx, operation);
@@ -167,7 +167,7 @@ BEELINE_HOST_DEVICE typename Operation::Result dispatch(const Group& group, cons
   }
 }
 
-/// Checks the arguments (invalid_argument), then admits the operation.
+/// Checks the arguments (invalid_argument), then dispatches the operation.
 template <class Group, class Operation>
 BEELINE_HOST_DEVICE typename Operation::Result check_and_dispatch(const Group& group, const Context& ctx,
                                                                   const Operation& operation) {
@@ -184,7 +184,7 @@ BEELINE_HOST_DEVICE typename Operation::Result check_and_dispatch(const Group& g
 
 }  // namespace detail
 
-/// Whether the caller may use `atomic_*` and `signal_add` on `target` at `peer`; if not, these are refused.
+/// Whether the caller may use `atomic_*` and `signal_add` on `target` at `peer`; if not, these operations are refused.
 ///   target  symmetric address
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_atomics(const Context& ctx, const void* target, std::uint32_t peer) {
   const AccessToPeer to = ctx.access_to(peer);

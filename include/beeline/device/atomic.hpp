@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Atomics on a peer's memory. One thread calls each. They are relaxed: they order no other access. The functions whose
-/// name has `fetch`, `atomic_exchange` and `atomic_compare_swap` block until the old value has arrived, and store it in
-/// `before`, their last parameter. The other functions do not block.
+/// Atomic operations on a peer's memory. One thread calls each. They are relaxed: they order no other access. The
+/// functions whose name has `fetch`, `atomic_exchange` and `atomic_compare_swap` block until the old value has arrived,
+/// and store it in `before`, their last parameter. The other functions do not block.
 ///
-/// They are atomic among the devices that share atomics on that memory: all GPUs of a node on GPU memory, all CPU
-/// threads on host memory, and further devices listed in access.hpp. From other devices an atomic is refused: it
-/// returns `unreachable`, touches neither the target nor `before`, and aborts the team. `has_atomics` asks in advance.
-/// A bad argument is refused in the same way, with `invalid_argument`. If an engine carries out an atomic, the call may
-/// also return `aborted`, or `deadline` if the engine's queue stays full or, for functions that block, if no answer
-/// arrives. `target` is a symmetric address, aligned to its type, a 32- or 64-bit integer. Source: OpenSHMEM 1.5
-/// atomics; GASPI atomics.
+/// The operations are atomic among the devices that share atomics on that memory: all GPUs of a node on GPU memory, all
+/// CPU threads on host memory, and further devices listed in access.hpp. From other devices an atomic is refused: it
+/// returns `unreachable`, touches neither the target nor `before`, and aborts the team. `has_atomics` says in advance
+/// whether an atomic would be refused. A bad argument is refused in the same way, with `invalid_argument`. If an engine
+/// carries out an atomic, the call may also return `aborted`, or `deadline` if the engine's queue stays full or, for
+/// functions that block, if no answer arrives. `target` is a symmetric address, aligned to its type, a 32- or 64-bit
+/// integer. Source: OpenSHMEM 1.5 atomics; GASPI atomics.
 
 #include <cstdint>
 #include <type_traits>
@@ -29,7 +29,7 @@ BEELINE_HOST_DEVICE SystemAtomic<T> remote_word(const Context& ctx, T* target, s
   return SystemAtomic<T>(*ctx.translate(target, place));
 }
 
-/// The unsigned type of a word's size. The machine's reductions take this type, since their results do not depend on
+/// The unsigned type with the size of T. The machine's reductions take this type, since their results do not depend on
 /// the sign.
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
@@ -76,7 +76,7 @@ struct ReduceWord {
 };
 
 /// Carries out an atomic that returns the old value.
-///   expected  of compare_swap
+///   expected  the expected value of compare_swap
 template <Verb verb, class T>
 struct FetchWord {
   static constexpr Access access = Access::atomic;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Barrier of a team from inside kernels and CPU threads: every member writes one word to every other (all-to-all).
+/// Barrier of a team from inside kernels and CPU threads: every member writes one word to every other member
+/// (all-to-all).
 
 #include <cstdint>
 
@@ -10,7 +11,7 @@
 namespace beeline {
 
 /// A team's barrier, opened by one group of each member. The epoch is in registers, so that a round costs one store to
-/// each peer and one poll for each peer. The epoch is also in memory, where a later kernel finds it.
+/// each peer and one poll for each peer. The epoch is also kept in memory for later kernels.
 ///
 /// At most one group of a rank has a team's barrier open at a time.
 template <class Group>
@@ -24,11 +25,11 @@ class Barrier {
     completed_ = ctx.sync->completed.value;
     if (ctx.has_routes != 0) [[unlikely]] {
       reachable_ = detail::check_all_direct(group_, ctx, Operation::barrier);
-      if (reachable_ != Status::ok) ++entered_;  // so that `sync` enters no round
+      if (reachable_ != Status::ok) ++entered_;  // `sync` then enters no round
     }
   }
 
-  /// Blocks until every member has called it as often as this one.
+  /// Blocks until every member has called `sync` as often as this member.
   ///   order    memory: writes of every member before the call are visible to all members after it; relaxed: execution
   ///            only
   ///   timeout  the call's own limit; after `timeout` the same call continues the same round

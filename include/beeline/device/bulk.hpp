@@ -4,9 +4,9 @@
 /// Bulk transfers (path `bulk`, TMA): one thread of a block moves large pieces through the block's shared memory. A few
 /// blocks suffice to fill a link; the path `peer` needs every multiprocessor for that.
 ///
-/// The thread starts loads into the stages of a ring ahead of time and stores each as soon as it has arrived. GPUs of
-/// compute capability 9.0 or more have the instructions. On other GPUs, and on host ranks, the same calls copy by loads
-/// and stores of all the block's threads.
+/// The thread starts loads into the stages of a ring ahead of time, and stores each piece as soon as it has arrived.
+/// This needs instructions of GPUs of compute capability 9.0 or more. On other GPUs, and on host ranks, the same calls
+/// copy by loads and stores of all the block's threads.
 ///
 /// Order: the last wait (`cp.async.bulk.wait_group`, without `.read`) ends when the writes are complete and visible to
 /// the thread that issued them. A completion observed in this way includes the fence between the proxies (PTX ISA,
@@ -23,7 +23,7 @@
 
 namespace beeline {
 
-/// Compute capability, as 90 for 9.0, from which GPUs copy in bulk.
+/// Lowest compute capability (90 means 9.0) of GPUs that copy in bulk.
 inline constexpr int bulk_compute_capability = 90;
 
 /// Pieces in flight through a block, and the bytes of each. One multiprocessor stores 46 GB/s to a peer (measured), and
@@ -45,7 +45,7 @@ struct alignas(128) BulkBuffer {
 
 namespace detail {
 
-/// The copies of a port, by one block.
+/// The copies that the block of a port makes.
 template <class BlockGroup>
 class BulkCopies {
  public:
@@ -71,7 +71,7 @@ class BulkCopies {
   [[nodiscard]] BEELINE_HOST_DEVICE const BlockGroup& block() const { return block_; }
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
 
-  /// Copies between this rank's memory and that of the member in `place`, in either direction.
+  /// Copies between the memories of this rank and of the member in `place`, in either direction.
 #if BEELINE_HAS_BULK_COPIES
   BEELINE_HOST_DEVICE void move(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t place) {
     constexpr std::size_t grain = 16;
@@ -190,8 +190,8 @@ class BulkPort {
 
   /// Copies `count` elements from `source` on `peer` to local `destination`.
   ///   source  [count] symmetric address;  destination  [count] local
-  /// Every thread of the block calls it. All data have arrived after the block's next `sync()`. If the peer writes them
-  /// concurrently, acquire them first (`wait` for their signal, or `barrier`).
+  /// Every thread of the block calls it. All data have arrived after the block's next `sync()`. If the peer writes the
+  /// data concurrently, acquire them first (`wait` for their signal, or `barrier`).
   /// Returns as `put`. Source: OpenSHMEM 1.5 get.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE Status get(T* destination, const T* source, std::size_t count, std::uint32_t peer) {
@@ -222,7 +222,7 @@ class BulkPort {
 
  private:
   /// Checks the arguments and the access of a call for a peer that `is_direct`.
-  ///   own  start of the end that is this rank's
+  ///   own  start of the source or destination at this rank
   [[nodiscard]] BEELINE_HOST_DEVICE Status check(Operation operation, const detail::Reach& reach, const void* own,
                                                  std::uint32_t peer) const {
     Status status = detail::check_call(copies_.block(), copies_.context(), operation, reach, peer);

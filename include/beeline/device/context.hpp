@@ -19,32 +19,34 @@ struct Context;
 namespace detail {
 
 struct HostChecks;
-/// In a unit compiled with BEELINE_CHECKED: stops the caller if `at` does not take the address or the peer
+/// In a unit compiled with BEELINE_CHECKED: stops the caller if the address or the peer is not valid for `at`
 /// (caller_check.hpp).
 template <bool checked>
 BEELINE_HOST_DEVICE void check_at(const Context& ctx, const void* local, std::uint32_t peer);
-/// Distance in bytes from this rank's memory to that of a peer that is not direct. Stops the caller if loads and stores
-/// do not reach the peer (route.hpp).
+/// Distance in bytes from this rank's memory to the memory of a peer that is not direct. Stops the caller if loads and
+/// stores do not reach the peer (route.hpp).
 template <bool checked>
 BEELINE_COLD BEELINE_HOST_DEVICE std::int64_t distance_by_route(const Context& ctx, std::uint32_t peer);
 
 }  // namespace detail
 
-/// Rank, team and addresses for device operations. Made by `Team::context()`; copies are free, also into shared memory.
-/// CUDA kernels of your own take it as `const __grid_constant__ Context`, so that it stays in constant memory. Every
-/// `peer` below and in every operation is a rank of the team, less than `size`; access.hpp says when that is checked.
+/// Rank, team and addresses for device operations. Made by `Team::context()`; a context may be copied, also into shared
+/// memory. A program's own CUDA kernels take it as `const __grid_constant__ Context`, so that it stays in constant
+/// memory. Every `peer` below and in every operation is a rank of the team, less than `size`; access.hpp says when a
+/// peer is checked.
 struct Context {
   std::byte* range;                  ///< start of the address range in this process
-  const std::uint64_t* abort_words;  ///< this rank's abort words, one for each team, where this context's waiters poll
+  const std::uint64_t* abort_words;  ///< this rank's abort words, one for each team, in memory that waits with this
+                                     ///< context poll
   std::uint64_t* host_abort_words;   ///< abort words for this rank's CPU threads: on a host rank the same words, on a
                                      ///< GPU rank words in host memory
-  WaitRecord* waits;                 ///< where this context's waits are recorded [max_wait_records]
-  std::uint32_t* wait_claims;        ///< number of records used, in memory on which the recorder has atomics
+  WaitRecord* waits;                 ///< [max_wait_records] records of failed waits with this context
+  std::uint32_t* wait_claims;        ///< number of records used, in memory on which the code that records has atomics
   TeamSync* sync;                    ///< this rank's barrier state, symmetric
-  std::uint64_t deadline_ns;         ///< end of every wait
+  std::uint64_t deadline_ns;         ///< longest duration of every wait
   std::uint32_t slot_shift;          ///< log2 of a rank's slot
-  std::uint32_t slots;               ///< ranks that have a slot: all ranks of the world
-  Polling polling;                   ///< host: what a waiter does between polls
+  std::uint32_t slots;               ///< number of slots: one for each rank of the world
+  Polling polling;                   ///< host: how a waiting thread spends the time between polls
   std::uint32_t team;                ///< team id
   std::uint32_t rank, size;          ///< this rank in the team, members of the team
   std::uint32_t own_world_rank;      ///< this rank in the world
@@ -60,17 +62,17 @@ struct Context {
   /// nullptr: all members are direct, and rank p of the team has place p. See `set_routes`.
   const RouteTable* routes;
   std::uint64_t direct_places;  ///< with routes, one bit for each place: set if its member is direct and
-                                ///< `first_place` after it in the team; other direct members are in the table alone
+                                ///< `first_place` after it in the team; other direct members are only in the table
   std::uint32_t first_place;    ///< rank of the team that has the first place; 0 without routes. This rank's own place
                                 ///< is `rank - first_place` always
   std::uint32_t places;         ///< places that are used; without routes one for each member
   std::uint32_t has_routes;  ///< 0 or 1: operations test this word, since testing a pointer takes 20 ns more on an H100
-  /// Distance from this rank's slot to that of the member in each place, in units of 2^min_slot_shift bytes. With this
-  /// table an address costs one load and one addition. Members of other nodes have no place.
+  /// Distance from this rank's slot to the slot of the member in each place, in units of 2^min_slot_shift bytes. With
+  /// this table an address costs one load and one addition. Members of other nodes have no place.
   std::int32_t distances[max_node_ranks];
   /// Ends of the symmetric and the pinned heap, in bytes from the start of a slot: the same on every rank.
   std::uint64_t heap_end, pinned_heap_end;
-  /// What CPU threads check arguments by; nullptr in contexts of kernels on a GPU.
+  /// Data by which CPU threads check arguments; nullptr in contexts of kernels on a GPU.
   const detail::HostChecks* checks;
 
   BEELINE_HOST_DEVICE void set_routes(const RouteTable* table) {
@@ -89,8 +91,8 @@ struct Context {
     if (is_direct(peer)) return {PeerAccess::direct, peer - first_place};
     return routes->members[peer].to;
   }
-  /// Whether the team's `peer` is direct and `peer - first_place` is its place. Without routes that holds for every
-  /// peer; with routes the table has the other peers.
+  /// Whether the team's `peer` is direct and `peer - first_place` is its place. Without routes this is true for every
+  /// peer; with routes the other peers are in the table.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_direct(std::uint32_t peer) const {
     if (has_routes == 0) [[likely]]
       return true;
@@ -98,7 +100,7 @@ struct Context {
     return place < max_node_ranks && (direct_places >> place & 1u) != 0;
   }
 
-  /// The member in a place. May search for it: for errors.
+  /// The member in a place. May search all members, so it is for errors only.
   [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE std::uint32_t member_at(std::uint32_t place) const {
     const std::uint32_t next = place + first_place;
     if (has_routes == 0 || (next < size && routes->members[next].to.place == place)) return next;
@@ -107,11 +109,11 @@ struct Context {
     return no_peer;
   }
 
-  /// What the team's `peer` runs on.
+  /// The kind of device on which the team's `peer` runs.
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceKind kind_of(std::uint32_t peer) const {
     return has_routes == 0 ? kind_at(peer) : routes->members[peer].kind;
   }
-  /// What the member in a place runs on.
+  /// The kind of device on which the member in a place runs.
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceKind kind_at(std::uint32_t place) const {
     return (gpu_members >> place & 1u) != 0 ? DeviceKind::gpu : DeviceKind::host;
   }
@@ -127,9 +129,9 @@ struct Context {
   }
 
   /// The address on `peer` that corresponds to `local` in this rank's symmetric memory. The caller can load from and
-  /// store to it directly (global address space). Errors end a kernel, and are thrown on a CPU thread: invalid_argument
-  /// for a bad peer or address, if BEELINE_CHECKED is defined; unreachable, in every build, if loads and stores do not
-  /// reach the peer. Source: seed 000 chapter 6.
+  /// store to it directly (global address space). An error ends a kernel, or is thrown on a CPU thread:
+  /// invalid_argument for a bad peer or address, if BEELINE_CHECKED is defined; unreachable, in every build, if loads
+  /// and stores do not reach the peer. Source: seed 000 chapter 6.
   template <class T, bool checked = BEELINE_CHECKS_CALLS != 0>
   [[nodiscard]] BEELINE_HOST_DEVICE T* at(T* local, std::uint32_t peer) const {
     if constexpr (checked) detail::check_at<checked>(*this, local, peer);
@@ -138,12 +140,12 @@ struct Context {
     return translate(local, peer - first_place);
   }
 
-  /// `at` for the member in `place`, without checks: for arguments that have been checked before.
+  /// As `at`, for the member in `place`, without checks: for arguments that have already been checked.
   template <class T>
   [[nodiscard]] BEELINE_HOST_DEVICE T* translate(T* local, std::uint32_t place) const {
     return moved(local, distance_to(place));
   }
-  /// Distance in bytes from this rank's memory to that of the member in `place`.
+  /// Distance in bytes from this rank's memory to the memory of the member in `place`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::int64_t distance_to(std::uint32_t place) const {
     return std::int64_t{distances[place]} * (std::int64_t{1} << min_slot_shift);
   }
@@ -171,8 +173,8 @@ struct Context {
 };
 static_assert(std::is_trivially_copyable_v<Context> && std::is_standard_layout_v<Context>);
 
-// Kernels that other compilers make (Fortran, Numba, Triton) read these members by their offsets, which docs/c.md and
-// `beeline_context` (c/context.h) have, too. Raise BEELINE_INTERFACE (core/version.h) with each change.
+// Kernels that other compilers make (Fortran, Numba, Triton) read these members by their offsets. docs/c.md and
+// `beeline_context` (c/context.h) have the same offsets. Raise BEELINE_INTERFACE (core/version.h) with each change.
 static_assert(offsetof(Context, range) == 0 && offsetof(Context, abort_words) == 8);
 static_assert(offsetof(Context, host_abort_words) == 16 && offsetof(Context, waits) == 24);
 static_assert(offsetof(Context, wait_claims) == 32 && offsetof(Context, sync) == 40);

@@ -29,9 +29,9 @@ class Grid {
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned size() const { return blocks_ * block_.size(); }
 
   /// Blocks until every thread of the grid has called it. Writes of every thread before the call are then visible to
-  /// all.
+  /// all threads.
   /// The kernel must be launched with `LaunchOptions::waits`, so that every block is resident.
-  /// Returns ok, deadline, aborted; invalid_argument without `waits`, which aborts the team.
+  /// Returns ok, deadline, aborted; invalid_argument without `waits` (this also aborts the team).
   [[nodiscard]] BEELINE_HOST_DEVICE Status sync(const Context& ctx) {
     if (state_ == nullptr) return refuse_sync(ctx);
     block_.sync();

@@ -46,14 +46,14 @@ struct Block {
   [[nodiscard]] BEELINE_HOST_DEVICE bool any(bool mine) const { return machine::block_any(mine); }
 };
 
-/// What the threads of a host team share.
+/// The state that the threads of a host team share.
 struct HostTeamState {
   HostTeamState(unsigned threads, std::uint64_t deadline, Polling poll)
       : size(threads), deadline_ns(deadline), polling(poll) {}
   const unsigned size;
   const std::uint64_t deadline_ns;  ///< longest wait for the other threads of the team
   const Polling polling;
-  std::atomic<bool> broken{false};  ///< a thread ended by an exception
+  std::atomic<bool> broken{false};  ///< whether a thread has ended by an exception
   std::atomic<unsigned> arrived{0}, generation{0}, any[2] = {0, 0};
 };
 
@@ -66,7 +66,7 @@ class HostTeam {
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned size() const { return size_of(state_); }
   BEELINE_HOST_DEVICE void sync() const { static_cast<void>(any(false)); }
   /// Returns true on every thread of the team if `mine` is true on at least one. Includes a `sync()`. Throws aborted if
-  /// another thread of the team ended by an exception, deadline if one does not arrive.
+  /// another thread of the team ended by an exception, deadline if a thread does not arrive.
   [[nodiscard]] BEELINE_HOST_DEVICE bool any(bool mine) const;
 
  private:
@@ -109,7 +109,7 @@ inline void HostTeam::await_mates(unsigned generation) const {
     const std::uint64_t now = machine::clock_ns();
     if (start == 0) start = now;
     if (state_->broken) throw Error(Status::aborted, "another thread of this block ended by an exception");
-    // What came before the end counts, also while this thread was stopped.
+    // A sync that completed before the deadline counts, also if this thread was stopped meanwhile.
     if (now - start >= state_->deadline_ns && state_->generation.load(std::memory_order_acquire) == generation)
       throw Error(Status::deadline, "thread " + std::to_string(thread_rank_) + " of " + std::to_string(state_->size) +
                                         " of a block waited " + std::to_string((now - start) / 1'000'000) +

@@ -19,19 +19,20 @@ namespace beeline {
 
 /// One rank's state towards one peer, in symmetric memory. Sequences wrap at 2^32.
 struct alignas(128) PacketState {
-  std::uint32_t sent, received;              ///< sequence of the last message, each way
-  std::uint32_t credit;                      ///< own messages that the peer had unpacked when `consumed` was last read
+  std::uint32_t sent, received;              ///< sequence of the last message in each direction
+  std::uint32_t credit;                      ///< number of this rank's messages that the peer had unpacked when
+                                             ///< `consumed` was last read
   std::uint64_t sent_bytes, received_bytes;  ///< progress of a message that a time-out interrupted
   alignas(64) std::uint32_t consumed;  ///< written by the peer: number of this rank's messages that it has unpacked
 };
 
-/// A symmetric set of rings, one from each rank to each other, made by `ProtocolRings`. Passed by value.
+/// A symmetric set of rings, one from each rank to each other rank, made by `ProtocolRings`. Passed by value.
 template <class Protocol>
 struct ProtocolChannel {
   machine::PacketPair* rings;  ///< [ranks, depth, slot_units, Protocol::unit_bytes] at the receiver
   PacketState* states;         ///< [ranks]
   std::uint32_t depth;         ///< messages in flight at most: a power of two, at least 2
-  std::uint32_t slot_units;    ///< units of a slot, with units of a slot, with `Protocol::payload_bytes` each
+  std::uint32_t slot_units;    ///< units of a slot, with `Protocol::payload_bytes` of payload each
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const {
     return std::size_t{Protocol::payload_bytes} * slot_units;
   }
@@ -157,7 +158,7 @@ class PacketPort {
   }
   BEELINE_HOST_DEVICE Status leave(std::uint64_t& progress, std::size_t done, Status status) {
     if (group_.thread_rank() == 0) progress = done;
-    group_.sync();  // the next message of several slots reads it
+    group_.sync();  // the next message of several slots reads `progress`
     return status;
   }
 
@@ -224,7 +225,7 @@ class PacketPort {
   machine::PacketPair* out_;
   machine::PacketPair* in_;
   std::uint32_t sent_ = 0, received_ = 0, credit_ = 0, first_sent_ = 0, first_received_ = 0;
-  machine::PacketPair* out_slot_ = nullptr;  ///< of message `sent_` + 1
+  machine::PacketPair* out_slot_ = nullptr;  ///< slot of message `sent_` + 1
   bool rewrites_slot_ = false;               ///< whether that message rewrites its whole slot
   bool owes_credit_ = false;                 ///< whether message `received_` is the last of half a lap
 };

@@ -7,8 +7,8 @@
 /// **Queues.** Each operation belongs to a queue. Operations of one queue towards one rank are done in their order: a
 /// signal becomes visible after the data that were put before it. Operations of different queues have no order.
 /// "Before" is happens-before: the same thread, a `sync()` of a common group, or a release/acquire of at least device
-/// scope. `flush` and `quiet` cover all operations that happen before them in the same sense, whichever block called
-/// them. Source: GASPI queues (seed 000, 4.3 and 5.7); OpenSHMEM 1.5 fence, quiet.
+/// scope. `flush` and `quiet` cover all operations that happen before them in the same sense, of all blocks. Source:
+/// GASPI queues (seed 000, 4.3 and 5.7); OpenSHMEM 1.5 fence, quiet.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace beeline {
 
 namespace detail {
 
-/// Copies `words` of type Word. Thread i copies words i, i + size and so on, with four loads in flight.
+/// Copies `words` of type Word. Thread i copies words i, i + `threads` and so on, with four loads in flight.
 template <class Word>
 BEELINE_HOST_DEVICE void copy_words(std::size_t thread, std::size_t threads, std::byte* to, const std::byte* from,
                                     std::size_t words) {

@@ -4,8 +4,8 @@
 /// Signals: 64-bit words that announce data (GASPI: notifications), and the waits on them.
 ///
 /// A signal lies in memory that its waiter can poll. Kernels poll the symmetric heap (`Signals`). CPU threads of a GPU
-/// rank poll the pinned heap (`Signals` in `Heap::pinned`). In a team of both kinds of rank `Signals` always lie in
-/// host memory, which both reach. A signal for which no thread waits does no harm.
+/// rank poll the pinned heap (`Signals` in `Heap::pinned`). In a team with GPU ranks and host ranks, `Signals` are
+/// always in host memory, which both kinds reach. A signal for which no thread waits does no harm.
 
 #include <cstdint>
 
@@ -55,8 +55,9 @@ BEELINE_HOST_DEVICE inline void add_to_signal(std::uint64_t* signal, std::uint64
 }
 
 /// Where signals are checked (BEELINE_CHECK), reports a CPU thread's store of the value that `word` already has: a wait
-/// cannot tell such a signal from the one before. 0 is exempt, since words hold it at first and are reset to it.
-///   word    in the slot of the rank that waits
+/// cannot distinguish such a signal from the previous signal. The value 0 is not reported, since words are 0 at first
+/// and are reset to 0.
+///   word    a word in the slot of the rank that waits
 ///   sender  world rank
 BEELINE_HOST_DEVICE inline void check_repetition([[maybe_unused]] const Context& ctx,
                                                  [[maybe_unused]] const std::uint64_t* word,
@@ -70,8 +71,7 @@ BEELINE_HOST_DEVICE inline void check_repetition([[maybe_unused]] const Context&
 #endif
 }
 
-/// Sets `signal` of the member in `place` after everything that the group did before. The caller has checked the
-/// access.
+/// Sets `signal` of the member in `place` after all earlier writes of the group. The caller has checked the access.
 template <class Group>
 BEELINE_HOST_DEVICE void set_signal(const Group& group, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
                                     std::uint32_t place, Order order) {
@@ -128,7 +128,7 @@ inline namespace BEELINE_CALLS {
 
 /// Sets `signal` on `peer` to `value` after everything that the group did before is visible there.
 ///   signal   symmetric address, 8-byte aligned
-///   queue    of the puts that the signal announces, if an engine carries operations to `peer`
+///   queue    queue of the puts that the signal announces; used if an engine carries operations to `peer`
 /// Every thread of `group` calls it. Does not block. `Order::relaxed` saves half a microsecond, and orders nothing.
 /// Returns ok; unreachable if a CPU thread signals in GPU memory or there is no route to the peer, invalid_argument for
 /// a bad peer, address or alignment (both refused: see access.hpp); if an engine carries the signal, also deadline (its
@@ -139,10 +139,10 @@ BEELINE_HOST_DEVICE Status signal(const Group& group, const Context& ctx, std::u
   return detail::check_and_dispatch(group, ctx, detail::ChangeSignal<false>{signal, value, peer, queue, order});
 }
 
-/// Adds `value` to `signal` on `peer`, otherwise as `signal`. The sum of many senders is exact, because the addition is
-/// atomic among the devices that share atomics on this memory (all GPUs of a node on GPU memory, all CPU threads on
-/// host memory). Returns as `signal`; also unreachable if `has_atomics` is false (see access.hpp): then use one signal
-/// for each sender.
+/// Adds `value` to `signal` on `peer`; otherwise the same as `signal`. The sum of many senders is exact, because the
+/// addition is atomic among the devices that share atomics on this memory (all GPUs of a node on GPU memory, all CPU
+/// threads on host memory). Returns as `signal`; also unreachable if `has_atomics` is false (see access.hpp): in this
+/// case use one signal for each sender.
 template <class Group>
 BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, std::uint64_t* signal,
                                       std::uint64_t value, std::uint32_t peer, Order order = Order::memory,
@@ -155,7 +155,7 @@ BEELINE_HOST_DEVICE Status signal_add(const Group& group, const Context& ctx, st
 /// visible to the group.
 ///   peer     rank that is expected to send the signal, for errors; `no_peer` if any rank may
 ///   timeout  the call's own limit; after `timeout` the same call continues
-///   order    relaxed: the signal announces no data, its value is the message
+///   order    relaxed: only the signal's value is needed, it announces no other data
 /// Every thread of `group` calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument for a
 /// null address, a word that is not aligned or a bad peer (refused: see access.hpp). Source: OpenSHMEM 1.5 wait_until;
 /// GASPI notify_waitsome.
@@ -174,7 +174,7 @@ template <class Group>
   return agree(group, status);
 }
 
-/// Blocks until one of `signals[0, count)` is not zero, and sets `index` to the first that is not zero.
+/// Blocks until one of `signals[0, count)` is not zero, and sets `index` to the index of the first nonzero signal.
 /// One thread calls it. Several threads may call it with overlapping ranges. Each then calls `exchange(ctx,
 /// &signals[index], 0, value)`: exactly one of them gets the signal's value, the others get 0. Returns ok; timeout,
 /// deadline, aborted, with `index` unchanged; invalid_argument for a null address, signals that are not aligned, or, in
@@ -205,8 +205,9 @@ template <class Group>
 /// Sets the local `signal` to `value`, and `before` to its old value, in one atomic operation with acquire and release
 /// order. One thread calls it. Does not block.
 ///   signal  8-byte aligned. In the pinned heap a kernel may exchange it only if access.hpp permits it; otherwise use
-///           signals whose values grow, and wait for the next value. Outside of symmetric memory an exchange is never
-///           unreachable; a kernel's exchange of host memory there is atomic only towards the same GPU.
+///           signals whose values grow, and wait for the next value. Outside of symmetric memory an exchange never
+///           returns unreachable; a kernel's exchange on host memory outside of symmetric memory is atomic only towards
+///           the same GPU.
 /// Returns ok; unreachable, or invalid_argument for a null address or a word that is not aligned (both refused), with
 /// `before` unchanged. Source: GASPI notify_reset.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status exchange(const Context& ctx, std::uint64_t* signal, std::uint64_t value,

@@ -19,8 +19,8 @@ struct alignas(16) SignaledWord {
 
 namespace detail {
 
-/// Whether the word is in GPU memory. There an access of 16 bytes is indivisible; in host memory only one of 8 bytes
-/// is.
+/// Whether the word is in GPU memory. There an access of 16 bytes is indivisible; in host memory only an access of 8
+/// bytes is.
 BEELINE_HOST_DEVICE inline bool is_whole_at(const Context& ctx, const SignaledWord* word, std::uint32_t place) {
   return BEELINE_ON_GPU && ctx.kind_at(place) == DeviceKind::gpu && !ctx.in_host_half(word);
 }
@@ -45,8 +45,8 @@ BEELINE_HOST_DEVICE inline SignaledWord load_signaled(const SignaledWord* from, 
   return {SystemAtomic<std::uint64_t>(word.value).load(std::memory_order_relaxed), signal};
 }
 
-/// The same load, acquiring: what the sender released with the word is visible to the caller afterwards. Callers have
-/// to use the word: ptxas 13.0 drops a load of 16 bytes whose value is unused, and its order.
+/// As `load_signaled`, with acquire order: data that the sender released with the word are then visible to the caller.
+/// Callers must use the word: ptxas 13.0 removes a load of 16 bytes whose value is unused, together with its order.
 BEELINE_HOST_DEVICE inline SignaledWord load_signaled_acquired(const SignaledWord* from, bool whole) {
 #if BEELINE_ON_GPU
   if (whole) {
@@ -96,11 +96,11 @@ struct PutSignaledWord {
 
 inline namespace BEELINE_CALLS {
 
-/// Sets value and signal of `destination` on `peer`: a thread there that sees the signal sees the value.
+/// Sets value and signal of `destination` on `peer`: a thread at the peer that sees the signal sees the value.
 ///   destination  symmetric address, 16-byte aligned; in host memory, where value and signal are two stores, write the
 ///                word again only after the receiver has answered
-/// One thread calls it. Does not wait for the peer. It has no order with other operations, not even in the same queue:
-/// data that were put before it may arrive after it. In host memory it includes a release.
+/// One thread calls it. Does not wait for the peer. The call has no order with other operations, not even in the same
+/// queue: data that were put before it may arrive after it. For host memory the call includes a release.
 /// Returns as `signal`. Source: OpenSHMEM 1.5 put_signal, for one word.
 BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* destination, std::uint64_t value,
                                              std::uint64_t signal, std::uint32_t peer) {
@@ -108,7 +108,7 @@ BEELINE_HOST_DEVICE inline Status put_signal(const Context& ctx, SignaledWord* d
 }
 
 /// Blocks until the comparison of the local `word`'s signal with `expected` holds, and sets `value` to the value that
-/// came with the signal. On any other status `value` is unchanged.
+/// was stored with the signal. On any other status `value` is unchanged.
 ///   peer     rank that is expected to send the word, for errors; `no_peer` if any rank may
 ///   timeout  the call's own limit; after `timeout` the same call continues
 /// One thread calls it. Returns ok, timeout, deadline, aborted; invalid_argument as `wait` for a signal.

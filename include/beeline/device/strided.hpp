@@ -25,8 +25,8 @@ namespace detail {
 struct Rows {
   std::byte* to;
   const std::byte* from;
-  std::size_t count, bytes;            ///< rows, and bytes of each
-  std::size_t to_stride, from_stride;  ///< bytes from row to row
+  std::size_t count, bytes;            ///< number of rows, and bytes of a row
+  std::size_t to_stride, from_stride;  ///< bytes from the start of a row to the start of the next
 };
 
 /// Whether the last block ends inside an address space.
@@ -116,7 +116,7 @@ BEELINE_HOST_DEVICE void copy_rows(const Group& group, Rows rows) {
   if (rows.count == 1) rows.to_stride = rows.from_stride = rows.bytes;
   if (rows.to_stride == rows.bytes && rows.from_stride == rows.bytes)
     rows = {rows.to, rows.from, 1, rows.count * rows.bytes, 0, 0};
-  // A long row keeps the whole group busy by itself.
+  // A row that is long enough to occupy the whole group is copied by itself.
   constexpr std::size_t long_share = is_out_of_line<Group> && BEELINE_ON_GPU ? 0
                                      : BEELINE_ON_GPU                        ? 4 * sizeof(machine::Word16)
                                                                              : 4096;
@@ -198,9 +198,9 @@ BEELINE_HOST_DEVICE Status move_blocks(const Group& group, const Context& ctx, c
 inline namespace BEELINE_CALLS {
 
 /// Copies the shape's blocks from local `source` to `destination` on `peer`; the gaps between the blocks are unchanged.
-///   destination  symmetric address of the first block;  source  local address of the first block, reusable when every
-///                thread has returned; if an engine carries the put, after `flush`; its blocks may overlap (stride 0:
-///                one block many times)
+///   destination  symmetric address of the first block; source local address of the first block, reusable when every
+///                thread has returned; if an engine carries the put, after `flush`; blocks of the source may overlap
+///                (stride 0: one block many times)
 /// Every thread of `group` calls it, with the same arguments. Does not wait for the peer. Source and destination must
 /// not overlap.
 /// Completion: visible at `peer` after a later `signal` of this queue, or `quiet`.

@@ -16,8 +16,8 @@
 
 namespace beeline {
 
-/// A call's own time limit. After it the call returns `Status::timeout`; nothing is lost, and the same call made again
-/// continues.
+/// A call's own time limit. At the limit the call returns `Status::timeout`; nothing is lost, and a repetition of the
+/// call continues it.
 /// Source: GASPI specification, time-out argument (seed 000, 4.3).
 struct Timeout {
   std::uint64_t ns;
@@ -37,14 +37,14 @@ enum class Order : std::uint32_t {
 /// wait_until.
 enum class Compare : std::uint16_t { equal, not_equal, greater, greater_equal, less, less_equal };
 
-/// What a wait waits for; written to the wait's record if it fails. `compare` shares a register with `operation`.
+/// Description of a wait, written to its record if the wait fails. `compare` shares a register with `operation`.
 struct Awaited {
   BEELINE_HOST_DEVICE constexpr Awaited(Operation waiting, std::uint32_t from, std::uint64_t number,
                                         std::uint64_t value, Compare comparison = Compare::greater_equal)
       : operation(waiting), compare(comparison), peer(from), sequence(number), expected(value) {}
 
   Operation operation;
-  Compare compare;         ///< of the observed value with `expected`; by default that of a counter
+  Compare compare;         ///< comparison of the observed value with `expected`; the default is that of a counter
   std::uint32_t peer;      ///< rank of the team, or `no_peer`
   std::uint64_t sequence;  ///< number of the message or epoch; for `Operation::wait` the address of the word
   std::uint64_t expected;
@@ -56,7 +56,8 @@ namespace detail {
 using machine::DeviceAtomic;
 using machine::SystemAtomic;
 
-/// Polls between two checks of the clock and the abort word. A check takes as long as one or two polls, so it is rare.
+/// Polls between two checks of the clock and the abort word. A check takes as long as one or two polls, so checks are
+/// rare.
 inline constexpr std::uint32_t polls_per_look = 64;
 
 BEELINE_HOST_DEVICE inline std::uint64_t read_abort_word(const Context& ctx) {
@@ -64,7 +65,7 @@ BEELINE_HOST_DEVICE inline std::uint64_t read_abort_word(const Context& ctx) {
       .load(std::memory_order_relaxed);
 }
 
-/// Sets the abort words of every member that has a place, both those for its CPU threads and those that its kernels
+/// Sets the abort words of all `places` of the team: for each, the word that CPU threads poll and the word that kernels
 /// poll. Plain stores: GPU and CPU share no atomics on host memory.
 BEELINE_HOST_DEVICE inline void raise_abort(const Context& ctx, std::uint32_t culprit) {
   auto* words = const_cast<std::uint64_t*>(ctx.abort_words);
@@ -110,7 +111,7 @@ BEELINE_HOST_DEVICE inline void record_wait(const Context& ctx, const Awaited& a
   SystemAtomic<std::uint32_t>(record.status).store(static_cast<std::uint32_t>(status), std::memory_order_release);
 }
 
-/// What a refused call needs, and which value it got: see CallFault.
+/// The fault of a refused call, with the value that the call requires and the value that it got.
 struct Finding {
   CallFault fault;
   std::uint64_t expected = 0, observed = 0;
@@ -133,13 +134,13 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse(const Context& ctx, Operat
   return record_refusal(ctx, operation, peer, found, status);
 }
 
-/// Where a word lies in this rank's slot, which other processes know, too; 0: in other memory.
+/// Offset of a word in this rank's slot, which other processes can interpret, too; 0 for other memory.
 BEELINE_HOST_DEVICE inline std::uint64_t place_in_slot(const Context& ctx, std::uint64_t address) {
   const auto* const word = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address));
   return ctx.owner_of(word) == ctx.own_world_rank ? ctx.offset_in_slot(word) : 0;
 }
 
-/// Ends a wait for good: writes its record, and aborts the team unless it is aborted already.
+/// Ends a wait that cannot continue: writes its record, and aborts the team unless it is aborted already.
 BEELINE_HOST_DEVICE inline Status give_up(const Context& ctx, Awaited awaited, std::uint64_t observed,
                                           std::uint64_t waited_ns, Status status) {
   if (awaited.operation == Operation::wait) awaited.sequence = place_in_slot(ctx, awaited.sequence);
@@ -216,7 +217,7 @@ BEELINE_HOST_DEVICE Status poll_until(const Context& ctx, const What& awaited, T
 
 namespace detail {
 
-/// Number of polls of a word that acquire, which take some 7 us on a GPU. An acquiring poll does not lengthen a short
+/// Number of acquiring polls of a word, which take some 7 us on a GPU. An acquiring poll does not lengthen a short
 /// wait, but it invalidates the multiprocessor's first-level cache, which slows down blocks that compute beside the
 /// waiter. So a long wait goes on with relaxed polls, and needs one more load at its end.
 inline constexpr std::uint32_t acquiring_polls = 64;
@@ -248,7 +249,7 @@ template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status gravest(const Group& group, Status mine) {
   constexpr Status order[] = {Status::deadline, Status::aborted, Status::timeout, Status::no_resource,
                               Status::unreachable};
-  std::uint32_t packed = 0;  // an array would lie in memory
+  std::uint32_t packed = 0;  // an array would be in memory, not in a register
   for (std::size_t i = std::size(order); i-- > 0;) packed = packed << 4 | static_cast<std::uint32_t>(order[i]);
   BEELINE_NO_UNROLL
   for (; packed != 0; packed >>= 4)

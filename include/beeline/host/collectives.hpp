@@ -28,9 +28,9 @@ struct CollectiveOptions {
   unsigned sessions = 0;          ///< largest number of blocks of a call
   std::size_t packet_bytes = 0;   ///< payload of a member's packets in a round: at least 32; LL128 has twice as much
   std::size_t staging_bytes = 0;  ///< size of each of a session's two areas for vectors that are not symmetric
-  /// Symmetric memory for large calls by copy engines, a multiple of 256 bytes. Not set: for a channel of a
-  /// world whose ranks have one GPU each, an eighth of the heap (less if the heap is full; at most 256 MB for each
-  /// other rank, which is all that engines can use); for other channels none. 0: none; then `automatic` never chooses
+  /// Symmetric memory for large calls by copy engines, a multiple of 256 bytes. If not set: for a channel of a world
+  /// whose ranks have one GPU each, an eighth of the heap (less if the heap is full; at most 256 MB for each other
+  /// rank, since copy engines cannot use more); for other channels none. If 0: none; then `automatic` never chooses
   /// copy engines, and `copy_engine` uses the staging memory.
   std::optional<std::size_t> engine_bytes = std::nullopt;
   std::uint64_t first_round = 0;  ///< number of the first round, for tests
@@ -44,7 +44,8 @@ struct CollectiveCall {
   Algorithm algorithm = Algorithm::automatic;  ///< the same on all ranks
   unsigned blocks = 0;  ///< the same on all ranks; 0: by size; if set, `automatic` never chooses copy engines
   /// If true, the caller asserts that the vectors are symmetric buffers: they have the same offset in the heaps of all
-  /// members. Of calls that only move data, destinations alone are meant. All ranks pass the same value. Copy
+  /// members. In calls that only move data, the assertion concerns the destinations only. All ranks pass the same
+  /// value. Copy
   /// engines then write results directly to their destinations, and `automatic` chooses copy engines if that is faster.
   /// If the assertion is false and copy engines are used, the team is aborted with an error; on GPUs they have then
   /// written to the addresses of the assumed symmetric buffers. All other methods detect whether vectors are symmetric.
@@ -76,7 +77,7 @@ struct PieceSpans {
 
 namespace detail {
 
-/// The same pieces, counted in elements of another size.
+/// Pieces with all counts and offsets multiplied by `factor`: in elements that are smaller by this factor.
 class ScaledPieces {
  public:
   ScaledPieces(const PieceSpans& pieces, std::size_t factor);
@@ -89,11 +90,11 @@ class ScaledPieces {
 }  // namespace detail
 
 /// A channel for the collectives of a team, and the host's calls on it. All members make the calls on one channel in
-/// the same order, one after the other: on one stream, or on streams that wait for each other. Concurrent calls need
-/// one object each, and do not wait for each other: threads may use an object each. A call while another thread makes
-/// one on the same object, or waits in one, is refused with invalid_argument, which names both. If the calls of two
-/// members differ, the team is aborted with an error that names both calls, about a millisecond after the members have
-/// begun to wait for each other. A call with 0 elements is a barrier.
+/// the same order, one after the other: on one stream, or on streams that wait for each other. Concurrent calls, as of
+/// several threads, need one object each, and do not wait for each other. While a thread makes a call on an object or
+/// waits in it, calls of other threads on the same object are refused with invalid_argument; the error names both
+/// calls. If the calls of two members differ, the team is aborted with an error that names both calls, about a
+/// millisecond after the members have begun to wait for each other. A call with 0 elements is a barrier.
 class Collectives {
  public:
   /// Collective over the team, which must outlive this object; other ranks neither call it nor need memory for it.
@@ -111,12 +112,12 @@ class Collectives {
 
   // --- Vectors that know their lengths --------------------------------------------------------------------------
   //
-  // A vector is a SymmetricArray, a std::span, or what a std::span is made from. A call without a stream blocks until
-  // it has ended, and throws its errors; it comes after the earlier work of the default stream. A call with a stream is
-  // asynchronous, in the order of the stream; an Event that is recorded behind it tells when it has ended. All else is
-  // the same as in the corresponding call `..._on_stream` below. The calls throw invalid_argument, before anything is
-  // touched, if the length of a vector does not match the other vectors and the number of members. Elements that are
-  // only moved may have any trivially copyable type.
+  // A vector is a SymmetricArray, a std::span, or an object from which a std::span can be made. A call without a stream
+  // blocks until it has ended, and throws its errors; it comes after the earlier work of the default stream. A call
+  // with a stream is asynchronous, in the order of the stream; an Event that is recorded after the call is complete
+  // when the call has ended. All else is the same as in the corresponding call `..._on_stream` below. The calls throw
+  // invalid_argument, before anything is touched, if the length of a vector does not match the other vectors and the
+  // number of members. Elements that are only moved may have any trivially copyable type.
 
   /// Every member gets the combination of all members' vectors. destination, source [count].
   template <detail::Vector To, detail::Vector From>
@@ -203,14 +204,15 @@ class Collectives {
     call_on_stream(call_of(Operation::allreduce, count, type, -1, reduction), destination, source, call);
   }
 
-  /// Makes the call that `what.operation` names: any but all-to-all-v and the barrier.
+  /// Starts the collective `what.operation`: any operation but all-to-all-v and the barrier.
   ///   what  operation, element type, count; reduction and root if the operation has them
   void call_on_stream(const CallDescription& what, void* destination, const void* source,
                       const CollectiveCall& call = {});
 
   /// Combines `count` elements of all ranks on the root. Otherwise the same as `allreduce_on_stream`.
   ///   destination  [count] at the root; may be `source`; ignored at other ranks
-  ///   call         its algorithm: automatic, ll, two_shot, read, gather, alltoall_gather, tree; across_nodes
+  ///   call         with one of the algorithms automatic, ll, two_shot, read, gather, alltoall_gather, tree,
+  ///                across_nodes
   void reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type, Reduction reduction,
                         int root, const CollectiveCall& call = {}) {
     call_on_stream(call_of(Operation::reduce, count, type, root, reduction), destination, source, call);
@@ -218,7 +220,7 @@ class Collectives {
   /// Combines part r of all ranks' vectors on rank r. Otherwise the same as `allreduce_on_stream`.
   ///   source       [members, count]
   ///   destination  [count]; may be this rank's part of `source`
-  ///   call         its algorithm: automatic, ll, read, peer, bulk; across_nodes
+  ///   call         with one of the algorithms automatic, ll, read, peer, bulk, across_nodes
   void reduce_scatter_on_stream(void* destination, const void* source, std::size_t count, ElementType type,
                                 Reduction reduction, const CollectiveCall& call = {}) {
     call_on_stream(call_of(Operation::reduce_scatter, count, type, -1, reduction), destination, source, call);
@@ -237,8 +239,9 @@ class Collectives {
   // that this rank's kernels reach, and overlap only as stated. Algorithms:
   //   - ll: any memory, the lowest latency; the only algorithm in teams with GPU ranks and host ranks;
   //   - ll128: like ll, for all-gather and all-to-all between GPUs, with half the bytes;
-  //   - peer, bulk: one kernel, which stores directly into destinations in the heaps, and stages others in the
-  //     channel's memory; by peer, members read data of a single root directly from the root's heap, into any memory;
+  //   - peer, bulk: one kernel, which stores directly into destinations in the heaps, and stages other destinations in
+  //   the channel's memory; with peer, members read data of a single root directly from the root's heap, into any
+  //   memory;
   //   - copy_engine (all but gather and all-to-all-v): copies between small kernels, through the channel's memory or,
   //     with `CollectiveCall::symmetric`, directly to the destinations.
   // They throw invalid_argument, before anything is touched, for arguments that are not supported; unavailable for an
@@ -279,8 +282,9 @@ class Collectives {
     call_on_stream(call_of(Operation::alltoall, count, type), destination, source, call);
   }
   /// All-to-all with pieces of any lengths and positions. The length that a member expects from another equals the
-  /// length that the other sends to it. The members first compare the lengths: if those of a piece differ, it is not
-  /// moved (others may be), and the team is aborted with an error that names both ranks and both lengths.
+  /// length that the other sends to it. The members first compare the lengths: if the two lengths of a piece differ,
+  /// the piece is not moved (other pieces may be), and the team is aborted with an error that names both ranks and both
+  /// lengths.
   void alltoallv_on_stream(void* destination, const void* source, const PieceSpans& pieces, ElementType type,
                            const CollectiveCall& call = {});
   /// Holds later work of the stream until the streams of all members have reached this call; the effects of their

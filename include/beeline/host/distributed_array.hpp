@@ -88,7 +88,7 @@ class DistributedArray {
   [[nodiscard]] T& operator[](std::size_t index) const { return data()[index]; }
   [[nodiscard]] int owner_of(std::size_t index) const { return static_cast<int>(chunks_.owner_at(index * sizeof(T))); }
   [[nodiscard]] const ChunkTable& chunks() const { return chunks_; }
-  /// For kernels.
+  /// The view for kernels.
   [[nodiscard]] DistributedView<T> view() const { return {data(), count_, chunks_}; }
 
   /// The elements that `rank` owns, as ranges in ascending order.

@@ -13,8 +13,8 @@
 /// A functor may have three constants. `static constexpr std::size_t shared_bytes` is the size of the dynamic shared
 /// memory of each thread block. `static constexpr unsigned max_threads` is the largest number of threads of a block for
 /// which the kernel is compiled. With `static constexpr bool starts_early = true` the GPU prepares the kernel while the
-/// stream's earlier kernel ends (programmatic dependent launch), if it is compiled for compute capability 9.0 or later;
-/// the functor still begins after that kernel has ended.
+/// stream's earlier kernel ends (programmatic dependent launch), if the kernel is compiled for compute capability 9.0
+/// or later; the functor still begins after that kernel has ended.
 
 #include <type_traits>
 
@@ -44,13 +44,13 @@ void launch(Team& team, const LaunchOptions& options, const Kernel& kernel, Args
 
 /// Largest number of blocks, with `threads` threads each, of a waiting grid of this kernel on this rank: the rank's
 /// share of the device's capacity. On a host rank it is the number of blocks that the rank's share of the cores runs at
-/// once, and does not depend on `threads`. A waiting grid may have more blocks there, of at most `max_host_threads`
-/// CPU threads in all, which then take turns on the cores.
+/// once, and does not depend on `threads`. On a host rank a waiting grid may have more blocks, with at most
+/// `max_host_threads` CPU threads in all; the threads then take turns on the cores.
 template <class Kernel, class... Args>
 [[nodiscard]] unsigned resident_blocks(World& world, unsigned threads) {
   return detail::resident_blocks<Kernel, Args...>(world, threads);
 }
-/// The same, with the kernel and the arguments of a later `launch`.
+/// As above, with the types of the kernel and of the arguments of a later `launch`.
 template <class Kernel, class... Args>
 [[nodiscard]] unsigned resident_blocks(World& world, unsigned threads, const Kernel& /*kernel*/, Args&&... /*args*/) {
   return detail::resident_blocks<Kernel, std::decay_t<Args>...>(world, threads);

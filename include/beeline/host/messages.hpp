@@ -23,7 +23,8 @@ struct MessageOptions {
   unsigned sessions = 0;            ///< largest number of blocks of a message
   std::size_t eager_bytes = 0;      ///< longest message that is sent eagerly; tune this value first
   std::uint32_t depth = 0;          ///< messages in flight to one receiver, a power of two, at least 2
-  std::size_t chunk_bytes = 0;      ///< size of a chunk, for memory outside the heaps; 4 for each session and sender
+  std::size_t chunk_bytes = 0;      ///< size of a chunk, for vectors outside the heaps; a channel has 4 chunks for each
+                                    ///< session and sender
   std::uint32_t first_message = 0;  ///< number of the first message, for tests
 
   bool operator==(const MessageOptions&) const = default;
@@ -50,11 +51,11 @@ struct ReceivedMessage {
 };
 
 /// A channel for messages between the members of a team, and the host's calls on it. These are two-sided calls on
-/// streams. Between GPUs of a node each is one kernel, and needs no CPU while it runs.
+/// streams. Between GPUs of a node each call is one kernel, and needs no CPU while it runs.
 ///
-/// Between two members, messages are matched in the order of the calls. A receive has the same number of bytes, of
-/// blocks, and the same tag as its send, and elements of the same type; `uint8` fits all. A difference is detected, and
-/// aborts the team with an error that names both values.
+/// Between two members, messages are matched in the order of the calls. A receive has the same number of bytes and of
+/// blocks, the same tag and the same element type as its send; `uint8` matches every type. A difference is detected,
+/// and aborts the team with an error that names both values.
 ///
 /// Short messages are *eager*: the sender stores them in memory of the receiver, and its stream continues. Longer
 /// messages wait for the receiver (*rendezvous*). So two members that both send first, each on one stream, wait for
@@ -77,11 +78,11 @@ class Messages {
   /// The channel's team. Launch kernels that use the channel with this team.
   [[nodiscard]] Team& team() const;
 
-  // A vector is a SymmetricArray, a std::span, or what a std::span is made from, of any trivially copyable type. A call
-  // without a stream blocks until it has ended: then its source may change, and its destination is complete. It comes
-  // after the earlier work of the default stream, waits for no blocking call of another thread, and throws its errors.
-  // A call with a stream is asynchronous, in the order of the stream. All else is the same as in the corresponding call
-  // `..._on_stream` below.
+  // A vector is a SymmetricArray, a std::span, or an object from which a std::span can be made, of any trivially
+  // copyable type. A call without a stream blocks until it has ended: then its source may change, and its destination
+  // is complete. It comes after the earlier work of the default stream, waits for no blocking call of another thread,
+  // and throws its errors. A call with a stream is asynchronous, in the order of the stream. All else is the same as in
+  // the corresponding call `..._on_stream` below.
 
   /// Sends a vector to `peer`.
   template <detail::Vector From>
@@ -92,8 +93,8 @@ class Messages {
       send_on_stream(from.data(), from.size_bytes() / bytes_of(type), type, peer, how);
     });
   }
-  /// Receives a vector from `peer`, which sends the same number of bytes, in elements of the same type if that is one
-  /// of `ElementType`; `uint8` fits all.
+  /// Receives a vector from `peer`, which sends the same number of bytes, in elements of the same type if the type is
+  /// one of `ElementType`; `uint8` matches every type.
   template <detail::Vector To>
   void receive(To&& destination, int peer, const MessageCall& call = {}) {
     const auto to = detail::span_of(destination);
@@ -102,7 +103,7 @@ class Messages {
       receive_on_stream(to.data(), to.size_bytes() / bytes_of(type), type, peer, how);
     });
   }
-  /// Both at once.
+  /// Sends a vector to `to_peer`, and at the same time receives a vector from `from_peer`.
   template <detail::Vector From, detail::Vector To>
   void send_receive(From&& source, int to_peer, To&& destination, int from_peer, const MessageCall& call = {}) {
     const auto out = detail::span_of(source);
@@ -116,7 +117,7 @@ class Messages {
   }
 
   /// Sends `count` elements to `peer`, on a stream; asynchronous, in its order, as one kernel.
-  ///   source  [count], aligned to its elements, in whatever memory this rank's kernels reach, unchanged until the
+  ///   source  [count], aligned to its elements, in any memory that this rank's kernels reach, unchanged until the
   ///           stream has passed the call
   /// Rendezvous messages are stored directly into the destination if it is in the receiver's heap, or read directly
   /// from the source if it is in the sender's heap. Otherwise they are copied through the channel's memory.
@@ -146,7 +147,7 @@ class Messages {
   [[nodiscard]] bool is_eager(std::size_t bytes, const MessageCall& call = {}) const;
 
  private:
-  /// The type that messages of a span carry; `uint8`: of unknown elements.
+  /// Element type of messages of a span; `uint8` if the span's type is none of `ElementType`.
   template <class Span>
   [[nodiscard]] static constexpr ElementType message_type() {
     using T = std::remove_cv_t<typename std::remove_cv_t<Span>::element_type>;

@@ -5,22 +5,22 @@
 ///
 /// A segment is an allocation of the CUDA runtime (cudaMalloc), in which frameworks place several tensors. A rank finds
 /// the segment by a vector's address and publishes it on a board in shared memory. The peers map it in their next call.
-/// No rank waits for that: until all peers have mapped a segment, calls with its vectors go through the channel's
+/// No rank waits for a mapping: until all peers have mapped a segment, calls with its vectors go through the channel's
 /// memory. In the first round of a call the members agree whether they access its vectors directly
 /// (impl/schedule/mapped.hpp).
 ///
 ///     owner: a call with a new segment          peer: its next call
-///     fills a free place of its board
+///     fills a free entry of its board
 ///     generation = g                       -->  maps it; seen: address, then generation g
 ///     a later call finds that all have seen g: direct
 ///     the segment is gone (another id):
 ///     generation = 0                       -->  closes the mapping; seen: generation 0
-///     the place is free when no member's `seen` is g
+///     the entry is free when no member's `seen` is g
 ///
 /// CUDA never reuses an allocation's id, so the id distinguishes a new segment from an old one at the same address.
 /// Each call checks whether one of this rank's segments has been freed. A peer keeps a freed segment's memory mapped
-/// until this check, and then until the peer's own next call. This affects at most `most_segments` segments of a rank,
-/// for at most as many of the rank's calls as it has segments mapped, and one call of the peer.
+/// until this check, and then until the peer's own next call. At most `most_segments` segments of a rank are affected;
+/// the check reaches each of them within as many calls of the rank as the rank has mapped segments.
 
 #include <array>
 #include <cstddef>
@@ -33,7 +33,7 @@
 
 namespace beeline {
 
-/// Interface to the memory in which a rank and its peers find segments. Any number of calls, from one thread at a time.
+/// Interface to memory: finds, shares and maps segments. One thread at a time may call it.
 class SegmentMemory {
  public:
   struct Segment {
@@ -58,11 +58,11 @@ class SegmentMemory {
 /// file.
 class SegmentMappings {
  public:
-  static constexpr std::size_t most_segments = 256;  ///< of a rank
+  static constexpr std::size_t most_segments = 256;  ///< largest number of mapped segments of a rank
 
   /// Collective over the world, which has at most detail::most_mapping_members ranks.
-  ///   memory  nullptr: CUDA's on a GPU rank; on host ranks nothing is mapped, and ranks of one process reach all of
-  ///           its memory
+  ///   memory  nullptr: CUDA's memory on a GPU rank; on a host rank nothing is mapped, since ranks of one process reach
+  ///           all of its memory
   explicit SegmentMappings(World& world, std::unique_ptr<SegmentMemory> memory = nullptr);
   /// Collective. All calls with these mappings must have ended.
   ~SegmentMappings();
@@ -74,8 +74,8 @@ class SegmentMappings {
     std::size_t bytes;
   };
   /// The addresses at which the members of `team` reach two vectors of this rank. Publishes the vectors' segments to
-  /// peers that do not know them, and maps segments that peers have published, without waiting. Any thread may call it,
-  /// one at a time for each rank.
+  /// peers that do not know them, and maps segments that peers have published, without waiting. Any thread of a rank
+  /// may call it, one thread at a time.
   ///   is_captured  the call is captured in a graph: it uses only earlier mappings; as for every kernel of a graph, the
   ///                caller keeps the memory as long as the graph
   [[nodiscard]] detail::VectorMappings find(Team& team, Vector destination, Vector source, bool is_captured = false);

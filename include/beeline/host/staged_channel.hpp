@@ -24,7 +24,7 @@ class World;
 /// Source: seed 000 sections 3.2 and 4.4; seed 001, double buffering.
 class StagedChannel {
  public:
-  /// Collective. `chunk_bytes` 0: the configuration's (`BEELINE_CHUNK_BYTES`); With `slots` 1 the channel is
+  /// Collective. `chunk_bytes` 0: the configuration's (`BEELINE_CHUNK_BYTES`). With `slots` 1 the channel is
   /// sequential. Throws invalid_argument if ranks pass different values.
   StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots);
   /// Collective.
@@ -41,17 +41,17 @@ class StagedChannel {
   void send(const void* source, std::size_t bytes, int peer) {
     static_cast<void>(send(source, bytes, peer, Timeout::none()));
   }
-  /// Receives a message, of the length `bytes` that was sent. Blocks until it is in `destination`. Otherwise the same
-  /// as `send`. Throws invalid_argument if the next message from `peer` has another length; a later receive with that
-  /// length still gets it.
+  /// Receives a message of `bytes`, which is the length that `peer` has sent. Blocks until the message is in
+  /// `destination`. Otherwise the same as `send`. Throws invalid_argument if the next message from `peer` has another
+  /// length; a later receive with that length still gets it.
   [[nodiscard]] Status receive(void* destination, std::size_t bytes, int peer, Timeout timeout);
   void receive(void* destination, std::size_t bytes, int peer) {
     static_cast<void>(receive(destination, bytes, peer, Timeout::none()));
   }
   /// Sends to `to` and receives from `from` at the same time, so that neighbours swap without a deadlock.
-  /// A peer of -1 omits that direction. Otherwise the same as `send` and `receive`. If lengths differ, it throws after
-  /// its own message has been sent. A call that timed out is continued only by `send_receive`, not by `send` or
-  /// `receive`.
+  /// A peer of -1 omits that direction. Otherwise the same as `send` and `receive`. If the received message has another
+  /// length than `bytes`, the call throws after its own message has been sent. A call that timed out is continued only
+  /// by `send_receive`, not by `send` or `receive`.
   [[nodiscard]] Status send_receive(const void* source, int to, void* destination, int from, std::size_t bytes,
                                     Timeout timeout);
   void send_receive(const void* source, int to, void* destination, int from, std::size_t bytes) {

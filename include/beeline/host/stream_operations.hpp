@@ -11,11 +11,11 @@
 /// calls, in graphs and outside of graphs, may use the same word if they run one after the other. Calls with fixed
 /// values throw unavailable in a capture.
 ///
-/// **What carries it out.** The device itself writes a fixed value and waits for it, without a kernel (CUDA's stream
+/// **Execution.** The device itself writes fixed values and waits for fixed values, without a kernel (CUDA's stream
 /// memory operations). A kernel of one block carries out additions, puts of up to 64 KiB with their signal, and all
-/// calls with a sequence. A copy engine carries out larger puts. What goes to a rank that only the rank's engine
-/// reaches, as on another node, is posted to the engine by a kernel of one block (docs/network.md, Streams). In a team
-/// with such ranks a kernel waits for fixed values, too.
+/// calls with a sequence. A copy engine carries out larger puts. Operations towards a peer that only this rank's engine
+/// reaches, as a peer on another node, are posted to the engine by a kernel of one block (docs/network.md, Streams). In
+/// a team with such peers a kernel waits for fixed values, too.
 ///
 /// **Deadlines.** A wait with a sequence is a kernel of one thread with the deadline of kernels: its error names rank,
 /// peer, expected and observed value. It is a waiting grid of one block (`LaunchOptions::waits`). The driver cannot
@@ -71,9 +71,9 @@ void put_signal_on_stream(Team& team, void* destination, const void* source, std
 
 /// Holds later work of the stream until `*signal` is at least the value; the data that the signal announced are then
 /// visible to that work.
-/// Throws invalid_argument for a null address, one that is not aligned, or a bad peer; unavailable for a fixed value in
-/// a capture; with a sequence the same as `launch`. A wait that reaches its deadline makes `World::synchronize` throw:
-/// see Deadlines.
+/// Throws invalid_argument for a null address, an address that is not aligned, or a bad peer; unavailable for a fixed
+/// value in a capture; with a sequence also the errors of `launch`. A wait that reaches its deadline makes
+/// `World::synchronize` throw: see Deadlines.
 void wait_on_stream(Team& team, const WaitCall& call);
 
 }  // namespace beeline

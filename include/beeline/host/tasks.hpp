@@ -23,51 +23,52 @@ class TaskKernels;
 struct TaskOptions {
   std::uint32_t queues = 2;  ///< a task may wait for free places only in queues with lower numbers than its own
   std::uint32_t depth = 64;  ///< tasks of one poster in a queue at most; a power of two
-  /// A multiple of the queues: warps on a GPU, threads on a host rank. At most 8 where the list has kernels, since each
-  /// worker waits for the end of its kernel.
+  /// Number of workers (warps on a GPU, threads on a host rank), a multiple of `queues`. At most 8 if the list has
+  /// kernels, since each worker waits for the end of its kernel.
   std::uint32_t workers = 2;
   std::uint32_t multiprocessors = 1;  ///< GPU: largest number that the workers use, 16 workers on each
-  std::int64_t lease_ns = 2'000'000;  ///< GPU: the workers' grid ends after it,
-  std::int64_t idle_ns = 200'000;     ///< or after so long without a task, until the next is posted
+  std::int64_t lease_ns = 2'000'000;  ///< GPU: longest run of the workers' grid
+  std::int64_t idle_ns = 200'000;     ///< GPU: the grid ends earlier after this time without a task; the next post
+                                      ///< starts it
 };
 
 /// A function's registration on one rank; addresses and sizes may differ from rank to rank.
 struct TaskRegistration {
   void* object = nullptr;         ///< `Task::object`
   void* payloads = nullptr;       ///< [payload_bytes] symmetric address, aligned to 16 bytes; nullptr: no payloads
-  std::size_t payload_bytes = 0;  ///< of all: `TaskQueues::payload_buffer_bytes`
+  std::size_t payload_bytes = 0;  ///< of the whole buffer: `TaskQueues::payload_buffer_bytes`
   std::uint64_t* completion = nullptr;  ///< a word of this rank that counts the tasks of the function that have run
 };
 
 /// What starts the kernel of a task.
 enum class KernelStarter : std::uint8_t {
-  any,           ///< a device graph if the rank's GPU launches one, otherwise the engine
-  device_graph,  ///< the GPU itself: no CPU takes part, but for renewing the launch service's lease
-  engine         ///< a thread of the rank's CPU; on host ranks always
+  any,           ///< a device graph if the rank's GPU can launch device graphs, otherwise the engine
+  device_graph,  ///< the GPU itself; the CPU only renews the launch service's lease
+  engine         ///< a CPU thread of the rank; always used on host ranks
 };
 
-/// The grid of a kernel that is registered, the same for all its tasks. It is no waiting grid: its threads must not
-/// wait for other ranks' kernels, nor for each other by `grid.sync`.
+/// The grid of a registered kernel, the same for all its tasks. It cannot be a waiting grid: its threads must not wait
+/// for other ranks' kernels, nor for each other by `grid.sync`.
 struct TaskKernelShape {
   unsigned blocks = 1;
   unsigned threads = 256;  ///< of a block, as in LaunchOptions
   KernelStarter start = KernelStarter::any;
 };
 
-/// How kernels of a function are started on this rank.
+/// How the kernel of a function is started on this rank.
 struct TaskKernelStart {
-  KernelStarter by = KernelStarter::any;  ///< `any`: it is not registered
-  std::string reason;                     ///< why the engine starts them; empty if device graphs do
+  KernelStarter by = KernelStarter::any;  ///< `any`: the function is not registered
+  std::string reason;                     ///< why the engine starts the kernel; empty if a device graph starts it
 };
 
-/// What a rank's workers, and what starts kernels for them, have done.
+/// Counts of a rank's workers, and of the launches of kernels for their tasks.
 struct TaskStatistics {
-  std::uint64_t leases = 0;             ///< of the workers (GPU)
-  std::uint64_t launch_leases = 0;      ///< of the launch service, which starts device graphs
+  std::uint64_t leases = 0;             ///< leases of the workers (GPU)
+  std::uint64_t launch_leases = 0;      ///< leases of the launch service, which starts device graphs
   std::uint64_t kernels_by_graph = 0;   ///< kernels that the GPU has started
-  std::uint64_t kernels_by_engine = 0;  ///< those that the engine's thread has started
-  std::uint64_t handed_kernels = 0;     ///< of these: those whose graph the GPU refused for 1 ms
-  std::uint64_t refused_launches = 0;   ///< launches that the GPU refused, and that were repeated
+  std::uint64_t kernels_by_engine = 0;  ///< kernels that the engine's thread has started
+  std::uint64_t handed_kernels = 0;     ///< kernels of `kernels_by_engine` whose graph the GPU refused for 1 ms
+  std::uint64_t refused_launches = 0;   ///< launches that were repeated because the GPU refused them
 };
 
 /// The part of `Tasks` that does not depend on the task list.
@@ -86,17 +87,17 @@ class TaskQueues {
   /// invalid_argument on all members, with the rank at fault, for an index that is not in the list, or a buffer that is
   /// not symmetric memory of the rank, not aligned, or too small for 16 bytes for each task.
   void register_function(std::uint32_t function, const TaskRegistration& what);
-  /// Collective. The same for a function that is a kernel, with the shape of its grid, which may differ from rank to
+  /// Collective. As `register_function`, for a function that is a kernel. The shape of its grid may differ from rank to
   /// rank. Throws invalid_argument, too, if the function is no kernel, or if its grid cannot be launched; unavailable
-  /// on all members if one asks for a device graph and its GPU, or its driver, refuses: the error of that rank says
-  /// why.
+  /// on all members if a member requests a device graph that its GPU or driver refuses: the error of this member gives
+  /// the reason.
   void register_kernel(std::uint32_t function, const TaskRegistration& what, const TaskKernelShape& shape);
   /// What starts the kernels of a registered function on this rank.
   [[nodiscard]] TaskKernelStart kernel_start(std::uint32_t function) const;
   [[nodiscard]] TaskStatistics statistics() const;
-  /// Ends the registration on this rank, whose memory may then be freed. Later tasks of the function are refused here,
-  /// which aborts the team, so call `quiet` first. On a GPU rank this waits, as `register_function` does, for the end
-  /// of the workers' lease.
+  /// Ends the function's registration on this rank; the registered memory may then be freed. Later tasks of the
+  /// function are refused here, which aborts the team, so call `quiet` first. On a GPU rank this waits, as
+  /// `register_function` does, for the end of the workers' lease.
   void unregister_function(std::uint32_t function);
   /// Collective. Blocks until all tasks that any member has posted have run, those posted by tasks included; no kernel
   /// may be posting. Throws deadline if no more tasks end, and aborted.
@@ -105,7 +106,7 @@ class TaskQueues {
   [[nodiscard]] std::uint64_t leases() const;
 
  protected:
-  /// What depends on the task list.
+  /// Properties and functions of the task list.
   struct List {
     std::uint32_t functions;
     std::uint64_t hash;
@@ -132,13 +133,13 @@ class TaskQueues {
   void serve_on_host(std::uint32_t worker);
   void watch_host();
   void write(TaskTarget& target, const TaskTarget& value);
-  /// Calls `change` while no worker of a GPU looks at its tables.
+  /// Calls `change` while no worker of a GPU reads its tables.
   void between_leases(const std::function<void()>& change);
   /// `register_function` for a function of either kind.
-  ///   status, fault  what this rank found wrong with it, if anything
+  ///   status, fault  the fault that this rank found in `what`; ok and empty if it found none
   void announce(std::uint32_t function, const TaskRegistration& what, Status status, std::string fault, bool is_kernel);
   [[nodiscard]] std::string name_of_task(std::uint32_t worker) const;
-  ///   what  function and poster, as `RunningTask` has them
+  ///   what  function and poster, encoded as in `RunningTask`
   [[nodiscard]] std::string text_of_task(std::uint64_t what) const;
   [[nodiscard]] std::size_t places_of_payloads() const;
   [[nodiscard]] TaskPlace place_of(const TaskRegistration& what, std::string& fault) const;
@@ -146,12 +147,12 @@ class TaskQueues {
     std::uint64_t posted = 0, done = 0;
     bool operator==(const Totals&) const = default;
   };
-  /// Of this rank's posts.
+  /// Totals of this rank's posts.
   struct Sums : Totals {
-    std::vector<std::uint64_t> pending;  ///< [members] posted to the member, and not known to have run
+    std::vector<std::uint64_t> pending;  ///< [members] tasks posted to each member that are not known to have run
   };
   [[nodiscard]] Sums count() const;
-  /// Aborts the team where a worker has been in the same task for as long as the deadline.
+  /// Aborts the team if a worker has been in the same task for as long as the deadline.
   void look_for_stuck_tasks();
 
   Team& team_;
@@ -170,11 +171,11 @@ class TaskQueues {
   struct Seen {
     std::uint64_t begun = 0, at_ns = 0;
   };
-  std::vector<Seen> seen_;  ///< [workers] the task that each was in when looked at, and since when
+  std::vector<Seen> seen_;  ///< [workers] the task of each worker at the latest check, and when it was first seen
   bool has_given_up_ = false;
-  std::unique_ptr<TaskKernels> kernels_;  ///< of lists that have kernels
-  std::unique_ptr<LeasedGrid> grid_;      ///< a GPU's workers
-  std::vector<std::thread> threads_;      ///< a host rank's, and one that looks after them
+  std::unique_ptr<TaskKernels> kernels_;  ///< for lists that have kernels; otherwise nullptr
+  std::unique_ptr<LeasedGrid> grid_;      ///< the workers of a GPU rank; otherwise nullptr
+  std::vector<std::thread> threads_;      ///< the workers of a host rank, and a thread that watches them
 };
 
 namespace detail {
@@ -230,8 +231,8 @@ class Tasks : public TaskQueues {
     return kernel_start(Functions::template index_of<Function>());
   }
 
-  /// Posts a task from host code, by a kernel on a stream of this rank (nullptr: the default stream). Host code of GPU
-  /// ranks has no other way.
+  /// Posts a task from host code, by a kernel on a stream of this rank (nullptr: the default stream). Host code of a
+  /// GPU rank can post only in this way.
   template <class Function>
   void post(const typename Function::Arguments& arguments, int rank, std::uint32_t queue = 0,
             Stream* stream = nullptr) {

@@ -72,7 +72,7 @@ class Team {
   /// Collective. Barrier of the members' CPU threads; orders memory. Throws deadline or aborted, naming the missing
   /// rank.
   void barrier() { static_cast<void>(barrier(Timeout::none())); }
-  /// The same with the call's own limit: after it, `timeout` is returned, and the same call continues the barrier.
+  /// As above, with a limit of the call: at the limit it returns `timeout`, and the same call continues the barrier.
   /// Until the barrier has returned ok, other collective functions throw invalid_argument.
   [[nodiscard]] Status barrier(Timeout timeout);
   /// Bytes that each member of a team other than the world may pass to `allgather`.
@@ -106,7 +106,7 @@ class Team {
     return static_cast<T*>(translate(const_cast<std::remove_const_t<T>*>(local), peer));
   }
 
-  /// For objects of the team that may outlive it.
+  /// The team's life, for objects of the team that may outlive the team.
   [[nodiscard]] const std::shared_ptr<detail::TeamLife>& life() const { return life_; }
 
   /// Aborts the team: ends every wait, as a deadline of this rank would, with `reason` in the errors. Any thread may
@@ -143,8 +143,8 @@ T Team::allreduce(T value, Reduction reduction) {
 /// order.
 ///   ranks      world ranks, ascending, this one among them
 ///   allgather  called twice, one after the other; its waits have a deadline of their own
-///   deadline_ns  end of every wait of the team; 0: the world's
-/// Throws the errors of `World::make_team` and of `allgather`; invalid_argument for a deadline beyond the one of the
+///   deadline_ns  limit of every wait of the team; 0: the world's
+/// Throws the errors of `World::make_team` and of `allgather`; invalid_argument for a deadline longer than that of the
 /// host's waits for streams (`Config::stream_deadline_ns`).
 [[nodiscard]] std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,
                                                     const MemberAllgather& allgather, std::int64_t deadline_ns = 0);
@@ -157,16 +157,17 @@ namespace detail {
 }
 
 /// Frees memory of a team from the destructor of its owner. Memory of a failed world or team is freed with the world.
-/// So is memory whose owner an exception on this rank destroys, since other ranks do not free it then. An owner that
-/// outlives the team, or that a fork has copied, has nothing to free. Errors are logged.
-///   life  the team's, without which `team` may not exist any more
+/// Memory whose owner is destroyed by an exception on this rank is freed with the world, too, since the other ranks do
+/// not free it at that time. An owner that outlives the team, or that a fork has copied, has nothing to free. Errors
+/// are logged.
+///   life  the team's life; if it has ended, `team` may no longer exist
 void free_with_owner(const TeamLife& life, Team& team, void* pointer) noexcept;
 
 }  // namespace detail
 
 /// Symmetric memory for `count` elements of T, made by the members of a team. The destructor frees it, and is
-/// collective: see `Team::free`. If an exception destroys the array on one rank only, let it leave the
-/// scope of the world, too; if the program catches it before, the other ranks wait for this rank.
+/// collective: see `Team::free`. If an exception destroys the array on one rank only, let the exception leave the scope
+/// of the world, too; if the program catches it earlier, the other ranks wait for this rank.
 template <class T>
 class SymmetricArray {
  public:
@@ -197,9 +198,10 @@ class SymmetricArray {
 /// and host ranks they are always pinned, so that every member can set them. device/access.hpp says what kernels may do
 /// with pinned signals.
 ///
-/// In a loop let the values grow: 1 in the first round, 2 in the second, and so on, and wait for `greater_equal` that
-/// number. If each round sets the same value, and no answer of the receiver comes in between, a wait finds the value of
-/// the round before, and reads old data. `Config::check` (BEELINE_CHECK, `beeline run --check`) warns of such signals.
+/// In a loop let the values grow: 1 in the first round, 2 in the second, and so on, and wait for `greater_equal` the
+/// round's number. If each round sets the same value, and no answer of the receiver comes in between, a wait finds the
+/// value of the round before, and reads old data. `Config::check` (BEELINE_CHECK, `beeline run --check`) warns of such
+/// signals.
 class Signals : public SymmetricArray<std::uint64_t> {
  public:
   /// Collective.

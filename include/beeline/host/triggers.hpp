@@ -38,7 +38,7 @@ class TriggeredOperation {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
     return {move(Operation::get, Verb::get, source, destination, detail::array_bytes(count, sizeof(T)), peer)};
   }
-  /// Copies bytes between any two places that the engine's device reaches.
+  /// Copies bytes between any two addresses that the engine's device reaches.
   [[nodiscard]] static TriggeredOperation copy(void* destination, const void* source, std::size_t bytes) {
     return {move(Operation::copy, Verb::copy, destination, source, bytes, own_rank)};
   }
@@ -73,8 +73,8 @@ class TriggeredOperation {
     std::uint8_t width = 0;  ///< of a word
     bool is_signed = false;
     int peer = own_rank;
-    const void* remote = nullptr;  ///< an address of this rank's; of `copy` the destination
-    const void* local = nullptr;   ///< of a word the operand
+    const void* remote = nullptr;  ///< symmetric address on this rank; for `copy` the destination
+    const void* local = nullptr;   ///< local address; for a word its operand
     std::size_t bytes = 0;
   };
   TriggeredOperation(const Part& only) : parts_{only, {}} {}
@@ -99,15 +99,15 @@ class TriggeredOperation {
 /// When an operation starts, its deadline, and the tag that it triggers.
 struct TriggerCondition {
   std::uint32_t tag = 0;
-  std::uint64_t threshold = 1;    ///< it starts once the tag's count has reached this; at least 1
-  std::uint32_t then = no_chain;  ///< a tag that it triggers once it has ended (chain)
+  std::uint64_t threshold = 1;    ///< count of the tag at which the operation starts; at least 1
+  std::uint32_t then = no_chain;  ///< tag that the operation triggers when it has ended (chain)
   std::int64_t deadline_ns = 0;   ///< of the wait, from arming or the tag's last trigger; 0: the world's
 };
 
-/// What waits for a count, and carries out the operations that start.
+/// The part of the system that waits for counts and carries out the operations.
 enum class TriggeredBy : std::uint32_t {
   engine,  ///< the rank's engine; it supports all functions of this file
-  /// A device engine of its own (EngineKind::device): a block of the rank's device counts, and moves the bytes by loads
+  /// A separate device engine (EngineKind::device): a block of the rank's device counts and moves the bytes by loads
   /// and stores; no CPU takes part. It supports all functions of this file. `arm`, `cancel` and `trigger` of the host
   /// wait for the end of the block's lease, up to 2 ms. Operations on memory that is not symmetric are done by the
   /// host. The members of the team are on one node.
@@ -130,7 +130,7 @@ struct TriggerOptions {
   std::uint32_t queues = 1;      ///< engines: tag t uses queue t % queues; queues do not wait for each other
   TriggeredBy by = TriggeredBy::engine;
   std::uint32_t streams = 2;  ///< stream: largest number of tags with armed operations, at most `most_streams`
-  /// A GPU has few hardware queues for streams, and a waiting stream delays others of its queue.
+  /// A GPU has few hardware queues for streams, and a waiting stream delays other streams of its queue.
   static constexpr std::uint32_t most_streams = 16;
 };
 
@@ -156,26 +156,27 @@ class Triggers {
   /// The channel for kernels; pass it by value.
   [[nodiscard]] const TriggerChannel& channel() const { return channel_; }
 
-  // Any thread may call these. None blocks but `wait`; those that change something wait for a device engine's lease.
+  // Any thread may call these functions. Only `wait` blocks; `arm`, `cancel` and `trigger` wait for the end of a device
+  // engine's lease.
 
   /// Arms an operation. It starts at once if the tag's count has already reached its threshold. A tag may have several
   /// operations with different thresholds; its count only grows. If a threshold is not reached by the deadline, the
   /// team is aborted with an error that names tag, count and threshold.
-  /// Throws invalid_argument for a bad peer, address or tag, and, for streams, for a threshold below one that is armed;
-  /// unreachable for memory that the engine does not reach; no_resource if `entries` operations are armed or in
-  /// progress, or no stream is free; unavailable for operations that streams do not support.
+  /// Throws invalid_argument for a bad peer, address or tag, and, for streams, for a threshold below an armed threshold
+  /// of the tag; unreachable for memory that the engine does not reach; no_resource if `entries` operations are armed
+  /// or in progress, or no stream is free; unavailable for operations that streams do not support.
   ArmedOperation arm(const TriggeredOperation& operation, const TriggerCondition& when);
-  /// Cancels an operation that has not started. Returns true if it was still armed: it then never starts. On a guarded
-  /// stream it still takes one of the stream's 64 places until its threshold is reached. Throws unavailable for streams
-  /// without a guard.
+  /// Cancels an operation that has not started. Returns true if the operation was still armed; then it never starts. On
+  /// a guarded stream a cancelled operation still counts towards the limit of 64 until its threshold is reached. Throws
+  /// unavailable for streams without a guard.
   bool cancel(ArmedOperation operation);
-  /// Blocks until the operation has ended or was cancelled. Returns ok or timeout. Throws invalid_argument if it was
-  /// refused, deadline, and the error that ended the team.
+  /// Blocks until the operation has ended or was cancelled. Returns ok or timeout. Throws invalid_argument if the
+  /// operation was refused, deadline, and the error that ended the team.
   Status wait(ArmedOperation operation, Timeout timeout = Timeout::none());
   /// Triggers a tag from the host. What the calling thread did before is visible to the operations that start. Throws
   /// unavailable for streams of a GPU.
   void trigger(std::uint32_t tag, std::uint64_t count = 1);
-  /// How often the engine has counted for a tag.
+  /// The count of a tag, as the engine has it.
   [[nodiscard]] std::uint64_t count(std::uint32_t tag) const;
   /// Operations that are armed, and have not started.
   [[nodiscard]] std::uint32_t armed() const;
@@ -193,11 +194,12 @@ class Triggers {
   void be_done_by_streams(const TriggerOptions& options);
   void guard(WaitingStreamsClient& client);
 
-  /// What streams use.
+  /// Counters and context of waiting streams.
   struct Counts {
     SymmetricArray<std::uint64_t> counters;   ///< [tags]
-    SymmetricArray<std::uint64_t> completed;  ///< [streams], and behind them whether waits were released
-    Context waiting;                          ///< of streams on host ranks: their waits have no deadline of their own
+    SymmetricArray<std::uint64_t> completed;  ///< [streams]; then one word: whether waits were released
+    Context waiting;                          ///< context of streams on host ranks, whose waits have no deadline of
+                                              ///< their own
   };
 
   struct Guards;
@@ -207,7 +209,7 @@ class Triggers {
   std::unique_ptr<Counts> counts_;
   std::unique_ptr<Guards> guards_;
   std::unique_ptr<TriggerBackEnd> back_end_;
-  std::unique_ptr<CommandQueues> queues_;  ///< of an engine; otherwise nullptr
+  std::unique_ptr<CommandQueues> queues_;  ///< queues of an engine; nullptr if streams wait
   TriggerChannel channel_;
 };
 

@@ -26,7 +26,7 @@ class Bootstrap;
 
 namespace detail {
 
-/// The version of the headers for which a program was compiled that makes a world.
+/// Version of the headers with which a program that makes a world was compiled.
 inline constexpr Version world_headers =
     version_of({sizeof(Config), sizeof(Context), sizeof(Team), sizeof(ControlBlock), sizeof(TeamSync),
                 sizeof(CommandRing), sizeof(CommandTickets), sizeof(MemberRoute), sizeof(AddressMap), sizeof(Device),
@@ -34,34 +34,37 @@ inline constexpr Version world_headers =
 
 }  // namespace detail
 
-/// One rank's view of the world, the first team. Every rank calls the functions marked *collective*, those of teams
-/// too, in the same order; any rank may call the others, from any thread. Every wait ends by `config().deadline_ns`
-/// with an `Error`. Calls that take a `Timeout` may end earlier, with `Status::timeout`, and are then continued by the
-/// same call (GASPI's time-out; with zero they poll once). Calls for set-up take none, since a rank cannot know the
-/// progress of other ranks.
+/// One rank's view of the world, the first team. All ranks call the functions marked *collective*, also those of
+/// `Team`, in the same order; any rank may call the other functions, from any thread. Every wait ends by
+/// `config().deadline_ns` with an `Error`. Calls that take a `Timeout` may end earlier, with `Status::timeout`, and are
+/// then continued by the same call (GASPI's time-out; with zero they poll once). Calls for set-up take no `Timeout`,
+/// since a rank cannot know the progress of other ranks.
 ///
 /// A process that a rank forks has no part in the world: there the calls throw invalid_argument, operations by CPU
-/// threads are refused with it, waits end at once, and destructors do nothing. The ranks' host memory is the child's
-/// own copy, like all of its memory: it reads it, and what it stores there reaches no rank. The child may make a world
-/// of its own. Objects that outlive their world do nothing in their destructors.
+/// threads are refused with the same status, waits end at once, and destructors do nothing. The child has its own copy
+/// of the ranks' host memory, as of all memory: its stores to the copy reach no rank. The child may make a world of its
+/// own. Objects that outlive their world do nothing in their destructors.
 class World final : public Team {
  public:
   /// Collective. Joins the world that the environment describes, or makes a world of one rank if it describes none.
   /// Throws unavailable if headers and library differ in version.
   [[nodiscard]] static std::unique_ptr<World> create(const Config& config = Config::from_environment(),
                                                      Version headers = detail::world_headers);
-  /// Collective. Joins a world over an existing bootstrap. Each rank has its own, also ranks that are threads.
+  /// Collective. Joins a world over an existing bootstrap. Each rank has a bootstrap of its own, also if ranks are
+  /// threads.
   [[nodiscard]] static std::unique_ptr<World> create(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
                                                      Version headers = detail::world_headers);
   /// Collective: leaves the world, if `leave` was not called and nothing has failed. Errors are logged.
   ~World() override;
-  /// Collective. Waits for the default stream, then until every rank leaves, since others may still read this rank's
-  /// memory; it waits up to `config().stream_deadline_ns`. Afterwards only the destructor may be called. `run` calls
-  /// it. Throws errors of the stream; invalid_argument if another rank is in a different collective function.
+  /// Collective. Waits for the default stream, then until every rank leaves, since other ranks may still read this
+  /// rank's memory; waits for at most `config().stream_deadline_ns`. Afterwards only the destructor may be called.
+  /// `run` calls `leave`. Throws errors of the stream; invalid_argument if another rank is in a different collective
+  /// function.
   void leave();
 
-  [[nodiscard]] const Device& device() const;          ///< this rank's
-  [[nodiscard]] const Device& device(int rank) const;  ///< any rank's (its index is meaningful on its process only)
+  [[nodiscard]] const Device& device() const;          ///< the device of this rank
+  [[nodiscard]] const Device& device(int rank) const;  ///< the device of any rank (its index is meaningful in that
+                                                       ///< rank's process only)
   /// Number of the node that a rank is on: nodes are numbered from 0 on, in the order of their first ranks. Throws
   /// invalid_argument outside the world.
   [[nodiscard]] int node(int rank) const;
@@ -93,18 +96,19 @@ class World final : public Team {
   [[nodiscard]] const RegisteredMemory& register_memory(void* pointer, std::size_t bytes);
   /// Collective. No rank may still copy to or from the memory. Afterwards its owners may free it.
   void deregister_memory(std::uint32_t id);
-  /// Rank whose memory `address` is (a chunk of a `DistributedArray`, or a registered part, included), or -1.
+  /// Rank that owns the memory at `address`, chunks of a `DistributedArray` and registered parts included; -1 if none
+  /// does.
   [[nodiscard]] int owner_of(const void* address) const;
-  /// A map that answers the same question in kernels; pass it by value.
+  /// A map by which kernels find the owner of an address; pass it by value.
   [[nodiscard]] AddressMap address_map() const;
 
   // --- Moving data from the host --------------------------------------------------------------------------------
 
-  /// Copies between any two addresses. With `stream` it is asynchronous, in the stream's order. Without `stream` it
-  /// blocks, and has no order with any stream: `synchronize` first if a kernel writes the data. Any thread may call it,
-  /// for any device: host ranks reach GPU memory through a GPU that their process sees. A copy of a range onto itself
-  /// does nothing. Throws unreachable for GPU memory that no GPU of this process reaches, invalid_argument if the
-  /// ranges overlap otherwise, or if one extends beyond the end of the heap that it begins in.
+  /// Copies between any two addresses. With `stream` the copy is asynchronous, in the stream's order. Without `stream`
+  /// the call blocks, and has no order with any stream: `synchronize` first if a kernel writes the data. Any thread may
+  /// call it, for any device: host ranks reach GPU memory through a GPU that their process sees. A copy of a range onto
+  /// itself does nothing. Throws unreachable for GPU memory that no GPU of this process reaches, invalid_argument if
+  /// the ranges overlap otherwise, or if a range extends beyond the end of the heap in which it begins.
   void copy(void* destination, const void* source, std::size_t bytes);
   void copy(void* destination, const void* source, std::size_t bytes, Stream& stream);
   /// Copies to or from registered memory, given by rank and offset, over the best available path. Blocks. Throws
@@ -114,20 +118,20 @@ class World final : public Team {
   void copy(void* destination, const RegisteredPlace& source, std::size_t bytes);
   /// This rank's default stream.
   [[nodiscard]] Stream& stream();
-  /// Another stream of this rank. The world's end waits for its work; from then on its calls throw invalid_argument,
-  /// and its destructor does nothing.
+  /// Another stream of this rank. The end of the world waits for the stream's work; from then on the stream's functions
+  /// throw invalid_argument, and its destructor does nothing.
   [[nodiscard]] std::unique_ptr<Stream> make_stream(StreamPriority priority = StreamPriority::normal);
   /// Wraps a stream that other code has made: `native` is a cudaStream_t of this rank's GPU (nullptr: the legacy
   /// default stream). Destroying the result does not destroy `native`. Destroy the result after the stream's work has
   /// ended, and before `native`. Throws unavailable on a host rank, invalid_argument for another GPU's stream.
   [[nodiscard]] std::unique_ptr<Stream> adopt_stream(void* native);
-  /// Blocks until the work of `stream` has ended. Throws its errors, with failed waits of kernels: failures of each
-  /// team whose kernels `launch` has put on the stream, or on a stream for whose event it waits. If `launch` never put
-  /// a kernel there, it throws failures of any team of this rank. At the deadline, the error names the rank and lists
-  /// every pending wait of the team.
+  /// Blocks until the work of `stream` has ended. Throws the stream's errors and failed waits of kernels. Failures are
+  /// those of each team whose kernels `launch` has put on this stream, or on a stream for whose event this stream
+  /// waits; if `launch` has put no kernel there, those of all teams of this rank. At the deadline, the error names the
+  /// rank and lists every pending wait of the team.
   void synchronize(Stream& stream) { static_cast<void>(synchronize(stream, Timeout::none())); }
   void synchronize() { synchronize(stream()); }
-  /// The same with the call's own limit. After `timeout` the work goes on, and a later call can wait for it.
+  /// As above, with the call's own limit. After `timeout` the work goes on, and a later call can wait for it.
   [[nodiscard]] Status synchronize(Stream& stream, Timeout timeout);
   [[nodiscard]] Status synchronize(Timeout timeout) { return synchronize(stream(), timeout); }
   /// Blocks until `event` is done. Throws failures of the world, and of teams whose kernels precede the event.
@@ -136,8 +140,8 @@ class World final : public Team {
 
   // --- Working together -----------------------------------------------------------------------------------------
 
-  /// Collective over the world. Each rank passes the ranks of its new team (world ranks, ascending, its own included),
-  /// or no ranks; then it gets nullptr. One call may make several teams if no rank is in two of them. Throws
+  /// Collective over the world. Each rank passes the ranks of its new team (world ranks, ascending, its own included).
+  /// A rank that passes no ranks gets nullptr. One call may make several teams if no rank is in two of them. Throws
   /// invalid_argument if members disagree, peer_died if a member has failed or left, no_resource beyond `max_teams`
   /// (ids of teams with failed members are not reused).
   [[nodiscard]] std::unique_ptr<Team> make_team(const std::vector<int>& ranks);
@@ -153,16 +157,16 @@ class World final : public Team {
   /// Collective over the ranks that have neither failed nor left, after a failure or a deadline: they agree on the
   /// remaining ranks, clear the world's abort, and go on without the others. Returns the team of the remaining ranks,
   /// in world order, which is valid until the next call; kernels use its context. From then on only these ranks call
-  /// collective functions. Allocated memory stays, with the parts of lost ranks; make channels with transfers in flight
-  /// anew. The work of this rank's streams ends first, and is forgotten, also where it has failed. A rank that does not
-  /// call by the deadline counts as failed. Throws aborted if this rank itself counts as failed, peer_died if the
-  /// launcher has ended.
+  /// collective functions. Allocated memory stays, with the parts of lost ranks; channels with transfers in flight must
+  /// be made again. Waits first for the work of this rank's streams, and discards the errors of that work. A rank that
+  /// does not call by the deadline counts as failed. Throws aborted if this rank itself counts as failed, peer_died if
+  /// the launcher has ended.
   Team& survivors();
-  /// Throws if the world or one of this rank's teams is aborted, or one of their waits has failed: the error names
-  /// operation, rank, peer, sequence, expected and observed value, and lists the waits of the other ranks.
+  /// Throws if the world or a team of this rank is aborted, or if a wait of the world or of such a team has failed: the
+  /// error names operation, rank, peer, sequence, expected and observed value, and lists the waits of the other ranks.
   void check();
-  /// Throws the errors that a collective function throws before it touches anything: those of `check` for the world,
-  /// and invalid_argument if a barrier that timed out has not been completed.
+  /// Throws the errors that a collective function throws before it touches anything: the errors of `check` for the
+  /// world, and invalid_argument if a barrier that timed out has not been completed.
   void check_collective();
   /// Every failed wait recorded so far, on all ranks.
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;

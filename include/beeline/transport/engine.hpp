@@ -20,8 +20,8 @@
 
 namespace beeline {
 
-/// Bytes that CPUs fetch together: two lines of the cache. Each thread changes its own state for every command, so no
-/// two threads have state in the same ones.
+/// Bytes that CPUs fetch together: two cache lines. Each thread changes its state for every command, so the states of
+/// two threads are never in the same `fetched_bytes`.
 inline constexpr std::size_t fetched_bytes = 128;
 
 /// The route to one peer.
@@ -33,35 +33,35 @@ struct PeerRoute {
 class Engine;
 class MemoryUsers;
 
-/// The rank that an engine serves. The object must outlive the engine, at the same address.
+/// The rank that an engine serves. The object must outlive the engine, and keep its address.
 struct EngineClient {
-  int rank = 0, ranks = 1;  ///< of the world
+  int rank = 0, ranks = 1;  ///< rank in the world, and size of the world
   Device device;
-  std::vector<CommandRing*> rings;  ///< those of its kernels, then those of its CPU threads
-  Context context;                  ///< of its CPU threads: deadline and abort words
+  std::vector<CommandRing*> rings;  ///< rings of the rank's kernels, then rings of its CPU threads
+  Context context;                  ///< context of the rank's CPU threads: deadline and abort words
   /// The address in this process of an offset in a peer's slot, for engines of this node.
   std::function<std::byte*(std::uint32_t peer, std::uint64_t offset)> address_of;
-  /// The piece of symmetric memory, of any rank of this node, that contains an address; empty: none. Valid until
+  /// The piece of symmetric memory, of any rank of this node, that contains an address; empty if none does. Valid until
   /// `unmaps` grows.
   std::function<std::span<const std::byte>(const void* address)> piece_at;
   const std::atomic<std::uint64_t>* unmaps = nullptr;
-  /// Threads of an engine register here while they load from and store to such memory, so that none is unmapped
+  /// Threads of an engine register here while they load from and store to pieces, so that no piece is unmapped
   /// meanwhile.
   MemoryUsers* memory_users = nullptr;
   /// Whether an address of the range is host memory.
   std::function<bool(const void* address)> is_host_memory;
   /// Records why a command was refused, for the errors of other ranks that wait for its effect.
   std::function<void(const std::string& text)> note_refusal;
-  /// Ends every wait of the world, for a reason that errors give.
+  /// Ends every wait of the world, with the reason for the errors.
   std::function<void(const std::string& reason)> fail;
-  /// Carries commands of command queues to ranks of other nodes; nullptr: there are no other nodes.
+  /// Carries commands of command queues to ranks of other nodes; nullptr if there are no other nodes.
   Engine* network = nullptr;
   /// Whether a rank is on another node.
   std::function<bool(std::uint32_t peer)> is_remote;
 };
 
-/// The object to which `CommandRing::asleep` points: CPU threads call it after they have posted, and when they begin to
-/// wait until all that they have posted is in place.
+/// The object to which `CommandRing::asleep` points: CPU threads call `wake` after they have posted, and when they
+/// begin to wait for the completion of their posts.
 class Waker {
  public:
   virtual void wake() noexcept = 0;
@@ -70,32 +70,34 @@ class Waker {
   ~Waker() = default;
 };
 
-/// The commands of a command queue for ranks of other nodes: a separate ring with one poster. Its `reusable` and
+/// The part of a command queue for ranks of other nodes: a separate ring with one poster. Its `reusable` and
 /// `completed` are `DoneCount` words.
 class CarriedQueue {
  public:
   CommandRing ring{};
 
-  /// The engine, or the target of the command, has refused it; the engine then also refuses everything posted later. A
+  /// Reports that the engine, or the target, has refused a command; the engine then also refuses all later commands. A
   /// thread of the engine calls this once, before the command counts as done.
-  ///   command  its number in the ring, starting at 1
+  ///   command  number of the command in the ring, starting at 1
   virtual void refused(std::uint64_t command, const std::string& reason) noexcept = 0;
-  /// The counts of the ring have grown. Called by a thread of the engine.
+  /// Reports that the counts of the ring have grown. Called by a thread of the engine.
   virtual void has_grown() noexcept = 0;
 
  protected:
   ~CarriedQueue() = default;
 };
 
-/// How puts to other nodes have gone by memory keys so far (docs/network.md).
+/// Statistics of puts to other nodes by memory keys (docs/network.md).
 struct NetworkStatistics {
-  std::uint64_t key_hits = 0;           ///< long puts that went by a key
-  std::uint64_t key_misses = 0;         ///< that went in a message, since the key had not come, or there is none
-  std::uint64_t key_overlaps = 0;       ///< that went in a message, since one before them may still use that memory
-  std::uint64_t keys_ended = 0;         ///< keys that this rank has given back, since their memory was to be unmapped
-  std::uint64_t registered_pieces = 0;  ///< pieces of this rank's memory of which others have keys
-  std::uint64_t registered_bytes = 0;   ///< of them
-  std::uint64_t pieces_ended = 0;       ///< pieces of which it has taken the keys back
+  std::uint64_t key_hits = 0;           ///< long puts that used a key
+  std::uint64_t key_misses = 0;         ///< long puts sent in a message because the key had not arrived or does not
+                                        ///< exist
+  std::uint64_t key_overlaps = 0;       ///< long puts sent in a message because an earlier put may still use the same
+                                        ///< memory
+  std::uint64_t keys_ended = 0;         ///< keys that this rank has returned because their memory was to be unmapped
+  std::uint64_t registered_pieces = 0;  ///< pieces of this rank's memory for which other ranks have keys
+  std::uint64_t registered_bytes = 0;   ///< bytes of these pieces
+  std::uint64_t pieces_ended = 0;       ///< pieces whose keys this rank has revoked
 };
 
 /// Carries the operations of one rank. The destructor ends the engine's threads; unfinished commands stay unfinished.
@@ -104,29 +106,30 @@ class Engine {
   virtual ~Engine() = default;
   /// The route to a peer other than the rank itself, which is direct.
   [[nodiscard]] virtual PeerRoute route_to(int peer) const = 0;
-  /// Begins to serve the rings. Called once, before anything is posted, and while no kernel of the rank runs, so that
-  /// an engine that uses the GPU can load its kernels and warm up its streams.
+  /// Begins to serve the rings. Called once, before any post, and while no kernel of the rank runs, so that an engine
+  /// that uses the GPU can load its kernels and warm up its streams.
   ///
-  /// It takes the commands of a ring in order. Commands of one queue towards one peer take effect in this order. It
-  /// publishes its progress with the functions of `CommandSource`.
+  /// The engine takes the commands of a ring in order. Commands of one queue towards one peer take effect in this
+  /// order. The engine publishes its progress with the functions of `CommandSource`.
   virtual void serve(const EngineClient& client) = 0;
 
   /// Also serves a command queue, until `close_queue` returns. Not called for engines of one node.
   virtual void open_queue([[maybe_unused]] CarriedQueue& queue) {}
   virtual void close_queue([[maybe_unused]] CarriedQueue& queue) {}
 
-  /// Of the puts that it has carried. Engines of one node have none.
+  /// Statistics of the engine's puts. Engines of one node return zeros.
   [[nodiscard]] virtual NetworkStatistics network_statistics() const { return {}; }
 
-  // After failures. Engines of one node carry everything at once, and have nothing to do then.
+  // Functions for the time after a failure. Engines of one node complete every command at once, so these functions do
+  // nothing.
 
   /// Blocks until commands to `peers` no longer use any source in this rank's memory. The engine gives up a peer that
-  /// does not accept data. Any thread may call it, also while others post.
+  /// does not accept data. Any thread may call it, also while other threads post.
   virtual void end_sources([[maybe_unused]] const std::vector<int>& peers) {}
-  /// Blocks until everything posted to the ranks `left` is done; commands to other ranks then count as done. This
-  /// rank's threads must not post meanwhile. Returns the ranks of `left` that the engine no longer reaches.
+  /// Blocks until all commands to the ranks `left` are done; commands to other ranks then count as done. This rank's
+  /// threads must not post meanwhile. Returns the ranks of `left` that the engine no longer reaches.
   [[nodiscard]] virtual std::vector<int> settle([[maybe_unused]] const std::vector<int>& left) { return {}; }
-  /// Called once all remaining ranks have settled: earlier failures do not abort the world again.
+  /// Called once all remaining ranks have settled: from then on earlier failures do not abort the world again.
   virtual void forget_failures() {}
 };
 
@@ -134,12 +137,12 @@ class Engine {
 class EngineMaker {
  public:
   virtual ~EngineMaker() = default;
-  ///   devices  of all ranks
+  ///   devices  the devices of all ranks
   [[nodiscard]] virtual std::unique_ptr<Engine> make(int rank, const std::vector<Device>& devices) const = 0;
 };
 
-/// Where an engine's commands come from: a ring, or whatever else says what a command says, in an order. One thread of
-/// the engine uses it; any thread may call `wake`.
+/// An ordered source of an engine's commands: a ring, or another object with the same contents. One thread of the
+/// engine uses it; any thread may call `wake`.
 class CommandSource {
  public:
   virtual ~CommandSource() = default;
@@ -151,25 +154,25 @@ class CommandSource {
   /// Takes the next command, if it has been posted. Earlier writes of its poster are then visible. Its `sequence` is
   /// the number of commands taken.
   [[nodiscard]] virtual bool take(Command& command) = 0;
-  /// Number of commands taken, those before the engine included.
+  /// Number of commands taken, including commands taken before this engine was made.
   [[nodiscard]] virtual std::uint64_t taken() const = 0;
   /// Lets posters reuse the slots of the commands that have been taken.
   virtual void release_slots() = 0;
-  /// Answers a command's poster with the word's old value, once the command is done and its data are in place.
+  /// Sends the word's old value to the command's poster, once the command is done and its data are in place.
   virtual void answer(const Command& command, std::uint64_t value) = 0;
-  /// The sources of all commands up to this one may be reused.
+  /// Publishes that the sources of the first `reusable` commands may be reused.
   virtual void release_sources(DoneCount reusable) = 0;
-  /// All commands up to this one are in place at their targets.
+  /// Publishes that the first `completed` commands are complete at their targets.
   virtual void complete(DoneCount completed) = 0;
-  /// So many commands have been refused; called before they count as completed.
+  /// Publishes the number of refused commands; called before they count as completed.
   virtual void refuse(std::uint64_t commands) = 0;
-  /// From now on posters wake this object; nullptr: they need not.
+  /// Sets the object that posters wake from now on; nullptr: posters wake none.
   virtual void set_waker(Waker* waker) noexcept = 0;
   virtual void wake() const noexcept = 0;
 };
 
-/// The source of commands that is a ring. Its reader changes it for every command: other threads' state is not in the
-/// lines of the cache that CPUs fetch together.
+/// A ring as the source of commands. Its thread changes this object for every command, so the object shares no
+/// `fetched_bytes` with the state of other threads.
 class alignas(fetched_bytes) CommandReader final : public CommandSource {
  public:
   explicit CommandReader(CommandRing& ring) : ring_(&ring), next_(ring.taken.value), released_(next_) {}

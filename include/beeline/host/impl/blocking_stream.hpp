@@ -40,8 +40,8 @@ class BlockingStream {
   std::atomic<bool> has_ended_{false};
 };
 
-/// Makes a call with the options `how`. With a stream of the caller's the call is asynchronous. Without one it runs on
-/// a stream of its own after the earlier work of the default stream (on a host rank by this thread), and this function
+/// Makes a call with the options `how`. If `how` has a stream, the call is asynchronous. Otherwise it runs on a
+/// separate stream after the earlier work of the default stream (on a host rank by this thread), and this function
 /// waits for it and throws its errors.
 template <class Options, class Call>
 void make_call(Team& team, Options how, const Call& call) {

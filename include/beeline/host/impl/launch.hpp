@@ -16,11 +16,12 @@
 
 namespace beeline::detail {
 
-/// Every `__global__` function that this program may launch; worlds load them before anything spins.
+/// Every `__global__` function that this program may launch; worlds load these functions before any kernel spins.
 [[nodiscard]] const std::vector<KernelCode>& registered_kernels();
 bool register_kernel(const KernelCode& kernel);
 
-/// Whether a kernel or an argument can be copied to the device. What may only be moved is trivially copyable, too.
+/// Whether a kernel or an argument can be copied to the device as bytes. Types that can be moved but not copied count
+/// as trivially copyable, hence the second condition.
 template <class T>
 inline constexpr bool travels_as_bytes = std::is_trivially_copyable_v<T>&& std::is_copy_constructible_v<T>;
 
@@ -30,7 +31,7 @@ inline constexpr bool is_kernel = std::is_invocable_v<const Kernel&, Grid<HostTe
                                   (!BEELINE_COMPILES_CUDA ||
                                    std::is_invocable_v<const Kernel&, Grid<Block>&, const Context&, Args&...>);
 
-/// Dynamic shared memory of a block: what the kernel declares as `shared_bytes`, or none.
+/// Dynamic shared memory of a block: the kernel's constant `shared_bytes`, or 0.
 template <class Kernel>
 [[nodiscard]] constexpr std::size_t shared_bytes_of() {
   if constexpr (requires { Kernel::shared_bytes; })
@@ -39,7 +40,7 @@ template <class Kernel>
     return 0;
 }
 
-/// Most threads of a block that the kernel is compiled for: what it declares as `max_threads`, or any.
+/// Largest number of threads of a block for which the kernel is compiled: its constant `max_threads`; 0: any number.
 template <class Kernel>
 [[nodiscard]] constexpr unsigned max_threads_of() {
   if constexpr (requires { Kernel::max_threads; })
@@ -48,7 +49,7 @@ template <class Kernel>
     return 0;
 }
 
-/// Whether the kernel is set up while the work before it ends: what it declares as `starts_early`.
+/// Whether the kernel is prepared while the stream's earlier kernel ends: its constant `starts_early`.
 template <class Kernel>
 [[nodiscard]] constexpr bool starts_early() {
   if constexpr (requires { Kernel::starts_early; })
@@ -57,21 +58,21 @@ template <class Kernel>
     return false;
 }
 
-/// A kernel as errors name it.
+/// The name of a kernel in errors.
 struct KernelName {
   const std::type_info* type;
-  std::uint16_t number;  ///< in the order of first launches, from 1 on; 0 where no number is left
+  std::uint16_t number;  ///< in the order of first launches, from 1 on; 0 if no number is left
 };
-/// Takes the next number of this process.
+/// Gives the kernel the next number of this process.
 [[nodiscard]] KernelName name_kernel(const std::type_info& type);
-/// Reading a name is costly, and a launch is to be quick: it passes this.
+/// Type and number of a kernel. A launch passes these, since making the text of a name takes long.
 template <class Kernel>
 [[nodiscard]] const KernelName& kernel_name() {
   static const KernelName name = name_kernel(typeid(Kernel));
   return name;
 }
 
-/// What a launch needs once it is allowed: booked in the residency ledger, with the GPU made current.
+/// Arguments of a permitted launch, for which the residency ledger has an entry and the GPU is current.
 struct GpuLaunch {
   void* stream;
   GridState* grid_state;
@@ -80,7 +81,7 @@ struct GpuLaunch {
 [[nodiscard]] GpuLaunch prepare_gpu_launch(Team& team, const LaunchOptions& options, const KernelCode& code,
                                            const KernelName& kernel);
 void finish_gpu_launch(const LaunchOptions& options, const KernelName& kernel);
-/// Whether a kernel that `starts_early` may be launched so: the code that this rank's GPU runs then waits for the
+/// Whether a kernel that `starts_early` may be launched early: whether its code for this rank's GPU waits for the
 /// stream.
 [[nodiscard]] bool can_start_early(const World& world, const KernelCode& kernel);
 
@@ -103,7 +104,7 @@ __global__ void grid_kernel(Kernel kernel, const __grid_constant__ Context conte
   kernel(grid, context, args...);
 }
 
-/// The same with at most as many registers for each thread as blocks of `max_threads` threads permit.
+/// As `grid_kernel`, with at most as many registers for each thread as blocks of `max_threads` threads permit.
 template <class Kernel, class... Args>
 __global__ __launch_bounds__(max_threads_of<Kernel>(), 1) void bounded_kernel(Kernel kernel,
                                                                               const __grid_constant__ Context context,

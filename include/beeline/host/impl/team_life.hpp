@@ -12,7 +12,7 @@ namespace beeline::detail {
 /// The life of a team, shared with its objects.
 class TeamLife {
  public:
-  ///   world  that of the team's world; nullptr: the team is the world
+  ///   world  life of the team's world; nullptr if the team is the world
   explicit TeamLife(std::shared_ptr<const TeamLife> world = nullptr);
   void end() noexcept { has_ended_.store(true, std::memory_order_relaxed); }
   /// Whether team and world exist, and this process made them.
@@ -36,7 +36,7 @@ struct DeleteWithTeam {
   }
 };
 
-/// Owner of such an object.
+/// Owner of an object of a team.
 template <class T>
 using TeamOwned = std::unique_ptr<T, DeleteWithTeam>;
 

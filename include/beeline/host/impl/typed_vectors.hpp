@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the typed calls of `Collectives` and `Messages` make of their arguments.
+/// Vectors as arguments of the typed calls of `Collectives` and `Messages`.
 
 #include <cstddef>
 #include <span>
@@ -22,18 +22,18 @@ template <class Range>
   return std::span(range);
 }
 
-/// A vector that knows its length: a `SymmetricArray`, a `std::span`, or what one is made from. Its elements travel as
-/// bytes, so they are trivially copyable.
+/// A vector that knows its length: a `SymmetricArray`, a `std::span`, or an object from which a span can be made. Its
+/// elements travel as bytes, so they are trivially copyable.
 template <class V>
 concept Vector = requires(V& vector) {
   requires std::is_trivially_copyable_v<typename decltype(span_of(vector))::value_type>;
 };
 
-/// Destination and source of a call, of one element type. What is only moved may be of any type: it travels as bytes
-/// where collectives do not know it.
+/// Destination and source of a call, of one element type. Elements that are only moved may have any type; elements of a
+/// type that is no `ElementType` travel as bytes.
 template <class T>
 struct VectorPair {
-  static constexpr std::size_t words = Reducible<T> ? 1 : sizeof(T);  ///< elements of `type()` that one of T is
+  static constexpr std::size_t words = Reducible<T> ? 1 : sizeof(T);  ///< elements of `type()` in one element of T
 
   std::span<T> to;
   std::span<const T> from;
@@ -57,10 +57,10 @@ template <Vector To, Vector From>
   return VectorPair<T>{to, from};
 }
 
-/// Throws invalid_argument unless `argument` has `parts` times `count` elements; 0 parts: it is not looked at.
+/// Throws invalid_argument unless `argument` has `parts` times `count` elements; with 0 parts any number is permitted.
 void require_elements(const char* call, const char* argument, std::size_t has, std::size_t parts, std::size_t count);
 
-/// The vectors of a call of this rank's, which have parts of one length as the operation's shape says.
+/// The vectors of a call of this rank. Throws invalid_argument if their lengths do not fit the operation's shape.
 template <Operation operation, Vector To, Vector From>
 [[nodiscard]] auto vectors_of(To& destination, From& source, const Context& ctx, int root) {
   constexpr const CollectiveShape& shape = *find_shape(operation);
@@ -76,7 +76,7 @@ template <Operation operation, Vector To, Vector From>
   return vectors;
 }
 
-/// Throws invalid_argument unless pieces at these places lie in the `has` elements of `argument`.
+/// Throws invalid_argument unless all pieces are inside the `has` elements of `argument`.
 void require_pieces(const char* argument, std::size_t has, std::span<const std::size_t> counts,
                     std::span<const std::size_t> offsets);
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Adding up a value of each thread of a block.
+/// The sum of one value from each thread of a block.
 
 #include "beeline/core/macros.hpp"
 
 namespace apps {
 
-/// Threads of a block, at most, on a GPU.
+/// Largest number of threads of a block on a GPU.
 inline constexpr unsigned max_block_threads = 256;
 
-/// Adds up `mine` over the block; the result is valid on thread 0. `scratch` [block.size()] may be used again after
-/// the block's next sync; on a GPU shared memory serves instead, because each iteration ends with this and waits for
-/// it. The order of additions depends on the block's size only.
+/// Adds up `mine` over the block; the result is valid on thread 0. `scratch` [block.size()] may be used again after the
+/// block's next sync. On a GPU shared memory replaces it, because every iteration ends with this sum and waits for it.
+/// The order of additions depends on the block's size only.
 template <class BlockGroup>
 BEELINE_HOST_DEVICE double block_total(const BlockGroup& block, double* scratch, double mine) {
 #if BEELINE_ON_GPU

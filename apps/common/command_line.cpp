@@ -18,7 +18,7 @@ namespace apps {
 
 namespace {
 
-/// Whether another rank speaks for this process. False where the environment says nothing about ranks that makes sense.
+/// Whether another rank prints on behalf of this process. False if the environment names no valid rank.
 bool is_quiet_rank() {
   try {
     return beeline::Config::from_environment().rank != 0;
@@ -45,7 +45,7 @@ int CommandLine::describe(const std::function<void(beeline::Config&)>& check) co
   try {
     check(config);
   } catch (const beeline::Error& error) {
-    if (error.code() != beeline::Status::no_resource) throw;  // the devices of the ranks decide
+    if (error.code() != beeline::Status::no_resource) throw;  // the ranks' choices of devices decide
   }
   Json options = Json::array();
   for (const CLI::Option* option : app_.get_options()) {

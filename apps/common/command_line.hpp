@@ -18,11 +18,11 @@
 
 namespace apps {
 
-/// What tells an application's command line from another's.
+/// Properties that distinguish one application's command line from another's.
 struct About {
   const char *name, *summary;
-  const char *repeats, *about_repeats;  ///< the option that says how often a timed run does its work
-  const char* unmixed = nullptr;        ///< why all ranks have GPUs, or none has; nullptr: they may be mixed
+  const char *repeats, *about_repeats;  ///< the option for how often a timed run does its work
+  const char* unmixed = nullptr;        ///< why ranks cannot mix GPUs and CPUs; nullptr: they can
 };
 
 /// A limit whose help names it as "LEAST to MOST".
@@ -31,8 +31,9 @@ template <class Number>
   return CLI::Range(least, most).description(fmt::format("{} to {}", least, most));
 }
 
-/// Those of `all` that `text` names, in its order: names separated by commas, or "all" that run in such a world. Throws
-/// invalid_argument for an unknown one, listing the known ones, and unavailable for one that does not run.
+/// The elements of `all` named by `text`, in its order: names separated by commas, or "all" for those that run in such
+/// a world. Throws invalid_argument for an unknown name, listing the known ones, and unavailable for a method that does
+/// not run.
 template <class Info>
 [[nodiscard]] std::vector<Info> choose_methods(const std::vector<Info>& all, const std::string& text,
                                                const beeline::Config& config) {
@@ -42,7 +43,7 @@ template <class Info>
   if (text == "all")
     std::ranges::copy_if(all, std::back_inserter(chosen),
                          [&](const Info& info) { return info.reason(config).empty(); });
-  if (text == "all" && chosen.empty()) chosen = all;  // refused with its reason
+  if (text == "all" && chosen.empty()) chosen = all;  // refused later, with the reason
   for (const Info& info : chosen)
     beeline::require(info.reason(config).empty(), beeline::Status::unavailable,
                      "--method: " + info.name + ": " + info.reason(config));
@@ -52,21 +53,22 @@ template <class Info>
 
 class CommandLine {
  public:
-  /// Returns whether every result was right: the same on every rank.
+  /// Returns whether every result was right; every rank returns the same.
   using Measure = std::function<bool(beeline::World&)>;
 
   explicit CommandLine(const About& about);
 
-  /// For options of the application's own.
+  /// The parser, to which the application adds its own options.
   [[nodiscard]] CLI::App& app() { return app_; }
-  /// How often a timed run does its work; 0: as often as takes long enough.
+  /// How often a timed run does its work; 0: as often as a long enough run takes.
   [[nodiscard]] int repeats() const { return repeats_; }
-  /// For how long each method is metered; 0: none is.
+  /// Seconds for which each method's energy is metered; 0: no method is metered.
   [[nodiscard]] double energy_seconds() const { return energy_seconds_; }
 
-  /// Describes the options, lists the methods, or measures those that are asked for: `prepare(config, methods)` gives
-  /// the configuration what the world needs, and returns a `Measure`. Returns what main should: 0; 1 when a rank failed
-  /// or a result was wrong; 2 for what is refused before there is a world. Rank 0 says why.
+  /// Describes the options, lists the methods, or measures the methods that the command line names. `prepare(config,
+  /// methods)` adapts the configuration to the needs of the world, and returns a `Measure`. Returns the exit code of
+  /// main: 0; 1 when a rank failed or a result was wrong; 2 when the request is refused before a world exists. Rank 0
+  /// prints the reason.
   template <class Info, class Prepare>
   [[nodiscard]] int run(int argc, char** argv, const std::vector<Info>& all, Prepare prepare) {
     try {
@@ -100,7 +102,7 @@ class CommandLine {
   int repeats_ = 0;
   double energy_seconds_ = 0;
   bool list_ = false;
-  int described_ranks_ = 0;  ///< 0: no description is asked for
+  int described_ranks_ = 0;  ///< 0: no description was requested
 };
 
 }  // namespace apps

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Handlers of bytes, in the meaning of the seven functions of the Graph500 reference code's `aml.h`, made of tasks:
+/// Message handlers with the semantics of the seven functions of the Graph500 reference code's `aml.h`, built on tasks:
 ///
 /// | aml.h                              | here                                                  |
 /// |------------------------------------|-------------------------------------------------------|
@@ -11,8 +11,7 @@
 /// | aml_barrier                        | `Handlers::barrier`                                   |
 /// | aml_my_pe, aml_n_pes               | `rank`, `size` of the context                         |
 ///
-/// A handler runs at the rank that the bytes are sent to, one after another, and may send. Messages
-/// to one rank are not joined.
+/// Handlers run at the destination rank, one after another, and may send. Messages to one rank are not aggregated.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +21,8 @@
 namespace apps {
 
 /// A handler as a function of tasks. `Handler` has a `name`, and
-///   operator()(group, ctx, sender, from, data, bytes, object)   with a `Sender` for messages of its own
+///   operator()(group, ctx, sender, from, data, bytes, object)   `sender`, a `Sender`, is for the handler's own
+///   messages
 template <class Handler, class All>
 struct HandlerTask {
   static constexpr const char* name = Handler::name;
@@ -33,20 +33,20 @@ struct HandlerTask {
   BEELINE_HOST_DEVICE void operator()(const Group& group, const beeline::Context& ctx, const beeline::Task& task) const;
 };
 
-/// Handlers, the same on all ranks.
+/// The list of handlers, the same on all ranks.
 template <class... Each>
 struct HandlerList {
   using Functions = beeline::TaskList<HandlerTask<Each, HandlerList>...>;
 };
 
-/// Sends bytes, from kernels, handlers, and on host ranks from CPU threads.
+/// Sends messages from kernels, from handlers, and on host ranks from CPU threads.
 template <class List>
 class Sender {
  public:
   BEELINE_HOST_DEVICE explicit Sender(const beeline::TaskChannel& tasks) : tasks_(tasks) {}
 
-  /// Every thread of `group` calls it. `data` [bytes] may be reused on return. From a handler: a message that finds no
-  /// place at once is refused with `timeout`, so that handlers never wait for each other.
+  /// Every thread of `group` calls it. `data` [bytes] may be reused on return. A handler's message for which no cell is
+  /// free is refused at once with `timeout`, so that handlers never wait for each other.
   template <class Handler, class Group>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Group& group, const beeline::Context& ctx,
                                                          const void* data, std::size_t bytes,
@@ -72,23 +72,22 @@ BEELINE_HOST_DEVICE void HandlerTask<Handler, All>::operator()(const Group& grou
             task.payload_bytes, task.object);
 }
 
-/// Constructor and destructor are collective.
+/// The handlers of a team. Constructor and destructor are collective.
 template <class List>
 class Handlers {
  public:
-  /// Messages of up to `most_bytes`.
+  ///   most_bytes  of a message
   Handlers(beeline::Team& team, std::size_t most_bytes)
       : tasks_(team, {.queues = 1, .workers = 1}), payloads_(team, tasks_.payload_buffer_bytes(most_bytes)) {}
 
-  /// Collective. What the handler finds as `object` on this rank.
+  /// Collective. `object` is passed to the handler when it runs on this rank.
   template <class Handler>
   void register_handler(void* object) {
     tasks_.template register_function<HandlerTask<Handler, List>>(
         {.object = object, .payloads = payloads_.data(), .payload_bytes = payloads_.bytes()});
   }
   [[nodiscard]] Sender<List> sender() const { return Sender<List>(tasks_.channel()); }
-  /// Collective. Returns when all that any rank has sent is handled, and what handlers have sent; no kernel may be
-  /// sending.
+  /// Collective. Returns when every message that any rank or handler has sent is handled. No kernel may send meanwhile.
   void barrier() { tasks_.quiet(); }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Data that sums are made of: whole numbers, so that sums over few ranks are exact in any order.
+/// The values to be summed: whole numbers, so that sums over few ranks are exact in any order.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ BEELINE_HOST_DEVICE inline float initial_value(std::uint32_t set, std::uint32_t 
   return static_cast<float>(static_cast<int>((bits >> 32) % (2 * largest_value + 1)) - largest_value);
 }
 
-/// A kernel that gives a rank's `values` those of data set `set`.
+/// A kernel that fills a rank's `values` with data set `set`.
 struct Fill {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, float* values, std::size_t count,

@@ -13,8 +13,8 @@ namespace apps {
 
 using DeviceCounter = beeline::machine::DeviceAtomic<std::uint32_t>;
 
-/// Whether this block is the last of `count` to call it; then everything that the others did before is visible to it,
-/// and the counter is zero again. Every thread of `block` calls it, and gets the same answer.
+/// Whether this block is the last of `count` blocks to call it. If so, everything that the other blocks did before is
+/// visible to it, and the counter is zero again. Every thread of `block` calls it, and gets the same answer.
 template <class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE bool is_last(const BlockGroup& block, std::uint32_t* counter, std::uint32_t count) {
   block.sync();

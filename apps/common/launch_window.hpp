@@ -14,9 +14,10 @@ namespace apps {
 /// the GPU.
 class LaunchWindow {
  public:
-  /// `batch` calls of `advance` are 500 operations of the stream at most; two batches are queued at a time.
+  /// Two batches are queued at most. A batch is `batch` calls of `advance`, which may enqueue 500 operations
+  /// altogether.
   LaunchWindow(beeline::World& world, beeline::Stream& stream, std::uint32_t batch);
-  /// Over the default stream, for iterations of a few kernels each.
+  /// Bounds the default stream, for iterations of a few kernels each.
   explicit LaunchWindow(beeline::World& world) : LaunchWindow(world, world.stream(), 64) {}
   /// Called after each iteration's work. Throws like `World::synchronize`.
   void advance();

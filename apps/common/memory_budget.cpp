@@ -16,7 +16,7 @@ namespace {
 using beeline::require;
 using beeline::Status;
 
-/// Memory of a GPU that one rank can have at most.
+/// The most memory of a GPU that one rank can have.
 struct GpuRoom {
   bool on_gpus;
   std::size_t bytes;
@@ -25,7 +25,7 @@ struct GpuRoom {
 GpuRoom gpu_room(const beeline::Config& config, const std::vector<beeline::Device>& gpus) {
   if (gpus.empty()) return {false, 0};
   if (!config.threads) {
-    // Each process may see other GPUs than this one; more ranks than GPUs here may turn out to run on CPUs.
+    // Each process may see other GPUs than this one does; if ranks outnumber the GPUs here, some may run on CPUs.
     if (config.device == "auto" && static_cast<std::size_t>(config.size) > gpus.size()) return {true, SIZE_MAX};
     const auto bytes = [](const beeline::Device& gpu) { return gpu.memory_bytes; };
     return {true, std::ranges::max(gpus, {}, bytes).memory_bytes};

@@ -12,28 +12,27 @@
 
 namespace apps {
 
-/// What there is for ranks to run on.
+/// The machine's memory and GPUs.
 struct Machine {
-  std::vector<beeline::Device> gpus;  ///< that ranks may take; empty: they run on CPUs
+  std::vector<beeline::Device> gpus;  ///< GPUs that ranks may take; empty: ranks run on CPUs
   std::size_t memory_bytes = 0;       ///< of the host
 };
 
 /// This machine, without its GPUs where `device` is "cpu".
 [[nodiscard]] Machine machine_for(const std::string& device);
 
-/// Why ranks that this process's GPUs are all they see would run on CPUs; empty: they would not.
+/// Why ranks would run on CPUs if they saw only this process's GPUs; empty if they would not.
 [[nodiscard]] std::string why_no_gpu(const beeline::Config& config);
 
-/// What a problem needs.
+/// The memory that a problem needs.
 struct Need {
-  std::string problem;                                ///< in messages, as "size 64x64x128 on 4 ranks"
+  std::string problem;                                ///< its description in messages, as "size 64x64x128 on 4 ranks"
   std::size_t symmetric_bytes = 0, pinned_bytes = 0;  ///< heaps of each rank
   std::size_t reference_bytes = 0;                    ///< host memory for the serial reference, of all ranks together
 };
 
-/// Gives the world of `config` heaps that hold what is needed.
-/// Throws no_resource when the memory could not hold it, whatever else runs on the machine; invalid_argument when slots
-/// are too small for the heaps.
+/// Sets the heap sizes of `config` so that the heaps hold what is needed. Throws no_resource when the machine's memory
+/// is too small even if nothing else runs; invalid_argument when slots are too small for the heaps.
 void fit(beeline::Config& config, const Need& need, const Machine& machine);
 
 }  // namespace apps

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Joules of an application's methods, where they are asked for.
+/// Energy of an application's methods in joules, metered on request.
 
 #include <functional>
 #include <optional>
@@ -13,12 +13,12 @@ namespace apps {
 
 class Metered {
  public:
-  /// Collective. Of windows of so many seconds; 0: nothing is metered.
+  /// Collective. Windows of metering take `seconds` each; 0: nothing is metered.
   Metered(beeline::World& world, double seconds);
 
-  /// Collective. Repeats `work` while it is metered, three times, and adds to a result `energy`, and under `name` how
-  /// many of its units take one joule; null where nothing is metered, or known.
-  ///   units  that `work` does once
+  /// Collective. Meters three repetitions of `work`. Adds the result `energy` to `line`, and under `name` the units of
+  /// work per joule; both are null if nothing is metered or known.
+  ///   units  of work in one call of `work`
   void add(Json& line, const char* name, double units, const std::function<void()>& work);
 
  private:

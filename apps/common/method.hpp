@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the applications' methods have in common.
+/// The common parts of the applications' methods.
 
 #include <memory>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace apps {
 
-/// Base of an application's interface of its methods, which work on a `Data`. Constructors and destructors are
+/// Base of each application's method interface; its methods work on a `Data`. Constructors and destructors are
 /// collective.
 template <class Data>
 class MethodOn {
@@ -31,19 +31,19 @@ class MethodOn {
   Data& data_;
 };
 
-/// What is said of a method.
+/// The description of a method.
 struct MethodText {
   std::string name, summary;
-  std::string id = {};                                       ///< control/path/protocol, where one is all of it
+  std::string id = {};                                       ///< control/path/protocol, if one id describes all of it
   std::string (*why_not)(const beeline::Config&) = nullptr;  ///< see `reason`; nullptr: it runs in every world
 
-  /// Why it does not run in a world of this configuration; empty: it does.
+  /// Why the method does not run in a world of this configuration; empty if it does.
   [[nodiscard]] std::string reason(const beeline::Config& config) const {
     return why_not == nullptr ? "" : why_not(config);
   }
 };
 
-/// A method's text, and how to make it.
+/// A method's description and its factory.
 template <class Method, class Data>
 struct MethodInfo : MethodText {
   std::unique_ptr<Method> (*make)(Data&);
@@ -54,7 +54,7 @@ struct MethodInfo : MethodText {
   }
 };
 
-/// The method of that name among `all`. Throws invalid_argument listing the known ones.
+/// The method named `name` among `all`. Throws invalid_argument, listing the known names, if there is none.
 template <class Info>
 [[nodiscard]] const Info& find_method(const std::vector<Info>& all, const std::string& name) {
   std::string known;
@@ -65,7 +65,7 @@ template <class Info>
   throw beeline::Error(beeline::Status::invalid_argument, "--method: no method '" + name + "'; valid: " + known);
 }
 
-/// Throws what the world knows about a failed wait of a CPU thread of this rank.
+/// If a wait of one of this rank's CPU threads failed, throws the failure as the world knows it.
 inline void require_ok(beeline::World& world, beeline::Status status, const char* what) {
   if (status == beeline::Status::ok) return;
   world.check();

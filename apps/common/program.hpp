@@ -19,18 +19,18 @@ using Json = nlohmann::ordered_json;
 /// Prints a line on rank 0, at once.
 void print_line(int rank, const Json& line);
 
-/// The line of `--list` for a method, in a world of this configuration.
+/// The line that `--list` prints for a method, in a world of this configuration.
 [[nodiscard]] Json method_line(const MethodText& method, const beeline::Config& config);
 /// The beginning of a result's line.
 [[nodiscard]] Json result_line(const char* app, const MethodText& method, const beeline::World& world);
-/// Each sample's time, of so many repetitions of the work.
+/// The time of each sample in seconds, divided by `repeats`, the repetitions of the work.
 [[nodiscard]] Json samples_seconds(const std::vector<Sample>& all, int repeats = 1);
 
-/// Prints how many of a method's phases are over.
+/// Prints how many phases of a method have ended.
 class Progress {
  public:
   Progress(const beeline::World& world, std::string method, int total);
-  /// One more is.
+  /// Counts one more phase as ended.
   void advance();
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What serial references need: threads to finish sooner, and comparisons of their results with the methods'.
+/// Tools of the serial references: threads, and comparisons of their results with the methods' results.
 
 #include <cstdint>
 #include <thread>
@@ -9,7 +9,7 @@
 
 namespace apps {
 
-/// Threads that this machine runs at once, at least 1.
+/// Threads that this machine can run at once, at least 1.
 [[nodiscard]] int hardware_threads();
 
 /// Calls `work(first, last)` for contiguous shares of [begin, end), each on a thread of its own.
@@ -27,7 +27,7 @@ void on_threads(int threads, Index begin, Index end, const Work& work) {
 /// FNV-1a over the bits of values: equal vectors have equal checksums.
 [[nodiscard]] std::uint64_t checksum(const std::vector<float>& values);
 
-/// Largest absolute difference of two vectors of the same length; infinite where one is not a number.
+/// Largest absolute difference of two vectors of the same length; infinite if a value is not a number.
 [[nodiscard]] double max_error(const std::vector<float>& expected, const std::vector<float>& observed);
 
 }  // namespace apps

@@ -18,7 +18,7 @@ double process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// Ranks that are threads share one process, which rank 0 counts.
+/// Whether this rank reads the CPU time of its process: ranks that are threads share one process, which rank 0 counts.
 bool counts_cpu(const beeline::World& world) { return !world.config().threads || world.rank() == 0; }
 
 Sample combine(beeline::World& world, Sample mine) {

@@ -19,15 +19,15 @@ struct Sample {
   double seconds, cpu_seconds;
 };
 
-/// Collective. Runs `work` once on every rank, all from a barrier; the same sample on every rank.
+/// Collective. Runs `work` once on every rank, starting from a barrier; returns the same sample on every rank.
 [[nodiscard]] Sample timed_run(beeline::World& world, const std::function<void()>& work);
 
-/// Runs of work that takes `seconds` once, in a sample of `sample_seconds`.
+/// Number of runs in a sample of `sample_seconds` if one run takes `seconds`; between `fewest` and `most`.
 [[nodiscard]] inline int runs_of_sample(double sample_seconds, double seconds, int fewest, int most) {
   return static_cast<int>(std::clamp(std::ceil(sample_seconds / seconds), double(fewest), double(most)));
 }
 
-/// Collective. What each rank hands over, by rank.
+/// Collective. Returns every rank's `mine`, in rank order.
 template <class Value>
 [[nodiscard]] std::vector<Value> from_all(beeline::World& world, const Value& mine) {
   std::vector<Value> all;
@@ -36,7 +36,7 @@ template <class Value>
   return all;
 }
 
-/// The sample of the median time; `all` holds at least one.
+/// The sample with the median time; `all` must not be empty.
 [[nodiscard]] Sample median(std::vector<Sample> all);
 
 }  // namespace apps

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method in_kernel: everything in one kernel a reduction. The last block, found by a counter, adds up the blocks' sums
-/// and all-reduces the total with the last blocks of the other ranks. Source: seed 000 section 6.9.2.
+/// Method in_kernel: one kernel for each reduction. The last block, found by a counter, adds up the blocks' sums and
+/// all-reduces the total with the last blocks of the other ranks. Source: seed 000 section 6.9.2.
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/host/collectives.hpp"

@@ -16,18 +16,18 @@ namespace global_reduction {
 inline constexpr unsigned block_threads = apps::max_block_threads;
 inline constexpr unsigned max_blocks = 1024;
 
-/// What the local reduction works on, in this rank's memory.
+/// The data of the local reduction, in this rank's memory.
 struct Input {
   const float* values;
   std::size_t count;
   double* block_sums;       ///< [max_blocks]
   double* scratch;          ///< [threads of the grid] on host ranks
-  std::uint32_t* finished;  ///< blocks that have left their sums; zero between launches
+  std::uint32_t* finished;  ///< blocks that have stored their sums; zero between launches
 };
 
 namespace detail {
 
-/// Four values of one load.
+/// Four values, loaded at once.
 struct alignas(16) Four {
   float values[4];
 };
@@ -37,7 +37,7 @@ BEELINE_HOST_DEVICE inline double sum_of(const Four& four) {
          (static_cast<double>(four.values[2]) + static_cast<double>(four.values[3]));
 }
 
-/// The sum of thread `thread`'s share. Four sums at a time, so that loads and additions overlap.
+/// The sum of thread `thread`'s share. Accumulates four sums independently, so that loads and additions overlap.
 BEELINE_HOST_DEVICE inline double sum_of_share(const Input& input, std::size_t thread, std::size_t threads) {
   constexpr unsigned many = 4;
   const std::size_t fours = input.count / 4;
@@ -73,7 +73,7 @@ template <class Grid>
 
 }  // namespace detail
 
-/// Leaves the sum of the block's share in `input.block_sums`. Every thread of the grid calls it.
+/// Stores the sum of the block's share in `input.block_sums`. Every thread of the grid calls it.
 template <class Grid>
 BEELINE_HOST_DEVICE void store_block_sum(const Grid& grid, const Input& input) {
   const double mine = detail::sum_of_share(input, grid.thread_rank(), grid.size());
@@ -81,8 +81,8 @@ BEELINE_HOST_DEVICE void store_block_sum(const Grid& grid, const Input& input) {
   if (grid.block().thread_rank() == 0) input.block_sums[grid.block_rank()] = sum;
 }
 
-/// Adds up what all blocks of the grid have left; valid on thread 0. Every thread of one block calls it, once all
-/// blocks' sums are visible to it, by whatever synchronised the block too.
+/// Adds up the sums that all blocks of the grid have stored; valid on thread 0. Every thread of one block calls it,
+/// after a synchronisation that makes all blocks' sums visible to the block.
 template <class Grid>
 [[nodiscard]] BEELINE_HOST_DEVICE double total_of_blocks(const Grid& grid, const Input& input) {
   double mine = 0;
@@ -91,8 +91,8 @@ template <class Grid>
   return apps::block_total(grid.block(), detail::scratch_of(grid, input), mine);
 }
 
-/// The local sum by the last block, found by a counter: leaves it in `*local`, visible to the block, and returns true
-/// there; false on the others. Every thread of the grid calls it.
+/// Computes the local sum in the last block, which a counter finds. There it stores the sum in `*local`, visible to the
+/// block, and returns true; in the other blocks it returns false. Every thread of the grid calls it.
 template <class Grid>
 [[nodiscard]] BEELINE_HOST_DEVICE bool sum_in_last_block(const Grid& grid, const Input& input, double* local) {
   store_block_sum(grid, input);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// global-reduction: many values on each rank, one sum for all, by several methods. Prints JSON lines from rank 0.
+/// global-reduction: sums many values of each rank over all ranks, by several methods. Prints JSON lines from rank 0.
 
 #include "common/command_line.hpp"
 #include "measure.hpp"

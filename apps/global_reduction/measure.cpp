@@ -20,19 +20,19 @@ constexpr int samples = 3;
 constexpr double seconds_of_a_sample = 0.1;
 constexpr int phases = 1 + samples + 1;  // warm-up, timed runs, verification
 
-/// A method's result beside the serial reference's, which rank 0 knows.
+/// A method's result and that of the serial reference, which is known on rank 0 only.
 struct Verdict {
   double sum = 0, reference = 0;
   int wrong_ranks = 0;
 };
 
-/// What a method has been found to do.
+/// Measurements of one method.
 struct Outcome {
   std::vector<Sample> all;
   Verdict verdict;
 };
 
-/// Runs all methods over one number of values.
+/// Measures methods with one number of values.
 class Session {
  public:
   Session(beeline::World& world, const Options& options, std::size_t count)
@@ -57,7 +57,7 @@ class Session {
   }
 
  private:
-  /// Collective. Warms up, too.
+  /// Collective. Chooses how many reductions a timed run has; also warms up.
   int choose_reductions(Method& method) {
     constexpr int fewest = 3, most = 1'000'000, trial = 10;
     method.run(trial);

@@ -12,13 +12,13 @@
 namespace global_reduction {
 
 struct Options {
-  std::vector<std::size_t> counts;  ///< values of a rank, one measurement after another
+  std::vector<std::size_t> counts;  ///< numbers of values of a rank, measured one after another
   std::vector<MethodInfo> methods;
-  int reductions = 0;         ///< of a timed run; 0: as many as take about a tenth of a second
-  double energy_seconds = 0;  ///< of load that is metered for each method; 0: none
+  int reductions = 0;         ///< in a timed run; 0: as many as take about a tenth of a second
+  double energy_seconds = 0;  ///< for which each method's energy is metered; 0: no metering
 };
 
-/// Collective. Returns whether every method's result was right: the same on every rank.
+/// Collective. Returns whether every method's result was right; every rank returns the same.
 [[nodiscard]] bool measure(beeline::World& world, const Options& options);
 
 }  // namespace global_reduction

@@ -13,14 +13,14 @@
 
 namespace global_reduction {
 
-/// One way of reducing the values of all ranks to one. Constructors and destructors are collective.
+/// One method to reduce the values of all ranks to one. Constructors and destructors are collective.
 class Method : public apps::MethodOn<Values> {
  public:
   using MethodOn::MethodOn;
 
-  /// Collective. `reductions` in a row, each of the values as they are: each leaves the sum over the ranks in
-  /// `Values::global` of every rank before the next begins. Returns when this rank's part is over. Throws what a wait
-  /// met: deadline, aborted, peer_died.
+  /// Collective. Runs `reductions` reductions of the same values in a row. Each leaves the sum over the ranks in
+  /// `Values::global` of every rank before the next begins. Returns when this rank's part is over. Throws the error of
+  /// a failed wait: deadline, aborted, peer_died.
   virtual void run(int reductions) = 0;
 
  protected:
@@ -38,7 +38,7 @@ using MethodInfo = apps::MethodInfo<Method, Values>;
 [[nodiscard]] MethodInfo in_kernel();
 [[nodiscard]] MethodInfo persistent();
 
-/// Ends MPI if a method has begun it; before the program ends.
+/// Finalizes MPI if a method has initialized it. To be called before the program ends.
 void finish_mpi();
 
 }  // namespace global_reduction

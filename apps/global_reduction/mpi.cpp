@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method mpi, the baseline: a kernel for the local sum, a copy to host memory, MPI_Allreduce, a copy back; the CPU in
-/// between. Source: seed 000 section 6.9.2.
+/// Method mpi, the baseline: a kernel for the local sum, a copy to host memory, MPI_Allreduce, and a copy back. The CPU
+/// drives each step. Source: seed 000 section 6.9.2.
 
 #include <mpi.h>
 
@@ -48,7 +48,7 @@ class Mpi final : public Method {
   }
 
  private:
-  beeline::SymmetricArray<double> on_host_;  ///< this rank's sum, and that of all
+  beeline::SymmetricArray<double> on_host_;  ///< this rank's sum, and the sum of all ranks
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What stands for method mpi in builds without MPI.
+/// Replaces method mpi in builds without MPI.
 
 #include "beeline/core/error.hpp"
 #include "method.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method on_stream: a kernel for the local sum, and the library's all-reduce of one value behind it on the stream.
+/// Method on_stream: a kernel for the local sum, followed on the stream by the library's all-reduce of one value.
 
 #include "beeline/host/collectives.hpp"
 #include "common/launch_window.hpp"

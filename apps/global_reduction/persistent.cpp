@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method persistent: one kernel for all reductions, as inside an iterative solver that never leaves the device. Blocks
-/// meet at a grid barrier; the first one all-reduces, and a second barrier shows all blocks the result.
+/// Method persistent: one kernel for all reductions, as inside an iterative solver that never leaves the device. After
+/// a grid barrier the first block all-reduces; a second barrier makes the result visible to all blocks.
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/host/collectives.hpp"
@@ -24,7 +24,7 @@ struct ReduceAgainAndAgain {
   }
 
  private:
-  /// By one block: this rank's sum into sums[0], that of all ranks into sums[1].
+  /// Called by one block: writes this rank's sum to sums[0] and the sum of all ranks to sums[1].
   template <class Grid>
   [[nodiscard]] BEELINE_HOST_DEVICE static beeline::Status reduce_blocks(const Grid& grid, const beeline::Context& ctx,
                                                                          const Input& input,

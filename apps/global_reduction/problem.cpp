@@ -28,7 +28,7 @@ std::vector<std::size_t> parse_counts(const std::string& text) {
 }
 
 double serial_sum(std::size_t count, int ranks, std::uint32_t set, int threads) {
-  std::atomic<double> sum = 0;  // of whole numbers: the same in any order
+  std::atomic<double> sum = 0;  // values are whole numbers: the sum is the same in any order
   apps::on_threads(threads, std::size_t{0}, count, [&](std::size_t first, std::size_t last) {
     double mine = 0;
     for (int rank = 0; rank < ranks; ++rank)
@@ -40,7 +40,7 @@ double serial_sum(std::size_t count, int ranks, std::uint32_t set, int threads) 
 }
 
 void fit(beeline::Config& config, std::size_t count, const apps::Machine& machine) {
-  constexpr std::size_t margin = std::size_t{8} << 20;  // sums of blocks, the collectives' channel
+  constexpr std::size_t margin = std::size_t{8} << 20;  // for the sums of blocks and the collectives' channel
   apps::fit(config,
             {.problem = fmt::format("{} values on each of {} ranks", count, config.size),
              .symmetric_bytes = count * sizeof(float) + margin,

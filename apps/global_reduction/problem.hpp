@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The problem: values on each rank, whose sum over all ranks every rank is to have.
+/// The problem: each rank holds values, and every rank needs their sum over all ranks.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace global_reduction {
 
 using apps::initial_value;
 
-/// Parses numbers of values of a rank: numbers separated by commas, with or without K, M, G (powers of 1024), each at
+/// Parses a list of numbers of values of a rank: separated by commas, with or without K, M, G (powers of 1024), each at
 /// least 1. Throws invalid_argument naming what is wrong.
 [[nodiscard]] std::vector<std::size_t> parse_counts(const std::string& text);
 
-/// The serial reference: a loop over ranks and values, sharing no code with the methods; threads only finish sooner.
+/// The serial reference: a loop over ranks and values, without code shared with the methods; threads only speed it up.
 [[nodiscard]] double serial_sum(std::size_t count, int ranks, std::uint32_t set, int threads);
 
-/// Gives the world of `config` the heaps that `count` values a rank need; throws as `apps::fit`.
+/// Sets the heap sizes of `config` for `count` values of each rank; throws as `apps::fit` does.
 void fit(beeline::Config& config, std::size_t count, const apps::Machine& machine);
 
 }  // namespace global_reduction

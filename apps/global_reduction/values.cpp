@@ -9,7 +9,7 @@ namespace global_reduction {
 
 namespace {
 
-/// The local reduction as a kernel of its own.
+/// A kernel that does only the local reduction.
 struct SumLocally {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context&, Input input, double* local) const {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method 4b: as method 4, without the counter that finds a last block. Each block puts its own part of the outermost
-/// plane, a tile, and sets that part's own signal; a block waits for the parts of the neighbour's plane that its tile
-/// reads, and for no others. Many small transfers, each with its own release.
-/// Source: seed 000 section 5.8.1, the variant that it sets aside.
+/// Method 4b: like method 4, but without the counter that finds a last block. Each block puts its own part of the
+/// outermost plane, a tile, and sets the signal of that part. A block waits only for the parts of the neighbour's plane
+/// that its tile reads. This makes many small transfers, each with its own release.
+/// Source: seed 000 section 5.8.1, the variant that the section sets aside.
 
 #include "beeline/device/put_get.hpp"
 #include "update_and_send.hpp"
@@ -12,20 +12,21 @@ namespace himeno {
 
 namespace {
 
-/// How outermost planes are handed over, tile by tile.
+/// Transfer of outermost planes, tile by tile.
 ///
-/// Who has waited for the parts that its tile reads may overwrite its own part of the neighbour's halo, two iterations
-/// on: which tiles read which is symmetric, and each of those signals was set after its tile had read.
+/// A block that has waited for the parts that its tile reads may overwrite its part of the neighbour's halo, two
+/// iterations later: the relation of which tile reads which is symmetric, and the neighbour's block set each of those
+/// signals after its tile had read.
 struct Tiles {
-  std::uint64_t* arrived;  ///< [sides][tiles], symmetric: tag of the field whose part is here
+  std::uint64_t* arrived;  ///< tag of the field whose part is in the halo
 
-  /// Waits for the tiles with points in the rows and places beside this one's.
+  /// Waits for the tiles with points in the same rows and columns as this tile or next to them.
   template <class BlockGroup>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status await(const BlockGroup& block, const beeline::Context& ctx,
                                                           const Work& work, const Edge& edge, unsigned tile,
                                                           unsigned side) const {
     const Tiling& tiling = work.tiling;
-    // A tile is a range of vectors, row after row: the farthest that it reads are a row and a vector away.
+    // A tile is a range of vectors, row after row; it reads points up to one row and one vector away.
     const unsigned reach = static_cast<unsigned>(work.fields.row / vector_cells) + 1;
     const unsigned tiles_away = (reach + tiling.tile_vectors - 1) / tiling.tile_vectors;
     const unsigned first = tile > tiles_away ? tile - tiles_away : 0;
@@ -36,7 +37,7 @@ struct Tiles {
   template <class BlockGroup>
   BEELINE_HOST_DEVICE void hand_over(const BlockGroup& block, const beeline::Context& ctx, const Work& work,
                                      const Edge& edge, unsigned tile, unsigned side) const {
-    block.sync();  // the tile is the work of all threads
+    block.sync();  // all threads contributed to the tile
     put_part(block, ctx, work, edge, work.range(tile, 1), signals(work.tiling, opposite(side)) + tile);
   }
 

@@ -11,7 +11,7 @@ namespace himeno {
 
 namespace {
 
-/// A buffer far larger than caches, and copies enough that starting them does not count.
+/// A buffer far larger than caches, and enough copies that their start-up time is negligible.
 struct Copies {
   std::size_t bytes;
   int count;
@@ -19,7 +19,7 @@ struct Copies {
 constexpr Copies of_gpu{std::size_t{1} << 29, 32}, of_host{std::size_t{1} << 25, 4};
 static_assert(2 * of_gpu.bytes < copy_heap_bytes && 2 * of_host.bytes < copy_heap_bytes);
 
-/// Collective. Seconds of one sample on this rank.
+/// Collective. Returns the seconds of one sample on this rank.
 double timed_copies(beeline::World& world, std::byte* to, const std::byte* from, const Copies& copies) {
   world.barrier();
   const auto start = std::chrono::steady_clock::now();
@@ -34,7 +34,7 @@ std::optional<double> copy_bandwidth(beeline::World& world) {
   bool gpus = false;
   for (int rank = 0; rank < world.size(); ++rank) gpus = gpus || world.device(rank).is_gpu();
   if (!gpus && world.config().host_threads > 1) return std::nullopt;
-  // All ranks allocate the same.
+  // All ranks allocate the same size.
   const beeline::SymmetricArray<std::byte> buffers(world, 2 * (gpus ? of_gpu : of_host).bytes);
   const Copies copies = world.device().is_gpu() ? of_gpu : of_host;
   std::byte* to = buffers.data() + buffers.count() / 2;

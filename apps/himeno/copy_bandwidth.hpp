@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The bound that memory sets: how fast the ranks' devices copy, measured in the same run as the methods.
+/// The bound set by memory bandwidth: how fast the ranks' devices copy, measured in the same run as the methods.
 
 #include <cstddef>
 #include <optional>
@@ -11,18 +11,18 @@
 
 namespace himeno {
 
-/// Bytes that an iteration moves for each point at least: every array once, 13 read, one written.
+/// Smallest number of bytes that an iteration moves for each point: 13 arrays are read once, one is written once.
 inline constexpr double bytes_per_point = (coefficient_arrays + 2) * sizeof(float);
 
-/// Symmetric heap that the measurement needs of each rank. Host ranks touch a part of it only.
+/// Bytes of symmetric heap that the measurement needs on each rank. Host ranks touch only a part of it.
 inline constexpr std::size_t copy_heap_bytes = (std::size_t{1} << 30) + (std::size_t{1} << 20);
 
-/// Collective. Bytes a second, read and written, of a plain copy of a large buffer inside each rank's memory, by all
-/// ranks at once: the sum over ranks. On a GPU by the driver's device-to-device copy, on a host rank by memcpy. None
-/// where host ranks have several threads each, since one thread copies.
+/// Collective. Bytes per second, read and written, of a plain copy of a large buffer inside each rank's memory, with
+/// all ranks copying at once; summed over ranks. A GPU uses the driver's device-to-device copy, a host rank memcpy.
+/// None if host ranks have several threads each, since only one thread would copy.
 [[nodiscard]] std::optional<double> copy_bandwidth(beeline::World& world);
 
-/// Share of the bound that a method reaches: its points times `bytes_per_point`, against the copy bandwidth.
+/// Share of the bound that a method reaches: its points per second times `bytes_per_point`, over the copy bandwidth.
 [[nodiscard]] std::optional<double> bound_share(const Size& size, double iterations_per_second,
                                                 const std::optional<double>& bandwidth);
 

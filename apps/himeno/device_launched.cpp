@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method 7: the device launches. The CPU starts a control kernel of one block, which for each iteration starts the
-/// kernels of both halves (CUDA dynamic parallelism, fire and forget) and communicates itself. A kernel cannot wait for
-/// one that it launched, so the halves' blocks count when they are done, and the control block polls the counters.
+/// Method 7: the device launches. The CPU starts a control kernel of one block. For each iteration the control block
+/// starts the kernels of both halves (CUDA dynamic parallelism, fire and forget), and itself communicates. A kernel
+/// cannot wait for a kernel that it launched; therefore the halves' blocks count when they finish, and the control
+/// block polls the counters.
 ///
 /// A half's plane travels while the other half is computed, in the order of `stream_kernels`. The second half's kernel
-/// is launched before the first is done and queues behind it, so that only one launch an iteration is waited for.
+/// is launched before the first has finished and queues behind it, so that only one launch latency is exposed per
+/// iteration.
 ///
 /// Relocatable device code: see CMakeLists.txt. Source: seed 000 section 5.8.3, figure 5.23.
 
@@ -29,10 +31,11 @@ namespace {
 struct Half {
   Planes part;
   Tiling tiling;
-  std::uint32_t* finished;  ///< blocks that are done in this run, modulo 2^32
+  std::uint32_t* finished;  ///< blocks that have finished in this run, modulo 2^32
 };
 
-/// A block keeps a place on the device for the control block, and counts when it is done. It waits for nobody.
+/// Leaves space on the device for the control block. Each block counts when it has finished, and waits for no other
+/// block.
 __global__ void update_half(Fields f, Half half, double* block_sums, int iteration) {
   const beeline::Grid<beeline::Block> grid({}, beeline::machine::block_rank(), beeline::machine::block_count(),
                                            nullptr);
@@ -43,7 +46,7 @@ __global__ void update_half(Fields f, Half half, double* block_sums, int iterati
   apps::DeviceCounter(*half.finished).fetch_add(1, std::memory_order_release);
 }
 
-/// What the control block works with.
+/// Data of the control block.
 struct Plan {
   Fields fields;
   Edges edges;
@@ -51,7 +54,7 @@ struct Plan {
   Mailbox mailbox;
   Half halves[2];
   unsigned blocks;         ///< of a half's kernel
-  std::uint64_t* arrived;  ///< [sides], symmetric: tag of the field whose halo plane is here
+  std::uint64_t* arrived;  ///< [sides], symmetric: tag of the field whose plane is in the halo
   int* launch_error;       ///< host memory: the device runtime's error, 0 if none
 };
 
@@ -73,7 +76,7 @@ class Control {
     return is_ok(beeline::agree(block_, launch(half, step)));
   }
 
-  /// Waits for the half's kernel.
+  /// Waits for the half's kernel to finish.
   [[nodiscard]] BEELINE_HOST_DEVICE bool finish(unsigned half, const Step& step) const {
     if (plan_.halves[half].part.empty()) return true;
     beeline::Status status = beeline::Status::ok;
@@ -83,7 +86,8 @@ class Control {
       status = beeline::poll_until(
           ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected, beeline::Compare::equal},
           beeline::Timeout::none(), [&](std::uint64_t& observed) {
-            // Relaxed until it holds: acquiring polls drop the cache under computing blocks.
+            // Relaxed until the condition holds: acquiring polls would drop the first-level cache under computing
+            // blocks.
             observed = finished.load(std::memory_order_relaxed);
             return observed == expected && finished.load(std::memory_order_acquire) == expected;
           });
@@ -91,7 +95,7 @@ class Control {
     return is_ok(beeline::agree(block_, status));
   }
 
-  /// Sends the half's outermost planes, which are done.
+  /// Sends the half's outermost planes, which have been computed.
   BEELINE_HOST_DEVICE void send(unsigned half, const Step& step) const {
     if (!step.communicate) return;
     float* p = plan_.fields.pressure(step.iteration + 1);
@@ -103,13 +107,13 @@ class Control {
     }
   }
 
-  /// Exchanges the sums of both halves, which are done.
+  /// Exchanges the sums of both halves, which have been computed.
   [[nodiscard]] BEELINE_HOST_DEVICE bool sum(const Step& step) const {
     if (!step.communicate) return true;
     const auto slot = static_cast<unsigned>(step.iteration % 2) * 2;
     const double total = total_of_blocks(block_, plan_.sums.threads, plan_.sums, slot, slot + 2, plan_.blocks);
     const bool good = is_ok(exchange_gosa(block_, ctx_, plan_.mailbox, step, total));
-    block_.sync();  // the scratch is used again
+    block_.sync();  // the scratch is about to be reused
     return good;
   }
 
@@ -119,7 +123,7 @@ class Control {
     return plan_.edges.touched(side, plan_.halves[half].part);
   }
 
-  /// What the block has seen is visible to the kernel that its first thread launches.
+  /// Everything that the block has seen is visible to the kernel that its first thread launches.
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status launch(unsigned half, const Step& step) const {
 #if BEELINE_ON_GPU
     if (block_.thread_rank() != 0) return beeline::Status::ok;
@@ -141,7 +145,7 @@ class Control {
   const Plan& plan_;
 };
 
-/// Runs iterations [step.iteration, end) of `iterations`; a failed wait is recorded, and ends it.
+/// Runs iterations [step.iteration, end) of `iterations`; a failed wait is recorded, and ends the run.
 struct RunIterations {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Plan plan, Step step, int end,
@@ -150,7 +154,7 @@ struct RunIterations {
     Step before = step;
     for (const int first = step.iteration; step.iteration < end; ++step.iteration) {
       if (!control.start(0, step)) return;
-      // While the first half is computed: what the iteration before has left to do.
+      // While the first half is computed, the rest of the previous iteration is done.
       if (step.iteration > first) {
         control.send(1, before);
         if (!control.sum(before)) return;
@@ -175,7 +179,7 @@ class DeviceLaunched final : public Method {
     const beeline::KernelCode kernel{reinterpret_cast<const void*>(&update_half)};
     const int gpu = world().device().index;
     beeline::load_kernel(kernel, gpu);
-    // All blocks but one of this rank's share of the device: that one's place is the control block's.
+    // All blocks of this rank's share of the device but one, which is left for the control block.
     const unsigned share = beeline::gpu_resident_blocks(kernel, Domain::gpu_threads, gpu) /
                            static_cast<unsigned>(world().ranks_on_device());
     plan_.blocks = std::clamp(share, 2u, max_blocks) - 1;
@@ -189,7 +193,8 @@ class DeviceLaunched final : public Method {
   }
 
   void iterate(int iterations, bool communicate) override {
-    // The device runtime holds 2048 launches that it does not know to be over, and may learn so when their parent ends.
+    // The device runtime holds 2048 launches that it does not know to have finished, and may notice only when their
+    // parent ends.
     constexpr int iterations_of_a_kernel = 512;
     world().stream().fill(finished_.data(), 0, finished_.bytes());
     Step step{0, domain().take_tags(iterations), communicate};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The method whose kernels are launched by a kernel: in a library and a program of its own, because it alone needs
-/// relocatable device code.
+/// The method whose kernels are launched by a kernel. It has its own library and its own program, because it alone
+/// needs relocatable device code.
 
 #include "method.hpp"
 

@@ -28,7 +28,7 @@ struct Fill {
 
 int padded_row(const Size& size) { return (size.x + vector_cells - 1) / vector_cells * vector_cells; }
 
-/// Floats of one array: the same on every rank, so that offsets are the same, too.
+/// Number of floats of one array; it is the same on every rank, so that offsets are the same, too.
 std::size_t array_floats(const Size& size, int ranks) {
   return static_cast<std::size_t>(slab_of(size, ranks, 0).planes + 2) * static_cast<std::size_t>(size.y) *
          static_cast<std::size_t>(padded_row(size));
@@ -70,7 +70,7 @@ Edges make_edges(const beeline::World& world, const Size& size, const Fields& f)
   return edges;
 }
 
-/// Threads of the largest launch, on any rank.
+/// Threads of the largest launch on any rank.
 std::size_t threads_at_most(beeline::World& world, const HostGrid& host) {
   constexpr std::size_t threads_per_multiprocessor = 2048;
   std::size_t most = 1;
@@ -141,7 +141,7 @@ std::vector<float> Domain::gather(int iteration) {
     const std::size_t x = static_cast<std::size_t>(size_.x), y = static_cast<std::size_t>(size_.y);
     std::vector<float> part;
     for (int rank = 0; rank < world_.size(); ++rank) {
-      // Each rank's interior planes, and the grid's boundary planes of the outermost ranks.
+      // Each rank's interior planes; for the outermost ranks also the grid's boundary planes.
       const Slab slab = slab_of(size_, world_.size(), rank);
       const int before = rank == 0 ? 1 : 0, after = rank == world_.size() - 1 ? 1 : 0;
       const auto planes = static_cast<std::size_t>(slab.planes + before + after);
@@ -178,7 +178,8 @@ Tiling Domain::tiling(unsigned blocks, int planes) const {
   for (int chunks = 1; chunks <= planes; ++chunks) {
     const unsigned items = best.tiles * static_cast<unsigned>(chunks);
     const unsigned rounds = (items + blocks - 1) / blocks;
-    // Share of the blocks that have work, times the share of loads that are not a chunk's two extra planes of p.
+    // The share of the blocks that have work, times the share of loads that are not for a chunk's two extra planes of
+    // p.
     constexpr double cost_of_start = 0.5;
     const double depth = static_cast<double>(planes) / chunks;
     const double score = items / (static_cast<double>(rounds) * blocks) * depth / (depth + cost_of_start);

@@ -11,12 +11,13 @@
 
 namespace himeno {
 
-/// Cells that a thread updates at once; rows are padded to a multiple, so that these are aligned 16-byte accesses.
+/// Cells that a thread updates at once. Rows are padded to a multiple, so that each vector is an aligned 16-byte
+/// access.
 inline constexpr int vector_cells = 4;
 
-/// A rank's slab. Every array is [planes + 2][y][row] with x in the first places of a row: plane 0 and plane
-/// `planes` + 1 are halos, or the grid's boundary. The pressure has two buffers that change roles every iteration
-/// (the official program copies instead), so its halos are double too.
+/// A rank's slab. Every array is [planes + 2][y][row]; the first x floats of a row are points. Planes 0 and `planes` +
+/// 1 are halos, or the grid's boundary. The pressure has two buffers that change roles every iteration (the official
+/// program copies instead), so its halos are double too.
 struct Fields {
   const float *a0, *a1, *a2, *a3, *b0, *b1, *b2, *c0, *c1, *c2, *bnd, *wrk1;
   float *even, *odd;  ///< pressure before iterations 0, 2, ... and before iterations 1, 3, ...
@@ -29,18 +30,18 @@ struct Fields {
   [[nodiscard]] BEELINE_HOST_DEVICE float* pressure(int iteration) const { return (iteration & 1) == 0 ? even : odd; }
 };
 
-/// Consecutive planes of a slab, by local number; `last` is not one of them.
+/// The consecutive planes [first, last) of a slab, by local number.
 struct Planes {
   int first, last;
   [[nodiscard]] BEELINE_HOST_DEVICE bool empty() const { return first >= last; }
 };
 
-/// The sides where slabs meet.
+/// The sides where slabs adjoin.
 enum Side : unsigned { lower = 0, upper = 1 };
 inline constexpr unsigned sides = 2;
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr unsigned opposite(unsigned side) { return 1 - side; }
 
-/// What crosses one side: this rank's outermost plane goes to the peer's halo, the peer's into this rank's.
+/// The transfer across one side: this rank's outermost plane goes to the peer's halo, and the peer's to this rank's.
 struct Edge {
   std::uint32_t peer;     ///< `beeline::no_peer` at the grid's boundary
   std::ptrdiff_t mine;    ///< offset of the outermost plane in a pressure buffer
@@ -54,14 +55,14 @@ struct Edges {
   int planes;            ///< interior planes of this rank
   std::ptrdiff_t plane;  ///< floats of a plane
 
-  /// Whether the outermost plane of an open side is among `part`.
+  /// Whether `part` contains the outermost plane of the side, and the side has a peer.
   [[nodiscard]] BEELINE_HOST_DEVICE bool touched(unsigned which, const Planes& part) const {
     if (part.empty() || !side[which].open()) return false;
     return which == lower ? part.first == 1 : part.last == planes + 1;
   }
 };
 
-/// Where in one iteration's numbering a kernel stands.
+/// The position of a kernel in the iterations.
 struct Step {
   int iteration;            ///< of this run, from 0
   std::uint64_t first_tag;  ///< tags grow over all runs; the field before iteration n has tag `first_tag + n`
@@ -70,7 +71,7 @@ struct Step {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t tag() const {
     return first_tag + static_cast<std::uint64_t>(iteration);
   }
-  /// Whether the halos that this iteration reads come from the neighbours: those of the first are initial data.
+  /// Whether the neighbours send the halos that this iteration reads; the halos of the first are initial data.
   [[nodiscard]] BEELINE_HOST_DEVICE bool needs_halos() const { return communicate && iteration > 0; }
 };
 

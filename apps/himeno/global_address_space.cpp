@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method 5: one address space. While a boundary cell is computed it is stored twice: here, and straight into the
-/// neighbour's halo. There is no communication call but one barrier an iteration. The pressure's two buffers double the
-/// halos too: without that the neighbour could still be reading the value that a store replaces.
+/// Method 5: one address space. Each boundary cell is stored twice when it is computed: here, and directly into the
+/// neighbour's halo. The only communication call is one barrier per iteration. The pressure's two buffers double the
+/// halos too: otherwise the neighbour could still be reading the value that a store replaces.
 /// Source: seed 000 section 6.9.1, listing 6.7 and figure 6.19.
 
 #include "beeline/device/barrier.hpp"
@@ -12,12 +12,12 @@ namespace himeno {
 
 namespace {
 
-/// Stores points here and, those of the outermost planes, into the neighbours' halos.
+/// Stores points on this rank; also stores points of the outermost planes into the neighbours' halos.
 struct StoreBoth {
   float* to;
-  float* beyond[sides];        ///< offset so that the outermost plane's points hit the peer's halo; nullptr: no peer
+  float* beyond[sides];        ///< shifted so that the outermost plane's offsets address the peer's halo; nullptr: no peer
   std::ptrdiff_t lower_end;    ///< offset behind the lower outermost plane
-  std::ptrdiff_t upper_begin;  ///< offset of the upper one
+  std::ptrdiff_t upper_begin;  ///< offset of the upper outermost plane
 
   BEELINE_HOST_DEVICE StoreBoth(const beeline::Context& ctx, const Edges& edges, float* buffer)
       : to(buffer), beyond{nullptr, nullptr}, lower_end(edges.side[lower].mine + edges.plane),
@@ -47,7 +47,7 @@ struct UpdateEverywhere {
   }
 };
 
-/// Ends an iteration: what every rank stored is visible to all, the ranks' sums too.
+/// Ends an iteration: then everything that any rank stored is visible to all, including the ranks' sums.
 struct EndIteration {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Sums sums, Mailbox mailbox,
@@ -85,7 +85,7 @@ class GlobalAddressSpace final : public Method {
   LaunchWindow window_;
   Shape shape_;
   Tiling tiling_;
-  Edges closed_;  ///< as if there were no neighbours
+  Edges closed_;  ///< edges that treat both sides as the grid's boundary
 };
 
 }  // namespace

@@ -4,10 +4,10 @@
 /// gosa, the sum of the squared residuals: summed in a block, over a rank's blocks, and over the ranks, every
 /// iteration.
 ///
-/// Ranks sum by mailbox: each puts its sum to every other, and each adds all of them in rank order, so that all have
-/// the same bits. A sum is two words of 32 bits of value and 32 bits of tag: the words' arrival is the message's,
-/// without a fence. A rank collects tag t - 2 at the latest before it delivers tag t, so nobody is more than four tags
-/// ahead of a mailbox's reader, and eight slots are enough.
+/// Ranks sum through mailboxes: each puts its sum into every other rank's mailbox, and adds up all sums in rank order,
+/// so that all get the same bits. A sum is two words, each with 32 bits of value and 32 bits of tag: the arrival of the
+/// words is the arrival of the message, without a fence. A rank collects tag t - 2 before it delivers tag t, so no rank
+/// is more than four tags ahead of a mailbox's reader, and eight slots are enough.
 
 #include <bit>
 #include <cstdint>
@@ -19,25 +19,25 @@
 
 namespace himeno {
 
-/// Where partial sums lie, in this rank's memory.
+/// The partial sums, in this rank's memory.
 struct Sums {
   double* threads;  ///< scratch, [threads of the largest grid]; see block_total
-  double* blocks;   ///< [2][max_blocks]: two launches' sums
+  double* blocks;   ///< [2][max_blocks]: the sums of two launches
 };
 inline constexpr unsigned max_blocks = 4096;
 
-/// Sums travelling between ranks.
+/// The memory through which ranks exchange sums.
 struct Mailbox {
-  std::uint64_t* words;  ///< [mailbox_slots][ranks][2], symmetric, where the reader polls
+  std::uint64_t* words;  ///< [mailbox_slots][ranks][2], symmetric, polled by the receiver
   double* arrived;       ///< [ranks], this rank's memory
-  double* total;         ///< the last collected sum over all ranks
+  double* total;         ///< the sum over all ranks from the last collection
 };
 inline constexpr std::uint64_t mailbox_slots = 8;
 
 using apps::block_total;
 using apps::max_block_threads;
 
-/// Leaves the block's sum in `sums.blocks[slot * max_blocks + block rank]`.
+/// Stores the block's sum in `sums.blocks[slot * max_blocks + block rank]`.
 template <class Grid>
 BEELINE_HOST_DEVICE void store_block_gosa(const Grid& grid, const Sums& sums, unsigned slot, double mine) {
   double* scratch = sums.threads + grid.block_rank() * grid.block().size();
@@ -45,7 +45,7 @@ BEELINE_HOST_DEVICE void store_block_gosa(const Grid& grid, const Sums& sums, un
   if (grid.block().thread_rank() == 0) sums.blocks[slot * max_blocks + grid.block_rank()] = total;
 }
 
-/// Adds up what `blocks` blocks left in each of the slots [first, last); valid on thread 0.
+/// Adds up the sums of `blocks` blocks in each of the slots [first, last); valid on thread 0.
 template <class BlockGroup>
 BEELINE_HOST_DEVICE double total_of_blocks(const BlockGroup& block, double* scratch, const Sums& sums, unsigned first,
                                            unsigned last, unsigned blocks) {
@@ -62,8 +62,8 @@ BEELINE_HOST_DEVICE inline std::uint64_t* mailbox_word(const Mailbox& mailbox, s
   return mailbox.words + ((tag % mailbox_slots) * ranks + from) * 2;
 }
 
-/// Polls relaxed, because the tag comes with the value and an acquiring poll would drop the first-level cache under the
-/// blocks that compute beside this one. The last load acquires: what this rank delivers next comes after it.
+/// Polls relaxed, because the tag comes with the value, and an acquiring poll would drop the first-level cache under
+/// computing blocks of this device. The last load acquires, so that this rank's next delivery is ordered after it.
 BEELINE_HOST_DEVICE inline bool poll_word(const std::uint64_t* word, std::uint64_t tag, std::uint64_t& observed_tag,
                                           std::uint64_t& value) {
   const beeline::machine::SystemAtomic<std::uint64_t> shared(const_cast<std::uint64_t&>(*word));
@@ -115,7 +115,7 @@ template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status collect(const Group& group, const beeline::Context& ctx,
                                                           const Mailbox& mailbox, std::uint64_t tag) {
   beeline::Status status = beeline::Status::ok;
-  group.sync();  // an earlier collect's total is taken
+  group.sync();  // ordered after the reading of the previous collect's total
   for (std::uint32_t from = group.thread_rank(); from < ctx.size && status == beeline::Status::ok; from += group.size())
     status = receive_sum(ctx, mailbox, tag, from, mailbox.arrived[from]);
   status = beeline::agree(group, status);
@@ -127,8 +127,9 @@ template <class Group>
   return status;
 }
 
-/// One iteration's end of the device methods, by one block: this rank's sum of iteration `step` (`total`, valid on
-/// thread 0) goes out, and the sums of the iteration before, which had an iteration's time to arrive, come in.
+/// Called by one block at the end of an iteration of the device methods. Sends this rank's sum of iteration `step`
+/// (`total`, valid on thread 0), and receives the sums of the previous iteration, which had one iteration's time to
+/// arrive.
 template <class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status exchange_gosa(const BlockGroup& block, const beeline::Context& ctx,
                                                                 const Mailbox& mailbox, const Step& step,
@@ -137,8 +138,8 @@ template <class BlockGroup>
   return step.iteration == 0 ? beeline::Status::ok : collect(block, ctx, mailbox, step.tag() - 1);
 }
 
-/// By one block: exchanges the sums that the blocks of `grid` left in the iteration before `step`, each in the slot of
-/// that iteration, odd or even.
+/// Called by one block: exchanges the sums that the blocks of `grid` stored in the iteration before `step`, in the slot
+/// of that iteration's parity.
 template <class Grid>
 [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status sum_previous(const Grid& grid, const beeline::Context& ctx,
                                                                const Sums& sums, const Mailbox& mailbox, Step step) {
@@ -147,7 +148,7 @@ template <class Grid>
   double* scratch = sums.threads + grid.block_rank() * grid.block().size();
   const double total = total_of_blocks(grid.block(), scratch, sums, slot, slot + 1, grid.blocks());
   const beeline::Status status = exchange_gosa(grid.block(), ctx, mailbox, step, total);
-  grid.block().sync();  // the scratch is used again
+  grid.block().sync();  // the scratch is about to be reused
   return status;
 }
 

@@ -18,7 +18,7 @@ struct UpdateHalf {
   }
 };
 
-/// Both halves, as kernels.
+/// The kernels of both halves.
 class Halves {
  public:
   explicit Halves(const Domain& domain) : domain_(domain), parts_(domain.halves()) {
@@ -28,11 +28,12 @@ class Halves {
   }
 
   [[nodiscard]] const Planes& part(unsigned half) const { return parts_[half]; }
-  /// Whether the half has the outermost plane of an open side. The only plane of a slab has both.
+  /// Whether the half contains the outermost plane of a side that has a peer. The only plane of a slab belongs to both
+  /// sides.
   [[nodiscard]] bool touches(unsigned half, unsigned side) const { return domain_.edges().touched(side, parts_[half]); }
   [[nodiscard]] unsigned blocks() const { return shape_.blocks; }
 
-  /// Starts the computation of one half on the default stream; its blocks leave their sums in slot `half`.
+  /// Starts the computation of one half on the default stream; the blocks store their sums in slot `half`.
   void launch(unsigned half, int iteration) const {
     if (parts_[half].empty()) return;
     beeline::launch(domain_.world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateHalf{},

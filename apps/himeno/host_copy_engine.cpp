@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method 2: the host starts each copy and each kernel. A half's planes are copied by the copy engine, on a stream of
-/// their side, while the other half is computed; a signal in the receiver's pinned memory tells its CPU.
+/// Method 2: the host starts each copy and each kernel. The copy engine copies a half's planes, on one stream for each
+/// side, while the other half is computed. A signal in the receiver's pinned memory notifies the receiver's CPU.
 /// Source: seed 000 section 4.5.2 and figure 4.16.
 
 #include <array>
@@ -35,7 +35,7 @@ class HostCopyEngine final : public Method {
       }
       if (communicate) {
         gosa_.enqueue_sum(step, 2, halves_.blocks());
-        // One iteration behind, so that the next one's kernels are queued before the CPU waits for a sum.
+        // Exchanges sums one iteration late, so that the next kernels are queued before the CPU waits for a sum.
         if (step.iteration > 0) gosa_.exchange(previous(step));
       }
       window_.advance();
@@ -62,7 +62,7 @@ class HostCopyEngine final : public Method {
     }
   }
 
-  /// Copies the half's outermost planes to the neighbours' halos once they are computed.
+  /// Copies the half's outermost planes to the neighbours' halos, once the planes are computed.
   void send_planes(unsigned half, const Step& step) {
     float* p = domain().fields().pressure(step.iteration + 1);
     beeline::Event& done = *computed_[static_cast<unsigned>(step.iteration % 2) * 2 + half];
@@ -83,7 +83,7 @@ class HostCopyEngine final : public Method {
 
   Halves halves_;
   HostGosa gosa_;
-  beeline::SymmetricArray<std::uint64_t> arrived_;  ///< [sides]: tag of the field whose halo plane is here
+  beeline::SymmetricArray<std::uint64_t> arrived_;  ///< [sides]: tag of the field whose plane is in the halo
   LaunchWindow window_;
   std::array<std::unique_ptr<beeline::Stream>, sides> copies_;
   std::array<std::unique_ptr<beeline::Event>, 4> computed_;  ///< [iteration % 2][half]

@@ -34,7 +34,7 @@ class HostStaged final : public Method {
   }
 
  private:
-  /// Down, then up: each rank sends to one side and receives from the other.
+  /// Exchanges downwards, then upwards: each time a rank sends to one side and receives from the opposite side.
   void exchange_planes(int iteration) {
     float* p = domain().fields().pressure(iteration);
     for (unsigned side = 0; side < sides; ++side) {

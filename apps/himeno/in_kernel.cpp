@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method 4: the compute kernel communicates. One kernel an iteration; blocks with points at a boundary wait for the
-/// neighbour's plane at their start, compute the outermost plane first, and the last of them, found by a counter, sends
-/// it with put_signal while all go on with the planes behind it. Two signals for a side, odd and even iterations.
+/// Method 4: the compute kernel communicates. There is one kernel per iteration. Blocks with points at a boundary wait
+/// for the neighbour's plane at their start, and compute the outermost plane first. The last of these blocks, found by
+/// a counter, sends the plane with put_signal, while the others go on with the next planes. Each side has two signals,
+/// for odd and even iterations.
 ///
-/// One block stores about 45 GB/s into a peer, so large planes are cut into sections, each with its own last block.
+/// One block stores about 45 GB/s to a peer, so large planes are cut into sections, each with its own last block.
 /// Source: seed 000 section 5.8.1, listing 5.6.
 
 #include <algorithm>
@@ -19,11 +20,11 @@ namespace {
 
 constexpr unsigned max_sections = 16;
 
-/// How outermost planes are handed over, in sections of whole tiles.
+/// Transfer of outermost planes, in sections of whole tiles.
 struct Sections {
   std::uint64_t* arrived;   ///< [2 (odd, even)][sides][max_sections], symmetric: tag of the field whose section is here
   std::uint32_t* finished;  ///< [sides][max_sections]: tiles of the section that are computed
-  unsigned count, tiles;    ///< sections of a plane; tiles of a section, but for the last
+  unsigned count, tiles;    ///< sections of a plane; tiles of each section but the last
 
   /// Waits for every section.
   template <class BlockGroup>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What launching costs: one rank's iterations of two kernels each, launched by the CPU one by one, or as one CUDA
-/// graph; beside them the kernels that a kernel launches (device_launched), and one kernel for all (persistent).
-/// Nothing bounds how far the CPU runs ahead but the launch queue, which is to be seen when it is full.
+/// Measures the cost of launches: one rank's iterations of two kernels each, which the CPU launches one by one, or as
+/// one CUDA graph. They are compared with kernels that a kernel launches (device_launched) and with one kernel for all
+/// iterations (persistent). Only the launch queue bounds how far the CPU runs ahead: a full queue is to show in the
+/// result.
 /// Source: seed 000 section 5.8.3, figures 5.24 to 5.26.
 
 #include "beeline/core/error.hpp"
@@ -15,7 +16,7 @@ namespace himeno {
 
 namespace {
 
-/// Sums the gosa of the last iteration. With one rank there is no exchange.
+/// Sums up the last iteration's gosa. One rank needs no exchange.
 struct SumHalves {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context&, Sums sums, double* all,
@@ -52,7 +53,7 @@ class KernelByKernel : public Method {
   Halves halves_;
 };
 
-/// The whole run is one graph, which is captured when a run of this length is first asked for.
+/// The whole run is one graph, which is captured in the first run of this length.
 class AsGraph final : public KernelByKernel {
  public:
   using KernelByKernel::KernelByKernel;

@@ -33,7 +33,7 @@ Sample timed_run(Domain& domain, Method& method, int iterations, bool communicat
   return apps::timed_run(domain.world(), [&] { method.run(iterations, communicate); });
 }
 
-/// Collective. So many iterations that a run takes about `seconds_of_a_sample`.
+/// Collective. Chooses the number of iterations so that a run takes about `seconds_of_a_sample`.
 int choose_iterations(Domain& domain, const MethodInfo& info) {
   constexpr int fewest = 10, most = 1'000'000;
   const std::unique_ptr<Method> method = info.make(domain);
@@ -42,7 +42,7 @@ int choose_iterations(Domain& domain, const MethodInfo& info) {
   return apps::runs_of_sample(seconds_of_a_sample, seconds, fewest, most);
 }
 
-/// What a method has been found to do.
+/// Measurements of one method.
 struct Outcome {
   std::vector<Sample> with, without;
   std::vector<double> launches;  ///< seconds of this rank's CPU, by sample; empty: see Method::launch_seconds
@@ -52,7 +52,7 @@ struct Outcome {
   [[nodiscard]] bool good() const { return !official || (official->good() && fresh->good()); }
 };
 
-/// Runs all methods over one domain.
+/// Measures methods on one domain.
 class Session {
  public:
   Session(beeline::World& world, const Options& options)
@@ -91,7 +91,7 @@ class Session {
   }
 
  private:
-  /// Compares the timed run itself where the reference could follow so far, otherwise a shorter run.
+  /// Checks the timed run itself if the reference could compute as many iterations, otherwise a shorter run.
   void check_official(Method& method, Outcome& outcome) {
     std::vector<float> field = domain_.gather(iterations_);
     if (world_.rank() == 0) outcome.checksum = fmt::format("{:016x}", checksum(field));

@@ -14,12 +14,12 @@ namespace himeno {
 struct Options {
   Size size{};
   std::vector<MethodInfo> methods;
-  int iterations = 0;  ///< of a timed run; 0: as many as take about a third of a second, at least 10
+  int iterations = 0;  ///< in a timed run; 0: as many as take about a third of a second, at least 10
   bool verify = true;
-  double energy_seconds = 0;  ///< of load that is metered for each method; 0: none
+  double energy_seconds = 0;  ///< for which each method's energy is metered; 0: no metering
 };
 
-/// Collective. Returns whether every method's result was right, on rank 0; true on the others.
+/// Collective. On rank 0 returns whether every method's result was right; on the other ranks true.
 [[nodiscard]] bool measure(beeline::World& world, const Options& options);
 
 }  // namespace himeno

@@ -12,7 +12,7 @@ namespace himeno {
 
 namespace {
 
-/// Bytes of rank 0's serial reference and the fields that are compared with it.
+/// Bytes of rank 0's serial reference and of the fields that are compared with it.
 std::size_t reference_bytes(const Size& size) {
   constexpr std::size_t arrays = 17;
   return arrays * sizeof(float) * size.points();

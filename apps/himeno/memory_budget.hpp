@@ -11,10 +11,10 @@ namespace himeno {
 using apps::Machine;
 using apps::machine_for;
 
-/// Gives the world of `config` the heaps that the problem needs.
-///   verify  rank 0 holds the serial reference too
+/// Sets the heap sizes of `config` for the problem.
+///   verify  rank 0 also holds the serial reference
 /// Throws invalid_argument when there are more ranks than planes, or slots are too small for the heaps; no_resource
-/// when the memory could not hold them, whatever else runs on the machine.
+/// when the machine's memory is too small even if nothing else runs.
 void fit(beeline::Config& config, const Size& size, bool verify, const Machine& machine);
 
 }  // namespace himeno

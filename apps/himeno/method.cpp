@@ -3,7 +3,7 @@
 
 namespace himeno {
 
-// methods.inc, which CMake writes, has METHOD(name) for each.
+// CMake writes methods.inc, which contains METHOD(name) for each method.
 #define METHOD(name) MethodInfo name();
 #include "methods.inc"
 #undef METHOD

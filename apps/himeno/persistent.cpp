@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method 6: one kernel for all iterations. Blocks stay on the device and meet at a grid barrier; the CPU starts one
-/// kernel and sleeps. Where the device holds enough blocks, three of them compute nothing: two carry planes, one for
-/// each side, and one exchanges gosa, all while the others compute. Elsewhere the first block does both jobs in turn.
+/// Method 6: one kernel for all iterations. Blocks stay on the device and synchronise at a grid barrier; the CPU starts
+/// one kernel and sleeps. If the device holds enough blocks, three of them compute nothing: two transfer planes, one
+/// for each side, and one exchanges gosa, while the others compute. Otherwise the first block does both jobs in turn.
 ///
-/// Small planes go as packets (no fence, no separate signal), larger ones by put_signal: a block unpacks packets at
-/// the pace of its loads, 8 bytes a thread and round trip.
+/// Small planes travel as packets (no fence, no separate signal), larger planes by put_signal: a block unpacks packets
+/// only as fast as its loads return, 8 bytes per thread and round trip.
 /// Source: seed 000 section 5.8.1 (persistent threads).
 
 #include <type_traits>
@@ -20,17 +20,17 @@ namespace himeno {
 
 namespace {
 
-/// How outermost planes reach the neighbours.
+/// Transfer of outermost planes to the neighbours.
 struct Carriage {
   beeline::PacketChannel packets;  ///< used when `by_packets`
-  std::uint64_t* arrived;          ///< [2 (odd, even)][sides], symmetric; used otherwise
+  std::uint64_t* arrived;          ///< [2 (odd, even)][sides], symmetric; used unless `by_packets`
   std::uint32_t* finished;         ///< [sides]: tiles of the outermost plane computed so far in this run, modulo 2^32
   unsigned by_packets;
   unsigned carriers;  ///< blocks that compute nothing: 0 or `carrier_blocks`
 };
 constexpr unsigned carrier_blocks = sides + 1, gosa_carrier = sides;
 
-/// One block's end of one side.
+/// The part of one block in the transfer across one side.
 template <class BlockGroup>
 class Carrier {
  public:
@@ -39,7 +39,7 @@ class Carrier {
       : block_(block), ctx_(ctx), edge_(edges.side[side]), side_(side), carriage_(carriage),
         plane_(static_cast<std::size_t>(edges.plane)), port_(block, ctx, carriage.packets, edge_.peer) {}
 
-  /// Sends the outermost plane that iteration `step` computes, once all `tiles` tiles of it are done.
+  /// Sends the outermost plane that iteration `step` computes, once all `tiles` tiles of the plane are computed.
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Fields& f, const Step& step, unsigned tiles) {
     if (const beeline::Status status = await_tiles(step, tiles); status != beeline::Status::ok) return status;
     float* p = f.pressure(step.iteration + 1);
@@ -70,7 +70,8 @@ class Carrier {
       status = beeline::poll_until(
           ctx_, {beeline::Operation::user, ctx_.rank, step.tag(), expected, beeline::Compare::equal},
           beeline::Timeout::none(), [&](std::uint64_t& observed) {
-            // Relaxed until it holds: acquiring polls drop the cache under computing blocks.
+            // Relaxed until the condition holds: acquiring polls would drop the first-level cache under computing
+            // blocks.
             observed = finished.load(std::memory_order_relaxed);
             return observed == expected && finished.load(std::memory_order_acquire) == expected;
           });
@@ -87,8 +88,8 @@ class Carrier {
   beeline::PacketPort<BlockGroup> port_;
 };
 
-/// One loop for every role, so that each piece of code stands in the kernel once: inlined everywhere, with the fields'
-/// addresses in constant memory.
+/// Every role runs the same loop, so that each piece of code is in the kernel only once: inlined everywhere, with the
+/// fields' addresses in constant memory.
 struct Everything {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, Fields f, Edges edges, Tiling tiling,
@@ -96,13 +97,13 @@ struct Everything {
     const unsigned role = grid.block_rank();
     const bool computes = role >= carriage.carriers;
     const bool sums_up = step.communicate && role == (carriage.carriers == 0 ? 0 : gosa_carrier);
-    // Carriers take a side each; without carriers the first block takes both.
+    // Each carrier takes one side; without carriers the first block takes both.
     const bool alone = carriage.carriers == 0 && role == 0, carrier = carriage.carriers != 0 && role < sides;
     const unsigned first_side = carrier ? role : 0;
     const unsigned end_side = !step.communicate ? 0 : alone ? sides : carrier ? role + 1 : 0;
     for (; step.iteration < iterations; ++step.iteration) {
       if (computes) update(grid, f, edges, tiling, sums, carriage, step);
-      grid.block().sync();  // a block that does all uses its scratch again
+      grid.block().sync();  // a block with all roles reuses its scratch
       if (first_side < end_side &&
           exchange_planes(grid, ctx, f, edges, tiling, carriage, step, first_side, end_side) != beeline::Status::ok)
         return;
@@ -139,8 +140,8 @@ struct Everything {
     store_block_gosa(grid, sums, static_cast<unsigned>(step.iteration % 2), gosa);
   }
 
-  /// Asks for the coefficients that this block needs first in the next iteration, so that memory has work while blocks
-  /// sum up and meet at the grid barrier.
+  /// Prefetches the coefficients that this block needs first in the next iteration, so that memory is busy while blocks
+  /// exchange sums and wait at the grid barrier.
   template <class Grid>
   BEELINE_HOST_DEVICE static void prefetch_next(const Grid& grid, const Fields& f, const Edges& edges,
                                                 const Tiling& tiling, const Carriage& carriage, bool communicate) {
@@ -175,7 +176,8 @@ class Persistent final : public Method {
  public:
   explicit Persistent(Domain& domain)
       : Method(domain), arrived_(world(), 2 * sides), finished_(world(), sides),
-        // Both neighbours send before they receive, so a message must fit: two slots of a plane, each freed when read.
+        // Both neighbours send before they receive, so a message must fit: the channel has two slots of a plane;
+        // reading frees a slot.
         packets_(world(), goes_by_packets(domain) ? domain.plane_bytes() : 8, 2),
         shape_(domain.shape<Everything, Fields, Edges, Tiling, Sums, Mailbox, Carriage, Step, int>()) {
     constexpr unsigned enough_blocks = 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Bringing coefficients near while nothing else can be done: they depend on no other block and no other rank.
+/// Prefetching coefficients while a block can do nothing else: coefficients depend on no other block and no other rank.
 
 #include "beeline/core/macros.hpp"
 #include "sweep.hpp"
@@ -12,7 +12,8 @@
 
 namespace himeno {
 
-/// Asks the GPU's second-level cache for a tile's coefficients in one plane; nothing on CPUs. Does not wait for them.
+/// Prefetches a tile's coefficients in one plane into the GPU's second-level cache, without waiting; does nothing on
+/// CPUs.
 template <class BlockGroup>
 BEELINE_HOST_DEVICE void prefetch_coefficients(const BlockGroup& block, const Fields& f, const Tiling& tiling,
                                                unsigned tile, int plane) {

@@ -24,7 +24,7 @@ constexpr std::array<std::pair<const char*, Size>, 5> named_sizes{{{"XS", {32, 3
                                                                    {"L", {256, 256, 512}},
                                                                    {"XL", {512, 512, 1024}}}};
 
-/// With the parts of `ranks` one behind another along z.
+/// The size of the whole grid if each of `ranks` ranks has a part of `size`, stacked along z.
 Size extended(Size size, int ranks) {
   beeline::require(size.z <= largest / ranks, beeline::Status::invalid_argument,
                    fmt::format("--size: weak scaling to {} ranks makes {} points along z, more than {}", ranks,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The Himeno problem: its sizes, how ranks share it, and what the arrays hold before the first iteration.
+/// The Himeno problem: its sizes, how ranks share it, and the initial values of the arrays.
 
 #include <cstddef>
 #include <cstdint>
@@ -29,32 +29,32 @@ struct Size {
 };
 
 /// Parses XS, S, M, L, XL or NxNxN (x, y, z; 3 to 32768 each). Throws invalid_argument naming the text.
-///   ranks  whose parts of this size stand one behind another along z
+///   ranks  number of parts of this size, stacked along z
 [[nodiscard]] Size parse_size(const std::string& text, int ranks = 1);
 
 /// The interior planes of one rank.
 struct Slab {
-  int first;   ///< global z of its first plane, at least 1
+  int first;   ///< global z of its first interior plane, at least 1
   int planes;  ///< at least 1
 };
 
-/// The part of `rank` among `ranks`: contiguous, and at most one plane larger than another's.
+/// The slab of `rank` among `ranks`: contiguous; sizes of slabs differ by at most one plane.
 /// Throws invalid_argument when there are more ranks than interior planes.
 [[nodiscard]] Slab slab_of(const Size& size, int ranks, int rank);
 
-/// The stored arrays. Each has a value for every point, constant ones too, as the official benchmark demands.
+/// The stored arrays. Each has a value for every point, even constant arrays, as the official benchmark demands.
 enum class Array : std::uint32_t { a0, a1, a2, a3, b0, b1, b2, c0, c1, c2, bnd, wrk1, p };
 inline constexpr std::uint32_t coefficient_arrays = 12;
 
-/// What the arrays start with.
+/// The initial values of the arrays.
 enum class Data : std::uint32_t {
   official,  ///< the benchmark's: a0..a2 = c = bnd = 1, a3 = 1/6, b = wrk1 = 0, p = i^2 / (imax - 1)^2
-  scrambled  ///< every point of every array its own value: a wrong neighbour or a stale halo shows
+  scrambled  ///< a different value in every point of every array, which exposes a wrong neighbour or a stale halo
 };
 
 namespace detail {
 
-/// A fraction in [0, 1) of 24 bits: the same on every device.
+/// A fraction in [0, 1) of 24 bits, the same on every device.
 BEELINE_HOST_DEVICE inline float scrambled(Array array, int x, int y, int z) {
   std::uint64_t bits = static_cast<std::uint64_t>(array);
   for (const int coordinate : {x, y, z}) {

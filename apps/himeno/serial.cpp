@@ -69,8 +69,8 @@ void Serial::advance(int iterations) {
 double Serial::gosa() const { return std::accumulate(plane_gosa_.begin(), plane_gosa_.end(), 0.0); }
 
 float Serial::gosa_float32() const {
-  // k is our slowest axis and the official order's fastest: gather some columns at a time while walking memory in
-  // order.
+  // k is the slowest axis here, but the fastest in the official order: gather a few columns at a time while reading
+  // memory in order.
   constexpr int columns = 16;
   std::vector<float> squares[columns];
   float gosa = 0;
@@ -86,7 +86,7 @@ float Serial::gosa_float32() const {
                              static_cast<std::size_t>(z)] = ss * ss;
         }
     for (int x = first; x < last; ++x)
-      for (const float square : squares[x - first]) gosa += square;  // zeros of boundary points change nothing
+      for (const float square : squares[x - first]) gosa += square;  // boundary points hold zeros, which change nothing
   }
   return gosa;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The serial reference: the official loop nest over ordinary arrays, sharing no code with the methods' sweep.
+/// The serial reference: the official loop nest over ordinary arrays, without code shared with the methods' sweep.
 
 #include <cstddef>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace himeno {
 
-/// One grid in host memory. Values are those of one thread, bit for bit; more threads only finish sooner.
+/// One grid in host memory. Its values do not depend on the number of threads, bit for bit; threads only speed it up.
 class Serial {
  public:
   Serial(const Size& size, Data data, int threads);
@@ -21,7 +21,7 @@ class Serial {
   [[nodiscard]] const std::vector<float>& field() const { return p_; }
   /// Sum of the squared residuals of the last iteration, accumulated in float64.
   [[nodiscard]] double gosa() const;
-  /// The same sum as the C benchmark takes it: one float32 accumulator, in its order (i, j, k).
+  /// The same sum as the C benchmark computes it: one float32 accumulator, in its order (i, j, k).
   [[nodiscard]] float gosa_float32() const;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method 3: communication kernels between the compute kernels of one stream. Between two halves a communication kernel
-/// sends the planes of the half just computed and waits for those that the next half reads; stream order does the rest,
-/// so no compute kernel communicates or waits. Four kernels an iteration.
+/// Method 3: communication kernels between the compute kernels of one stream. A communication kernel between two halves
+/// sends the planes of the half just computed, and waits for the planes that the next half reads. Stream order does the
+/// rest, so no compute kernel communicates or waits. There are four kernels per iteration.
 /// Source: seed 000 section 5.8.2, listing 5.7 and figure 5.22.
 
 #include <algorithm>
@@ -18,17 +18,17 @@ namespace {
 
 /// Signals and counters of the communication kernels.
 struct Post {
-  std::uint64_t* arrived;   ///< [sides], symmetric: tag of the field whose halo plane is here
+  std::uint64_t* arrived;   ///< [sides], symmetric: tag of the field whose plane is in the halo
   std::uint32_t* finished;  ///< [sides]: blocks whose share has been put
 };
 
-/// What a communication kernel does. A set of sides has bit 1 << side.
+/// The work of a communication kernel. In a set of sides, bit 1 << side stands for `side`.
 struct Errand {
   unsigned send, await;
   std::uint64_t await_tag;
   bool sum;             ///< also exchange gosa of `step`
-  Step step;            ///< whose results are sent
-  unsigned sum_blocks;  ///< blocks of each half that left sums
+  Step step;            ///< the step whose results are sent
+  unsigned sum_blocks;  ///< blocks of each half that stored sums
 };
 
 struct Communicate {
@@ -52,7 +52,7 @@ struct Communicate {
   }
 
  private:
-  /// Every block puts its share of the plane; the last one, found by the counter, signals.
+  /// Every block puts its share of the plane; the last block, found by the counter, sets the signal.
   template <class Grid>
   BEELINE_HOST_DEVICE static void send(const Grid& grid, const beeline::Context& ctx, float* p, const Edges& edges,
                                        unsigned side, const Post& post, std::uint64_t tag) {
@@ -83,7 +83,7 @@ class StreamKernels final : public Method {
   explicit StreamKernels(Domain& domain)
       : Method(domain), halves_(domain), arrived_(world(), sides), finished_(world(), sides), window_(world()),
         shape_(domain.shape<Communicate, Fields, Edges, Post, Sums, Mailbox, Errand>()) {
-    // A block stores about 20 GB/s into a peer: enough of them for a plane to take a microsecond or two.
+    // A block stores about 20 GB/s to a peer: use enough blocks that a plane takes one or two microseconds.
     constexpr std::size_t bytes_of_a_block = 16384;
     const auto wanted = static_cast<unsigned>(domain.plane_bytes() / bytes_of_a_block);
     shape_.blocks = std::min(shape_.blocks, std::clamp(wanted, 2u, 16u));

@@ -3,10 +3,10 @@
 /// @file
 /// The computation: one Jacobi update of any part of a slab, shared by every method.
 ///
-/// It is bound by memory bandwidth: 14 arrays of 4 bytes pass once for each point. So a thread takes four neighbouring
-/// points (16-byte accesses), issues all loads of a plane before it uses any, and goes up through the planes with the
-/// pressure of three of them in registers. Multiplications and additions are never contracted (compile options), so
-/// a point has the same bits on every rank count and in every method.
+/// The update is bound by memory bandwidth: each point moves 14 arrays of 4 bytes once. So a thread takes four
+/// neighbouring points (16-byte accesses), issues all loads of a plane before it uses any, and goes up through the
+/// planes with the pressure of three planes in registers. Multiplications and additions are never contracted (compile
+/// options), so a point has the same bits with any number of ranks and in every method.
 
 #include <cstddef>
 
@@ -28,12 +28,12 @@ struct Coefficients {
   Vector a0, a1, a2, a3, b0, b1, b2, c0, c1, c2, bnd, wrk1;
 };
 
-/// How a launch deals a range of planes out to its blocks: items of a tile (part of a plane) and a chunk of planes.
+/// How a launch divides a range of planes among its blocks: each item is a tile (part of a plane) in a chunk of planes.
 struct Tiling {
-  unsigned tile_vectors;  ///< vectors that a block takes up together, an equal share for each thread
-  unsigned tiles;         ///< that cover the interior rows of a plane
-  unsigned chunks;        ///< parts of the range of planes
-  int planes_at_once;     ///< that a thread goes up through before it takes its next vector
+  unsigned tile_vectors;  ///< vectors that a block processes together, an equal share for each thread
+  unsigned tiles;         ///< number of tiles that cover the interior rows of a plane
+  unsigned chunks;        ///< number of parts of the range of planes
+  int planes_at_once;     ///< planes that a thread goes up through before it takes its next vector
   [[nodiscard]] BEELINE_HOST_DEVICE unsigned items() const { return tiles * chunks; }
 };
 
@@ -41,8 +41,8 @@ namespace detail {
 
 BEELINE_HOST_DEVICE inline Vector load(const float* from) { return *reinterpret_cast<const Vector*>(from); }
 
-/// Whether four points have neighbours in their row. At a row's ends they would lie in other rows, or, at a plane's
-/// ends, in a halo that is still on its way; no interior point needs those.
+/// Whether four points have neighbours in their row. At the ends of a row the neighbours in memory lie in other rows
+/// or, at the ends of a plane, in a halo that may not have arrived; no interior point needs them.
 struct RowNeighbours {
   bool left, right;
 };
@@ -80,10 +80,10 @@ BEELINE_HOST_DEVICE inline float residual(const Window& below, const Window& at,
 
 }  // namespace detail
 
-/// Takes one vector of points, at offset `point` of each plane, up through `part`.
+/// Updates one vector of points, at offset `point` of each plane, upwards through the planes `part`.
 ///   from   pressure before the iteration
 ///   x      of the vector's first point
-///   store  store(offset, vector) puts four updated points where they belong
+///   store  store(offset, vector) stores four updated points
 /// Returns the sum of the squared residuals of the interior points among them.
 template <class Store>
 BEELINE_HOST_DEVICE double update_column(const Fields& f, const float* from, std::ptrdiff_t point, int x, Planes part,
@@ -138,7 +138,7 @@ BEELINE_HOST_DEVICE double update_tile(const BlockGroup& block, const Fields& f,
           all.first + static_cast<int>(planes * (chunk + 1) / chunks)};
 }
 
-/// Puts updated points into the other pressure buffer.
+/// Stores updated points in the pressure buffer of the next iteration.
 struct StoreHere {
   float* to;
   BEELINE_HOST_DEVICE void operator()(std::ptrdiff_t n, const Vector& updated) const {
@@ -158,11 +158,11 @@ BEELINE_HOST_DEVICE double update_planes(const Grid& grid, const Fields& f, cons
   return gosa;
 }
 
-/// Updates the planes `part` of one tile, those at open sides first, so that they can travel while the rest is
+/// Updates the planes `part` of one tile. Planes at open sides come first, so that they travel while the rest is
 /// computed.
-///   update(planes)   does it
-///   publish(side)    is called when the outermost plane of `side` is done
-///   phase            where to begin: 0, or `sides` to leave the edges among the rest
+///   update(planes)   updates these planes
+///   publish(side)    called when the outermost plane of `side` is updated
+///   phase            first phase: 0, or `sides` to update the edges together with the rest
 template <class Update, class Publish>
 BEELINE_HOST_DEVICE void edges_first(const Edges& edges, Planes part, const Update& update, const Publish& publish,
                                      unsigned phase = 0) {
@@ -173,7 +173,7 @@ BEELINE_HOST_DEVICE void edges_first(const Edges& edges, Planes part, const Upda
     if (edge && !edges.touched(phase, part)) continue;
     Planes some = rest;
     if (edge) some = phase == lower ? Planes{rest.first, rest.first + 1} : Planes{rest.last - 1, rest.last};
-    if (!rest.empty()) update(some);  // a slab of one plane is done when the lower side is
+    if (!rest.empty()) update(some);  // the only plane of a slab was updated as the lower side's
     if (!edge) continue;
     publish(phase);
     phase == lower ? ++rest.first : --rest.last;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// One kernel an iteration that computes and communicates: what the methods `in_kernel` and `block_signals` share. They
-/// differ in how the tiles of an outermost plane are handed over.
+/// One kernel per iteration that computes and communicates: the common part of the methods `in_kernel` and
+/// `block_signals`, which transfer the tiles of an outermost plane differently.
 /// Source: seed 000 section 5.8.1, listing 5.6.
 
 #include "domain.hpp"
@@ -10,15 +10,15 @@
 
 namespace himeno {
 
-/// What a block has before it while it computes. Not the edges: which of them is needed is found at run time, so they
-/// lie in local memory, and all that stood in one structure with them would have to follow.
+/// Data of a block while it computes. The edges are not part of it: they are indexed at run time and therefore lie in
+/// local memory, and the whole structure would have to lie there with them.
 struct Work {
   Fields fields;
   Tiling tiling;
   Step step;
 
-  /// The elements of an outermost plane that `tiles` tiles from `first_tile` cover. Tiles cover the interior rows: the
-  /// boundary rows never change.
+  /// The elements of an outermost plane that are covered by `tiles` tiles from `first_tile` on. Tiles cover only the
+  /// interior rows: the boundary rows never change.
   struct Range {
     std::ptrdiff_t first, count;
   };
@@ -30,7 +30,7 @@ struct Work {
   }
 };
 
-/// Puts `range` of the plane that `step` computed at `edge` into the peer's halo, then sets `signal` there.
+/// Puts `range` of the plane that `step` computed at `edge` into the peer's halo, then sets `signal` on the peer.
 template <class BlockGroup>
 BEELINE_HOST_DEVICE void put_part(const BlockGroup& block, const beeline::Context& ctx, const Work& work,
                                   const Edge& edge, const Work::Range& range, std::uint64_t* signal) {
@@ -40,9 +40,11 @@ BEELINE_HOST_DEVICE void put_part(const BlockGroup& block, const beeline::Contex
 }
 
 /// The kernel. `Handover` has
-///   await(block, ctx, work, edge, tile, side)      blocks until the halo of `side` that `tile` reads is here
-///   hand_over(block, ctx, work, edge, tile, side)  the block has computed its tile of the outermost plane at `side`
-/// where `edge` is that of the side.
+///   await(block, ctx, work, edge, tile, side)      blocks until the part of the halo of `side` that `tile` reads has
+///   arrived
+///   hand_over(block, ctx, work, edge, tile, side)  called when the block has computed its tile of the outermost plane
+///   at `side`
+/// where `edge` is the edge of `side`.
 template <class Handover>
 struct UpdateAndSend {
   template <class Grid>
@@ -51,7 +53,7 @@ struct UpdateAndSend {
     const auto& block = grid.block();
     const Fields& f = work.fields;
     const Step& step = work.step;
-    // The last block often has no tile: it exchanges the sums of the iteration before.
+    // The last block often has no tile, so it exchanges the sums of the previous iteration.
     if (step.needs_halos() && grid.block_rank() == grid.blocks() - 1 &&
         sum_previous(grid, ctx, sums, mailbox, step) != beeline::Status::ok)
       return;
@@ -111,7 +113,7 @@ struct SumLast {
   }
 };
 
-/// The method around the kernel. What derives from it says how tiles are handed over.
+/// The common host side of these methods. A derived class chooses how tiles are transferred.
 template <class Handover>
 class OneKernelAnIteration : public Method {
  public:

@@ -20,7 +20,8 @@ Expectation run_serial(const Size& size, Data data, int iterations, double secon
   const auto start = Clock::now();
   int done = 0;
   while (done < iterations) {
-    // Few calls for cheap iterations, and a look at the clock before each doubling would overrun.
+    // Doubling needs few calls if iterations are cheap; the time limit is checked with the step to come, which could
+    // overrun.
     const int more = std::min(std::max(done, 1), iterations - done);
     const double spent = std::chrono::duration<double>(Clock::now() - start).count();
     if (done > 0 && spent / done * (done + more) > seconds) break;
@@ -30,7 +31,7 @@ Expectation run_serial(const Size& size, Data data, int iterations, double secon
   return {done, serial.field(), serial.gosa(), serial.gosa_float32()};
 }
 
-/// Collective. Rank 0's scalars, on every rank, once `work` is over; each wait of the others is short.
+/// Collective. Returns rank 0's scalars on every rank once `work` has finished; the other ranks wait in short steps.
 Expectation await_expectation(beeline::World& world, std::future<Expectation> work) {
   struct Message {
     std::uint32_t done;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the methods' results are compared with.
+/// The reference for the methods' results.
 
 #include <vector>
 
@@ -11,7 +11,7 @@
 
 namespace himeno {
 
-/// The serial reference after some iterations; the field on rank 0 only.
+/// The serial reference after some iterations; only rank 0 has the field.
 struct Expectation {
   int iterations = 0;
   std::vector<float> field;
@@ -19,15 +19,15 @@ struct Expectation {
   float gosa_float32 = 0;
 };
 
-/// Collective. Runs the serial reference on rank 0, on all of its CPU's threads, while the others wait without regard
-/// to the deadline. At most `iterations`, and no more than fit into `seconds` (but one).
+/// Collective. Runs the serial reference on rank 0, on all threads of its CPU; the other ranks wait without a deadline.
+/// Runs at least one iteration, then at most `iterations` and only as many as fit into `seconds`.
 [[nodiscard]] Expectation expect(beeline::World& world, const Size& size, Data data, int iterations, double seconds);
 
-/// How far a result is from the reference.
+/// The difference between a result and the reference.
 struct Comparison {
   double max_error = 0;   ///< largest absolute difference of the pressure
   double gosa_error = 0;  ///< relative to the float64 sum
-  /// Float tolerance for the field, 1e-5 for gosa.
+  /// Whether both errors are within tolerance: float rounding for the field, 1e-5 for gosa.
   [[nodiscard]] bool good() const;
 };
 [[nodiscard]] Comparison compare(const Expectation& expected, const std::vector<float>& field, double gosa);

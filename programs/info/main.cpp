@@ -56,8 +56,8 @@ bool all_peers(const std::vector<Device>& gpus, bool peers) {
   return true;
 }
 
-/// Why threads of an engine do not store words into the memory of each of these GPUs; empty if they do, where a heap
-/// fits the GPU's address window.
+/// Why host engines do not store words into the memory of each of these GPUs; empty if they do where a heap fits the
+/// GPU's address window.
 std::string reason_against_cpu_stores(const std::vector<Device>& gpus) {
   if (!beeline::Config::from_environment().cpu_stores) return "BEELINE_CPU_STORES=0";
   for (const Device& gpu : gpus)
@@ -65,7 +65,7 @@ std::string reason_against_cpu_stores(const std::vector<Device>& gpus) {
   return "";
 }
 
-/// Who may touch what directly (docs/design.md, one address range).
+/// Which devices access which memory directly (docs/design.md, one address range).
 json access_matrix(const std::vector<Device>& gpus, bool peers) {
   json matrix = json::array();
   const auto add = [&](const char* from, const char* to, const std::string& how) {
@@ -86,7 +86,7 @@ json access_matrix(const std::vector<Device>& gpus, bool peers) {
   return matrix;
 }
 
-/// Why a world of a rank on each of these GPUs cannot use ll128; empty if it can.
+/// Why a world with one rank on each of these GPUs cannot use ll128; empty if it can.
 std::string no_lines_reason(const std::vector<Device>& gpus) {
   if (gpus.empty()) return "only GPUs store whole lines, and there is none";
   beeline::Config config = beeline::Config::from_environment();
@@ -118,7 +118,7 @@ std::string reason(const beeline::AlgorithmInfo& info, const std::vector<Device>
   return {};
 }
 
-/// Who can issue the operation by the algorithm.
+/// The controls (who issues the operation) that offer the operation by this algorithm.
 json controls_of(const beeline::MethodRow& row) {
   json all = json::array();
   for (const beeline::Control control :
@@ -127,7 +127,7 @@ json controls_of(const beeline::MethodRow& row) {
   return all;
 }
 
-/// The registry's algorithms, and which operations have them.
+/// The registry's algorithms, each with the operations that have it.
 json method_entries(const std::vector<Device>& gpus, bool peers) {
   json all = json::array();
   for (const beeline::AlgorithmInfo& info : beeline::algorithm_infos) {
@@ -145,7 +145,7 @@ json method_entries(const std::vector<Device>& gpus, bool peers) {
   return all;
 }
 
-/// Who started this process, if anybody says so.
+/// Which launcher started this process, if the environment names one.
 json launcher(const beeline::Config& config) {
   const beeline::Launcher& found = config.launcher;
   return {{"name", found.name == "none" ? json(nullptr) : json(found.name)},
@@ -168,7 +168,7 @@ json network() {
   return {{"available", reason.empty()}, {"reason", text_or_null(reason)}, {"transports", transports}};
 }
 
-/// Where the threads of an engine run that serve each of these GPUs, unless BEELINE_ENGINE_CORES says otherwise.
+/// The cores of the engine threads that serve each of these GPUs, unless BEELINE_ENGINE_CORES names others.
 json engine_entries(const std::vector<Device>& gpus) {
   json all = json::array();
   for (const Device& gpu : gpus) {
@@ -181,7 +181,7 @@ json engine_entries(const std::vector<Device>& gpus) {
   return all;
 }
 
-/// What serves command queues here, and what it does.
+/// The engines that serve command queues on this machine, and the commands that each carries out.
 json command_engines(const beeline::Config& config) {
   return {{{"id", "host"},
            {"method", "proxy/copy_engine/signal"},
@@ -235,7 +235,7 @@ json report() {
       {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};
 }
 
-/// Collective: how each rank reaches each other one, in the order of ranks; prints on rank 0.
+/// Collective: how each rank reaches every other rank, in rank order; prints on rank 0.
 void print_paths(beeline::World& world) {
   json mine = json::array();
   for (int to = 0; to < world.size(); ++to) {
@@ -258,7 +258,7 @@ void print_paths(beeline::World& world) {
 
 }  // namespace
 
-/// With `--paths` the ranks that a launcher starts say how they reach each other.
+/// With `--paths`, the ranks that a launcher has started print how they reach each other.
 int main(int argument_count, char** arguments) {
   try {
     if (argument_count > 1 && std::string_view(arguments[1]) == "--paths") return beeline::run(print_paths);

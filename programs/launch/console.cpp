@@ -26,13 +26,13 @@ namespace {
 constexpr std::size_t most_pending = std::size_t{1} << 20;  // bytes that wait to be written to a file
 constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
-/// Blocks. 0, or why not: an errno.
+/// Writes all of `text`, and blocks meanwhile. Returns 0, or the errno of the failure.
 int write_all(int descriptor, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // whoever started the launcher made it non-blocking
+    } else if (errno == EAGAIN) {  // a process that shares the terminal or pipe made it non-blocking
       pollfd set{descriptor, POLLOUT, 0};
       ::poll(&set, 1, -1);
     } else if (errno != EINTR) {
@@ -51,7 +51,8 @@ bool is_one_file(int one, int other) {
 
 }  // namespace
 
-/// A thread that writes to one file. It may block for ever, and then ends with the process; so it owns its state.
+/// A thread that writes to one file. A write may block for ever; then the thread ends with the process. Therefore the
+/// thread owns its state.
 class Console::Writer {
  public:
   explicit Writer(int changed) : changed_(::fcntl(changed, F_DUPFD_CLOEXEC, 0)) {}
@@ -71,7 +72,7 @@ class Console::Writer {
     const std::scoped_lock lock(mutex_);
     if (fault_ != 0 || text.empty()) return;
     pending_ += text.size();
-    // The first chunk may be on its way.
+    // The writer may be writing the first chunk.
     if (chunks_.size() > 1 && chunks_.back().descriptor == descriptor && chunks_.back().text.size() < chunk_bytes)
       chunks_.back().text += text;
     else
@@ -103,12 +104,12 @@ class Console::Writer {
   void run() {
     sigset_t all;
     ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // SIGTTOU, too: a terminal is written in the background
+    ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // SIGTTOU, too: to write from the background
     std::unique_lock lock(mutex_);
     while (true) {
       added_.wait(lock, [this] { return closed_ || !chunks_.empty(); });
       if (closed_) return;
-      const Chunk& chunk = chunks_.front();  // stays in its place: others are appended behind it
+      const Chunk& chunk = chunks_.front();  // its address stays valid: other chunks are appended behind it
       lock.unlock();
       const int fault = write_all(chunk.descriptor, chunk.text);
       lock.lock();

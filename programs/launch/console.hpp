@@ -11,7 +11,7 @@
 
 namespace beeline::launch {
 
-/// Where a text comes from. Texts of one source that follow each other form one line until it is ended.
+/// The origin of a text. Consecutive texts of one source form one line until a text ends it.
 using Source = int;
 inline constexpr Source launcher_source = 0;
 
@@ -25,19 +25,19 @@ class Console {
   /// Does not wait for a reader.
   ~Console();
 
-  /// Appends to the line of `source`, which begins with `prefix`. Ends the line that another source has begun there.
+  /// Appends to the line of `source`, which begins with `prefix`. First ends an unfinished line of another source.
   ///   descriptor  STDOUT_FILENO or STDERR_FILENO
   void print(int descriptor, Source source, std::string_view prefix, std::string_view text, bool ends_line);
-  /// A line of the launcher's own on standard error.
+  /// Prints a line of the launcher itself on standard error.
   void report(std::string_view text) { print(2, launcher_source, {}, text, true); }
-  /// Whether the last text of `source` was an unfinished line, and still is the last line there.
+  /// Whether the last text of `source` was an unfinished line that is still the last line of the descriptor.
   [[nodiscard]] bool is_open(int descriptor, Source source) const;
 
-  /// Whether there is room: a caller that goes on printing without it stores all that it prints.
+  /// Whether the buffer has room. A caller that prints although it has none makes the buffer grow.
   [[nodiscard]] bool has_room(int descriptor) const;
   /// Bytes that no reader has taken yet.
   [[nodiscard]] std::size_t pending() const;
-  /// Why a descriptor cannot be written: an errno; 0: both can. What is printed there is dropped.
+  /// Why a descriptor cannot be written (an errno); 0 if both can. Text for that descriptor is dropped.
   [[nodiscard]] int fault() const;
   /// For poll(): readable when pending() or fault() has changed since the last call of lower().
   [[nodiscard]] int descriptor() const;
@@ -47,7 +47,7 @@ class Console {
   class Writer;
   struct File {
     std::shared_ptr<Writer> writer;
-    Source open = launcher_source;  ///< whose unfinished line is the last one
+    Source open = launcher_source;  ///< the source of the unfinished last line
   };
   [[nodiscard]] std::size_t index(int descriptor) const { return is_one_file_ || descriptor == 1 ? 0 : 1; }
 

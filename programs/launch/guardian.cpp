@@ -19,9 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto patience = 2s;  // with killed processes that the system cannot end at once
+constexpr auto patience = 2s;  // for killed processes that the system cannot end at once
 
-/// Blocks until the child has ended; passes on every other signal. Stops with the job, so that a shell sees it stop.
+/// Blocks until the child has ended, and passes every other signal on to the child. Stops together with the job, so
+/// that a shell sees it stop.
 int follow(pid_t child, const sigset_t& set) {
   int status = 0;
   while (true) {
@@ -34,7 +35,7 @@ int follow(pid_t child, const sigset_t& set) {
 }
 
 [[noreturn]] void run_job(const std::function<int(int)>& job, int guardian) {
-  ::setpgid(0, 0);  // a Ctrl-C of the terminal comes through the guardian, once
+  ::setpgid(0, 0);  // a Ctrl-C of the terminal then reaches the job once, through the guardian
   const int code = job(guardian);
   std::fflush(nullptr);
   ::_exit(code);
@@ -46,7 +47,7 @@ void reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     const bool is_for_users = signal == SIGHUP || signal == SIGINT || signal == SIGQUIT || signal == SIGTSTP ||
                               signal == SIGTTIN || signal == SIGTTOU;
-    if (!is_for_users) ::signal(signal, SIG_DFL);  // fails for what can never be ignored
+    if (!is_for_users) ::signal(signal, SIG_DFL);  // fails for signals that can never be ignored
   }
   sigset_t none;
   ::sigemptyset(&none);
@@ -74,7 +75,7 @@ void end_children() {
     for (const pid_t each : children()) {
       const ChildState state = child_state(each);  // until a child is reaped, no other process gets its number
       if (!state.is_child || state.ended) continue;
-      any = true;  // its own children become this process's, and are found by the next look
+      any = true;  // the children of the killed process become this process's: the next round finds them
       ::kill(each, SIGKILL);
     }
     if (any) std::this_thread::sleep_for(1ms);
@@ -82,7 +83,7 @@ void end_children() {
 }
 
 void reap_orphans(const std::function<bool(pid_t)>& is_kept) {
-  if (!proc_is_own()) return;  // to look for them takes long: they stay until the job has ended
+  if (!proc_is_own()) return;  // the search takes long then: zombies stay until the job ends
   for (const ListedProcess& each : listed_processes())
     if (each.parent == ::getpid() && each.ended() && !is_kept(each.pid)) ::waitpid(each.pid, nullptr, WNOHANG);
 }
@@ -91,10 +92,10 @@ int run_guarded(const std::function<int(int)>& job) {
   Pipe pipe = make_pipe("the guardian process");
   adopt_orphans();
   const sigset_t set = handled_signals();
-  ::sigprocmask(SIG_BLOCK, &set, nullptr);  // in the job, too, which takes them one by one
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);  // in the job, too, which reads signals one by one
   const pid_t child = fork_process("the job");
   if (child == 0) {
-    pipe.writer.reset();  // only the guardian holds this end, so that its end closes the pipe
+    pipe.writer.reset();  // only the guardian keeps the writing end: the pipe closes when the guardian ends
     run_job(job, pipe.reader.get());
   }
   const int code = follow(child, set);

@@ -39,13 +39,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto end_time = 3s;          // for the other ranks to end by themselves, once one has failed
+constexpr auto end_time = 3s;          // for the other ranks to end by themselves, once one rank has failed
 constexpr auto termination_time = 2s;  // from SIGTERM to SIGKILL
 constexpr auto last_output_time = 500ms;
-constexpr auto reader_time = 1s;       // for a reader to take something more of a job's output that did not end well
-constexpr auto insists_after = 200ms;  // a signal that comes earlier may be the first once more, sent to the group
+constexpr auto reader_time = 1s;       // after a job that failed: for a reader to take more of its output
+constexpr auto insists_after = 200ms;  // an earlier signal may be the first one again, sent to the process group
 
-/// Gives the signals that the job handles, which are blocked, as a descriptor.
+/// Returns a descriptor from which the job reads its signals, which are blocked.
 FileDescriptor take_signals() {
   ::signal(SIGPIPE, SIG_IGN);
   const sigset_t set = handled_signals();
@@ -54,7 +54,7 @@ FileDescriptor take_signals() {
   return descriptor;
 }
 
-/// Ranks that are threads hold the descriptors of all ranks for all ranks at once while a world is made: 64 x 64.
+/// Ranks that are threads hold all descriptors that ranks pass to each other while a world is made: 64 x 64.
 void allow_open_files() {
   constexpr rlim_t wanted = 16384;
   rlimit limit{};
@@ -63,13 +63,13 @@ void allow_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/// Of the ranks' waits.
+/// The deadline of the ranks' waits.
 std::chrono::nanoseconds deadline_of(const Options& options) {
   return std::chrono::nanoseconds(options.deadline_s ? std::llround(*options.deadline_s * 1e9)
                                                      : options.environment.deadline_ns);
 }
 
-/// The rank that a rank's error names as its cause; -1: none.
+/// The rank that a rank's error message names as its cause; -1 if none.
 int cause_in(const std::deque<std::string>& lines) {
   constexpr std::string_view mark = ": because of rank ";
   for (const std::string& line : lines)
@@ -78,7 +78,7 @@ int cause_in(const std::deque<std::string>& lines) {
   return -1;
 }
 
-/// Whether the lines hold what a reason says behind who aborted, and behind the error's code.
+/// Whether the lines hold `reason` without its first two parts: the rank that aborted, and the error's code.
 bool holds(const std::deque<std::string>& lines, std::string reason) {
   for (int prefix = 0; prefix < 2; ++prefix)
     if (const std::size_t at = reason.find(": "); at != std::string::npos) reason.erase(0, at + 2);
@@ -86,7 +86,7 @@ bool holds(const std::deque<std::string>& lines, std::string reason) {
                      [&](const std::string& line) { return line.find(reason) != std::string::npos; });
 }
 
-/// Whether the process of a rank gets standard input; -1: that of all ranks.
+/// Whether the process of a rank gets standard input; `rank` -1 is the process of all ranks.
 bool gets_input(const Options& options, int rank) {
   const std::string choice = options.standard_input.value_or(options.hosts.empty() ? "0" : "none");
   return choice != "none" && (rank <= 0 || choice == "all");
@@ -140,32 +140,32 @@ class Job {
   Options options_;
   std::string path_;
   FileDescriptor signals_;
-  std::optional<StandardInput> input_;  ///< before the first thread: it forks
+  std::optional<StandardInput> input_;  ///< made before the first thread, because it forks
   Console console_;
   int guardian_;
   std::string token_;
   std::optional<RendezvousServer> server_;  ///< none when the ranks are threads
-  std::optional<TorchVariables> torch_;     ///< as above
+  std::optional<TorchVariables> torch_;     ///< none when the ranks are threads
   std::vector<RankProcess> processes_;
-  bool ending_ = false;    ///< something failed: all are to end
-  int culprit_ = -1;       ///< index in processes_ of what failed first; -1: none of them
+  bool ending_ = false;    ///< a rank failed: all must end
+  int culprit_ = -1;       ///< index in processes_ of the process that failed first; -1: none of them
   int interrupt_ = 0;      ///< signal that ended the job, if one did
-  int signals_taken_ = 0;  ///< that are to end the job, those of a user who insists included
+  int signals_taken_ = 0;  ///< signals that end the job, also the repeated ones of a user who insists
   Clock::time_point interrupted_at_;
-  Clock::time_point grace_ends_at_ = Clock::time_point::max();  ///< until then ranks go on after SIGTERM
+  Clock::time_point grace_ends_at_ = Clock::time_point::max();  ///< until then ranks may go on after SIGTERM
   bool suspended_ = false;                                      ///< by SIGTSTP
   bool needs_room_ = true;                                      ///< ranks wait for a reader of their output
   int output_fault_ = 0;                                        ///< why the output cannot be written: an errno
-  int next_signal_ = SIGTERM;                                   ///< for those that have not ended by next_signal_at_
+  int next_signal_ = SIGTERM;                                   ///< for ranks that have not ended by next_signal_at_
   Clock::time_point next_signal_at_ = Clock::time_point::max();
   Clock::time_point end_began_at_;
   std::vector<int> terminated_;             ///< ranks that did not end by themselves
-  std::chrono::duration<double> patience_;  ///< that these had: less than `end_time` where somebody insisted
-  Clock::time_point beginning_due_at_ = Clock::time_point::max();  ///< when the next beginning of a line is printed
-  bool children_changed_ = false;  ///< one has ended, or a signal has stopped it or let it go on
+  std::chrono::duration<double> patience_;  ///< their time to end: less than `end_time` if the user insisted
+  Clock::time_point beginning_due_at_ = Clock::time_point::max();  ///< when the next unfinished line is printed
+  bool children_changed_ = false;  ///< a child has ended, stopped or continued
   Clock::time_point standstill_ends_at_ = Clock::time_point::max();
-  std::vector<int> stopped_;   ///< ranks that a signal had stopped, so that they could not end
-  std::vector<int> given_up_;  ///< keep_going: ranks that count as failed, by process or by the others' word
+  std::vector<int> stopped_;   ///< ranks that a signal had stopped, which therefore could not end
+  std::vector<int> given_up_;  ///< keep_going: ranks that count as failed, by their exit or by other ranks' reports
 };
 
 Job::Job(const Options& options, int guardian)
@@ -197,7 +197,7 @@ Environment Job::environment(int rank) const {
   if (options_.split_nodes) changes["BEELINE_SPLIT_NODES"] = fmt::format("{}", *options_.split_nodes);
   if (options_.check) changes["BEELINE_CHECK"] = "1";
   if (options_.deadline_s) changes["BEELINE_DEADLINE_S"] = fmt::format("{}", *options_.deadline_s);
-  // Lazy loading of kernels blocks behind a kernel that waits; streams that wait need connections of their own.
+  // Lazy loading of kernels would block behind a waiting kernel; each stream that waits needs its own connection.
   const Environment defaults = {{"CUDA_MODULE_LOADING", "EAGER"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}};
   for (const auto& [variable, value] : defaults)
     if (std::getenv(variable.c_str()) == nullptr) changes[variable] = value;
@@ -236,7 +236,7 @@ int Job::run() {
     enforce_end();
   }
   grace_ends_at_ = standstill_ends_at_ = Clock::time_point::max();
-  end_children();  // what ranks left behind
+  end_children();  // processes that the ranks left behind
   finish_output();
   find_cause();
   for (const std::string& line : report()) console_.report(line);
@@ -283,7 +283,7 @@ void Job::wait_for_events() {
   }
 }
 
-/// Whether some ranks have ended, and those that have not are stopped by a signal.
+/// Whether at least one rank has ended, and a signal has stopped all the others.
 bool Job::stands_still() const {
   if (std::none_of(processes_.begin(), processes_.end(), [](const RankProcess& each) { return each.ending(); }))
     return false;
@@ -291,7 +291,7 @@ bool Job::stands_still() const {
                      [](const RankProcess& each) { return each.ending() || each.is_stopped(); });
 }
 
-/// Nobody is left who would notice that a stopped rank keeps him waiting: the launcher gives it the deadline.
+/// Ends the job if every rank that has not ended stays stopped for the deadline: no rank runs that would notice.
 void Job::look_for_standstill() {
   if (!std::exchange(children_changed_, false) && Clock::now() < standstill_ends_at_) return;
   if (ending_ || suspended_ || all_ended() || !stands_still()) {
@@ -319,7 +319,7 @@ void Job::lose_guardian() {
 
 void Job::take_signal(int signal) {
   if (signal == SIGTSTP || signal == SIGCONT) return suspend(signal == SIGTSTP);
-  if (signal != SIGTERM && signal != SIGINT && signal != SIGQUIT) {  // what it means is up to the program
+  if (signal != SIGTERM && signal != SIGINT && signal != SIGQUIT) {  // the program gives the signal its meaning
     for (const RankProcess& each : processes_)
       if (!each.ending()) each.signal_process(signal);
     return;
@@ -340,7 +340,7 @@ void Job::take_signal(int signal) {
   grace_ends_at_ = Clock::now() + std::chrono::round<Clock::duration>(std::chrono::duration<double>(options_.grace_s));
 }
 
-/// Ranks have been sent the signal: now the world ends, and with it what waits in it.
+/// Called after the ranks were sent the signal: ends the world, and with it all waits.
 void Job::end_by_signal() {
   grace_ends_at_ = Clock::time_point::max();
   if (server_) server_->abort(-1, fmt::format("the launcher got {}", signal_name(interrupt_)));
@@ -365,7 +365,7 @@ void Job::check_processes() {
       go_on_without(i);
       continue;
     }
-    check_server();  // another rank's death may be why this one failed
+    check_server();  // the death of another rank may be the cause of this failure
     if (ending_) continue;
     begin_end(static_cast<int>(i));
     if (server_) server_->abort(process.rank(), describe_end(process));
@@ -385,7 +385,8 @@ bool Job::is_given_up(const RankProcess& process) const {
   return std::find(given_up_.begin(), given_up_.end(), process.rank()) != given_up_.end();
 }
 
-/// Ends ranks that the others have given up, which may hang: at once, so that they do not write into what goes on.
+/// Kills ranks that the other ranks have given up and that may hang. This is immediate, so that such a rank does not
+/// write into the memory of ranks that go on.
 void Job::end_outcasts() {
   for (const WorldFailure& failure : server_->take_failures()) {
     if (failure.culprit < 0) continue;
@@ -395,7 +396,7 @@ void Job::end_outcasts() {
     RankProcess& process = processes_[static_cast<std::size_t>(failure.culprit)];
     if (hangs && !process.ending()) process.signal_group(SIGKILL);
   }
-  // Nobody is left who goes on: what still runs has given up, and has its time to end.
+  // No rank goes on: those that still run were given up, and get their time to end.
   if (!all_ended() && std::all_of(processes_.begin(), processes_.end(),
                                   [&](const RankProcess& each) { return each.ending() || is_given_up(each); }))
     begin_end(culprit_ >= 0 ? culprit_ : given_up_.front());
@@ -415,7 +416,7 @@ void Job::begin_end(int culprit) {
   end_stopped();
 }
 
-/// Ranks that a signal has stopped take no part in the end, and no signal but this one.
+/// Kills the ranks that a signal has stopped: they take no part in the job's end, and react to no other signal.
 void Job::end_stopped() {
   const std::vector<ListedProcess> all = listed_processes();
   for (const RankProcess& each : processes_) {
@@ -428,7 +429,7 @@ void Job::end_stopped() {
   }
 }
 
-/// Nobody can be told more of what ranks print; `fault` 0: they can.
+/// Ends the job because its output can no longer be written; `fault` is the errno, 0 if output can be written.
 void Job::lose_output(int fault) {
   if (fault == 0 || output_fault_ != 0) return;
   output_fault_ = fault;
@@ -463,13 +464,13 @@ void Job::finish_output() {
   const auto open = [&] {
     return std::any_of(processes_.begin(), processes_.end(), [](const RankProcess& each) { return each.has_output(); });
   };
-  needs_room_ = false;  // what is in the pipes is not much
+  needs_room_ = false;  // the pipes hold little
   next_signal_at_ = end;
   while (open() && Clock::now() < end) wait_for_events();
   for (RankProcess& each : processes_) each.finish_output();
 }
 
-/// Waits until readers have taken all; after a job that did not end well as long as they go on reading.
+/// Waits until readers have taken all output; after a job that failed, only while they go on reading.
 void Job::flush_console() {
   const int signals = signals_taken_;
   std::size_t pending = console_.pending();
@@ -483,11 +484,11 @@ void Job::flush_console() {
   }
   if (pending == 0) return;
   console_.report(fmt::format("beeline-launch: {} bytes of output are dropped: nobody reads them", pending));
-  next_signal_at_ = Clock::now() + last_output_time;  // for the line above, where somebody reads standard error
+  next_signal_at_ = Clock::now() + last_output_time;  // for the line above, if a process reads standard error
   while (console_.pending() > pending && Clock::now() < next_signal_at_) wait_for_events();
 }
 
-/// A rank whose error another rank caused may have been the first to end: the other is the culprit.
+/// If the error of the rank that ended first names another rank as its cause, that rank becomes the culprit.
 void Job::find_cause() {
   if (culprit_ < 0 || options_.threads) return;
   const int cause = cause_in(processes_[static_cast<std::size_t>(culprit_)].history().lines());
@@ -506,7 +507,7 @@ std::string Job::describe_end(const RankProcess& process, bool with_reason) cons
   return text + (is_missed ? " before it joined the world" : " without leaving the world");
 }
 
-/// As a rank has told the server: `rank 3 aborted: ...`; empty: nothing.
+/// The reason that a rank reported to the server, as `rank 3 aborted: ...`; empty if none.
 std::string Job::reason_of(const RankProcess& process) const {
   const auto failure = server_ ? server_->failure() : std::nullopt;
   const bool is_meant = failure && (failure->culprit == process.rank() || !options_.keep_going);
@@ -542,7 +543,7 @@ std::vector<std::string> Job::report() const {
 
 int Job::exit_code() const {
   const auto has_gone_on = [this](const RankProcess& each) {
-    return each.ending() && each.ending()->success() && !is_given_up(each);  // by _exit(0) it gave up itself
+    return each.ending() && each.ending()->success() && !is_given_up(each);  // given up: failed
   };
   const bool went_on =
       options_.keep_going && interrupt_ == 0 && std::any_of(processes_.begin(), processes_.end(), has_gone_on);

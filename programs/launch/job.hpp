@@ -7,10 +7,10 @@
 
 namespace beeline::launch {
 
-/// Starts the ranks, passes their output on, and blocks until all have ended. Returns the launcher's exit code: 0, that
-/// of the rank that failed first, or 128 + signal; with keep_going 0 where any rank ended well. Throws beeline::Error
-/// when the job cannot start; nothing runs then.
-///   guardian  readable, for poll(), once the job is to end at once because its guardian has ended
+/// Starts the ranks, passes their output on, and blocks until all have ended. Returns the launcher's exit code: 0, the
+/// exit code of the rank that failed first, or 128 + signal; with keep_going, 0 if any rank ended well. Throws
+/// beeline::Error when the job cannot start; then no process runs.
+///   guardian  descriptor for poll(), readable once the guardian has ended: then the job ends at once
 [[nodiscard]] int run(const Options& options, int guardian);
 
 }  // namespace beeline::launch

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int usage_error = 2;
 
-/// A value that each rank would refuse is refused once.
+/// Refuses a setting once, here, that otherwise each rank would refuse.
 void read_settings(beeline::launch::Options& options) {
   try {
     beeline::detail::read_environment(options.environment, false);
@@ -48,7 +48,7 @@ void check_hosts(const beeline::launch::Options& options) {
         "--hosts", fmt::format("{} hosts for {} ranks: each has one at least", options.hosts.size(), options.ranks));
 }
 
-/// Ranks are dealt to hosts, and to parts of a machine, by blocks.
+/// Ranks go to hosts, and to parts of a machine, in blocks of consecutive ranks.
 void check_nodes(const beeline::launch::Options& options) {
   const int split_nodes = options.split_nodes.value_or(options.environment.split_nodes);
   if (split_nodes > options.ranks)

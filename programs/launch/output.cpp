@@ -13,10 +13,10 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t remembered_lines = 10;
 constexpr std::size_t remembered_characters = 500;
-constexpr std::size_t longest_line = std::size_t{16} << 20;  // more is printed in pieces
-constexpr auto line_time = 50ms;                             // for the rest of a line that has begun
+constexpr std::size_t longest_line = std::size_t{16} << 20;  // a longer line is printed in pieces
+constexpr auto line_time = 50ms;                             // for the rest of an unfinished line to arrive
 
-/// Objects and arrays only: a bare number or word is more likely text.
+/// Accepts objects and arrays only: a bare number or word is more likely text.
 bool begins_json(std::string_view line) {
   const auto first = line.find_first_not_of(" \t");
   return first != std::string_view::npos && (line[first] == '{' || line[first] == '[');

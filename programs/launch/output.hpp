@@ -23,7 +23,7 @@ class History {
   std::deque<std::string> lines_;
 };
 
-/// Where the lines of one stream of one rank go.
+/// The destination of the lines of one stream of one rank.
 struct LineTarget {
   Console* console = nullptr;
   Source source = launcher_source;
@@ -33,27 +33,27 @@ struct LineTarget {
   History* history = nullptr;
 };
 
-/// Turns the bytes of a pipe into lines. The beginning of a line is printed, too, if its end does not follow at once,
-/// as of a question or a progress bar; with passes_json only if it cannot be JSON.
+/// Splits the bytes of a pipe into lines. If the end of a line does not follow at once (a question, a progress bar),
+/// the beginning is printed alone; with passes_json only if the line cannot be JSON.
 class LineSplitter {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit LineSplitter(LineTarget target) : target_(std::move(target)) {}
   void feed(std::string_view bytes);
-  /// The pipe is closed: prints what has no newline.
+  /// Called when the pipe is closed: prints the last line, which has no newline.
   void finish();
   /// Prints the beginning of a line if it is due.
   void print_beginning(Clock::time_point now);
-  /// When print_beginning() has something to print.
+  /// When print_beginning() next has text to print.
   [[nodiscard]] Clock::time_point due() const { return due_; }
   [[nodiscard]] bool has_room() const;
 
  private:
   void end_line();
   LineTarget target_;
-  std::string partial_;      ///< of a line whose end has not come
-  std::size_t printed_ = 0;  ///< bytes of it
+  std::string partial_;      ///< beginning of a line without its end yet
+  std::size_t printed_ = 0;  ///< bytes of partial_ that were printed
   Clock::time_point due_ = Clock::time_point::max();
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 std::string message_of(int error) { return std::generic_category().message(error); }
 
-/// 0, or why `path` cannot be executed.
+/// Returns 0, or an errno: why `path` cannot be executed.
 int why_not_executable(const std::string& path) {
   struct stat information {};
   if (::stat(path.c_str(), &information) != 0) return errno;
@@ -49,7 +49,7 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return all;
 }
 
-/// What the child needs; made before the fork, because after it only async-signal-safe calls are allowed.
+/// Data that the child needs; prepared before the fork, because only async-signal-safe calls are allowed after it.
 struct Plan {
   const char* path;
   char* const* arguments;
@@ -62,7 +62,7 @@ struct Plan {
 [[noreturn]] void become(const Plan& plan) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != plan.launcher) ::_exit(1);  // it ended before the line above could take effect
+  if (::getppid() != plan.launcher) ::_exit(1);  // the launcher ended before the call above took effect
   const int input = plan.input >= 0 ? plan.input : ::open("/dev/null", O_RDONLY);
   ::dup2(input, STDIN_FILENO);
   ::dup2(plan.output, STDOUT_FILENO);

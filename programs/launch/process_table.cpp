@@ -18,7 +18,7 @@ namespace {
 
 constexpr pid_t most_processes = 1 << 22;  // PID_MAX_LIMIT of Linux
 
-/// Numbers that this process has in the namespace of /proc and in those below, down to its own; empty without /proc.
+/// This process's numbers in the PID namespace of /proc and in those below, down to its own; empty without /proc.
 std::vector<pid_t> numbers_in_proc() {
   std::ifstream file("/proc/self/status");
   std::vector<pid_t> numbers;
@@ -30,7 +30,7 @@ std::vector<pid_t> numbers_in_proc() {
   return numbers;
 }
 
-/// The number of the process that the system has made last; -1: not known.
+/// The number of the process that the system made last; -1 if unknown.
 pid_t newest_process() {
   const pid_t process = ::fork();
   if (process == 0) ::_exit(0);
@@ -62,7 +62,7 @@ std::vector<pid_t> children() {
     for (const ListedProcess& each : listed_processes())
       if (each.parent == ::getpid()) found.push_back(each.pid);
   } else if (has_children()) {
-    // Numbers grow, up to the system's limit; then they begin with small ones again.
+    // Process numbers grow up to the system's limit, then start again with small ones.
     const pid_t newest = newest_process();
     const bool is_in_order = newest > ::getpid();
     const pid_t first = is_in_order ? ::getpid() + 1 : 1, last = is_in_order ? newest : most_processes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the system says about its processes.
+/// The processes of this machine, as the system lists them.
 
 #include <sys/types.h>
 
@@ -13,23 +13,24 @@ struct ListedProcess {
   pid_t pid, parent, group;
   char state;  ///< as in /proc/PID/stat
 
-  /// A zombie: only its exit status is left.
+  /// Whether it is a zombie, of which only the exit status is left.
   [[nodiscard]] bool ended() const { return state == 'Z'; }
-  /// By a signal, as SIGSTOP; not by a debugger.
+  /// Whether a signal, as SIGSTOP, has stopped it (not a debugger).
   [[nodiscard]] bool stopped() const { return state == 'T'; }
 };
 
-/// All that this process sees in /proc; nothing where /proc is not mounted, or numbers processes for another namespace.
+/// All processes that /proc shows to this process; empty if /proc is not mounted or shows another PID namespace.
 [[nodiscard]] std::vector<ListedProcess> listed_processes();
 
-/// Whether /proc shows the PID namespace of this process: only then do its numbers mean the same in system calls.
+/// Whether /proc shows the PID namespace of this process: only then can its numbers be used in system calls.
 [[nodiscard]] bool proc_is_own();
 
-/// Children of this process that have not been reaped, threads of it included. By /proc, or, where that is not its own,
-/// by asking the system for each number: up to a second if numbers have begun anew since this process was made.
+/// Children of this process that have not been reaped, including those that its threads started. Reads /proc; if /proc
+/// shows another namespace, asks the system about each number, which takes up to a second if process numbers have
+/// wrapped around since this process was made.
 [[nodiscard]] std::vector<pid_t> children();
 
-/// Whether `pid` is such a child, and whether it has ended.
+/// Whether `pid` is a child of this process, and whether it has ended.
 struct ChildState {
   bool is_child, ended;
 };

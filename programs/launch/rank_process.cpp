@@ -27,7 +27,7 @@ LineTarget target(int rank, int descriptor, History* history, const Options& opt
           .history = history};
 }
 
-/// Reads once, so that one rank's output holds up nobody; closes `pipe` at its end.
+/// Reads once, so that one rank's output does not delay the others; closes `pipe` at its end.
 void read_some(FileDescriptor& pipe, LineSplitter& splitter, bool needs_room) {
   if (!pipe || (needs_room && !splitter.has_room())) return;
   std::array<char, 65536> buffer;
@@ -98,9 +98,9 @@ void RankProcess::signal_process(int signal) const {
   ::kill(pid(), signal);
 }
 
-/// To the shell that guards the rank on its host: see remote_command().
+/// Writes the signal's name to the shell that guards the rank on its host: see remote_command().
 void RankProcess::send_word(int signal) const {
-  // Shells start what runs in the background with SIGINT and SIGQUIT ignored.
+  // Shells start background commands with SIGINT and SIGQUIT ignored.
   const char* const name = ::sigabbrev_np(signal == SIGINT || signal == SIGQUIT ? SIGTERM : signal);
   const std::string word = fmt::format("{}\n", name);
   [[maybe_unused]] const ssize_t written = ::write(process_.standard_input.get(), word.data(), word.size());

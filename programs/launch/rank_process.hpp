@@ -22,7 +22,7 @@ struct Ending {
   int value;
 
   [[nodiscard]] bool success() const { return !killed && value == 0; }
-  /// What a shell would report.
+  /// The exit code that a shell would report.
   [[nodiscard]] int exit_code() const { return killed ? 128 + value : value; }
   /// `was killed by signal 9 (SIGKILL)`, `exited with code 3`.
   [[nodiscard]] std::string text() const;
@@ -33,35 +33,35 @@ struct Ending {
 
 class RankProcess {
  public:
-  /// `rank` -1: the one process of a world of threads.
+  ///   rank  -1 for the one process of a world of threads
   RankProcess(int rank, Process process, const Options& options, Console& console);
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] pid_t pid() const { return process_.pid; }
   [[nodiscard]] const History& history() const { return *history_; }
   [[nodiscard]] const std::optional<Ending>& ending() const { return ending_; }
-  /// Whether the launcher holds ends of its pipes that are not closed on the other side.
+  /// Whether an output pipe of the process is still open.
   [[nodiscard]] bool has_output() const { return process_.standard_output || process_.standard_error; }
-  /// The pipe to its standard input, if it has one.
+  /// Moves out the pipe to its standard input, if it has one.
   [[nodiscard]] FileDescriptor take_input() { return std::move(process_.standard_input); }
 
-  /// Appends the pipes that poll() is to look at: those whose output finds room.
+  /// Appends the pipes that poll() should watch; with `needs_room` only those whose output the console has room for.
   void append_to(std::vector<pollfd>& set, bool needs_room) const;
-  /// Passes on some of what the pipes hold, if it finds room or needs none.
+  /// Passes on some of what the pipes hold; with `needs_room` only if the console has room.
   void pump(bool needs_room);
-  /// Prints beginnings of lines that are due; returns when the next ones are.
+  /// Prints unfinished lines that are due, and returns when the next ones are due.
   LineSplitter::Clock::time_point print_beginnings(LineSplitter::Clock::time_point now);
-  /// Prints what is left without a newline.
+  /// Prints the last lines, which have no newline.
   void finish_output();
-  /// Looks whether the process has ended. It stays a zombie until reap(), so that its process group's id cannot mean
-  /// anything else meanwhile.
+  /// Checks whether the process has ended. It stays a zombie until reap(), so that no other process group gets its id
+  /// meanwhile.
   void check();
   /// Whether a signal has stopped the process.
   [[nodiscard]] bool is_stopped() const;
-  /// To the process and all that it started, as long as they stay in its process group. On another host to the process
-  /// alone; SIGKILL cuts the connection, which ends it there.
+  /// Sends the signal to the process and its descendants in its process group. On another host it goes to the process
+  /// alone; SIGKILL cuts the connection, which ends the process there.
   void signal_group(int signal) const;
-  /// To the process alone.
+  /// Sends the signal to the process alone.
   void signal_process(int signal) const;
   void reap();
 

@@ -15,14 +15,14 @@ namespace beeline::launch {
 
 namespace {
 
-/// A word of a shell's.
+/// The text quoted as one word of a shell.
 std::string shell_word(std::string_view text) {
   std::string word = "'";
   for (const char each : text) word += each == '\'' ? std::string("'\\''") : std::string(1, each);
   return word + "'";
 }
 
-/// What the rank would inherit here, and what the launcher sets.
+/// The variables that the rank would inherit on this machine, and those that the launcher sets.
 Environment variables_of(const Environment& changes) {
   Environment all;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -35,7 +35,7 @@ Environment variables_of(const Environment& changes) {
   return all;
 }
 
-/// A host without a user, and without the brackets of an IPv6 address: CLI11 takes those at the ends of a list away.
+/// The host without its user and without the brackets of an IPv6 address: CLI11 removes brackets at the ends of a list.
 std::string name_of(const std::string& host) {
   std::string name = host.substr(host.find('@') + 1);
   std::erase_if(name, [](char each) { return each == '[' || each == ']'; });
@@ -74,7 +74,7 @@ std::vector<std::string> remote_command(const Options& options, const std::strin
   std::vector<std::string> command;
   std::istringstream words(options.ssh);
   for (std::string word; words >> word;) command.push_back(word);
-  command.push_back(host.substr(0, host.find('@') + 1) + name_of(host));  // ssh knows no brackets
+  command.push_back(host.substr(0, host.find('@') + 1) + name_of(host));  // ssh does not accept brackets
   command.push_back("sh -c " + shell_word(script));
   return command;
 }
@@ -85,7 +85,7 @@ std::string address_for(const std::vector<std::string>& hosts) {
     address = address_towards(host);
     if (!address.starts_with("127.") && address != "::1") return address;
   }
-  return address;  // all of them are this machine
+  return address;  // all hosts are this machine
 }
 
 }  // namespace beeline::launch

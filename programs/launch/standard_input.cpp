@@ -20,9 +20,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto background_time = 100ms;  // between two looks whether a terminal lets this process read again
+constexpr auto background_time = 100ms;  // interval for checking whether a terminal lets this process read again
 
-/// Copies standard input to a pipe until either ends. Signals end other processes of the group, and these this one.
+/// Copies standard input to a pipe until either end closes. All signals are blocked: this process ends when `job` ends.
 [[noreturn]] void feed(int pipe, pid_t group, pid_t job) {
   ::setpgid(0, group);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -64,7 +64,7 @@ StandardInput::StandardInput() {
 
 void StandardInput::append_to(std::vector<pollfd>& set) const {
   if (buffer_.empty() && source_ && !targets_.empty()) set.push_back({source_.get(), POLLIN, 0});
-  for (const Target& each : targets_)  // a closed reader is an event, too
+  for (const Target& each : targets_)  // poll() also reports a closed reader
     set.push_back({each.pipe.get(), static_cast<short>(each.taken < buffer_.size() ? POLLOUT : 0), 0});
 }
 
@@ -82,7 +82,7 @@ void StandardInput::move() {
 void StandardInput::write() {
   for (Target& each : targets_) {
     pollfd set{each.pipe.get(), 0, 0};
-    if (::poll(&set, 1, 0) > 0) each.pipe.reset();  // nobody reads it
+    if (::poll(&set, 1, 0) > 0) each.pipe.reset();  // the reader has closed it
     while (each.pipe && each.taken < buffer_.size()) {
       const ssize_t written = ::write(each.pipe.get(), buffer_.data() + each.taken, buffer_.size() - each.taken);
       if (written < 0 && errno == EINTR) continue;

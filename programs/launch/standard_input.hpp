@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Standard input of the launcher on its way to ranks.
+/// Passing the launcher's standard input on to ranks.
 
 #include <poll.h>
 
@@ -12,29 +12,30 @@
 
 namespace beeline::launch {
 
-/// Passes on what a process of its own reads, which stays in the process group that the terminal listens to. Ranks that
-/// do not read hold up the others once their pipes are full; those that have closed their input do not count.
+/// Passes on the bytes that a child process reads from standard input; the child stays in the terminal's foreground
+/// process group. Once the pipe of a rank that does not read is full, the other ranks wait for it; ranks that have
+/// closed their input do not count.
 class StandardInput {
  public:
-  /// To be made before any thread exists, in a process whose parent is in the terminal's group. Throws no_resource.
+  /// Must be made before any thread exists, in a process whose parent is in the terminal's group. Throws no_resource.
   StandardInput();
 
-  /// A pipe's end, non-blocking, that everything is written to.
+  /// Adds the non-blocking end of a pipe to which all input is written.
   void add(FileDescriptor pipe) { targets_.push_back({std::move(pipe), 0}); }
-  /// Appends what poll() is to wait for.
+  /// Appends the descriptors that poll() should watch.
   void append_to(std::vector<pollfd>& set) const;
-  /// After poll(): reads and writes what is possible.
+  /// Called after poll(): reads and writes as much as possible.
   void move();
 
  private:
   struct Target {
     FileDescriptor pipe;
-    std::size_t taken;  ///< bytes of buffer_
+    std::size_t taken;  ///< bytes of buffer_ that were written
   };
   void write();
 
-  FileDescriptor source_;  ///< closed: at the end
-  std::string buffer_;     ///< what some target has not taken
+  FileDescriptor source_;  ///< closed at the end of the input
+  std::string buffer_;     ///< bytes that at least one target has not taken
   std::vector<Target> targets_;
 };
 

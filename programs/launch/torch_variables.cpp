@@ -19,7 +19,7 @@ namespace beeline::launch {
 
 namespace {
 
-/// A socket with a port of its own. It does not listen, so that a socket with SO_REUSEADDR may, as torch's has it.
+/// A socket bound to a free port. It does not listen, so that another socket with SO_REUSEADDR, as torch's, can.
 FileDescriptor reserve_port() {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
@@ -39,7 +39,7 @@ std::string port_of(const FileDescriptor& socket) {
   return fmt::format("{}", ntohs(own.sin_port));
 }
 
-/// What the user has set; empty: nothing, or an outer job has.
+/// The value that the user has set; empty if the variable is unset or an outer job has set it.
 std::string of_user(const char* variable) {
   const char* const value = std::getenv(variable);
   return value == nullptr || std::getenv("RANK") != nullptr ? "" : value;

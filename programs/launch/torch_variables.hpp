@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Variables by which torch, and other programs with its conventions, find a world: those that torchrun sets.
+/// Variables by which torch, and other programs with its conventions, find a world: the variables that torchrun sets.
 
 #include <string>
 
@@ -11,14 +11,14 @@
 
 namespace beeline::launch {
 
-/// Of one job of ranks that are processes.
+/// The variables for one job whose ranks are processes.
 class TorchVariables {
  public:
   /// Throws no_resource.
   explicit TorchVariables(const Options& options);
 
-  /// Adds those of a rank, and removes those of an outer torchrun. MASTER_ADDR and MASTER_PORT of the user's stay,
-  /// unless the launcher is itself part of a job of torchrun's conventions.
+  /// Adds the variables of a rank, and removes those of an outer torchrun. MASTER_ADDR and MASTER_PORT set by the user
+  /// stay, unless the launcher itself runs inside a job with torchrun's conventions.
   void add_to(Environment& changes, int rank) const;
 
  private:

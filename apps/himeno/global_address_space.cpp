@@ -15,7 +15,7 @@ namespace {
 /// Stores points on this rank; also stores points of the outermost planes into the neighbours' halos.
 struct StoreBoth {
   float* to;
-  float* beyond[sides];        ///< shifted so that the outermost plane's offsets address the peer's halo; nullptr: no peer
+  float* beyond[sides];        ///< shifted: the outermost plane's offsets address the peer's halo; nullptr: no peer
   std::ptrdiff_t lower_end;    ///< offset behind the lower outermost plane
   std::ptrdiff_t upper_begin;  ///< offset of the upper outermost plane
 

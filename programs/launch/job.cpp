@@ -162,7 +162,7 @@ class Job {
   std::vector<int> terminated_;             ///< ranks that did not end by themselves
   std::chrono::duration<double> patience_;  ///< their time to end: less than `end_time` if the user insisted
   Clock::time_point beginning_due_at_ = Clock::time_point::max();  ///< when the next unfinished line is printed
-  bool children_changed_ = false;  ///< a child has ended, stopped or continued
+  bool children_changed_ = false;                                  ///< a child has ended, stopped or continued
   Clock::time_point standstill_ends_at_ = Clock::time_point::max();
   std::vector<int> stopped_;   ///< ranks that a signal had stopped, which therefore could not end
   std::vector<int> given_up_;  ///< keep_going: ranks that count as failed, by their exit or by other ranks' reports

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Sums into a peer's array: a kernel's active message (task/peer/signal) that a worker of the peer runs, or for which
-/// a device graph starts a kernel there; beside the same by both CPUs (host/copy_engine/signal), and by a resident
-/// kernel of the peer without the library. Until the poster knows that the sum is there. Source: seed 003, Extended
-/// Task Queuing, its accumulate.
+/// Sums into a peer's array: a kernel's active message (task/peer/signal), which a worker of the peer runs, or for
+/// which a device graph starts a kernel there. It is compared with the same sum by both CPUs (host/copy_engine/signal),
+/// and by a resident kernel of the peer without the library. Timed until the poster knows that the sum is complete.
+/// Source: seed 003, Extended Task Queuing, its accumulate.
 
 #include <algorithm>
 
@@ -18,10 +18,10 @@ namespace beeline::bench::accumulate_cases {
 namespace {
 
 constexpr const char* method = "task/peer/signal";
-constexpr unsigned threads = 256;  ///< of the kernels that send, and of each block of those that add
+constexpr unsigned threads = 256;  ///< of the kernels that send, and of each block that adds
 constexpr unsigned most_adding_blocks = 64;
 
-/// Adds `count` words, of which the caller takes its share.
+/// Adds `count` words with `all` threads, of which the caller is number `thread`.
 BEELINE_HOST_DEVICE inline void add_words(std::size_t thread, std::size_t all, std::uint64_t* array,
                                           const std::uint64_t* values, std::uint64_t count) {
   for (std::uint64_t i = thread; i < count; i += all) array[i] += values[i];
@@ -71,12 +71,12 @@ struct PostSums {
   }
 };
 
-/// Words that one block of each rank tells the other: the values are here; they are added.
+/// Words by which one block of each rank notifies the block of the other rank: the values have arrived, or were added.
 struct SumWords {
   PaddedWord sent, added;
 };
 
-/// The leader's block stores the values and a flag at the peer, whose block adds them and answers.
+/// The leader's block stores the values and a flag at the peer; the peer's block adds the values and replies.
 struct BareSums {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Sum sum, std::uint64_t* inbox,
@@ -141,7 +141,7 @@ class State {
     count_rounds(rounds);
     return time_on_host(bench_, rounds, [this] { round_of_host(); });
   }
-  /// Collective. Whether all sums are in the second rank's array.
+  /// Collective. Whether the second rank's array contains all sums.
   [[nodiscard]] bool is_complete() {
     tasks_.quiet();
     bench_.world().barrier();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Atomics of one thread on a word of the peer's: the time until it has what the word held.
+/// Atomics of one thread on a word of the peer: the time until the thread has the word's old value.
 
 #include "beeline/device/atomic.hpp"
 #include "cases/cases.hpp"
@@ -13,7 +13,7 @@ namespace beeline::bench::atomic_latency_cases {
 
 namespace {
 
-/// Each changes the word from `before` to `before + 1`, and returns what it held.
+/// Each of these changes the word from `before` to `before + 1`, and returns the old value.
 struct FetchAdd {
   static BEELINE_HOST_DEVICE std::uint64_t by_library(const Context& ctx, std::uint64_t* word, std::uint64_t,
                                                       std::uint32_t peer) {
@@ -35,7 +35,8 @@ struct CompareSwap {
   }
 };
 
-/// Every round looks at what came back: the next one starts after it, and nobody else may have changed the word.
+/// Every round checks the returned value: therefore the next round starts after it, and no other thread may change the
+/// word.
 template <class Atomic, bool library>
 struct AtomicRounds {
   template <class Grid>
@@ -52,7 +53,7 @@ struct AtomicRounds {
   }
 };
 
-/// The word of one measurement.
+/// The data of one measurement.
 template <class Atomic, bool library>
 struct State {
   explicit State(Bench& bench_in) : bench(bench_in), word(bench.world(), 1), timed(bench) {}
@@ -63,7 +64,7 @@ struct State {
                      there, base);
   }
 
-  /// From a random value on, one round more; whether the peer holds what then must be there.
+  /// Runs one more round, which starts at a random value; returns whether the peer's word then holds the right value.
   bool verify(std::uint64_t seed) {
     World& world = bench.world();
     base = random_word(seed, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A flag of a kernel that a CPU thread answers: what an engine does, without the engine.
+/// A kernel's flag that a CPU thread answers: the part of an engine, without the engine.
 
 #include <atomic>
 #include <cstdint>
@@ -15,11 +15,11 @@
 
 namespace beeline::bench {
 
-/// A thread of the host that answers each change of a flag, by `answer(value)`. It gives its core away as the library
-/// does.
+/// A thread of the host that answers each change of a flag by `answer(value)`. While it waits it yields its core as the
+/// library does.
 class BareAnswers {
  public:
-  ///   before  what the flag holds before the first question
+  ///   before  value of the flag before the first question
   BareAnswers(World& world, std::uint64_t* asked, std::uint64_t before, std::function<void(std::uint64_t)> answer)
       : thread_([=, this, &world] {
           if (world.device().is_gpu()) use_gpu(world.device().index);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What CPU threads do with words that many blocks post, without queues: each block has a slot in pinned memory, and
-/// waits for each of its commands.
+/// The rate at which CPU threads take words that many blocks post, without queues: each block has a slot in pinned
+/// memory, and waits for each of its commands.
 
 #include <atomic>
 #include <memory>
@@ -32,15 +32,15 @@ struct PostToTakers {
   }
 };
 
-/// Threads that each take commands from their part of the slots, and store what the commands hold.
+/// Threads, each of which takes commands from its part of the slots, and stores the words of the commands.
 class BareTakers {
  public:
-  ///   words  [blocks] where the commands' words go
+  ///   words  [blocks] destination of the commands' words
   BareTakers(Bench& bench, std::uint32_t blocks, int threads, BlockWord* words)
       : bench_(bench), blocks_(blocks), threads_(threads), words_(words), slots_(bench.world(), blocks, Heap::pinned),
         taken_(bench.world(), blocks, Heap::pinned), timed_(bench, blocks) {}
 
-  /// Collective. Nanoseconds of `posts` posts of each block.
+  /// Collective. Nanoseconds of `posts` posts by each block.
   double rate_ns(std::uint32_t posts, unsigned block_threads) {
     std::atomic<bool> stops{false};
     std::vector<std::thread> threads;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The barrier of all ranks inside a kernel, with a `Barrier` kept over the loop.
+/// The barrier of all ranks inside a kernel; one `Barrier` object serves the whole loop.
 
 #include "beeline/device/barrier.hpp"
 #include "cases/cases.hpp"
@@ -21,8 +21,9 @@ struct BarrierRounds {
   }
 };
 
-/// Every rank stores a random word at every other, meets, and looks. A relaxed barrier orders nothing by itself:
-/// fences around it do. The words are atomics, relaxed ones, because ThreadSanitizer knows no fences.
+/// Every rank stores a random word at every other rank, enters the barrier, and checks the words. A relaxed barrier
+/// orders nothing by itself: fences around it do. The words are relaxed atomics, because ThreadSanitizer does not model
+/// fences.
 template <Order order>
 struct BarrierCheck {
   static constexpr std::uint64_t rounds = 32;
@@ -37,7 +38,7 @@ struct BarrierCheck {
       store_everywhere(block, ctx, words, seed, round);
       if (!meet(barrier, block)) return;
       absent += count_absent(block, ctx, words, seed, round);
-      if (!meet(barrier, block)) return;  // nobody stores the next round's before all have looked
+      if (!meet(barrier, block)) return;  // no rank stores the next round's word before all have checked this one
     }
     add_to(wrong, absent);
   }
@@ -55,7 +56,7 @@ struct BarrierCheck {
   }
 };
 
-/// The state of one shape of barrier.
+/// The data of one variant of the barrier.
 class BarrierLoop {
  public:
   explicit BarrierLoop(Bench& bench) : bench_(bench), timed_(bench), words_(bench.world(), max_ranks), wrong_(bench) {}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A computation that fills the GPU: alone, and beside workers of tasks that poll empty queues. Alone stands beside it
-/// as the bare peer: what is lost is the workers' share of the multiprocessors, and what their polling costs.
+/// A computation that fills the GPU, with and without workers of tasks that poll empty queues at the same time. The run
+/// without workers is the bare peer: the difference is the workers' share of the multiprocessors, and the cost of their
+/// polling.
 
 #include <algorithm>
 #include <memory>
@@ -17,10 +18,10 @@ namespace {
 
 constexpr const char* method = "task/peer/signal";
 constexpr unsigned block_threads = 256, waves = 64;
-/// So long that the workers look at their queues during a batch from its start to its end.
+/// Long enough that the workers poll their queues during a whole batch.
 constexpr std::int64_t lease_ns = 100'000'000;
 
-/// Wakes the workers.
+/// A task without work, which starts the workers.
 struct Nothing {
   static constexpr const char* name = "nothing";
   struct Arguments {};
@@ -29,7 +30,7 @@ struct Nothing {
 };
 using Functions = TaskList<Nothing>;
 
-/// Sums and products on registers, more blocks than the device holds at once.
+/// Sums and products in registers, by more blocks than the device holds at once.
 struct Compute {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, BlockTimes* times, float* results,
@@ -77,7 +78,7 @@ class ComputeState {
 
 std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   bench.require_alike();
-  if (!bench.world().device().is_gpu()) return {};  // host ranks give workers threads, not a share of a device
+  if (!bench.world().device().is_gpu()) return {};  // a host rank's workers have their own threads
   const auto state = std::make_shared<ComputeState>(bench);
   const auto add = [&](const char* called, std::uint64_t multiprocessors, auto time) {
     Measurement measurement{.operation = "compute", .method = called};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// device/bulk/signal: one thread of each block moves its share by bulk copies and signals it, message after message.
+/// device/bulk/signal: one thread of each block moves the block's share by bulk copies, each followed by a signal,
+/// message after message.
 
 #include "beeline/device/bulk.hpp"
 #include "cases/cases.hpp"
@@ -10,7 +11,7 @@ namespace beeline::bench::bulk_bandwidth_cases {
 
 namespace {
 
-constexpr unsigned block_threads = 32;  // one of them issues
+constexpr unsigned block_threads = 32;  // only one of the threads issues copies
 
 struct BulkPath {
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
@@ -20,7 +21,7 @@ struct BulkPath {
   }
 };
 
-/// Few blocks fill the link: the grid that the options ask for, or 1 to 16 blocks; one team on a host rank.
+/// A few blocks fill the link: the grid that the options name, or 1 to 16 blocks; one team on a host rank.
 std::vector<GridShape> bulk_shapes(const Bench& bench) {
   const World& world = bench.world();
   if (!world.device().is_gpu()) return grid_shapes(bench, 1);
@@ -56,7 +57,7 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// What so many threads store in `address-space`, copied by the hardware at a kernel's word.
+/// The transfer that `address-space` makes by the stores of many threads, made by bulk copies that a kernel starts.
 std::vector<Measurement> copies_of_all_sizes(Bench& bench) {
   require_bulk_copies(bench);
   const GridShape shape = bulk_shapes(bench).back();

@@ -14,7 +14,7 @@ std::map<Command, std::vector<Case>>& listed_cases() {
   return cases;
 }
 
-/// An operation of a command, at sizes where it tells one method from another.
+/// An operation of a command, at the sizes that distinguish one method from another.
 struct Telling {
   Command command;
   const char* operation;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The cases of the primitives (transfers, signals, atomics, barriers): a file for each way of doing them, which lists
-/// its own.
+/// The cases of the primitives (transfers, signals, atomics, barriers). Each method has a file, which lists its cases.
 
 #include <vector>
 
@@ -10,13 +9,13 @@
 
 namespace beeline::bench {
 
-/// Lists cases of a command, when the program starts. Files come in the order of bench/CMakeLists.txt, and have a
-/// namespace each: builds in batches compile several of them at once.
+/// Registers cases of a command when the program starts, in the order of the files in bench/CMakeLists.txt. Each file
+/// has its own namespace, because unity builds compile several files together.
 struct ListedCases {
   ListedCases(Command command, std::vector<Case> cases);
 };
 
-/// All of the command; none of those of bench/collectives.
+/// All primitive cases of the command, without those of bench/collectives.
 [[nodiscard]] std::vector<Case> primitive_cases(Command command);
 
 }  // namespace beeline::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Where the time of a posted command goes, by the clocks of the kernel and of the engine's thread, beside what its
-/// parts take without an engine: the stores of a post, and a word's way from one block of a GPU to another. Source:
+/// The parts of a posted command's time, by the clocks of the kernel and of the engine's thread, compared with the same
+/// parts without an engine: the stores of a post, and the way of a word from one block of a GPU to another. Source:
 /// seed 003, the parts of its latencies. A put has no part at its target.
 
 #include <algorithm>
@@ -22,9 +22,9 @@ double median_of(const std::vector<std::uint64_t>& ascending) {
   return ascending.empty() ? 0.0 : static_cast<double>(ascending[ascending.size() / 2]);
 }
 
-/// Collective. Medians of the kernel's, means of the engine's.
-///   told_by_stream  the words lie in GPU memory: the stream that stores them tells the poster, too, maybe before the
-///                   engine has noticed; so transfer and completion are one part
+/// Collective. Medians of the kernel's parts, means of the engine's parts.
+///   told_by_stream  the words lie in GPU memory: the stream that stores them also notifies the poster, perhaps before
+///                   the engine has noticed; so transfer and completion are one part
 Parts parts_of(Commands& commands, bool told_by_stream) {
   const EngineStatistics before = commands.queues().statistics();
   const Commands::RoundTrips found = commands.probe(0);
@@ -67,7 +67,7 @@ Measurement bare_posts(Bench& bench) {
   return measurement;
 }
 
-/// A word goes from one block to another through the second-level cache, and back.
+/// A word goes from one block to another and back through the second-level cache.
 struct BareHops {
   using Word = machine::DeviceAtomic<std::uint64_t>;
   static constexpr std::uint32_t most_polls = 1 << 24;
@@ -121,7 +121,7 @@ Measurement bare_hops(Bench& bench) {
 std::vector<Measurement> prepare_by_host(Bench& bench, std::uint64_t) {
   std::vector<Measurement> all{bare_posts(bench)};
   for (const Heap heap : {Heap::pinned, Heap::symmetric}) {
-    if (heap == Heap::symmetric && !bench.world().device().is_gpu()) continue;  // the same memory
+    if (heap == Heap::symmetric && !bench.world().device().is_gpu()) continue;  // host ranks: one memory
     const auto commands = std::make_shared<Commands>(bench, Shape{.heap = heap, .is_timed = true});
     for (const auto& [name, part] :
          {std::pair{"part_post", &Parts::post}, std::pair{"part_engine", &Parts::engine},
@@ -136,7 +136,7 @@ std::vector<Measurement> prepare_by_host(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// The kernel's part; on a GPU also what a hop between its blocks is without a queue: a post and a completion have one
+/// The kernel's part. On a GPU also a hop between its blocks without a queue: a post and a completion contain one hop
 /// each.
 std::vector<Measurement> prepare_by_device(Bench& bench, std::uint64_t) {
   bench.require_alike();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Where the time goes between a kernel and its peer, under each control: of a posted command, of a triggered operation
-/// and of a task, by the clocks of both GPUs. Source: seed 003, the parts of its latencies.
+/// The parts of the time between a kernel and its peer under each control: for a posted command, a triggered operation
+/// and a task, by the clocks of both GPUs. Source: seed 003, the parts of its latencies.
 ///
 ///   poster   begins --- post --- posted ......................................... sees the end
 ///   target                              ... engine, transfer ... arrived ... completion
@@ -26,8 +26,8 @@ namespace beeline::bench::control_parts_cases {
 
 namespace {
 
-constexpr unsigned threads = 32;            ///< of a block, of which the first works
-constexpr std::uint64_t rounds = 48;        ///< of a launch: all that may be armed on a stream is 64
+constexpr unsigned threads = 32;            ///< of a block; only the first of them works
+constexpr std::uint64_t rounds = 48;        ///< of a launch; at most 64 operations may be armed on a stream
 constexpr std::uint32_t payload_words = 8;  ///< of a task: 64 bytes
 constexpr const char* of_trigger = "triggered/copy_engine/signal";
 constexpr const char* of_task = "task/peer/signal";
@@ -35,24 +35,24 @@ constexpr const char* method_of(EngineKind engine) {
   return engine == EngineKind::host ? "proxy/copy_engine/signal" : "proxy/peer/signal";
 }
 
-/// Of a round, by the poster's clock.
+/// Times of a round, by the poster's clock.
 struct PosterTimes {
   std::uint64_t begun, posted, ended;
 };
-/// Of a round, by the target's.
+/// Times of a round, by the target's clock.
 struct TargetTimes {
   std::uint64_t begun, done;
 };
 
-/// What a round sends.
+/// The transfer of a round.
 struct Message {
   std::byte* destination;
   const std::byte* source;
   std::uint64_t bytes;
-  std::uint64_t* arrived;  ///< set to the round's number behind the bytes, at the target
+  std::uint64_t* arrived;  ///< at the target; set to the round's number after the bytes
 };
 
-/// Ways of sending. `start` begins round `number`; `end` waits until the poster knows that it is over.
+/// Methods of sending. `start` begins round `number`; `end` waits until the poster knows that the round is complete.
 struct ByCommand {
   CommandQueue queue;
   Message message;
@@ -67,7 +67,7 @@ struct ByCommand {
 };
 struct ByTrigger {
   TriggerChannel triggers;
-  bool has_end;  ///< streams tell kernels of none
+  bool has_end;  ///< false for streams, which do not notify kernels of the end
 
   BEELINE_HOST_DEVICE bool start(const Context& ctx, std::uint32_t, std::uint64_t) const {
     return trigger(Thread{}, ctx, triggers, 0) == Status::ok;
@@ -76,7 +76,7 @@ struct ByTrigger {
     return !has_end || quiet(Thread{}, ctx, triggers, 0) == Status::ok;
   }
 };
-/// Stores, and a flag behind them, without the library.
+/// Stores the payload and then a flag, without the library.
 struct ByStores {
   std::uint64_t* there;  ///< [payload_words]
   std::uint64_t* flag;   ///< at the peer
@@ -89,7 +89,7 @@ struct ByStores {
   BEELINE_HOST_DEVICE bool end(const Context&, std::uint32_t, std::uint64_t) const { return true; }
 };
 
-/// Notes when it begins and when it has read its payload.
+/// A task that records when it begins and when it has read its payload.
 struct Note {
   static constexpr const char* name = "note";
   struct Arguments {
@@ -112,7 +112,7 @@ using Functions = TaskList<Note>;
 
 struct ByTask {
   TaskChannel tasks;
-  std::uint64_t* payload;  ///< [payload_words] in the poster's memory, which the poster sends
+  std::uint64_t* payload;  ///< [payload_words] in the poster's memory, the source of the message
   std::uint64_t* reply;
 
   BEELINE_HOST_DEVICE bool start(const Context& ctx, std::uint32_t peer, std::uint64_t number) const {
@@ -128,8 +128,8 @@ struct ByTask {
   }
 };
 
-/// The poster. A round begins when the target has noted the one before.
-///   noted  set by the target; nullptr: it need not be awaited
+/// The poster. Each round begins when the target has recorded the previous one.
+///   noted  set by the target; nullptr: the poster need not wait for it
 template <class Way>
 struct Send {
   template <class Grid>
@@ -149,7 +149,7 @@ struct Send {
   }
 };
 
-/// The target's.
+/// The target's kernel.
 struct Receive {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* arrived, TargetTimes* times,
@@ -190,8 +190,8 @@ class Probe {
   /// Number of the next round, from 1.
   [[nodiscard]] std::uint64_t next() const { return next_; }
 
-  /// Collective. What ranks 0 and 1 need before is ready on them.
-  ///   is_received  by a kernel of the target, which polls `arrived`; otherwise the target's tasks note the times
+  /// Collective. Before the call, the data that ranks 0 and 1 need must be ready on them.
+  ///   is_received  by a kernel of the target, which polls `arrived`; otherwise the target's tasks record the times
   template <class Way>
   Parts run(const Way& way, bool is_received) {
     World& world = bench_.world();
@@ -220,7 +220,7 @@ class Probe {
     const auto all = world.allgather(std::as_bytes(std::span(target)));
     if (!bench_.leads()) return {};
     std::memcpy(target.data(), all[1].data(), sizeof target);
-    // A part that ends before the one before it takes no time of its own.
+    // A part that ends before the preceding part ends counts as zero.
     const auto between = [](std::uint64_t from, std::uint64_t to) { return to > from ? double(to - from) : 0.0; };
     std::array<std::vector<double>, 5> found;
     for (std::uint64_t i = 0; i < rounds; ++i) {
@@ -243,15 +243,15 @@ class Probe {
   std::uint64_t next_ = 1;
 };
 
-/// A part, and those before it that it cannot be told from.
+/// The name of a part, which includes the preceding parts that cannot be measured separately.
 struct PartName {
   const char* operation;
   double Parts::*value;
   const char* with = nullptr;
 };
 
-/// A measurement for each part of a control.
-///   run  collective; returns the parts of some rounds
+/// One measurement for each part under a control.
+///   run  collective; returns the parts' times of some rounds
 std::vector<Measurement> measurements_of(const Bench& bench, const char* method, std::uint64_t bytes,
                                          const Settings& settings, const std::vector<PartName>& parts,
                                          const std::function<Parts()>& run) {
@@ -339,7 +339,7 @@ std::vector<Measurement> prepare_triggers(Bench& bench, const BackEnd& back_end)
   return all;
 }
 
-/// Parts of a task's time; beside them, a payload and a flag stored without the library, which is a transfer alone.
+/// Parts of a task's time, compared with a payload and a flag that are stored without the library: a transfer alone.
 std::vector<Measurement> prepare_tasks(Bench& bench) {
   struct State {
     explicit State(Bench& bench)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// host/copy_engine/signal: the CPU starts copies, awaits their end, and signals the peer's CPU.
-/// stream/copy_engine/signal: copies and signals enqueued on streams, without a CPU or a kernel in between.
-/// Ping-pong, and message after message one way: the receiver hears of the last by the host, and answers it by streams.
+/// host/copy_engine/signal: the CPU starts copies, waits for their end, and signals the peer's CPU.
+/// stream/copy_engine/signal: copies and signals are enqueued on streams; neither CPU nor kernel acts in between.
+/// Ping-pong, and message after message one way. In the one-way case, the receiver's CPU waits for the last message
+/// (host) or its stream answers it (stream).
 
 #include "beeline/device/group.hpp"
 #include "beeline/device/signal.hpp"
@@ -16,7 +17,7 @@ namespace beeline::bench::copy_engine_cases {
 
 namespace {
 
-/// Copies of messages and their signals, by number.
+/// Copies of messages and their signals, identified by number.
 class Copies {
  public:
   /// Collective.
@@ -137,8 +138,8 @@ constexpr const char* method_of =
 template <class Kind>
 using Time = std::vector<double> (Kind::*)(Rounds);
 
-/// Measured by `time`, beside `bare`.
-///   most_iterations  what a CUDA stream takes, about a thousand operations, without blocking inside the driver
+/// A case that `time` measures, compared with `bare`.
+///   most_iterations  as many operations, about a thousand, as a CUDA stream takes without blocking inside the driver
 template <class Kind>
 Case case_of(Receivers receivers, Time<Kind> time, std::uint32_t most_iterations, Time<Kind> bare = nullptr) {
   const auto prepare = [=](Bench& bench, std::uint64_t bytes) {

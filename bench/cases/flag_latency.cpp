@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// `signal` and `wait` beside a bare loop on the same kind of word: what the deadline and the abort word cost.
+/// `signal` and `wait` compared with a bare loop on the same kind of word: the cost of the deadline and the abort word.
 
 #include "beeline/device/signal.hpp"
 #include "cases/cases.hpp"

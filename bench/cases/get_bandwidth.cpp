@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// device/peer/signal, the other way: rank 0's threads load what lies on rank 1.
+/// device/peer/signal, in the opposite direction: rank 0's threads load data from rank 1.
 
 #include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
@@ -21,7 +21,7 @@ struct GetFlood {
     const std::uint64_t start = machine::clock_ns();
     for (std::uint32_t i = 0; i < messages; ++i) {
       static_cast<void>(get(block, ctx, destination + share.offset, source + share.offset, share.bytes, 1));
-      // As between messages that the peer has written meanwhile: what the caches hold of the last one is stale.
+      // As if the peer had written the next message meanwhile: cached data of the last message is stale.
       fence();
     }
     block.sync();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What happens at the boundaries of kernels: how soon a kernel starts behind others that are queued, and when a word
-/// arrives that a kernel has sent, after the kernel's end. Source: seed 003, launch latencies, and a dummy kernel that
-/// puts and ends while the target polls.
+/// The boundaries of kernels: how soon a kernel starts after others that are queued, and when a word sent by a kernel
+/// arrives, relative to the kernel's end. Source: seed 003, launch latencies, and a dummy kernel that puts and ends
+/// while the target polls.
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@ namespace beeline::bench::kernel_ends_cases {
 
 namespace {
 
-/// Holds the stream until the host lets it go on.
+/// Blocks the stream until the host releases it.
 struct Hold {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* go, std::uint64_t round,
@@ -43,8 +43,8 @@ class QueuedKernels {
   QueuedKernels(Bench& bench, std::uint32_t count)
       : bench_(bench), count_(count), stamps_(bench.world(), count + 1), go_(bench.world(), 1, Heap::pinned) {}
 
-  /// Collective. Nanoseconds from one kernel's start to the next one's, in the mean; the first behind the end of one
-  /// that runs.
+  /// Collective. Mean nanoseconds from the start of one kernel to the start of the next; the first follows a running
+  /// kernel.
   double time() {
     World& world = bench_.world();
     world.barrier();
@@ -80,7 +80,7 @@ std::vector<Measurement> prepare_starts(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// Polls a word of this rank, and keeps when each value came.
+/// Polls a word of this rank, and records when each value arrived.
 struct Poll {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const std::uint64_t* word, std::uint64_t first,
@@ -111,7 +111,8 @@ struct DummyKernel {
   }
 };
 
-/// One way of sending at a kernel's end. The word goes to the rank itself, whose clock both kernels read.
+/// A method of sending at a kernel's end. The word goes to the rank itself, because both kernels then read the same
+/// clock.
 struct Way {
   const char* method;
   Sender sender;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The parts of a kernel that the CPU starts and waits for: the call, until it starts, until it has ended, until the
-/// CPU knows. Source: seed 003, the parts of its latencies: launch, kernel, completion.
+/// The parts of a kernel that the CPU starts and waits for: the launch call, the time until the kernel starts, until it
+/// has ended, and until the CPU knows of the end. Source: seed 003, the parts of its latencies: launch, kernel,
+/// completion.
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ namespace {
 
 constexpr unsigned threads = 32;
 
-/// Answers words of the CPU's by the device's clock.
+/// Answers each word of the CPU with the time of the device's clock.
 struct TellTime {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* asked, std::uint64_t* answered,
@@ -84,7 +85,8 @@ class KernelParts {
     std::nth_element(values.begin(), values.begin() + launches / 2, values.end());
     return values[launches / 2];
   }
-  /// How far the device's clock is ahead of the CPU's: by the quickest of some questions, to half its round trip.
+  /// How far the device's clock is ahead of the CPU's: taken from the fastest of some queries; the error is at most
+  /// half its round trip.
   double device_ahead() {
     World& world = bench_.world();
     std::uint64_t *asked = &flags_.data()[0].value, *answered = &flags_.data()[1].value;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// mpi/staged: the baseline of seed 002. A CPU copies the message out of its device and sends it by MPI; the other one
-/// receives it and copies it into its device, all one after the other. Before each barrier of MPI runs a kernel that
-/// does nothing: what kernels compute is the CPU's only between kernels.
+/// mpi/staged: the baseline of seed 002. One CPU copies the message out of its device and sends it by MPI; the other
+/// CPU receives it and copies it into its device, all one after the other. An empty kernel runs before each MPI
+/// barrier, because the CPU has the results of kernels only between kernels.
 /// Source: seed 002 (MPI + CUDA).
 
 #include "beeline/host/launch.hpp"
@@ -22,7 +22,7 @@ struct EmptyKernel {
   BEELINE_HOST_DEVICE void operator()(Grid&, const Context&) const {}
 };
 
-/// Messages by way of a buffer in pinned host memory.
+/// Messages that go through a buffer in pinned host memory.
 class MpiMessages {
  public:
   /// Collective.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// network/puts: message after message from rank 0 to rank 1 on another node, a window of them in flight, beside bare
-/// UCX's puts and active messages; UCX's messages that nobody keeps, which show what the receiver's copy costs; and
-/// bare copies between a GPU and host memory.
+/// network/puts: message after message from rank 0 to rank 1 on another node, with a window of messages in flight. It
+/// is compared with bare UCX's puts and active messages; with UCX messages that the receiver drops, which shows the
+/// cost of the receiver's copy; and with bare copies between a GPU and host memory.
 
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@ namespace beeline::bench::network_bandwidth_cases {
 
 namespace {
 
-/// What one rank does for a window of messages, and behind the last window of a batch.
+/// The steps of a rank for one window of messages, and its last step after all windows of a batch.
 struct Flood {
   std::function<void()> send, receive, tell, await;
 };
@@ -43,7 +43,7 @@ Measurement window_of(const std::shared_ptr<NetworkPair>& pair, const char* oper
                    }));
 }
 
-/// Copies between a GPU's memory and host memory, by way of two buffers in turn: what staging at one end costs alone.
+/// Copies between a GPU's memory and host memory through two alternating buffers: the cost of staging at one end alone.
 class DoubleBufferedCopies {
  public:
   DoubleBufferedCopies(Bench& bench, std::shared_ptr<NetworkPair> pair)
@@ -65,7 +65,7 @@ class DoubleBufferedCopies {
  private:
   static constexpr std::size_t buffer_count = 2, piece_bytes = std::size_t{512} << 10;
 
-  /// Every piece waits until its buffer has been copied.
+  /// Copies all pieces; each piece waits until its buffer is free.
   void move_all(bool from_gpu) {
     const auto memory = pair_->buffers_in({Heap::symmetric, Heap::symmetric});
     std::size_t next = 0;
@@ -87,7 +87,7 @@ class DoubleBufferedCopies {
   std::array<std::unique_ptr<Stream>, buffer_count> streams_;
 };
 
-/// To and from rank 0's GPU; none of host ranks.
+/// Copies to and from rank 0's GPU; empty for host ranks.
 std::vector<Measurement> double_buffered(const std::shared_ptr<NetworkPair>& pair, const char* operation, Unit unit) {
   Bench& bench = pair->bench();
   std::vector<Measurement> all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What GPU ranks on different nodes do in kernels of one thread.
+/// Transfers between GPU ranks on different nodes, by kernels of one thread.
 
 #include "cases/network_pair.hpp"
 

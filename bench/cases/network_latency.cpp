@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// network/put_signal: ping-pong of CPU threads on different nodes, and what a call takes of its thread, beside bare
-/// UCX.
+/// network/put_signal: ping-pong of CPU threads on different nodes, and the time that a call takes of its thread,
+/// compared with bare UCX.
 
 #include "cases/cases.hpp"
 #include "cases/network_pair.hpp"
@@ -50,10 +50,11 @@ std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// Calls between two waits for what they have begun, which are not timed.
+/// Number of timed calls between two waits for their completion, which are not timed.
 constexpr std::uint32_t timed_calls = 16;
 
-/// Time in calls of rank 0, which waits for their end outside of it; then tells rank 1, which takes what comes.
+/// Times the calls of rank 0. Outside the timed part, rank 0 waits for their completion and notifies rank 1, which
+/// receives.
 std::vector<double> time_calls(const Bench& bench, Rounds rounds, const std::function<void(std::uint64_t)>& call,
                                const Step& finish, const Step& tell, const Step& await) {
   bench.world().barrier();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// network/put_signal: ping-pong into random places among many segments, each of which its target looks up.
+/// network/put_signal: ping-pong to random offsets in many segments; the target looks up each segment.
 
 #include "beeline/core/error.hpp"
 #include "cases/cases.hpp"
@@ -11,8 +11,8 @@ namespace beeline::bench::network_lookup_cases {
 
 namespace {
 
-/// So many segments, into any of which ranks 0 and 1 put a word; where puts go by memory keys, a message that is too
-/// long for a command.
+/// Ranks 0 and 1 put a word into any of many segments. If puts use memory keys, they put a message that is too long for
+/// a command.
 class Segments {
  public:
   Segments(Bench& bench, std::uint64_t count)
@@ -25,7 +25,7 @@ class Segments {
     try {
       for (const Segment& each : made_) bench_.world().destroy_segment(each.id);
     } catch (const Error&) {
-      // The world has ended, and told why.
+      // The world has ended, and the error was reported.
     }
   }
   Segments(const Segments&) = delete;
@@ -39,7 +39,7 @@ class Segments {
     });
   }
   [[nodiscard]] std::uint64_t message_bytes() const { return words_ * sizeof(std::uint64_t); }
-  /// Whether the word of the last round is where it belongs.
+  /// Whether the word of the last round is at its destination.
   [[nodiscard]] bool has_come() { return !bench_.paired() || *place(sequence_) == sequence_; }
 
  private:
@@ -49,7 +49,7 @@ class Segments {
   [[nodiscard]] std::uint64_t* place(std::uint64_t sequence) const {
     return start_of(made_[random_word(made_.size(), sequence) % made_.size()]);
   }
-  /// The first put into a segment asks for its key.
+  /// Gets the key of every segment, which the first put into it requests.
   void get_keys() {
     const Context& ctx = bench_.world().host_context();
     for (const Segment& each : made_) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Ranks 0 and 1 on different nodes: buffers and signals of theirs, and bare UCX beside them, over the same memory.
+/// Ranks 0 and 1 on different nodes: their buffers and signals, and bare UCX over the same memory for comparison.
 
 #include <cstdint>
 #include <functional>
@@ -17,22 +17,22 @@
 
 namespace beeline::bench {
 
-/// Collective. Throws unavailable, on all ranks alike, where ranks 0 and 1 share memory.
+/// Collective. If ranks 0 and 1 share memory, throws unavailable on all ranks.
 void require_two_nodes(const Bench& bench);
 
-/// Throws unavailable on GPU ranks, whose CPU threads put nothing.
+/// Throws unavailable on GPU ranks, whose CPU threads do not put.
 void require_host_ranks(const Bench& bench);
 
-/// Heaps that a message comes from and goes to: `pinned` is host memory, `symmetric` a GPU rank's own.
+/// Heaps of a message's source and destination: `pinned` is host memory, `symmetric` is a GPU rank's own memory.
 struct Memories {
   Heap source, destination;
 };
 
-/// The pairs of memories that these ranks have: of GPU ranks four. Throws unavailable for GPU ranks and host ranks.
+/// The pairs of memories that these ranks have; GPU ranks have four. Throws unavailable for one GPU and one host rank.
 [[nodiscard]] std::vector<Memories> all_memories(const Bench& bench);
 
-/// Messages of `bytes`, each in a slot of its own, and behind them a word by which bare puts tell that they have come.
-/// Bare UCX moves them between host memories. GPU ranks call the library in kernels of one thread.
+/// Messages of `bytes`, each in its own slot, followed by a word by which bare puts notify the receiver. Bare UCX moves
+/// messages between host memories. GPU ranks call the library in kernels of one thread.
 class NetworkPair {
  public:
   /// Collective. Throws what `require_two_nodes` and `ucx::make_pair` throw.
@@ -40,44 +40,44 @@ class NetworkPair {
 
   [[nodiscard]] Bench& bench() const { return bench_; }
   [[nodiscard]] const Context& context() const { return bench_.world().host_context(); }
-  /// In host memory, where bare UCX moves messages, and CPU threads of host ranks.
+  /// The buffers in host memory, for bare UCX and for CPU threads of host ranks.
   [[nodiscard]] const std::shared_ptr<MessageBuffers>& buffers() const { return buffers_; }
-  /// The same messages in other memories.
+  /// The buffers of the same messages in other memories.
   [[nodiscard]] std::shared_ptr<MessageBuffers> buffers_in(Memories memories) const;
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   [[nodiscard]] std::uint64_t slots() const { return slots_; }
-  /// Of a slot, in both buffers.
+  /// Offset of a slot in both buffers.
   [[nodiscard]] std::size_t place(std::uint64_t slot) const { return slot % slots_ * bytes_; }
   [[nodiscard]] ucx::Pair& bare() const { return *bare_; }
 
-  /// The library's side: a put with its signal, and the wait for the peer's.
+  /// The library's calls: a put with its signal, and the wait for the peer's signal.
   void put_signal();
   void await_signal();
   void put(std::uint64_t slot);
   void signal();
   void quiet();
 
-  // The same on GPU ranks; collective.
-  /// Rounds of puts into all slots by rank 0, and a quiet.
+  // The same calls on GPU ranks; collective.
+  // Times rounds of puts by rank 0 into all slots, each round followed by a quiet.
   [[nodiscard]] std::vector<double> time_puts(Memories memories, Rounds rounds);
-  /// Round trips of puts with their signals.
+  /// Times round trips of puts with signals.
   [[nodiscard]] std::vector<double> time_put_signals(Memories memories, Rounds rounds);
 
-  /// UCX's side: one put of the only slot and the word behind it, which is flushed; the wait for the peer's.
+  /// UCX's calls: a put of the only slot and of the word after it, flushed; and the wait for the peer's word.
   void bare_put_flush() { bare_put_from(0); }
-  /// A put; the word alone, flushed.
+  /// A put alone, and the word alone, which is flushed.
   void bare_put(std::uint64_t slot) { bare().put(buffers_->source() + place(slot), place(slot), bytes_); }
   void bare_signal() { bare_put_from(word_place_); }
   void await_bare_put();
-  /// One active message into a slot; the wait for so many.
-  ///   is_kept  or the receiver drops it
+  /// One active message into a slot, and the wait for `messages` of them.
+  ///   is_kept  false: the receiver drops the message
   void bare_send(std::uint64_t slot, bool is_kept = true) {
     bare().send(buffers_->source() + place(slot), is_kept ? place(slot) : ucx::sink, bytes_);
   }
-  /// One without bytes.
+  /// Sends an active message without bytes.
   void bare_answer() { bare().send(buffers_->source(), 0, 0); }
   void await_bare_messages(std::uint64_t messages);
-  /// Behind a loop of bare UCX: what one rank still waits for needs the other's progress.
+  /// Called after a loop of bare UCX: each rank makes progress until the other's pending operations are complete.
   void bare_settle();
 
  private:
@@ -89,7 +89,7 @@ class NetworkPair {
   Bench& bench_;
   const std::uint64_t bytes_, slots_, word_place_;
   std::shared_ptr<SymmetricArray<std::byte>> memory_;       ///< source, then destination
-  std::shared_ptr<SymmetricArray<std::byte>> host_memory_;  ///< the same; on host ranks it is the same memory
+  std::shared_ptr<SymmetricArray<std::byte>> host_memory_;  ///< as above; on host ranks the same array
   std::shared_ptr<MessageBuffers> buffers_;
   SymmetricArray<PaddedWord> signals_;
   TimedKernel timed_;
@@ -100,8 +100,8 @@ class NetworkPair {
 /// Messages between host memories.
 inline constexpr Memories host_memories{Heap::pinned, Heap::pinned};
 
-/// A measurement between the two, verified, of messages that fill all slots in one iteration; of bare UCX where the
-/// method says so.
+/// A verified measurement between the two ranks, of messages that fill all slots in one iteration. `method` says
+/// whether bare UCX moves them.
 [[nodiscard]] Measurement network_measurement(const std::shared_ptr<NetworkPair>& pair, Receivers receivers,
                                               std::string method, std::function<std::vector<double>(Rounds)> time,
                                               Memories memories = host_memories);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// NVSHMEM's device functions in the same loops, in the same run: what Beeline's users would use instead.
+/// NVSHMEM's device functions in the same loops and in the same run: the alternative for Beeline's users.
 
 #include "peers/nvshmem/nvshmem.hpp"
 
@@ -19,7 +19,7 @@ using nvshmem::BlockOperation;
 
 std::uint64_t* words_of(const nvshmem::Memory& memory) { return reinterpret_cast<std::uint64_t*>(memory.data()); }
 
-/// What the measurements of one message size share.
+/// Data that the measurements of one message size share.
 struct Messages {
   Messages(Bench& bench_in, std::uint64_t bytes_in)
       : bench((nvshmem::start(bench_in), bench_in)), bytes(bytes_in), source(bytes), destination(bytes),
@@ -29,7 +29,7 @@ struct Messages {
     return timed.run(operation, {choice, destination.data(), source.data(), bytes, words_of(word)}, rounds);
   }
 
-  /// Fresh data here, its complement in the peer's place for it.
+  /// Fills this rank's source with fresh data, and the peer's destination with its complement.
   void refresh(std::uint64_t seed) {
     if (!bench.paired()) return;
     const std::vector<std::byte> mine = random_message(seed, bench.world().rank(), bytes);
@@ -94,8 +94,8 @@ std::vector<Measurement> signal(Bench& bench, std::uint64_t) {
   return {measurement};
 }
 
-/// Whether a barrier holds nobody back or lets somebody through early shows in the verification of Beeline's; here it
-/// is only timed.
+/// NVSHMEM's barrier is only timed here: the verification of Beeline's barrier would show a rank that is blocked or
+/// passes early.
 std::vector<Measurement> barrier(Bench& bench, std::uint64_t) {
   auto messages = std::make_shared<Messages>(bench, sizeof(std::uint64_t));
   std::vector<Measurement> all;
@@ -167,7 +167,7 @@ struct Updates {
     });
   }
 
-  /// Whether the sum of all words has grown by the sum of what was added.
+  /// Whether the sum of all words has grown by the sum of the additions.
   bool verify(std::uint64_t seed) {
     const std::uint64_t before = timed.sum(words_of(table), words);
     static_cast<void>(timed.update(blocks, words_of(table), words, seed_of(seed), per_iteration));

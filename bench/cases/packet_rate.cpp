@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// device/peer/ll: how many messages a second many blocks of one rank send, each through a channel of its own.
+/// device/peer/ll: how many messages per second many blocks of one rank send, each through its own channel.
 
 #include "beeline/device/packets.hpp"
 #include "cases/cases.hpp"
@@ -14,7 +14,7 @@ namespace beeline::bench::packet_rate_cases {
 
 namespace {
 
-/// What a launch moves.
+/// The messages of one launch.
 struct Burst {
   BlockTimes* times;
   const PacketChannel* channels;  ///< [blocks]
@@ -39,13 +39,13 @@ struct PacketBurst {
       const Status status = burst.sends ? port.send(source, burst.bytes) : port.receive(destination, burst.bytes);
       if (status != Status::ok) return;
     }
-    // The receiver's word that it has the last one.
+    // The receiver's acknowledgement of the last message.
     if ((burst.sends ? port.receive(destination, 0) : port.send(source, 0)) != Status::ok) return;
     if (group.thread_rank() == 0) burst.times[grid.block_rank()] = {start, machine::clock_ns()};
   }
 };
 
-/// A channel for each block, and where kernels find them.
+/// One channel for each block, and the array of handles for kernels.
 class Channels {
  public:
   /// Collective.
@@ -67,7 +67,7 @@ class Channels {
   std::vector<PacketRings> rings_;
 };
 
-/// The senders of one measurement: one a block.
+/// The senders of one measurement, one for each block.
 struct Senders {
   GroupChoice group;
   unsigned blocks;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The packet channel, of LL or LL128, that a message size is measured with.
+/// The packet channel, LL or LL128, for the measurements of a message size.
 
 #include <cstdint>
 
@@ -10,13 +10,14 @@
 
 namespace beeline::bench {
 
-/// What one pair of packets carries.
+/// Payload of one pair of packets.
 inline constexpr unsigned packet_payload_bytes = 8;
-/// A block's threads: packet kernels take more registers than a block of 1024 threads has.
+/// Threads of a block: with 1024 threads, packet kernels would need more registers than a block has.
 inline constexpr unsigned packet_kernel_threads = 512;
 
-/// A channel of two kinds only, so that a size is measured alike whatever other sizes are: slots of 4 KB for what fits,
-/// of 64 KB otherwise. Deep enough that the cost of returning credits, paid twice a lap, is small on each message.
+/// A channel with one of two slot sizes, so that the result for a size does not depend on which other sizes are
+/// measured: slots of 4 KB for messages that fit, of 64 KB otherwise. It is deep enough that returning credits, twice
+/// per lap, costs little per message.
 template <class Protocol>
 class RingsOfTwoKinds {
  public:

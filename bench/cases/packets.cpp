@@ -56,7 +56,7 @@ struct PacketFlood {
   }
 };
 
-/// What the groups of one message size share.
+/// Data that the groups of one message size share.
 template <class Protocol>
 struct State {
   State(Bench& bench_in, std::uint64_t bytes)
@@ -94,11 +94,11 @@ struct State {
   Bench& bench;
   std::shared_ptr<MessageBuffers> buffers;
   NearTeam near;
-  std::optional<RingsOfTwoKinds<Protocol>> rings;  ///< of the ranks that reach rank 0 by loads and stores
+  std::optional<RingsOfTwoKinds<Protocol>> rings;  ///< on the ranks that reach rank 0 by loads and stores
   TimedKernel timed;
 };
 
-/// LL128's are warps, or blocks of whole warps: lines need them.
+/// Groups of LL128 are warps or blocks of whole warps, because whole warps store lines.
 template <class Protocol>
 std::vector<GroupChoice> groups(const Bench& bench, std::uint64_t bytes) {
   constexpr unsigned store_bytes = is_ll128<Protocol> ? 16 : packet_payload_bytes;
@@ -127,7 +127,7 @@ template <class Protocol>
 std::vector<Measurement> prepare_bandwidth(Bench& bench, std::uint64_t bytes) {
   auto state = std::make_shared<State<Protocol>>(bench, bytes);
   GroupChoice choice = groups<Protocol>(bench, bytes).back();
-  if (choice.kind != GroupKind::host_team) choice.kind = GroupKind::block;  // whatever its size
+  if (choice.kind != GroupKind::host_team) choice.kind = GroupKind::block;  // whatever its number of threads
   Measurement measurement =
       message_measurement(bench, state->buffers, Receivers::second, method_of<Protocol>,
                           [=](Rounds rounds) { return state->time(choice, rounds, PacketFlood<Protocol>{}); });

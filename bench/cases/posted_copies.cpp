@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Copies that a kernel starts (proxy/copy_engine/signal): their rate and bandwidth beside a bare loop of the host that
-/// issues the same over as many streams, and the time of one beside a graph that the kernel launches and the kernel's
-/// own stores. Source: seed 000, 6.5.
+/// Copies that a kernel starts (proxy/copy_engine/signal). Their rate and bandwidth are compared with a bare loop of
+/// the host that issues the same copies on as many streams; the time of one copy is compared with a graph that the
+/// kernel launches and with the kernel's own stores. Source: seed 000, 6.5.
 
 #include <algorithm>
 #include <array>
@@ -24,17 +24,17 @@ namespace {
 
 constexpr const char* method = "proxy/copy_engine/signal";
 constexpr const char* launched = "device_launched/copy_engine";
-constexpr std::uint32_t streams = 4;  ///< of an engine's thread; queues of the kernel that posts
+constexpr std::uint32_t streams = 4;  ///< of an engine's thread; also the queues of the posting kernel
 constexpr std::uint64_t kib = 1024, mib = kib * kib;
 
 struct CopyArguments {
-  std::byte* destination;  ///< at the peer, as this rank's device reaches it
+  std::byte* destination;  ///< at the peer, by its address on this rank's device
   const std::byte* source;
   std::uint64_t bytes;
   CommandQueuesView channel;
 };
 
-/// Copy after copy, each to another queue, dealt out to the blocks; a batch ends when all are in place.
+/// Posts copy after copy, each to the next queue; blocks share the copies. A batch ends when all have arrived.
 struct PostCopies {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, std::uint32_t copies,
@@ -51,7 +51,7 @@ struct PostCopies {
   }
 };
 
-/// The same bytes by the threads of a grid. A message is over when every block's stores are in place.
+/// Stores the same bytes by the threads of a grid. A message is complete when every block's stores have arrived.
 struct StoreBytes {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, BlockTimes* times, CopyArguments a,
@@ -77,7 +77,7 @@ class PostedCopies {
 
   [[nodiscard]] const std::shared_ptr<MessageBuffers>& buffers() const { return buffers_; }
 
-  ///   blocks  that post; a divisor of `streams`
+  ///   blocks  number of posting blocks, a divisor of `streams`
   std::vector<double> time_posted(Rounds rounds, unsigned blocks) {
     return time_batches(rounds, [&] {
       const CopyArguments arguments{there(), buffers_->source(), buffers_->bytes(), queues_.channel()};
@@ -110,7 +110,7 @@ class PostedCopies {
   std::array<std::unique_ptr<Stream>, streams> bare_streams_;
 };
 
-/// Small copies by their rate, large ones by their bandwidth.
+/// Measures the rate of small copies, and the bandwidth of large ones.
 std::vector<Measurement> prepare_beside_loop(Bench& bench, std::uint64_t) {
   bench.require_alike();
   std::vector<Measurement> all;
@@ -127,7 +127,7 @@ std::vector<Measurement> prepare_beside_loop(Bench& bench, std::uint64_t) {
     add("bare/issue_loop", 0, [=](Rounds rounds) { return copies->time_bare(rounds); });
     all.back().peer_of = method;
     all.back().stores_to_peer = true;
-    // A thread posts about as fast as a CPU issues copies: four show what the engine adds.
+    // One thread posts about as fast as a CPU issues copies; four threads show what the engine adds.
     for (const unsigned blocks : {1u, streams}) {
       add(method, blocks, [=](Rounds rounds) { return copies->time_posted(rounds, blocks); });
       all.back().baseline = bare;
@@ -149,14 +149,15 @@ Measurement started_copy(Bench& bench, const std::shared_ptr<MessageBuffers>& bu
   return measurement;
 }
 
-/// One copy by the engine, and by the stores of grids, until it is in place: where they cross.
+/// One copy by the engine, and by the stores of grids, until it has arrived: shows at which size the faster method
+/// changes.
 std::vector<Measurement> prepare_crossing(Bench& bench, std::uint64_t) {
   bench.require_alike();
   const unsigned most =
       resident_everywhere<StoreBytes, BlockTimes*, CopyArguments, std::uint32_t>(bench, grid_threads(bench));
   std::vector<Measurement> all;
   for (const std::uint64_t bytes : started_sizes) {
-    if (bytes > 4 * mib && !bench.world().device().is_gpu()) continue;  // memory's bandwidth, either way
+    if (bytes > 4 * mib && !bench.world().device().is_gpu()) continue;  // either way limited by the memory's bandwidth
     const auto copies = std::make_shared<PostedCopies>(bench, bytes);
     const auto add = [&](const char* by, unsigned blocks, std::function<std::vector<double>(Rounds)> time) {
       all.push_back(started_copy(bench, copies->buffers(), by, blocks, std::move(time)));
@@ -180,7 +181,7 @@ std::vector<Measurement> prepare_crossing(Bench& bench, std::uint64_t) {
 /// Copies by graphs that the kernel of rank 0 launches.
 class LaunchedCopy {
  public:
-  /// Throws unavailable on both ranks where rank 0 cannot make it.
+  /// If rank 0 cannot make the graph, throws unavailable on both ranks.
   LaunchedCopy(Bench& bench, const std::shared_ptr<MessageBuffers>& buffers) : bench_(bench), words_(bench.world(), 4) {
     std::string reason = "rank 0 makes no graphs that kernels launch";
     if (bench.leads()) try {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The kernel posts commands, which an engine does: proxy/copy_engine/signal threads of the host, proxy/peer/signal a
-/// block of the device. Ping-pong, one way, and a command's own round trip between a kernel and its engine, beside a
-/// bare thread that answers a flag.
+/// The kernel posts commands, which an engine carries out: host threads for proxy/copy_engine/signal, a block of the
+/// device for proxy/peer/signal. Measures ping-pong, one way, and a command's own round trip between a kernel and its
+/// engine, which is compared with a bare thread that answers a flag.
 
 #include <array>
 
@@ -51,7 +51,7 @@ struct PostedPingPong {
   }
 };
 
-/// Message after message, of which some are under way at a time: until all are in place.
+/// Posts message after message, with some in flight at a time; ends when all have arrived.
 struct PostedFlood {
   static constexpr bool by_both = false;
   static constexpr std::uint64_t bytes_in_flight = 8 << 20;
@@ -70,7 +70,7 @@ struct PostedFlood {
   }
 };
 
-/// Device engines book multiprocessors: those of ranks that share a GPU may leave none for their kernels.
+/// Device engines book multiprocessors: if ranks share a GPU, none may be left for their kernels.
 Bench& with_room(Bench& bench, EngineKind engine) {
   const World& world = bench.world();
   require(engine == EngineKind::host || !world.device().is_gpu() || world.ranks_on_device() == 1, Status::unavailable,
@@ -107,11 +107,11 @@ std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// Whose memory words go to: this rank's own, or the other's.
+/// The rank whose memory receives a word: this rank or the other.
 enum class WordTo { own, other };
 constexpr const char* name_of(WordTo to) { return to == WordTo::own ? "own" : "other"; }
 
-/// Eight bytes, and until they are there.
+/// Puts eight bytes, and waits until they have arrived.
 struct PostedWord {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* word,
@@ -124,7 +124,7 @@ struct PostedWord {
   }
 };
 
-/// Twice eight bytes, the second behind the first, and until both are there.
+/// Puts eight bytes twice, the second after the first, and waits until both have arrived.
 struct PostedWords {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* word,
@@ -141,16 +141,15 @@ struct PostedWords {
 };
 
 struct CommandState {
-  ///   heap  of the words that are answered and put; a GPU writes those of its own memory by a stream
+  ///   heap  of the answered words and the put words; a word in GPU memory is written by a stream
   CommandState(Bench& bench_in, Heap heap_in, EngineKind engine)
       : bench(with_room(bench_in, engine)), heap(heap_in), words(bench.world(), 3, heap),
         asked(bench.world(), 2, Heap::pinned), queues(bench.world(), 1, {.engine = engine}), timed(bench),
         answering(bench.world().make_stream()) {}
 
   [[nodiscard]] std::uint64_t* word(std::size_t index) const { return &words.data()[index].value; }
-  ///   as_engine  the stream stores what an engine's does: a word, then that for which the kernel waits, then one for
-  ///   the
-  ///              CPU
+  ///   as_engine  the stream stores the same as an engine's stream: a word, then the word that the kernel waits for,
+  ///              then a word for the CPU
   std::vector<double> time_bare(Rounds rounds, bool as_engine) {
     const std::uint64_t start = timed.last();
     BareWord(asked.data()->value).store(start, std::memory_order_relaxed);
@@ -180,7 +179,7 @@ struct CommandState {
     bench.world().copy(&now, word(index), sizeof now);
     return !bench.leads() || now == timed.last();
   }
-  /// Collective. Whether the words of the last rounds are where they were to go.
+  /// Collective. Whether the words of the last rounds are at their destinations.
   bool have_come(WordTo first, WordTo second) {
     bench.world().barrier();
     const WordTo mine = bench.leads() ? WordTo::own : WordTo::other;
@@ -198,8 +197,8 @@ struct CommandState {
   std::unique_ptr<Stream> answering;
 };
 
-/// What the order of two words costs: where they go to different GPUs, an engine's thread that stores them waits
-/// between the two.
+/// The cost of ordering two words: if they go to different GPUs, an engine's thread that stores them waits after the
+/// first.
 template <class Add>
 void add_two_words(std::vector<Measurement>& all, const std::shared_ptr<CommandState>& state, const char* method,
                    Add add) {
@@ -220,7 +219,7 @@ std::vector<Measurement> prepare_command(Bench& bench, EngineKind engine) {
   const char* const method = method_of(engine);
   std::vector<Measurement> all;
   for (const Heap heap : {Heap::pinned, Heap::symmetric}) {
-    if (heap == Heap::symmetric && !bench.world().device().is_gpu()) continue;  // the same memory
+    if (heap == Heap::symmetric && !bench.world().device().is_gpu()) continue;  // host ranks: one memory
     const auto state = std::make_shared<CommandState>(bench, heap, engine);
     const auto add = [&](const char* name, std::size_t word, auto time) {
       Measurement measurement{.operation = "command", .method = name, .bytes = sizeof(std::uint64_t)};

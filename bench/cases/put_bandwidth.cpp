@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// device/peer/signal: every block of a grid stores its share in place and signals it, message after message.
+/// device/peer/signal: every block of a grid stores its share directly at the destination, then sets a signal, message
+/// after message.
 
 #include "cases/cases.hpp"
 #include "cases/put_flood.hpp"

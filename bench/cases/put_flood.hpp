@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Every block of a grid puts its share in place and signals it, message after message, by what `Path` opens.
+/// Every block of a grid puts its share directly at the destination, then sets a signal, message after message. `Path`
+/// opens the sender.
 
 #include <memory>
 
@@ -12,20 +13,21 @@
 
 namespace beeline::bench {
 
-/// What a launch moves. Words that blocks poll are a line apart.
+/// The messages of one launch. Words that blocks poll are in separate cache lines.
 struct Flood {
   BlockTimes* times;
-  PaddedWord* arrived;       ///< [senders], blocks where nothing else is said, at the receiver
+  PaddedWord* arrived;       ///< [senders] at the receiver; the senders are blocks unless stated otherwise
   PaddedWord* acknowledged;  ///< [blocks] at the sender
   std::byte* destination;
   const std::byte* source;
   std::uint64_t bytes;
-  std::uint64_t first;  ///< sequence number of the last message of the launch before
+  std::uint64_t first;  ///< sequence number of the last message of the previous launch
   std::uint32_t messages, warm_up, peer;
   bool sends;
 };
 
-/// `Path::open(block, ctx)` is something whose `put_signal(destination, source, bytes, signal, value, peer)` sends.
+/// `Path::open(block, ctx)` returns an object that sends by `put_signal(destination, source, bytes, signal, value,
+/// peer)`.
 template <class Path>
 struct PutFlood {
   static constexpr std::size_t shared_bytes = Path::shared_bytes;
@@ -35,7 +37,7 @@ struct PutFlood {
     const Share share = share_of(flood.bytes, grid.block_rank(), grid.blocks());
     auto sender = Path::open(grid.block(), ctx);
     if (!pass(grid, ctx, flood, sender, share, flood.first, flood.warm_up)) return;
-    // Blocks start together, or the first ones would wait for the last inside the time.
+    // Blocks start together; otherwise the measured time of the first would include waiting for the last.
     if (grid.sync(ctx) != Status::ok) return;
     const std::uint64_t start = machine::clock_ns();
     if (!pass(grid, ctx, flood, sender, share, flood.first + flood.warm_up, flood.messages)) return;
@@ -43,11 +45,11 @@ struct PutFlood {
   }
 
  private:
-  /// This block's part of `count` messages, to the receiver's word that the last has arrived.
+  /// Moves this block's part of `count` messages, and waits for the receiver's acknowledgement of the last one.
   template <class Grid, class Sender>
   static BEELINE_HOST_DEVICE bool pass(Grid& grid, const Context& ctx, const Flood& flood, Sender& sender, Share share,
                                        std::uint64_t before, std::uint32_t count) {
-    // No message, nothing to wait for: launches of fewer blocks in between have left this block's words behind.
+    // Without messages there is nothing to wait for: launches with fewer blocks have not advanced this block's words.
     if (count == 0) return true;
     const auto& block = grid.block();
     std::uint64_t* arrived = &flood.arrived[grid.block_rank()].value;
@@ -65,7 +67,7 @@ struct PutFlood {
   }
 };
 
-/// What the shapes of one message size share.
+/// Data that the grid shapes of one message size share.
 struct FloodState {
   FloodState(Bench& bench_in, std::uint64_t bytes, unsigned blocks)
       : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), timed(bench, blocks),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// device/peer/signal: the kernel stores in place, then releases a signal; ping-pong inside one kernel.
+/// device/peer/signal: the kernel stores directly at the destination, then releases a signal; ping-pong inside one
+/// kernel.
 
 #include "beeline/device/put_get.hpp"
 #include "beeline/device/signaled_word.hpp"
@@ -28,7 +29,7 @@ struct PutSignalPingPong {
   }
 };
 
-/// Eight bytes with their signal beside them: one store, no fence.
+/// Eight bytes next to their signal: one store, no fence.
 struct SignaledWordPingPong {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, SignaledWord* word,
@@ -42,13 +43,13 @@ struct SignaledWordPingPong {
   }
 };
 
-/// What the groups of one message size share.
+/// Data that the groups of one message size share.
 struct State {
   State(Bench& bench_in, std::uint64_t bytes)
       : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)), signals(bench.world(), 1),
         word(bench.world(), 1), timed(bench) {}
 
-  /// The receiver keeps the value where messages of other methods arrive.
+  /// The receiver stores the value where the messages of other methods arrive.
   std::vector<double> time_word(Rounds rounds) {
     return timed.run(single_thread(bench).threads, bench.paired(), rounds, SignaledWordPingPong{}, word.data(),
                      reinterpret_cast<std::uint64_t*>(buffers->destination()),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// device/peer/signal: how many messages a second many senders of one rank put, each with a signal of its own.
-/// proxy/copy_engine/signal: the same by posts to one queue, and to one for each sender up to 64.
+/// device/peer/signal: how many messages per second many senders of one rank put, each with its own signal.
+/// proxy/copy_engine/signal: the same by posts to one queue, and to one queue for each sender (up to 64).
 
 #include <set>
 #include <type_traits>
@@ -30,7 +30,7 @@ struct LibraryPost {
   }
 };
 
-/// The least that a message of 8 bytes is.
+/// The minimum work for a message of 8 bytes.
 struct BarePost {
   using Sender = Thread;
   std::byte* destination_there;
@@ -43,7 +43,7 @@ struct BarePost {
   }
 };
 
-/// One command, in which the bytes travel where they fit.
+/// One command, which carries the bytes if they fit.
 struct EnginePost {
   using Sender = Thread;
   CommandQueuesView channel;
@@ -72,7 +72,7 @@ struct MessageBurst {
 
  private:
   static constexpr bool by_threads = std::is_same_v<typename Post::Sender, Thread>;
-  /// Threads of a block that look for messages: more would only load the memory that the messages are to reach.
+  /// Threads of a block that poll for messages: more would only load the memory at which the messages arrive.
   static constexpr unsigned watchers = 32;
 
   template <class Grid>
@@ -163,7 +163,8 @@ struct State {
   std::uint64_t last = 0;
 };
 
-/// Threads send what they can store at once; more is sent by blocks of as many threads as it has use for.
+/// Single threads send what they can store at once; larger messages are sent by blocks with as many threads as are
+/// useful.
 std::vector<Senders> senders_of(const Bench& bench, std::uint64_t bytes) {
   constexpr unsigned store_bytes = 16, most_threads = 512;
   std::vector<Senders> all;
@@ -202,7 +203,7 @@ Measurement measurement_of(Bench& bench, std::shared_ptr<State> state, std::stri
   return measurement;
 }
 
-/// Measurements of posts to one queue, and to a queue for each sender.
+/// Measurements of posts to one queue, and to one queue for each sender.
 std::vector<Measurement> prepare_posts(Bench& bench, std::uint64_t bytes) {
   bench.require_alike();
   constexpr std::uint64_t most_queues_measured = 64;
@@ -240,7 +241,7 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// What single threads send.
+/// Message sizes for single threads.
 constexpr SizeRange sizes_of_threads{0, 32};
 
 const ListedCases rate_cases(Command::rate,

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t streamed_bytes = std::uint64_t{256} << 20;  ///< several times the cache
 constexpr unsigned streaming_threads = 1024;
 
-/// Reads all of it again and again until `stop`.
+/// Reads the whole array repeatedly until `stop`.
 struct StreamMemory {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, const machine::Word16* from, std::uint64_t count,
@@ -24,7 +24,7 @@ struct StreamMemory {
     std::uint64_t seen = 0;
     while (BareWord(const_cast<std::uint64_t&>(*stop)).load(std::memory_order_relaxed) == 0)
       for (std::uint64_t i = grid.thread_rank(); i < count; i += grid.size()) seen += from[i].low ^ from[i].high;
-    if (seen == 1) *sum = seen;  // so that the loads stay
+    if (seen == 1) *sum = seen;  // keeps the compiler from removing the loads
   }
 };
 
@@ -38,7 +38,7 @@ class StreamedQueue {
 
   [[nodiscard]] const std::shared_ptr<Commands>& commands() const { return commands_; }
 
-  /// Collective. Round trips, ascending.
+  /// Collective. Nanoseconds of round trips, ascending.
   std::vector<std::uint64_t> probe(bool streams, bool has_window) {
     const CommandQueuesView channel = commands_->queues().channel();
     const std::size_t queue_bytes = has_window ? channel.queues * sizeof(CommandRing) : 0;

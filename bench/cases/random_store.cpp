@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Every thread of every rank stores to random words of all ranks' tables: what updates cost beyond it is the atomic.
+/// Every thread of every rank stores to random words of all ranks' tables: the extra cost of an update is that of the
+/// atomic.
 
 #include "cases/cases.hpp"
 #include "cases/random_table.hpp"
@@ -29,7 +30,7 @@ struct Wrong {
   }
 };
 
-/// Whether every word that this rank has stored to holds what was stored: all ranks store the same to a word.
+/// Whether every word that this rank stored to holds the stored value: all ranks store the same value to a word.
 template <class Update>
 bool verify(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::uint64_t seed) {
   constexpr std::uint32_t iterations = 16;
@@ -37,7 +38,7 @@ bool verify(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::u
   static_cast<void>(table.run<Update>(timed, shape, updates));
   table.bench().world().barrier();
   const std::uint64_t wrong = table.sum(shape, CountUpdates<Wrong>{}, updates);
-  table.bench().world().barrier();  // the next measurement must not store before all have looked
+  table.bench().world().barrier();  // the next measurement must not store before all ranks have checked
   return wrong == 0;
 }
 

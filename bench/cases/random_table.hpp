@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Tables of 8-byte words on all ranks, and kernels that change random ones of them. Source: RandomAccess of the HPC
+/// Tables of 8-byte words on all ranks, and kernels that change random words. Source: RandomAccess of the HPC
 /// Challenge; seed 000 section 6.9.
 
 #include <memory>
@@ -15,11 +15,11 @@
 
 namespace beeline::bench {
 
-/// What one launch of a rank does. Two of the same seeds do the same.
+/// The updates of one launch on a rank. Objects with equal seeds make equal updates.
 struct Updates {
   BlockTimes* times;
   std::uint64_t* table;  ///< symmetric
-  std::uint64_t* first;  ///< rank 0's table, from where those of other ranks lie `stride` words apart
+  std::uint64_t* first;  ///< rank 0's table; the tables of other ranks follow at distances of `stride` words
   std::int64_t stride;
   std::uint64_t words;    ///< of a table, a power of two
   std::uint64_t seed;     ///< of this rank's random words
@@ -32,17 +32,17 @@ struct Updates {
 struct RandomWord {
   std::uint64_t random, index;
   std::uint32_t rank;
-  /// Where it lies, without the library's help.
+  /// Address of the word, computed without the library.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* bare(const Updates& updates) const {
     return updates.first + static_cast<std::int64_t>(rank) * updates.stride + index;
   }
-  /// What everybody who stores to this word stores.
+  /// The value that every thread stores to this word.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t stored(const Updates& updates) const {
     return updates.pattern ^ (rank * updates.words + index);
   }
 };
 
-/// Calls `use(word)` for each word that this thread of the grid is to change.
+/// Calls `use(word)` for each word that this thread of the grid changes.
 template <class Grid, class Use>
 BEELINE_HOST_DEVICE void for_each_word(const Grid& grid, const Updates& updates, Use use) {
   const std::uint64_t threads = grid.size(), last = threads * updates.each;
@@ -53,7 +53,7 @@ BEELINE_HOST_DEVICE void for_each_word(const Grid& grid, const Updates& updates,
   }
 }
 
-/// The timed kernel. All ranks start together, since each is a target of all.
+/// The timed kernel. All ranks start together, since each rank is a target of all.
 template <class Update>
 struct RandomUpdates {
   template <class Grid>
@@ -69,7 +69,7 @@ struct RandomUpdates {
   }
 };
 
-/// Adds up what `Count` finds at each word that a launch with the same updates has changed.
+/// Adds up the values of `Count` at each word that a launch with the same updates has changed.
 template <class Count>
 struct CountUpdates {
   template <class Grid>
@@ -101,7 +101,7 @@ class RandomTable {
   [[nodiscard]] std::uint64_t* words() const { return table_.data(); }
   [[nodiscard]] std::uint64_t count() const { return table_.count(); }
 
-  /// Collective. The next launch's updates, for `iterations`; the same seed gives other ones each time.
+  /// Collective. The next launch's updates, for `iterations`; each call gives others, even for the same seed.
   [[nodiscard]] Updates next(std::uint64_t seed, std::uint32_t iterations) {
     const std::uint64_t pattern = random_word(seed, launches_++);
     const auto ranks = static_cast<std::uint32_t>(bench_.world().size());
@@ -110,7 +110,7 @@ class RandomTable {
             ranks};
   }
 
-  /// Collective. The slowest rank's nanoseconds.
+  /// Collective. Returns the nanoseconds of the slowest rank.
   template <class Update>
   double run(TimedGrid& timed, const GridShape& shape, Updates updates) {
     updates.times = timed.times();
@@ -119,7 +119,7 @@ class RandomTable {
     return static_cast<double>(*std::max_element(all.begin(), all.end()));
   }
 
-  /// Runs `kernel(..., args..., total)` on this rank; the total.
+  /// Runs `kernel(..., args..., total)` on this rank, and returns the total.
   template <class Kernel, class... Args>
   std::uint64_t sum(const GridShape& shape, Kernel kernel, Args... args) {
     return total_.after([&](std::uint64_t* total) {
@@ -136,8 +136,8 @@ class RandomTable {
   std::uint64_t launches_ = 0;
 };
 
-/// Grids that may run either update on every rank: one block a multiprocessor, and as many as fit; one team on host
-/// ranks.
+/// Grids that can run either update on every rank: one block per multiprocessor, and as many blocks as fit; one team on
+/// host ranks.
 template <class Library, class Bare>
 [[nodiscard]] std::vector<GridShape> update_shapes(const Bench& bench) {
   const Device& device = bench.world().device();
@@ -153,7 +153,7 @@ template <class Library, class Bare>
   return shapes;
 }
 
-/// A measurement of `Update` on all ranks; `verify` is the case's.
+/// A measurement of `Update` on all ranks; `verify` is the check of the case.
 template <class Update>
 [[nodiscard]] Measurement update_measurement(std::shared_ptr<RandomTable> table, std::shared_ptr<TimedGrid> timed,
                                              const GridShape& shape, std::string operation, std::string method) {
@@ -172,9 +172,9 @@ template <class Update>
   return measurement;
 }
 
-/// Measurements of `Library`, for each shape beside its bare peer `Bare`, after which it is called `operation`.
+/// For each shape, a measurement of `Library` named `operation`, and one of its bare peer `Bare`.
 ///   verify  whether the updates of `seed` by `Update` are found: `verify.operator()<Update>(table, timed, shape,
-///   seed)`
+///           seed)`
 template <class Library, class Bare, class Verify>
 [[nodiscard]] std::vector<Measurement> update_measurements(Bench& bench, const char* operation, const char* bare_method,
                                                            Verify verify) {

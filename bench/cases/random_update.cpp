@@ -38,7 +38,7 @@ struct SumOfTable {
   }
 };
 
-/// Whether the sum of all words has grown by the sum of what was added.
+/// Whether the sum of all words has grown by the sum of the additions.
 template <class Update>
 bool verify(RandomTable& table, TimedGrid& timed, const GridShape& shape, std::uint64_t seed) {
   constexpr std::uint32_t iterations = 16;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Loads from the peer's memory: each of many threads loads a word of its own there, again and again, each load's
-/// address from what the last one brought. Source: seed 000 section 6.6.1.
+/// Loads from the peer's memory: each of many threads repeatedly loads its own word there; the address of each load
+/// depends on the value of the last. Source: seed 000 section 6.6.1.
 
 #include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
@@ -38,7 +38,7 @@ struct ReadChain {
   }
 };
 
-/// Random words that name themselves.
+/// Random words, each of which has its index in its low half.
 std::vector<std::uint64_t> chain(std::uint64_t seed, std::size_t count) {
   std::vector<std::uint64_t> words(count);
   for (std::size_t i = 0; i < count; ++i) words[i] = random_word(seed, i) << 32 | i;

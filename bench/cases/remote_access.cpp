@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Many threads store to the peer's memory, or load from it, 8 bytes at a time: bandwidth against the number of
-/// threads, and against the distance of the elements there. Source: seed 000 sections 6.6.2 and 6.6.3.
+/// threads, and against the distance of the peer's elements. Source: seed 000 sections 6.6.2 and 6.6.3.
 
 #include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
@@ -32,7 +32,7 @@ struct RemoteAccess {
       std::uint64_t* there = ctx.at(access.remote, access.peer);
       for (std::uint32_t i = 0; i < access.passes; ++i) {
         pass(access, there, grid.thread_rank());
-        if constexpr (!stores) fence();  // what the caches hold of the last pass is stale
+        if constexpr (!stores) fence();  // cached data of the last pass is stale
       }
       fence();
     }
@@ -88,7 +88,7 @@ LaunchOptions whole_device(const World& world) {
   return {.blocks = device.is_gpu() ? 4 * static_cast<unsigned>(device.multiprocessors) : 1, .threads = 256};
 }
 
-/// Random words in a rank's memory, written and looked at by its own device.
+/// Random words in a rank's memory, written and checked by the rank's own device.
 class WordPattern {
  public:
   /// Collective.
@@ -100,7 +100,7 @@ class WordPattern {
     launch(world, whole_device(world), FillWords{}, range, seed);
     world.synchronize();
   }
-  /// Whether it still is.
+  /// Whether the range still holds the random words of `seed`.
   [[nodiscard]] bool holds(const WordRange& range, std::uint64_t seed) {
     World& world = bench_.world();
     const auto count = [&](std::uint64_t* wrong) {
@@ -130,7 +130,7 @@ struct State {
   bool verify(std::uint64_t seed) {
     const WordRange far{remote.data(), count, stride}, near{local.data(), count, 1};
     const bool peer = bench.world().rank() == 1;
-    // Each end starts with its own: what is moved replaces the other's.
+    // The two ends start with different words: the transfer replaces the words at the destination.
     if (bench.leads()) pattern.fill(near, stores ? seed : ~seed);
     if (peer) pattern.fill(far, stores ? ~seed : seed);
     bench.world().barrier();
@@ -158,7 +158,7 @@ Measurement measurement_of(Bench& bench, const char* operation, const ThreadShap
   return measurement;
 }
 
-/// Words of a thread: on a CPU, where few threads share the work, more than the nearest cache holds.
+/// Words per thread: on a CPU, where few threads share the work, more than the first-level cache holds.
 std::uint64_t words_each(const Bench& bench, std::uint64_t on_gpu) {
   return bench.world().device().is_gpu() ? on_gpu : 32 << 10;
 }

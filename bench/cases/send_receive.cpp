@@ -20,10 +20,10 @@ namespace {
 
 constexpr const char* operation = "send_receive";
 
-/// How messages are made to travel.
+/// The protocol and the memory of messages.
 struct Travel {
   const char* name;
-  bool eager, meets;  ///< neither: as the library chooses
+  bool eager, meets;  ///< forces eager messages or a rendezvous; neither: as the library chooses
   bool outside;       ///< between memory outside the heaps
 };
 constexpr Travel automatic{"automatic", false, false, false}, eager{"eager", true, false, false},
@@ -31,7 +31,7 @@ constexpr Travel automatic{"automatic", false, false, false}, eager{"eager", tru
 
 std::string method_of(const Travel& travel) { return std::string("stream/") + travel.name; }
 
-/// Messages that can be made to.
+/// Sizes of the messages for which `travel` is possible.
 SizeRange sizes_of(const Travel& travel) {
   if (travel.meets) return {.least_bytes = 17};
   if (travel.eager) return {.most_bytes = 512 << 10};
@@ -44,7 +44,7 @@ MessageOptions options_for(const Travel& travel, std::uint64_t bytes) {
   return {};
 }
 
-/// Collective. Source and destination outside the heaps: chunks of arrays that have one on each rank.
+/// Collective. Source and destination outside the heaps: chunks of distributed arrays with one chunk on each rank.
 std::shared_ptr<MessageBuffers> outside_buffers(Bench& bench, std::uint64_t bytes) {
   constexpr std::uint64_t page_bytes = 2 << 20;
   const std::uint64_t chunk = (bytes + page_bytes - 1) / page_bytes * page_bytes;
@@ -58,7 +58,7 @@ std::shared_ptr<MessageBuffers> outside_buffers(Bench& bench, std::uint64_t byte
                                           std::shared_ptr<std::byte>(destination, destination->data() + own));
 }
 
-/// Where messages come from and go to.
+/// Source and destination of messages.
 struct Place {
   std::byte *source, *destination;
 };
@@ -70,7 +70,7 @@ struct Calls {
 
 enum class Shape { ping_pong, flood };
 
-/// One message there and one back, or messages from rank 0 to rank 1, which answers the last.
+/// Times one message to the peer and one back, or messages from rank 0 to rank 1, which answers the last one.
 void complete(Measurement& measurement, Bench& bench, const std::shared_ptr<MessageBuffers>& buffers,
               const Calls& calls, Shape shape) {
   const std::uint64_t bytes = measurement.bytes;

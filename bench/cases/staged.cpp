@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// host/staged/sequential and host/staged/pipelined: through host memory, both CPUs take part; ping-pong, and message
-/// after message one way, whose receiver answers the last.
+/// host/staged/sequential and host/staged/pipelined: messages go through host memory, and both CPUs take part.
+/// Ping-pong, and message after message one way; the receiver answers the last message.
 
 #include "beeline/host/staged_channel.hpp"
 #include "cases/cases.hpp"
@@ -39,7 +39,8 @@ std::vector<double> flood(Bench& bench, StagedChannel& channel, const MessageBuf
       });
 }
 
-/// Those below the message's size, of which the best differs by machine; sequential, also the whole message.
+/// The chunk sizes below the message's size (the best one depends on the machine); for sequential, also the whole
+/// message.
 std::vector<std::uint64_t> chunks_of(std::uint64_t bytes, bool pipelined) {
   std::vector<std::uint64_t> chunks;
   for (const std::uint64_t chunk : {256u << 10, 1u << 20, 4u << 20})
@@ -48,7 +49,7 @@ std::vector<std::uint64_t> chunks_of(std::uint64_t bytes, bool pipelined) {
   return chunks;
 }
 
-/// One slot (sequential), or four, with a line for each size of chunks.
+/// A case with one slot (sequential) or four; each chunk size has its own line.
 Case staged(const char* operation, bool pipelined, Receivers receivers, decltype(flood)* time) {
   const char* method = pipelined ? "host/staged/pipelined" : "host/staged/sequential";
   const auto prepare = [=](Bench& bench, std::uint64_t bytes) {

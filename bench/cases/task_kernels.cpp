@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Active messages that start kernels (task/peer/signal), by device graphs and by the target's engine: round trips
-/// until the reply is seen, and from the post to the start of the kernel; beside a bare graph that a kernel launches.
-/// A kernel that the target's CPU launches without an engine is in tasks.cpp (bare/kernel_by_host).
+/// until the reply is seen, and the time from the post to the start of the kernel. They are compared with a bare graph
+/// that a kernel launches. A kernel that the target's CPU launches without an engine is in tasks.cpp
+/// (bare/kernel_by_host).
 
 #include <algorithm>
 
@@ -20,7 +21,7 @@ constexpr const char* method = "task/peer/signal";
 constexpr std::uint32_t payload_words = 8;  ///< 64 bytes
 constexpr unsigned kernel_threads = 256;
 
-/// Adds up what comes; answers with the time at which it starts, if it is asked to.
+/// Adds up the payload. If the message asks for an answer, answers with the time at which it starts.
 struct Solve {
   static constexpr const char* name = "solve";
   static constexpr bool is_kernel = true;
@@ -63,7 +64,7 @@ struct AskInTurn {
     });
   }
 };
-/// From the post to the kernel's first thread, on a device that has the poster's clock.
+/// Times from the post to the kernel's first thread, on a device with the poster's clock.
 struct Start {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
@@ -105,7 +106,7 @@ class KernelState {
   [[nodiscard]] std::vector<double> starts(Rounds rounds) {
     return time<Start>(rounds, static_cast<std::uint32_t>(bench_.world().rank()), start_.data());
   }
-  /// Collective. Whether the leader's kernels have all run, once, with their payloads.
+  /// Collective. Whether all of the leader's kernels have run exactly once, with their payloads.
   [[nodiscard]] bool is_complete() {
     tasks_.quiet();
     std::uint64_t sum = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Active messages (task/peer/signal): round trips until the reply is seen, at a peer and at this rank itself, beside
-/// two bare flags; what a post takes of them; from a post to the start of its function; a kernel that the target's CPU
-/// launches instead; tasks whose workers must be started first; rates by queues and workers.
+/// Active messages (task/peer/signal). Round trips until the reply is seen, at a peer and at this rank itself, are
+/// compared with two bare flags. Also: the time of a post; the time from a post to the start of its function; a kernel
+/// that the target's CPU launches instead; tasks whose workers must be started first; rates by numbers of queues and
+/// workers.
 
 #include "beeline/host/tasks.hpp"
 
@@ -20,9 +21,9 @@ namespace {
 
 constexpr const char* method = "task/peer/signal";
 constexpr std::uint32_t payload_words = 8;    ///< 64 bytes
-constexpr std::uint64_t rest_ns = 2'000'000;  ///< after which workers have ended: see TaskOptions::idle_ns
+constexpr std::uint64_t rest_ns = 2'000'000;  ///< idle time after which workers have ended: see TaskOptions::idle_ns
 
-/// Adds up what comes, so that the payload is read. Answers if it is asked to.
+/// Adds up the payload, so that it is read. Answers if the message asks for it.
 struct Sum {
   static constexpr const char* name = "sum";
   struct Arguments {
@@ -53,18 +54,18 @@ struct Stamp {
 };
 using Functions = TaskList<Sum, Stamp>;
 
-/// Who replies, and what is visible with it.
+/// The sender of the reply, and the writes that are visible with it.
 enum class Reply : std::uint32_t {
-  of_memory,  ///< the worker, once the function has run: with all that the poster, then the function did before
-  of_task,    ///< the worker, with what the function did; the function sees no more than the message
-  of_value    ///< the function: the value alone
+  of_memory,  ///< from the worker, after the function: shows writes of the poster and of the function
+  of_task,    ///< from the worker: shows writes of the function, which sees only the message
+  of_value    ///< from the function: shows the value alone
 };
 constexpr Reply replies[] = {Reply::of_memory, Reply::of_task, Reply::of_value};
 constexpr const char* name_of(Reply reply) {
   return reply == Reply::of_memory ? "memory" : reply == Reply::of_task ? "task" : "value";
 }
 
-/// What one block posts.
+/// The posts of one block.
 struct Posting {
   TaskChannel channel;
   const std::uint64_t* payload;  ///< [payload_words] of ones
@@ -104,7 +105,7 @@ struct AskInTurn {
   }
 };
 
-/// After a rest, which is not counted.
+/// A round trip after an idle time, which is not timed.
 struct AskAfterRest {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
@@ -118,7 +119,7 @@ struct AskAfterRest {
   }
 };
 
-/// The post alone, until the call returns; the reply is awaited, but not counted.
+/// Times the post alone, until the call returns; the reply is awaited, but not timed.
 struct Post {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
@@ -132,7 +133,7 @@ struct Post {
   }
 };
 
-/// From the post to the start of the function, which runs on a device that has the poster's clock.
+/// Times from the post to the start of the function, which runs on a device with the poster's clock.
 struct Start {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Posting posting) const {
@@ -151,7 +152,7 @@ struct Start {
   }
 };
 
-/// The payload and a flag to the peer, which answers with a flag.
+/// The payload and a flag go to the peer, which answers with a flag.
 struct BareAnswer {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, const std::uint64_t* payload,
@@ -172,7 +173,7 @@ struct BareAnswer {
   }
 };
 
-/// A word to the peer's CPU, which launches a kernel that answers: what a kernel that is no worker's task costs.
+/// A word goes to the peer's CPU, which launches a kernel that answers: the cost of a kernel that no worker starts.
 struct AskHost {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* wanted,
@@ -193,7 +194,7 @@ struct AnswerOnce {
   }
 };
 
-/// Blocks that post as fast as they can, each to a queue, and wait until all have run.
+/// Blocks post as fast as they can, each to its own queue, and wait until all tasks have run.
 struct PostAll {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting, BlockTimes* times,
@@ -228,7 +229,7 @@ class TaskState {
     if (bench_.leads()) posted_ += std::uint64_t{rounds.warm_up} + std::uint64_t{rounds.iterations} * rounds.batches;
     return timed_.run(single_thread(bench_).threads, bench_.leads(), rounds, Kernel{}, posting(rank, reply));
   }
-  /// To this rank itself. Its posts count as none of those whose sums are checked.
+  /// Posts to this rank itself. These posts are excluded from the checked sums.
   std::vector<double> start(Rounds rounds) {
     Posting own = posting(static_cast<std::uint32_t>(bench_.world().rank()), Reply::of_value);
     own.reply = start_.data();
@@ -255,7 +256,7 @@ class TaskState {
     return grid_.run({blocks, 32}, bench_.leads(), PostAll{}, posting(bench_.peer(), Reply::of_memory), grid_.times(),
                      posts);
   }
-  /// Collective. Whether the leader's tasks have all run, once, with their payloads.
+  /// Collective. Whether all of the leader's tasks have run exactly once, with their payloads.
   bool is_complete() {
     tasks_.quiet();
     std::vector<std::uint64_t> sums(sums_.count());
@@ -330,7 +331,7 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// Queues, each with a worker, that share multiprocessors of the target; blocks that post.
+/// Queues of the target, each with a worker; the multiprocessors that the workers share; and the blocks that post.
 struct RateShape {
   std::uint32_t queues, multiprocessors, blocks;
 };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// triggered/copy_engine/signal: the host has armed transfers beforehand, a kernel triggers them, and the engine, or a
-/// stream that waits, does them. Ping-pong, one way, and a trigger's own round trip: from the trigger to the signal
-/// behind what it has fired, both in this rank's memory. Beside it: a stream that waits without the library's triggers,
-/// one that copies by a graph's conditional node, which could guard it, a CPU thread that answers a flag by a copy, and
-/// a resident block of the GPU that does.
+/// triggered/copy_engine/signal: the host arms transfers beforehand, a kernel triggers them, and the engine or a
+/// waiting stream carries them out. Measures ping-pong, one way, and a trigger's own round trip: from the trigger to
+/// the signal that follows the fired operation, both in this rank's memory. It is compared with a waiting stream
+/// without the library's triggers, with a stream that copies by a graph's conditional node (which could guard the
+/// copy), and with a CPU thread or a resident block of the GPU that answers a flag by a copy.
 
 #include "beeline/host/triggers.hpp"
 
@@ -23,8 +23,8 @@ namespace beeline::bench::triggers_cases {
 namespace {
 
 constexpr const char* method = "triggered/copy_engine/signal";
-/// A loop's operations are armed before it starts: iterations whose five batches fit the engine's table of 4,096, or
-/// a stream's 64.
+/// A loop's operations are armed before the loop starts: so many iterations that five batches fit the engine's table of
+/// 4,096 operations, or a stream's 64.
 constexpr bool is_engine(TriggeredBy by) { return by == TriggeredBy::engine || by == TriggeredBy::device_engine; }
 constexpr std::uint32_t most_iterations(TriggeredBy by) { return is_engine(by) ? 800 : 12; }
 struct BackEnd {
@@ -38,7 +38,7 @@ constexpr BackEnd back_ends[] = {{TriggeredBy::engine, "engine"},
 
 struct TriggeredMessage {
   std::uint64_t* arrived;
-  std::uint32_t awaited;  ///< the rank that sets it
+  std::uint32_t awaited;  ///< the rank that sets `arrived`
   TriggerChannel channel;
 };
 
@@ -57,7 +57,7 @@ struct TriggeredPingPong {
   }
 };
 
-/// Message after message, each until it is in place.
+/// Message after message; waits until each has arrived.
 struct TriggeredFlood {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, TriggeredMessage message) const {
@@ -69,7 +69,7 @@ struct TriggeredFlood {
   }
 };
 
-/// Who triggers: one thread, a block as one, or each of its threads, all of which an operation waits for.
+/// The threads that trigger: one thread, a block as one, or each of its threads; the operation waits for all of them.
 enum class Level { thread, block, all_threads };
 constexpr const char* level_names[] = {"thread", "block", "all_threads"};
 
@@ -97,13 +97,13 @@ struct TriggeredWord {
   }
 };
 
-/// Before each of the triggers that are timed one by one: then streams are already waiting.
+/// Pause before each trigger that is timed individually: the streams are waiting by then.
 constexpr std::uint64_t rest_ns = 30'000;
-/// Rests differ by up to so much. A stream that waits looks at its count every few microseconds: rests of one length
-/// would all end at the same point between two looks.
+/// Pauses differ by up to this time. A waiting stream checks its count every few microseconds: pauses of equal length
+/// would all end at the same point between two checks.
 constexpr std::uint64_t rests_differ_ns = 10'007;
 
-/// Rounds of which each starts after a rest that is not counted. `round(sequence)` returns whether it worked.
+/// Times rounds, each after a pause that is not timed. `round(sequence)` returns whether it succeeded.
 template <class Round>
 BEELINE_HOST_DEVICE void time_after_rests(const Context& ctx, const Loop& loop, const Round& round) {
   time_parts(loop, [&](std::uint64_t sequence) -> std::uint64_t {
@@ -130,7 +130,7 @@ struct State {
       : bench(bench_in), back_end(back_end_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)),
         arrived(bench.world(), 1), triggers(bench.world(), {.by = back_end.by}), timed(bench) {}
 
-  /// Arms what the kernel triggers, a round's behind another's; a round is `each` triggers.
+  /// Arms the operations that the kernel triggers, round after round; a round is `each` triggers.
   template <class Kernel>
   std::vector<double> time(Rounds rounds, bool takes_part, int target, unsigned threads, std::uint64_t each) {
     std::uint64_t* const signal = &arrived.data()->value;
@@ -140,7 +140,7 @@ struct State {
                        .and_signal(signal, round),
                    {.tag = 0, .threshold = triggered + (round - first) * each});
     if (takes_part) triggered += (last - first) * each;
-    // Its own, where it triggers for itself, or the peer's.
+    // This rank, if it triggers for itself, or the peer.
     const auto awaited = static_cast<std::uint32_t>(target);
     return timed.run(threads, takes_part, rounds, Kernel{}, TriggeredMessage{signal, awaited, triggers.channel()});
   }
@@ -151,10 +151,10 @@ struct State {
   SymmetricArray<PaddedWord> arrived;
   Triggers triggers;
   TimedKernel timed;
-  std::uint64_t triggered = 0;  ///< the tag, by this rank
+  std::uint64_t triggered = 0;  ///< the tag: number of triggers by this rank
 };
 
-/// Adds to a count that a stream waits for, and awaits the signal behind the copy.
+/// Adds to a count that a stream waits for, and waits for the signal after the copy.
 template <bool rests>
 struct BareTriggers {
   template <class Grid>
@@ -174,7 +174,7 @@ struct BareTriggers {
 };
 
 /// Waits, copies and stream writes, enqueued beforehand.
-///   conditional  whether a graph copies, by a conditional node that looks whether it may
+///   conditional  whether a graph copies, in a conditional node that checks whether it may
 struct BareState {
   BareState(Bench& bench_in, std::uint64_t bytes, bool conditional)
       : bench(bench_in), buffers(bench, bytes), words(bench.world(), 2), forbidden(bench.world(), 1, Heap::pinned),
@@ -210,7 +210,7 @@ struct BareState {
   std::unique_ptr<ConditionalCopy> copy;
 };
 
-/// A CPU thread that answers a flag by a copy and a stream write: an engine's part without the engine.
+/// A CPU thread that answers a flag by a copy and a stream write: the part of an engine, without the engine.
 struct BareHostState {
   BareHostState(Bench& bench_in, std::uint64_t bytes)
       : bench(bench_in), buffers(bench, bytes), asked(bench.world(), 1, Heap::pinned), answered(bench.world(), 1),
@@ -235,8 +235,8 @@ struct BareHostState {
   std::unique_ptr<Stream> stream;
 };
 
-/// The second block answers the first one's flag by a copy, and a flag behind it: a service block's part without queue,
-/// tags and leases.
+/// The second block answers the first block's flag by a copy, followed by a flag: the part of a service block, without
+/// queue, tags and leases.
 struct BareService {
   static constexpr std::uint32_t blocks = 2, threads = 128;
 
@@ -284,7 +284,7 @@ template <class Kernel, Receivers receivers>
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   std::vector<Measurement> all;
   for (const BackEnd& back_end : back_ends) {
-    if (!is_engine(back_end.by) && receivers != Receivers::both) continue;  // its kernels have no `quiet`
+    if (!is_engine(back_end.by) && receivers != Receivers::both) continue;  // this back end's kernels have no `quiet`
     auto state = std::make_shared<State>(bench, bytes, back_end);
     all.push_back(message_measurement(bench, state->buffers, receivers, method, [=, &bench](Rounds rounds) {
       const bool takes_part = receivers == Receivers::both ? bench.paired() : bench.leads();
@@ -297,7 +297,7 @@ std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// Whether rank 0 has copied its own source.
+/// Whether the transfer has copied rank 0's own source.
 bool is_copied(Bench& bench, MessageBuffers& buffers, std::uint64_t seed, const std::function<void()>& transfer) {
   buffers.refresh(seed);
   bench.world().barrier();
@@ -365,7 +365,7 @@ std::vector<Measurement> prepare_triggers(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// One trigger when nothing else is under way, by one thread.
+/// One trigger by one thread while no other operation is in flight.
 std::vector<Measurement> prepare_after_rests(Bench& bench, std::uint64_t bytes) {
   std::vector<Measurement> all;
   const auto add = [&](Measurement measurement, MessageBuffers& buffers, auto time) {

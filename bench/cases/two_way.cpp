@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Messages both ways at once, between 256 KB and 256 MB: the bytes of both directions a second. Source: seed 001,
-/// two-way bandwidth; seed 000, its baselines: pageable memory, pinned memory, and double buffers.
+/// Messages in both directions at once, between 256 KB and 256 MB: the bytes of both directions per second. Source:
+/// seed 001, two-way bandwidth; seed 000, its baselines: pageable memory, pinned memory, and double buffers.
 
 #include <algorithm>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr SizeRange sizes{256 << 10, 256 << 20};
 
-/// What all ways share: buffers, and how one of them is measured.
+/// The common part of all methods: buffers, and the measurement.
 struct BothWays {
   BothWays(Bench& bench_in, std::uint64_t bytes)
       : bench(bench_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)) {}
@@ -98,7 +98,7 @@ std::vector<Measurement> prepare_posts(Bench& bench, std::uint64_t bytes) {
   })};
 }
 
-/// Copies that follow each other on a stream, or that the CPU awaits one by one.
+/// Copies that follow each other on a stream, or that the CPU waits for one by one.
 Case copies(const char* method, bool each_is_awaited) {
   const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
     const auto ways = std::make_shared<BothWays>(bench, bytes);
@@ -116,12 +116,12 @@ Case copies(const char* method, bool each_is_awaited) {
   return {"two_way", method, true, prepare, sizes};
 }
 
-/// A staged variant: how many buffers of which size, and whether the program's own memory is between.
+/// A staged variant: number and size of its buffers, and whether the program's own memory is in between.
 struct Staging {
   const char *method, *buffers;
   std::uint32_t slots;
-  std::uint64_t chunk_bytes;  ///< 0: the message's
-  bool is_pageable;           ///< copied to and from memory that no device knows
+  std::uint64_t chunk_bytes;  ///< 0: the whole message
+  bool is_pageable;           ///< messages are copied to and from memory that CUDA has not registered
 };
 /// Source: seed 000, two buffers of 2 MB.
 constexpr Staging stagings[] = {{"host/staged/sequential", "pageable", 1, 0, true},
@@ -152,7 +152,7 @@ class Staged {
   std::vector<std::byte> out, in;
 };
 
-/// Bandwidth, and of each message how long this rank's side waited for the other's.
+/// Bandwidth, and for each message how long this rank waited for the peer.
 Case staged(const char* method) {
   const auto prepare = [=](Bench& bench, std::uint64_t bytes) {
     std::vector<Measurement> all;

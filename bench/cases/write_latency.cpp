@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Stores to the peer's memory: each of many threads stores to a word of its own there, and awaits the peer's answer.
+/// Stores to the peer's memory: each of many threads stores to its own word there, and waits for the peer's answer.
 /// Source: seed 000 section 6.6.1.
 
 #include "beeline/device/signal.hpp"
@@ -14,8 +14,8 @@ namespace {
 
 struct Writes {
   BlockTimes* times;
-  std::uint64_t* words;  ///< [threads] side by side
-  std::uint64_t first;   ///< sequence number of the last round of the launch before
+  std::uint64_t* words;  ///< [threads] contiguous
+  std::uint64_t first;   ///< sequence number of the last round of the previous launch
   std::uint32_t threads, rounds, peer;
   bool leads;
 };
@@ -59,7 +59,7 @@ struct State {
     });
   }
 
-  /// One round more; whether each word is the one that was sent last.
+  /// Runs one more round; returns whether each word is the word that was sent last.
   bool verify(std::uint64_t) {
     static_cast<void>(time({}));
     bench.world().barrier();

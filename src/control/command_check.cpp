@@ -10,7 +10,7 @@ namespace beeline {
 
 namespace {
 
-/// From the first byte of rows to the last; none beyond the address space, and of no bytes.
+/// Bytes from the first byte of rows to the last; nothing if the rows have no bytes, or exceed the address space.
 std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t stride) {
   std::uint64_t before_last = 0, bytes = 0;
   if (rows == 0 || row_bytes == 0 || __builtin_mul_overflow(rows - 1, stride, &before_last) ||
@@ -22,12 +22,12 @@ std::optional<std::uint64_t> extent(std::uint64_t rows, std::uint64_t row_bytes,
 /// The width of the word that a command with a signal sets.
 constexpr std::size_t signal_bytes = sizeof(std::uint64_t);
 
-/// What the fields of a command say, its signal left out.
+/// The bytes that the fields of a command name, without its signal.
 struct NamedBytes {
-  const char* refused = nullptr;  ///< why they make no sense
-  std::uint64_t bytes = 0;        ///< that it moves or changes
+  const char* refused = nullptr;  ///< why the fields make no sense; nullptr: they do
+  std::uint64_t bytes = 0;        ///< that the command moves or changes
   std::uint64_t span = 0;         ///< from the first byte to the last, at the peer
-  std::uint64_t span_here = 0;    ///< the same in the poster's memory; 0: it names none
+  std::uint64_t span_here = 0;    ///< as `span`, in the poster's memory; 0: the command names none
 };
 
 NamedBytes rows_named_by(const Command& command, bool has_strides) {
@@ -60,14 +60,14 @@ NamedBytes bytes_named_by(const Command& command, const VerbInfo& verb) {
   }
 }
 
-/// Why bytes are not in a peer's memory; nullptr: they may be.
+/// Why bytes are not in a peer's memory; nullptr if they may be.
 const char* refuse_place(const EngineClient& client, std::uint32_t peer, std::uint64_t offset, std::uint64_t span) {
   if (peer >= static_cast<std::uint32_t>(client.ranks)) return "there is no such rank";
   const std::uint64_t slot = SlotLayout{client.context.slot_shift}.slot_bytes();
   return offset >= slot || span > slot - offset ? "the place is not in its peer's memory" : nullptr;
 }
 
-/// The same of the word that a command with a signal sets.
+/// As above, for the word that a command with a signal sets.
 const char* refuse_signal(const EngineClient& client, const Command& command) {
   if (command.remote_stride % signal_bytes != 0) return no_word;
   return refuse_place(client, command.peer, command.remote_stride, signal_bytes);
@@ -85,7 +85,7 @@ NamedBytes named_by(const EngineClient& client, const Command& command) {
 
 }  // namespace
 
-// Engines ask for each command: a signal is checked where it is, without a command made for it.
+// Engines call this for each command: a signal is checked in place, without a command made for it.
 CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command) {
   constexpr const char* not_there = "no memory of its peer is there (any more)";
   const auto [refused, bytes, span, span_here] = named_by(client, command);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The check of a command before an engine carries it out, since posters may have written anything. Each refusal has
-/// its text here.
+/// The check of a command before an engine carries it out, since posters may have written anything. The texts of all
+/// refusals are here.
 
 #include <cstddef>
 #include <string>
@@ -12,35 +12,35 @@
 
 namespace beeline {
 
-/// What a command names at its peer.
+/// The memory that a command names at its peer.
 struct CommandTarget {
-  const char* refused = nullptr;  ///< why it is refused; nullptr: it is not
-  std::byte* address = nullptr;   ///< all of it is mapped, but that of a `copy`
-  std::size_t bytes = 0;          ///< that it moves or changes, without its signal
-  std::byte* signal = nullptr;    ///< nullptr: it has none
+  const char* refused = nullptr;  ///< why the command is refused; nullptr: it is not
+  std::byte* address = nullptr;   ///< all of it is mapped, except for the target of a `copy`
+  std::size_t bytes = 0;          ///< length that the command moves or changes, without its signal
+  std::byte* signal = nullptr;    ///< nullptr: the command has no signal
 };
 
 [[nodiscard]] CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command);
 
-/// What can be checked of a command for a rank of another node without that rank's memory. `bytes` has its signal's.
+/// The checks of a command for a rank of another node that do not need that rank's memory. `bytes` includes its signal.
 [[nodiscard]] CommandTarget checked_for_far(const EngineClient& client, const Command& command);
 
-/// How a command was begun.
+/// The result of beginning a command.
 struct BegunCommand {
   const char* refused = nullptr;  ///< why it was refused; nullptr: it was not
-  std::size_t bytes = 0;          ///< that it moves or changes
+  std::size_t bytes = 0;          ///< length that the command moves or changes
 };
-/// Begins a command and its signal, if all that it names is there. `slot` is the worker's.
+/// Begins a command and its signal, if all memory that it names is mapped. `slot` is the worker's.
 [[nodiscard]] BegunCommand begin_command(const EngineClient& client, MappedMemory& memory, CommandWorker& worker,
                                          const Command& command, std::size_t slot);
 
-/// Why a trigger is refused; nullptr: it is not.
-///   tags  of the table of its queue; 0: there is none
+/// Why a trigger is refused; nullptr if it is not.
+///   tags  of the table of its queue; 0: the queue has no table
 [[nodiscard]] const char* refuse_trigger(std::uint64_t tag, std::uint64_t count, std::uint32_t tags);
 
-/// The error of a command of a queue that a rank's engine has refused.
+/// The error for a command of a queue that a rank's engine has refused.
 [[nodiscard]] std::string refusal_of(int rank, const Command& command, const char* reason);
-/// The command for people.
+/// Describes a command in errors.
 [[nodiscard]] std::string text_of(const Command& command);
 
 }  // namespace beeline

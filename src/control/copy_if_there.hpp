@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Copies of memory that a poster has named, and that may not be there.
+/// Copies of memory that a poster has named, and that may not be mapped.
 
 #include <sys/uio.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace beeline::detail {
 
-/// Copies within this process; false, instead of a fault, where not all of it is mapped.
+/// Copies within this process. Returns false, instead of a fault, if not all of the memory is mapped.
 inline bool copy_if_there(std::byte* to, const std::byte* from, std::size_t bytes) {
   while (bytes > 0) {
     const iovec here{to, bytes}, there{const_cast<std::byte*>(from), bytes};

@@ -25,23 +25,23 @@ namespace beeline {
 
 namespace {
 
-/// A thread without work looks for it so long before it sleeps.
+/// Time for which a thread without work looks for some before it sleeps.
 constexpr std::uint64_t engine_patience_ns = 200'000;
-/// The same for a host rank's, which posters wake.
+/// Longest sleep of a host rank's thread, which posters wake.
 constexpr int woken_engine_poll_us = 100'000;
-/// Rounds over all rings from one look at the deadlines of triggered operations to the next, beside those before sleep.
+/// Rounds over all rings between two checks of the deadlines of triggered operations; each sleep checks them, too.
 constexpr std::uint32_t rounds_per_check = 4096;
-/// Workers of a GPU rank's thread: streams that work side by side.
+/// Workers of a GPU rank's thread: streams that work concurrently.
 constexpr std::size_t gpu_lanes = 4;
 
-/// From here on either this thread sees what others have posted, or they see what it has stored. Posters need no fence
-/// of their own then. False where the system has no such thing.
+/// After this call either this thread sees commands that others have posted, or they see its earlier stores. So posters
+/// need no fence of their own. Returns false if the system does not offer it (membarrier).
 bool order_with_posters() {
   static const bool has_it = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
   return has_it && ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-/// Of a word that one thread changes.
+/// Adds to a word that only one thread changes.
 void count(std::atomic<std::uint64_t>& word, std::uint64_t value) {
   word.store(word.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
 }
@@ -223,7 +223,8 @@ void EngineThread::publish(Served& served) {
 
 EngineThread::Lane* EngineThread::lane_of(const Served& served, bool words_only) const {
   if (served.under_way > 0) return served.lane->has_room() ? served.lane : nullptr;
-  // Words of all rings go together, but not behind bytes; rings that move bytes have a stream each while there is one.
+  // Words of all rings go together, but not after bytes; rings that move bytes have a stream each while there are
+  // enough.
   const auto load = [&](const Lane& lane) {
     return !lane.has_room() ? 2 * batches_under_way : words_only ? lane.moving : lane.under_way;
   };
@@ -277,14 +278,14 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   begin_commands(served, lane, words_only);
   if (served.remote != nullptr) served.remote->submit();
   part.count = batch.count - part.first;
-  // A trigger is done when what it has fired is: the rest of that may have found no place in this batch.
+  // A trigger is complete when its operations are; those that did not fit into this batch follow in the next one.
   if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
   part.done_by_then = served.done_by_then;
   if (part.count == 0) return false;
   count(counters_.commands, part.count);
-  // Of what triggers fire this thread keeps a table: their posters hear of the end when the table has. No stream knows
-  // of what other nodes do. A word for posters behind copies would hold up the next copies: where there are others, its
-  // posters read what this thread tells.
+  // This thread keeps the table of triggered operations: their posters are notified once it has updated the table. A
+  // stream does not know of commands on other nodes. A store for posters after copies would delay the next copies: if
+  // other batches are in flight, the posters read the count that this thread publishes.
   const bool uses_mirror = served.table == nullptr && served.remote == nullptr && (words_only || batches_ == 0);
   const DoneCount done = DoneCount::of(part.done_by_then, served.refused != 0);
   served.by_stream = lane.worker->end_ring(uses_mirror ? served.mirror : nullptr, done.word);
@@ -407,7 +408,7 @@ void EngineThread::check_triggers() const {
 
 void EngineThread::refuse(Served& served, const Command& command, const char* reason) {
   const std::string text = refusal_of(client_.rank, command, reason);
-  require(!command.answers, Status::invalid_argument, text);  // its poster would take the answer for a value
+  require(!command.answers, Status::invalid_argument, text);  // its poster would mistake the answer for a value
   count(counters_.refused, 1);
   served.source->refuse(++served.refused);
   if (served.refused > 1) return;
@@ -446,7 +447,7 @@ bool EngineThread::has_work(const Served& served) {
 }
 
 bool EngineThread::is_gathered(const Served& served) const {
-  if (!client_.device.is_gpu()) return true;  // its commands are over at once
+  if (!client_.device.is_gpu()) return true;  // a host rank's commands are over at once
   if (served.table != nullptr || !served.source->has_next()) return false;
   return has_shape<VerbShape::word, VerbShape::payload>(served.source->next_verb());
 }

@@ -24,7 +24,7 @@
 
 namespace beeline {
 
-/// What a CPU thread wakes an engine's thread by.
+/// A waker: a CPU thread that posts commands wakes the sleeping engine's thread with it.
 class Bell final : public Waker {
  public:
   Bell();
@@ -32,41 +32,41 @@ class Bell final : public Waker {
   Bell(const Bell&) = delete;
   Bell& operator=(const Bell&) = delete;
   void wake() noexcept override;
-  /// Until it is woken, or has been since the last call, or `us` microseconds.
+  /// Waits for a call of `wake` since the last wait, at most `us` microseconds.
   void wait(int us) noexcept;
 
  private:
   sem_t semaphore_{};
 };
 
-/// Batches of words that a thread has under way: a GPU stores about a million words a second, on however many streams,
-/// and each batch costs it one more. The next words wait, and go together.
+/// Most batches of words in flight for one thread. A GPU stores about a million words a second, on however many
+/// streams, and each batch costs one more store. Further words wait, and are stored together.
 inline constexpr std::size_t most_word_batches = 2;
 
-/// Serves the sources of commands that it is given, in turn: up to `command_batch` commands of each at a time. A ring
-/// below is such a source.
+/// Serves command sources in turn: up to `command_batch` commands of each at a time. "Ring" below means such a source.
 class alignas(fetched_bytes) EngineThread {
  public:
   struct Options {
-    int poll_us = 0;           ///< between looks when there is nothing to do; 0: it spins
+    int poll_us = 0;           ///< time between looks while idle; 0: it spins
     bool is_timed = false;     ///< whether the parts of its work are timed
-    std::vector<int> cores{};  ///< that it may run on; none: all
-    /// Makes each of its workers.
+    std::vector<int> cores{};  ///< cores that the thread may run on; empty: all
+    /// Makes each of the thread's workers.
     std::function<std::unique_ptr<CommandWorker>(const EngineClient&)> make = [](const EngineClient& client) {
       return make_worker(client);
     };
   };
-  ///   refusals  where it adds its own; outlives it
+  ///   refusals  receives this thread's refusals; must outlive the thread
   EngineThread(const EngineClient& client, Refusals& refusals, const Options& options);
   ~EngineThread();
 
-  ///   source  outlives its removal, or this thread
+  ///   source  must live until its removal, or the thread's end
   ///   mirror  see CommandWorker::end_ring
   void add(CommandSource& source, std::uint64_t* mirror = nullptr);
-  /// Returns when it uses the source no more; false where it had not got it.
+  /// Returns once the thread no longer uses the source; false if it did not serve the source.
   bool remove(const CommandSource& source);
-  /// Counts the triggers that are posted to a source of its own, and does what they fire, from now until it is removed.
-  ///   queue  the source's number in the table, which outlives that
+  /// From now on, counts the triggers posted to a source that this thread serves, and carries out the operations that
+  /// they fire, until the source is removed.
+  ///   queue  the source's number in the table, which must live as long
   void serve_triggers(const CommandSource& source, HostTriggers& table, std::uint32_t queue);
   [[nodiscard]] std::size_t sources() const { return sources_; }
 
@@ -74,34 +74,34 @@ class alignas(fetched_bytes) EngineThread {
 
  private:
   struct Served;
-  /// A ring's commands in a batch.
+  /// The commands of one ring in a batch.
   struct Part {
     Served* ring;
-    std::size_t first, count;    ///< of the batch's commands
-    std::uint64_t done_by_then;  ///< of the ring's, with what they have fired, when these are over
+    std::size_t first, count;    ///< positions in the batch's commands
+    std::uint64_t done_by_then;  ///< the ring's commands done, with fired operations, once these are over
   };
-  /// Commands that are submitted together: words of several rings, gathered for one call of the driver, or all kinds of
-  /// one ring.
+  /// Commands that are submitted together: words of several rings, gathered for one call of the driver, or commands of
+  /// all kinds of one ring.
   struct Batch {
     std::array<Command, command_batch> commands{};
-    std::array<FiredCommand, command_batch> fired{};  ///< which of the commands are of operations that have fired
+    std::array<FiredCommand, command_batch> fired{};  ///< for each command: its fired operation, if any
     std::size_t count = 0;
-    std::vector<Part> parts{};     ///< what is under way
+    std::vector<Part> parts{};     ///< rings whose commands are in flight
     std::uint64_t submission = 0;  ///< see CommandWorker::submit
-    std::uint64_t begun_at = 0;    ///< by the clock, where this is timed
-    bool moves = false;            ///< of what is under way: not only words
+    std::uint64_t begun_at = 0;    ///< time of submission, if times are measured
+    bool moves = false;            ///< whether the batch has other commands than words
   };
-  /// A worker, and its batches, which end in their order.
+  /// A worker and its batches, which end in their order.
   struct alignas(fetched_bytes) Lane {
     std::unique_ptr<CommandWorker> worker;
     std::array<Batch, batches_under_way> batches{};
-    std::size_t oldest = 0, under_way = 0;  ///< of the batches
-    std::size_t moving = 0;                 ///< of those under way, that are not only words
+    std::size_t oldest = 0, under_way = 0;  ///< counts of the batches
+    std::size_t moving = 0;                 ///< batches in flight that have other commands than words
 
     [[nodiscard]] bool has_room() const { return under_way < batches_under_way; }
-    /// That is filled next.
+    /// The batch that is filled next.
     [[nodiscard]] Batch& next() { return batches[(oldest + under_way) % batches_under_way]; }
-    /// Of a command in a batch of this lane, for its worker.
+    /// The worker's slot for a command of a batch of this lane.
     [[nodiscard]] std::size_t slot(const Batch& batch, std::size_t command) const {
       return static_cast<std::size_t>(&batch - batches.data()) * command_batch + command;
     }
@@ -109,69 +109,69 @@ class alignas(fetched_bytes) EngineThread {
   struct alignas(fetched_bytes) Served {
     CommandSource* source;
     std::uint64_t* mirror;
-    Lane* lane = nullptr;                   ///< where its commands are under way
-    std::size_t under_way = 0;              ///< parts
-    bool own_is_under_way = false;          ///< see CommandWorker::begin_ring
-    bool by_stream = false;                 ///< what it had last was under way: words in GPU memory, not in host memory
-    std::uint64_t refused = 0;              ///< commands: the first, and all behind it
-    HostTriggers* table = nullptr;          ///< of a ring that triggers are posted to
-    std::uint32_t number = 0;               ///< the ring's, in the table
-    std::uint64_t taken = 0;                ///< commands of the ring
-    std::uint64_t done_by_then = 0;         ///< of these, with what they have fired, when what has begun is over
-    std::uint64_t done = 0;                 ///< of these, those that are, but for what other nodes do
-    std::unique_ptr<RemoteQueue> remote{};  ///< what goes to other nodes; nullptr: nothing did
+    Lane* lane = nullptr;            ///< the lane of its commands in flight
+    std::size_t under_way = 0;       ///< parts in flight
+    bool own_is_under_way = false;   ///< see CommandWorker::begin_ring
+    bool by_stream = false;          ///< whether its last words in flight were in GPU memory rather than host memory
+    std::uint64_t refused = 0;       ///< refused commands: the first, and all after it
+    HostTriggers* table = nullptr;   ///< of a ring that takes triggers; else nullptr
+    std::uint32_t number = 0;        ///< the ring's number in the table
+    std::uint64_t taken = 0;         ///< commands taken from the ring
+    std::uint64_t done_by_then = 0;  ///< of these, commands done once those in flight are over
+    std::uint64_t done = 0;          ///< of these, those done, apart from commands to other nodes
+    std::unique_ptr<RemoteQueue> remote{};  ///< commands to other nodes; nullptr: there were none
   };
 
-  /// Runs `change()` while this thread does not look.
+  /// Runs `change()` while this thread is not in a round.
   template <class Change>
   auto change(Change change) const;
   void run();
-  /// One round over all rings. Whether any had something to do.
+  /// Does one round over all rings. Returns whether any had work.
   bool serve_all();
   bool end_batches();
-  /// Ends what other nodes have done. Whether there was anything.
+  /// Ends commands that other nodes have completed. Returns whether there were any.
   bool end_remote(Served& served);
-  /// Begins words of all rings, and notes the rings whose next command is none.
+  /// Begins words of all rings, and lists in `moving_` the rings whose next command is not a word.
   bool begin_words();
   bool begin_moves();
-  /// The lane of a ring's next commands: where some are under way, or else that with the least to do. nullptr: it has
-  /// no room.
+  /// The lane of a ring's next commands: the lane with its commands in flight, if any; otherwise the one with the least
+  /// work. nullptr if the lane has no room.
   [[nodiscard]] Lane* lane_of(const Served& served, bool words_only) const;
-  /// Takes and begins a ring's commands, in the lane's next batch. Whether there were any.
+  /// Takes and begins a ring's commands, in the lane's next batch. Returns whether there were any.
   bool begin_ring(Served& served, Lane& lane, bool words_only);
   void begin_commands(Served& served, Lane& lane, bool words_only);
-  /// Hands what has been begun in the lane's next batch, if anything, to the device.
-  ///   moves  not only words
+  /// Submits the lane's next batch to the device, if it has commands.
+  ///   moves  whether it has other commands than words
   void submit(Lane& lane, bool moves);
-  /// 0 where nothing is timed.
+  /// The time; 0 if times are not measured.
   [[nodiscard]] std::uint64_t now_if_timed() const;
-  /// The lane's oldest batch is over.
+  /// Ends the lane's oldest batch, which is over.
   void end_batch(Lane& lane);
-  /// A ring's commands are over.
+  /// Ends one ring's commands of a batch.
   void end_part(const Part& part, const Lane& lane, const Batch& batch);
-  /// Tells posters what is done.
+  /// Publishes to posters which commands are done.
   static void publish(Served& served);
-  /// Waits for what a ring has begun, up to the deadline: then its commands are not completed.
+  /// Waits for a ring's commands in flight, up to the deadline; commands still in flight then are never completed.
   void end_now(Served& served);
-  /// The next command to begin, into the next slot of a batch: what has fired comes first.
+  /// Takes the next command into the next slot of a batch: fired operations come before posted commands.
   bool take(Served& served, Batch& batch);
-  /// Why the command in the batch's last slot is refused; nullptr: it has begun. Adds to `bytes`.
+  /// Begins the command in the batch's next slot. Returns nullptr, or why it is refused. Adds to `bytes`.
   const char* begin(Served& served, Lane& lane, Batch& batch, std::size_t& bytes);
-  /// The same of a command for a rank of another node.
+  /// As above, for a command to a rank of another node.
   const char* hand_over(Served& served, Batch& batch, std::size_t& bytes);
-  /// Tells the table which operations are over.
+  /// Reports to the table which fired operations are over.
   static void finish_fired(const Part& part, const Batch& batch);
   void check_triggers() const;
   void refuse(Served& served, const Command& command, const char* reason);
-  /// After `idle` rounds in which there was nothing to do.
+  /// Rests after `idle` rounds without work.
   void rest(std::uint32_t idle, std::uint64_t idle_since);
   void sleep();
   [[nodiscard]] bool has_posted() const;
   [[nodiscard]] static bool has_work(const Served& served);
-  /// Whether the next command may share a call of the driver with those of other rings.
+  /// Whether the next command may share a call of the driver with commands of other rings.
   [[nodiscard]] bool is_gathered(const Served& served) const;
 
-  /// Sums over all sources, which this thread alone changes.
+  /// Sums over all sources; only this thread changes them.
   struct Counters {
     std::atomic<std::uint64_t> commands{0}, bytes{0}, refused{0}, deepest{0}, sleeps{0}, batches{0}, begin_ns{0},
         work_ns{0};
@@ -185,12 +185,12 @@ class alignas(fetched_bytes) EngineThread {
   const bool is_timed_;
   mutable Bell bell_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::size_t batches_ = 0, word_batches_ = 0;  ///< under way on all lanes; of these, only words
+  std::size_t batches_ = 0, word_batches_ = 0;  ///< in flight on all lanes; of these, batches of words
   std::vector<std::unique_ptr<Served>> served_;
-  std::size_t turn_ = 0;                 ///< of `served_`: who begins first
-  std::vector<std::size_t> moving_{};    ///< of `served_`, in this round: rings whose next command is not gathered
-  mutable std::mutex mutex_;             ///< of `served_`; this thread lets it go when others wait for it
-  mutable std::atomic<int> changes_{0};  ///< how many do
+  std::size_t turn_ = 0;                 ///< index in `served_` of the ring that begins first
+  std::vector<std::size_t> moving_{};    ///< indices of this round's rings whose next command is not gathered
+  mutable std::mutex mutex_;             ///< guards `served_`; this thread releases it while others wait for it
+  mutable std::atomic<int> changes_{0};  ///< number of threads that wait for `mutex_`
   std::atomic<std::size_t> sources_{0};
   Counters counters_;
   std::atomic<bool> closing_{false};

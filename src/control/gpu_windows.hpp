@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The heaps of GPU ranks that an engine's threads store into by themselves, where the machine maps them for CPUs.
+/// The heaps of GPU ranks that an engine's threads store into, if the machine maps GPU memory for CPUs.
 
 #include <cstddef>
 #include <memory>
@@ -13,32 +13,33 @@
 
 namespace beeline {
 
-/// Windows on the heaps of the ranks of a node, for all threads of a rank's engines.
+/// Windows on the heaps of a node's ranks, for all threads of a rank's engines.
 class GpuWindows {
  public:
   using Window = gpu_memory::Window;
 
-  /// Opens a window on the heap of each GPU rank of the node whose memory this rank has mapped. Without one on the
-  /// rank's own there are none, since the words that tell its posters lie there.
+  /// Opens a window on the heap of each GPU rank of the node whose memory this rank has mapped. Opens none if the
+  /// rank's own heap, which has the words for its posters, cannot have one.
   explicit GpuWindows(const EngineClient& client);
 
-  /// The window in which all `bytes` from an address on lie; nullptr: none.
+  /// The window that contains all `bytes` from `address` on; nullptr if there is none.
   [[nodiscard]] const Window* on(const void* address, std::size_t bytes) const {
     for (const auto& window : windows_)
       if (window->seen(address, bytes) != nullptr) return window.get();
     return nullptr;
   }
-  /// Whether it leads to the memory of the rank's own GPU. What comes there in order is seen in order.
+  /// Whether a window leads to the memory of the rank's own GPU. Stores that arrive there in order become visible in
+  /// order.
   [[nodiscard]] bool is_own(const Window& window) const { return window.gpu() == gpu_; }
-  /// That on the rank's own heap.
+  /// The window on the rank's own heap.
   [[nodiscard]] const Window& own() const { return *windows_.front(); }
   [[nodiscard]] bool empty() const { return windows_.empty(); }
-  /// Why there is none on this or that heap, once for each reason; empty: there are all.
+  /// Why heaps have no window, each reason once; empty if all heaps have one.
   [[nodiscard]] const std::vector<std::string>& reasons() const { return reasons_; }
 
  private:
   const int gpu_;
-  std::vector<std::shared_ptr<const Window>> windows_;  ///< that of the rank's own heap first
+  std::vector<std::shared_ptr<const Window>> windows_;  ///< the window on the rank's own heap first
   std::vector<std::string> reasons_;
 };
 

@@ -34,19 +34,19 @@ void check(cudaError_t state, const char* call) {
   require(state == cudaSuccess, Status::internal, std::string(call) + ": " + cudaGetErrorString(state));
 }
 
-/// In pinned memory: what kernels give back, payloads of commands, what has ended, and a buffer for memory that CUDA
-/// has not pinned.
+/// In pinned memory: results of kernels, payloads of commands, the number of submissions that have ended, and a buffer
+/// for memory that CUDA has not pinned.
 struct WorkerMemory {
   std::uint64_t results[command_batch * batches_under_way];
   std::byte payloads[command_batch * batches_under_way][max_inline_bytes];
-  alignas(64) std::uint64_t ended;  ///< submissions; the stream stores it
+  alignas(64) std::uint64_t ended;  ///< submissions that have ended; stored by the stream
   std::byte bounce[std::size_t{256} << 10];
 };
 
-/// Everything is asynchronous, on a stream that has worked before, so that kernels which wait for it may spin. Words in
-/// host memory, and in GPU memory on which there is a window, are stored by the CPU while the stream has nothing to do
-/// for their ring, as is then the count that tells a poster. Other words in GPU memory, and their counts, are stored by
-/// the stream (memory operations, several in one call): no kernel starts. Atomics take kernels of one thread.
+/// All work is asynchronous, on a stream that was warmed, so that kernels that wait for it may spin. Words in host
+/// memory, and in GPU memory with a window, are stored by the CPU while the stream has no work of their ring; the count
+/// for posters is then stored by the CPU, too. Other words in GPU memory, and their counts, are stored by the stream
+/// (memory operations, several in one call), without a kernel. Atomics run as kernels of one thread.
 class GpuWorker final : public CommandWorker {
  public:
   GpuWorker(const EngineClient& client, const GpuWindows* windows)
@@ -87,15 +87,15 @@ class GpuWorker final : public CommandWorker {
     if (rings_++ < most_mirrors && mirror != nullptr) mirrors_[rings_ - 1] = {mirror, done};
     return true;
   }
-  /// A GPU stores about a million words a second, whoever waits for them: so its stream tells few posters, and this
-  /// thread tells many. A word in host memory, behind what posters wait for, tells this thread: to ask the driver takes
-  /// longer than to look, and would hold up threads that call it.
+  /// A GPU stores about a million words a second in all: so the stream publishes the counts of few rings, and this
+  /// thread those of many. After those counts the stream stores a word in host memory for this thread. To poll this
+  /// word is quicker than to query the driver, and does not delay other threads that call the driver.
   std::uint64_t submit() override {
     stores_.settle();
     ends_with_[++begun_ % ends_with_.size()] = submitted_;
     const std::size_t rings = std::exchange(rings_, 0);
     const auto mirrors = std::exchange(mirrors_, {});
-    if (!submission_is_busy_) return begun_;  // none of the rings had work for the stream: no later work is behind them
+    if (!submission_is_busy_) return begun_;  // no ring gave the stream any work, so there is no end to wait for
     if (rings <= most_mirrors)
       for (std::size_t i = 0; i < rings; ++i)
         if (mirrors[i].word != nullptr) write(mirrors[i].word, mirrors[i].done, sizeof mirrors[i].done);
@@ -110,7 +110,7 @@ class GpuWorker final : public CommandWorker {
   bool over(std::uint64_t submission) override {
     const std::uint64_t last = ends_with_[submission % ends_with_.size()];
     if (detail::SystemAtomic<std::uint64_t>(memory_->ended).load(std::memory_order_acquire) >= last) return true;
-    if (++looks_ % looks_per_query == 0) static_cast<void>(over());  // a fault would not show in the word
+    if (++looks_ % looks_per_query == 0) static_cast<void>(over());  // the word would not show a fault
     return false;
   }
   bool over() override {
@@ -130,11 +130,11 @@ class GpuWorker final : public CommandWorker {
   struct Mirror {
     std::uint64_t *word = nullptr, done = 0;
   };
-  /// Rings whose posters the stream tells.
+  /// Most rings whose counts the stream publishes.
   static constexpr std::size_t most_mirrors = 2;
-  /// Looks for an end, some of which ask the driver.
+  /// Looks at the word between two queries of the driver.
   static constexpr std::uint32_t looks_per_query = 1 << 16;
-  /// Of one call; the driver takes 256.
+  /// Most writes of one call; the driver accepts 256.
   static constexpr std::size_t most_writes = 128;
   static constexpr const char* not_there = "memory of its poster is not there, or not for its GPU";
 
@@ -143,26 +143,26 @@ class GpuWorker final : public CommandWorker {
     if (current != gpu_) check(cudaSetDevice(gpu_), "cudaSetDevice");
     current = gpu_;
   }
-  /// What comes next follows the writes on the stream.
+  /// Orders the stream's next work after the collected writes.
   void begin_on_stream() {
     use_gpu_in_this_thread();
     issue_writes();
     begin_busy();
   }
-  /// The stream does what comes next, behind what the CPU has stored of this ring.
+  /// The stream does the next work, after the CPU's stores for this ring.
   void begin_busy() {
     if (!ring_is_busy_) stores_.settle();
     is_busy_ = ring_is_busy_ = submission_is_busy_ = true;
   }
 
-  /// The address at which the CPU stores bytes that go to `remote`; nullptr: the stream stores them.
+  /// The address at which the CPU stores bytes for `remote`; nullptr if the stream stores them.
   std::byte* place_of_cpu(std::byte* remote, std::size_t bytes) {
     if (ring_is_busy_) return nullptr;
     return stores_.place(remote, bytes, destinations_.holds_in_host_memory(remote, bytes));
   }
 
-  /// Adds a store of 4 or 8 bytes to those that are issued together. Each is behind all that the stream did before, and
-  /// visible to whoever sees a later one.
+  /// Adds a store of 4 or 8 bytes to those that are issued together. Each store follows all earlier work of the stream,
+  /// and is visible to any reader that sees a later one.
   void write(void* to, std::uint64_t value, std::size_t width) {
     if (writes_ == most_writes) issue_writes();
     CUstreamBatchMemOpParams& params = params_[writes_++];
@@ -185,13 +185,13 @@ class GpuWorker final : public CommandWorker {
                     "cuStreamBatchMemOp");
     writes_ = 0;
   }
-  /// Whether the stream itself stores bytes like these.
+  /// Whether the stream stores such bytes by memory operations.
   static bool is_written(const std::byte* to, std::size_t bytes) {
     const auto address = reinterpret_cast<std::uintptr_t>(to);
     return bytes == 4 ? address % 4 == 0 : bytes % 8 == 0 && address % 8 == 0;
   }
 
-  /// How memory that a command names is copied.
+  /// How memory that a command names can be copied.
   enum class Reach { none, by_cuda, pageable };
 
   const char* move(const RowMove& rows) override {
@@ -219,8 +219,8 @@ class GpuWorker final : public CommandWorker {
     static_cast<void>(cudaGetLastError());
     return "CUDA does not copy what its poster names";
   }
-  /// Memory that CUDA has not pinned may not be there at all: the system copies it, and says so. It returns when the
-  /// bytes are in place: only copies of the host (World::copy) name such memory, and wait for each.
+  /// Memory that CUDA has not pinned may not be mapped at all: the system copies it, and reports a failure. Returns
+  /// when the bytes are in place: only copies of the host (World::copy) name such memory, and wait for each.
   const char* bounce(std::byte* to, Reach there, const std::byte* from, Reach here, std::size_t bytes) {
     for (std::size_t done = 0; done < bytes;) {
       const std::size_t piece = std::min(sizeof memory_->bounce, bytes - done);
@@ -285,14 +285,14 @@ class GpuWorker final : public CommandWorker {
   std::array<CUstreamBatchMemOpParams, most_writes> params_{};  ///< stores that are not issued yet
   std::size_t writes_ = 0;
   std::array<Mirror, most_mirrors> mirrors_{};
-  std::size_t rings_ = 0;                    ///< of this submission, that have something under way
-  std::uint64_t begun_ = 0, submitted_ = 0;  ///< submissions; those of which the stream tells
-  /// Of the last submissions: the one of which the stream tells when all is over.
+  std::size_t rings_ = 0;                    ///< rings of this submission that have commands in flight
+  std::uint64_t begun_ = 0, submitted_ = 0;  ///< submissions; those whose end the stream publishes
+  /// For each of the last submissions: the published submission after which it is over.
   std::array<std::uint64_t, 2 * batches_under_way> ends_with_{};
-  bool submission_is_busy_ = false;  ///< the stream has something to do for it
+  bool submission_is_busy_ = false;  ///< whether the stream has work of this submission
   std::uint32_t looks_ = 0;
-  bool ring_is_busy_ = false;  ///< the stream may have work of the ring whose commands begin, or will have these writes
-  bool is_busy_ = false;       ///< the same of all rings
+  bool ring_is_busy_ = false;  ///< whether the stream may have work of the ring whose commands begin
+  bool is_busy_ = false;       ///< whether the stream may have work of any ring
 };
 
 }  // namespace

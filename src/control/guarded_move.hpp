@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a triggered operation moves when a kernel does it behind the stream's wait: unless it was cancelled, or the
-/// wait released only so that the stream drains.
+/// The kernel that carries out a triggered operation after the stream's wait, unless the operation was cancelled, or
+/// the wait was released only to drain the stream.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,27 +20,27 @@ struct StreamMove {
   std::uint64_t value = 0;
 };
 
-/// Whether an operation is done, as host and kernel agree on it: in host memory, over which GPUs and CPUs share no
-/// atomics. Each stores its own word, fences, and then looks at the other's: so one of them sees the other.
+/// How host and kernel agree whether an operation is carried out. In host memory, where GPUs and CPUs share no atomics.
+/// Each stores its own word, fences, and then reads the other's word: so at least one of them sees the other's store.
 struct GuardWords {
   enum Verdict : std::uint64_t { open, looks, skips, moves };
-  std::uint64_t cancelled;  ///< the host's: number of the last operation that it has cancelled
-  std::uint64_t decided;    ///< the kernel's: number of its operation, and the verdict
+  std::uint64_t cancelled;  ///< written by the host: number of the last operation that it has cancelled
+  std::uint64_t decided;    ///< written by the kernel: number of its operation, and the verdict
 
   [[nodiscard]] static BEELINE_HOST_DEVICE constexpr std::uint64_t decision(std::uint64_t number, Verdict verdict) {
     return number * 4 + verdict;
   }
 };
 
-/// Of one operation.
+/// The guard of one operation.
 struct MoveGuard {
   const std::uint64_t* released;  ///< in host memory; set before waits are released
-  GuardWords* words;              ///< of this operation, and of others of its stream that are over
-  std::uint64_t* verdict;         ///< of the stream, in memory of the device: what its kernels have decided last
-  std::uint64_t number;           ///< of the stream's operations, from 1 on
+  GuardWords* words;              ///< of this operation, and of earlier operations of its stream
+  std::uint64_t* verdict;         ///< of the stream, in memory of the device: the last decision of its kernels
+  std::uint64_t number;           ///< of the operation in its stream, from 1 on
 };
 
-/// The kernel. The first thread decides for all blocks, and for the operation's second kernel.
+/// The kernel of an operation. Its first thread decides for all blocks, and for the operation's second kernel.
 struct GuardedMove {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, StreamMove first, StreamMove second,
@@ -87,7 +87,7 @@ struct GuardedMove {
       return;
     }
     if (what.to == nullptr) return;
-    // Whole pages for each block.
+    // Each block copies whole pages.
     constexpr std::size_t grain = 4096;
     const std::size_t share = ((what.bytes + grid.blocks() - 1) / grid.blocks() + grain - 1) / grain * grain;
     const std::size_t begin = share * grid.block_rank() < what.bytes ? share * grid.block_rank() : what.bytes;

@@ -9,7 +9,7 @@ namespace beeline {
 
 namespace {
 
-/// A poster may name memory of its own that is not mapped.
+/// Checks the poster's memory, which may not be mapped.
 class HostWorker final : public CommandWorker {
  public:
   explicit HostWorker(const EngineClient& client) : destinations_(client), sources_(client) {}

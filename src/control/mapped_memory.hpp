@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Where symmetric memory is: an engine asks for each command.
+/// Looks up whether symmetric memory is mapped; an engine does so for each command.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace beeline {
 
-/// Whether bytes of a slot lie in a heap of its rank: then they are mapped as long as the world exists.
+/// Whether bytes of a slot lie in a heap of its rank: heaps stay mapped as long as the world exists.
 [[nodiscard]] inline bool lies_in_heap(const Context& ctx, std::uint64_t offset, std::size_t bytes) {
   const SlotLayout slot{ctx.slot_shift};
   const bool is_pinned = offset >= slot.host_area_offset() && offset < slot.host_segments_offset();
@@ -21,7 +21,7 @@ namespace beeline {
   return (is_pinned || offset < slot.device_segments_offset()) && offset < end && bytes <= end - offset;
 }
 
-/// Remembers what it has found: to look further costs a lock that all threads share. One thread uses it.
+/// Caches the pieces it has found: a search takes a lock that all threads share. Used by one thread.
 class MappedMemory {
  public:
   explicit MappedMemory(const EngineClient& client) : client_(client) {}
@@ -36,11 +36,11 @@ class MappedMemory {
     }
     return last_.holds(address, bytes) || find(address).holds(address, bytes);
   }
-  /// Whether they do, and the piece is a heap's.
+  /// Whether they do, and the piece belongs to a heap.
   [[nodiscard]] bool holds_for_good(const void* address, std::size_t bytes) {
     return lies_in_heap(client_.context, client_.context.offset_in_slot(address), bytes) && holds(address, bytes);
   }
-  /// Whether they do, and the piece is host memory.
+  /// Whether they do, and the piece is in host memory.
   [[nodiscard]] bool holds_in_host_memory(const void* address, std::size_t bytes) {
     return holds(address, bytes) && last_.is_host;
   }

@@ -12,8 +12,8 @@
 
 namespace beeline {
 
-/// The first refusal of each queue; what is refused because of it would only repeat it. Thread-safe. A queue is named
-/// by any address that belongs to it alone.
+/// The first refusal of each queue; later commands are refused because of it, with no further text. Thread-safe. A
+/// queue is identified by any address that belongs to it alone.
 class Refusals {
  public:
   void add(const void* queue, std::string text) {
@@ -21,23 +21,23 @@ class Refusals {
     ++untaken_;
     first_[queue] = {std::move(text)};
   }
-  /// Empty: no command of the queue was refused.
+  /// The refusal of a queue; empty if none of its commands was refused.
   [[nodiscard]] std::string of(const void* queue) const {
     const std::lock_guard lock(mutex_);
     const auto found = first_.find(queue);
     return found == first_.end() ? std::string() : found->second.text;
   }
-  /// Those of all queues that were not taken before.
+  /// Takes the refusals of all queues that were not taken before.
   [[nodiscard]] std::vector<std::string> take() {
     std::vector<std::string> all;
-    if (untaken_ == 0) return all;  // as nearly always
+    if (untaken_ == 0) return all;  // the usual case
     const std::lock_guard lock(mutex_);
     for (auto& [queue, refusal] : first_)
       if (!std::exchange(refusal.is_taken, true)) all.push_back(refusal.text);
     untaken_ = 0;
     return all;
   }
-  /// The queue ends.
+  /// Forgets a queue that ends.
   void forget(const void* queue) {
     const std::lock_guard lock(mutex_);
     const auto found = first_.find(queue);

@@ -21,7 +21,7 @@ std::uint64_t load(const std::uint64_t& word) {
 bool RemoteQueue::has_room() const { return posted_ - load(ring.taken.value) < command_ring_depth; }
 
 void RemoteQueue::hand_over(const Command& command, const FiredCommand& fired, std::uint64_t before) {
-  // As of command_protocol.hpp, with one poster and no answers.
+  // As in command_protocol.hpp, with one poster and without answers.
   Command& slot = ring.commands[posted_ % command_ring_depth];
   std::memcpy(&slot.verb, &command.verb, sizeof command - offsetof(Command, verb));
   detail::SystemAtomic<std::uint64_t>(slot.sequence).store(++posted_, std::memory_order_release);
@@ -71,7 +71,7 @@ void RemoteQueue::refused(std::uint64_t command, const std::string& reason) noex
   try {
     refusal_ = reason;
   } catch (const std::exception&) {
-    refusal_ = "refused";  // short enough to need no memory
+    refusal_ = "refused";  // short enough to need no allocation
   }
 }
 

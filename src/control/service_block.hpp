@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The device engine: one block of a rank's device that serves rings which lie in its own memory. It holds a *lease*:
-/// it ends by itself, and goes on in the next one from what lies in memory.
+/// The device engine: one block of a rank's device that serves rings in the device's own memory. It runs for a *lease*:
+/// it ends by itself, and the next lease continues from the state in memory.
 ///
-/// The block does what it is sure of: puts and gets of one row, words, and payloads of commands, between places that
-/// the table of reachable pieces has. Whatever else is posted it hands to the host, which does or refuses it between
-/// leases as its own engine would. Of queues that take triggers one thread takes all commands, since completions
-/// trigger tags of other queues; it does what fires as if it were posted.
+/// The block carries out only these: puts and gets of one row, words, and payloads of commands, between addresses in
+/// the table of reachable pieces. It hands all other commands to the host, which carries out or refuses them between
+/// leases as its own engine would. If queues take triggers, one thread takes the commands of all queues, since
+/// completions trigger tags of other queues; it carries out fired operations like posted commands.
 
 #include <cstdint>
 
@@ -19,7 +19,7 @@
 
 namespace beeline {
 
-/// Memory that the block loads and stores. Sorted by address.
+/// Memory that the block can load and store. Sorted by address.
 struct ReachablePiece {
   std::uint64_t first, bytes;
 
@@ -29,34 +29,34 @@ struct ReachablePiece {
   }
 };
 
-/// What becomes of a command that is taken.
+/// State of the command taken last from a ring.
 enum class ServicePhase : std::uint32_t {
-  ready,   ///< nothing is under way
-  moving,  ///< bytes of `command`
-  handed   ///< the host has `command`
+  ready,   ///< no command is in flight
+  moving,  ///< the bytes of `command` are being moved
+  handed   ///< the host carries out `command`
 };
 
-/// What is taken from a ring, and done: in memory of the device.
+/// State of a ring that the block serves. In memory of the device.
 struct ServedRing {
   Command command;
   std::uint64_t moved;           ///< bytes of `command`
   std::uint64_t next;            ///< ticket of the next command
-  std::uint64_t refused;         ///< commands
+  std::uint64_t refused;         ///< refused commands
   std::uint64_t handed;          ///< commands that were handed to the host
-  std::uint64_t bytes, deepest;  ///< moved in all; most commands taken at once
+  std::uint64_t bytes, deepest;  ///< bytes moved in all; most commands taken at once
   ServicePhase phase;
-  bool has_fired;  ///< whether what is under way is of a triggered operation
+  bool has_fired;  ///< whether the command in flight is of a triggered operation
 };
 
-/// A command that a block has handed to the host. In host memory; each word has one writer.
+/// A command that the block has handed to the host. In host memory; each word has one writer.
 struct HandedCommand {
   Command command;
-  std::uint64_t number;    ///< among those of its queue that were handed over, from 1; stored last
-  std::uint64_t answered;  ///< by the host: that number, once it is done or refused
+  std::uint64_t number;    ///< among the queue's commands that were handed over, from 1; stored last
+  std::uint64_t answered;  ///< written by the host: `number`, once the command is done or refused
   std::uint64_t is_refused;
 };
 
-/// What a lease is for.
+/// The arguments of a lease.
 struct Service {
   CommandRing* rings;     ///< [queues]
   ServedRing* served;     ///< [queues]
@@ -67,7 +67,7 @@ struct Service {
   TriggerLists triggers{};
 };
 
-/// A ring as a block sees it that serves it: see command_protocol.hpp.
+/// A ring as the serving block accesses it: see command_protocol.hpp.
 struct ServiceMemory {
   static constexpr std::uint32_t depth = command_ring_depth;
   using Word = detail::DeviceAtomic<std::uint64_t>;
@@ -80,12 +80,13 @@ struct ServiceMemory {
   [[nodiscard]] BEELINE_HOST_DEVICE const Command& read(std::uint64_t slot) const { return ring->commands[slot]; }
 };
 
-/// A thread's part in the service: the rings that it takes commands from, and its share of the bytes.
+/// A thread's part of the service: the rings that it takes commands from, and its share of the bytes.
 class ServiceThread {
  public:
   BEELINE_HOST_DEVICE ServiceThread(const Service& service, const Context& ctx) : service_(service), ctx_(ctx) {}
 
-  /// Goes on with the rings of number `first`, `first + step`, ...: the host has answered, and memory may have gone.
+  /// Continues with the rings of number `first`, `first + step`, ...: the host may have answered, and memory may have
+  /// been unmapped since the last lease.
   BEELINE_HOST_DEVICE void begin(std::uint32_t first, std::uint32_t step) {
     for (std::uint32_t i = first; i < service_.queues; i += step) {
       const ServedRing& served = service_.served[i];
@@ -95,12 +96,12 @@ class ServiceThread {
     if (first == 0 && service_.triggers.tags != nullptr) service_.triggers.fire_met();
   }
 
-  /// What a round over these rings has found.
+  /// The result of a round over the thread's rings.
   struct Round {
     bool has_taken = false, is_moving = false, is_handed = false;
   };
-  /// Looks at the rings so many times, or until the block or the host is wanted: its threads meet only then, since a
-  /// meeting takes longer than a look.
+  /// Looks at the rings up to `looks` times, or until there are bytes to move or a command for the host. The block's
+  /// threads synchronize only then, since a synchronization takes longer than a look.
   BEELINE_HOST_DEVICE Round take_commands(std::uint32_t first, std::uint32_t step, int looks = 1) {
     Round round;
     BEELINE_NO_UNROLL
@@ -114,17 +115,17 @@ class ServiceThread {
     return round;
   }
 
-  /// Moves a part of what rings want moved. Every thread of the block calls it.
+  /// Moves a part of the bytes of each ring whose command is being moved. Every thread of the block calls it.
   template <class Block>
   BEELINE_HOST_DEVICE void move(const Block& block) {
-    // An only ring is the one that moves: a look at its phase would delay the loads behind it.
+    // An only ring is the one that moves: reading its phase would delay the loads that follow.
     for (std::uint32_t i = 0; i < service_.queues; ++i)
       if (service_.queues == 1 || service_.served[i].phase == ServicePhase::moving) move_part(block, i);
     block.sync();
-    held_.ring = no_ring;  // another thread may have ended what it wanted moved
+    held_.ring = no_ring;  // another thread may have ended the command of that ring
   }
 
-  /// Leaves the rings to the next poster, or asks for the next lease itself.
+  /// Ends the thread's lease. The next poster asks for a new lease; if there is still work, this thread asks itself.
   BEELINE_HOST_DEVICE void end(std::uint32_t first, std::uint32_t step) {
     bool has_work = false;
     for (std::uint32_t i = first; i < service_.queues; i += step) {
@@ -136,15 +137,15 @@ class ServiceThread {
   }
 
  private:
-  /// Commands of a ring at a time, and bytes: then it is others' turn.
+  /// Limits of commands and bytes of a ring at a time; then it is another ring's turn.
   static constexpr std::uint64_t commands_at_once = 64;
   static constexpr std::uint64_t part_bytes = std::uint64_t{256} << 10;
-  /// So few are moved by the thread that takes the command: a meeting of the block takes longer.
+  /// Up to this size the thread that takes the command moves the bytes itself: synchronizing the block takes longer.
   static constexpr std::uint64_t few_bytes = 64;
 
   static constexpr std::uint32_t no_ring = ~std::uint32_t{0};
 
-  /// What a thread remembers of a ring in memory, of the one that it looked at last: nearly always its only one.
+  /// Copy of the state of the ring that the thread looked at last: nearly always its only one.
   struct HeldRing {
     std::uint32_t ring = no_ring;
     ServicePhase phase = ServicePhase::ready;
@@ -160,11 +161,11 @@ class ServiceThread {
   [[nodiscard]] BEELINE_HOST_DEVICE ServedRing& served() const { return service_.served[held_.ring]; }
   BEELINE_HOST_DEVICE void enter(ServicePhase phase) { served().phase = held_.phase = phase; }
 
-  /// Those of the host's words that posters do not read.
+  /// Stores a word for the host that posters do not read.
   BEELINE_HOST_DEVICE static void tell_host(std::uint64_t& word, std::uint64_t value) {
     detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_release);
   }
-  /// A word for posters, behind `fence_device`, which on a GPU releases several at once.
+  /// Stores a word for posters, after `fence_device`, which on a GPU releases several words at once.
   BEELINE_HOST_DEVICE static void tell(std::uint64_t& word, std::uint64_t value) {
     constexpr bool is_fenced = detail::executor == DeviceKind::gpu;
     detail::DeviceAtomic<std::uint64_t>(word).store(value,
@@ -173,7 +174,7 @@ class ServiceThread {
   BEELINE_HOST_DEVICE static void fence() {
     if constexpr (detail::executor == DeviceKind::gpu) machine::fence_device();
   }
-  /// Behind a fence: the commands before this ticket are done. Those that were refused come first.
+  /// Publishes, after a fence, that the commands before this ticket are done. Refusals are published first.
   BEELINE_HOST_DEVICE static void complete(CommandRing& ring, std::uint64_t ticket, std::uint64_t refused) {
     if (refused != 0) {
       tell(ring.refused.value, refused);
@@ -204,12 +205,12 @@ class ServiceThread {
         break;
       }
       if (is_fired) end_fired(held_.ring, held_.refused == 0);
-      if (has_fired()) continue;  // a trigger is done when what it has fired is
+      if (has_fired()) continue;  // a trigger is complete when its operations are
       done = held_.next;
       any_done = true;
     } while (++commands < commands_at_once && (has_fired() || detail::is_posted(memory, held_.next)));
-    // The block need not wait for the fence, nor for what posters are told behind it: `move_part` tells them. Its other
-    // threads see what this one has acquired, since they meet it before they move.
+    // A move need not wait for the fence, nor for the words published after it: `move_part` publishes them. The block's
+    // other threads see what this thread has acquired, since they synchronize with it before they move.
     const bool is_moving = held_.phase == ServicePhase::moving;
     if (any_done || !is_moving) fence();
     if (any_done) complete(ring, done, held_.refused);
@@ -220,7 +221,7 @@ class ServiceThread {
     return true;
   }
 
-  /// Nothing of the ring has fired before: what the trigger fires comes first.
+  /// Counts a trigger. No operation of the ring has fired before, so those that the trigger fires come next.
   BEELINE_HOST_DEVICE void count_trigger(const Command& command) {
     const auto tag = static_cast<std::uint32_t>(command.remote);
     const std::uint32_t first = service_.triggers.add(tag, command.local);
@@ -230,7 +231,7 @@ class ServiceThread {
     service_.triggers.end_command(ring, is_done);
     if (ring == held_.ring) held_.fired = service_.triggers.fired_in(ring);
   }
-  /// What was under way is over.
+  /// Ends the command in flight.
   BEELINE_HOST_DEVICE void end_under_way(std::uint32_t ring) {
     ServedRing& served = service_.served[ring];
     served.phase = ServicePhase::ready;
@@ -240,7 +241,7 @@ class ServiceThread {
     if (service_.triggers.fired_in(ring).first == 0) complete(service_.rings[ring], served.next, served.refused);
   }
 
-  /// Whether the command is over.
+  /// Begins a command. Returns whether it is over.
   BEELINE_HOST_DEVICE bool begin_command(const Command& command, std::uint64_t& bytes) {
     const Targets targets = targets_of(command);
     if (!targets.are_sure) {
@@ -270,10 +271,10 @@ class ServiceThread {
   BEELINE_HOST_DEVICE static void store_payload(std::byte* at, const Command& command) {
     if (command.width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
       return machine::store_scalar(reinterpret_cast<std::uint64_t*>(at), command.local);
-    const Command in_memory = command;  // only here, so that the others stay in registers
+    const Command in_memory = command;  // only here, so that other commands stay in registers
     detail::copy_bytes(Thread{}, at, &in_memory.local, command.width);
   }
-  /// After what the block has stored before.
+  /// Sets a signal, after the block's earlier stores.
   BEELINE_HOST_DEVICE static void store_signal(std::uint64_t at, const Command& command) {
     detail::SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(at))
         .store(command.local_stride, std::memory_order_release);
@@ -283,7 +284,7 @@ class ServiceThread {
     return reinterpret_cast<std::uintptr_t>(ctx_.range) + (std::uint64_t{peer} << ctx_.slot_shift) + offset;
   }
 
-  /// What a command names at its peer, and whether the block is sure that it may do it.
+  /// The addresses that a command names at its peer, and whether the block may carry it out.
   struct Targets {
     std::uint64_t place, signal = 0;
     bool are_sure = false;
@@ -297,7 +298,7 @@ class ServiceThread {
     const bool fits = has_shape<VerbShape::to_peer>(command.verb) || command.width <= max_inline_bytes_with_signal;
     return {place, signal, fits && place != 0 && signal != 0};
   }
-  /// The place; 0: it is not sure. Of commands without a signal.
+  /// The target address of a command without a signal; 0 if the block may not carry it out.
   BEELINE_HOST_DEVICE std::uint64_t target_of(const Command& command) {
     if (command.answers || command.peer >= service_.ranks || command.remote >> ctx_.slot_shift != 0) return 0;
     const std::uint64_t target = address_of(command.peer, command.remote);
@@ -312,7 +313,7 @@ class ServiceThread {
     return (is_payload || changes) && reaches(remote_, target, command.width) ? target : 0;
   }
 
-  /// Whether all of it lies in one piece, of which the thread remembers the last.
+  /// Whether all bytes lie in one piece. `last` is the piece found last.
   BEELINE_HOST_DEVICE bool reaches(ReachablePiece& last, std::uint64_t address, std::uint64_t span) const {
     if (last.holds(address, span)) return true;
     std::uint32_t low = 0, high = service_.piece_count;
@@ -372,7 +373,7 @@ class ServiceThread {
       detail::copy_bytes(group, remote, local, bytes);
   }
 
-  /// The host reads them at any time.
+  /// Adds to counts that the host may read at any time.
   BEELINE_HOST_DEVICE static void add_counts(ServedRing& served, std::uint64_t bytes, std::uint64_t taken) {
     detail::SystemAtomic<std::uint64_t>(served.bytes).store(served.bytes + bytes, std::memory_order_relaxed);
     if (taken > served.deepest)
@@ -385,10 +386,10 @@ class ServiceThread {
   HeldRing held_{};
 };
 
-/// One lease.
+/// The kernel of one lease.
 struct ServiceKernel {
   static constexpr unsigned max_threads = 512;
-  /// At the rings, between meetings of the block: some 2 us.
+  /// Looks at the rings between two synchronizations of the block: some 2 us.
   static constexpr int looks = 8;
 
   template <class Grid>

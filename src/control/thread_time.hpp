@@ -10,7 +10,7 @@
 
 namespace beeline {
 
-/// Seconds that a thread which has not been joined has used; 0 where the system does not say.
+/// CPU seconds used by a thread that has not been joined; 0 if the system does not report them.
 inline double cpu_seconds_of(const std::thread& thread) {
   clockid_t clock{};
   timespec used{};

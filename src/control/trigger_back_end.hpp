@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What holds triggered operations until they fire: the table of the engine, or streams that wait.
+/// What holds triggered operations until they fire: an engine's table, or streams that wait.
 
 #include <array>
 #include <cstdint>
@@ -12,35 +12,36 @@
 
 namespace beeline {
 
-/// An operation to arm: one command, or two that follow each other.
+/// An operation to arm: one command, or two in sequence.
 struct TriggeredCommands {
   std::array<Command, 2> commands{};
-  std::uint32_t count = 1;  ///< of the commands
+  std::uint32_t count = 1;  ///< number of commands
   std::uint32_t tag = 0;
   std::uint64_t threshold = 1;
-  std::uint32_t then = no_chain;  ///< the tag that its completion triggers
-  std::uint64_t deadline_ns = 0;  ///< from its arming, or from the latest trigger of its tag; 0: the world's
+  std::uint32_t then = no_chain;  ///< the tag that the operation's completion triggers
+  std::uint64_t deadline_ns = 0;  ///< from its arming, or from the latest trigger of its tag; 0: the world's deadline
 };
 
-/// Tags, and what is armed for them. Thread-safe.
+/// Tags and their armed operations. Thread-safe.
 class TriggerBackEnd {
  public:
   virtual ~TriggerBackEnd() = default;
-  /// Fires at once where its tag has counted to the threshold. Throws no_resource where there is no place.
+  /// Arms an operation; it fires at once if its tag's count has reached the threshold. Throws no_resource if there is
+  /// no room.
   virtual ArmedOperation arm(const TriggeredCommands& what) = 0;
   /// Returns true if the operation was still armed: it then never starts. Throws unavailable if it cannot be cancelled.
   virtual bool cancel(ArmedOperation operation) = 0;
   /// Cancels all armed operations that can be cancelled; later calls of `arm` are refused.
   virtual void close() = 0;
-  /// Whether it is in place at its target, or will never be.
+  /// Whether an operation is complete at its target, or will never be.
   [[nodiscard]] virtual bool is_over(ArmedOperation operation) = 0;
-  /// Tag, count and threshold of an operation that is not over, in words; empty where it is.
+  /// Tag, count and threshold of an operation as text; empty if the operation is over.
   [[nodiscard]] virtual std::string describe(ArmedOperation operation) = 0;
-  /// Whether nothing is under way.
+  /// Whether no operation is in flight.
   [[nodiscard]] virtual bool is_idle() = 0;
   [[nodiscard]] virtual std::uint64_t count(std::uint32_t tag) const = 0;
-  [[nodiscard]] virtual std::uint32_t armed() = 0;  ///< operations that have not fired, as far as is known
-  /// Adds to a tag's count. Returns why it is refused; nullptr: it is not.
+  [[nodiscard]] virtual std::uint32_t armed() = 0;  ///< operations that are not known to have fired
+  /// Adds to a tag's count. Returns nullptr, or why the trigger is refused.
   [[nodiscard]] virtual const char* trigger(std::uint64_t tag, std::uint64_t count) = 0;
 };
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The lists of a table of triggered operations (control/trigger_table.hpp): the counts of tags, what is armed for
-/// them, and what has fired. They are in memory of the host, where they are used under the table's lock, or in memory
-/// of a device, whose service block has one thread for them.
+/// The lists of a table of triggered operations (control/trigger_table.hpp): the counts of tags, their armed
+/// operations, and fired operations. They are in host memory, where they are used under the table's lock, or in memory
+/// of a device, where one thread of the service block uses them.
 ///
-/// Entries have numbers from 1; 0: none.
+/// Entries are numbered from 1; 0 means no entry.
 
 #include <cstdint>
 
@@ -16,22 +16,22 @@
 
 namespace beeline {
 
-/// A tag, and the list of its armed entries, by threshold.
+/// A tag, and the list of its armed entries, sorted by threshold.
 struct TriggerTag {
   std::uint64_t count;
   std::uint64_t threshold;  ///< of its first armed entry
   std::uint32_t armed;      ///< its first armed entry
-  std::uint32_t met;        ///< the next of the tags that the host has found met; `last_met` of the last; 0: it is none
+  std::uint32_t met;        ///< next in the list of met tags; `last_met` at its end; 0: not in the list
 };
 inline constexpr std::uint32_t last_met = ~std::uint32_t{0};
 
-/// An operation.
+/// A triggered operation.
 struct TriggerEntry {
   std::uint64_t threshold;
-  std::uint64_t over;   ///< operations that the entry has held, and that are over
-  std::uint32_t next;   ///< the entry behind it: of its tag, once it has fired of its queue
-  std::uint32_t then;   ///< a tag, counted from 0; no_chain
-  std::uint32_t count;  ///< of its commands
+  std::uint64_t over;   ///< operations that the entry has held and that are over
+  std::uint32_t next;   ///< next entry: of its tag while armed, of its queue once fired
+  std::uint32_t then;   ///< the tag to trigger on completion, from 0; or no_chain
+  std::uint32_t count;  ///< number of its commands
 };
 
 /// The commands of an entry.
@@ -39,16 +39,16 @@ struct EntryCommands {
   Command commands[2];
 };
 
-/// What a queue has to do of operations that have fired, in this order.
+/// The fired operations that a queue carries out, in this order.
 struct FiredOperations {
   std::uint32_t first, last;
-  std::uint32_t command;  ///< the next of the first one's commands
+  std::uint32_t command;  ///< index of the next command of the first operation
 };
 
-/// What the host asks for during a lease.
+/// Words that the host reads during a lease.
 struct TriggerTotals {
-  std::uint64_t fired, over;  ///< operations
-  std::uint64_t met;          ///< the first of the tags that the host has found met
+  std::uint64_t fired, over;  ///< counts of operations
+  std::uint64_t met;          ///< first in the list of tags that the host has found met
 };
 
 /// Pointers to the lists, which one thread at a time uses.
@@ -66,12 +66,12 @@ struct TriggerLists {
   [[nodiscard]] BEELINE_HOST_DEVICE FiredOperations fired_in(std::uint32_t queue) const {
     return tags == nullptr ? FiredOperations{} : fired[queue];
   }
-  /// The next command of operations that have fired.
+  /// The next command of a queue's fired operations.
   [[nodiscard]] BEELINE_HOST_DEVICE const Command& next_command(const FiredOperations& of) const {
     return commands[of.first].commands[of.command];
   }
 
-  /// Increments the count of a tag. Returns the first operation that fires; 0: none does.
+  /// Adds to the count of a tag. Returns the first operation that fires; 0 if none does.
   BEELINE_HOST_DEVICE std::uint32_t add(std::uint32_t tag, std::uint64_t count) const {
     TriggerTag& of = tags[tag];
     const std::uint64_t sum = of.count + count;
@@ -82,7 +82,7 @@ struct TriggerLists {
     return is_met ? first : 0;
   }
 
-  /// Gives the queue of a tag the operations whose thresholds the count has reached.
+  /// Moves the tag's operations whose thresholds the count has reached to the tag's queue.
   BEELINE_HOST_DEVICE void fire(std::uint32_t tag, std::uint64_t count) const {
     TriggerTag& of = tags[tag];
     FiredOperations& all = fired[tag % queues];
@@ -103,7 +103,7 @@ struct TriggerLists {
     note(totals->fired, totals->fired + fires);
   }
 
-  /// At the beginning of a lease: fires what the host has found met.
+  /// Called at the beginning of a lease: fires the tags that the host has found met.
   BEELINE_HOST_DEVICE void fire_met() const {
     auto met = static_cast<std::uint32_t>(totals->met);
     while (met != 0 && met != last_met) {
@@ -117,8 +117,8 @@ struct TriggerLists {
     tell(totals->met, 0);
   }
 
-  /// Passes the next command of the queue's first operation. Whether it is the operation's last; then the next
-  /// operation is the first.
+  /// Moves past the next command of the queue's first operation. Returns whether it was the operation's last; the
+  /// queue's next operation is then the first.
   BEELINE_HOST_DEVICE bool advance(std::uint32_t queue) const {
     FiredOperations& all = fired[queue];
     const TriggerEntry& entry = entries[all.first];
@@ -126,28 +126,28 @@ struct TriggerLists {
     all = {entry.next, entry.next == 0 ? 0 : all.last, 0};
     return true;
   }
-  /// An operation that has fired is over.
+  /// Ends a fired operation.
   ///   is_done  false: it was refused; its completion triggers nothing
   BEELINE_HOST_DEVICE void finish(std::uint32_t number, bool is_done) const {
     TriggerEntry& entry = entries[number];
     if (is_done && entry.then != no_chain) add(entry.then, 1);
-    // One fence for both on a GPU, where each release would take one.
+    // On a GPU one fence serves both stores; each release would take one.
     if constexpr (detail::executor == DeviceKind::gpu) machine::fence_acquire_release();
     tell(entry.over, entry.over + 1);
     tell(totals->over, totals->over + 1);
   }
-  /// A command of the queue's first operation is over.
+  /// Ends a command of the queue's first operation.
   BEELINE_HOST_DEVICE void end_command(std::uint32_t queue, bool is_done) const {
     const std::uint32_t number = fired[queue].first;
     if (advance(queue)) finish(number, is_done);
   }
 
  private:
-  /// The host reads it at any time.
+  /// Stores a word that the host reads at any time.
   BEELINE_HOST_DEVICE static void note(std::uint64_t& word, std::uint64_t value) {
     detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_relaxed);
   }
-  /// The same, with all that was done before; on a GPU, with all before the last fence.
+  /// As above, with release order; on a GPU the last fence has released the earlier stores.
   BEELINE_HOST_DEVICE static void tell(std::uint64_t& word, std::uint64_t value) {
     constexpr bool is_fenced = detail::executor == DeviceKind::gpu;
     detail::SystemAtomic<std::uint64_t>(word).store(value,

@@ -190,7 +190,7 @@ std::string TriggerTable::find_unmatched(std::uint64_t now_ns, std::uint64_t& ne
   next_deadline_ns = never;
   for (std::uint32_t tag = 0; tag < size_.tags; ++tag) {
     const TriggerTag& of = here_.tags[tag];
-    std::uint32_t first = 0;  // whose deadline ends first
+    std::uint32_t first = 0;  // the entry whose deadline ends first
     for (std::uint32_t number = of.armed; number != 0; number = here_.entries[number].next)
       if (here_.entries[number].threshold > of.count && (first == 0 || deadline_of(number) < deadline_of(first)))
         first = number;

@@ -20,7 +20,7 @@ namespace beeline {
 
 namespace {
 
-/// Between two looks at the deadlines and the abort word while operations are armed.
+/// Period of the checks of deadlines and the abort word while operations are armed.
 constexpr std::chrono::milliseconds watch_period(20);
 
 bool is_store(Verb verb) { return has_shape<VerbShape::word>(verb); }
@@ -33,7 +33,7 @@ WaitingStreams::WaitingStreams(WaitingStreamsClient client) : client_(std::move(
 }
 
 WaitingStreams::~WaitingStreams() {
-  // The watcher ends what is overdue; what it has released drains. On a GPU with a fault it does not, and says so.
+  // The watcher releases overdue operations, and the streams drain. On a GPU with a fault they do not: that is logged.
   try {
     if (!await_idle() && !client_.has_failed()) {
       client_.fail("operations that are armed, and that nobody has triggered, are left behind");
@@ -60,7 +60,7 @@ bool WaitingStreams::await_idle() {
   return true;
 }
 
-/// Releases the streams by counts that no operation needs: kernels whose operations are cancelled move nothing.
+/// Releases the streams by counts that no operation needs: kernels of cancelled operations move nothing.
 void WaitingStreams::drop_cancelled() {
   const std::uint64_t end = machine::clock_ns() + client_.deadline_ns;
   const auto is_empty = [this] {
@@ -69,7 +69,7 @@ void WaitingStreams::drop_cancelled() {
   };
   for (std::unique_lock lock(mutex_); !is_empty();) {
     if (!released_) release_all();
-    for (const Lane& lane : lanes_)  // waits on a host rank are released by an abort alone
+    for (const Lane& lane : lanes_)  // on a host rank only an abort releases the waits
       if (!lane.armed.empty() && !lane.stream->device().is_gpu())
         detail::SystemAtomic<std::uint64_t>(client_.counters[lane.tag])
             .store(lane.armed.back().threshold, std::memory_order_release);
@@ -169,14 +169,14 @@ void WaitingStreams::enqueue(Lane& lane, const TriggeredCommands& what, std::uin
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Drops what is over.
+/// Removes operations that are over.
 void WaitingStreams::look(Lane& lane, std::uint64_t now_ns) {
   const auto index = static_cast<std::size_t>(&lane - lanes_.data());
   const std::uint64_t over = detail::load_acquired(client_.completed[index]);
   bool any = false;
   for (; !lane.armed.empty() && lane.numbered - lane.armed.size() < over; any = true) lane.armed.pop_front();
   if (any) lane.latest_ns = now_ns;
-  if (any && lane.armed.empty()) static_cast<void>(lane.stream->idle());  // it forgets its waits, or tells what failed
+  if (any && lane.armed.empty()) static_cast<void>(lane.stream->idle());  // forgets its waits, or reports a failure
   if (released_ && lane.stream->drained()) lane.armed.clear();
 }
 
@@ -273,7 +273,7 @@ std::uint64_t WaitingStreams::overdue_ns(const Lane& lane) const {
                           : std::max(lane.latest_ns, first->since_ns) + first->deadline_ns;
 }
 
-/// The streams drain: on a GPU by way of copies that are not guarded, whose targets stay until then.
+/// Releases all waits, so that the streams drain. On a GPU, copies without a guard run then: their targets stay mapped.
 void WaitingStreams::release_all() {
   released_ = true;
   if (client_.released != nullptr)
@@ -314,7 +314,7 @@ void WaitingStreams::watch() {
   }
 }
 
-/// What is, in words; empty: nothing.
+/// Describes an overdue operation; empty if there is none.
 std::string WaitingStreams::find_overdue() const {
   const std::uint64_t now = machine::clock_ns();
   for (const Lane& lane : lanes_) {

@@ -19,39 +19,39 @@
 
 namespace beeline {
 
-/// What waiting streams need of their rank.
+/// What waiting streams use of their rank.
 struct WaitingStreamsClient {
-  std::uint64_t* counters = nullptr;   ///< [tags] where its kernels trigger, in memory of its device
-  std::uint64_t* completed = nullptr;  ///< [streams] in pinned memory: operations of each that are over
+  std::uint64_t* counters = nullptr;   ///< [tags] that the rank's kernels increment, in memory of its device
+  std::uint64_t* completed = nullptr;  ///< [streams] in pinned memory: a stream's operations that are over
   std::uint32_t tags = 1, streams = 1;
-  std::uint64_t deadline_ns = 0;  ///< of what says none itself
+  std::uint64_t deadline_ns = 0;  ///< of operations that name no deadline
   std::function<std::unique_ptr<Stream>()> make_stream;
   std::function<std::byte*(std::uint32_t peer, std::uint64_t offset)> address_of;
   std::function<std::uint64_t(const std::uint64_t* counter)> read;
-  std::function<bool(const void* address)> needs_engine;  ///< whether only an engine reaches it, no stream of a GPU
-  std::function<bool()> has_failed;                       ///< whether the team is aborted, or its world
-  std::function<void()> end_team;                         ///< aborts it where only its world is
-  std::function<void(const std::string& reason)> fail;    ///< aborts it
-  /// Enqueues what is done unless its guard forbids it; empty: copy engines do it, whatever released the wait.
+  std::function<bool(const void* address)> needs_engine;  ///< whether no stream of a GPU reaches an address
+  std::function<bool()> has_failed;                       ///< whether the team or its world is aborted
+  std::function<void()> end_team;                         ///< aborts the team if only its world is aborted
+  std::function<void(const std::string& reason)> fail;    ///< aborts the team
+  /// Enqueues an operation that its guard may stop; empty: copy engines carry it out, whatever has released the wait.
   std::function<void(Stream&, const StreamMove& first, const StreamMove& second, const MoveGuard& guard)> move_guarded;
-  std::uint64_t* released = nullptr;  ///< in host memory; nullptr: there is no guard
+  std::uint64_t* released = nullptr;  ///< in host memory; nullptr: operations have no guards
   GuardWords* guards = nullptr;       ///< [streams, most_armed] in host memory
   std::uint64_t* verdicts = nullptr;  ///< [streams] in memory of the device
 };
 
-/// Each armed operation is work of a stream: a wait for its tag's count, the copy, the signal. While it waits neither
-/// multiprocessors nor CPUs do anything. A tag has a stream from its first operation that is armed until its last is
-/// over. A thread looks now and then whether one is overdue, or the team aborted: then it releases the waits, so that
-/// the streams drain; on a GPU the copies behind them run then, unless they are guarded. What is guarded can be
-/// cancelled; it keeps its place on the stream until its count is reached, or the streams end.
+/// Each armed operation is work of a stream: a wait for its tag's count, the copy, the signal. While it waits, neither
+/// multiprocessors nor CPUs work. A tag uses one stream from its first armed operation until its last is over. A thread
+/// checks periodically whether an operation is overdue, or the team is aborted. Then it releases the waits, so that the
+/// streams drain; on a GPU the copies after them then run, unless they are guarded. A guarded operation can be
+/// cancelled; it stays on the stream until its count is reached, or the streams end.
 class WaitingStreams final : public TriggerBackEnd {
  public:
-  /// Operations of a stream that are armed at most: a GPU's stream takes no more work at some point, and would hold up
-  /// the thread that arms.
+  /// Most armed operations of a stream. A GPU's stream accepts only a limited amount of work, and would then block the
+  /// thread that arms.
   static constexpr std::size_t most_armed = 64;
 
   explicit WaitingStreams(WaitingStreamsClient client);
-  /// Waits until its streams are drained, up to the deadline.
+  /// Waits until its streams are drained, at most until the deadline.
   ~WaitingStreams() override;
 
   ArmedOperation arm(const TriggeredCommands& what) override;
@@ -73,22 +73,22 @@ class WaitingStreams final : public TriggerBackEnd {
   struct Lane {
     std::unique_ptr<Stream> stream;
     std::uint32_t tag = 0;
-    std::uint64_t numbered = 0;   ///< operations that it was given
-    std::uint64_t latest_ns = 0;  ///< when an operation was last seen over
-    std::deque<Armed> armed;      ///< that are not seen over
+    std::uint64_t numbered = 0;   ///< operations given to the lane so far
+    std::uint64_t latest_ns = 0;  ///< time at which an operation was last found to be over
+    std::deque<Armed> armed;      ///< operations not known to be over
 
-    /// The first that is not cancelled; nullptr: none.
+    /// The first operation that is not cancelled; nullptr if there is none.
     [[nodiscard]] const Armed* first() const;
   };
 
-  // With the lock held.
+  // These are called with the lock held.
   [[nodiscard]] Lane& lane_for(const TriggeredCommands& what);
-  /// Throws what a stream refuses, before it has work.
+  /// Throws what a stream would refuse, before the stream has any work of the operation.
   [[nodiscard]] StreamMove move_of(const Command& command) const;
   void enqueue(Lane& lane, const TriggeredCommands& what, std::uint64_t* completed);
   void look(Lane& lane, std::uint64_t now_ns);
   [[nodiscard]] MoveGuard guard_of(const Lane& lane, std::uint64_t number) const;
-  /// nullptr: it is over.
+  /// nullptr if the operation is over.
   [[nodiscard]] Armed* find(ArmedOperation operation);
   /// Whether the kernel of an operation that the host has cancelled skips it.
   [[nodiscard]] bool is_skipped(const MoveGuard& guard) const;
@@ -97,9 +97,9 @@ class WaitingStreams final : public TriggerBackEnd {
   [[nodiscard]] std::string find_overdue() const;
   void release_all();
 
-  /// Up to the deadline.
+  /// Waits until no operation is armed, at most until the deadline. Returns whether none is.
   [[nodiscard]] bool await_idle();
-  /// Cancelled operations, which nothing else ends.
+  /// Ends cancelled operations, which nothing else ends.
   void drop_cancelled();
   void watch();
 

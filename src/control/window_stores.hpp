@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a GPU rank's engine thread stores by itself into the memory of GPUs (control/gpu_windows.hpp).
+/// The stores of a GPU rank's engine thread into the memory of GPUs (control/gpu_windows.hpp).
 
 #include <algorithm>
 #include <atomic>
@@ -14,22 +14,22 @@
 
 namespace beeline {
 
-/// The CPU's stores to GPU memory are seen late, and in any order, unless there is a fence between them. So the stores
-/// of a ring are over when `settle` has sent those of all rings to their GPUs: it loads a word of each other GPU, which
-/// comes back behind the stores. One thread uses this, `count` excepted.
+/// The CPU's stores to GPU memory become visible late, and in any order unless there is a fence between them. So a
+/// ring's stores are over only when `settle` has flushed the stores of all rings: it loads a word of each other GPU,
+/// and the load returns after the stores. Used by one thread, except for `count`.
 class WindowStores {
  public:
   ///   windows  nullptr: none
   explicit WindowStores(const GpuWindows* windows) : windows_(windows) {}
 
-  /// The next stores are of another ring: see CommandWorker::begin_ring.
+  /// The next stores belong to another ring: see CommandWorker::begin_ring.
   void begin_ring(bool* own_is_under_way) {
     own_is_under_way_ = own_is_under_way;
     last_ = nullptr;
     ring_has_stored_ = false;
   }
-  /// The address at which the CPU stores bytes that go to `remote`; nullptr: it does not reach them. Each store of a
-  /// ring is seen behind those before it.
+  /// The address at which the CPU stores bytes for `remote`; nullptr if the CPU does not reach it. Each store of a ring
+  /// becomes visible after the ring's earlier stores.
   [[nodiscard]] std::byte* place(std::byte* remote, std::size_t bytes, bool is_host_memory) {
     const Window* const window = is_host_memory || windows_ == nullptr ? nullptr : windows_->on(remote, bytes);
     if (!is_host_memory && window == nullptr) return nullptr;
@@ -46,8 +46,8 @@ class WindowStores {
   }
   /// Whether the ring has stores to GPU memory.
   [[nodiscard]] bool ring_has_gpu_stores() const { return last_ != nullptr; }
-  /// Until what the CPU has stored is in the memory of other GPUs, and seen before what it stores later. What comes to
-  /// the rank's own GPU is seen there in order.
+  /// Waits until the CPU's stores are in the memory of other GPUs, and so visible before its later stores. Stores to
+  /// the rank's own GPU become visible there in order.
   void settle() {
     if (stored_.empty()) return;
     gpu_memory::fence_windows();
@@ -56,7 +56,7 @@ class WindowStores {
     stored_.clear();
   }
 
-  /// Leaves a count for posters to `tell`.
+  /// Records a count for posters, which `tell` stores.
   void mirror_later(std::uint64_t* mirror, std::uint64_t done) {
     if (mirror == nullptr || windows_ == nullptr) return;
     if (const Window* const window = windows_->on(mirror, sizeof *mirror))
@@ -64,20 +64,20 @@ class WindowStores {
   }
   void tell() {
     if (mirrors_.empty()) return;
-    gpu_memory::fence_windows();  // behind what they tell of
+    gpu_memory::fence_windows();  // after the stores that the counts are about
     for (const auto& [word, done] : mirrors_) *static_cast<volatile std::uint64_t*>(word) = done;
     gpu_memory::fence_windows();
     mirrors_.clear();
   }
-  /// Stores into GPU memory in all. Any thread may ask.
+  /// Number of stores into GPU memory. Any thread may call it.
   [[nodiscard]] std::uint64_t count() const { return count_.load(std::memory_order_relaxed); }
 
  private:
   using Window = gpu_memory::Window;
 
-  /// Where the ring's next store goes to another place, which is another way: until those before are in the memory of
-  /// the GPUs. What was stored to the rank's own GPU may be of an earlier turn, since no turn ends with a wait for
-  /// that.
+  /// Called before a store. If the ring's next store goes to other memory than its last one, waits until the earlier
+  /// stores are in the memory of the GPUs. Stores to the rank's own GPU may be of an earlier round, since rounds do not
+  /// end with a wait for such stores.
   ///   next  nullptr: host memory
   void settle_before(const Window* next, bool is_own) {
     if (last_ != nullptr && last_ != next && !windows_->is_own(*last_)) settle();
@@ -88,11 +88,11 @@ class WindowStores {
   }
 
   const GpuWindows* const windows_;
-  std::vector<const Window*> stored_;                              ///< with stores that may be under way
-  std::vector<std::pair<std::uint64_t*, std::uint64_t>> mirrors_;  ///< words that `tell` stores, as the CPU sees them
+  std::vector<const Window*> stored_;                              ///< windows with stores that may be in flight
+  std::vector<std::pair<std::uint64_t*, std::uint64_t>> mirrors_;  ///< words that `tell` stores, at the CPU's addresses
   bool* own_is_under_way_ = nullptr;                               ///< of this ring; nullptr: there are no windows
-  const Window* last_ = nullptr;  ///< to which the CPU has stored for this ring; nullptr: none
-  bool ring_has_stored_ = false;  ///< whether the CPU has, also to host memory
+  const Window* last_ = nullptr;  ///< window of the ring's last store; nullptr: none, or host memory
+  bool ring_has_stored_ = false;  ///< whether the CPU has stored for this ring, also to host memory
   std::atomic<std::uint64_t> count_{0};
 };
 

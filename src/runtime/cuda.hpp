@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// CUDA in this library's own sources: error checks, and the driver functions, found at run time.
+/// CUDA in this library's own sources: error checks, and driver functions that are looked up at run time.
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -10,12 +10,12 @@
 
 namespace beeline::cuda_api {
 
-/// Throws `internal` naming the call and CUDA's message unless `result` is success.
+/// Throws `internal` with the call's name and CUDA's message unless `result` is success.
 void check(cudaError_t result, const char* call, std::source_location where = std::source_location::current());
 void check(CUresult result, const char* call, std::source_location where = std::source_location::current());
 
-/// For a scope, lets this thread call what CUDA forbids while any thread of the process captures a graph (queries and
-/// allocations, mostly), so that neither this call nor that capture fails. What is put on a captured stream is
+/// For a scope, lets this thread make calls that CUDA forbids while any thread of the process captures a graph (mostly
+/// queries and allocations), so that neither the call nor the capture fails. Work put on a captured stream is still
 /// captured.
 class BesideCaptures {
  public:
@@ -29,7 +29,7 @@ class BesideCaptures {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Makes a GPU current for a scope: any thread may drive any device, also beside captures.
+/// Makes a GPU current for a scope: any thread may drive any device, also during captures.
 class CurrentGpu {
  public:
   explicit CurrentGpu(int index) : index_(index) {
@@ -48,7 +48,7 @@ class CurrentGpu {
   int previous_ = 0;
 };
 
-/// A function of the driver by name, of whatever type it is needed as. Throws unavailable when the driver lacks it.
+/// A driver function found by name; converts to any function pointer type. Throws unavailable if the driver lacks it.
 class DriverFunction {
  public:
   explicit DriverFunction(const char* name);
@@ -83,7 +83,7 @@ struct Driver {
   decltype(&cuGetErrorString) error_string = DriverFunction("cuGetErrorString");
 };
 
-/// Throws unavailable when the driver lacks one of them.
+/// The driver functions. Throws unavailable if the driver lacks one of them.
 [[nodiscard]] const Driver& driver();
 
 }  // namespace beeline::cuda_api

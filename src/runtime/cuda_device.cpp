@@ -61,7 +61,7 @@ int query_architecture(const KernelCode& kernel, int device) {
   return attributes_of(kernel).ptxVersion;
 }
 
-/// What the driver has answered, so that no launch asks again.
+/// Caches answers of the driver, so that later launches need not query it.
 template <class Answer, class... Key>
 class Answers {
  public:
@@ -79,7 +79,7 @@ class Answers {
 
 std::string format_version(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
-/// Why the CUDA runtime shows no GPU, and what to do about it.
+/// Why the CUDA runtime reports no GPU, and what to do about it.
 std::string why_no_gpu(cudaError_t result) {
   if (result == cudaSuccess || result == cudaErrorNoDevice)
     return "the driver shows no GPU: CUDA_VISIBLE_DEVICES, or a container started without GPUs, may hide it";
@@ -94,7 +94,7 @@ std::string why_no_gpu(cudaError_t result) {
 }  // namespace
 
 std::vector<Device> visible_gpus(std::string* why_none) {
-  // Both are read when the driver starts: all kernels loaded at once, and a hardware queue for each waiting stream.
+  // The driver reads both when it starts: load all kernels at once; a hardware queue for each waiting stream.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int count = 0;
@@ -145,9 +145,9 @@ int compute_capability(int index) {
   return 10 * attribute(cudaDevAttrComputeCapabilityMajor, index) + attribute(cudaDevAttrComputeCapabilityMinor, index);
 }
 
-/// Of the memory that a multiprocessor's shared memory and first-level cache divide, for kernels that need no shared
-/// memory: what the blocks of leased grids take. A multiprocessor changes the division only while it is empty, so a
-/// waiting kernel that left none would keep the workers that it waits for out.
+/// Percentage of a multiprocessor's shared memory and first-level cache that is left as shared memory for kernels that
+/// use none: as much as blocks of leased grids use. A multiprocessor changes this division only while it is empty, so a
+/// waiting kernel that left none would lock out the workers that it waits for.
 constexpr int left_for_leased_grids_percent = 28;  // 64 KB of 228
 
 void load_kernel(const KernelCode& kernel, int device) {
@@ -156,7 +156,7 @@ void load_kernel(const KernelCode& kernel, int device) {
     cuda_api::check(cudaFuncSetAttribute(kernel.address, cudaFuncAttributePreferredSharedMemoryCarveout,
                                          left_for_leased_grids_percent),
                     "dividing the cache for a kernel");
-  // More than 48 KB must be asked for. Where the device has less, no block is resident, and launches say so.
+  // More than 48 KB must be requested. If the device has less, no block is resident, and launches report that.
   if (kernel.shared_bytes == 0 || !shared_memory_fits(kernel, device)) return;
   cuda_api::check(cudaFuncSetAttribute(kernel.address, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                        static_cast<int>(kernel.shared_bytes)),
@@ -175,7 +175,7 @@ int kernel_architecture(const KernelCode& kernel, int device) {
 
 std::string detail::gpu_fault(int index) {
   const cudaError_t current = cudaSetDevice(index);
-  // After a fault every call returns it. Nothing waits on the legacy stream.
+  // After a fault every call returns its error. No work is queued on the legacy stream.
   const cudaError_t state = current == cudaSuccess ? cudaStreamQuery(cudaStreamLegacy) : current;
   return state == cudaSuccess || state == cudaErrorNotReady ? "" : cudaGetErrorString(state);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A point in time by which a wait must have ended.
+/// A point in time by which a wait must end.
 
 #include <algorithm>
 #include <chrono>
@@ -18,37 +18,37 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `nanoseconds` from now; negative is now.
+  /// `nanoseconds` from now; a negative value means now.
   explicit Deadline(std::int64_t nanoseconds)
       : total_ns_(std::clamp(nanoseconds, std::int64_t{0}, longest_ns)),
         end_(Clock::now() + std::chrono::nanoseconds(total_ns_)) {}
 
   [[nodiscard]] Clock::time_point end() const { return end_; }
   [[nodiscard]] bool passed() const { return Clock::now() >= end_; }
-  /// The time given at the start, for messages.
+  /// The time given to the constructor, for messages.
   [[nodiscard]] double total_seconds() const { return static_cast<double>(total_ns_) / 1e9; }
   [[nodiscard]] std::int64_t remaining_ns() const {
     return std::max<std::int64_t>(0, std::chrono::nanoseconds(end_ - Clock::now()).count());
   }
-  /// For poll(): rounded up, so that a wait never ends early and then spins.
+  /// The remaining time for poll(), rounded up, so that a wait never ends early and then spins.
   [[nodiscard]] int poll_milliseconds() const {
     return static_cast<int>(std::min<std::int64_t>((remaining_ns() + 999'999) / 1'000'000, 1'000'000'000));
   }
 
  private:
-  static constexpr std::int64_t longest_ns = 1'000'000'000'000'000'000;  // 30 years: adding it to a clock is safe
+  static constexpr std::int64_t longest_ns = 1'000'000'000'000'000'000;  // 30 years: no overflow when added to a clock
   std::int64_t total_ns_;
   Clock::time_point end_;
 };
 
-/// Throws what a wait of `rank` throws that a signal of the program ends: see WaitInterrupt. Holds no lock.
+/// Throws if a signal of the program ends waits (see WaitInterrupt). The caller holds no lock.
 inline void throw_if_interrupted(int rank) {
   const auto now = std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
   if (is_interrupted(static_cast<std::uint64_t>(now)))
     throw Error(Status::aborted, "a signal of the program ended the wait", rank);
 }
 
-/// Waits of `rank` until `over()`, or up to the deadline, or until a signal of the program ends it. Returns `over()`.
+/// Waits until `over()`, the deadline, or a signal of the program, which throws for `rank`. Returns `over()`.
 template <class Over>
 bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, const Deadline& deadline,
                 int rank, Over over) {

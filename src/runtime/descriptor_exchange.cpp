@@ -28,10 +28,10 @@ namespace beeline::detail {
 
 namespace {
 
-/// One message: which members' descriptors are attached, by bit. Each sends its own, the first sends all.
+/// One message; a bit for each member whose descriptor is attached. Each member sends its own, the first sends all.
 struct Message {
-  std::int32_t from = -1;   ///< place among the members
-  std::uint32_t count = 0;  ///< members that the message speaks about
+  std::int32_t from = -1;   ///< index among the members
+  std::uint32_t count = 0;  ///< number of members that the message covers
   std::uint64_t present = 0;
 };
 static_assert(max_node_ranks <= 64, "one bit for each rank");
@@ -46,7 +46,7 @@ struct UnixAddress {
   socklen_t length;
   explicit UnixAddress(const std::string& name) {
     address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path + 1, name.data(), name.size());  // a first byte of 0: no file, gone with the socket
+    std::memcpy(address.sun_path + 1, name.data(), name.size());  // a first byte of 0: no file; gone with the socket
     length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   }
   [[nodiscard]] const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&address); }
@@ -64,7 +64,7 @@ bool same_user(int socket) {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 && peer.uid == ::geteuid();
 }
 
-/// The descriptors that came with a message, in order.
+/// The descriptors attached to a message, in order.
 std::vector<FileDescriptor> attached(msghdr& header) {
   std::vector<FileDescriptor> all;
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
@@ -106,13 +106,13 @@ void DescriptorExchange::connect(const std::string& name, const Deadline& deadli
                 rank_);
   if (!same_user(socket.get()))
     throw Error(Status::unreachable, fmt::format("rank {} belongs to another user", members_.front()), rank_);
-  send(socket.get(), {}, members_.front(), deadline);  // says which place this is
+  send(socket.get(), {}, members_.front(), deadline);  // reports this rank's index
   peers_.push_back(std::move(socket));
 }
 
 void DescriptorExchange::accept_all(const Deadline& deadline) {
   peers_.resize(static_cast<std::size_t>(size_));
-  std::vector<FileDescriptor> unknown;  // connected, not yet said which rank
+  std::vector<FileDescriptor> unknown;  // connected, rank not yet known
   for (int known = 1; known < size_;) {
     std::vector<pollfd> set = {{cancel_, POLLIN, 0}, {listener_.get(), POLLIN, 0}};
     for (const FileDescriptor& each : unknown) set.push_back({each.get(), POLLIN, 0});
@@ -207,7 +207,7 @@ void DescriptorExchange::send(int socket, const std::vector<FileDescriptor>& des
     if (errno == EAGAIN) {
       wait(socket, POLLOUT, peer, deadline);
     } else if (errno == ETOOMANYREFS && !deadline.passed()) {
-      // A user's descriptors under way are limited to RLIMIT_NOFILE: the receivers are emptying their sockets.
+      // A user's descriptors in flight are limited to RLIMIT_NOFILE: the receivers are emptying their sockets.
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     } else if (errno != EINTR) {
       const int error = errno;

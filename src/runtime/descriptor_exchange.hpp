@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Descriptors of all ranks to all ranks over Unix sockets: rank 0 collects them and hands out the set.
+/// Exchanges descriptors among all ranks over Unix sockets: the first member collects and distributes them.
 
 #include <string>
 #include <vector>
@@ -11,17 +11,18 @@
 
 namespace beeline::detail {
 
-/// One rank's end. Functions throw deadline, peer_died, aborted (when `cancel` gets readable) or no_resource.
+/// One rank's end. Functions throw deadline, peer_died, aborted (when `cancel` becomes readable) or no_resource.
 class DescriptorExchange {
  public:
-  /// Among `members`, which hold `rank`; the first of them collects.
+  /// Exchange among `members`, which include `rank`; the first of them collects.
   DescriptorExchange(int rank, std::vector<int> members, int cancel);
 
-  /// The first member listens; returns the name (random, in the abstract namespace) that the others connect to.
+  /// Called by the first member: listens. Returns the name (random, in the abstract namespace) that the others connect
+  /// to.
   [[nodiscard]] std::string open();
-  /// The others connect, the first accepts them all. Only processes of the same user are let in.
+  /// The other members connect, and the first accepts them. Only processes of the same user are accepted.
   void connect(const std::string& name, const Deadline& deadline);
-  /// By place among the members.
+  /// Returns the descriptors in the order of the members.
   [[nodiscard]] std::vector<FileDescriptor> exchange(int mine, const Deadline& deadline);
 
  private:
@@ -32,9 +33,9 @@ class DescriptorExchange {
                                                     const Deadline& deadline) const;
 
   std::vector<int> members_;
-  int rank_, size_, place_ = 0, cancel_;  ///< place_: of rank_ among the members; size_: how many they are
+  int rank_, size_, place_ = 0, cancel_;  ///< place_: index of rank_ among the members; size_: number of members
   FileDescriptor listener_;
-  std::vector<FileDescriptor> peers_;  ///< first member: by place, its own empty; others: the first member's only
+  std::vector<FileDescriptor> peers_;  ///< first member: by index, its own empty; others: the first member's only
 };
 
 }  // namespace beeline::detail

@@ -52,14 +52,14 @@ int find_gpu(const std::string& id, const DeviceInventory& inventory) {
 
 constexpr std::string_view cuda_prefix = "cuda:";
 
-/// The GPU of `rank` before conflicts are looked at.
+/// The GPU that `rank` wants, before conflicts are resolved.
 int wanted_gpu(int rank, const DeviceInventory& inventory) {
   if (inventory.choice == "cpu") return -1;
   if (inventory.choice == "auto") return inventory.gpus.empty() ? -1 : rank % static_cast<int>(inventory.gpus.size());
   return find_gpu(inventory.choice.substr(cuda_prefix.size()), inventory);
 }
 
-/// Takes the GPUs away from all ranks that left the choice to the library.
+/// Takes the GPUs away from all ranks with the choice "auto".
 void give_up_automatic(std::vector<int>& wanted, const std::vector<DeviceInventory>& inventories) {
   for (std::size_t rank = 0; rank < wanted.size(); ++rank)
     if (inventories[rank].choice == "auto") wanted[rank] = -1;
@@ -78,7 +78,7 @@ bool an_automatic_rank_has_none(const std::vector<int>& wanted, const std::vecto
                           choice));
 }
 
-/// The first rank whose GPU another process has too, or -1.
+/// The first rank whose GPU is also used by another process, or -1.
 int conflicting_rank(const std::vector<int>& wanted, const std::vector<DeviceInventory>& inventories) {
   std::map<std::string, std::uint64_t> owner;
   for (std::size_t rank = 0; rank < wanted.size(); ++rank) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A bootstrap over another one.
+/// A bootstrap that forwards to another one.
 
 #include <memory>
 #include <utility>
@@ -11,7 +11,7 @@
 
 namespace beeline {
 
-/// Passes every call on; what derives from it changes some.
+/// Forwards every call; derived classes override some.
 class ForwardingBootstrap : public Bootstrap {
  public:
   explicit ForwardingBootstrap(std::unique_ptr<Bootstrap> bootstrap) : bootstrap_(std::move(bootstrap)) {}

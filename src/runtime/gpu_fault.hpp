@@ -7,7 +7,8 @@
 
 namespace beeline::detail {
 
-/// What made GPU `index` useless to this process, as after a kernel's access to no memory; empty while it works.
+/// The fault that made GPU `index` unusable for this process, such as an invalid access of a kernel; empty while it
+/// works.
 [[nodiscard]] std::string gpu_fault(int index);
 
 }  // namespace beeline::detail

@@ -24,7 +24,7 @@ std::vector<int> own_cores() {
   return cores;
 }
 
-/// The number at the start of `text`, which is cut off; -1: there is none.
+/// Takes the number at the start of `text`; -1 if there is none.
 int take_number(std::string_view& text) {
   int number = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

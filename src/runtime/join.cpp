@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joining a world: over the launcher's rendezvous server, or, where there is none, over rank 0's.
+// Joins a world: through the launcher's rendezvous server; without a launcher, through rank 0's.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using detail::Deadline;
 
-/// Waits a little between two looks at what another process is to do.
+/// Sleeps briefly between two looks for another process's action.
 class Pause {
  public:
   void operator()() {
@@ -44,7 +44,8 @@ void require_token(const Config& config) {
 }
 
 /// Rank 0's part, with a server at `address`.
-///   publish  tells the others of the server, by the `config` that it gets; what it returns withdraws that
+///   publish  makes the server known to the other ranks by the `config` it is given; its result withdraws the
+///       publication
 template <class Publish>
 std::unique_ptr<Bootstrap> serve_world(Config config, const std::string& address, const Deadline& deadline,
                                        const Publish& publish) {
@@ -54,18 +55,18 @@ std::unique_ptr<Bootstrap> serve_world(Config config, const std::string& address
   RendezvousServer& mine = *server;
   auto bootstrap = detail::connect_bootstrap(config, deadline, {0, std::move(server)});
   bootstrap->barrier(deadline.remaining_ns());
-  // All ranks have joined. A rank that looks for rank 0 from now on must find its next world.
+  // All ranks have joined. A rank that looks for rank 0 from now on must find the next world's server.
   published.reset();
   mine.close();
   bootstrap->barrier(deadline.remaining_ns());
   return bootstrap;
 }
 
-/// The other ranks' part, with a server that is there.
+/// The other ranks' part, once rank 0's server is found.
 std::unique_ptr<Bootstrap> join_served_world(const Config& config, const Deadline& deadline) {
   auto bootstrap = detail::connect_bootstrap(config, deadline, {0, nullptr});
   bootstrap->barrier(deadline.remaining_ns());
-  bootstrap->barrier(deadline.remaining_ns());  // rank 0 has closed the door
+  bootstrap->barrier(deadline.remaining_ns());  // rank 0's server accepts no more connections
   return bootstrap;
 }
 
@@ -80,7 +81,7 @@ std::unique_ptr<Bootstrap> host_world(Config config, const Deadline& deadline) {
   });
 }
 
-/// Tries to reach rank 0's server once; nullptr, and why in `why_not`, where it is not there yet.
+/// Tries to reach rank 0's server once. Returns nullptr, and the reason in `why_not`, if the server is not there yet.
 std::unique_ptr<Bootstrap> try_to_join(Config config, const Deadline& deadline, std::string& why_not) {
   config.rendezvous = config.launcher.address;
   if (config.launcher.one_host) {
@@ -140,7 +141,7 @@ std::unique_ptr<Bootstrap> join_world(const Config& config, const std::string& h
     return serve_world(std::move(joined), version6 ? fmt::format("[{}]", host) : host, deadline,
                        [&](const Config& served) {
                          static_cast<void>(share(fmt::format("{} {}", served.rendezvous, served.token)));
-                         return std::unique_ptr<detail::RendezvousFile>();  // there is nothing to withdraw
+                         return std::unique_ptr<detail::RendezvousFile>();  // nothing to withdraw
                        });
   }
   const std::string shared = share({});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twin of cuda_device.cpp in builds without CUDA.
+// Replaces cuda_device.cpp in builds without CUDA.
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/gpu_place.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which node a rank is on: ranks of a node share memory, others meet over the network.
+/// The node of a rank: ranks of one node share memory, ranks of different nodes use the network.
 
 #include <string>
 
@@ -9,12 +9,13 @@
 
 namespace beeline::detail {
 
-/// Equal on ranks of one node, and only there: the machine since its start, the network namespace (Unix sockets, by
-/// which memory is shared, do not leave it), and the part of it where `Config::split_nodes` makes several of one.
+/// Equal on ranks of one node, and only there. Made of the machine since its start, the network namespace (Unix
+/// sockets, which share memory, do not cross it), and the part of the machine if `Config::split_nodes` makes several
+/// nodes of it.
 [[nodiscard]] std::string node_of(const Config& config);
-/// The host of a node: equal on the parts of a machine and network namespace, whose loop-back device they share.
+/// The host of a node: equal on all parts of one machine and network namespace, which share its loop-back device.
 [[nodiscard]] std::string host_of(const std::string& node);
-/// The machine of a node: equal on ranks that share its cores, whether they share memory or not.
+/// The machine of a node: equal on ranks that share its cores, whether or not they share memory.
 [[nodiscard]] std::string machine_of(const std::string& node);
 
 }  // namespace beeline::detail

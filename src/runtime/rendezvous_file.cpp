@@ -26,14 +26,14 @@ namespace {
 constexpr std::string_view first_line = "beeline rendezvous 1";
 constexpr std::size_t max_file_bytes = 16384;
 
-/// The folder that a variable names, which must be an absolute path; else `otherwise`.
+/// The folder that a variable names as an absolute path; else `otherwise`.
 std::string folder_of(const char* variable, const char* otherwise) {
   const char* chosen = std::getenv(variable);
   return chosen != nullptr && chosen[0] == '/' ? chosen : otherwise;
 }
 
-/// In /tmp another user may have made a folder of the name: then the user's own folder for such files is taken, if the
-/// system has one.
+/// The folder for rendezvous files. If another user has made a folder of this name in /tmp, then the user's own runtime
+/// folder, if the system has one.
 std::string folder_path() {
   const std::string path = fmt::format("{}/beeline-{}", folder_of("TMPDIR", "/tmp"), ::geteuid());
   struct stat status {};
@@ -42,14 +42,14 @@ std::string folder_path() {
   return is_taken && !own.empty() ? own + "/beeline" : path;
 }
 
-/// Equal jobs have equal names; of different ones, the files' text tells.
+/// Equal jobs have equal names; the files' text tells different jobs apart that have equal names, too.
 std::string file_name(const std::string& job) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char character : job) hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001b3;
   return fmt::format("world-{:016x}", hash);
 }
 
-/// Nobody but this user can have put anything there, or read it.
+/// Throws unless only this user can have written or read the file or folder.
 void require_private(int descriptor, const std::string& path) {
   struct stat status {};
   const bool is_known = ::fstat(descriptor, &status) == 0;
@@ -75,7 +75,7 @@ FileDescriptor open_folder() {
 }
 
 FileDescriptor open_file(const FileDescriptor& folder, const std::string& name) {
-  // Without waiting, should it be a pipe.
+  // does not block on a pipe
   FileDescriptor file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (file) require_private(file.get(), folder_path() + "/" + name);
   return file;
@@ -100,7 +100,7 @@ std::vector<std::string> read_lines(const FileDescriptor& file) {
 RendezvousFile::RendezvousFile(const std::string& job, const Publication& publication, const Deadline& deadline)
     : folder_(open_folder()), name_(file_name(job)) {
   const std::string path = folder_path() + "/" + name_;
-  while (::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {  // one rank 0 at a time looks and makes its file
+  while (::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {  // only one rank 0 at a time checks for and makes its file
     require(errno == EWOULDBLOCK || errno == EINTR, Status::no_resource,
             fmt::format("{} cannot be locked: {}", folder_path(), system_message(errno)));
     require(!deadline.passed(), Status::deadline,

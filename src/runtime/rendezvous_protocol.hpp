@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Frames between ranks and the rendezvous server: a header of fixed size, then `bytes` of payload.
-/// All machines of a world have the same byte order.
+/// Frames between ranks and the rendezvous server: a header of fixed size, then `bytes` of payload. All machines of a
+/// world have the same byte order.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,15 +17,15 @@ enum class FrameType : std::uint16_t {
   hello = 1,   ///< rank -> server: rank, number = size; payload: token
   contribute,  ///< rank -> server: one allgather; sequence, deadline_ns; payload: this rank's bytes
   abort,       ///< rank -> server; payload: reason
-  goodbye,     ///< rank -> server: this rank leaves; a connection that closes without it is a death
+  goodbye,     ///< rank -> server: this rank leaves; a connection that closes without this frame is a death
   welcome,     ///< server -> rank: the hello was accepted
-  refuse,      ///< server -> rank: it was not; payload: reason
+  refuse,      ///< server -> rank: the hello was refused; payload: reason
   gathered,    ///< server -> rank: sequence; payload: a 64-bit length for each rank, then their bytes
   failed,      ///< server -> rank: sequence, number = Status; payload: message
   aborted,     ///< server -> rank: rank = culprit, number = Status, noticed_by; payload: reason
-  survivors,   ///< rank -> server: asks who is left; sequence, deadline_ns
-  agreed,      ///< server -> rank: sequence; payload: a 32-bit rank for each that is left
-  left         ///< server -> rank: rank has left
+  survivors,   ///< rank -> server: asks for the survivors; sequence, deadline_ns
+  agreed,      ///< server -> rank: sequence; payload: a 32-bit rank for each survivor
+  left         ///< server -> rank: `rank` has left
 };
 
 struct FrameHeader {
@@ -45,9 +45,9 @@ struct FrameHeader {
 };
 static_assert(std::is_trivially_copyable_v<FrameHeader> && sizeof(FrameHeader) == 48);
 
-/// What one rank may contribute to an allgather.
+/// Most bytes that one rank may contribute to an allgather.
 inline constexpr std::uint64_t max_contribution_bytes = std::uint64_t{256} << 20;
-/// Payload of a connection that has not shown the token.
+/// Most payload bytes of a connection that has not shown the token.
 inline constexpr std::uint64_t max_hello_bytes = 4096;
 
 struct Frame {
@@ -69,19 +69,20 @@ class FrameReader {
   explicit FrameReader(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
   void set_max_bytes(std::uint64_t max_bytes) { max_bytes_ = max_bytes; }
 
-  /// Reads until a frame is complete (then take() returns it) or the socket has no more.
+  /// Reads until a frame is complete (then take() returns it), or the socket has no more bytes.
   [[nodiscard]] Result read(int socket);
   [[nodiscard]] Frame take();
 
  private:
-  /// 0, or the result that ends the reading.
+  /// Reads until `filled` is `bytes`. Returns false, and sets `result`, if reading ends before.
   [[nodiscard]] bool fill(int socket, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result);
   std::uint64_t max_bytes_;
   Frame frame_;
   std::size_t header_filled_ = 0, payload_filled_ = 0;
 };
 
-/// Writes what the socket takes of `frame` from `offset` on, and advances it; false when the connection is broken.
+/// Writes `frame` from `offset` on, as far as the socket accepts it, and advances `offset`. Returns false if the
+/// connection is broken.
 [[nodiscard]] bool write_some(int socket, const std::vector<std::byte>& frame, std::size_t& offset);
 
 }  // namespace beeline::detail

@@ -32,12 +32,12 @@ using detail::ServedWorld;
 namespace {
 
 constexpr std::int64_t refused_linger_ns = 1'000'000'000;
-constexpr std::size_t max_strangers = max_ranks + 128;  // connections without a rank; of more the oldest is dropped
-constexpr int accepted_at_once = 64;  // then those are read that have come: what is dropped has had time for its hello
+constexpr std::size_t max_strangers = max_ranks + 128;  // connections without a rank; one more drops the oldest
+constexpr int accepted_at_once = 64;  // then pending frames are read, so that strangers' hellos precede drops
 constexpr std::int64_t pause_ns = 100'000'000;
 
 bool same_token(const std::string& shown, const std::string& expected) {
-  // The time taken tells nothing about how much of the token was right.
+  // The time of the comparison does not depend on how much of the token is right.
   unsigned char difference = shown.size() == expected.size() ? 0 : 1;
   for (std::size_t i = 0; i < expected.size(); ++i)
     difference |= static_cast<unsigned char>((i < shown.size() ? shown[i] : 0) ^ expected[i]);
@@ -101,7 +101,7 @@ RendezvousServer::Implementation::~Implementation() {
 }
 
 void RendezvousServer::Implementation::close() {
-  closing_.store(true);  // before the caller sends anything: the thread looks here before it reads
+  closing_.store(true);  // set before the caller sends anything, since the thread checks it before it reads
   wake_.raise();
 }
 
@@ -238,7 +238,7 @@ std::size_t RendezvousServer::Implementation::strangers() const {
   return static_cast<std::size_t>(count);
 }
 
-/// Closes the connection that has been open for longest without a rank; false: there is none.
+/// Closes the oldest connection without a rank; false if there is none.
 bool RendezvousServer::Implementation::drop_oldest_stranger() {
   const auto oldest = std::find_if(connections_.begin(), connections_.end(),
                                    [](const auto& each) { return each->rank < 0 && !each->broken; });
@@ -341,19 +341,19 @@ void RendezvousServer::Implementation::greet(Connection& connection, const Frame
 }
 
 void RendezvousServer::Implementation::refuse(Connection& connection, const std::string& why) {
-  // A member that sends garbage is lost to its world; a stranger never was in it.
+  // A member that sends garbage has failed in its world; a stranger belongs to no world.
   if (connection.rank >= 0) {
     fail({connection.rank, Status::peer_died, fmt::format("rank {}: {}", connection.rank, why)});
     vacate(connection);
   }
   connection.refused = true;
-  connection.patience = Deadline(refused_linger_ns);  // closing at once could destroy the reason on its way
+  connection.patience = Deadline(refused_linger_ns);  // closing at once could discard the reason before it is sent
   connection.send(encode({.type = FrameType::refuse}, why));
 }
 
 void RendezvousServer::Implementation::contribute(Connection& connection, Frame frame) {
   ServedWorld& world = *connection.world;
-  if (world.broken || !world.seats[static_cast<std::size_t>(connection.rank)].member) return;  // it will read why
+  if (world.broken || !world.seats[static_cast<std::size_t>(connection.rank)].member) return;  // a failure was sent
   connection.waiting.emplace(
       detail::Contribution{false, frame.header.sequence, Deadline(frame.header.deadline_ns), std::move(frame.payload)});
   fail_if_impossible(world);
@@ -405,13 +405,13 @@ void RendezvousServer::Implementation::call_survivors(Connection& connection, co
   const bool over = std::find(world.culprits.begin(), world.culprits.end(), -1) != world.culprits.end();
   if (over || world.seats[static_cast<std::size_t>(connection.rank)].state == RankState::failed) return;  // as above
   connection.waiting.emplace(detail::Contribution{true, frame.header.sequence, Deadline(frame.header.deadline_ns), {}});
-  // An allgather that others wait in will not complete: they are to ask too.
+  // An allgather in which other ranks wait cannot complete: they are told to ask who is left, too.
   for (const ServedWorld::Seat& other : world.seats)
     if (other.contributes()) fail_waiting(*other.connection, Status::aborted, detail::asks_message(connection.rank));
   settle_survivors(world);
 }
 
-/// Ends the agreement once every healthy rank asks.
+/// Completes the agreement once every healthy rank waits in it.
 void RendezvousServer::Implementation::settle_survivors(ServedWorld& world) {
   std::vector<std::int32_t> survivors;
   for (std::size_t rank = 0; rank < world.seats.size(); ++rank) {
@@ -481,7 +481,7 @@ void RendezvousServer::Implementation::leave(Connection& connection) {
   seat.connection = nullptr;
   const detail::EncodedFrame news = encode({.type = FrameType::left, .rank = rank});
   left.left.insert(left.left.end(), news->begin(), news->end());
-  vacate(connection);  // the last to leave takes the world along
+  vacate(connection);  // after the last rank the world is removed, too
   connection.broken = true;
 }
 
@@ -527,7 +527,7 @@ void RendezvousServer::Implementation::expire_survivors(ServedWorld& world) {
   if (late == world.seats.end()) return;
   const int asked_by = late->connection->rank;
   const double seconds = late->connection->waiting->deadline.total_seconds();
-  std::vector<int> missing;  // before the last of them settles the agreement
+  std::vector<int> missing;  // collected first: the last failure completes the agreement
   for (std::size_t rank = 0; rank < world.seats.size(); ++rank)
     if (world.seats[rank].state == RankState::healthy && !world.seats[rank].asks())
       missing.push_back(static_cast<int>(rank));

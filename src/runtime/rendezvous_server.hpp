@@ -25,9 +25,9 @@ namespace beeline {
 
 namespace detail {
 
-/// The collective call that a rank waits in.
+/// The collective call in which a rank waits.
 struct Contribution {
-  bool for_survivors;  ///< it asks who is left; otherwise an allgather
+  bool for_survivors;  ///< the call is agree_on_survivors; otherwise an allgather
   std::uint64_t sequence;
   Deadline deadline;
   std::vector<std::byte> bytes;
@@ -39,7 +39,8 @@ struct ServedWorld;
 class Connection {
  public:
   explicit Connection(FileDescriptor descriptor) : socket(std::move(descriptor)) {}
-  /// Once the client has closed nothing is sent. What it sent before is still read: a goodbye may be among it.
+  /// After the client has closed its end nothing is sent. Frames that it sent before are still read, possibly a
+  /// goodbye.
   void send(EncodedFrame frame);
   void flush();
   [[nodiscard]] bool sending() const { return !queue_.empty(); }
@@ -48,9 +49,9 @@ class Connection {
   FrameReader reader{max_hello_bytes};
   int rank = -1;
   ServedWorld* world = nullptr;
-  bool refused = false;               ///< the reason is on its way; what arrives is ignored
-  bool broken = false;                ///< to be dropped
-  Deadline patience{10'000'000'000};  ///< a stranger's time to say hello, or to read why it was refused
+  bool refused = false;               ///< the reason is being sent; arriving bytes are ignored
+  bool broken = false;                ///< the connection is to be dropped
+  Deadline patience{10'000'000'000};  ///< time for a stranger's hello, or to send the reason of a refusal
   std::optional<Contribution> waiting;
 
  private:
@@ -59,13 +60,13 @@ class Connection {
   bool listens_ = true;
 };
 
-/// One of the worlds that the ranks make.
+/// One of the worlds that the ranks make, one after the other.
 struct ServedWorld {
   struct Seat {
     Connection* connection = nullptr;
-    bool taken = false;  ///< without a connection: the rank has left or died
+    bool taken = false;  ///< the rank has joined; taken without a connection: it has left or died
     RankState state = RankState::healthy;
-    bool member = true;  ///< of those that calls are collective over
+    bool member = true;  ///< of the ranks over which calls are collective
 
     [[nodiscard]] bool asks() const {
       return connection != nullptr && connection->waiting && connection->waiting->for_survivors;
@@ -77,17 +78,18 @@ struct ServedWorld {
   explicit ServedWorld(std::size_t size) : seats(size) {}
 
   void send_to_all(const EncodedFrame& frame);
-  /// Tells the others who have left, of all of them at once: where hundreds leave, each would get as many frames.
+  /// Sends all `left` frames to the others in one piece: where hundreds leave at once, single frames would be as many
+  /// for each rank.
   void tell_who_left();
-  /// A rank that asks who is left, or -1.
+  /// A rank that waits in agree_on_survivors, or -1.
   [[nodiscard]] int first_that_asks() const;
 
   std::vector<Seat> seats;
-  std::vector<EncodedFrame> news;  ///< of all failures so far, for those that join later
-  std::vector<int> culprits;       ///< that the ranks have been told of; -1: the launcher, which ends the world
-  bool broken = false;             ///< a member has failed since the members were agreed on, or the launcher has
-  std::size_t ends_told = 0;       ///< of the ends that concern all worlds
-  std::vector<std::byte> left;     ///< frames of those who have left that the others have not been told of
+  std::vector<EncodedFrame> news;  ///< frames of all failures so far, for ranks that join later
+  std::vector<int> culprits;       ///< already reported to the ranks; -1: the launcher, whose failure ends the world
+  bool broken = false;             ///< a member has failed since the last agreement on survivors, or the launcher has
+  std::size_t ends_told = 0;       ///< number of failures in `ends_` that this world was notified of
+  std::vector<std::byte> left;     ///< `left` frames that were not yet sent to the other ranks
 };
 
 }  // namespace detail
@@ -101,7 +103,7 @@ class RendezvousServer::Implementation {
   [[nodiscard]] int failure_descriptor() const noexcept { return failed_.descriptor(); }
   void close();
   void await_departure(std::int64_t nanoseconds);
-  /// A failure in all worlds, those to come included.
+  /// Reports a failure in all worlds, later ones included.
   void fail(const WorldFailure& failure);
   [[nodiscard]] std::optional<WorldFailure> failure() const;
   [[nodiscard]] std::vector<WorldFailure> take_failures();
@@ -110,10 +112,10 @@ class RendezvousServer::Implementation {
 
  private:
   struct Rank {
-    std::uint64_t process = 0;    ///< that joined last
-    std::uint64_t worlds = 0;     ///< that it has joined
-    std::size_t connections = 0;  ///< that are open
-    bool ended = false;           ///< its process joins no world any more
+    std::uint64_t process = 0;    ///< the process that joined last
+    std::uint64_t worlds = 0;     ///< worlds that the rank has joined
+    std::size_t connections = 0;  ///< open connections
+    bool ended = false;           ///< the rank's process joins no further world
   };
 
   void serve();
@@ -150,17 +152,17 @@ class RendezvousServer::Implementation {
   detail::Event wake_, failed_;
   std::vector<std::unique_ptr<detail::Connection>> connections_;
   std::vector<Rank> ranks_;
-  std::map<std::uint64_t, detail::ServedWorld> worlds_;  ///< by how many the ranks joined before
-  std::optional<detail::Deadline> pause_;  ///< no connection is accepted until then: no descriptor is left
+  std::map<std::uint64_t, detail::ServedWorld> worlds_;  ///< by number of worlds that the ranks joined before
+  std::optional<detail::Deadline> pause_;  ///< no connection is accepted until then, for lack of descriptors
   bool has_said_pause_ = false;
   std::atomic<bool> stopping_{false}, closing_{false};
-  mutable std::mutex mutex_;  ///< guards the next eight
+  mutable std::mutex mutex_;  ///< guards the next eight members
   std::condition_variable departed_;
   std::vector<WorldFailure> failures_;  ///< of any world
-  std::size_t taken_ = 0;               ///< how many of them the launcher has taken
+  std::size_t taken_ = 0;               ///< failures that the launcher has taken
   std::vector<WorldFailure> ends_;      ///< failures in all worlds
   std::size_t members_ = 0;             ///< connections with a rank
-  std::vector<int> ended_;              ///< ranks that expect_no_more() has named, and the thread has not seen
+  std::vector<int> ended_;              ///< ranks named by expect_no_more() that the server's thread has not handled
   std::vector<int> missed_;             ///< ranks that ended before they joined a world
   bool told_ = false;                   ///< a failure was reported to ranks that have not continued after it
   std::thread thread_;

@@ -16,7 +16,7 @@ ResidencyLedger& ResidencyLedger::of_gpu(int index) {
   return ledgers[index];
 }
 
-/// Of the entries that `group` gives the same, the largest: they follow each other.
+/// For each group of entries, the largest share; the sum over groups. Launches of one group run one after the other.
 template <class Group>
 double ResidencyLedger::sum_of_largest(Group group) const {
   std::map<const void*, double> largest;
@@ -29,9 +29,9 @@ double ResidencyLedger::sum_of_largest(Group group) const {
   return sum;
 }
 
-/// What is resident at once is one launch of each stream at most, and one of each turn: either sum is a bound.
+/// At any time at most one launch of each stream is resident, and at most one of each turn: either sum is a bound.
 bool ResidencyLedger::all_fit() const {
-  constexpr double most = 1 + 1e-9;  // rounding
+  constexpr double most = 1 + 1e-9;  // allows for rounding
   return sum_of_largest([](const Key& key) { return key.stream; }) <= most ||
          sum_of_largest([](const Key& key) { return key.turn(); }) <= most;
 }

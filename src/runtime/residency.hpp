@@ -12,7 +12,7 @@
 namespace beeline {
 
 /// Shares of one device that are held by grids whose threads wait. A grid that could not be resident beside the others
-/// would deadlock: it is refused instead. One ledger for each device and process, shared by its ranks. Thread-safe.
+/// would deadlock, so it is refused. One ledger for each device and process, shared by its ranks. Thread-safe.
 class ResidencyLedger {
  public:
   /// The ledger of GPU `index`; each host rank makes its own.

@@ -29,7 +29,7 @@ struct Endpoint {
   std::string host, port;
 };
 
-/// host:port, [v6 host]:port, or either without the port; an address of IPv6 without a port needs no brackets.
+/// Splits host:port, [v6 host]:port, or either without a port; an IPv6 address without a port needs no brackets.
 Endpoint split_endpoint(const std::string& text) {
   if (!text.empty() && text.front() == '[') {
     const auto close = text.find(']');
@@ -43,7 +43,7 @@ Endpoint split_endpoint(const std::string& text) {
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
-/// Of numbers above 65535 getaddrinfo takes the last 16 bits.
+/// Checks the range, because getaddrinfo takes the last 16 bits of larger numbers.
 bool is_port(const std::string& text) {
   unsigned port = 0;
   const char* const last = text.data() + text.size();
@@ -72,7 +72,7 @@ FileDescriptor make_socket(const addrinfo& address) {
       ::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address.ai_protocol));
 }
 
-/// 0, or the errno of a connection attempt; the socket is connected when it returns 0.
+/// Connects. Returns 0, or the errno of the failed attempt.
 int connect_to(int socket, const addrinfo& address, const Deadline& deadline) {
   if (::connect(socket, address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
@@ -83,7 +83,7 @@ int connect_to(int socket, const addrinfo& address, const Deadline& deadline) {
   return error;
 }
 
-/// Of a socket that is bound.
+/// The local address of a bound socket.
 Endpoint own_endpoint(int socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof(address);
@@ -105,7 +105,7 @@ FileDescriptor listen_tcp(const std::string& address) {
   const AddressList list = resolve(split_endpoint(address), address, AI_PASSIVE);
   FileDescriptor listener = make_socket(*list);
   const int on = 1;
-  constexpr int backlog = 2048;  // more than a world has ranks, so that all may connect at once
+  constexpr int backlog = 2048;  // more than the ranks of a world, so that all may connect at once
   const bool listening = listener && ::setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
                          ::bind(listener.get(), list->ai_addr, list->ai_addrlen) == 0 &&
                          ::listen(listener.get(), backlog) == 0;
@@ -173,7 +173,7 @@ void Event::raise() const noexcept {
 
 void Event::lower() const noexcept {
   std::uint64_t count = 0;
-  [[maybe_unused]] const ssize_t got = ::read(descriptor_.get(), &count, sizeof(count));  // fails only when not raised
+  [[maybe_unused]] const ssize_t got = ::read(descriptor_.get(), &count, sizeof(count));  // fails only if not raised
 }
 
 std::thread start_thread(const char* purpose, void (*body)(void*), void* argument) {
@@ -187,7 +187,7 @@ namespace beeline {
 
 std::string own_address_towards(const std::string& endpoint) {
   detail::Endpoint parts = detail::split_endpoint(endpoint);
-  parts.port = "9";  // any: no packet is sent
+  parts.port = "9";  // any port: no packet is sent
   const detail::AddressList list = detail::resolve(parts, endpoint, 0, SOCK_DGRAM);
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     const FileDescriptor socket = detail::make_socket(*address);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// TCP sockets and descriptors that the bootstraps wait on. All are non-blocking and closed on exec.
+/// TCP sockets and descriptors on which the bootstraps wait. All are non-blocking and closed on exec.
 
 #include <string>
 #include <thread>
@@ -15,13 +15,13 @@ namespace beeline::detail {
 /// invalid_argument.
 [[nodiscard]] FileDescriptor listen_tcp(const std::string& address);
 
-/// host:port that `listener` is bound to, as connect_tcp takes it.
+/// The host:port that `listener` is bound to, in the form that connect_tcp takes.
 [[nodiscard]] std::string local_endpoint(int listener);
 
-/// Connects to host:port. Throws unreachable, deadline, or invalid_argument when `endpoint` is none.
+/// Connects to host:port. Throws unreachable, deadline, or invalid_argument if `endpoint` is not of that form.
 [[nodiscard]] FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline);
 
-/// Small frames leave at once, and a peer whose machine has vanished breaks the connection within half a minute.
+/// Sets options: small frames are sent at once, and the connection to a vanished machine breaks within half a minute.
 void tune_connection(int socket);
 
 enum class Ready { yes, cancelled, deadline };
@@ -41,11 +41,11 @@ class Event {
   FileDescriptor descriptor_;
 };
 
-/// Starts a thread that receives no signals: they belong to the program's own threads. Throws no_resource, which names
-/// what it is for.
+/// Starts a thread that receives no signals: those belong to the program's own threads. Throws no_resource, with
+/// `purpose` in the text.
 [[nodiscard]] std::thread start_thread(const char* purpose, void (*body)(void*), void* argument);
 
-/// Text of an errno.
+/// The text of an errno.
 [[nodiscard]] std::string system_message(int error);
 
 }  // namespace beeline::detail

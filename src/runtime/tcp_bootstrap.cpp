@@ -34,11 +34,11 @@ using detail::FrameReader;
 using detail::FrameType;
 
 constexpr std::int64_t farewell_ns = 1'000'000'000;
-constexpr std::int64_t most_patience_ns = 5'000'000'000;  // with a server that closes connections while a rank joins
+constexpr std::int64_t most_patience_ns = 5'000'000'000;  // limit of retries with a server that closes connections
 constexpr std::chrono::milliseconds longest_pause{100};
-constexpr auto news_time = std::chrono::seconds(1);  // for the server's word on who ended, once a socket has closed
+constexpr auto news_time = std::chrono::seconds(1);  // for the server to report the first end, after a socket closed
 
-/// What a call waits beyond its deadline: the server, which knows who is missing, shall be the one that reports it.
+/// Extends a call's deadline, so that the server, which knows the missing ranks, reports them first.
 std::int64_t with_margin(std::int64_t deadline_ns) {
   return deadline_ns + std::max<std::int64_t>(deadline_ns / 20, 50'000'000);
 }
@@ -61,9 +61,9 @@ class TcpBootstrap final : public Bootstrap {
   void leave() override;
 
  private:
-  /// Connects to the server, which may drop a connection that has not greeted yet in favour of others: then again.
+  /// Connects to the server. Connects again if the server drops the connection before the hello, in favour of others.
   void join(const Config& config, const Deadline& deadline);
-  /// False: the server has closed the connection without an answer.
+  /// Sends the hello. Returns false if the server has closed the connection without an answer.
   [[nodiscard]] bool greet(const std::string& token, const Deadline& deadline);
   void send(const detail::EncodedFrame& frame, const Deadline& deadline);
   void read_frames();
@@ -72,7 +72,7 @@ class TcpBootstrap final : public Bootstrap {
   void fail(WorldFailure failure);
   void lose(WorldFailure failure);
   void tell();
-  [[nodiscard]] bool is_excluded() const;  ///< mutex_ is held
+  [[nodiscard]] bool is_excluded() const;  ///< with mutex_ held
   [[nodiscard]] std::vector<std::vector<std::byte>> split(const Frame& gathered) const;
   [[noreturn]] void throw_failure() const;
   [[nodiscard]] WorldFailure end_of_server(const std::string& how) const;
@@ -88,20 +88,20 @@ class TcpBootstrap final : public Bootstrap {
   detail::Event stop_;
   detail::Event failed_;      ///< raised with failure_, for waits in poll()
   std::mutex send_mutex_;     ///< one frame at a time
-  mutable std::mutex mutex_;  ///< guards what follows up to handler_mutex_
+  mutable std::mutex mutex_;  ///< guards the members up to handler_mutex_
   std::condition_variable changed_;
   std::uint64_t sequence_ = 0;
   std::optional<Frame> reply_;           ///< to the call `sequence_`
-  std::optional<WorldFailure> failure_;  ///< the first since the ranks last agreed on who is left
-  bool lost_ = false;                    ///< the launcher has ended, or cannot be reached: failure_ stays
-  bool closed_ = false;                  ///< nothing more comes from the server
-  std::vector<WorldFailure> failures_;   ///< all that the handler is to be told
+  std::optional<WorldFailure> failure_;  ///< the first since the ranks last agreed on survivors
+  bool lost_ = false;                    ///< the launcher has ended, or cannot be reached: failure_ is permanent
+  bool closed_ = false;                  ///< the server sends nothing more
+  std::vector<WorldFailure> failures_;   ///< all failures to report to the handler
   std::vector<RankHealth> health_;       ///< [size]
-  std::vector<int> members_;             ///< ranks that calls are collective over
-  std::mutex handler_mutex_;             ///< held while the handler runs, so that replacing it waits for its end
+  std::vector<int> members_;             ///< ranks over which calls are collective
+  std::mutex handler_mutex_;  ///< held while the handler runs, so that replacing it waits for the handler's end
   AbortHandler handler_;
-  std::size_t told_ = 0;        ///< how many of failures_ a handler was told
-  std::vector<int> neighbors_;  ///< ranks that descriptors go to; empty: to all
+  std::size_t told_ = 0;        ///< number of failures in failures_ that were reported to a handler
+  std::vector<int> neighbors_;  ///< ranks that descriptors are exchanged with; empty: all
   std::unique_ptr<detail::DescriptorExchange> exchange_;
   std::thread thread_;
   std::optional<detail::ForkHandler> fork_handler_;
@@ -116,7 +116,7 @@ TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detai
   join(config, deadline);
   thread_ = detail::start_thread(
       "news of the rendezvous server", [](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
-  // A child that lives longer than this process would hide its end from the server.
+  // A forked child that keeps the socket and outlives this process would hide the process's end from the server.
   fork_handler_.emplace([socket = socket_.get()] { ::close(socket); });
 }
 
@@ -125,11 +125,12 @@ void TcpBootstrap::leave() {
   try {
     on_abort(nullptr);
     send(encode({.type = FrameType::goodbye}), Deadline(farewell_ns));
-    // The server closes first: to close with its news unread would break the connection before the goodbye is read.
+    // The server closes first: closing with unread frames would break the connection before the server reads the
+    // goodbye.
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::nanoseconds(farewell_ns), [this] { return closed_; });
   } catch (const std::exception&) {
-    // The server is gone, or has ended the world: no rank waits for a goodbye.
+    // The server has ended, or has ended the world: no rank waits for a goodbye.
   }
 }
 
@@ -137,12 +138,12 @@ TcpBootstrap::~TcpBootstrap() {
   leave();
   stop_.raise();
   thread_.join();
-  // If all is well, the others have been in the last barrier, and are about to leave too.
+  // Without an error, the others have completed the last barrier and are about to leave, too.
   if (host_.server) host_.server->await_departure(std::uncaught_exceptions() > 0 ? farewell_ns : deadline_ns_);
 }
 
 void TcpBootstrap::join(const Config& config, const Deadline& deadline) {
-  // As long as a crowd of strangers may last; another program at this address closes connections for ever.
+  // The limit covers a crowd of strangers at a real server; another program at this address closes connections forever.
   const Deadline patience(std::min<std::int64_t>(deadline.remaining_ns(), most_patience_ns));
   for (std::chrono::milliseconds pause{1};; pause = std::min(pause * 2, longest_pause)) {
     socket_ = detail::connect_tcp(config.rendezvous, deadline);
@@ -193,7 +194,7 @@ void TcpBootstrap::send(const detail::EncodedFrame& frame, const Deadline& deadl
       throw_failure();
     }
     if (offset == frame->size()) return;
-    // Not even a failure ends this early: a frame that is sent in part could be followed by no other.
+    // Not even a failure ends this wait: after a frame that is sent in part, no other frame could follow.
     if (detail::wait_ready(socket_.get(), POLLOUT, -1, deadline) == detail::Ready::yes) continue;
     lose({-1, Status::deadline, fmt::format("{} took no data within {} s", server_name(), deadline.total_seconds())});
     throw_failure();
@@ -236,13 +237,13 @@ void TcpBootstrap::take(Frame frame) {
     if (health.state == RankState::healthy) health.state = RankState::left;
     return;
   }
-  if (frame.header.sequence != sequence_) return;  // the call that it answers has given up
+  if (frame.header.sequence != sequence_) return;  // it answers a call that has given up
   if (frame.header.type == FrameType::agreed) take_agreement(frame);
   reply_ = std::move(frame);
   changed_.notify_all();
 }
 
-/// Here rather than in the caller's thread: failures that follow the agreement are news, those before it are settled.
+/// In this thread rather than the caller's: failures after the agreement are new, those before it are settled.
 void TcpBootstrap::take_agreement(const Frame& frame) {
   if (lost_ || is_excluded()) return;
   std::vector<std::int32_t> ranks(frame.payload.size() / sizeof(std::int32_t));
@@ -252,7 +253,7 @@ void TcpBootstrap::take_agreement(const Frame& frame) {
   failed_.lower();
 }
 
-/// A failure after which nothing can be agreed on: the server is out of reach.
+/// Records a failure after which ranks cannot agree on anything: the server is unreachable.
 void TcpBootstrap::lose(WorldFailure failure) {
   fail(std::move(failure));
   const std::scoped_lock lock(mutex_);
@@ -269,7 +270,7 @@ void TcpBootstrap::fail(WorldFailure failure) {
     if (health.state == RankState::failed) return;
     if (health.state == RankState::healthy) health = {RankState::failed, failure.noticed_by, failure.reason};
   }
-  // Who gives up knows.
+  // A rank that aborts needs no report of its own abort.
   if (failure.culprit != rank_ || failure.noticed_by != rank_) failures_.push_back(failure);
   if (!failure_) failure_ = std::move(failure);
   failed_.raise();
@@ -356,13 +357,13 @@ std::vector<int> TcpBootstrap::agree_on_survivors(std::int64_t deadline_ns) {
   std::unique_lock lock(mutex_);
   detail::wait_until(changed_, lock, deadline, rank_, [&] { return reply_ || lost_ || is_excluded(); });
   refuse();
-  if (!reply_) {  // the other ranks may have agreed on survivors that this rank does not know
+  if (!reply_) {  // the other ranks may have agreed on survivors without this rank
     lock.unlock();
     lose({-1, Status::deadline, fmt::format("no answer from {} within {} s", server_name(), deadline.total_seconds())});
     throw_failure();
   }
   reply_.reset();
-  exchange_.reset();  // its sockets lead to ranks that may be gone
+  exchange_.reset();  // its sockets may lead to ranks that have ended
   return members_;
 }
 
@@ -399,7 +400,7 @@ std::vector<FileDescriptor> TcpBootstrap::exchange_descriptors(int mine, std::in
   const bool connected = exchange_ != nullptr;
   const auto root = static_cast<std::size_t>(members.front());
   const std::string name = rank_ == members.front() && !connected ? fresh->open() : std::string();
-  // Also when already connected: who is missing is then known by rank before anyone waits on a socket.
+  // Also when already connected: missing ranks are then reported by rank, before any rank waits on a socket.
   const auto names = allgather(std::as_bytes(std::span(name)), deadline.remaining_ns());
   try {
     if (!connected) {
@@ -412,10 +413,10 @@ std::vector<FileDescriptor> TcpBootstrap::exchange_descriptors(int mine, std::in
     return all;
   } catch (const Error& error) {
     std::unique_lock lock(mutex_);
-    // Of the ranks whose sockets close one after the other, the server knows which one ended first.
+    // If the sockets of several ranks close one after the other, the server knows which rank ended first.
     if (error.code() == Status::peer_died || error.code() == Status::unreachable)
       changed_.wait_for(lock, news_time, [&] { return failure_.has_value(); });
-    if (failure_) throw Error(failure_->status, failure_->reason, rank_);  // says more than a socket that closed
+    if (failure_) throw Error(failure_->status, failure_->reason, rank_);  // more precise than the socket's error
     throw;
   }
 }
@@ -438,7 +439,7 @@ void TcpBootstrap::abort(const std::string& reason) {
   try {
     send(encode({.type = FrameType::abort}, reason), Deadline(farewell_ns));
   } catch (const Error&) {
-    // The launcher is gone, and ends the others by that.
+    // The launcher has ended, which ends the other ranks, too.
   }
 }
 

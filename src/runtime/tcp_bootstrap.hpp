@@ -12,14 +12,15 @@
 
 namespace beeline::detail {
 
-/// Who runs the rendezvous server.
+/// The process that runs the rendezvous server.
 struct ServerHost {
   int rank = -1;                             ///< the rank whose process runs it; -1: the launcher
-  std::unique_ptr<RendezvousServer> server;  ///< on that rank; lives until the others have left it
+  std::unique_ptr<RendezvousServer> server;  ///< on that rank; lives until the other ranks have left it
 };
 
-/// Connects to `config.rendezvous` as `config.rank`; others may be missing still. Throws unreachable (nobody listens,
-/// or what listens is no Beeline server), invalid_argument (refused, with the server's reason), deadline.
+/// Connects to `config.rendezvous` as `config.rank`; other ranks may not have joined yet. Throws unreachable (no
+/// program listens, or one that is not a Beeline server), invalid_argument (refused; has the server's reason),
+/// deadline.
 [[nodiscard]] std::unique_ptr<Bootstrap> connect_bootstrap(const Config& config, const Deadline& deadline,
                                                            ServerHost host = {});
 

@@ -23,8 +23,8 @@ namespace {
 
 using Blobs = std::vector<std::vector<std::byte>>;
 
-/// One allgather. Once over, it has everyone's bytes, or an error that is the same for all who waited, and stays so: a
-/// rank that is slow to wake up reads its own round, whatever the others did since.
+/// One allgather. Once it is over, it has the bytes of all ranks, or an error that is the same for all that waited, and
+/// does not change: a rank that is slow to wake up reads its own round, whatever later calls do.
 struct MeetingRound {
   bool over = false;
   Status status = Status::ok;
@@ -34,21 +34,21 @@ struct MeetingRound {
 
 struct Member {
   std::optional<std::vector<std::byte>> contribution;
-  bool asks = false;  ///< waits in the agreement on who is left
-  bool calls = true;  ///< calls are collective over these
+  bool asks = false;  ///< waits in agree_on_survivors
+  bool calls = true;  ///< calls are collective over these ranks
   RankHealth health;
-  std::mutex handler_mutex;  ///< held while the handler runs, so that replacing it waits for its end
+  std::mutex handler_mutex;  ///< held while the handler runs, so that replacing it waits for the handler's end
   Bootstrap::AbortHandler handler;
-  std::size_t told = 0;  ///< failures that a handler was told of; guarded by handler_mutex
+  std::size_t told = 0;  ///< failures reported to a handler; guarded by handler_mutex
 };
 
-/// One agreement on who is left; see MeetingRound.
+/// One agreement on survivors; see MeetingRound.
 struct Agreement {
   bool over = false;
   std::vector<int> survivors;
 };
 
-/// What the ranks of one process share. `mutex` guards all but the handlers.
+/// State that the ranks of one process share. `mutex` guards all but the handlers.
 class ThreadWorld {
  public:
   explicit ThreadWorld(int size) : members_(static_cast<std::size_t>(size)) {}
@@ -58,7 +58,7 @@ class ThreadWorld {
   std::vector<int> agree_on_survivors(int rank, const detail::Deadline& deadline);
   [[nodiscard]] std::vector<RankHealth> health() const;
   void on_abort(int rank, Bootstrap::AbortHandler handler);
-  /// The first failure of each culprit stays, and is told to every rank but one that gave up itself.
+  /// Records the first failure of each culprit, and reports it to every rank, except a rank's own abort to itself.
   void fail(const WorldFailure& failure);
   void leave(int rank);
 
@@ -77,7 +77,7 @@ class ThreadWorld {
   std::shared_ptr<MeetingRound> round_ = std::make_shared<MeetingRound>();
   std::shared_ptr<Agreement> agreement_ = std::make_shared<Agreement>();
   std::vector<WorldFailure> failures_;
-  std::optional<WorldFailure> failure_;  ///< the first since the ranks last agreed on who is left
+  std::optional<WorldFailure> failure_;  ///< the first since the ranks last agreed on survivors
 };
 
 std::vector<int> ThreadWorld::ranks_where(const std::function<bool(const Member&)>& predicate) const {
@@ -137,7 +137,7 @@ std::vector<int> ThreadWorld::agree_on_survivors(int rank, const detail::Deadlin
   refuse_excluded(rank);
   const std::shared_ptr<const Agreement> agreement = agreement_;
   member(rank).asks = true;
-  // An allgather that others wait in will not complete: they are to ask too.
+  // An allgather in which other ranks wait cannot complete: they are told to ask who is left, too.
   end_round(Status::aborted, detail::asks_message(rank));
   settle();
   const auto over = [&] { return agreement->over || member(rank).health.state == RankState::failed; };
@@ -148,15 +148,15 @@ std::vector<int> ThreadWorld::agree_on_survivors(int rank, const detail::Deadlin
     for (const int other : missing)
       fail({other, Status::peer_died, detail::unanswered_message(other, rank, deadline.total_seconds()), rank});
     lock.lock();
-    changed_.wait(lock, over);  // the last of them has settled it
+    changed_.wait(lock, over);  // the last failure has completed the agreement
   }
   if (!agreement->over) refuse_excluded(rank);
   lock.unlock();  // an agreement that is over does not change
-  tell(rank);     // of every failure that it settles
+  tell(rank);     // reports every failure that the agreement settles
   return agreement->survivors;
 }
 
-/// Ends the agreement once every healthy rank asks.
+/// Completes the agreement once every healthy rank waits in it.
 void ThreadWorld::settle() {
   const auto healthy = ranks_where([](const Member& each) { return each.health.state == RankState::healthy; });
   if (healthy.empty() || std::any_of(healthy.begin(), healthy.end(), [this](int rank) { return !member(rank).asks; }))
@@ -253,7 +253,7 @@ class ThreadBootstrap final : public Bootstrap {
 
   int rank_;
   std::shared_ptr<ThreadWorld> world_;
-  std::vector<int> neighbors_;  ///< ranks that descriptors come from; empty: from all
+  std::vector<int> neighbors_;  ///< ranks that descriptors come from; empty: all
 };
 
 std::vector<FileDescriptor> ThreadBootstrap::exchange_descriptors(int mine, std::int64_t deadline_ns) {
@@ -261,7 +261,7 @@ std::vector<FileDescriptor> ThreadBootstrap::exchange_descriptors(int mine, std:
   std::vector<FileDescriptor> all;
   std::string failure;
   for (const auto& blob : world_->allgather(rank_, std::as_bytes(std::span(&mine, 1)), deadline)) {
-    int theirs = -1;  // of a rank that has failed or left
+    int theirs = -1;  // -1 for a rank that has failed or left
     if (blob.size() == sizeof theirs) std::memcpy(&theirs, blob.data(), sizeof theirs);
     if (!is_neighbor(all.size())) theirs = -1;
     FileDescriptor copy(theirs < 0 ? -1 : ::fcntl(theirs, F_DUPFD_CLOEXEC, 0));
@@ -270,7 +270,7 @@ std::vector<FileDescriptor> ThreadBootstrap::exchange_descriptors(int mine, std:
           fmt::format("descriptor of rank {} cannot be duplicated: {}", all.size(), detail::system_message(errno));
     all.push_back(std::move(copy));
   }
-  barrier(deadline.remaining_ns());  // the owners may close theirs only after everyone has a duplicate, or none
+  barrier(deadline.remaining_ns());  // owners may close their descriptors only once all ranks have duplicated them
   if (!failure.empty()) throw Error(Status::no_resource, failure, rank_);
   return all;
 }

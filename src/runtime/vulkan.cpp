@@ -16,7 +16,7 @@ namespace beeline {
 
 namespace {
 
-// The part of Vulkan 1.2 that is needed, as its specification lays it out: a build needs no headers of Vulkan.
+// The part of Vulkan 1.2 that is used, with the layouts of its specification: a build needs no Vulkan headers.
 
 using Handle = struct Opaque*;   ///< instance, physical device, device
 using MemoryId = std::uint64_t;  ///< VkDeviceMemory
@@ -110,7 +110,7 @@ void check(Result result, const char* call) {
   if (result != 0) unavailable(fmt::format("{} of NVIDIA's Vulkan driver returned {}", call, result));
 }
 
-/// A function by its name, of whatever type it is needed as.
+/// A function found by name; converts to any function pointer type.
 class Named {
  public:
   Named(FunctionOf function_of, Handle owner, const char* name) : function_(function_of(owner, name)) {
@@ -125,16 +125,17 @@ class Named {
   Function function_;
 };
 
-/// Where functions are looked up.
+/// A library, and its function that looks up functions.
 struct Entry {
   const char *library, *function;
 };
-/// The driver itself; where its libraries lack others that they need (X11), Vulkan's loader finds the right one.
+/// The driver itself. If libraries that it needs are missing (X11), Vulkan's loader finds another driver library.
 constexpr Entry entries[] = {{"libGLX_nvidia.so.0", "vk_icdGetInstanceProcAddr"},
                              {"libEGL_nvidia.so.0", "vk_icdGetInstanceProcAddr"},
                              {"libvulkan.so.1", "vkGetInstanceProcAddr"}};
 
-/// Opens one for good: such libraries do not bear to be closed. nullptr, and the reason: it is not there.
+/// Opens a library for good, since such libraries cannot be closed safely. Returns nullptr, and the reason, if it is
+/// missing.
 FunctionOf open_entry(const Entry& entry, std::string& reason) {
   void* const library = ::dlopen(entry.library, RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
@@ -153,7 +154,7 @@ FunctionOf open_entry(const Entry& entry, std::string& reason) {
   return found;
 }
 
-/// The driver, for one process.
+/// The driver's instance in this process.
 class Instance {
  public:
   explicit Instance(FunctionOf function_of) : function_of_(function_of) {
@@ -207,7 +208,7 @@ class Instance {
     }
     unavailable(fmt::format("NVIDIA's Vulkan driver shows {} GPUs, and not this one", count));
   }
-  /// Memory on a GPU that the host sees, without caching it.
+  /// The type of GPU memory that is visible to the host, uncached.
   [[nodiscard]] std::uint32_t memory_type(Handle gpu) const {
     void (*const properties_of)(Handle, MemoryProperties*) = function("vkGetPhysicalDeviceMemoryProperties");
     MemoryProperties memory{};
@@ -261,7 +262,7 @@ class OpenGpu final : public VulkanGpu, public std::enable_shared_from_this<Open
     info.next = &import, info.bytes = bytes, info.memory_type = type_;
     MemoryId memory = 0;
     check(allocate_(device_, &info, nullptr, &memory), "vkAllocateMemory");
-    static_cast<void>(descriptor.release());  // it is Vulkan's now
+    static_cast<void>(descriptor.release());  // Vulkan owns it now
     void* address = nullptr;
     if (const Result result = map_(device_, memory, 0, bytes, 0, &address); result != 0) {
       free_(device_, memory, nullptr);
@@ -277,7 +278,7 @@ class OpenGpu final : public VulkanGpu, public std::enable_shared_from_this<Open
         : gpu_(std::move(gpu)), memory_(memory), address_(address) {}
     ~OpenMapping() override {
       const std::lock_guard lock(gpu_->mutex_);
-      gpu_->free_(gpu_->device_, memory_, nullptr);  // unmaps it, too
+      gpu_->free_(gpu_->device_, memory_, nullptr);  // also unmaps the memory
     }
     OpenMapping(const OpenMapping&) = delete;
     OpenMapping& operator=(const OpenMapping&) = delete;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// beeline-bench: latency and bandwidth of every method, beside bare peers, as JSON lines.
+/// beeline-bench: latency and bandwidth of every method, compared with bare peers, as JSON lines.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -105,7 +105,7 @@ constexpr const char* summary =
     "bandwidths are in GB/s (10^9), rates in Mmsg/s (10^6) and Gupdate/s (10^9).\n"
     "Exit status 1 when data arrived wrong.";
 
-// Collectives have a program of their own, because the library's kernels for them take long to compile.
+// Collectives have their own program, because the library's kernels for them take long to compile.
 
 constexpr Command elsewhere[] = {Command::collectives, Command::accuracy, Command::overlap, Command::calls};
 
@@ -113,7 +113,7 @@ std::filesystem::path collectives_program() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / BEELINE_COLLECTIVES_PROGRAM;
 }
 
-/// What that program says of its commands; a reason for each where it is not there.
+/// That program's description of its commands; if it is missing, a reason for each command.
 Json collectives_commands() {
   const std::string program = collectives_program().string();
   Json commands = Json::array();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the hardware does without a library: no rank waits for another. An all-gather or all-to-all is the copies of
-/// all pairs of ranks.
+/// The hardware without a library: no rank waits for another. An all-gather or all-to-all consists of the copies
+/// between all pairs of ranks.
 
 #include <algorithm>
 
@@ -17,15 +17,15 @@ namespace {
 constexpr std::uint64_t mib = 1 << 20, shortest_chunk = 4 * mib;
 constexpr unsigned most_streams = 4;
 
-/// Bytes of a piece that go by each stream: whole words of 16 bytes.
+/// Bytes of a piece that each stream copies: whole words of 16 bytes.
 constexpr std::uint64_t share_of(std::uint64_t piece_bytes, unsigned streams) {
   return (piece_bytes / streams + 15) / 16 * 16;
 }
 
-/// How a rank deals its copies to streams.
+/// How a rank distributes its copies over streams.
 struct CopyPlan {
-  unsigned streams = 1;       ///< of each pair
-  std::uint64_t chunk_bytes;  ///< of one copy at most
+  unsigned streams = 1;       ///< for each pair of ranks
+  std::uint64_t chunk_bytes;  ///< largest size of one copy
   bool in_turns = false;      ///< one peer after the other on the same streams; otherwise all peers at once
 
   [[nodiscard]] Settings settings() const {
@@ -49,8 +49,9 @@ std::vector<CopyPlan> plans_in_order(std::uint64_t piece_bytes, bool in_turns) {
   return plans;
 }
 
-/// The plans that may be the quickest for pieces of `piece_bytes`: 1, 2 and 4 streams a pair, chunks of 4 to 256 MiB
-/// and whole shares, and of more than two GPUs both orders. One plan on host ranks, where the calling thread copies.
+/// The plans that may be the fastest for pieces of `piece_bytes`: 1, 2 and 4 streams per pair, chunks of 4 to 256 MiB
+/// and whole shares, and both orders if there are more than two GPUs. Host ranks have one plan: the calling thread
+/// copies.
 std::vector<CopyPlan> copy_plans(const World& world, std::uint64_t piece_bytes) {
   if (!world.device().is_gpu()) return {{.chunk_bytes = piece_bytes}};
   std::vector<CopyPlan> plans = plans_in_order(piece_bytes, false);
@@ -63,7 +64,7 @@ class PairCopies {
  public:
   explicit PairCopies(std::shared_ptr<Workplace> place);
 
-  /// Puts the copies of one call behind the work of `stream`, which waits for them.
+  /// Enqueues the copies of one call after the work of `stream`; later work of `stream` waits for the copies.
   void start(const CopyPlan& plan, Stream& stream);
 
  private:
@@ -128,7 +129,7 @@ void PairCopies::copy_piece(const CopyPlan& plan, int distance, Stream& caller) 
   }
 }
 
-/// A line that is shown beside the others' and is nobody's baseline.
+/// A line for information: other lines are not compared with it.
 Measurement bare_measurement(const std::string& method, CallSite control, const Workplace& place) {
   Measurement measurement = peer_measurement(method, control, place);
   measurement.compared_as.clear();
@@ -152,7 +153,7 @@ Case pair_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> p
       time_by_host(all.back(), bench, calls);
       verify_by(all.back(), place, place->vectors(), [=] {
         calls.start(), calls.finish();
-        place->world().barrier();  // nothing says when the others' copies have come
+        place->world().barrier();  // nothing signals that the other ranks' copies have arrived
       });
     }
     return all;
@@ -160,7 +161,7 @@ Case pair_copies(const CollectiveShape& operation, std::shared_ptr<Workplaces> p
   return {name(operation.operation), "bare/copies", true, prepare};
 }
 
-/// What a graph's call takes that does nothing.
+/// The time of a graph's call that does nothing.
 Case empty_kernel_in_graph(const CollectiveShape& operation, std::shared_ptr<Workplaces> places) {
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     const auto place = places->get(bench, operation, bytes);

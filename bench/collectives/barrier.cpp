@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The barrier in each of its forms, beside the peers'. The one of device/barrier.hpp, without a channel, is measured
-/// by `beeline-bench latency`.
+/// The barrier in each of its forms, compared with the peers' barriers. The barrier of device/barrier.hpp, which needs
+/// no channel, is measured by `beeline-bench latency`.
 
 #include "collectives/barrier_kernels.hpp"
 #include "collectives/calls.hpp"
@@ -20,10 +20,10 @@ struct BarrierPlace {
   BarrierKernels kernels;
 };
 
-/// Gives all forms the same channel while they are being measured.
+/// Gives all forms the same channel while they are measured.
 class BarrierPlaces {
  public:
-  /// Collective, where the forms begin.
+  /// Collective, at the beginning of each form.
   std::shared_ptr<BarrierPlace> get(Bench& bench) {
     std::shared_ptr<BarrierPlace> place = current_.lock();
     if (place == nullptr) current_ = place = std::make_shared<BarrierPlace>(bench);
@@ -91,7 +91,7 @@ Case as_kernel(Algorithm algorithm, CallSite control, std::shared_ptr<BarrierPla
   return {name(Operation::barrier), method, false, prepare};
 }
 
-// Whether a peer's barrier holds everybody back is its own affair; here it is only timed.
+// Whether a peer's barrier works is not checked; here it is only timed.
 
 Case nvshmem_barrier(CallSite control) {
   const std::string method = std::string("nvshmem/") + name(control);
@@ -105,7 +105,7 @@ Case nvshmem_barrier(CallSite control) {
   return {name(Operation::barrier), method, false, prepare};
 }
 
-/// What a program does without barriers on streams: it waits for the stream, and then the CPU threads meet.
+/// What a program does without barriers on streams: it waits for the stream, and then the CPU threads enter a barrier.
 Case mpi_barrier_case() {
   const auto prepare = [](Bench& bench, std::uint64_t) {
     const auto communicator = mpi::communicator(bench);

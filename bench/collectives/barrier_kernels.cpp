@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint64_t check_rounds = 16;
 constexpr unsigned block_threads = 64, grid_threads_of_block = 256;
 
-/// Calls `use` with a function that meets the other members.
+/// Calls `use` with a function that enters the barrier.
 template <Algorithm algorithm, class Grid, class Use>
 BEELINE_HOST_DEVICE void with_barrier(Grid& grid, const Context& ctx, const CollectiveChannel& channel, Use use) {
   if constexpr (algorithm == Algorithm::hierarchical) {
@@ -49,7 +49,7 @@ struct NamedBarrierCheck {
         store_everywhere(grid, ctx, words, seed, round);
         if (!meet()) return;
         add_to(wrong, count_absent(grid, ctx, words, seed, round));
-        if (!meet()) return;  // nobody stores the next round's before all have looked
+        if (!meet()) return;  // no rank stores the next round's word before all have checked this one
       }
     });
   }
@@ -94,7 +94,7 @@ std::vector<double> BarrierKernels::time(const KernelBarrier& barrier, const Col
   std::vector<double> times;
   for (std::uint32_t batch = 0; batch < rounds.batches; ++batch)
     times.push_back(with_member<every_algorithm>(barrier.algorithm, [&]<Algorithm algorithm>() {
-      // One round at least comes before the clock: grids start at different times.
+      // At least one round precedes the timed rounds, because grids start at different times.
       return timed_.run(barrier.shape, true, NamedBarrierRounds<algorithm>{}, timed_.times(), channel,
                         rounds.warm_up + 1, rounds.iterations);
     }));

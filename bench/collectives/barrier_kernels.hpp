@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Barriers by name in a loop inside one kernel, and the check that nobody is let through early.
+/// Barriers, selected by algorithm, in a loop inside one kernel, and the check that no member leaves a barrier early.
 
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace beeline::bench {
 
-/// A barrier inside a kernel: of one block of each rank, or, hierarchical, of whole grids.
+/// A barrier inside a kernel: between single blocks of the ranks, or (hierarchical) between whole grids.
 struct KernelBarrier {
   Algorithm algorithm;
   GridShape shape;
@@ -28,13 +28,14 @@ class BarrierKernels {
   /// The shapes in which `algorithm` is measured.
   [[nodiscard]] std::vector<GridShape> shapes(Algorithm algorithm) const;
 
-  /// Collective. Nanoseconds of each batch by this rank's clock: a launch each.
+  /// Collective. Nanoseconds of each batch by this rank's clock; each batch is a launch.
   [[nodiscard]] std::vector<double> time(const KernelBarrier& barrier, const CollectiveChannel& channel, Rounds rounds);
 
-  /// Collective. Inside a kernel every rank stores random words at every other, meets, and looks, again and again;
-  /// whether this rank found what it should.
+  /// Collective. Inside a kernel, every rank repeatedly stores random words at every other rank, enters the barrier,
+  /// and checks the words. Returns whether this rank found the right words.
   [[nodiscard]] bool holds(const KernelBarrier& barrier, const CollectiveChannel& channel, std::uint64_t seed);
-  /// The same with kernels that store and look, before and behind what `meet` puts on the default stream.
+  /// The same for `meet`, which enqueues a barrier on the default stream between a kernel that stores and one that
+  /// checks.
   [[nodiscard]] bool holds(const std::function<void()>& meet, std::uint64_t seed);
 
  private:

@@ -21,7 +21,7 @@ namespace {
 constexpr const char *messages_method = "blocking/messages", *collectives_method = "blocking/collectives",
                      *world_method = "blocking/world", *launch_method = "blocking/launch", *mpi_method = "mpi/host";
 
-/// Collective. Nanoseconds of each batch on the slowest rank, of calls that all ranks make.
+/// Collective. Nanoseconds of each batch on the slowest rank; all ranks make the calls.
 std::vector<double> time_calls(const Bench& bench, Rounds rounds, const std::function<void()>& call) {
   bench.world().barrier();
   for (std::uint32_t i = 0; i < rounds.warm_up; ++i) call();
@@ -165,7 +165,7 @@ std::function<void()> mpi_barrier(Bench& bench) {
   return [communicator = mpi::communicator(bench)] { communicator->barrier(); };
 }
 
-/// An empty grid that may wait, launched and waited for.
+/// Launches an empty grid that may wait, and waits for its end.
 Case launch_case() {
   const auto prepare = [](Bench& bench, std::uint64_t) {
     std::vector<Measurement> all;
@@ -181,7 +181,7 @@ Case launch_case() {
   return {"launch", launch_method, false, prepare};
 }
 
-/// Measured by a program in Python (python/beeline/ranks/python_calls.py, torch_calls.py).
+/// A case that a program in Python measures (python/beeline/ranks/python_calls.py, torch_calls.py).
 Case elsewhere(const char* operation, const char* method) { return {operation, method, true, nullptr}; }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a program gets that calls from the host and waits for each call: messages, all-reduce, barriers, launches.
+/// The times of a program that calls from the host and waits for each call: messages, all-reduce, barriers, launches.
 
 #include <vector>
 

@@ -31,17 +31,17 @@ Calls calls_on_stream(World& world, const StreamStart& start) {
 
 Calls calls_in_graph(World& world, const StreamStart& start, unsigned each) {
   require(world.device().is_gpu(), Status::unavailable, "host ranks have no CUDA graphs");
-  // Whatever loads or allocates at its first use must have done so: a capture allows none of it.
+  // Code that loads or allocates at its first use must have run before: a capture does not allow that.
   start(world.stream());
   world.synchronize();
-  // All are captured from the default stream: graphs of one stream take turns, so they count once in the residency
-  // ledger.
+  // All graphs are captured from the default stream: graphs of one stream run one after the other, so they count only
+  // once in the residency ledger.
   const auto graph = std::make_shared<CapturedGraph>(world.stream(), [&] {
     for (unsigned i = 0; i < each; ++i) start(world.stream());
   });
-  graph->launch();  // what CUDA refuses at the first launch makes the method unavailable, too
+  graph->launch();  // if CUDA refuses the first launch, the method is unavailable, too
   world.synchronize();
-  // `start` is kept for what it holds.
+  // The capture of `start` keeps its objects alive.
   return {[graph, start] { graph->launch(); }, [&world] { world.synchronize(); }, each};
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The least that a launch can do.
+/// The smallest launch.
 
 #include "beeline/host/world.hpp"
 
 namespace beeline::bench {
 
-/// A grid of so many blocks that may wait, and does nothing.
+/// Launches a grid of `blocks` blocks that may wait and that does nothing.
 void launch_empty_grid(World& world, unsigned blocks);
 
 }  // namespace beeline::bench

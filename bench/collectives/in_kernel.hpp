@@ -10,14 +10,14 @@
 
 namespace beeline::bench {
 
-/// One block moves no more than this in useful time.
+/// Largest size for which a single block is useful.
 inline constexpr std::uint64_t most_kernel_bytes = 64 << 10;
 
-/// Those whose members all wait for each other, of which one round takes as long as the next.
+/// The operations in which every member waits for all others, so that all rounds take the same time.
 inline constexpr Operations movements_in_kernels =
     operations_where([](const CollectiveShape& shape) { return shape.moves_all() && !shape.varies; });
 
-/// Those that are measured: one block has one session, in which other schedules only take longer.
+/// The algorithms that are measured: one block has one session, with which other schedules only take longer.
 [[nodiscard]] constexpr Algorithms measured_in_kernels(Operation operation) {
   if (!contains(movements_in_kernels | set_of(Operation::allreduce), operation)) return {};
   return set_of({Algorithm::automatic}) |
@@ -33,7 +33,7 @@ struct KernelLoop {
   Algorithm algorithm;
 };
 
-/// Collective. The batches' nanoseconds by this rank's clock, of an operation that is measured.
+/// Collective. The batches' nanoseconds by this rank's clock, for an operation that is measured inside kernels.
 [[nodiscard]] std::vector<double> time_in_kernel(Operation operation, TimedKernel& timed, const KernelLoop& loop,
                                                  const CollectiveChannel& channel, const VectorPair& vectors);
 [[nodiscard]] std::vector<double> time_movement(Operation operation, TimedKernel& timed, const KernelLoop& loop,

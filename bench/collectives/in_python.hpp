@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What programs in Python measure (python/beeline/ranks/, torch_peer.py): their methods and options.
+/// Methods and options of the measurements that programs in Python make (python/beeline/ranks/, torch_peer.py).
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace beeline::bench {
 
-/// All-reduces by torch's symmetric memory, beside `collectives`.
+/// All-reduces by torch's symmetric memory, for comparison in `collectives`.
 [[nodiscard]] std::vector<Case> torch_cases();
 
 [[nodiscard]] Measuring accuracy_command();

@@ -11,7 +11,7 @@ namespace beeline::bench {
 
 namespace {
 
-/// Collective. Throws unavailable for an algorithm that these ranks do not have.
+/// Collective. Throws unavailable if these ranks do not have the algorithm.
 void check_available(World& world, const MeasuredAlgorithm& measured) {
   require(!measured.symmetric || world.device().is_gpu(), Status::unavailable,
           "only GPUs' copy engines use that vectors are asserted to be symmetric");
@@ -19,19 +19,19 @@ void check_available(World& world, const MeasuredAlgorithm& measured) {
   require(reason.empty(), Status::unavailable, reason);
 }
 
-/// As records name it: stream/two_shot, ...; stream/automatic_symmetric where the caller asserts that vectors are
-/// symmetric.
+/// The method's name in records: stream/two_shot, ...; stream/automatic_symmetric if the caller asserts that vectors
+/// are symmetric.
 std::string method_of(CallSite control, Algorithm algorithm, bool symmetric = false) {
   return std::string(name(control)) + "/" + name(algorithm) + (symmetric ? "_symmetric" : "");
 }
 
-/// Blocks of grids to measure: what the options ask for, or 0, which is Beeline's choice, and all that engines have.
+/// Numbers of blocks to measure: those in the options; otherwise 0 (Beeline's choice) and all that engines have.
 std::vector<unsigned> block_counts(const Bench& bench, Algorithm algorithm) {
   const std::vector<unsigned>& asked = bench.options().block_counts;
   return asked.empty() || algorithm == Algorithm::copy_engine ? std::vector<unsigned>{0} : asked;
 }
 
-/// Notes what a call takes, as far as the library says: where pieces may differ it does not.
+/// Records what a call chooses, if the library reveals it; for pieces of different lengths it does not.
 void add_choice(Measurement& measurement, const Workplace& place, const Collectives& collectives,
                 const CollectiveCall& call) {
   const VectorPair& vectors = place.vectors();
@@ -57,7 +57,7 @@ Measurement streamed(std::shared_ptr<Workplace> place, CallSite control, const C
   return measurement;
 }
 
-/// Threads of the one block: a warp, and as many as there are words of 8 bytes.
+/// Numbers of threads of the one block: a warp, and one thread for each word of 8 bytes.
 std::vector<unsigned> kernel_threads(const World& world, std::uint64_t bytes) {
   if (!world.device().is_gpu()) return {static_cast<unsigned>(world.config().host_threads)};
   std::vector<unsigned> threads = {32};

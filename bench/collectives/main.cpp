@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// beeline-bench-collectives: what `beeline-bench collectives` becomes.
+/// beeline-bench-collectives: the program that `beeline-bench collectives` executes.
 
 #include "collectives/blocking.hpp"
 #include "collectives/cases.hpp"

@@ -6,7 +6,7 @@ namespace beeline::bench {
 
 namespace {
 
-/// Elements travel as bytes, so that one kernel serves every type; it takes the algorithm when it runs.
+/// Moves elements as bytes, so that one kernel serves every type; the algorithm is an argument of the kernel.
 template <Operation operation>
 struct MovementRounds {
   static constexpr unsigned max_threads = 512;

@@ -10,7 +10,7 @@ static_assert(pieces_bus_factor(1) == 0 && pieces_bus_factor(2) == 0.5 && pieces
 
 namespace {
 
-/// With pieces of one length: what lengths of their own cost beside `alltoall`.
+/// Starts the operation with pieces of equal length, which shows what individual lengths cost compared with `alltoall`.
 void start_varied(Collectives& collectives, const VectorPair& vectors, const CollectiveCall& call) {
   const auto ranks = static_cast<std::size_t>(collectives.team().size());
   std::array<std::size_t, max_ranks> counts, offsets;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The collective operations that move or combine vectors, as they are measured.
+/// The collective operations that move or combine vectors, as the benchmark measures them.
 
 #include <cstdint>
 #include <vector>
@@ -13,10 +13,10 @@
 
 namespace beeline::bench {
 
-/// The root of those that have one.
+/// The root of the operations that have a root.
 inline constexpr int measured_root = 0;
 
-/// Bytes on the busiest link for each byte of the measured size, n being the ranks.
+/// Bytes on the busiest link for each byte of the measured size; n is the number of ranks.
 /// Source: nccl-tests, doc/PERFORMANCE.md.
 [[nodiscard]] constexpr double allreduce_bus_factor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 [[nodiscard]] constexpr double pieces_bus_factor(int ranks) { return 1.0 * (ranks - 1) / ranks; }
@@ -25,22 +25,23 @@ inline constexpr int measured_root = 0;
 struct MeasuredAlgorithm {
   Algorithm algorithm;
   ByteRange sizes = {};
-  bool symmetric = false;  ///< the caller asserts that vectors are, as they are; for GPUs, whose engines use it
+  bool symmetric = false;  ///< the caller asserts symmetric vectors (true here); for GPUs, whose engines use it
 };
 
-/// What one rank puts in and gets, in pieces of `VectorPair::count` elements; 0: its vector is not looked at.
+/// The part of one rank, in pieces of `VectorPair::count` elements; a vector of 0 pieces is not accessed.
 struct RankPart {
   std::uint32_t source_pieces, destination_pieces;
-  Expectation expectation;  ///< of each piece that it gets
+  Expectation expectation;  ///< of each piece of its result
 };
 
-/// Puts a call on the stream that `call` says.
+/// Enqueues a call on the stream that `call` names.
 void start(const CollectiveShape& operation, Collectives& collectives, const VectorPair& vectors,
            const CollectiveCall& call);
 [[nodiscard]] double bus_factor(const CollectiveShape& operation, int ranks);
 [[nodiscard]] RankPart part_of(const CollectiveShape& operation, std::uint32_t rank, std::uint32_t ranks);
 
-/// Those of calls on streams: `automatic`, all that the library has, and what a caller's assertion changes.
+/// The algorithms of calls on streams: `automatic`, all algorithms of the library, and `automatic` with symmetric
+/// vectors.
 [[nodiscard]] std::vector<MeasuredAlgorithm> measured_algorithms(Operation operation);
 
 }  // namespace beeline::bench

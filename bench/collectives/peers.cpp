@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The same collectives of other libraries, on the same ranks, in the same run.
+/// The same collectives by other libraries, on the same ranks, in the same run.
 
 #include <fmt/format.h>
 
@@ -14,11 +14,11 @@ namespace beeline::bench {
 
 namespace {
 
-/// A peer's call, ready to be put on a stream.
+/// A peer's call, ready to be enqueued on a stream.
 struct PeerCall {
   StreamStart start;
   VectorPair vectors;
-  std::string version = {};  ///< where it says one
+  std::string version = {};  ///< if the peer has a version
 };
 
 /// Prepares a peer's call; throws unavailable, with the reason, where the peer is absent.
@@ -62,7 +62,7 @@ struct NvshmemVectors {
   VectorPair vectors;
 };
 
-/// Gives the ways of calling NVSHMEM the same vectors.
+/// Gives all methods of calling NVSHMEM the same vectors.
 class NvshmemPlaces {
  public:
   /// Collective.
@@ -106,7 +106,7 @@ Case nvshmem_in_kernel(const CollectiveShape& operation, std::shared_ptr<Workpla
   return {name(operation.operation), "nvshmem/device", true, prepare, {.most_bytes = most_kernel_bytes}};
 }
 
-/// MPI on host memory: the ranks' own, or pinned memory that a GPU's vector is copied to and the result from.
+/// The vectors for MPI, in host memory: the ranks' own, or pinned memory to and from which a GPU's vectors are copied.
 struct MpiVectors {
   MpiVectors(std::shared_ptr<Workplace> workplace, std::shared_ptr<mpi::Communicator> of, bool staged)
       : place(std::move(workplace)), communicator(std::move(of)) {
@@ -130,15 +130,15 @@ struct MpiVectors {
   std::optional<SymmetricArray<std::byte>> source, destination;
 };
 
-/// Of host ranks, or `staged`: a GPU's vector is copied out, and the result in. An MPI that takes GPU memory is not
-/// asked to: the baseline of the seeds (000, section 6.8.5) is this one.
+/// MPI on host ranks, or `staged`: a GPU's vector is copied to the host before the call, and the result back. An MPI
+/// that accepts GPU memory gets host memory, too, because the baseline of the seeds (000, section 6.8.5) is this one.
 Case mpi_calls(const CollectiveShape& operation, bool staged, std::shared_ptr<Workplaces> places) {
   const std::string method = staged ? "mpi/staged" : "mpi/host";
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     const World& world = bench.world();
     require(world.device().is_gpu() == staged, Status::unavailable,
             staged ? "host ranks' vectors need no staging: see mpi/host" : "vectors lie in GPU memory: see mpi/staged");
-    // Two vectors, and as much for the library's own use of that heap.
+    // Two vectors, and the same amount for the library's own use of that heap.
     require(!staged || bytes <= world.config().pinned_heap_bytes / 4, Status::no_resource,
             fmt::format("vectors are staged in host memory, up to a quarter of BEELINE_PINNED_HEAP_BYTES ({})",
                         world.config().pinned_heap_bytes));

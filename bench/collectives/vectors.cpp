@@ -23,7 +23,7 @@ template <class T>
   return Traits::narrow(static_cast<typename Traits::Accumulator>(value));
 }
 
-/// The element's bits, which are right or wrong as a whole.
+/// The element's bits, which are compared as a whole.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t bits_of(T element) {
   std::uint32_t bits = 0;

@@ -15,30 +15,30 @@ namespace beeline::bench {
 /// Source and destination of one call on one rank.
 struct VectorPair {
   void *source, *destination;
-  std::size_t count;  ///< elements of a piece: what the functions of collectives are given
+  std::size_t count;  ///< elements of a piece: the count that collectives' functions get
   ElementType type;
 };
 
-/// What a piece of a result is: the sum of a piece of the sources of some ranks that follow each other. Element j of
-/// piece p is the sum of elements `source_piece * count + j` of ranks [first + p * next_rank, ... + ranks).
+/// The expected value of a piece of a result: a sum over the sources of some consecutive ranks. Element j of piece p is
+/// the sum of elements `source_piece * count + j` of ranks [first + p * next_rank, ... + ranks).
 struct Expectation {
   std::uint32_t first = 0, ranks = 1;
-  std::uint32_t next_rank = 0;     ///< from one piece of the result to the next
+  std::uint32_t next_rank = 0;     ///< increment of the first rank from one piece of the result to the next
   std::uint32_t source_piece = 0;  ///< of each source
 };
 
-/// Fills and checks vectors of random integers from 0 to 3. Their sums over all ranks are exact in every type, in any
-/// order, so that every element of a result has one right value.
+/// Fills and checks vectors of random integers from 0 to 3. Their sums over all ranks are exact in every type and
+/// order, so that every element of a result has exactly one right value.
 class VectorCheck {
  public:
   /// Collective.
   explicit VectorCheck(Bench& bench) : bench_(bench), wrong_(bench) {}
 
-  /// Makes `vector` the `rank`-th of `seed`. Blocking.
+  /// Fills `vector` with the random values of this rank for `seed`. Blocking.
   void fill(void* vector, std::size_t count, ElementType type, std::uint64_t seed);
-  /// Makes every byte of it one that no result has.
+  /// Sets every byte of `vector` to a value that no result contains.
   void spoil(void* vector, std::size_t bytes);
-  /// Whether the `pieces` of `vectors.destination` are what is expected of all ranks' vectors of `seed`.
+  /// Whether the `pieces` of `vectors.destination` are the expected result for all ranks' vectors of `seed`.
   [[nodiscard]] bool holds(const VectorPair& vectors, std::uint32_t pieces, std::uint64_t seed,
                            const Expectation& expectation);
 

@@ -47,7 +47,7 @@ const char* name(CallSite control) {
 }
 
 void compare_as(Measurement& measurement, CallSite control, const World& world) {
-  // Host ranks have one kind of peer, whose call blocks: everything is compared with it.
+  // Host ranks have only peers with blocking calls: everything is compared with them.
   measurement.compared_as = world.device().is_gpu() ? name(control) : name(CallSite::host);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The barrier as a kernel that a kernel launches between its own end and the kernel that follows, which does the same
-/// (CUDA dynamic parallelism, tail launches). Nesting is limited, so the kernels come in chains, which one kernel
-/// launches in its own tail: a chain begins when all of the one before it is over.
+/// The barrier as a kernel that the preceding kernel launches between its own end and the following kernel, which does
+/// the same (CUDA dynamic parallelism, tail launches). Nesting is limited, so the kernels form chains, which one kernel
+/// launches in its own tail: a chain begins when the previous chain is over.
 ///
 /// Relocatable device code: see CMakeLists.txt. Source: seed 000, 6.7.1 and figure 6.10.
 
@@ -23,20 +23,19 @@ namespace {
 
 #if BEELINE_COMPILES_CUDA
 
-/// CUDA nests kernels 24 deep; a chain's last barrier is one deeper than its links.
+/// CUDA nests kernels 24 deep; the last barrier of a chain is one level deeper than the chain has links.
 constexpr std::uint32_t most_links = 16;
-/// Chains in the tail of one kernel: far below the 2048 launches that the device runtime holds.
+/// Bounds the chains in the tail of one kernel, far below the 2048 launches that the device runtime holds.
 constexpr std::uint32_t most_iterations = 10'000;
 static_assert(most_iterations / most_links < 1000);
 
 /// Kernels with barriers between them.
 struct Chain {
   CollectiveChannel channel;
-  std::uint64_t first;  ///< barriers of earlier chains on the same channel
-  std::uint32_t links;  ///< barriers of this chain
-  std::uint64_t*
-      words;  ///< symmetric [2, max_ranks], nullptr: only timed. What each rank stores in even and odd rounds
-  std::uint64_t* right;  ///< rounds whose words were what they should
+  std::uint64_t first;   ///< barriers of earlier chains on the same channel
+  std::uint32_t links;   ///< barriers of this chain
+  std::uint64_t* words;  ///< symmetric [2, max_ranks]: each rank's word of even and odd rounds; nullptr: timed only
+  std::uint64_t* right;  ///< rounds in which all words were right
   std::uint64_t seed;
   int* launch_error;  ///< host memory: the device runtime's error, 0 if none
 };
@@ -45,7 +44,7 @@ __device__ void note_error(int* launch_error) {
   if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) *launch_error = error;
 }
 
-/// Looks at what all ranks stored before the barrier that led to round `round`.
+/// Checks the words that all ranks stored before the barrier that led to round `round`.
 __device__ void look(const Context& ctx, const Chain& chain, std::uint64_t round) {
   bool wrong = false;
   for (std::uint32_t from = threadIdx.x; from < ctx.size; from += blockDim.x)
@@ -55,14 +54,14 @@ __device__ void look(const Context& ctx, const Chain& chain, std::uint64_t round
   if (threadIdx.x == 0 && !any) ++*chain.right;
 }
 
-/// Stores this rank's word of `round` on all ranks: the half that nobody looks at before the next barrier.
+/// Stores this rank's word of `round` on all ranks, in the half that no rank checks before the next barrier.
 __device__ void store(const Context& ctx, const Chain& chain, std::uint64_t round) {
   for (std::uint32_t peer = threadIdx.x; peer < ctx.size; peer += blockDim.x)
     put_value(ctx, &chain.words[round % 2 * max_ranks + ctx.rank],
               random_word(chain.seed, round * max_ranks + ctx.rank), peer);
 }
 
-/// A kernel of the chain, behind `step` barriers of it: launches the next one, and that kernel's successor.
+/// A kernel of the chain, after `step` barriers: launches the next barrier, and the kernel that follows the barrier.
 template <Algorithm algorithm>
 __global__ void follow(const __grid_constant__ Context ctx, Chain chain, std::uint32_t step) {
   const bool is_last = step == chain.links;
@@ -78,7 +77,8 @@ __global__ void follow(const __grid_constant__ Context ctx, Chain chain, std::ui
 
 __global__ void note_time(std::uint64_t* stamp) { *stamp = machine::clock_ns(); }
 
-/// What one kernel launches: chains of `warm_up` barriers in all, the first stamp, `rounds` barriers, the second.
+/// The launches of one kernel: chains with `warm_up` barriers altogether, the first stamp, `rounds` barriers, the
+/// second stamp.
 struct Plan {
   Chain chain;
   std::uint32_t warm_up, rounds;
@@ -93,7 +93,7 @@ __device__ void launch_chains(const Context& ctx, Chain& chain, std::uint32_t ro
   }
 }
 
-/// What the CPU launches: one block, which has ended when the first chain begins.
+/// The kernel that the CPU launches: one block, which has ended when the first chain begins.
 template <Algorithm algorithm>
 struct LaunchChains {
   template <class Grid>
@@ -111,7 +111,7 @@ struct LaunchChains {
   }
 };
 
-/// Chains of all ranks, timed and checked.
+/// Runs the chains on all ranks, with timing and checks.
 template <Algorithm algorithm>
 class ChainLoop {
  public:
@@ -130,7 +130,7 @@ class ChainLoop {
   std::vector<double> time(Rounds rounds) {
     std::vector<double> times;
     for (std::uint32_t batch = 0; batch < rounds.batches; ++batch) {
-      // Ranks begin at different times: one barrier at least comes before the clock.
+      // Ranks begin at different times: at least one barrier precedes the timed part.
       run({chain_of(nullptr, 0), rounds.warm_up + 1, rounds.iterations, stamps_.data()});
       std::uint64_t stamps[2];
       bench_.world().copy(stamps, stamps_.data(), sizeof stamps);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The barrier that a kernel launches: in a library of its own, because it alone needs relocatable device code.
+/// The barrier that a kernel launches. It has its own library, because it alone needs relocatable device code.
 
 #include <vector>
 
@@ -9,8 +9,8 @@
 
 namespace beeline::bench {
 
-/// The barrier by every algorithm of one block, between kernels that launch it and each other. Unavailable where a rank
-/// has no GPU.
+/// The barrier by every single-block algorithm, between kernels that launch the barrier and each other. Unavailable if
+/// a rank has no GPU.
 [[nodiscard]] std::vector<Case> device_launched_barriers();
 
 }  // namespace beeline::bench

@@ -52,7 +52,7 @@ void check(cudaError_t result, const char* call, Status status = Status::interna
   throw Error(status, std::string(call) + ": " + cudaGetErrorString(result));
 }
 
-/// What is captured from a stream.
+/// A graph that is captured from a stream.
 class Graph {
  public:
   template <class Enqueue>
@@ -70,7 +70,7 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  /// Makes it executable, and uploads it.
+  /// Instantiates the graph, and uploads it.
   cudaGraphExec_t make(cudaStream_t stream, unsigned long long flags) {
     check(cudaGraphInstantiate(&exec_, graph_, flags), "cudaGraphInstantiate", Status::unavailable);
     check(cudaGraphUpload(exec_, stream), "cudaGraphUpload", Status::unavailable);
@@ -122,7 +122,7 @@ class CudaGraphCopy final : public GraphCopy {
     ~OwnStream() { static_cast<void>(cudaStreamDestroy(stream)); }
     cudaStream_t stream = nullptr;
   };
-  /// The kernel ends at the deadline; the graph's copies behind it.
+  /// Waits for the kernel, which ends by the deadline, and for the graph's copies after it.
   void await() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(2 * deadline_ns_);
     for (cudaError_t state; (state = cudaStreamQuery(stream_.stream)) != cudaSuccess;) {

@@ -14,7 +14,7 @@ namespace beeline::bench {
 
 namespace {
 
-/// Graphs that are launched in turn: each runs a little longer than its answer takes.
+/// Number of graphs that are launched in turn, because each runs a little longer than its answer takes.
 constexpr std::uint32_t children = 4;
 constexpr std::uint32_t warm_up = 8;
 constexpr std::uint64_t longest_ns = 1'000'000'000;
@@ -37,7 +37,7 @@ struct Children {
   cudaGraphExec_t graphs[children];
 };
 
-/// Launches a graph and waits for its answer, `iterations` times behind the warm-up.
+/// Launches a graph and waits for its answer: first as warm-up, then `iterations` times.
 __global__ void launch_all(Children of, Words* words, std::uint32_t iterations) {
   const BareWord answers(words->answers);
   const std::uint64_t first = answers.load(std::memory_order_relaxed);

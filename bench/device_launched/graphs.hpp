@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Graphs that a kernel launches, bare: relocatable device code, in a library of its own.
+/// Graphs that a kernel launches, without the library. They need relocatable device code, so they have a library of
+/// their own.
 
 #include <cstdint>
 #include <memory>
@@ -12,10 +13,11 @@
 
 namespace beeline::bench {
 
-/// A kernel of a graph that launches other graphs, one after the other, each of a kernel of one thread that answers.
+/// A kernel of a graph that launches other graphs, one after the other. Each consists of a kernel of one thread that
+/// answers.
 class DeviceGraphs {
  public:
-  /// Most launches of one run: a graph may launch 120 others, and some come before the clock.
+  /// Most launches of one run: a graph may launch 120 others, and some launches are the warm-up.
   static constexpr std::uint32_t most_iterations = 100;
 
   /// Throws unavailable, with the reason, if the rank has no GPU or the driver makes no such graphs.
@@ -24,7 +26,7 @@ class DeviceGraphs {
   DeviceGraphs(const DeviceGraphs&) = delete;
   DeviceGraphs& operator=(const DeviceGraphs&) = delete;
 
-  /// Nanoseconds of each batch of `rounds.iterations` launches, each until its answer is seen.
+  /// Nanoseconds of each batch of `rounds.iterations` launches; each launch is timed until its answer is seen.
   [[nodiscard]] std::vector<double> time(Rounds rounds);
 
  private:

@@ -31,7 +31,7 @@ std::string utc_now() {
   return text;
 }
 
-/// The build's commit and whether the tree differed from it; null where the build had no repository.
+/// The build's commit and whether the working tree differed from it; null if the build had no repository.
 void add_commit(Json& record) {
   const std::string described = BEELINE_COMMIT;
   const std::size_t mark = described.find("-dirty");
@@ -80,7 +80,7 @@ Json build_record() {
       {"cuda_architectures", std::string(BEELINE_ARCHITECTURES).empty() ? Json(nullptr) : Json(BEELINE_ARCHITECTURES)}};
 }
 
-/// The devices of all ranks, each described where it is open.
+/// The devices of all ranks; each rank describes its own.
 Json devices_of(World& world) {
   const Device& mine = world.device();
   const Json described = {{"rank", world.rank()},

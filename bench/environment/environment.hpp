@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a run was made with and on: the first line of every record.
+/// The environment of a run (software and machine): the first line of every record.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace beeline::bench {
 
-/// Of all lines of a record.
+/// Version of the format of all lines of a record.
 inline constexpr int schema_version = 1;
 
-/// Collective. The environment record of a program started with `arguments`. Absolute paths, addresses and the world's
-/// token stay out of it: records are published.
+/// Collective. The environment record of a program that was started with `arguments`. Absolute paths, addresses and the
+/// world's token are left out, because records are published.
 [[nodiscard]] nlohmann::ordered_json environment_record(World& world, const std::vector<std::string>& arguments);
 
 }  // namespace beeline::bench

@@ -18,8 +18,8 @@ using Json = nlohmann::ordered_json;
 
 Json or_null(const std::optional<unsigned>& value) { return value ? Json(*value) : Json(nullptr); }
 
-/// The driver's own version, the first word of its line that starts with a digit; CUDA's "driver version" is the newest
-/// CUDA that it supports.
+/// The driver's own version: the first word of the version line that starts with a digit. CUDA's "driver version" is
+/// the newest CUDA that the driver supports.
 Json kernel_driver() {
   std::ifstream file("/proc/driver/nvidia/version");
   for (std::string word; file >> word;)
@@ -53,7 +53,7 @@ Json attribute(cudaDeviceP2PAttr which, int from, int to) {
   return cudaDeviceGetP2PAttribute(&value, which, from, to) == cudaSuccess ? Json(value) : Json(nullptr);
 }
 
-/// This process's ordinal of a GPU, also of one that another process uses.
+/// This process's ordinal of a GPU, even if another process uses the GPU.
 std::optional<int> ordinal_of(const std::vector<Device>& visible, const std::string& uuid) {
   for (const Device& device : visible)
     if (device.uuid == uuid) return device.index;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the driver says about the GPUs of a run.
+/// The state of a run's GPUs, as the driver reports it.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace beeline::bench {
 
-/// Versions of driver and runtime; null in a build without CUDA, and where there is no driver.
+/// Versions of driver and runtime; null in a build without CUDA, and if there is no driver.
 [[nodiscard]] nlohmann::ordered_json cuda_versions();
 
-/// Clocks and temperature of a GPU, through NVML; null where NVML is missing.
+/// Clocks and temperature of a GPU, from NVML; null if NVML is missing.
 [[nodiscard]] nlohmann::ordered_json gpu_state(const std::string& uuid);
 
-/// For each pair of ranks on different GPUs that this process sees: peer access, atomics, performance rank.
-/// Null where fewer than two GPUs take part.
+/// Peer access, atomics and performance rank for each pair of ranks on different GPUs that this process sees. Null if
+/// fewer than two GPUs take part.
 [[nodiscard]] nlohmann::ordered_json gpu_topology(const World& world);
 
 }  // namespace beeline::bench

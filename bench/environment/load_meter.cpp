@@ -40,11 +40,11 @@ energy::Sources sources_of(const World& world, const std::vector<std::string>& g
   return gpus.empty() ? energy::rapl_sources(powercap) : energy::machine_sources(gpus, powercap);
 }
 
-constexpr std::int64_t settling_ns = 300'000'000;  // of clocks and voltages, once a load begins or ends
+constexpr std::int64_t settling_ns = 300'000'000;  // time for clocks and voltages to settle after a load begins or ends
 
 void sleep_ns(std::int64_t time) { std::this_thread::sleep_for(std::chrono::nanoseconds(time)); }
 
-/// Of one kind of component.
+/// Power of one kind of component.
 struct Power {
   double watts, error_watts;
 };
@@ -67,7 +67,7 @@ std::string reason_of(const Measured& measured, Kind kind) {
   return "no rank has one";
 }
 
-/// Of all kinds that are known; 0 where none is.
+/// Sum over all known kinds; 0 if none is known.
 Power whole_power_of(const Measured& measured) {
   Power sum{0, 0};
   for (const Kind kind : kinds)
@@ -75,8 +75,8 @@ Power whole_power_of(const Measured& measured) {
   return sum;
 }
 
-/// A window whose second half draws the power of the whole, within the errors of both, or the last of some that were
-/// tried. A new one begins in the middle of the one before.
+/// Meters until the power of a window's second half equals that of the whole window within the errors of both, or until
+/// a number of windows were tried; each window begins in the middle of the previous one. Returns the last window.
 Measured measure_steady(energy::Meter& meter, std::int64_t window_ns) {
   constexpr double tolerance = 0.01;
   constexpr int most_halves = 6;
@@ -88,7 +88,7 @@ Measured measure_steady(energy::Meter& meter, std::int64_t window_ns) {
     const Power half = whole_power_of(meter.stop(second, ShortWindow::widen));
     const Measured measured = meter.stop(first, ShortWindow::widen);
     const Power whole = whole_power_of(measured);
-    const bool is_known = half.watts > 0 && whole.watts > 0;  // a half may be too short for the counter
+    const bool is_known = half.watts > 0 && whole.watts > 0;  // a half may be too short for the energy counter
     const double most = tolerance * whole.watts + half.error_watts + whole.error_watts;
     if (!is_known || halves >= most_halves || std::abs(half.watts - whole.watts) <= most) return measured;
     first = second;
@@ -97,7 +97,7 @@ Measured measure_steady(energy::Meter& meter, std::int64_t window_ns) {
 
 double seconds_of_run(const MeteredLoad& load) { return load.seconds / static_cast<double>(load.runs); }
 
-/// Idle power around a load: the mean of before and behind; how they differ is an error, too.
+/// Idle power around a load: the mean of the windows before and after it; half their difference adds to the error.
 std::optional<Power> idle_power_of(const MeteredWindows& windows, Kind kind) {
   const auto before = power_of(windows.idle_before, kind), after = power_of(windows.idle_after, kind);
   if (!before || !after) return std::nullopt;
@@ -105,7 +105,7 @@ std::optional<Power> idle_power_of(const MeteredWindows& windows, Kind kind) {
                (before->error_watts + after->error_watts) / 2 + std::abs(before->watts - after->watts) / 2};
 }
 
-/// The joules of a unit by one kind of component, with and without idle power.
+/// The joules per unit of one kind of component, with and without idle power.
 Json component(Kind kind, const MeteredWindows& windows, double units) {
   Json part = Json::object();
   for (const char* name : {"watts", "idle_watts", "error_watts", "joules", "joules_error", "joules_above_idle",
@@ -139,13 +139,13 @@ Json component(Kind kind, const MeteredWindows& windows, double units) {
   return part;
 }
 
-/// (largest - smallest) / median.
+/// Spread of the windows: (largest - smallest) / median.
 double spread_of(const std::vector<double>& windows) {
   const auto [least, most] = std::minmax_element(windows.begin(), windows.end());
   return (*most - *least) / median(windows);
 }
 
-/// By component, where the device or its counter shows power.
+/// Power over time by component, if the device or its counter shows power.
 Json power_over_time(const MeteredLoad& load, const std::vector<energy::Component>& components) {
   Json all = Json::object();
   for (const energy::Sample& sample : load.power)
@@ -158,7 +158,7 @@ Json power_over_time(const MeteredLoad& load, const std::vector<energy::Componen
 }  // namespace
 
 void check_window(std::int64_t window_ns, const Config& config) {
-  constexpr std::int64_t longest_rest_ns = 5'000'000'000;  // of a run that has begun, and of what the meter does
+  constexpr std::int64_t longest_rest_ns = 5'000'000'000;  // for a run that has begun, and for the meter's own work
   const auto seconds = [](std::int64_t ns) { return static_cast<double>(ns) / 1e9; };
   require(
       config.size == 1 || window_ns + longest_rest_ns < config.deadline_ns, Status::invalid_argument,
@@ -204,7 +204,7 @@ const Measured& LoadMeter::meter_idle() {
     sleep_ns(std::min(settling_ns, window_ns_));
     idle_ = measure_steady(*meter_, std::min(longest_ns, window_ns_));
   }
-  static_cast<void>(from_leader(0));  // the others sleep in it
+  static_cast<void>(from_leader(0));  // the other ranks sleep in this call
   return idle_;
 }
 

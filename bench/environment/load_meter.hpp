@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Joules of a load that runs for seconds on all ranks, with the meter's window inside it.
+/// Energy of a load that runs for seconds on all ranks; the meter's window lies inside the load.
 
 #include <cstdint>
 #include <functional>
@@ -17,52 +17,54 @@
 
 namespace beeline::bench {
 
-/// A window of a load.
+/// The measurement of one load.
 struct MeteredLoad {
-  energy::Measured measured;  ///< the leader's, as what follows
+  energy::Measured measured;  ///< measured by the leader, as is `power`
   std::uint64_t runs = 0;
-  double seconds = 0;                 ///< of all runs; the window is inside them
+  double seconds = 0;                 ///< of all runs together; the window lies inside them
   double cpu_seconds = 0;             ///< of all ranks' processes
   std::vector<energy::Sample> power;  ///< from before the window on; see `sample_power`
 };
 
-/// The windows of one load, and the idle power before the first and behind the last.
+/// The windows of one load, and the idle power before the first and after the last window.
 struct MeteredWindows {
   energy::Measured idle_before, idle_after;
   std::vector<MeteredLoad> loads;
 };
 
-/// Throws invalid_argument for a window that is not 5 s shorter than the deadline, where other ranks wait for its end.
+/// Throws invalid_argument unless the window is at least 5 s shorter than the deadline: other ranks wait for its end.
 void check_window(std::int64_t window_ns, const Config& config);
 
-/// Rank 0 has the meter, of its machine: the ranks' GPUs, CPUs and DRAM.
+/// Meters the machine of rank 0: the ranks' GPUs, CPUs and DRAM. Only rank 0 has the meter.
 class LoadMeter {
  public:
   /// Collective. Meters idle power first. Throws what `check_window` does.
   LoadMeter(World& world, std::int64_t window_ns);
 
-  /// For the windows to come; not longer than the first.
+  /// Sets the length of later windows; not longer than the first.
   void set_window(std::int64_t window_ns) { window_ns_ = window_ns; }
-  /// From now on loads have their power over time.
+  /// From now on, loads also record power over time.
   void sample_power();
-  /// Collective. Meters idle power, some seconds after a load at most; all ranks sleep. The leader's, as `idle`.
+  /// Collective. Meters idle power, at most some seconds after a load; all ranks sleep. Returns the leader's result, as
+  /// `idle` does.
   const energy::Measured& meter_idle();
-  /// What was metered last while all ranks slept.
+  /// The result of the last `meter_idle`.
   [[nodiscard]] const energy::Measured& idle() const { return idle_; }
-  /// Collective. Calls `work`, which is collective and takes far less than the window, for a while, and then until the
-  /// window is over. The window begins again while its second half draws another power than the whole.
+  /// Collective. Calls `work`, which is collective and takes far less time than the window, first for a warm-up and
+  /// then until the window is over. The window starts again while the power of its second half differs from that of the
+  /// whole.
   [[nodiscard]] MeteredLoad run(const std::function<void()>& work);
 
-  /// Joules of a run, idle power included, of the components that are known; none where none is.
+  /// Joules of a run, idle power included, of the known components; none if none is known.
   [[nodiscard]] static std::optional<double> joules(const MeteredLoad& load);
-  /// Joules of a run of at least one window, idle power included; none where a window has none.
+  /// Joules of a run over one or more windows, idle power included; none if a window has none.
   [[nodiscard]] static std::optional<Figure> joules(const std::vector<MeteredLoad>& loads);
-  /// Of the leader's windows: joules for each of the units that a run consists of, by component, with idle power and
-  /// above it (null where the difference is within its error), or the reason; their errors; watts, CPU cores, how the
-  /// host waits, the GPUs' state; of each window [seconds of a unit, watts]; of the last also `power`, by component a
-  /// list of [seconds, watts].
+  /// The record of the leader's windows. Contains, for each of the `units` in a run: joules by component, with idle
+  /// power and above it (null if the difference is within its error), or the reason why there are none; their errors;
+  /// watts, CPU cores, how the host waits, the GPUs' state; for each window [seconds of a unit, watts]; for the last
+  /// window also `power`, by component a list of [seconds, watts].
   [[nodiscard]] nlohmann::ordered_json record(const MeteredWindows& windows, double units) const;
-  /// Why no component is known.
+  /// Why no component's energy is known.
   [[nodiscard]] static std::string reason(const MeteredLoad& load);
 
  private:
@@ -70,7 +72,7 @@ class LoadMeter {
   [[nodiscard]] double cpu_seconds() const;
   World& world_;
   std::int64_t window_ns_;
-  std::vector<std::string> gpus_;         ///< of the ranks, each once
+  std::vector<std::string> gpus_;         ///< of the ranks, without duplicates
   std::unique_ptr<energy::Meter> meter_;  ///< the leader's
   energy::Measured idle_;
 };

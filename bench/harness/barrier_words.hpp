@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Whether a barrier lets nobody through early: every rank stores a random word at every other, meets, and looks.
+/// Checks that a barrier lets no rank leave early: every rank stores a random word at every other rank, enters the
+/// barrier, and checks the words.
 
 #include "beeline/device/put_get.hpp"
 #include "harness/device_count.hpp"
@@ -17,8 +18,8 @@ BEELINE_HOST_DEVICE void store_everywhere(const Group& group, const Context& ctx
     static_cast<void>(put_value(ctx, &words[ctx.rank], random_word(seed, round * max_ranks + ctx.rank), peer));
 }
 
-/// Counts the ranks whose word of `round` is not here. The last thread of the group looks first, whom its block must
-/// have waited for.
+/// Counts the ranks whose word of `round` has not arrived. The last thread of the group checks the first rank: that
+/// tests that the barrier made the whole block wait.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t count_absent(const Group& group, const Context& ctx,
                                                              const std::uint64_t* words, std::uint64_t seed,

@@ -31,7 +31,7 @@ std::uint64_t Bench::least(std::uint64_t value) const {
 std::vector<double> Bench::slowest(const std::vector<double>& mine) const {
   std::vector<double> all = mine, theirs(mine.size());
   for (const auto& bytes : world_.allgather(std::as_bytes(std::span(mine)))) {
-    if (bytes.size() != mine.size() * sizeof(double)) continue;  // has failed or left
+    if (bytes.size() != mine.size() * sizeof(double)) continue;  // the rank has failed or left
     std::memcpy(theirs.data(), bytes.data(), bytes.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::max(all[i], theirs[i]);
   }

@@ -26,7 +26,7 @@ std::vector<std::string> names_of(const std::vector<Case>& cases, std::string Ca
 }
 
 std::vector<Case> chosen(std::vector<Case> cases, const Options& options) {
-  if (cases.empty()) return cases;  // a command that measures by others
+  if (cases.empty()) return cases;  // a command that other programs measure
   std::erase_if(cases, [&](const Case& one) {
     return !contains(options.operations, one.operation) || !contains(options.methods, one.method);
   });

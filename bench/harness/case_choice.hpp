@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which cases the command line names.
+/// The choice of cases on the command line.
 
 #include <string>
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace beeline::bench {
 
-/// What the cases have as `name` (&Case::operation, &Case::method), each once.
+/// The values of the cases' member `name` (&Case::operation, &Case::method), without duplicates.
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<Case>& cases, std::string Case::*name);
 
-/// The cases that the options name; throws invalid_argument where there is none.
+/// The cases that the options name; throws invalid_argument if there is none.
 [[nodiscard]] std::vector<Case> chosen(std::vector<Case> cases, const Options& options);
 
 }  // namespace beeline::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How far rank 1's clock, as its kernels read it, is ahead of rank 0's: from messages there and back.
+/// How far rank 1's clock, as its kernels read it, is ahead of rank 0's clock: measured by round trips of messages.
 
 #include <array>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace beeline::bench {
 
-/// Half of the shortest round trip is what it may be wrong by.
+/// The offset, and its largest error: half of the shortest round trip.
 struct ClockOffset {
   std::int64_t ns = 0;
   std::uint64_t round_trip_ns = ~std::uint64_t{0};
@@ -57,7 +57,7 @@ class Clocks {
   /// Collective.
   explicit Clocks(Bench& bench) : bench_(bench), words_(bench.world(), 1), found_(bench.world(), 1) {}
 
-  /// Collective; ranks 0 and 1 exchange messages. Of use on rank 0.
+  /// Collective; ranks 0 and 1 exchange messages. Only rank 0's result is valid.
   ClockOffset compare() {
     World& world = bench_.world();
     world.barrier();

@@ -20,7 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Type = CommandOption::Type;
 
-/// As a multiple of the largest of K, M and G that divides it.
+/// The size as a multiple of the largest unit (K, M or G) that divides it.
 std::string size_text(std::uint64_t bytes) {
   for (const auto& [shift, suffix] : {std::pair{30, 'G'}, {20, 'M'}, {10, 'K'}})
     if (bytes >> shift != 0 && bytes % (std::uint64_t{1} << shift) == 0)
@@ -36,7 +36,7 @@ std::string valid_values(const CommandOption& option) {
                      multiple);
 }
 
-/// The number that `text` is, with an optional K, M or G (powers of 1024) where it is a size.
+/// The number in `text`; if it is a size, K, M or G (powers of 1024) may follow.
 std::optional<std::uint64_t> number_of(const std::string& text, bool is_size) {
   std::uint64_t number = 0;
   const char* end = text.data() + text.size();

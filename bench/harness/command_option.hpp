@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The options of commands: a row each, from which the parser and the description are made.
+/// The options of commands: one row for each option, from which the parser and the description are made.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -13,33 +13,33 @@ namespace beeline::bench {
 
 inline constexpr std::uint64_t largest_size = std::uint64_t{16} << 30;
 
-/// One option. Flags are false unless they are given; lists have commas between their values.
+/// One option. Flags are false by default; values of lists are separated by commas.
 struct CommandOption {
   enum class Type { flag, integer, size, name, integers, sizes, names };
 
   std::string name;  ///< without dashes
   Type type;
   std::string help;
-  std::string initial = {};                                       ///< as on the command line; empty: what the help says
-  std::vector<std::string> choices = {};                          ///< names; a list may be `all` of them
-  std::uint64_t least = 1, most = largest_size, multiple_of = 1;  ///< integers, and sizes in bytes
+  std::string initial = {};                                       ///< as on the command line; empty: see help
+  std::vector<std::string> choices = {};                          ///< valid names; a list may be `all`
+  std::uint64_t least = 1, most = largest_size, multiple_of = 1;  ///< limits of integers, and of sizes in bytes
 
   [[nodiscard]] bool is_list() const { return type >= Type::integers; }
   [[nodiscard]] bool is_name() const { return type == Type::name || type == Type::names; }
   [[nodiscard]] bool is_size() const { return type == Type::size || type == Type::sizes; }
 };
 
-/// An option that is an integer.
+/// An option whose value is an integer.
 [[nodiscard]] inline CommandOption integer_option(std::string name, std::string help, std::uint64_t least,
                                                   std::uint64_t most, std::string initial = "") {
   return {std::move(name), CommandOption::Type::integer, std::move(help), std::move(initial), {}, least, most};
 }
 
-/// What the command line gives an option, if anything; "true" to a flag.
+/// The text that the command line gives an option, if any; "true" for a flag.
 using GivenText = std::optional<std::string>;
 
-/// What is meant: numbers, names, lists of them; null where nothing is given and there is no initial value. Throws
-/// invalid_argument that says what is valid.
+/// The value of the text: numbers, names, lists of them; null if there is neither text nor initial value. Throws
+/// invalid_argument that says which values are valid.
 [[nodiscard]] nlohmann::ordered_json value_of(const CommandOption& option, const GivenText& text);
 
 /// The option and its value, as the description shows them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A number that kernels of this rank count up to, on its own device.
+/// A counter in device memory that kernels of this rank increment.
 
 #include <cstdint>
 
@@ -16,7 +16,7 @@ class DeviceCount {
   /// Collective.
   explicit DeviceCount(Bench& bench) : world_(bench.world()), word_(world_, 1) {}
 
-  /// What the kernels that `start(word)` puts on the default stream make of 0.
+  /// The final count, starting from 0, of the kernels that `start(word)` enqueues on the default stream.
   template <class Start>
   [[nodiscard]] std::uint64_t after(Start start) {
     std::uint64_t count = 0;
@@ -32,7 +32,7 @@ class DeviceCount {
   SymmetricArray<std::uint64_t> word_;
 };
 
-/// Adds what one thread has found.
+/// Adds `found`, the result of one thread, to the count.
 BEELINE_HOST_DEVICE inline void add_to(std::uint64_t* count, std::uint64_t found) {
   if (found != 0) detail::SystemAtomic<std::uint64_t>(*count).fetch_add(found, std::memory_order_relaxed);
 }

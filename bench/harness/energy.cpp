@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::size_t least_rounds = 3, most_rounds = 5;
 constexpr double largest_error = 0.02;
-constexpr double run_ns = 1e8;       // of the load, between two looks whether the window is over
+constexpr double run_ns = 1e8;       // of load, between two checks whether the window is over
 constexpr double most_batches = 50;  // of a run: a kernel that times itself has 64 stamps
 constexpr double bytes_of_word = 4;
-// Seconds. A window that is shorter is not long beside the ticks of NVML's counter and the time that reading it takes.
+// In seconds. A shorter window would not be long compared with the ticks of NVML's counter and the time of reading it.
 constexpr double least_window = 1;
-constexpr double beside_window = 0.8;  // the load settles, and the counter's ticks are awaited
+constexpr double beside_window = 0.8;  // outside the window: the load settles, the counter must tick
 constexpr double idle_seconds = 1.8;
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -48,7 +48,7 @@ std::vector<std::size_t> quickest(const std::vector<Measurement>& measurements, 
   return chosen;
 }
 
-/// A measurement whose joules are metered.
+/// A measurement whose energy is metered.
 struct EnergyBench::Row {
   const Measurement* measurement;
   Rounds rounds;  ///< of a run
@@ -60,18 +60,18 @@ struct EnergyBench::Row {
   [[nodiscard]] double words() const {
     return measurement->bytes == 0 ? 1 : static_cast<double>(measurement->bytes) / bytes_of_word;
   }
-  /// Whether more windows would say no more: none knows the joules, or all agree.
+  /// Whether more windows would not help: no window knows the joules, or all windows agree.
   [[nodiscard]] bool is_certain() const {
     const auto joules = LoadMeter::joules(windows.loads);
     return !joules || joules->error <= largest_error * joules->value;
   }
 };
 
-/// How a task's rows are metered.
+/// The plan for metering a task's rows.
 struct EnergyBench::Plan {
-  std::size_t rows;  ///< as many as fit
-  double row_s;      ///< of a row in a round
-  double end_s;      ///< no round begins that would end later
+  std::size_t rows;  ///< number of rows that fit
+  double row_s;      ///< time of a row in a round
+  double end_s;      ///< a round that would end later does not begin
 };
 
 EnergyBench::EnergyBench(Bench& bench)
@@ -98,7 +98,7 @@ EnergyBench::Row EnergyBench::row_of(const Measurement& measurement, std::uint32
   const std::vector<double> times = measurement.time({iterations});
   const double wanted = bench_.leads() ? std::clamp(run_ns / std::max(times.front(), 1.0), 1.0, most_batches) : 0;
   const auto batches = static_cast<std::uint32_t>(bench_.from_leader(static_cast<std::uint64_t>(wanted)));
-  return {&measurement, {iterations, batches}, {}};  // what warms up would be load that nobody counts
+  return {&measurement, {iterations, batches}, {}};  // without warm-up, which would be load that is not counted
 }
 
 void EnergyBench::run(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes,
@@ -130,7 +130,7 @@ void EnergyBench::meter(std::vector<Row>& rows, const Plan& plan, std::size_t do
   for (Row& row : rows) row.windows.idle_before = meter_.idle();
   std::size_t windows = 0;
   for (std::size_t round = 1, is_enough = 0; is_enough == 0; ++round) {
-    // Each round begins with another row: none follows the same load, or the idle GPUs, each time.
+    // Each round begins with another row, so that no row always follows the same load or the idle GPUs.
     for (std::size_t i = 0; i < rows.size(); ++i, ++windows) {
       Row& row = rows[(i + round) % rows.size()];
       say(*row.measurement, windows);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Joules of measurements.
+/// Energy of measurements.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace beeline::bench {
 
-/// Indices of each method's quickest setting.
+/// Indices of the fastest setting of each method.
 [[nodiscard]] std::vector<std::size_t> quickest(const std::vector<Measurement>& measurements,
                                                 const std::vector<Outcome>& outcomes);
 
 class EnergyBench {
  public:
-  /// Collective. Meters idle power. What the options grant begins now.
+  /// Collective. Meters idle power. The time budget of the options starts now.
   explicit EnergyBench(Bench& bench);
 
-  /// Collective. Meters the measurements in turns, at least three times each, until their errors are small or their
-  /// part of the budget is spent; then prints their records. Those that do not fit into the budget have the reason in
-  /// theirs.
-  ///   done, total  tasks: this one and those behind it share what is left of the budget
+  /// Collective. Meters the measurements in turns, each at least three times, until their errors are small or their
+  /// part of the budget is spent; then prints their records. The records of measurements that do not fit into the
+  /// budget contain the reason.
+  ///   done, total  tasks: this task and the following ones share the rest of the budget
   void run(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes, std::size_t done,
            std::size_t total);
 

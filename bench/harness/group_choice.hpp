@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which groups of threads do an operation of a given size.
+/// The groups of threads that carry out an operation of a given size.
 
 #include <cstdint>
 
@@ -24,17 +24,17 @@ struct GroupChoice {
   }
 };
 
-/// The groups that may be quickest for a message, smallest first: each is measured, and the record says which was. Or
-/// the one that the options ask for: 1 thread is a thread, 32 are a warp, more are a block.
-///   word_bytes    what one store moves
-///   most_threads  that the registers of the kernel allow
+/// The groups that may be fastest for a message, smallest first: each is measured, and recorded with its result. If the
+/// options name a number of threads, only that group: 1 thread is a thread, 32 are a warp, more are a block.
+///   word_bytes    bytes that one store moves
+///   most_threads  threads that the registers of the kernel allow
 [[nodiscard]] std::vector<GroupChoice> candidate_groups(const Bench& bench, std::uint64_t bytes, unsigned word_bytes,
                                                         unsigned most_threads);
 
-/// One thread on a GPU, a team on a host rank.
+/// One thread on a GPU, the team on a host rank.
 [[nodiscard]] GroupChoice single_thread(const Bench& bench);
 
-/// Calls `run(group)` with the type of group that the kernel is made for.
+/// Calls `run(group)` with the group type for which the kernel is instantiated.
 template <class Run>
 decltype(auto) with_group(GroupKind kind, Run run) {
   if (kind == GroupKind::thread) return run(Thread{});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Source and destination of messages, and the check that what arrives is what was sent.
+/// Source and destination of messages, and the check that the received data equals the sent data.
 
 #include <cstdint>
 #include <functional>
@@ -17,9 +17,9 @@ namespace beeline::bench {
 /// Buffers for messages between ranks 0 and 1.
 class MessageBuffers {
  public:
-  /// Collective. In the symmetric heap.
+  /// Collective. Buffers in the symmetric heap.
   MessageBuffers(Bench& bench, std::uint64_t bytes);
-  /// In other memory, of `bytes` each.
+  /// Buffers in other memory, of `bytes` each.
   MessageBuffers(Bench& bench, std::uint64_t bytes, std::shared_ptr<std::byte> source,
                  std::shared_ptr<std::byte> destination);
 
@@ -27,9 +27,9 @@ class MessageBuffers {
   [[nodiscard]] std::byte* destination() const { return destination_.get(); }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
 
-  /// Writes random bytes to this rank's source, and to its destination what differs in every byte from what will come.
+  /// Writes random bytes to this rank's source, and to its destination bytes that all differ from the expected ones.
   void refresh(std::uint64_t seed);
-  /// Whether the destination holds the peer's source, byte by byte.
+  /// Whether the destination equals the peer's source, byte by byte.
   [[nodiscard]] bool arrived(std::uint64_t seed);
 
  private:
@@ -40,13 +40,14 @@ class MessageBuffers {
 
 enum class Receivers { both, first, second };
 
-/// The verification of message methods: fresh data, one more transfer by `transfer`, comparison at the receivers.
+/// The verification of message methods: fresh data, one more `transfer`, comparison at the receivers.
 [[nodiscard]] std::function<bool(std::uint64_t)> verify_messages(Bench& bench, std::shared_ptr<MessageBuffers> buffers,
                                                                  std::function<std::vector<double>(Rounds)> transfer,
                                                                  Receivers receivers);
 
-/// A measurement of messages between ranks 0 and 1 by `time`, verified: where both receive, `message`, the time of one
-/// way of a round trip; where the second or the first does, `put` or `get`, the bandwidth.
+/// A verified measurement of messages between ranks 0 and 1 by `time`. If both receive, the operation is `message`, and
+/// the result is half of a round trip; if the second or the first receives, it is `put` or `get`, and the result is the
+/// bandwidth.
 [[nodiscard]] Measurement message_measurement(Bench& bench, const std::shared_ptr<MessageBuffers>& buffers,
                                               Receivers receivers, std::string method,
                                               std::function<std::vector<double>(Rounds)> time);

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Sets `member` to the value, where there is one.
+/// Sets `member` to the option's value, if there is one.
 template <class T>
 void take(const Json& values, const char* option, T& member) {
   if (const auto found = values.find(option); found != values.end() && !found->is_null()) found->get_to(member);
@@ -28,7 +28,7 @@ std::vector<std::uint64_t> collective_sizes(bool on_gpus) {
   return sizes;
 }
 
-/// Throws invalid_argument for what each option allows, but not all of them together.
+/// Throws invalid_argument for values that are valid alone, but not together.
 void check(const Options& options) {
   for (std::uint64_t bytes : options.sizes)
     require(options.command != Command::collectives || bytes % bytes_of(options.type) == 0, Status::invalid_argument,
@@ -54,7 +54,7 @@ Options options_from(Command command, const Json& values) {
   take(values, "operations", options.operations);
   take(values, "methods", options.methods);
   take(values, "sizes", options.sizes);
-  if (command != Command::launch) take(values, "iterations", options.iterations);  // there: a list, for Python
+  if (command != Command::launch) take(values, "iterations", options.iterations);  // launch: a list, for Python
   take(values, "threads-per-block", options.threads_per_block);
   if (command == Command::bandwidth) take(values, "blocks", options.blocks);
   if (command == Command::collectives) take(values, "blocks", options.block_counts);
@@ -71,7 +71,7 @@ Options options_from(Command command, const Json& values) {
 std::vector<std::uint64_t> sizes_of(const Options& options, bool on_gpus) {
   if (!options.sizes.empty() || options.command == Command::address_space) return options.sizes;
   if (options.command == Command::collectives) return collective_sizes(on_gpus);
-  // One CPU thread copies a few GB/s: larger messages would show nothing new there.
+  // One CPU thread copies a few GB/s: larger messages would show nothing new on host ranks.
   const std::uint64_t largest = std::uint64_t{on_gpus ? 512u : 64u} << 20;
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t bytes = 64 << 10; bytes <= largest; bytes *= 2) sizes.push_back(bytes);
@@ -85,12 +85,12 @@ std::uint64_t table_bytes(const Options& options, bool on_gpus) {
 
 std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
   constexpr std::size_t mib = std::size_t{1} << 20, signals_and_stamps = 16 * mib;
-  // The arrays of all strides, 63 times what the threads move at stride 1, and as many local words for each.
+  // The arrays of all strides, 63 times the bytes moved at stride 1, and as many local words for each stride.
   if (options.command == Command::address_space) return 1024 * mib;
   const std::vector<std::uint64_t> sizes = sizes_of(options, on_gpus);
   const std::size_t largest = *std::max_element(sizes.begin(), sizes.end()), world = static_cast<std::size_t>(ranks);
   if (options.command == Command::network) return 4 * std::max(largest, most_window_bytes) + signals_and_stamps;
-  // For each sender a channel with a ring from every rank; beside them a few buffers for each number of senders.
+  // Each sender has a channel with a ring from every rank; each number of senders also needs a few buffers.
   constexpr std::size_t channels = 256, buffers = 2048;
   const std::size_t ring_bytes = 2 * rate_ring_depth(largest) * largest;
   if (options.command == Command::rate)
@@ -101,8 +101,8 @@ std::size_t heap_bytes_for(const Options& options, int ranks, bool on_gpus) {
   constexpr std::size_t messages = 64 * mib;
   // Copies that kernels start, of 4 KiB to 64 MiB: a source and a destination for each size.
   const std::size_t started_copies = options.command == Command::methods && on_gpus ? 256 * mib : 0;
-  // Two pairs of source and destination: of a copy that is triggered, and of what it is compared with.
-  // Methods that are metered in turns have their buffers at the same time.
+  // Two pairs of source and destination: one for a triggered copy, one for the method compared with it.
+  // Methods that are metered in turns keep their buffers at the same time.
   const std::size_t in_turns = options.energy_ms == 0 ? 0 : 2 * largest * options.methods.size();
   return 4 * largest + in_turns + world * ring + messages + started_copies + signals_and_stamps;
 }

@@ -41,7 +41,7 @@ void print_environment(World& world, const Options& options) {
   if (world.rank() == 0) print(environment);
 }
 
-/// Cases have state of their rank, which may be a thread beside others: each makes its own.
+/// Each rank makes its own cases, because cases have state of their rank, which may be a thread among others.
 void measure(World& world, const Program& program, const Options& options) {
   Bench bench(world, options);
   print_environment(world, options);
@@ -51,7 +51,7 @@ void measure(World& world, const Program& program, const Options& options) {
   program.stop_peers();
 }
 
-/// Fails on every rank alike, and says why on the first.
+/// Refuses on every rank; the first rank prints the reason.
 int refuse(const Config& config, const std::string& reason) {
   if (config.rank == 0) fmt::print(stderr, "beeline-bench: {}\n", reason);
   return usage_error;
@@ -64,7 +64,7 @@ int run_program(const Program& program, int argc, char** argv) {
   std::deque<Subcommand> subcommands;
   app.require_subcommand(1);
   for (const Measuring& one : program.commands) subcommands.emplace_back(app, one, program.cases_of(one.command));
-  // As a version, this is printed whatever else is or is not on the command line.
+  // As a version flag, this is printed whatever else the command line contains or lacks.
   app.set_version_flag(
       "--describe", [&] { return description(program, subcommands).dump(); }, "Print all commands as JSON");
   Config config;
@@ -91,10 +91,10 @@ int run_program(const Program& program, int argc, char** argv) {
                   fmt::format("needs two ranks or more: beeline run -n 2 beeline-bench {}", name(options.command)));
   const bool on_gpus = config.device != "cpu" && !visible_gpus().empty();
   if (config.heap_bytes == 0) config.heap_bytes = heap_bytes_for(options, config.size, on_gpus);
-  // MPI's messages are staged there as a whole.
+  // MPI messages are staged as a whole in the pinned heap.
   if (config.launcher.name == "mpirun" && !options.sizes.empty())
     config.pinned_heap_bytes += *std::max_element(options.sizes.begin(), options.sizes.end());
-  // GPU ranks have messages between nodes in host memory, too.
+  // GPU ranks also have messages between nodes in host memory.
   if (options.command == Command::network && on_gpus)
     config.pinned_heap_bytes += heap_bytes_for(options, config.size, on_gpus);
   return run(config, [&](World& world) { measure(world, program, options); });

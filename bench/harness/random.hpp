@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Random words that host code and kernels compute alike.
+/// Random words that are the same in host code and in kernels.
 
 #include <cstdint>
 

@@ -30,7 +30,7 @@ Json head(const std::string& operation, const std::string& method, std::uint64_t
           {"bytes", bytes},         {"ranks", ranks}};
 }
 
-/// A result's fields, in their order: what is not said here is missing.
+/// A result's fields in their order; fields without an argument here are null.
 Json result(const std::string& operation, const std::string& method, std::uint64_t bytes, int ranks) {
   Json record = head(operation, method, bytes, ranks);
   for (const char* field :

@@ -20,11 +20,11 @@ namespace beeline::bench {
 
 namespace {
 
-/// Long beside the resolution of the GPU's clock (1 us at worst) and the cost of starting a batch.
+/// Long compared with the resolution of the GPU's clock (1 us at worst) and the cost of starting a batch.
 constexpr double batch_ns = 2e6;
 constexpr std::uint32_t batches_per_round = 5;
 
-/// Untimed operations before the first batch. What fills a batch alone needs no more than one.
+/// Untimed operations before the first batch. An operation that fills a batch alone needs only one.
 constexpr std::uint32_t warm_up(std::uint32_t iterations) { return iterations > 1 ? 4 : 1; }
 
 /// Cases that are measured in turns.
@@ -33,8 +33,8 @@ struct Task {
   std::uint64_t bytes;
 };
 
-/// Each case alone; or, `in_turns`, operation by operation and size by size all ways of doing it, so that a peer is
-/// timed, or metered, in the same moments.
+/// Each case alone. With `in_turns`, each task contains all methods of one operation and size, so that a method and its
+/// peer are timed, or metered, at the same time.
 std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes, bool in_turns) {
   std::vector<std::vector<const Case*>> groups;
   for (const Case& todo : cases) {
@@ -55,8 +55,8 @@ std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std
   return tasks;
 }
 
-/// Iterations whose batch lasts about `batch_ns`. The quickest of some batches counts: a rank that loses its core for a
-/// while must not be taken for a slow method.
+/// Number of iterations whose batch lasts about `batch_ns`. The fastest of some batches counts, so that a method does
+/// not seem slow because a rank lost its core for a while.
 std::uint32_t calibrate(Bench& bench, const Measurement& measurement, std::uint32_t iterations) {
   if (bench.options().iterations != 0)
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(bench.options().iterations, measurement.most_iterations));
@@ -75,7 +75,7 @@ std::uint32_t calibrate(Bench& bench, const Measurement& measurement, std::uint3
   }
 }
 
-/// A sample from a batch's time.
+/// The sample that a batch's time gives.
 double sample_of(const Measurement& measurement, std::uint32_t iterations, double ns) {
   const double operations = measurement.operations_per_iteration * iterations;
   switch (measurement.unit) {
@@ -97,7 +97,7 @@ double seconds(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Times batches, and what of the CPU they take.
+/// Times batches, and the CPU time that they take.
 std::vector<double> time(const Measurement& measurement, const Rounds& rounds, Outcome& outcome) {
   const double cpu = seconds(CLOCK_PROCESS_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
   std::vector<double> times = measurement.time(rounds);
@@ -106,7 +106,7 @@ std::vector<double> time(const Measurement& measurement, const Rounds& rounds, O
   return times;
 }
 
-/// Says which of all tasks runs, and, every few seconds of a long one, by which method.
+/// Prints which task runs and, in a long task, every few seconds the current method.
 class Progress {
  public:
   Progress(const Bench& bench, const Task& task, std::size_t done, std::size_t total)
@@ -131,12 +131,11 @@ class Progress {
   std::chrono::steady_clock::time_point last_;
 };
 
-/// Takes turns among the measurements that have not enough samples yet, so that what drifts in the machine drifts for
-/// all of them.
+/// Samples the measurements that still need samples in turns, so that a drift of the machine affects all of them.
 void sample(Bench& bench, const std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes,
             Progress& progress) {
   StopRule enough;
-  if (bench.options().energy_ms != 0) enough.longest_ns = 1e8;  // they only choose what is metered
+  if (bench.options().energy_ms != 0) enough.longest_ns = 1e8;  // the samples only choose what is metered
   std::vector<double> spent_ns(measurements.size());
   std::vector<std::size_t> left(measurements.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
@@ -181,7 +180,8 @@ void check_size(const Case& todo, std::uint64_t bytes) {
   require(bytes <= most, Status::unavailable, fmt::format("measured with up to {} bytes", most));
 }
 
-/// The measurements at `indices`, which ascend. Where a baseline is not among them, another setting of its method is.
+/// The measurements at `indices`, which ascend. If a baseline is not among them, another setting of its method replaces
+/// it.
 std::vector<Measurement> kept(std::vector<Measurement> all, const std::vector<std::size_t>& indices) {
   const auto index_for = [&](std::size_t baseline) -> std::optional<std::size_t> {
     for (std::size_t i = 0; i < indices.size(); ++i)
@@ -197,7 +197,7 @@ std::vector<Measurement> kept(std::vector<Measurement> all, const std::vector<st
   return left;
 }
 
-/// The measurements without those that would store to memory that is on another node.
+/// The measurements without those that would store to memory on another node.
 std::vector<Measurement> reached(Bench& bench, std::vector<Measurement> all) {
   const bool is_direct = bench.world().host_context().access_to(bench.peer()).access == PeerAccess::direct;
   if (bench.from_leader(is_direct ? 1 : 0) != 0) return all;
@@ -207,7 +207,7 @@ std::vector<Measurement> reached(Bench& bench, std::vector<Measurement> all) {
   return kept(std::move(all), indices);
 }
 
-/// Keeps the quickest setting of each method: it is metered, and the others only served to find it.
+/// Keeps the fastest setting of each method: only that is metered; the others served to find it.
 void keep_quickest(Bench& bench, std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
   std::vector<std::size_t> chosen, indices;
   if (bench.leads()) chosen = quickest(measurements, outcomes);
@@ -220,8 +220,8 @@ void keep_quickest(Bench& bench, std::vector<Measurement>& measurements, std::ve
   measurements = kept(std::move(measurements), indices);
 }
 
-/// Prepares the measurements; empty, with the reason printed, where the machine lacks what they need, or the size is
-/// none of a case that was asked for by name.
+/// Prepares the measurements. If the machine lacks what they need, or the case was named but does not have the size,
+/// prints the reason and returns none.
 std::vector<Measurement> prepare(Bench& bench, const Case& todo, std::uint64_t bytes) {
   std::vector<Measurement> measurements;
   std::string reason;
@@ -243,7 +243,7 @@ std::vector<Measurement> prepare(Bench& bench, const Case& todo, std::uint64_t b
   return measurements;
 }
 
-/// Compares each collective with the quickest peer that is called like it.
+/// Compares each collective with the fastest peer that is called in the same way.
 void choose_baselines(std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes) {
   for (Measurement& one : measurements) {
     if (one.compared_as.empty() || one.peer_of) continue;
@@ -254,7 +254,7 @@ void choose_baselines(std::vector<Measurement>& measurements, const std::vector<
   }
 }
 
-/// Of all cases of a task.
+/// The measurements of all cases of a task.
 std::vector<Measurement> prepare_all(Bench& bench, const Task& task) {
   std::vector<Measurement> measurements;
   for (const Case* todo : task.todo) {
@@ -267,7 +267,7 @@ std::vector<Measurement> prepare_all(Bench& bench, const Task& task) {
   return measurements;
 }
 
-/// The methods whose data was wrong.
+/// Runs the task, and returns the methods whose data was wrong.
 std::vector<std::string> run_task(Bench& bench, const std::vector<Task>& tasks, std::size_t index,
                                   EnergyBench* energy) {
   const Task& task = tasks[index];
@@ -276,7 +276,7 @@ std::vector<std::string> run_task(Bench& bench, const std::vector<Task>& tasks, 
   if (measurements.empty()) return {};
   std::vector<Outcome> outcomes(measurements.size());
   for (Outcome& outcome : outcomes) outcome.iterations = 1;
-  // Twice: the first calls touch memory for the first time, and may have found the ranks on one core.
+  // Calibrates twice: the first calls touch memory for the first time, and may have run while the ranks shared a core.
   for (std::size_t i = 0; i < 2 * measurements.size(); ++i) {
     const std::size_t which = i % measurements.size();
     progress.at(measurements[which]);

@@ -9,7 +9,7 @@
 
 namespace beeline::bench {
 
-/// Collective. Runs each case for each size. Throws internal after the last when data arrived wrong somewhere.
+/// Collective. Runs each case for each size. After the last case, throws internal if any data was wrong.
 void run_cases(Bench& bench, const std::vector<Case>& cases);
 
 }  // namespace beeline::bench

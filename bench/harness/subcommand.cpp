@@ -19,13 +19,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Type = CommandOption::Type;
 
-/// What the identifier of a method means.
+/// The meaning of a method's identifier.
 struct MethodText {
   std::string summary;  ///< one line
-  std::string needs;    ///< of the machine and the build
+  std::string needs;    ///< requirements on the machine and the build
 };
 
-/// A part of an identifier.
+/// The meaning of a part of an identifier.
 struct Part {
   std::string_view name, summary, needs = {};
 };
@@ -50,7 +50,7 @@ constexpr Part first_parts[] = {
     {"torch_eager", "eager collectives of torch.distributed", "the extension module, torch"},
 };
 
-/// Those that are no algorithm of the registry.
+/// Second parts of identifiers that are not algorithms of the registry.
 constexpr Part second_parts[] = {
     {"automatic", "the algorithm that the library chooses"},
     {"one_shot", "every rank reads and reduces everything"},
@@ -119,7 +119,7 @@ MethodText both(MethodText text, const Part& part) {
   return text;
 }
 
-/// Of a method of the library, `control/algorithm`, or of a peer, `peer/how`.
+/// The text of a method of the library, `control/algorithm`, or of a peer, `peer/how`.
 MethodText text_of(const std::string& method) {
   for (const MethodRow& row : method_rows)
     for (const Control control : {Control::device, Control::stream, Control::host, Control::proxy, Control::triggered})

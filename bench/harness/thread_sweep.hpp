@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Numbers of threads that access the peer's memory, one word each.
+/// Numbers of threads that access the peer's memory, one word per thread.
 
 #include <memory>
 
@@ -9,7 +9,7 @@
 
 namespace beeline::bench {
 
-/// Threads that take part, and the grid that has them: the rest of a host team looks on.
+/// The number of active threads, and the grid that contains them: the rest of a host team is idle.
 struct ThreadShape {
   std::uint32_t active;
   GridShape grid;
@@ -21,12 +21,12 @@ struct ThreadShape {
   }
 };
 
-/// Threads of a GPU's block: many small blocks reach every multiprocessor. Source: seed 000 section 6.6.
+/// Threads per block on a GPU: many small blocks reach every multiprocessor. Source: seed 000 section 6.6.
 inline constexpr unsigned sweep_block_threads = 64;
 /// Source: seed 000 section 6.6.
 inline constexpr unsigned most_sweep_threads = 8192;
 
-/// A measurement of `bytes` by a state's `time(rounds)` and `verify(seed)`, with the state's shape.
+/// A measurement of `bytes` by a state's `time(rounds)` and `verify(seed)`, with the state's thread shape.
 template <class State>
 [[nodiscard]] Measurement thread_measurement(const std::shared_ptr<State>& state, const char* operation,
                                              std::uint64_t bytes) {
@@ -37,8 +37,8 @@ template <class State>
   return measurement;
 }
 
-/// 1, 2, 4, ... threads: up to 8,192 of which `most_blocks` blocks may wait at once, or to a host rank's team.
-/// Throws no_resource when not one block may.
+/// 1, 2, 4, ... threads, up to 8,192 if `most_blocks` blocks that may wait at once hold so many; on a host rank up to
+/// its team. Throws no_resource if `most_blocks` is 0.
 [[nodiscard]] std::vector<ThreadShape> thread_shapes(const Bench& bench, unsigned most_blocks);
 
 /// Collective. `thread_shapes` for a kernel.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A word on each rank, and ping-pongs over it.
+/// A word on each rank, and ping-pongs over the word.
 
 #include <memory>
 #include <string>
@@ -24,7 +24,7 @@ class TimedFlag {
     return timed_.run(threads, bench_.paired(), rounds, kernel, args...);
   }
 
-  /// Collective. Whether the last signal is the last one that was sent.
+  /// Collective. Whether the word holds the last signal that was sent.
   [[nodiscard]] bool complete() {
     bench_.world().barrier();
     if (!bench_.paired()) return true;

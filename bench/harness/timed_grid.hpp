@@ -25,7 +25,7 @@ struct BlockTimes {
   return static_cast<double>(whole.end - whole.start);
 }
 
-/// The part of a message that one block moves: whole lines of 128 bytes, but for the last.
+/// The part of a message that one block moves: whole lines of 128 bytes, except at the end of the message.
 struct Share {
   std::uint64_t offset, bytes;
 };
@@ -35,7 +35,7 @@ struct Share {
   return {first, bytes - first < each ? bytes - first : each};
 }
 
-/// Shape of a grid that moves messages.
+/// The shape of a grid that moves messages.
 struct GridShape {
   unsigned blocks, threads;
   [[nodiscard]] Settings settings(bool on_gpu) const {
@@ -45,11 +45,11 @@ struct GridShape {
   }
 };
 
-/// Threads of a block: what the options ask for, or as many as fit; a team's on a host rank.
+/// Threads per block: the number in the options, or as many as fit; on a host rank those of the team.
 [[nodiscard]] unsigned grid_threads(const Bench& bench);
 
-/// The shapes to measure, of which at most `most_blocks` may wait at once: what the options ask for, or a sweep; one
-/// team on a host rank. Throws no_resource where the shape asked for could not be resident.
+/// The shapes to measure: the shape in the options, or a sweep; at most `most_blocks` blocks, since all may wait at
+/// once. One team on a host rank. Throws no_resource if the requested shape could not be resident.
 [[nodiscard]] std::vector<GridShape> grid_shapes(const Bench& bench, unsigned most_blocks);
 
 /// `grid_shapes` for a kernel.
@@ -58,10 +58,10 @@ template <class Kernel, class... Args>
   return grid_shapes(bench, resident_blocks<Kernel, Args...>(bench.world(), grid_threads(bench)));
 }
 
-/// Blocks of grids from one to what fills the device, of which at most `most_blocks` may wait at once; 1 on host ranks.
+/// Numbers of blocks from one up to a full device, at most `most_blocks`, since all may wait at once; 1 on host ranks.
 [[nodiscard]] std::vector<unsigned> block_sweep(const Bench& bench, unsigned most_blocks);
 
-/// Collective. Blocks of `threads` threads of this kernel that may wait at once on every rank.
+/// Collective. Number of blocks of `threads` threads of this kernel that may wait at once on every rank.
 template <class Kernel, class... Args>
 [[nodiscard]] unsigned resident_everywhere(const Bench& bench, unsigned threads) {
   return static_cast<unsigned>(bench.least(resident_blocks<Kernel, Args...>(bench.world(), threads)));
@@ -75,8 +75,8 @@ class TimedGrid {
 
   [[nodiscard]] BlockTimes* times() const { return times_.data(); }
 
-  /// Collective. Runs the kernel on this rank if it `takes_part`; nanoseconds from the first block's start to the last
-  /// one's end.
+  /// Collective. Runs the kernel on this rank if it `takes_part`; returns the nanoseconds from the first block's start
+  /// to the last block's end.
   template <class Kernel, class... Args>
   double run(const GridShape& shape, bool takes_part, Kernel kernel, Args... args) {
     World& world = bench_.world();

@@ -11,8 +11,8 @@
 
 namespace beeline::bench {
 
-/// Collective. Calls `round()` on ranks 0 and 1 for each iteration, and `finish()` after each batch, inside its time;
-/// returns the batches' nanoseconds.
+/// Collective. On ranks 0 and 1 calls `round()` for each iteration, and `finish()` after each batch, inside its timed
+/// part; returns the batches' nanoseconds.
 inline std::vector<double> time_on_host(
     const Bench& bench, Rounds rounds, const std::function<void()>& round,
     const std::function<void()>& finish = [] {}) {

@@ -14,19 +14,19 @@
 
 namespace beeline::bench {
 
-/// What a timed kernel does how often.
+/// The rounds of a timed kernel, and their time stamps.
 struct Loop {
-  std::uint64_t* stamps;  ///< [batches + 1] times of this rank's clock, written by it
-  std::uint64_t first;    ///< sequence number of the last round of the launch before
+  std::uint64_t* stamps;  ///< [batches + 1] times of this rank's clock, written by the kernel
+  std::uint64_t first;    ///< sequence number of the last round of the previous launch
   Rounds rounds;
   std::uint32_t peer;
-  bool leads;  ///< sends first
+  bool leads;  ///< whether this rank sends first
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t last() const {
     return first + rounds.warm_up + std::uint64_t{rounds.iterations} * rounds.batches;
   }
 };
 
-/// The group that does a benchmark's operation: `Wanted` on a GPU, the whole team on a host rank.
+/// The group that carries out a benchmark's operation: `Wanted` on a GPU, the whole team on a host rank.
 template <class Wanted, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE auto group_of(const BlockGroup& block) {
   if constexpr (std::is_same_v<BlockGroup, Block>)
@@ -35,7 +35,7 @@ template <class Wanted, class BlockGroup>
     return block;
 }
 
-/// Calls `round(sequence)` for each round of the loop, and stamps the batches, while it returns true.
+/// Calls `round(sequence)` for each round of the loop until it returns false, and stamps the batches.
 template <class Group, class Round>
 BEELINE_HOST_DEVICE void time_rounds(const Group& group, const Loop& loop, Round round) {
   std::uint64_t sequence = loop.first;
@@ -49,8 +49,8 @@ BEELINE_HOST_DEVICE void time_rounds(const Group& group, const Loop& loop, Round
   if (group.thread_rank() == 0) loop.stamps[loop.rounds.batches] = machine::clock_ns();
 }
 
-/// Rounds of which a part is counted: the stamps are of a clock that stands still meanwhile.
-///   round(sequence)  returns the nanoseconds that count; 0: it failed
+/// Rounds of which only a part is timed: the stamps are of a clock that stops in between.
+///   round(sequence)  returns the nanoseconds to add; 0: the round failed
 template <class Round>
 BEELINE_HOST_DEVICE void time_parts(const Loop& loop, const Round& round) {
   std::uint64_t counted = 1;
@@ -70,8 +70,8 @@ BEELINE_HOST_DEVICE inline void rest(const Context& ctx, std::uint64_t ns) {
   for (std::uint32_t poll = 0; machine::clock_ns() - start < ns; ++poll) machine::back_off(poll, ctx.polling);
 }
 
-/// One there and back: the leader sends first, the other answers. Both functions return whether they worked; a `send`
-/// that cannot fail returns nothing.
+/// One round trip: the leader sends first, the other rank answers. Both functions return whether they succeeded; a
+/// `send` that cannot fail returns nothing.
 template <class Send, class Receive>
 BEELINE_HOST_DEVICE bool round_trip(bool leads, Send send, Receive receive) {
   const auto sent = [&send] {
@@ -85,17 +85,17 @@ BEELINE_HOST_DEVICE bool round_trip(bool leads, Send send, Receive receive) {
   return leads || sent();
 }
 
-/// Starts timed kernels on the ranks that take part, with the same rounds on each.
+/// Launches timed kernels on the ranks that take part, with the same rounds on each.
 class TimedKernel {
  public:
   static constexpr std::uint32_t most_batches = 64;
 
   /// Collective.
   explicit TimedKernel(Bench& bench) : TimedKernel(bench, bench.world()) {}
-  /// Kernels get the context of `team`, in which ranks 0 and 1 have these numbers.
+  /// Kernels get the context of `team`, in which ranks 0 and 1 have the same numbers as in the world.
   TimedKernel(Bench& bench, Team& team) : bench_(bench), team_(team), stamps_(bench.world(), most_batches + 1) {}
 
-  /// Sequence number of the last round so far.
+  /// Sequence number of the last round.
   [[nodiscard]] std::uint64_t last() const { return last_; }
 
   /// Collective. Runs `kernel(grid, context, loop, args...)` on this rank if it `takes_part`, in one block; returns the

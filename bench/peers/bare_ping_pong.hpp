@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The bare ping-pongs of one thread: of a flag, and of 8 bytes with a flag behind them.
+/// The bare ping-pongs of one thread: with a flag, and with 8 bytes followed by a flag.
 
 #include <memory>
 #include <string>
@@ -17,10 +17,12 @@ enum class BareOrder {
   memory    ///< release store, acquire poll
 };
 
-/// Collective. One thread of each rank, over a symmetric word of its own, as the bare peer of method `peer_of`.
+/// Collective. Ping-pong between one thread of each rank, over its own symmetric word: the bare peer of method
+/// `peer_of`.
 [[nodiscard]] Measurement bare_flag(Bench& bench, BareOrder order, std::string operation, std::string peer_of);
 
-/// Collective. One thread of each rank; `buffers` hold messages of 8 bytes. The bare peer of `device/peer/signal`.
+/// Collective. Ping-pong between one thread of each rank, with messages of 8 bytes in `buffers`: the bare peer of
+/// `device/peer/signal`.
 [[nodiscard]] Measurement bare_put_signal(Bench& bench, std::shared_ptr<MessageBuffers> buffers);
 
 }  // namespace beeline::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The bare copy by stores of a kernel's threads to the peer: no library, no signal, one fence at the end.
+/// The bare copy by stores of a kernel's threads to the peer: no library, no signal, and only one fence, at the end.
 
 #include <cstdint>
 
@@ -9,7 +9,8 @@
 
 namespace beeline::bench {
 
-/// Stores `messages` times `bytes` from `from` to `to`, each block its share, 16 bytes at a time, four in flight.
+/// Stores `bytes` from `from` to `to`, `messages` times. Each block stores its share, 16 bytes at a time, four in
+/// flight.
 struct BareStore {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, BlockTimes* times, std::byte* to,

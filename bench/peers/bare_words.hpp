@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What can be done with words of the peer's and of this rank without the library: atomics of system scope.
+/// Operations on words of the peer and of this rank without the library: atomics of system scope.
 
 #include <cstdint>
 #include <type_traits>
@@ -15,12 +15,12 @@ namespace beeline::bench {
 
 using BareWord = machine::SystemAtomic<std::uint64_t>;
 
-/// Adds to `*there`; what it held.
+/// Adds to `*there`, and returns the old value.
 BEELINE_HOST_DEVICE inline std::uint64_t bare_fetch_add(std::uint64_t* there, std::uint64_t value) {
   return BareWord(*there).fetch_add(value, std::memory_order_relaxed);
 }
 
-/// Stores `desired` if `*there` is `expected`; what it held.
+/// Stores `desired` if `*there` is `expected`, and returns the old value.
 BEELINE_HOST_DEVICE inline std::uint64_t bare_compare_swap(std::uint64_t* there, std::uint64_t expected,
                                                            std::uint64_t desired) {
   BareWord(*there).compare_exchange_strong(expected, desired, std::memory_order_relaxed);
@@ -32,15 +32,15 @@ BEELINE_HOST_DEVICE inline void bare_store_word(std::uint64_t* there, std::uint6
   BareWord(*there).store(value, std::memory_order_relaxed);
 }
 
-/// The least that a message of 8 bytes with a signal is: a store, and a store that releases it.
-/// Copies a word from `source` to `destination`, and announces it in `flag`. One thread calls it.
+/// The least work for a message of 8 bytes with a signal: a store, and a second store that releases it. Copies a word
+/// from `source` to `destination`, then sets `flag` to `sequence`. One thread calls it.
 BEELINE_HOST_DEVICE inline void bare_post(std::uint64_t* destination, const std::uint64_t* source, std::uint64_t* flag,
                                           std::uint64_t sequence) {
   *destination = *source;
   BareWord(*flag).store(sequence, std::memory_order_release);
 }
 
-/// What a post of a command stores, without a ticket: its bytes, and its sequence behind them.
+/// Stores what a post of a command stores, without taking a ticket: the command's bytes, then its sequence number.
 BEELINE_HOST_DEVICE inline void bare_post_command(beeline::Command& slot, std::uint64_t sequence) {
   using beeline::Command;
   auto* const to = reinterpret_cast<std::byte*>(&slot);
@@ -50,9 +50,9 @@ BEELINE_HOST_DEVICE inline void bare_post_command(beeline::Command& slot, std::u
   BareWord(slot.sequence).store(sequence, std::memory_order_release);
 }
 
-/// Polls until `*here` is at least `value`; whether it came. On a CPU it gives its core away as the library does, or
-/// two ranks on one core would spend their slices spinning. A limit on polls, of about a minute, ends it when the peer
-/// is gone.
+/// Polls until `*here` is at least `value`; returns false if the limit on polls, about a minute, ends the wait because
+/// the peer is gone. On a CPU it yields its core as the library does; otherwise two ranks on one core would spend their
+/// time slices spinning.
 template <std::memory_order order, class BlockGroup>
 [[nodiscard]] BEELINE_HOST_DEVICE bool bare_poll(const BlockGroup&, const Context& ctx, std::uint64_t* here,
                                                  std::uint64_t value) {

@@ -20,7 +20,7 @@ void check(cudaError_t error, const char* call) {
   require(error == cudaSuccess, Status::unavailable, std::string(call) + ": " + cudaGetErrorString(error));
 }
 
-/// Ends the capture that failed, and forgets the error that CUDA keeps of it.
+/// Ends the capture that failed, and clears the error that CUDA keeps for it.
 void give_up(Stream& stream) {
   cudaGraph_t graph = nullptr;
   static_cast<void>(cudaStreamEndCapture(native(stream), &graph));

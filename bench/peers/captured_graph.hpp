@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// CUDA graphs of what functions put on a stream.
+/// CUDA graphs captured from a stream.
 
 #include <functional>
 
@@ -11,14 +11,14 @@ namespace beeline::bench {
 
 class CapturedGraph {
  public:
-  /// Captures what `calls` puts on `stream`, which outlives this. Throws unavailable, with the reason, on a host rank
-  /// and where something cannot be captured.
+  /// Captures the work that `calls` enqueues on `stream`, which must outlive this object. Throws unavailable, with the
+  /// reason, on a host rank and if the work cannot be captured.
   CapturedGraph(Stream& stream, const std::function<void()>& calls);
   ~CapturedGraph();
   CapturedGraph(const CapturedGraph&) = delete;
   CapturedGraph& operator=(const CapturedGraph&) = delete;
 
-  /// On the stream that it was captured from. Asynchronous.
+  /// Launches the graph on the stream from which it was captured. Asynchronous.
   void launch();
 
  private:
@@ -26,7 +26,7 @@ class CapturedGraph {
   void* executable_ = nullptr;
 };
 
-/// A kernel of one thread that does nothing: what a call in a graph costs at the least. On a GPU's stream.
+/// Launches a kernel of one thread that does nothing: the minimum cost of a call in a graph. For a GPU's stream.
 void launch_empty_kernel(Stream& stream);
 
 }  // namespace beeline::bench

@@ -20,7 +20,7 @@ __global__ void look(cudaGraphConditionalHandle handle, const std::uint64_t* for
   cudaGraphSetConditional(handle, *static_cast<const volatile std::uint64_t*>(forbidden) == 0 ? 1 : 0);
 }
 
-/// A kernel that looks, and behind it the node that has the copy.
+/// Adds a kernel that evaluates the condition, followed by the conditional node with the copy.
 void build(cudaGraph_t graph, void* to, const void* from, std::size_t bytes, const std::uint64_t* forbidden) {
   cudaGraphConditionalHandle handle{};
   check(cudaGraphConditionalHandleCreate(&handle, graph, 0, cudaGraphCondAssignDefault),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A copy that a graph's conditional node does, or leaves: what could guard a stream that waits.
+/// A copy that a graph's conditional node makes or skips: a possible guard of a waiting stream.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace beeline::bench {
 
 class ConditionalCopy {
  public:
-  /// A graph that copies by a copy engine unless `forbidden`, a word in host memory, is set when it runs. Throws
-  /// unavailable on a host rank, and where CUDA has no conditional nodes.
+  /// Makes a graph that copies by a copy engine unless `forbidden`, a word in host memory, is set when the graph runs.
+  /// Throws unavailable on a host rank, and if CUDA has no conditional nodes.
   ConditionalCopy(Stream& stream, void* to, const void* from, std::size_t bytes, const std::uint64_t* forbidden);
   ~ConditionalCopy();
   ConditionalCopy(const ConditionalCopy&) = delete;
   ConditionalCopy& operator=(const ConditionalCopy&) = delete;
 
-  /// On the stream. Asynchronous.
+  /// Launches the graph on the stream. Asynchronous.
   void launch();
 
  private:

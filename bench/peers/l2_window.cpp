@@ -20,7 +20,7 @@ void set_or_throw(cudaError_t error, const char* call) {
   require(error == cudaSuccess, Status::internal, std::string(call) + ": " + cudaGetErrorString(error));
 }
 
-/// Sets as much of the cache aside as the window needs.
+/// Sets aside as much of the cache as the window needs.
 void set_aside(int gpu, std::size_t bytes) {
   int most = 0;
   set_or_throw(cudaDeviceGetAttribute(&most, cudaDevAttrMaxPersistingL2CacheSize, gpu), "cudaDeviceGetAttribute");

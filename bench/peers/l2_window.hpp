@@ -9,8 +9,8 @@
 
 namespace beeline::bench {
 
-/// What kernels of the stream touch in [first, first + bytes) stays in the cache when other memory comes; 0 bytes: no
-/// longer. Throws unavailable on a device that has no such window, internal with CUDA's own message.
+/// Memory in [first, first + bytes) that kernels of the stream access stays in the cache when other memory is accessed;
+/// 0 bytes end that. Throws unavailable on a device without such windows, internal with CUDA's own message.
 void set_l2_window(Stream& stream, const void* first, std::size_t bytes);
 
 }  // namespace beeline::bench

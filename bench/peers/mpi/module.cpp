@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shared object of its own, so that programs load MPI only where ranks were started by it.
+// A separate shared object, so that programs load MPI only if MPI started the ranks.
 #include "peers/mpi/module.hpp"
 
 #include <mpi.h>
@@ -43,13 +43,13 @@ const char* version() {
 
 const char* call(Operation operation, const void* source, void* destination, std::size_t count) {
   if (count > static_cast<std::size_t>(INT_MAX / ranks))
-    return "more elements than MPI's counts hold";  // of all pieces
+    return "more elements than MPI's counts hold";  // over all pieces
   const int each = static_cast<int>(count);
   const MPI_Datatype type = MPI_FLOAT;
   const MPI_Comm all = MPI_COMM_WORLD;
   std::vector<int> counts(static_cast<std::size_t>(ranks), each), offsets;
   switch (operation) {
-    case Operation::broadcast:  // of one buffer: the root's copy of its own vector is part of the call
+    case Operation::broadcast:  // MPI has one buffer: the root's copy of its own vector is part of the call
       if (own_rank == root) std::memcpy(destination, source, count * sizeof(float));
       return text_of(MPI_Bcast(destination, each, type, root, all));
     case Operation::scatter:

@@ -12,14 +12,14 @@ namespace beeline::bench::mpi {
 
 namespace {
 
-/// MPI starts and ends once in a process.
+/// MPI starts and ends only once in a process.
 const BeelineMpiModule* started = nullptr;
 
 void check(const char* failure, const std::string& call) {
   if (failure != nullptr) throw Error(Status::internal, fmt::format("{}: {}", call, failure));
 }
 
-/// The module lies beside the program. Its symbols are global: Open MPI's own plug-ins look for them.
+/// Opens the module, which lies next to the program. Its symbols are global, because Open MPI's plug-ins need them.
 const BeelineMpiModule& open() {
   const auto path = std::filesystem::read_symlink("/proc/self/exe").parent_path() / BEELINE_MPI_MODULE;
   require(std::filesystem::exists(path), Status::unavailable, "this program was built without MPI");

@@ -13,7 +13,8 @@ namespace beeline::bench::nccl {
 
 namespace {
 
-// The part of NCCL's C interface that is used, as of version 2.10, which brought bfloat16. Source: NCCL's user guide.
+// The part of NCCL's C interface that is used, as of version 2.10, which introduced bfloat16. Source: NCCL's user
+// guide.
 struct UniqueId {
   char internal[128];
 };
@@ -26,7 +27,7 @@ using MoveByRoot = Result (*)(const void*, void*, std::size_t, int type, int roo
 using Reduce = Result (*)(const void*, void*, std::size_t, int type, int operation, Comm, CudaStream);
 using ReduceToRoot = Result (*)(const void*, void*, std::size_t, int type, int operation, int root, Comm, CudaStream);
 
-/// A function by name, of whatever type it is needed as.
+/// A function found by name, convertible to any function pointer type.
 struct Function {
   void* address;
 
@@ -38,7 +39,7 @@ struct Function {
 
 /// The library stays open until the process ends: NCCL's threads may outlive a communicator.
 void* open() {
-  setenv("NCCL_NVLS_ENABLE", "0", 0);  // like with like: nothing here uses the switches' multicast
+  setenv("NCCL_NVLS_ENABLE", "0", 0);  // for a fair comparison: Beeline does not use the switches' multicast here
   const char* named = std::getenv("BEELINE_NCCL");
   void* library = dlopen(named != nullptr && *named != '\0' ? named : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw Error(Status::unavailable, fmt::format("NCCL is absent: {}", dlerror()));
@@ -67,7 +68,7 @@ struct Library {
   Result (*group_end)() = find(handle, "ncclGroupEnd");
   Result (*send)(const void*, std::size_t, int type, int peer, Comm, CudaStream) = find(handle, "ncclSend");
   Result (*receive)(void*, std::size_t, int type, int peer, Comm, CudaStream) = find(handle, "ncclRecv");
-  // Since 2.28; nullptr before: then they are sends and receives of one group.
+  // These functions exist since 2.28; otherwise they are nullptr, and grouped sends and receives replace them.
   MoveByRoot scatter = Function{dlsym(handle, "ncclScatter")}, gather = Function{dlsym(handle, "ncclGather")};
   Move all_to_all = Function{dlsym(handle, "ncclAlltoAll")};
   int version = 0;
@@ -156,7 +157,7 @@ class Loaded final : public Communicator {
     return function(call.source, call.destination, call.count, call.type, root, comm_, call.stream);
   }
 
-  /// What moves data by sends and receives of one group, as NCCL's user guide says.
+  /// Moves data by grouped sends and receives, as in NCCL's user guide.
   Result exchange(const CollectiveShape& shape, const Call& call) const {
     require(!shape.reduces, Status::unavailable, fmt::format("NCCL has no {}", name(shape.operation)));
     const std::size_t piece = call.count * (call.type == bfloat16 ? 2 : 4);
@@ -192,7 +193,7 @@ std::shared_ptr<Communicator> make(Bench& bench) {
   bench.together([&] { library.emplace(); }, "NCCL");
   try {
     return std::make_shared<Loaded>(bench, *library);
-  } catch (const Error& error) {  // ranks that share a GPU, for one
+  } catch (const Error& error) {  // for example, ranks share a GPU
     throw Error(Status::unavailable, error.what());
   }
 }

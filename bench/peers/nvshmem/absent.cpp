@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Twin of nvshmem.cu and collectives.cu for builds without NVSHMEM.
+// Replaces nvshmem.cu and collectives.cu in builds without NVSHMEM.
 #include "beeline/core/error.hpp"
 #include "peers/nvshmem/collectives.hpp"
 #include "peers/nvshmem/nvshmem.hpp"

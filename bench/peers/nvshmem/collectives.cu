@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With relocatable device code, like nvshmem.cu: NVSHMEM's device library asks for it.
+// Relocatable device code, like nvshmem.cu: NVSHMEM's device library requires it.
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <nvshmem.h>
@@ -23,7 +23,7 @@ void check(cudaError_t result, const char* what) {
 
 // --- On a stream ----------------------------------------------------------------------------------------------------
 
-/// Source and destination as NVSHMEM's functions take them.
+/// Source and destination with the element type of NVSHMEM's functions.
 template <class T>
 struct Typed {
   explicit Typed(const VectorPair& vectors)
@@ -53,7 +53,7 @@ int start_movement(Operation operation, const Typed<std::uint32_t>& to, cudaStre
   return nvshmemx_uint32_alltoall_on_stream(world_team, to.destination, to.source, to.count, on);
 }
 
-/// Calls `use` with the vectors as the elements that NVSHMEM is told of: what is only moved goes in words.
+/// Calls `use` with the vectors as elements of NVSHMEM's type: operations that only move data use words.
 template <class Use>
 auto as_elements(Operation operation, const VectorPair& vectors, Use use) {
   if (!is_sum(operation)) return use(Typed<std::uint32_t>(vectors));

@@ -17,7 +17,7 @@ namespace beeline::bench::nvshmem {
          operation == Operation::reduce_scatter || operation == Operation::alltoall;
 }
 
-/// Whether it is measured inside kernels, as Beeline's is.
+/// Whether the operation is measured inside kernels, as Beeline's is.
 [[nodiscard]] constexpr bool is_in_kernels(Operation operation) {
   return operation == Operation::allreduce || operation == Operation::allgather || operation == Operation::alltoall;
 }
@@ -26,12 +26,12 @@ namespace beeline::bench::nvshmem {
   return operation == Operation::allreduce || operation == Operation::reduce_scatter;
 }
 
-/// What is only moved is moved in words of 4 bytes, for which NVSHMEM has its quickest ways.
+/// NVSHMEM's collectives, timed. Operations that only move data use words of 4 bytes, for which NVSHMEM is fastest.
 class TimedCollectives {
  public:
   /// Collective.
   explicit TimedCollectives(Bench& bench);
-  /// Puts one call on a CUDA stream: sums, or from rank 0. The vectors lie in NVSHMEM's heap.
+  /// Enqueues one call on a CUDA stream: a sum, or a movement from rank 0. The vectors lie in NVSHMEM's heap.
   void start(Operation operation, const VectorPair& vectors, void* stream);
   /// Collective. Nanoseconds of each batch by this rank's clock, of a block of `threads` threads.
   std::vector<double> in_block(Operation operation, const VectorPair& vectors, unsigned threads, Rounds rounds);
@@ -41,7 +41,7 @@ class TimedCollectives {
   Memory stamps_;
 };
 
-/// Puts a barrier that orders memory on a CUDA stream.
+/// Enqueues a barrier that orders memory on a CUDA stream.
 void start_barrier(void* stream);
 
 }  // namespace beeline::bench::nvshmem

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With relocatable device code: NVSHMEM's device library asks for it.
+// Relocatable device code: NVSHMEM's device library requires it.
 #include <cuda_runtime.h>
 #include <nvshmem.h>
 #include <nvshmemx.h>
@@ -28,7 +28,7 @@ void check(cudaError_t result, const char* what) {
     throw Error(Status::internal, std::string("beside NVSHMEM, ") + what + ": " + cudaGetErrorString(result));
 }
 
-/// Waits for the default stream, no longer than the world's deadline: NVSHMEM's waits have none.
+/// Waits for the default stream, at most until the world's deadline: NVSHMEM's own waits have none.
 void finish(const Bench& bench) {
   check(cudaGetLastError(), "launch");
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(bench.world().config().deadline_ns);
@@ -147,7 +147,7 @@ __global__ void sum_updates(std::uint64_t words, std::uint64_t seed, std::uint64
 
 constexpr unsigned grid_block_threads = 512;
 
-/// From the first block's start to the last one's end.
+/// Time from the first block's start to the last block's end.
 double whole_time(const Memory& times, unsigned blocks) {
   std::vector<BlockTimes> all(blocks);
   times.read(all.data(), all.size() * sizeof all[0]);
@@ -192,7 +192,7 @@ void start(Bench& bench) {
   constexpr std::size_t gib = std::size_t{1} << 30;
   const std::size_t heap = std::max(4 * gib, heap_bytes_for(bench.options(), world.size(), true) + gib);  // its own
   setenv("NVSHMEM_SYMMETRIC_SIZE", std::to_string(heap).c_str(), 0);
-  setenv("NVSHMEM_DISABLE_NVLS", "1", 0);  // like with like: nothing here uses the switches' multicast
+  setenv("NVSHMEM_DISABLE_NVLS", "1", 0);  // for a fair comparison: Beeline does not use the switches' multicast here
   nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
   if (bench.leads()) require(nvshmemx_get_uniqueid(&id) == 0, Status::internal, "nvshmemx_get_uniqueid failed");
   const auto ids = bench.world().allgather(std::as_bytes(std::span(&id, 1)));

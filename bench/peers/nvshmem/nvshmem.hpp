@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// NVSHMEM beside Beeline: the same loops over the same ranks, with NVSHMEM's device functions and its own heap.
-/// Without NVSHMEM in the build, everything here throws unavailable.
+/// NVSHMEM for comparison: the same loops over the same ranks, with NVSHMEM's device functions and its own heap.
+/// Without NVSHMEM in the build, every function throws unavailable.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace beeline::bench::nvshmem {
 
-/// Collective. Starts NVSHMEM on all ranks, once in a process. Throws unavailable where it is not in the build, or a
-/// rank has no GPU of its own.
+/// Collective. Starts NVSHMEM on all ranks, once in a process. Throws unavailable if it is not in the build, or a rank
+/// shares its GPU or has none.
 void start(Bench& bench);
 
-/// Collective. Ends what `start` began; does nothing where it did not.
+/// Collective. Ends NVSHMEM if `start` started it.
 void stop();
 
-/// Bytes of NVSHMEM's symmetric heap, zeroed.
+/// Memory of NVSHMEM's symmetric heap, zeroed.
 class Memory {
  public:
-  /// Collective, and so is the destructor.
+  /// Collective; the destructor is collective, too.
   explicit Memory(std::size_t bytes);
   ~Memory();
   Memory(const Memory&) = delete;
@@ -36,17 +36,17 @@ class Memory {
   std::byte* data_;
 };
 
-/// What ping-pongs and loops of one block use.
+/// The data of ping-pongs and loops of one block.
 struct Setup {
   GroupChoice choice;
   std::byte *destination, *source;
   std::size_t bytes;
-  std::uint64_t* word;  ///< signal, or the word that atomics change
+  std::uint64_t* word;  ///< the signal, or the word that atomics change
 };
 
 enum class BlockOperation { put_signal, signal, barrier, sync, fetch_add };
 
-/// Runs one operation in a loop of one block on each rank that takes part. Sequence numbers count on from launch to
+/// Runs one operation in a loop of one block on each rank that takes part. Sequence numbers continue from launch to
 /// launch.
 class TimedBlock {
  public:
@@ -54,7 +54,7 @@ class TimedBlock {
   explicit TimedBlock(Bench& bench);
   /// Collective. Nanoseconds of each batch by this rank's clock; empty on ranks that take no part.
   std::vector<double> run(BlockOperation operation, const Setup& setup, Rounds rounds);
-  /// Sequence number of the last round so far.
+  /// Sequence number of the last round.
   [[nodiscard]] std::uint64_t last() const { return last_; }
 
  private:
@@ -68,12 +68,12 @@ class TimedBlocks {
  public:
   /// Collective.
   TimedBlocks(Bench& bench, unsigned most_blocks);
-  /// Collective. Nanoseconds in which rank 0 puts `messages` of `bytes` from `source` to `destination`.
+  /// Collective. Nanoseconds that rank 0 takes to put `messages` messages of `bytes` from `source` to `destination`.
   double put(unsigned blocks, std::byte* destination, const std::byte* source, std::size_t bytes,
              std::uint32_t messages);
   /// Collective. Nanoseconds of the slowest rank for `each` additions by every thread.
   double update(unsigned blocks, std::uint64_t* table, std::uint64_t words, std::uint64_t seed, std::uint64_t each);
-  /// This rank's sums: of the words of its table, and of the numbers that `update` with the same arguments adds.
+  /// Two sums of this rank: of the words of its table, and of the numbers that `update` adds with the same arguments.
   std::uint64_t sum(const std::uint64_t* table, std::uint64_t words);
   std::uint64_t sum_of_updates(unsigned blocks, std::uint64_t words, std::uint64_t seed, std::uint64_t each);
 

@@ -45,7 +45,7 @@ Library find_library() {
   return library;
 }
 
-/// The place of a message that is none: its sender has nothing under way.
+/// The offset that marks an empty message: its sender has no operation in flight.
 constexpr std::size_t end_of_loop = sink - 1;
 
 /// Precedes the bytes of an active message.
@@ -61,7 +61,7 @@ class UcxPair final : public Pair {
   UcxPair& operator=(const UcxPair&) = delete;
 
   void open();
-  /// What the peer needs: the target's address and key, and this worker's address, each behind its length.
+  /// Data that the peer needs: the target's address and key, and this worker's address, each preceded by its length.
   [[nodiscard]] std::vector<std::byte> introduction() const;
   void connect(std::span<const std::byte> introduction);
 
@@ -152,14 +152,14 @@ class UcxPair final : public Pair {
   std::uint64_t remote_ = 0;  ///< address of the peer's target
   std::uint64_t pending_ = 0, received_ = 0, ends_ = 0, settled_ = 0;
   ucs_status_t failed_ = UCS_OK;
-  std::vector<std::byte> dropped_;                ///< where long messages for nobody go, one over the other
-  std::vector<std::unique_ptr<Header>> headers_;  ///< of messages that are being sent
+  std::vector<std::byte> dropped_;                ///< receives every long message that is dropped
+  std::vector<std::unique_ptr<Header>> headers_;  ///< of messages in flight
 };
 
 void UcxPair::open() {
   ucp_config_t* config = nullptr;
   check(library_.ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
-  if (bench_.world().config().split_nodes > 1)  // as the world's
+  if (bench_.world().config().split_nodes > 1)  // as the world does
     for (const auto& [variable, value] : {std::pair{"UCX_TLS", "tcp"}, std::pair{"UCX_NET_DEVICES", "lo"}})
       if (std::getenv(variable) == nullptr)
         static_cast<void>(library_.ucp_config_modify(config, variable + sizeof "UCX_" - 1, value));

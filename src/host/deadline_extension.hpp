@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Deadlines of waits for ranks that wait themselves.
+/// Extended deadlines of waits for ranks that may wait themselves.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace beeline::detail {
 
-/// A context whose waits last longer, so that whoever waits for the culprit itself names it first: for each of `steps`
-/// between the two by a tenth of a quarter of the deadline, or of a second, whichever is less.
+/// A context whose deadline is extended by `steps` × min(deadline / 40, 0.1 s). `steps`: hops between the waiting rank
+/// and the rank that fails, so a rank that waits for the failing rank directly reports first.
 [[nodiscard]] inline Context extend_deadline(const Context& ctx, std::uint32_t steps) {
   Context longer = ctx;
   longer.deadline_ns += std::min<std::uint64_t>(ctx.deadline_ns / 4, 1'000'000'000) * steps / 10;
   return longer;
 }
-/// Steps of those whose wait ends last.
+/// Steps of the waits that end last.
 inline constexpr std::uint32_t most_extension_steps = 20;
 
 }  // namespace beeline::detail

@@ -16,7 +16,8 @@ namespace beeline {
 
 namespace detail {
 
-/// Lists in memory of a device, or of the host; a base, so that they are there before the table.
+/// Trigger lists in device memory and in host memory. This is a base class, so that the lists are made before the
+/// table.
 struct DeviceTriggerMemory {
   struct Arrays {
     Arrays(Team& team, const TriggerTable::Size& size, Heap heap)
@@ -46,13 +47,13 @@ struct DeviceTriggerMemory {
 
 }  // namespace detail
 
-/// During a lease the lists of the device are current. Between leases the host has them: it changes its copy, with
-/// which the next lease begins. So a change waits for the end of a lease; a query reads words of the device.
+/// During a lease the device's lists are current. Between leases the host's copy is current; the next lease begins with
+/// it. So a change waits for the end of a lease, and a query during a lease reads words of the device.
 class DeviceTriggers final : detail::DeviceTriggerMemory, public TriggerTable {
  public:
   /// Collective.
-  ///   queues  of the engine's
-  ///   fail    called, once, with what is unmatched at its deadline, by the engine's thread
+  ///   queues  number of the engine's queues
+  ///   fail    called once, by the engine's thread, with a text of the operations that are unmatched at their deadline
   DeviceTriggers(Team& team, DeviceEngine& engine, std::uint32_t queues, const Size& size,
                  std::function<void(const std::string&)> fail);
 
@@ -60,7 +61,7 @@ class DeviceTriggers final : detail::DeviceTriggerMemory, public TriggerTable {
 
   // --- By the engine's thread ------------------------------------------------------------------------------------
 
-  /// Called before a lease: copies the lists that the host has changed to the device.
+  /// Called before a lease: copies the host's changes of the lists to the device.
   [[nodiscard]] TriggerLists show();
   /// Called between leases: aborts the team if an armed operation has passed its deadline.
   void look();
@@ -77,11 +78,11 @@ class DeviceTriggers final : detail::DeviceTriggerMemory, public TriggerTable {
   void change(const std::function<void()>& change) override;
   [[nodiscard]] bool is_here() const override { return is_here_; }
   [[nodiscard]] std::uint64_t read_there(const std::uint64_t& word) const override { return engine_.read(word); }
-  /// The block fires it in the next lease.
+  /// The block fires the tag's operations in the next lease.
   void fire_met(std::uint32_t tag) override;
   void note_tag(std::uint32_t tag) override { tags_changed_.add(tag); }
   void note_entry(std::uint32_t number) override { entries_changed_.add(number); }
-  // With the lock held.
+  // Called with the lock held.
   void read_lists();
   void note_counts(std::uint64_t now_ns);
 

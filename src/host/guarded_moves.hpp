@@ -9,13 +9,13 @@
 
 namespace beeline {
 
-/// Blocks of a guarded move at most.
+/// Largest number of blocks of a guarded move.
 inline constexpr unsigned most_guarded_blocks = 16;
 
-/// Enqueues one or two moves, the second behind the first.
+/// Enqueues one or two moves; the second starts after the first.
 void start_guarded_move(Team& team, Stream& stream, const StreamMove& first, const StreamMove& second,
                         const MoveGuard& guard);
-/// Of the device, that guarded moves take at most: kernels that wait for them leave this room.
+/// Largest share of the device that guarded moves take: kernels that wait for guarded moves leave this share free.
 [[nodiscard]] double share_of_guarded_moves(World& world);
 
 }  // namespace beeline

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The launch service: a thread of the device that starts the kernels which workers of tasks ask for
-/// (control/impl/task_kernel.hpp), without the CPU, by launching graphs. Only a kernel that is part of a graph itself
-/// may do so, and it needs relocatable device code: src/host/launch_service.cpp alone is compiled so, and linked for
-/// the device inside the library.
-/// Source: CUDA C++ Programming Guide, device graph launch.
+/// The launch service: a device thread that starts the kernels requested by workers of tasks
+/// (control/impl/task_kernel.hpp), without the CPU, by launching graphs. Only a kernel that is part of a graph may
+/// launch graphs, and it needs relocatable device code. Only src/host/launch_service.cpp is compiled with that, and
+/// device-linked inside the library. Source: CUDA C++ Programming Guide, device graph launch.
 
 #include <cstdint>
 
@@ -17,32 +16,32 @@ class Stream;
 class Team;
 class World;
 
-/// Graphs that a graph may launch from the device (fire and forget), each time that it runs itself.
+/// Number of graphs that one run of a graph may launch from the device (fire and forget).
 inline constexpr std::uint32_t most_fired_graphs = 120;
 
-/// What the service has done, in the device's memory.
+/// Counts of the service, in device memory.
 struct LaunchCounts {
   std::uint64_t fired;       ///< graphs
-  std::uint64_t refused;     ///< launches that the device refused, most of them since the graph still ran; repeated
-  std::uint64_t handed;      ///< kernels that it has left to the engine, after `patience_ns` of refusals
+  std::uint64_t refused;     ///< launches that the device refused, mostly because the graph still ran; repeated
+  std::uint64_t handed;      ///< kernels left to the engine after `patience_ns` of refusals
   std::uint64_t last_error;  ///< the cudaError_t of the last refusal
 };
 
-/// What a lease of the service goes by.
+/// Parameters of a lease of the service.
 struct LaunchServiceTerms {
   detail::TaskCalls kernels;
   LaunchCounts* counts;
-  std::uint64_t* over;  ///< leases that have ended, in host memory; where there is none, a lease ends at once
-  std::uint32_t calls;  ///< that it looks at
-  /// So long a refused launch is repeated; half a lease if that is shorter.
+  std::uint64_t* over;  ///< leases that have ended, in host memory; nullptr: a lease ends at once
+  std::uint32_t calls;  ///< number of calls that the lease polls
+  /// Time for which a refused launch is repeated; half a lease if that is shorter.
   static constexpr std::uint64_t patience_ns = 1'000'000;
 };
 
-/// Launches one lease on a stream, to be recorded.
+/// Launches one lease on a stream that records it.
 void launch_service(Team& team, Stream& stream, const LaunchServiceTerms& terms);
-/// Launches a kernel that does nothing but end as `TaskGrid` does: the trial of whether devices launch graphs.
+/// Launches a kernel that only ends as `TaskGrid` does, to test whether the device can launch graphs.
 void launch_trial(Team& team, Stream& stream, detail::TaskCall* call);
-/// Blocks of the service that the rank's share of the device holds at once.
+/// Number of the service's blocks that can be resident at once in the rank's share of the device.
 [[nodiscard]] unsigned resident_launch_services(World& world);
 
 }  // namespace beeline

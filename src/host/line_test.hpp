@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Whether lines of 128 bytes arrive whole, seen by trying.
+/// Tests whether lines of 128 bytes arrive whole.
 
 #include <cstdint>
 #include <vector>
@@ -10,12 +10,12 @@
 
 namespace beeline::detail {
 
-/// What one rank saw of the lines that another stored.
+/// Counts by one rank that polls lines which a peer stores.
 struct LinesSeen {
   std::uint64_t looks, torn;
 };
 
-/// Collective, among GPU ranks. By sender, a rank of the team.
+/// Collective, among GPU ranks. Returns this rank's counts for each sender, by rank of the team.
 [[nodiscard]] std::vector<LinesSeen> watch_lines(Team& team);
 
 }  // namespace beeline::detail

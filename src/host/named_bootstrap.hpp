@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the ranks of a world exchange, with the name of the call that they are in.
+/// Exchanges among the ranks of a world that carry the name of the collective call.
 
 #include <string>
 #include <vector>
@@ -19,8 +19,8 @@ class NamedBootstrap final : public ForwardingBootstrap {
   /// From here on this rank is in the collective function `call`.
   void enter(const char* call) { call_ = call; }
 
-  /// As the bootstrap's. Throws invalid_argument, on every rank, where ranks are in different functions; names both.
-  /// Descriptors carry no names: each function makes such a call before and after them.
+  /// As `Bootstrap::allgather`. Throws invalid_argument on every rank, naming both functions, if ranks are in different
+  /// functions. Exchanges of descriptors carry no names: each function calls `allgather` before and after them.
   [[nodiscard]] std::vector<std::vector<std::byte>> allgather(std::span<const std::byte> mine,
                                                               std::int64_t deadline_ns) override;
 
@@ -30,7 +30,7 @@ class NamedBootstrap final : public ForwardingBootstrap {
 
 namespace detail {
 
-/// What two ranks say that are in different collective functions.
+/// Text of the error of two ranks in different collective functions.
 [[nodiscard]] std::string different_calls(int rank, const std::string& call, int other, const std::string& other_call);
 
 }  // namespace detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which members of a team are on which node, and who speaks for a node.
+/// The node of each team member, and the leader of each node.
 
 #include <algorithm>
 #include <cstddef>
@@ -38,7 +38,7 @@ class NodeMap {
   [[nodiscard]] std::span<const std::uint16_t> members_of(std::uint32_t node) const {
     return {order_.data() + first_[node], static_cast<std::size_t>(first_[node + 1] - first_[node])};
   }
-  /// Members of the node that has the fewest.
+  /// Number of members on the node with the fewest members.
   [[nodiscard]] std::size_t smallest() const {
     std::size_t found = members_of(0).size();
     for (std::uint32_t node = 1; node < nodes_; ++node) found = std::min(found, members_of(node).size());
@@ -46,12 +46,12 @@ class NodeMap {
   }
   /// The first member of a node.
   [[nodiscard]] std::uint32_t first_of(std::uint32_t node) const { return order_[first_[node]]; }
-  /// The member of a node that speaks for it in a piece of work: they take turns.
+  /// The leader of a node for a piece of work; members take turns by piece.
   [[nodiscard]] std::uint32_t node_leader(std::uint32_t node, std::size_t piece) const {
     const auto members = members_of(node);
     return members[piece % members.size()];
   }
-  /// The same; on its node, `owner` itself speaks.
+  /// As above; on the node of `owner`, `owner` is the leader.
   [[nodiscard]] std::uint32_t node_leader(std::uint32_t node, std::size_t piece, std::uint32_t owner) const {
     return owner != no_peer && node_of(owner) == node ? owner : node_leader(node, piece);
   }
@@ -60,7 +60,7 @@ class NodeMap {
   std::uint32_t nodes_ = 0;
   std::vector<std::uint16_t> node_of_;
   std::vector<std::uint16_t> order_;  ///< members by node
-  std::vector<std::uint16_t> first_;  ///< where each node's begin
+  std::vector<std::uint16_t> first_;  ///< index of each node's first member in order_
 };
 
 }  // namespace beeline::detail

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Ranges that profilers such as Nsight Systems show (NVTX, domain `beeline`): nothing where the build has no CUDA
-/// toolkit, and a look at a null pointer where no profiler is attached.
+/// Ranges that profilers such as Nsight Systems show (NVTX, domain `beeline`). Without a CUDA toolkit in the build they
+/// do nothing; without a profiler they cost the test of a null pointer.
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -15,7 +15,7 @@ namespace beeline::detail {
 
 #if BEELINE_HAS_NVTX
 
-/// From its construction on, on the calling thread.
+/// A range on the calling thread, from the construction to the destruction of this object.
 class ProfilerRange {
  public:
   explicit ProfilerRange(const char* name) {
@@ -32,7 +32,7 @@ class ProfilerRange {
   ProfilerRange(const ProfilerRange&) = delete;
   ProfilerRange& operator=(const ProfilerRange&) = delete;
 
-  /// The destructor leaves it to end(), which another function calls on this thread.
+  /// The destructor does not end the range; another function on this thread calls end().
   void leave_open() { left_open_ = true; }
   static void end() { nvtxDomainRangePop(domain()); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Checks of the ranges of bytes that calls of the host are given. No text is made where nothing is wrong.
+/// Checks of the byte ranges that are passed to host calls. Texts are made only for errors.
 
 #include <cstddef>
 
@@ -14,15 +14,15 @@ struct Argument {
   const char *call, *name;
 };
 
-/// Throws invalid_argument where a range reaches beyond the end of the heap, or of the segments, that it begins in, or,
-/// in a heap of this host rank, beyond one allocation; the end of memory outside the ranks' slots is not known.
+/// Throws invalid_argument if a range reaches beyond the end of the heap or segment in which it begins; in a heap of
+/// this host rank, beyond one allocation. The end of memory outside the ranks' slots is not known, and not checked.
 void require_extent(const World& world, Argument argument, const void* address, std::size_t bytes);
-/// Throws invalid_argument where an address is in the slot of a rank on another node, where nothing is mapped.
-///   ctx   of CPU threads;  name  of the argument
+/// Throws invalid_argument if an address is in the slot of a rank on another node, whose memory is not mapped here.
+///   ctx   context of CPU threads;  name  of the argument
 void require_mapped(const Context& ctx, const char* name, const void* address);
 /// Throws invalid_argument: the address lies outside of this rank's symmetric memory.
 [[noreturn]] void refuse_not_symmetric(const World& world, Argument argument, const void* address);
-/// Both: where a range begins outside this rank's heaps, or reaches beyond the end of one.
+/// Throws invalid_argument if a range begins outside this rank's heaps, or reaches beyond the end of the heap.
 void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes);
 
 }  // namespace beeline::detail

@@ -13,10 +13,10 @@
 
 namespace beeline {
 
-/// Warns once for each signal, and of a few signals only. Thread-safe.
+/// Warns once for each signal, of a limited number of signals. Thread-safe.
 class RepeatedSignalLog final : public detail::RepeatedSignals {
  public:
-  ///   areas  outlive it
+  ///   areas  outlive this object
   RepeatedSignalLog(const Areas& areas, int rank) : areas_(areas), rank_(rank) {}
   void report(std::uint32_t sender, std::uint32_t receiver, std::uint64_t offset, std::uint64_t value) override;
 

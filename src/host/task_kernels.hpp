@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The target's side of tasks that are kernels: what starts them.
+/// Starts of the tasks that are kernels, on the target rank.
 
 #include <atomic>
 #include <cstdint>
@@ -20,32 +20,32 @@
 
 namespace beeline {
 
-/// Starts the kernels that the workers of a rank ask for: by the launch service, where the rank's GPU launches graphs,
-/// or by a thread of the rank's own, the engine's. Each worker has one kernel that runs, at most.
+/// Starts the kernels that the workers of a rank request: by the launch service, if the rank's GPU can launch graphs,
+/// or by a host thread of this rank ("engine" below). Each worker has at most one running kernel.
 class TaskKernels {
  public:
   struct Work {
     std::uint32_t functions, workers;
-    std::uint64_t lease_ns, idle_ns;  ///< of the launch service
-    /// Launches a kernel of the list.
+    std::uint64_t lease_ns, idle_ns;  ///< the launch service's
+    /// Launches the kernel with number `function`.
     std::function<void(std::uint32_t function, const LaunchOptions& options, detail::TaskCall* call)> start;
-    /// What errors call the kernel that a worker is in.
+    /// Name in errors of the kernel that a worker is running.
     std::function<std::string(std::uint32_t worker)> name;
   };
-  /// Collective. On a GPU rank make it while none of its kernels runs. Throws no_resource for the thread, or if waiting
-  /// grids leave no room for the launch service.
+  /// Collective. On a GPU rank, call it while none of the rank's kernels runs. Throws no_resource if the thread cannot
+  /// be made, or if waiting grids leave too small a share for the launch service.
   TaskKernels(Team& team, Work work);
-  /// Collective. No worker asks for a kernel any more. Waits for those that run, up to the deadline.
+  /// Collective. No worker may request a kernel any more. Waits for the running kernels, up to the deadline.
   ~TaskKernels();
 
   [[nodiscard]] const detail::TaskCalls& calls() const { return terms_.kernels; }
-  /// Prepares the start of a kernel. `adopt` makes workers go by what was prepared last, when none of them runs. Throws
-  /// invalid_argument for a shape that cannot be launched; unavailable if device graphs are asked for and refused.
+  /// Prepares the start of a kernel. While no worker runs, `adopt` makes workers use the last preparation. Throws
+  /// invalid_argument for a shape that cannot be launched; unavailable if device graphs are required and refused.
   void prepare(std::uint32_t function, const TaskKernelShape& shape);
   void adopt(std::uint32_t function);
-  /// What starts the kernel, and why that does; `any` if it is not registered.
+  /// What starts the kernel, and the reason for it; `any` if the kernel is not registered.
   [[nodiscard]] const TaskKernelStart& start_of(std::uint32_t function) const { return kernels_[function].start; }
-  /// Adds what has been started.
+  /// Adds the counts of started kernels to `sums`.
   void count(TaskStatistics& sums) const;
 
  private:
@@ -54,15 +54,16 @@ class TaskKernels {
     TaskKernelStart start{};
     std::vector<std::uint64_t> graphs;  ///< [workers, graphs_of_worker]
   };
-  /// What the launch service runs in: while kernels that it has started run, its graph and its stream are taken.
+  /// A graph and a stream for a lease of the launch service; they stay in use while kernels that the lease has started
+  /// run.
   struct Lane {
     std::unique_ptr<Stream> stream;
     std::unique_ptr<RecordedWork> lease;
   };
-  /// The engine's stream of a worker, made when it is needed first.
+  /// The engine's stream for a worker, made at first use.
   struct Lent {
     std::unique_ptr<Stream> stream;
-    std::uint64_t request = 0;  ///< the last
+    std::uint64_t request = 0;  ///< the last request
     bool is_busy = false;
   };
 
@@ -75,7 +76,7 @@ class TaskKernels {
   void record_graphs(std::uint32_t function, Kernel& kernel);
   void check_shape(std::uint32_t function, const Kernel& kernel);
   void run();
-  /// Whether there was anything to start, or is to be looked at.
+  /// Starts requested kernels. Returns whether there were any.
   [[nodiscard]] bool serve();
   void start(std::uint32_t worker, std::uint64_t request);
   void drain(Stream& stream) const;
@@ -83,17 +84,17 @@ class TaskKernels {
   Team& team_;
   const Work work_;
   const int poll_us_;
-  SymmetricArray<detail::TaskCall> call_states_;  ///< [workers + 1]: the last is for the trial
+  SymmetricArray<detail::TaskCall> call_states_;  ///< [workers + 1] the last one is for the trial
   SymmetricArray<std::uint64_t> graphs_, asleep_, requests_, over_;
   SymmetricArray<LaunchCounts> counts_;
   Bell bell_;
   LaunchServiceTerms terms_;
   std::vector<Kernel> kernels_;  ///< [functions]
   Kernel prepared_;
-  std::vector<std::unique_ptr<RecordedWork>> recorded_;  ///< of all registrations: kernels may still run
-  std::string why_no_graphs_;                            ///< empty: the device launches graphs
+  std::vector<std::unique_ptr<RecordedWork>> recorded_;  ///< of all registrations, since earlier kernels may still run
+  std::string why_no_graphs_;                            ///< empty if the device launches graphs
   std::vector<Lane> lanes_;
-  std::size_t lane_ = 0;  ///< of the lease that runs
+  std::size_t lane_ = 0;  ///< of the current lease
   std::uint64_t leases_begun_ = 0;
   std::unique_ptr<LeasedGrid> service_;
   std::vector<Lent> lent_;  ///< [workers]

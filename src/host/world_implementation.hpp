@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a World consists of: parts with one concern each (src/host/world), and the calls that take several of them.
+/// The implementation of World: parts with one concern each (src/host/world), and functions that use several parts.
 
 #include <atomic>
 #include <memory>
@@ -34,7 +34,7 @@ class World::Implementation {
   Implementation(const Config& config, std::unique_ptr<Bootstrap> bootstrap);
   ~Implementation();
 
-  // The parts; the engines' threads use those before them.
+  // The parts. The engines' threads use the parts declared before the engines.
   Config config;
   std::unique_ptr<NamedBootstrap> bootstrap;
   const OwnProcess process;
@@ -49,18 +49,18 @@ class World::Implementation {
   std::unique_ptr<Launches> launches;
   std::unique_ptr<Grids> grids;
   std::unique_ptr<Streams> streams;
-  World* world = nullptr;                ///< whose it is, once that is made
-  std::unique_ptr<Team> survivors;       ///< what World::survivors returned last
-  std::atomic<bool> has_left{false};     ///< the engine's thread asks
-  std::atomic<bool> is_left_out{false};  ///< of the survivors
+  World* world = nullptr;                ///< the world of this object, once it is made
+  std::unique_ptr<Team> survivors;       ///< the last result of World::survivors
+  std::atomic<bool> has_left{false};     ///< read by the engine's thread
+  std::atomic<bool> is_left_out{false};  ///< this rank is not among the survivors
 
   [[nodiscard]] int rank() const { return membership->rank(); }
 
   // --- Collective calls -----------------------------------------------------------------------------------------
 
-  /// Collective. What `meet` returns, in which all ranks exchange bytes. A deadline of it aborts the world, and its
-  /// error names the members that are in other calls.
-  ///   call  that ranks meet in, named in errors
+  /// Collective. Calls `meet`, in which all ranks exchange bytes, and returns its result. If `meet` fails at its
+  /// deadline, aborts the world and throws an error that names the members in other calls.
+  ///   call  the collective call, named in errors
   template <class Meet>
   decltype(auto) meet_in(const char* call, const Meet& meet) {
     begin_collective(call);
@@ -76,8 +76,8 @@ class World::Implementation {
       throw;
     }
   }
-  /// Collective. Everyone's bytes, by rank. Throws invalid_argument where ranks are in different calls.
-  ///   call  that ranks meet in, named in errors
+  /// Collective. The bytes of all ranks, by rank. Throws invalid_argument if ranks are in different calls.
+  ///   call  the collective call, named in errors
   [[nodiscard]] std::vector<std::vector<std::byte>> exchange(const char* call, std::span<const std::byte> mine,
                                                              std::int64_t wait_ns);
   [[nodiscard]] std::vector<std::vector<std::byte>> exchange(const char* call, std::span<const std::byte> mine) {
@@ -85,84 +85,84 @@ class World::Implementation {
   }
   /// The barrier of the world or of a team, by its host context. Returns ok or timeout.
   [[nodiscard]] Status barrier(const Context& among, Timeout timeout);
-  /// Collective. [members] What each has written into its cell of that number. The first on each node collects those of
-  /// the others, so that a member reads once from each node.
+  /// Collective. Returns [members] the contents of each member's cell with this number. The first member of each node
+  /// collects the cells of its node, so that a member reads only once from each node.
   [[nodiscard]] std::vector<ScalarCell> scalars_by_node(const Context& among, std::uint64_t number);
-  /// Throws where the team has failed, or a barrier that timed out has not been called to its end: that of another call
-  /// would be taken for it.
+  /// Throws if the team has failed, or if a barrier that timed out was not repeated until its completion: the barrier
+  /// of another call would be taken for it.
   void begin_collective(const Context& among);
-  /// The same for a function of the whole world, in which ranks exchange bytes.
+  /// As above, for a function of the whole world in which ranks exchange bytes.
   void begin_collective(const char* call);
-  /// Waits until all that was posted to the engine, by kernels or CPU threads, is in place.
+  /// Waits until all commands posted to the engine, by kernels or CPU threads, are complete.
   Status drain_engine(const Context& among, Timeout timeout);
 
   // --- Waits of CPU threads for devices -------------------------------------------------------------------------
 
-  /// Polls `over()` up to `deadline_ns`, or until one of `watched` is aborted; throws naming `what`. Then the default
-  /// stream and `awaited` (if any) give up their waits for signals, and at the deadline `watched` is aborted. A fault
-  /// of this rank's GPU names all ranks that end with it.
-  ///   timeout  the caller's own limit: then `timeout`, and nothing has happened; otherwise ok
+  /// Polls `over()` up to `deadline_ns`, or until a team in `watched` is aborted; then throws an error that names
+  /// `what`. Before that, it aborts `watched` (at the deadline), and ends the waits for signals of the default stream
+  /// and of `awaited` (if any). The error of a fault of this rank's GPU names all ranks that end with it.
+  ///   timeout  the caller's own limit: at it the function returns `timeout` and has no effect; otherwise it returns ok
   Status await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, std::uint32_t watched,
                Stream* awaited = nullptr, Timeout timeout = Timeout::none());
-  /// Waits until the work of a stream so far has ended, whatever fails.
+  /// Waits until earlier work of a stream has ended, even if something fails.
   void await_work(const char* what, Stream& stream, std::int64_t deadline_ns);
-  /// Waits until the default stream has no work, whatever fails: it may use memory that is to be freed.
+  /// Waits until the default stream has no work, even if something fails: its work may use memory that is to be freed.
   void await_default_stream();
-  /// Throws what this rank's engine refused and no error has said yet.
+  /// Throws the refusals by this rank's engine that no error has reported yet.
   void check_refusals();
 
   // --- Memory ---------------------------------------------------------------------------------------------------
 
-  /// Fills device or host memory with zeros, and waits for it.
+  /// Fills device or host memory with zeros, and waits for completion.
   void zero(void* address, std::size_t bytes);
-  /// Writes to device or host memory, and waits for it.
+  /// Writes to device or host memory, and waits for completion.
   void write(void* destination, const void* source, std::size_t bytes);
-  /// Reads memory of any rank, on other nodes by the engine.
+  /// Reads memory of any rank; of ranks on other nodes through the engine.
   void read_from(int other, void* to, const void* at, std::size_t bytes);
-  /// Hands the address book to this rank's kernels.
+  /// Copies the address book to this rank's kernels.
   void publish_addresses();
-  /// How to copy to or from a place; throws unless its owner is well.
+  /// How to copy to or from a place in registered memory; throws if its owner has failed.
   [[nodiscard]] Registration::Address reach(const RegisteredPlace& place, std::size_t bytes) const;
 
   // --- Teams ----------------------------------------------------------------------------------------------------
 
-  /// A clean start for the team `id` of `ranks`, before any member enters its first barrier.
+  /// Resets the state of the team `id` of `ranks`, before any member enters its first barrier.
   void open_team(std::uint32_t id, const std::vector<int>& ranks);
   void close_team(std::uint32_t id);
-  /// The healthy ranks, among which no connection is broken: of two ranks that have lost theirs, the higher one ends.
-  /// Collective over the healthy ranks. Throws unreachable on one that ends.
+  /// Returns the healthy ranks that are all connected: of two ranks that have lost their connection, the higher one is
+  /// left out. Collective over the healthy ranks. Throws unreachable on a rank that is left out.
   [[nodiscard]] std::vector<int> agree_on_connected();
-  /// Goes on among `left`, after a failure. Collective over them.
+  /// Continues the world among the ranks `left`, after a failure. Collective over them.
   void regroup(const std::vector<int>& left);
 
  private:
   [[nodiscard]] EngineClient engine_client();
   void make_engine(std::uint64_t secret);
   [[nodiscard]] std::unique_ptr<Engine> make_network(std::uint64_t secret);
-  /// Whether an address of the range is.
+  /// Returns a function that says whether an address of the range is GPU memory.
   [[nodiscard]] std::function<bool(const void*)> is_gpu_memory() const;
   void make_failures();
   void make_streams();
   void serve_engine();
   /// In a forked child: refuses operations, and ends waits.
   void seal_in_child();
-  /// Ends what this rank has in common with one that the network does not reach any more.
+  /// Ends the teams that this rank shares with a peer that the network does not reach any more.
   void lose(int peer, const std::string& reason);
-  /// Reads what a rank on another node publishes; false if it does not answer within a second.
+  /// Reads published data of a rank on another node; false without an answer within a second.
   [[nodiscard]] bool read_soon(int other, void* to, const void* at, std::size_t bytes);
-  /// A copy with an end that only the engine reaches; returns when it is over.
+  /// A copy whose source or destination only the engine reaches. Returns after its completion.
   void copy_by_engine(void* destination, const void* source, std::size_t bytes);
   void require_not_refused() const;
   /// The barrier of a team with members on other nodes; does not throw.
   [[nodiscard]] Status barrier_across_nodes(const Context& among, Timeout timeout);
   Status poll_until_over(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
                          std::uint32_t watched, Stream* awaited, Timeout timeout);
-  /// Records that streams did not end, and aborts those of `watched` (the world, if it is empty).
-  ///   kernel  the last one on the stream that was waited for; 0: unknown
+  /// Records that streams did not end, and aborts the teams in `watched` (the world, if it is empty).
+  ///   kernel  the last kernel on the awaited stream; 0: unknown
   void give_up_streams(std::uint32_t watched, std::uint64_t waited_ns, std::uint16_t kernel);
-  /// Throws if this rank's GPU works no more.
+  /// Throws if this rank's GPU has a fault.
   void check_gpu() const;
-  /// Ends this rank for the others, since `kept` and it are not connected. Throws unreachable.
+  /// Leaves this rank out of the survivors, since it is not connected with `kept`. Throws unreachable.
   [[noreturn]] void leave_out(int kept);
   [[nodiscard]] std::uint32_t agree_on_free_id();
   std::optional<detail::ForkHandler> fork_handler_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The streams that a world hands out to the program, which may keep them longer than the world.
+/// Streams that a world hands out to the program. The program may keep them longer than the world lives.
 
 #include <memory>
 
@@ -16,16 +16,16 @@ class WorldStreams {
   ~WorldStreams();
   WorldStreams(const WorldStreams&) = delete;
   WorldStreams& operator=(const WorldStreams&) = delete;
-  /// What the program gets: it destroys `own`, unless `end` has done so.
+  /// Returns the program's stream, which destroys `own` unless `end` has done so.
   [[nodiscard]] std::unique_ptr<Stream> hand_out(std::unique_ptr<Stream> own);
-  /// Whether all of them have drained.
+  /// Whether all these streams have drained.
   [[nodiscard]] bool drained() const;
   /// Ends the streams' waits for signals after the world has failed.
   void release_waits();
-  /// Forgets how their work has ended: it belongs to a world that has failed.
+  /// Drops the errors of the streams' work, which belongs to a world that has failed.
   void drop_results();
-  /// Destroys the streams that the program still has, which waits for their work. From then on their calls throw
-  /// invalid_argument, and their destructors do nothing.
+  /// Destroys the streams that the program still holds, after waiting for their work. From then on calls on the
+  /// program's stream objects throw invalid_argument, and their destructors do nothing.
   void end();
 
  private:

@@ -22,15 +22,16 @@ struct PieceValues {
   std::size_t values[4][capacity];
 };
 
-/// By an algorithm that kernels have, as the plan's call says.
+/// Launches the kernel of the algorithm in the plan's call.
 void launch_movement(const ChannelLaunch& on, const MovementPlan& plan);
-/// Of vectors that lie as `mappings` says, by the threads' loads and stores. `tables`: as below.
+/// As `launch_movement`, for vectors mapped as in `mappings`, by the threads' loads and stores. `tables`: as below.
 void launch_mapped_movement(const ChannelLaunch& on, const MovementPlan& plan, const VectorMappings& mappings,
                             std::size_t* tables);
-/// With pieces as `pieces` says. `tables`: [sessions, 4, max_node_ranks], where the kernel keeps them on a host rank.
+/// As `launch_movement`, with the counts and offsets in `pieces`. `tables`: [sessions, 4, max_node_ranks] memory of a
+/// host rank's kernel for them.
 void launch_varied_movement(const ChannelLaunch& on, const MovementPlan& plan, const PieceSpans& pieces,
                             std::size_t* tables);
-/// Both. The members are at most `most_mapping_members`.
+/// With both mapped vectors and pieces. The team has at most `most_mapping_members` members.
 void launch_mapped_varied_movement(const ChannelLaunch& on, const MovementPlan& plan, const PieceSpans& pieces,
                                    const VectorMappings& mappings, std::size_t* tables);
 

@@ -10,7 +10,7 @@
 
 namespace beeline::detail {
 
-/// One member's part. Returns ok; deadline, aborted or invalid_argument, recorded.
+/// One member's part of the movement. Returns ok; deadline, aborted or invalid_argument, recorded.
 [[nodiscard]] Status move_across(const PairLinks& links, const NodeMap& nodes, const MovementPlan& plan);
 
 }  // namespace beeline::detail

@@ -2,10 +2,10 @@
 #pragma once
 /// @file
 /// Reductions over several nodes. Members of a node read and write each other's vectors, or copies of them in memory
-/// that they share. For each block of elements one member of every node is the *leader*. It combines the vectors of
-/// its node's members in the order of ranks, and sends this sum to the other leaders, or to the member that gets the
-/// result. Each receiver combines the nodes' sums in the order of nodes, so all get the same bits, and writes the
-/// result where the members of its node want it.
+/// that they share. For each block of elements one member of every node is the *leader*. The leader combines the
+/// vectors of its node's members in the order of ranks, and sends this sum to the other leaders, or to the member that
+/// gets the result. Each receiver combines the nodes' sums in the order of nodes, so all results are equal bit by bit,
+/// and writes the result to the destinations of its node's members.
 ///
 ///     all members of a node      open: tell each other where their vectors are
 ///     the leader of a block     gather: combine them, send the sum to the other nodes
@@ -32,7 +32,7 @@ struct NodeReduction {
   bool may_share_heaps;  ///< CPU threads of a node read and write each other's symmetric heaps
 };
 
-/// One member's part. Returns ok; deadline, aborted or invalid_argument, recorded.
+/// One member's part of the reduction. Returns ok; deadline, aborted or invalid_argument, recorded.
 [[nodiscard]] Status reduce_across(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction);
 
 }  // namespace beeline::detail

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The kernels of collectives that reduce, for one element type: for sums a kernel for each of the quick algorithms,
-/// one for their other reductions, and one for all the other algorithms.
+/// The kernels of reducing collectives for one element type. All-reduces by quick algorithms have one kernel per
+/// algorithm for sums, and one for all other reductions. One kernel serves all other algorithms.
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/impl/schedule/mapped.hpp"
@@ -12,17 +12,18 @@
 
 namespace beeline::detail {
 
-/// All-reduces that have kernels of their own: the quick ones.
+/// The quick algorithms of all-reduces, which have kernels of their own.
 inline constexpr Algorithms quick_allreduces = allreduces_in_packets | set_of({Algorithm::two_shot});
 
-/// Where the warps of a grid that makes an all-reduce in two shots draw pieces; nullptr: they take turns.
+/// The counter from which the warps of a two-shot all-reduce draw their next pieces; nullptr: warps take pieces in
+/// turn.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t* tickets_for(const CollectiveChannel& channel, std::size_t count) {
   const bool draws = executor == DeviceKind::gpu && count * sizeof(T) >= selection::least_drawn_bytes;
   return draws ? &channel.states[0].tickets : nullptr;
 }
 
-/// Whether parts are sent to their owners, through the channel's memory, not fetched by them.
+/// Whether members push parts to their owners through the channel's memory; otherwise the owners fetch them.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE bool pushes(const Context& ctx, const CollectiveChannel& channel, std::size_t count) {
   return executor == DeviceKind::gpu && selection::pushes(ctx.size, count * sizeof(T)) &&
@@ -38,18 +39,18 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void allreduce_by_kernel(const Grid& grid, co
   call.pushes = algorithm == Algorithm::two_shot && pushes<T>(ctx, channel, call.count);
   call.slice = grid.block_rank(), call.call.slices = grid.blocks();
   if constexpr (info_of(algorithm).protocol == Protocol::ll) {
-    // Comes while the session's state comes.
+    // This load overlaps with the load of the session's state.
     const auto own = call.own();
     const std::size_t first = grid.block().thread_rank() * (8 / sizeof(T));
     if (first < own.count) machine::prefetch(own.source + first);
   }
   Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
-  // What fails is recorded where it fails.
+  // The failing operation records the failure.
   static_cast<void>(run_allreduce<algorithm, members>(session, call, {.algorithm = algorithm}));
 }
 
-/// Sums and averages on GPUs: code that could do more would be longer, and fetched each time that the kernel starts.
-/// `members`: of the team, for which LL128 has code of its own; 0: any number.
+/// Sums and averages on GPUs. A kernel with more reductions would have longer code, which is fetched at each start.
+/// `members`: size of the team, if LL128 has code of its own for it; 0: any size.
 template <class T, Algorithm algorithm, std::uint32_t members = 0>
 struct AddingKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -63,7 +64,7 @@ struct AddingKernel {
   }
 };
 
-/// All reductions on host ranks; on GPUs those that no `AddingKernel` makes.
+/// All reductions on host ranks; on GPUs the reductions without an `AddingKernel`.
 template <class T>
 struct AllreduceKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -73,7 +74,7 @@ struct AllreduceKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel, AllreduceCall<T> call,
                                       Algorithm algorithm) const {
     if (executor == DeviceKind::gpu && !shares_kernels<T> && adds(call.call.reduction))
-      return;  // the adding kernels': not compiled twice
+      return;  // an AddingKernel exists: not compiled twice
     with_member<quick_allreduces>(algorithm,
                                   [&]<Algorithm known>() { allreduce_by_kernel<T, known>(grid, ctx, channel, call); });
   }
@@ -94,13 +95,13 @@ void launch_allreduce(const ChannelLaunch& on, const VectorCall& call) {
   }
 }
 
-/// Of the other reductions, the algorithms that have kernels of their own: those that are chosen, and those that take
-/// shared memory.
+/// Algorithms of the other reducing collectives with kernels of their own: those that `automatic` chooses, and those
+/// that need shared memory.
 inline constexpr Algorithms own_reductions =
     (selection::chosen_on_streams(selection::reductions_to_some) & ~set_of({Algorithm::across_nodes})) |
     algorithms_where(~Algorithms{0}, [](const AlgorithmInfo& info) { return info.path == Path::bulk; });
 
-/// Reductions by one algorithm, or (automatic) by any that has no kernel of its own.
+/// Reductions by one algorithm, or (automatic) by any algorithm without a kernel of its own.
 template <class T, Algorithm known>
 struct NamedReductionKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -115,7 +116,7 @@ struct NamedReductionKernel {
     if (known == Algorithm::automatic && contains(own_reductions, algorithm)) return;  // not compiled twice
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
     const SessionCall how{.algorithm = algorithm, .buffer = bulk ? bulk_buffer() : nullptr};
-    // What fails is recorded where it fails.
+    // The failing operation records the failure.
     static_cast<void>(reduce_by(session, plan.slice(grid.block_rank(), grid.blocks()), how));
   }
 };
@@ -131,7 +132,7 @@ void launch_named_reduction(const ChannelLaunch& on, const VectorCall& call) {
   with_member<own_reductions>(call.what.algorithm, start);
 }
 
-/// An all-reduce, or one of the others, of vectors that the members have mapped, in whatever reduction.
+/// An all-reduce, or another reducing collective, of vectors that the members have mapped; any reduction.
 template <class T, bool reduces_all>
 struct MappedReductionKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -143,7 +144,7 @@ struct MappedReductionKernel {
                                       VectorMappings mappings, std::size_t* tables) const {
     MappingTable& table = mapping_table(grid, mappings, tables);
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
-    // What fails is recorded where it fails.
+    // The failing operation records the failure.
     if constexpr (!reduces_all) {
       static_cast<void>(reduce_mapped(session, plan.slice(grid.block_rank(), grid.blocks()), table, Timeout::none()));
     } else {
@@ -184,7 +185,7 @@ struct LocalReduceKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, FetchedVectors vectors, T* destination,
                                       std::size_t count, Reduction reduction) const {
     if (has_failed(grid.block(), ctx)) return;
-    // Few blocks, beside copies whose bandwidth they share: each thread has much on its way.
+    // The grid has few blocks, beside copies whose bandwidth it shares, so each thread keeps several loads in flight.
     combine_into<T, 4>({grid.thread_rank(), grid.size()}, vectors, destination, count, reduction);
   }
 };

@@ -8,25 +8,25 @@
 
 namespace beeline::detail {
 
-/// Begins a call: members compare where its vectors lie; then everyone's are there for the others to write. Vectors
-/// that do not lie alike end the team with a record that says so: nothing has been touched. Members whose vectors may
-/// lie anywhere pass null pointers. A call of no elements is all of it.
+/// Begins a call: members compare the offsets of its vectors; then each may write to the vectors of the others. If the
+/// offsets differ, the team fails with a record of the difference, and no memory has been touched. Members whose
+/// vectors need not be symmetric pass null pointers. A call of no elements consists of the handshake alone.
 void launch_handshake(const ChannelLaunch& on, const CallDescription& call, const void* destination,
                       const void* source);
 
-/// Everything that members did is visible to all.
+/// After this handshake everything that members did before is visible to all members.
 void launch_round(const ChannelLaunch& on);
 
-/// Results of a chunk that the other members have copied to this one's scratch memory.
+/// Results of a chunk that the other members have copied to this member's scratch memory.
 struct EngineResults {
-  std::byte* destination;  ///< the whole vector's, of `count` elements
+  std::byte* destination;  ///< the whole vector, of `count` elements
   const std::byte* scratch;
   std::size_t count, element_bytes;
   EngineChunk chunk;
 };
 
-/// Copies them to the destination by threads, and leaves the engines to what crosses the link. Nothing is touched where
-/// the team has failed, as when its members' calls were found to differ.
+/// Copies the results to the destination by threads, so that engines copy only over the link. Touches nothing if the
+/// team has failed, for example because its members' calls differ.
 void launch_take(Team& team, const LaunchOptions& options, const EngineResults& results);
 
 }  // namespace beeline::detail

@@ -11,7 +11,7 @@
 
 namespace beeline::detail {
 
-/// The steps for one element type. `wide` has partial results of `wide_bytes` each.
+/// The steps for one element type. `wide` points to partial results of `wide_bytes` each.
 struct WideReducer {
   std::size_t wide_bytes;
   void (*start)(void* wide, const void* elements, std::size_t count);
@@ -20,7 +20,7 @@ struct WideReducer {
   void (*finish)(Reduction reduction, std::uint32_t members, void* wide, void* elements, std::size_t count);
 };
 
-/// Those of a type that exists.
+/// The steps for a valid element type.
 [[nodiscard]] const WideReducer& wide_reducer(ElementType type);
 
 template <class T>

@@ -12,7 +12,7 @@
 
 namespace beeline::detail {
 
-/// Threads of a block of the kernel on a GPU, at most.
+/// Largest number of threads of a block of the kernel on a GPU.
 inline constexpr unsigned message_threads = 512;
 
 /// One end of a message.
@@ -20,9 +20,9 @@ struct MessageEnd {
   std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::uint32_t peer = 0;
-  std::uint32_t blocks = 0;  ///< that share in it; 0: none is sent, or received
+  std::uint32_t blocks = 0;  ///< blocks that move it; 0: no message
   std::uint32_t tag = 0;
-  std::uint32_t elements = 0;  ///< their type, as of `message_elements`
+  std::uint32_t elements = 0;  ///< element type, as of `message_elements`
 };
 
 /// A grid whose first `sent.blocks` blocks send, and whose others receive.

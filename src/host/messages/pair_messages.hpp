@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Messages of teams with members on several nodes: over pair links, a short one in a chunk.
+/// Messages of teams with members on several nodes, over pair links. A short message is one chunk.
 
 #include "beeline/host/messages.hpp"
 #include "host/messages/message_kernels.hpp"
@@ -10,10 +10,10 @@
 
 namespace beeline::detail {
 
-/// A chunk holds the longest eager message, and as many are under way as the options say.
+/// Sizes for which a chunk holds the longest eager message, with the depth in the options.
 [[nodiscard]] PairSizes pair_sizes_for(const Team& team, const MessageOptions& options);
 
-///   lanes  of a GPU rank; nullptr: the stream's thread does it
+///   lanes  of a GPU rank; nullptr: the stream's thread carries out the messages
 void launch_pair_messages(Team& team, const LaunchOptions& options, const PairChannel& channel, const MessageEnd& sent,
                           const MessageEnd& received, CpuLanes* lanes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Chunks of a collective over pair links, one after the other, with waits for each.
+/// Chunks of a collective over pair links, one after the other, with a wait for each.
 
 #include <cstdint>
 
@@ -9,14 +9,15 @@
 
 namespace beeline::detail {
 
-/// One member's. All return ok; deadline or aborted, recorded; invalid_argument for a chunk of another call, recorded.
+/// One member's chunks. All functions return ok; deadline or aborted, recorded; invalid_argument for a chunk of another
+/// call, recorded.
 class CallChunks {
  public:
-  ///   waiting  a context with the deadline of its waits
+  ///   waiting  a context with the deadline of the waits
   CallChunks(const PairLinks& links, const Context& waiting) : links_(links), waiting_(waiting) {}
   explicit CallChunks(const PairLinks& links) : CallChunks(links, links.context()) {}
 
-  /// Sends one to a peer, once there is room.
+  /// Sends a chunk to a peer, once there is room.
   [[nodiscard]] Status send(std::uint32_t peer, const ChunkHead& head, const void* data) const {
     const Status status = await_room(peer);
     return status == Status::ok ? links_.put(peer, head, data) : status;
@@ -29,7 +30,7 @@ class CallChunks {
       return links_.has_room(peer) || (links_.work_for(peer) && links_.has_room(peer));
     });
   }
-  /// The next of a peer's.
+  /// Waits for the next chunk from a peer.
   [[nodiscard]] Status await(std::uint32_t peer, const ChunkHead*& chunk) const {
     const std::uint64_t number = links_.awaited_number(peer);
     const PairWait wait{Operation::collective, peer, number, &links_};
@@ -41,7 +42,7 @@ class CallChunks {
     });
     return status == Status::ok ? links_.check_call(peer, *chunk) : status;
   }
-  /// The next of a peer's: `use(data)`, then its box is free.
+  /// Waits for the next chunk from a peer, calls `use(data)` and frees its box.
   template <class Use>
   [[nodiscard]] Status take(std::uint32_t peer, const Use& use) const {
     const ChunkHead* chunk = nullptr;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Calls that a CPU thread of a GPU rank does in the order of its streams: what crosses nodes goes by host memory, and
-/// no multiprocessor waits for it.
+/// Calls that a CPU thread of a GPU rank carries out in the order of its streams. Data for other nodes pass through
+/// host memory, and no multiprocessor waits for them.
 ///
 ///     stream                                        the lane's thread
 ///     copies the source out
@@ -30,13 +30,13 @@ struct LaneVectors {
   std::size_t destination_bytes = 0;
   const void* source = nullptr;
   std::size_t source_bytes = 0;
-  bool has_gaps = false;  ///< the call leaves some of the destination as it is
+  bool has_gaps = false;  ///< the call leaves parts of the destination unchanged
 };
 
-/// One thread, whose calls come one after the other. One thread of the program uses it at a time.
+/// A thread that carries out calls one after the other. Used by one thread of the program at a time.
 class CpuLane {
  public:
-  /// What the thread does: with copies of the vectors.
+  /// The thread's work, with copies of the vectors in host memory.
   using Call = std::function<void(const Context& ctx, std::byte* destination, const std::byte* source)>;
 
   explicit CpuLane(Team& team);
@@ -46,18 +46,18 @@ class CpuLane {
   void call(Stream& stream, const LaneVectors& vectors, Call work);
 
  private:
-  static constexpr std::size_t most_calls = 64;  ///< under way
+  static constexpr std::size_t most_calls = 64;  ///< calls in flight
   struct Words {
     PaddedWord begun, done, ended;
   };
   struct Scratch {
     std::unique_ptr<HostBuffer> memory;
-    std::uint64_t user = 0;  ///< number of the call that has it
+    std::uint64_t user = 0;  ///< number of the call that uses the memory
   };
   [[nodiscard]] Words& words(std::uint64_t number) const;
   [[nodiscard]] bool has_ended(std::uint64_t number) const;
   [[nodiscard]] std::byte* scratch_for(std::uint64_t number, std::size_t bytes);
-  /// Whether the stream has come to a call by the deadline.
+  /// Waits until the stream has reached a call; false at the deadline.
   [[nodiscard]] bool await_stream(std::uint64_t number) const;
 
   Team& team_;
@@ -67,7 +67,7 @@ class CpuLane {
   std::unique_ptr<Stream> thread_;
 };
 
-/// What a lane's thread is as a grid.
+/// A lane's thread as a grid of one thread.
 struct LoneThread {
   [[nodiscard]] std::uint32_t thread_rank() const { return 0; }
 };

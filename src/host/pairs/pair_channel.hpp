@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Chunks between each pair of members of a team, in order, by puts and signals: through memory inside a node, over the
-/// network between nodes. Collectives and messages of host ranks on several nodes are built on them.
+/// Chunks between each pair of members of a team, in order, by puts and signals: through shared memory on a node, over
+/// the network between nodes. Collectives and messages across nodes are built on them.
 ///
 ///     sender                                                   receiver
 ///     box `sent % depth` is free: consumed > sent - depth
@@ -23,31 +23,32 @@ namespace beeline::detail {
 
 /// Precedes the data of a chunk.
 struct alignas(64) ChunkHead {
-  std::uint64_t packed, count;  ///< of the call, or of the message
+  std::uint64_t packed, count;  ///< description of the call, or of the message
   std::uint64_t total;          ///< bytes of the whole transfer
   std::uint64_t bytes;          ///< of this chunk
   std::uint64_t origin;         ///< the member whose data it carries
   std::uint64_t source = 0,
-                destination = 0;  ///< of a chunk that tells where its sender has vectors: its slot's offsets
+                destination = 0;  ///< offsets of the sender's vectors in its slot, if the chunk publishes them
   std::uint64_t call = 0;         ///< `PairState::number`, which `PairLinks::put` sets; 0: a message's
 };
 static_assert(sizeof(ChunkHead) == 64);
 
-/// The call that a member is in, shown to a member that it waits for.
+/// The call that a member is in, published to a member that it waits for.
 struct alignas(64) ShownCall {
   std::uint64_t packed, count;
-  std::uint64_t number;  ///< from 1 on, and behind it the call's signature; stored last
+  std::uint64_t number;  ///< from 1 on, in the low bits the call's signature; stored last
 };
 
-/// A member's own counts of one peer. One thread sends to it, and another may receive from it at the same time, on
-/// another stream: each changes its own count, and both change `told`.
+/// A member's own counts for one peer. One thread sends to the peer, and another may receive from it at the same time,
+/// on another stream. Each thread changes its own count, and both change `told`.
 struct alignas(64) PairCounts {
   std::uint64_t sent, received;
-  std::uint64_t told;  ///< chunks received that the peer knows to be consumed
+  std::uint64_t told;  ///< chunks received that were acknowledged to the peer
 };
 
-/// What a member signals with a chunk, in one word: how many chunks it has put, and how many of the other's it has
-/// read. Of both counts the word has 32 bits; who reads it knows them up to the few chunks that are under way.
+/// The word that a member signals with a chunk: the number of chunks that it has put, and the number of the peer's
+/// chunks that it has read. The word has the low 32 bits of both counts; the reader's own counts, which differ by the
+/// few chunks in flight, give the high bits.
 struct PairProgress {
   std::uint32_t put, consumed;
 
@@ -69,7 +70,7 @@ struct PairProgress {
 struct alignas(64) PairState {
   /// The current call: its number, from 1 on, and in the low bits the chained signature of it and all earlier calls.
   std::uint64_t number;
-  std::uint64_t packed, count;  ///< of the current call: `CallDescription::packed`, and its elements
+  std::uint64_t packed, count;  ///< the current call's `CallDescription::packed` and number of elements
   std::uint32_t is_busy;
 
   [[nodiscard]] std::uint64_t calls() const { return number >> signature_bits; }
@@ -79,15 +80,15 @@ struct alignas(64) PairState {
   }
 };
 
-/// Its parts lie at the same places of all members' heaps.
+/// The channel's parts are symmetric: at the same offsets in all members' heaps.
 struct PairChannel {
-  PaddedWord* arrived;   ///< [members] the PairProgress of each, written by it
-  PaddedWord* consumed;  ///< [members] chunks of this member's that each has read, where no chunk says so
-  ShownCall* shown;      ///< [members] by each
-  PairCounts* counts;    ///< [members] this member's own
-  PairState* state;      ///< this member's own
-  std::byte* boxes;      ///< [members, depth, box_bytes] what each puts here
-  std::byte* outbox;     ///< [members, depth, box_bytes] what the network takes to each
+  PaddedWord* arrived;   ///< [members] the PairProgress of each member, written by it
+  PaddedWord* consumed;  ///< [members] this member's chunks that each member has read, if no chunk reports it
+  ShownCall* shown;      ///< [members] written by each member
+  PairCounts* counts;    ///< [members] this member's counts
+  PairState* state;      ///< this member's state
+  std::byte* boxes;      ///< [members, depth, box_bytes] chunks that each member puts here
+  std::byte* outbox;     ///< [members, depth, box_bytes] chunks that the network carries to each member
   std::uint32_t members, depth;
   std::size_t box_bytes;  ///< a multiple of 64
 
@@ -99,11 +100,11 @@ struct PairChannel {
 
 /// Sizes of a pair channel.
 struct PairSizes {
-  std::uint32_t depth;      ///< chunks under way from one member to another, at least 2
-  std::size_t chunk_bytes;  ///< data of one, a multiple of 64
+  std::uint32_t depth;      ///< chunks in flight from one member to another, at least 2
+  std::size_t chunk_bytes;  ///< data of a chunk, a multiple of 64
 };
 
-/// The memory of a channel, and where its parts lie.
+/// The memory of a channel, and the addresses of its parts.
 class PairMemory {
  public:
   /// Collective.
@@ -117,15 +118,15 @@ class PairMemory {
 
 class PairLinks;
 
-/// What a thread waits for: a chunk of `peer`, or a free box there. Found by poll_until.
+/// Describes a wait for a chunk from `peer`, or for a free box there. Found by poll_until.
 struct PairWait {
   Operation operation;
   std::uint32_t peer;
   std::uint64_t number;       ///< of the chunk
-  const PairLinks* compared;  ///< compares calls meanwhile; nullptr: there are none
+  const PairLinks* compared;  ///< compares calls during the wait; nullptr: no comparison
 };
 
-/// One member's ends of a channel, of its calls of one kind: one thread uses it.
+/// One member's ends of a channel. Used by one thread.
 class PairLinks {
  public:
   PairLinks(const Context& ctx, const PairChannel& channel) : ctx_(ctx), channel_(channel) {}
@@ -133,34 +134,34 @@ class PairLinks {
   [[nodiscard]] const Context& context() const { return ctx_; }
   [[nodiscard]] const PairChannel& channel() const { return channel_; }
 
-  /// Whether a chunk may be put.
+  /// Whether a chunk may be put to `peer`.
   [[nodiscard]] bool has_room(std::uint32_t peer) const;
-  /// Address of the data of the next chunk for `peer`, if `has_room`: the caller may write them there in place.
+  /// Address for the data of the next chunk to `peer`, if `has_room`: the caller may write the data there directly.
   [[nodiscard]] std::byte* place_for(std::uint32_t peer) const;
-  /// Puts one, for which there is room. `data` may be reused at once, unless it is `place_for(peer)`: that stays as it
-  /// is until `depth` further chunks have been put. Returns as `put_signal`.
+  /// Puts a chunk, for which there must be room. `data` may be reused at once, unless it is `place_for(peer)`: this
+  /// memory must not change until `depth` further chunks have been put. Returns as `put_signal`.
   [[nodiscard]] Status put(std::uint32_t peer, const ChunkHead& head, const void* data) const;
   /// The head of the next chunk from `peer`, followed by its data; nullptr if it has not arrived.
   [[nodiscard]] const ChunkHead* next(std::uint32_t peer) const;
-  /// Tells `peer` that the chunk of `next` was read, so that its cell may be reused.
+  /// Acknowledges the chunk of `next` to `peer`, so that its box may be reused.
   [[nodiscard]] Status release(std::uint32_t peer) const;
-  /// For each poll of a wait for `peer`: if it is on another node, this thread does the network's work, since what it
-  /// waits for can come by nothing else. A wait for a member of the node leaves most polls to that member. Returns
+  /// Called by each poll of a wait for `peer`. If the peer is on another node, this thread does the network's work,
+  /// without which the awaited data cannot arrive. In a wait for a member of the same node it does nothing. Returns
   /// whether there was work.
   [[nodiscard]] bool work_for(std::uint32_t peer) const;
 
-  /// The next number of `peer`'s chunks, and of those for it, for records.
+  /// Number of the next chunk from `peer`, and of the next chunk to it, for records.
   [[nodiscard]] std::uint64_t awaited_number(std::uint32_t peer) const { return channel_.counts[peer].received + 1; }
   [[nodiscard]] std::uint64_t next_number(std::uint32_t peer) const { return channel_.counts[peer].sent + 1; }
 
-  /// Shows `peer` the call that this member is in, and compares the calls that other members show, and those of chunks
-  /// that nobody has read: of members that this one does not wait for. A different call is recorded with this one, and
-  /// the team aborted. Returns ok or invalid_argument.
+  /// Publishes this member's call to `peer`. Compares it with the calls that other members publish, and with the calls
+  /// of unread chunks, also from members that this member does not wait for. If a call differs, records both calls and
+  /// aborts the team. Returns ok or invalid_argument.
   [[nodiscard]] Status compare_calls(std::uint32_t peer) const;
-  /// At the start of a call: refuses chunks of earlier calls, which this member would have taken if its sender had made
-  /// the same call. Returns as `compare_calls`.
+  /// Called at the start of a call: refuses unread chunks of earlier calls, since they show that their sender's earlier
+  /// call differed from this member's. Returns as `compare_calls`.
   [[nodiscard]] Status check_taken() const;
-  /// Compares the call of a chunk that has come with this member's. Returns as `compare_calls`.
+  /// Compares the call of an arrived chunk with this member's call. Returns as `compare_calls`.
   [[nodiscard]] Status check_call(std::uint32_t peer, const ChunkHead& head) const;
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Transfers of any length over pair links, all at once, in chunks. A member forwards a chunk as soon as it arrives.
+/// Concurrent transfers of any length over pair links, in chunks. A member forwards a chunk as soon as it arrives.
 
 #include <algorithm>
 #include <cstddef>
@@ -13,52 +13,53 @@
 
 namespace beeline::detail {
 
-/// What comes from `peer`: data of the member `origin`.
+/// Data of the member `origin` that arrive from `peer`.
 struct PairReceipt {
   std::uint32_t peer, origin;
   std::byte* data;
   std::size_t bytes;
   std::size_t done = 0;
-  bool has_begun = false;  ///< a transfer of no bytes is a chunk, too
+  bool has_begun = false;  ///< also a transfer of no bytes has a chunk
 
   [[nodiscard]] bool is_over() const { return has_begun && done == bytes; }
 };
 
-/// What goes to `peer`.
+/// Data of the member `origin` that are sent to `peer`.
 struct PairDelivery {
   std::uint32_t peer, origin;
   const std::byte* data;
   std::size_t bytes;
-  int follows = -1;  ///< the receipt whose data it forwards; -1: none, the data is here
+  int follows = -1;  ///< index of the receipt whose data are forwarded; -1: this member's own data
   std::size_t done = 0;
   bool has_begun = false;
 
   [[nodiscard]] bool is_over() const { return has_begun && done == bytes; }
 };
 
-/// What records call the two directions.
+/// Names of the two directions in records.
 struct PairOperations {
   Operation receiving, sending;
 };
 
-/// What one member has to send and to receive in a call.
+/// All data that one member sends and receives in a call.
 class PairTransfers {
  public:
-  ///   packed, count  in the heads of the chunks that are sent
+  ///   packed, count  the call's, for the heads of the chunks
   PairTransfers(const PairLinks& links, std::uint64_t packed, std::uint64_t count)
       : links_(links), packed_(packed), count_(count) {}
 
-  /// Returns its index.
+  /// Adds a receipt and returns its index.
   int receive(const PairReceipt& receipt) {
     receipts_.push_back(receipt);
     return static_cast<int>(receipts_.size()) - 1;
   }
   void send(const PairDelivery& delivery) { deliveries_.push_back(delivery); }
 
-  /// Does all of them.
-  ///   compares_calls  with the members that it waits for
-  ///   check  gets each chunk that comes, and its receipt, before it is taken; returns ok or what ends the call
-  /// Returns ok; deadline or aborted, recorded; what `check` returns.
+  /// Carries out all transfers.
+  ///   compares_calls  compares the calls of members during waits
+  ///   check  called with each arriving receipt and chunk before its data are copied; returns ok, or the status that
+  ///          ends the call
+  /// Returns ok; deadline or aborted, recorded; or the status of `check`.
   template <class Check>
   [[nodiscard]] Status run(PairOperations names, bool compares_calls, const Check& check) {
     PairWait wait{names.receiving, links_.context().rank, 0, compares_calls ? &links_ : nullptr};
@@ -112,7 +113,7 @@ class PairTransfers {
     return Status::ok;
   }
 
-  /// Whether something is not over; says in `wait` and `observed` what is.
+  /// Whether a transfer is not complete; describes it in `wait` and `observed`.
   [[nodiscard]] bool late(PairOperations names, PairWait& wait, std::uint64_t& observed) const {
     const auto is_late = [&](Operation operation, std::uint32_t peer, std::uint64_t number) {
       wait.operation = operation, wait.peer = peer, wait.number = number;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What kernels and CPU threads of a rank get to know of a team.
+/// Contexts: the descriptions of a team for kernels and CPU threads of a rank.
 
 #include <cstdint>
 #include <vector>
@@ -16,27 +16,27 @@
 
 namespace beeline {
 
-/// Makes the contexts of a rank's teams, and has those of the world.
+/// Makes the contexts of a rank's teams, and holds the contexts of the world.
 class Contexts {
  public:
-  /// All references outlive it.
+  /// All references outlive this object.
   Contexts(const Config& config, const Membership& membership, const MemoryMap& memory, const Routes& routes);
 
-  /// Of a team of world ranks, with this rank in it.
+  /// Makes the context of a team that includes this rank. `ranks`: the members' world ranks.
   [[nodiscard]] Context make(std::uint32_t team, const std::vector<int>& ranks, bool for_host) const;
-  /// The world's, of CPU threads.
+  /// The world's context for CPU threads.
   [[nodiscard]] const Context& host() const { return host_; }
-  /// Of the world's barrier: as `host`, among the ranks that are left.
+  /// Context of the world's barrier: as `host`, among the remaining ranks.
   [[nodiscard]] const Context& barrier() const { return barrier_; }
-  /// What the barriers of a team's CPU threads go by.
+  /// Context for barriers of a team's CPU threads.
   [[nodiscard]] const Context& barrier_of(const Team& team) const {
     return team.context().team == Teams::world_id ? barrier_ : team.host_context();
   }
-  /// The world's barrier goes on among `left`, with the state of the team `id`.
+  /// Continues the world's barrier among the ranks `left`, with the state of the team `id`.
   void regroup(std::uint32_t id, const std::vector<int>& left);
 
  private:
-  /// `Context::guarded_offsets` of this rank's kernels, in a team that mixes kinds or not.
+  /// `Context::guarded_offsets` of this rank's kernels. `mixed`: whether the team has both GPU and host ranks.
   [[nodiscard]] std::uint64_t guarded_offsets(bool mixed) const;
 
   const Config& config_;

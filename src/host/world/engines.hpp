@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The engines of a rank: that of peers that loads and stores do not reach, and that of command queues.
+/// The engines of a rank: one for peers that loads and stores do not reach, and one for command queues.
 
 #include <functional>
 #include <memory>
@@ -16,28 +16,28 @@
 
 namespace beeline {
 
-/// Any thread may use it.
+/// Thread-safe.
 class Engines {
  public:
-  ///   config       outlives it
+  ///   config       outlives this object
   ///   make_client  describes this rank to an engine
   Engines(const Config& config, const Device& device, std::function<EngineClient()> make_client)
       : config_(config), device_(device), make_client_(std::move(make_client)) {}
 
-  /// Takes the engine of peers that loads and stores do not reach.
+  /// Sets the engine of peers that loads and stores do not reach.
   void use(std::unique_ptr<Engine> engine) { of_peers_ = std::move(engine); }
-  /// nullptr: there are no such peers.
+  /// The engine of peers that loads and stores do not reach; nullptr: there are no such peers.
   [[nodiscard]] Engine* of_peers() const { return of_peers_.get(); }
 
-  /// An engine for command queues, as the configuration has it but for its number of threads.
+  /// An engine for command queues, configured by `config` except for its number of threads.
   [[nodiscard]] std::unique_ptr<HostEngine> make_host_engine(int threads, bool is_timed);
-  /// The engine that serves command queues; starts it.
+  /// The engine that serves command queues; the first call starts it.
   [[nodiscard]] HostEngine& of_queues();
   [[nodiscard]] EngineClient client() const { return make_client_(); }
 
-  /// Of the commands of device engines, by ring.
+  /// Refusals of commands by device engines, by ring.
   [[nodiscard]] Refusals& device_refusals() { return device_refusals_; }
-  /// What engines of command queues have refused since the last call.
+  /// Refusals by engines of command queues since the last call.
   [[nodiscard]] std::vector<std::string> take_refusals();
 
   /// Keeps a buffer that an engine may still use after a deadline.
@@ -46,7 +46,7 @@ class Engines {
   void end();
 
  private:
-  /// Opens windows on the node's GPU memory, the first time that an engine needs them.
+  /// Opens windows on the node's GPU memory when an engine first needs them.
   void open_windows();
 
   const Config& config_;
@@ -54,10 +54,10 @@ class Engines {
   const std::function<EngineClient()> make_client_;
   Refusals device_refusals_;
   std::mutex mutex_;
-  std::vector<std::vector<std::byte>> abandoned_;  ///< guarded by mutex_, as what follows
+  std::vector<std::vector<std::byte>> abandoned_;  ///< guarded by mutex_, as are the members below
   std::unique_ptr<HostEngine> of_queues_;          ///< nullptr until the first queues are made
   std::once_flag windows_are_open_;
-  std::shared_ptr<const GpuWindows> windows_;  ///< of engines of command queues; nullptr: none, or none needed yet
+  std::shared_ptr<const GpuWindows> windows_;  ///< for engines of command queues; nullptr: none, or not needed yet
   std::unique_ptr<Engine> of_peers_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What members of a team exchange on the host.
+/// Exchanges of data among the members of a team on the host.
 
 #include <cstddef>
 #include <cstring>
@@ -13,13 +13,13 @@
 
 namespace beeline::detail {
 
-/// Collective. The members' bytes, by rank; of other teams than the world `Team::max_gathered_bytes` at most. Throws
-/// invalid_argument where members are in different calls.
-///   call  that members meet in, named in errors
+/// Collective. Returns the members' bytes, by rank. In teams other than the world a member contributes at most
+/// `Team::max_gathered_bytes`. Throws invalid_argument if members are in different calls.
+///   call  the collective call, named in errors
 [[nodiscard]] std::vector<std::vector<std::byte>> allgather_in(Team& team, const char* call,
                                                                std::span<const std::byte> mine);
 
-/// The same of a value; nothing of members that have failed or left.
+/// As `allgather_in`, for a value; empty for members that have failed or left.
 template <class T>
 [[nodiscard]] std::vector<std::optional<T>> values_in(Team& team, const char* call, const T& mine) {
   std::vector<std::optional<T>> all;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a rank knows of failures: ends of ranks, aborted teams and their causes, waits that have failed.
+/// A rank's knowledge of failures: ends of ranks, aborted teams and their causes, failed waits.
 
 #include <cstdint>
 #include <functional>
@@ -19,74 +19,75 @@
 
 namespace beeline {
 
-/// What the end of a team has to do with streams and engines.
+/// Actions on streams and engines that the failure of a team needs.
 struct FailureActions {
-  /// Hands the abort words of the host area to this rank's kernels.
+  /// Copies the abort words of the host area to the words that this rank's kernels poll.
   std::function<void()> notify_kernels;
-  /// Sets memory that kernels use to zero, and waits for it.
+  /// Sets memory that kernels use to zero, and waits for completion.
   std::function<void(void*, std::size_t)> zero;
-  /// Blocks until commands to ranks of other nodes use no source in this rank's memory.
+  /// Blocks until no command to `ranks`, on other nodes, reads this rank's memory.
   std::function<void(const std::vector<int>& ranks)> end_sources;
 };
 
 /// Thread-safe. Sets of teams are masks of ids.
 class Failures {
  public:
-  /// All references outlive it.
+  /// All references outlive this object.
   Failures(const Membership& membership, const Areas& areas, Teams& teams, const Meetings& meetings,
            const OwnProcess& process, FailureActions actions);
 
   // --- What has failed ------------------------------------------------------------------------------------------
 
-  /// One of `watched` that is aborted, or -1.
+  /// An aborted team in the set `watched`, or -1.
   [[nodiscard]] int failed_team(std::uint32_t watched) const;
   /// Whether the world is aborted.
   [[nodiscard]] bool failed() const { return failed_team(Teams::world_only) >= 0; }
-  /// Whether it is within the time that waits which begin together may end apart.
+  /// Whether the world is aborted now or shortly: waits for the time by which the ends of simultaneous waits may
+  /// differ.
   [[nodiscard]] bool failed_soon() const;
-  /// Every failed wait of this node's ranks.
+  /// All failed waits of this node's ranks.
   [[nodiscard]] std::vector<WaitRecord> waits() const;
   [[nodiscard]] std::vector<WaitRecord> waits_of(std::uint32_t team) const;
-  /// The same, once those that are noticing its abort have recorded themselves.
+  /// As `waits_of`, after the waits that are noticing the abort have been recorded.
   [[nodiscard]] std::vector<WaitRecord> gather_waits(std::uint32_t team) const;
   /// Why a team ended.
   struct End {
     Status status = Status::ok;
     std::string text;
   };
-  /// The cause that a member on this node has left when it aborted `team`; ok and empty if none has.
+  /// The cause that a member on this node recorded when it aborted `team`; ok and empty if none did.
   [[nodiscard]] End cause_of_abort(std::uint32_t team) const;
   /// Why this rank's team failed, for members on other nodes.
   [[nodiscard]] std::string cause_for_others(std::uint32_t team) const;
 
   // --- Failing --------------------------------------------------------------------------------------------------
 
-  /// Keeps the reason for which a rank (-1: the launcher) ended, and ends this rank's waits in every team that it
-  /// belongs to (in all, when it is the launcher).
+  /// Records why a rank (-1: the launcher) ended, and ends this rank's waits in every team of the ended rank (in all
+  /// teams if the launcher ended).
   void note_end(int culprit, const std::string& reason);
-  /// Raises the words of this rank's `team` again where an end concerns it that came while the team was being made.
+  /// Raises the abort words of this rank's `team` for ends of members that were recorded while the team was being made.
   void raise_missed_ends(std::uint32_t team);
-  /// Aborts the team of a context, once the others can read why.
+  /// Aborts the team of a context, after publishing the cause to the other ranks.
   void raise_with_cause(Status status, const std::string& text, const Context& among) const;
-  /// Keeps an abort of a team on another node, and why it was.
+  /// Records an abort of a team by a rank on another node, and its cause.
   void take_remote_abort(std::uint32_t team, std::uint64_t word, const std::string& cause) const;
-  /// Records why this rank's engine refused a command, for the errors of ranks that wait for its effect.
+  /// Publishes why this rank's engine refused a command, for the errors of ranks that wait for the command's effect.
   void note_refusal(const std::string& text) const;
   void notify_kernels() const { actions_.notify_kernels(); }
 
-  /// Throws what went wrong in one of `watched`, if anything did.
+  /// Throws the failure of a team in the set `watched`, if there is one.
   void check(std::uint32_t watched) const;
-  /// `also`: what the caller knows of it.
+  /// Throws the error of a failed team. `also`: a text that the caller adds.
   [[noreturn]] void fail(Status status, std::uint32_t team, const std::string& also = {}) const;
-  /// After the end of a meeting in `call` that not all ranks came to: throws an error that names the waits of those who
-  /// are elsewhere, which a deadline ends first, by aborting the world; of ranks that have left, the waits that failed.
+  /// Throws the error of a collective call that some ranks did not reach. It names the waits of these ranks; a deadline
+  /// first aborts the world, which ends those waits. Of ranks that have left it names the failed waits.
   [[noreturn]] void fail_meeting(const char* call, const Error& missing, const Context& world) const;
 
   // --- Going on -------------------------------------------------------------------------------------------------
 
-  /// A clean start for the team `id`: abort words, records and barrier state of an earlier one are forgotten.
+  /// Resets the state of the team id `id`: clears abort words, records and barrier state of an earlier team.
   void clear(std::uint32_t id) const;
-  /// Forgets this rank's records of the teams `ids`.
+  /// Deletes this rank's records of failed waits in the teams `ids`.
   void forget_waits(std::uint32_t ids) const;
 
   [[nodiscard]] std::string describe(const WaitRecord& record) const { return detail::describe(known(record)); }
@@ -100,9 +101,9 @@ class Failures {
   void raise(std::uint32_t team, int culprit) const;
   void keep_cause(Status status, const std::string& text) const;
   [[nodiscard]] std::vector<RankEnd> ends() const;
-  /// The end of a rank (or the launcher) for which `team` was aborted; ok and empty if none was.
+  /// The end of a rank (or of the launcher) that caused the abort of `team`; ok and empty if there is none.
   [[nodiscard]] End end_of(std::uint32_t team) const;
-  /// What the engines of a team's members refused, a line each.
+  /// Refusals by the engines of a team's members, one line each.
   [[nodiscard]] std::string refusals_in(std::uint32_t team) const;
   [[nodiscard]] detail::KnownWait known(const WaitRecord& record) const;
   [[nodiscard]] std::string describe_all(const std::vector<WaitRecord>& waits, const std::string& known_text) const;
@@ -114,7 +115,7 @@ class Failures {
   const OwnProcess& process_;
   const FailureActions actions_;
   mutable std::mutex mutex_;
-  std::vector<RankEnd> ends_;  ///< in the order in which they became known; guarded by mutex_
+  std::vector<RankEnd> ends_;  ///< in the order of `note_end`; guarded by mutex_
 };
 
 }  // namespace beeline

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Who has which grid state of a rank: its streams, and the graphs that were captured from them.
+/// Assigns a rank's grid states to its streams, and to the graphs that were captured from them.
 
 #include <cstdint>
 #include <map>
@@ -15,18 +15,18 @@
 
 namespace beeline {
 
-/// Thread-safe. It outlives the streams to which it lends; graphs may outlive it.
+/// Thread-safe. Outlives the streams that use its grid states; graphs may outlive this object.
 class Grids {
  public:
   ///   states  [max_streams]
-  ///   device  whose ledger the rank's waiting grids are booked in
+  ///   device  its ledger books the rank's waiting grids
   Grids(PaddedGridState* states, const Device& device);
 
-  /// A grid state for one stream; given back, and its line in the ledger closed, when the stream lets it go. Throws
-  /// no_resource.
+  /// A grid state for one stream. When the stream releases it, it becomes free and its entry in the ledger is closed.
+  /// Throws no_resource.
   [[nodiscard]] std::shared_ptr<GridState> lend();
-  /// What a waiting kernel gets that is captured from a stream: each graph has a grid state of its own, and all graphs
-  /// of the stream share an entry in the ledger.
+  /// Grid state and ledger entry of a captured waiting kernel. Each graph has a grid state of its own; all graphs of a
+  /// stream share an entry in the ledger.
   struct GraphGrid {
     GridState* state;
     const void* booking;
@@ -35,12 +35,12 @@ class Grids {
   [[nodiscard]] ResidencyLedger& ledger() { return ledger_; }
 
  private:
-  /// Grid states that nothing uses, by index. It outlives the world where graphs still hold others.
+  /// Unused grid states, by index. Outlives the world if graphs still hold grid states.
   struct Free;
-  /// What waiting kernels that were captured from one stream hold of the device, until the last of their graphs is
-  /// gone.
+  /// The device's share that is booked for waiting kernels captured from one stream, until their last graph is
+  /// destroyed.
   class Booking;
-  /// What was captured from a stream last.
+  /// The last capture from a stream.
   struct Captured {
     std::uint64_t capture = 0;
     std::weak_ptr<GridState> grid;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What is allocated in a rank's symmetric and pinned heap.
+/// Allocations in a rank's symmetric and pinned heaps.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,33 +19,34 @@ namespace beeline {
 /// Both heaps of one rank. Thread-safe.
 class Heaps {
  public:
-  /// An address behind a heap's header.
+  /// An address in a heap, as an offset from the end of its header.
   struct Place {
     Heap heap;
     std::size_t offset;
   };
-  ///   areas        whose heaps these are
-  ///   allocations  gets what is allocated: of the symmetric heap only if CPU threads load and store there
+  ///   areas        addresses of the heaps
+  ///   allocations  records allocations; those of the symmetric heap only if CPU threads load and store there
   Heaps(const Areas& areas, std::size_t heap_bytes, std::size_t pinned_bytes, detail::AllocationMap& allocations,
         bool is_heap_on_host);
 
-  /// The place of an address; none outside both heaps.
+  /// Heap and offset of an address; empty outside both heaps.
   [[nodiscard]] std::optional<Place> place_of(const void* address) const {
     if (const auto place = place_in(Heap::symmetric, address)) return place;
     return place_in(Heap::pinned, address);
   }
   [[nodiscard]] std::byte* address_of(Place place) const { return start_of(place.heap) + place.offset; }
 
-  /// Takes the lowest place, or the highest one up to `most`. Throws no_resource.
+  /// Allocates at the lowest free offset, or at the highest one up to `most`. Throws no_resource.
   [[nodiscard]] std::size_t take(Heap heap, std::size_t bytes, std::optional<std::uint64_t> most);
   /// Undoes `take`.
   void give_back(Place place);
-  /// Operations may use what was taken from now on.
+  /// From now on operations may use the allocation.
   void open(Place place);
-  /// Bytes of an allocation; none: there is no such one.
+  /// Bytes of the allocation at `place`; empty if there is none.
   [[nodiscard]] std::optional<std::size_t> bytes_at(Place place) const;
   void free(Place place);
-  /// Collective. After a failure in a collective allocation: what is allocated on any rank is so on all.
+  /// Collective, after a failed collective allocation: marks each range that any rank has allocated as allocated on all
+  /// ranks.
   void unite(Bootstrap& bootstrap, std::int64_t deadline_ns);
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What launches of a rank's kernels need.
+/// State of a rank for launches of its kernels.
 
 #include <array>
 #include <atomic>
@@ -15,23 +15,23 @@
 
 namespace beeline {
 
-/// Names of kernels, which are published to the other ranks, and this rank's part of the cores. Thread-safe.
+/// Names of kernels, published to the other ranks, and this rank's part of the cores. Thread-safe.
 class Launches {
  public:
-  /// Publishes which cores this process may run on. All references outlive it.
+  /// Publishes which cores this process may run on. All references outlive this object.
   Launches(const Membership& membership, const Areas& areas, const OwnProcess& process);
-  /// Shares out the cores of this node, which all its ranks have published.
+  /// Divides the cores of this node among its ranks; all of them must have published their cores.
   void count_cores();
 
-  /// Cores that this process may run on, less what other host ranks there have of them; at least one.
+  /// Number of cores that this process may run on, less the parts of other host ranks on the same cores; at least one.
   [[nodiscard]] unsigned cores() const { return cores_; }
   /// Throws invalid_argument in a fork of the process that made the world.
   void require_own_process() const { process_.require(); }
-  /// Whether the others know the name of kernel `number`, or never will: 0.
+  /// Whether the name of kernel `number` was published. True for 0, which has no name.
   [[nodiscard]] bool is_named(std::uint16_t number) const {
     return number == 0 || named_[number - 1u].load(std::memory_order_acquire);
   }
-  /// Shows its name, before it can fail; a name that is too long is cut.
+  /// Publishes the name of kernel `number`, before the kernel can fail. A name that is too long is truncated.
   void name(std::uint16_t number, const std::string& text);
 
  private:

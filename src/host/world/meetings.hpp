@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which collective calls of the whole world ranks are in.
+/// The collective calls of the whole world that ranks are in.
 
 #include <cstdint>
 #include <functional>
@@ -15,24 +15,24 @@
 
 namespace beeline {
 
-/// Publishes the call that this rank is in, and reads those of others. Any thread may ask.
+/// Publishes the call that this rank is in, and reads the calls of other ranks. Thread-safe.
 class Meetings {
  public:
-  /// Reads what a rank of another node publishes at `at`; false if it does not answer within a second.
+  /// Reads published data of a rank on another node, at its address `at`; false without an answer within a second.
   using ReadRemote = std::function<bool(int other, void* to, const void* at, std::size_t bytes)>;
   Meetings(const Membership& membership, const Areas& areas, const Teams& teams, ReadRemote read_remote)
       : membership_(membership), areas_(areas), teams_(teams), read_remote_(std::move(read_remote)) {}
 
-  /// Shows the others which such call this rank is in; nullptr: none.
+  /// Publishes the call that this rank is in; nullptr: none.
   void show(const char* call) const;
-  /// The call that a rank has shown; empty: none, or it does not answer.
+  /// The call that a rank has published; empty: none, or the rank does not answer.
   [[nodiscard]] std::string call_of(int other) const;
-  /// The calls that members of a team are in, beside this rank, a line each: members on this node, and those on others
-  /// that `waits` wait for.
+  /// The calls that other members of a team are in, one line each: of members on this node, and of members on other
+  /// nodes for which `waits` wait.
   [[nodiscard]] std::string calls_in(std::uint32_t team, const std::vector<WaitRecord>& waits) const;
 
-  /// A call in which all ranks meet. It shows the call to the others, and ends the wait for them once the world is
-  /// aborted: the ranks that abort it do not come.
+  /// A collective call of all ranks, for the lifetime of this object. Publishes the call, and ends the wait for the
+  /// other ranks once the world is aborted: a rank that aborts the world does not reach the call.
   class Call final : detail::WaitInterrupt {
    public:
     Call(const Meetings& meetings, const char* call);

@@ -15,19 +15,19 @@
 
 namespace beeline {
 
-/// A rank as the others know it.
+/// A rank's data that all ranks know.
 struct Member {
   std::uint64_t process = 0;
   Device device;
   int node = 0;           ///< number of its node, from 0 on in the order of ranks
-  int host = 0;           ///< number of its host, in the same order: --split-nodes makes several nodes of one
-  int reaching_gpu = -1;  ///< host rank beside GPU ranks: the GPU that copies for it; -1: none that its process sees
+  int host = 0;           ///< number of its host, in the same order; --split-nodes makes several nodes of a host
+  int reaching_gpu = -1;  ///< of a host rank beside GPU ranks: the GPU that copies for it; -1: its process sees none
 };
 
-/// Which ranks there are, and what one of them has in common with the others. It does not change.
+/// The ranks of a world, and what this rank shares with the others: node, process, device. Constant.
 class Membership {
  public:
-  ///   ranks_on_machine  that share its cores with this one, this one included
+  ///   ranks_on_machine  ranks that share this rank's cores, this rank included
   Membership(int rank, std::vector<Member> members, int ranks_on_machine = 1);
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -39,24 +39,24 @@ class Membership {
   [[nodiscard]] std::vector<Device> devices() const;
   [[nodiscard]] std::vector<int> everyone() const;
 
-  /// Whether a rank is on this one's node, whose memory is mapped here.
+  /// Whether a rank is on this rank's node: then its memory is mapped here.
   [[nodiscard]] bool is_local(int other) const { return of(other).node == own().node; }
-  /// Ranks of this one's node.
+  /// Ranks on this rank's node.
   [[nodiscard]] const std::vector<int>& local_ranks() const { return local_ranks_; }
   /// Whether the world has ranks on other nodes.
   [[nodiscard]] bool spans_nodes() const { return local_ranks_.size() < members_.size(); }
-  /// Whether the team has.
+  /// Whether the team has members on other nodes.
   [[nodiscard]] bool spans_nodes(const Team& team) const;
-  /// Those of `ranks` that are on other nodes.
+  /// The ranks in `ranks` that are on other nodes.
   [[nodiscard]] std::vector<int> remote_among(const std::vector<int>& ranks) const;
-  /// Of the members of a context.
+  /// The nodes of a context's members.
   [[nodiscard]] detail::NodeMap node_map(const Context& among) const;
-  /// Members of a team with many on other nodes: one on each node that this rank notifies. Of others all of them.
+  /// Members that this rank notifies: in a team with many members on other nodes, one on each node; otherwise all.
   [[nodiscard]] std::vector<int> members_to_notify(const std::vector<int>& ranks) const;
 
   [[nodiscard]] bool shares_process(int other) const { return of(other).process == own().process; }
-  [[nodiscard]] bool has_gpus() const { return has_gpus_; }                      ///< of any rank
-  [[nodiscard]] bool has_both_kinds() const { return has_gpus_ && has_hosts_; }  ///< of devices, among all ranks
+  [[nodiscard]] bool has_gpus() const { return has_gpus_; }                      ///< whether any rank has a GPU
+  [[nodiscard]] bool has_both_kinds() const { return has_gpus_ && has_hosts_; }  ///< GPU ranks and host ranks
   /// Whether some of `ranks` have GPUs and others do not.
   [[nodiscard]] bool mixes_kinds(const std::vector<int>& ranks) const;
   /// Ranks of this process that share this rank's GPU, this one included; 1 on a host rank.
@@ -72,10 +72,10 @@ class Membership {
   int ranks_on_device_ = 0;
 };
 
-/// Collective. Chooses each rank's device, and makes this rank's the current one.
+/// Collective. Chooses each rank's device, and makes this rank's device the current one.
 [[nodiscard]] Membership discover_members(Bootstrap& bootstrap, const Config& config);
 
-/// Collective. Everyone's text, by rank.
+/// Collective. The texts of all ranks, by rank.
 [[nodiscard]] std::vector<std::string> allgather_text(Bootstrap& bootstrap, const std::string& mine,
                                                       std::int64_t deadline_ns);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All memory of a world that one of its ranks knows of.
+/// All memory of a world that one rank knows.
 
 #include <algorithm>
 #include <cstddef>
@@ -23,12 +23,12 @@
 
 namespace beeline {
 
-/// The ranks' heaps, host areas and segments, distributed arrays and registered memory, and whose each address is.
-/// Collective functions are called by one thread.
+/// The ranks' heaps, host areas and segments, distributed arrays and registered memory, and the owner of each address.
+/// One thread at a time calls collective functions.
 class MemoryMap {
  public:
   /// Collective. Makes and maps the heaps and host areas.
-  ///   secret   a number that the world's ranks have in common
+  ///   secret   a number that is equal on all ranks of the world
   ///   members  how this rank's device reaches each rank's memory
   MemoryMap(Bootstrap& bootstrap, const Config& config, const Membership& membership, std::uint64_t secret,
             std::vector<MemoryMember> members);
@@ -42,20 +42,20 @@ class MemoryMap {
   [[nodiscard]] const Areas& areas() const { return areas_; }
   [[nodiscard]] Heaps& heaps() { return heaps_; }
   [[nodiscard]] const Heaps& heaps() const { return heaps_; }
-  /// Of calls by CPU threads; of the heaps it has those where these load and store.
+  /// Checks of calls by CPU threads. They cover heaps on which CPU threads load and store.
   [[nodiscard]] detail::HostChecks& checks() { return checks_; }
-  /// From now on signals are checked.
+  /// From now on signals that repeat a value are reported to `watcher`.
   void watch_repeated_signals(std::unique_ptr<detail::RepeatedSignals> watcher) {
     repeated_signals_ = std::move(watcher);
     checks_.repeated_signals = repeated_signals_.get();
   }
   [[nodiscard]] const detail::HostChecks& checks() const { return checks_; }
 
-  /// Arrays or registered memory have come or gone: brings the address book up to date.
+  /// Updates the address book after arrays or registrations were made or destroyed.
   void note_arrays() { addresses_.set_arrays(distributed_.arrays(), distributed_.place_bytes()); }
   void note_registered() { addresses_.set_intervals(registration_.intervals()); }
 
-  /// Calls `call(to, from, bytes)` for each piece of a copy: chunks of a distributed array are memory of different
+  /// Calls `call(to, from, bytes)` for each piece of a copy, since chunks of a distributed array are on different
   /// devices.
   template <class Call>
   void for_pieces(void* destination, const void* source, std::size_t bytes, const Call& call) const {
@@ -80,11 +80,11 @@ class MemoryMap {
   Heaps heaps_;
 };
 
-/// Collective. Fills in the sizes of the heaps and slots that `config` leaves open. Throws the same on all ranks if
-/// ranks have chosen different ones, or more than their host has memory.
+/// Collective. Fills in the sizes of the heaps and slots that `config` leaves open. Throws the same error on all ranks
+/// if their sizes differ, or exceed a host's memory.
 void agree_on_sizes(Bootstrap& bootstrap, Config& config, const Membership& membership);
 
-/// Collective. A random number that the world's ranks have in common.
+/// Collective. Returns a random number that is equal on all ranks of the world.
 [[nodiscard]] std::uint64_t agree_on_secret(Bootstrap& bootstrap, std::int64_t deadline_ns);
 
 }  // namespace beeline

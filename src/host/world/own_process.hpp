@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The process that made a world, which a fork of it cannot use.
+/// The process that made a world. Its forks cannot use the world.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ class OwnProcess {
   explicit OwnProcess(int rank) : rank_(rank) {}
   /// Whether this process was forked from the one that made the world.
   [[nodiscard]] bool is_forked() const { return fork_depth_ != detail::fork_depth(); }
-  /// Throws invalid_argument where it was.
+  /// Throws invalid_argument if this process is such a fork.
   void require() const {
     if (!is_forked()) return;
     throw Error(Status::invalid_argument,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The parts of a world, one by one: a file includes this and the part that it uses.
+/// Access to single parts of a world. A file includes this header and the header of the part that it uses.
 
 namespace beeline {
 

@@ -21,35 +21,37 @@
 
 namespace beeline {
 
-/// Makes streams, and has those of the library: the default one, that of blocking copies, those of other blocking
-/// calls. Any thread may use it.
+/// Makes streams, and owns the library's streams: the default stream, the stream of blocking copies, and the streams of
+/// other blocking calls. Thread-safe.
 class Streams {
  public:
-  /// All references outlive it.
+  /// All references outlive this object.
   ///   context        of CPU threads
-  ///   is_gpu_memory  whether an address of the range is
-  ///   by_engine      what streams do by the engine, and the bytes of a chunk; the rest is filled in here
+  ///   is_gpu_memory  whether an address of the range is GPU memory
+  ///   by_engine      the stream operations that the engine carries out, and the bytes of a chunk; this class fills in
+  ///                  the rest
   Streams(const Membership& membership, const Context& context, Grids& grids, const Routes& routes,
           const std::function<bool(const void*)>& is_gpu_memory, StreamRoutes by_engine);
 
   [[nodiscard]] Stream& main() const { return *main_; }              ///< the default stream
-  [[nodiscard]] Stream* of_copies() const { return copies_.get(); }  ///< of blocking copies by a GPU; nullptr: it ended
-  [[nodiscard]] WorldStreams& handed() { return handed_; }           ///< what the program has made or adopted
+  [[nodiscard]] Stream* of_copies() const { return copies_.get(); }  ///< of a GPU's blocking copies; nullptr: it ended
+  [[nodiscard]] WorldStreams& handed() { return handed_; }           ///< streams that the program made or adopted
   [[nodiscard]] BlockingStreams& blocking() { return blocking_; }
-  /// Of a host rank in a world with GPUs; nullptr: CPU threads reach all memory, or this rank has a GPU.
+  /// Access to GPU memory for a host rank in a world with GPUs; nullptr: CPU threads reach all memory, or this rank has
+  /// a GPU.
   [[nodiscard]] const GpuReach* gpu_reach() const { return gpu_reach_.get(); }
-  /// Whether this rank's copies may have an end in GPU memory.
+  /// Whether this rank's copies may have their source or destination in GPU memory.
   [[nodiscard]] bool reach_gpus() const { return membership_.device().is_gpu() || gpu_reach_ != nullptr; }
 
   [[nodiscard]] std::unique_ptr<Stream> make(StreamPriority priority = StreamPriority::normal);
   [[nodiscard]] std::unique_ptr<Stream> adopt(void* native);
-  /// One whose waits on a host rank have the deadline and the abort words of `context`, which outlives it.
+  /// Makes a stream whose waits, on a host rank, have the deadline and abort words of `context`. `context` outlives it.
   [[nodiscard]] std::unique_ptr<Stream> make_waiting(const Context& context);
-  /// The buffer that work of a stream goes through, one piece after the other (carried_work.cpp). It lives as long as
-  /// the world: the engine may use it longer than the stream lives.
+  /// The buffer of a stream for work by the engine (carried_work.cpp). It lives as long as the world, since the engine
+  /// may use it after the stream is destroyed.
   [[nodiscard]] std::byte* carry_buffer(const Stream& whose, std::size_t bytes);
-  /// Ends the streams that the program still has, at the world's end; also the default stream's waits, if the world has
-  /// failed.
+  /// At the world's end, ends the streams that the program still holds; also ends the default stream's waits, if the
+  /// world has failed.
   void end_handed(bool has_failed);
   /// Ends the library's own streams.
   void end();

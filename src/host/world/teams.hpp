@@ -28,21 +28,22 @@ class Teams {
   /// Begins with the world of `everyone`.
   explicit Teams(std::vector<int> everyone) { teams_[world_id] = std::move(everyone); }
 
-  /// Members of a team; none of one that this rank does not belong to.
+  /// Members of a team; empty if this rank does not belong to it.
   [[nodiscard]] std::vector<int> members(std::uint32_t id) const;
   [[nodiscard]] bool holds(std::uint32_t id) const;
   [[nodiscard]] std::uint32_t living() const;
   void open(std::uint32_t id, const std::vector<int>& ranks);
   void close(std::uint32_t id);
-  /// The world goes on among `left`.
+  /// Sets the world's remaining members.
   void set_world(const std::vector<int>& left);
-  /// From now on the world's barrier uses the state of another id.
+  /// From now on the world's barrier uses the state of the id `id`.
   void set_barrier_id(std::uint32_t id);
 
-  /// Ids that are free.
+  /// The set of free ids.
   [[nodiscard]] std::uint32_t free_ids() const;
-  /// The same for a team of `ranks` alone: no other rank may still belong to an earlier team that this rank was in.
-  ///   holds  whether a rank may still belong to a team of an id
+  /// The set of ids that are free for a team of `ranks`. Excludes an id if a rank outside `ranks` may still belong to
+  /// the id's earlier team, of which this rank was a member.
+  ///   holds  whether a rank may still belong to the team of an id
   template <class Holds>
   [[nodiscard]] std::uint32_t free_ids_among(const std::vector<int>& ranks, const Holds& holds) const {
     std::uint32_t free = free_ids();
@@ -53,8 +54,8 @@ class Teams {
     return free;
   }
 
-  /// Calls `act(id)` for each team that ends with `culprit` (-1, the launcher: all), before any can be closed. A rank
-  /// that has ended may yet have stored into the state of these ids: they are not used again.
+  /// Calls `act(id)` for each team that ends because `culprit` ended (-1, the launcher: all teams), while no team can
+  /// be closed. These ids are not used again, since stores of the ended rank may still arrive in their state.
   template <class Act>
   void end_those_of(int culprit, const Act& act) {
     const std::lock_guard lock(mutex_);
@@ -69,25 +70,25 @@ class Teams {
     return rank < 0 || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
   }
 
-  /// A kernel of a team was launched on a stream.
+  /// Records the launch of a team's kernel on a stream.
   void note_launch(Stream& stream, const Context& in, bool is_captured) {
     if (is_captured)
       captured_ |= 1u << in.team;
     else
       stream.launched_teams().note(1u << in.team, in.kernel);
   }
-  /// Teams whose failure concerns what a stream does.
+  /// Teams whose failure affects the work of a stream.
   [[nodiscard]] std::uint32_t concerned_by(Stream& stream) const;
 
-  /// Why the members of a team have no LL128, by id; unknown until first asked for. Used by collective calls.
+  /// Why the members of a team have no LL128, by id; empty optional until first needed. Used by collective calls.
   std::optional<std::string> no_ll128_reasons[max_teams];
 
  private:
-  std::atomic<std::uint32_t> captured_{0};  ///< teams of kernels in graphs, which run on whatever stream
+  std::atomic<std::uint32_t> captured_{0};  ///< teams of kernels in graphs, which may run on any stream
   mutable std::mutex mutex_;
-  std::map<std::uint32_t, std::vector<int>> teams_;         ///< those this rank belongs to; world_id: who is left
-  std::map<std::uint32_t, std::vector<int>> former_teams_;  ///< those it belonged to last
-  std::uint32_t barrier_id_ = 0;                            ///< whose state the world's barrier uses
+  std::map<std::uint32_t, std::vector<int>> teams_;         ///< this rank's teams; world_id: the remaining ranks
+  std::map<std::uint32_t, std::vector<int>> former_teams_;  ///< this rank's last team of each id
+  std::uint32_t barrier_id_ = 0;                            ///< the id whose state the world's barrier uses
   std::uint32_t retired_ids_ = 0;
 };
 

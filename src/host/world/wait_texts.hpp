@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What errors say of waits that have failed.
+/// Texts of errors about failed waits.
 
 #include <cstdint>
 #include <string>
@@ -11,34 +11,33 @@
 
 namespace beeline::detail {
 
-/// The record of a failed wait, and what its rank has published about it.
+/// The record of a failed wait, and the texts that its rank has published for it.
 struct KnownWait {
   WaitRecord record;
-  std::string kernel;  ///< what errors call the kernel that waited; empty: host code, or unknown
-  std::string reason;  ///< of the peer's route, where it is that which refuses; else empty
-  std::string word;    ///< which word was awaited, as of `Areas::describe_awaited`
+  std::string kernel;  ///< name of the kernel that waited; empty: host code, or unknown
+  std::string reason;  ///< reason of the peer's route if that refuses; else empty
+  std::string word;    ///< the awaited word, as of `Areas::describe_awaited`
 };
 
 [[nodiscard]] bool has_status(const WaitRecord& record, Status status);
-/// Whether a record tells why its team was aborted, and not only that it was.
+/// Whether a record names the cause of its team's abort, not only the abort.
 [[nodiscard]] bool is_cause(const WaitRecord& record);
-/// Whether it is of a call that broke a rule.
+/// Whether a record is of a call that broke a rule.
 [[nodiscard]] bool is_refusal(const WaitRecord& record);
-/// Whether two records are of the same rank that waited more than once for the same peer.
+/// Whether two records are of the same rank, waiting for the same peer.
 [[nodiscard]] bool is_same_wait(const WaitRecord& a, const WaitRecord& b);
 
 [[nodiscard]] std::string describe(const KnownWait& wait);
-/// A line for each of them but `known`; those of several ranks that say the same are one.
+/// One line for each wait except `known`; equal texts of several ranks share a line.
 [[nodiscard]] std::string describe_all(const std::vector<KnownWait>& waits, const std::string& known);
-/// The rank that the first of these waits depends on in the end, through ranks that wait for each other; `no_peer`:
-/// they wait in a circle.
+/// The rank at the end of the chain of waits that begins with the first wait; `no_peer` if the ranks wait in a circle.
 [[nodiscard]] std::uint32_t awaited_in_the_end(const std::vector<WaitRecord>& waits);
 
-/// How a rank ended, by a reason that may name the rank already.
+/// Describes the end of a rank. `reason` may name the rank already.
 [[nodiscard]] std::string describe_end(int rank, const std::string& reason);
-/// Whether a text is of one rank, as `rank 3: wait ...`.
+/// Whether a text begins with a rank, as `rank 3: wait ...`.
 [[nodiscard]] bool begins_with_rank(const std::string& text);
-/// Whether one text holds what the other says of the same rank.
+/// Whether the text of a rank's end contains the text of the cause for the same rank.
 [[nodiscard]] bool repeats(const std::string& end, const std::string& cause);
 
 }  // namespace beeline::detail

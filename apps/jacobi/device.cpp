@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method device: one kernel for all iterations, whose blocks put what they have computed.
-/// Source: seed 003, intra-kernel networking.
+/// Method device: one kernel for all iterations, whose blocks put their results. Source: seed 003, intra-kernel
+/// networking.
 
 #include "beeline/device/put_get.hpp"
 #include "persistent.hpp"
@@ -11,7 +11,7 @@ namespace jacobi {
 namespace {
 
 struct Putting {
-  static constexpr int segment_quads = block_threads;  // 4 KB, a quad for each thread
+  static constexpr int segment_quads = block_threads;  // 4 KB, one quad for each thread
 
   template <class Grid>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Grid& grid, const beeline::Context& ctx,

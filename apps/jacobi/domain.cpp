@@ -29,7 +29,7 @@ std::size_t padded_row(const Size& size) {
   return (size.columns + 2 + line - 1) / line * line;
 }
 
-/// Floats of a buffer: the same on every rank, so that offsets are the same, too.
+/// Floats of a buffer; the number is the same on every rank, so that offsets are the same, too.
 std::size_t field_floats(const Size& size, int ranks) { return (slab_of(size, ranks, 0).rows + 2) * padded_row(size); }
 
 Edges make_edges(const beeline::World& world, const Size& size, const Fields& f) {
@@ -93,7 +93,7 @@ std::vector<float> Domain::gather() {
     whole.reserve(size_.stored());
     std::vector<float> part;
     for (int rank = 0; rank < world_.size(); ++rank) {
-      // Each rank's own rows, and the grid's boundary rows of the outermost ranks.
+      // Each rank's own rows; for the outermost ranks also the grid's boundary rows.
       const std::size_t before = rank == 0 ? 1 : 0, after = rank == world_.size() - 1 ? 1 : 0;
       part.resize((slab_of(size_, world_.size(), rank).rows + before + after) * pitch);
       world_.copy(part.data(), world_.at(fields_.before(iteration_), rank) + (1 - before) * pitch,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// One rank's share of the grid in symmetric memory, and what every method needs around it.
+/// One rank's share of the grid in symmetric memory, and the common parts of all methods.
 
 #include <cstdint>
 #include <vector>
@@ -15,14 +15,14 @@ namespace jacobi {
 /// Threads of a block of every launch on a GPU.
 inline constexpr unsigned block_threads = 256;
 
-/// How host ranks run the kernels: by default one block that takes whole rows, which suits CPUs. Many blocks with short
-/// segments are how GPUs run them; tests do so on CPUs.
+/// How host ranks run the kernels: by default one block that takes whole rows, which suits CPUs. GPUs use many blocks
+/// with short segments; tests do so on CPUs.
 struct HostGrid {
   unsigned blocks = 1;
-  int segment_quads = 0;  ///< 0: a row
+  int segment_quads = 0;  ///< 0: a whole row
 };
 
-/// Constructor and destructor are collective.
+/// The slab, its edges and its iteration. Constructor and destructor are collective.
 class Domain {
  public:
   /// Throws invalid_argument when there are more ranks than rows.
@@ -31,17 +31,18 @@ class Domain {
   /// Bytes of both buffers on a rank of a world of `ranks`.
   [[nodiscard]] static std::size_t field_bytes(const Size& size, int ranks);
 
-  /// Messages of method task that may be under way in each queue, and bytes of their queues and payloads: queues that
-  /// take a segment each hold two rows of them together.
+  /// Messages of method task that may be in flight in each queue; and bytes of the queues and payloads: if each queue
+  /// takes one segment, they hold two rows together.
   static constexpr std::uint32_t task_depth = 8;
   [[nodiscard]] static std::size_t task_bytes(const Size& size, int ranks);
 
   /// Collective. Fills both buffers; the next iteration is 0.
   void reset();
-  /// The first of `iterations` iterations, which count as done. The same on every rank if all pass the same number.
+  /// Reserves `iterations` iterations, which count as done, and returns the first. The result is the same on every rank
+  /// if all pass the same number.
   [[nodiscard]] Step take_steps(int iterations, bool communicate);
-  /// Collective. The whole field after the iterations that were taken, [rows + 2][columns + 2], on rank 0; empty on the
-  /// others.
+  /// Collective. The whole field after all reserved iterations, [rows + 2][columns + 2], on rank 0; empty on the other
+  /// ranks.
   [[nodiscard]] std::vector<float> gather();
 
   [[nodiscard]] beeline::World& world() const { return world_; }
@@ -50,18 +51,18 @@ class Domain {
   [[nodiscard]] const Edges& edges() const { return edges_; }
   /// All rows of this rank.
   [[nodiscard]] Piece all() const { return {1, fields_.rows + 1, 0, fields_.quads}; }
-  /// The outermost row at `side`; empty where there is no neighbour, and at the upper side where the row has been the
-  /// lower side's.
+  /// The outermost row at `side`. Empty if there is no neighbour, and at the upper side if the only row already belongs
+  /// to the lower side.
   [[nodiscard]] Piece edge(unsigned side) const;
-  /// The rows that are no edge.
+  /// The rows that belong to no edge.
   [[nodiscard]] Piece interior() const;
   /// Bytes of a row that go to a neighbour.
   [[nodiscard]] std::size_t row_bytes() const { return static_cast<std::size_t>(fields_.quads) * sizeof(float[4]); }
-  /// Quads of a part of an edge that a block sends by itself, alike on all ranks: `on_gpus` at most, or what the host
-  /// grid says.
+  /// Quads of a segment, the part of an edge that one block sends; the same on all ranks: at most `on_gpus`, or the
+  /// number in the host grid.
   [[nodiscard]] int segment_quads(int on_gpus) const;
 
-  /// Blocks of a launch of `Kernel` over `piece`, all of which may wait.
+  /// Blocks of a launch of `Kernel` over `piece`; all blocks may wait.
   template <class Kernel, class... Args>
   [[nodiscard]] unsigned blocks(const Piece& piece) const {
     if (!world_.device().is_gpu()) return host_.blocks;

@@ -21,7 +21,7 @@ struct Fields {
   float *even, *odd;   ///< the field before iterations 0, 2, ... and before iterations 1, 3, ...
   std::ptrdiff_t row;  ///< floats from one row to the next, whole lines of 128 bytes
   int columns, rows;   ///< interior points of a row, interior rows of this rank
-  int quads;           ///< that hold a row with its boundary points
+  int quads;           ///< quads of a row with its boundary points
 
   /// The field before iteration `iteration`, which iteration `iteration - 1` writes.
   [[nodiscard]] BEELINE_HOST_DEVICE float* before(std::uint64_t iteration) const {
@@ -29,18 +29,18 @@ struct Fields {
   }
 };
 
-/// Some rows of a slab, or some quads of them; `last_...` are not among them.
+/// Some rows of a slab, or some quads of these rows; `last_row` and `last_quad` are exclusive.
 struct Piece {
   int first_row = 0, last_row = 0, first_quad = 0, last_quad = 0;
   [[nodiscard]] BEELINE_HOST_DEVICE bool empty() const { return first_row >= last_row; }
 };
 
-/// The sides where slabs meet.
+/// The sides where slabs adjoin.
 enum Side : unsigned { lower = 0, upper = 1 };
 inline constexpr unsigned sides = 2;
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr unsigned opposite(unsigned side) { return 1 - side; }
 
-/// What crosses one side: this rank's outermost row goes to the peer's halo, the peer's into this rank's.
+/// The transfer across one side: this rank's outermost row goes to the peer's halo, and the peer's to this rank's.
 struct Edge {
   std::uint32_t peer;     ///< `beeline::no_peer` at the grid's boundary
   int mine;               ///< outermost row of this rank
@@ -59,7 +59,8 @@ struct Step {
   bool communicate;         ///< false: compute only, to see what communication costs
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t tag() const { return first_tag + iteration; }
-  /// Whether the halos that this iteration reads come from the neighbours: the first's were filled.
+  /// Whether the neighbours send the halos that this iteration reads; the halos of the first iteration are initial
+  /// data.
   [[nodiscard]] BEELINE_HOST_DEVICE bool needs_halos() const { return communicate && iteration > 0; }
 };
 

@@ -55,7 +55,7 @@ class Host final : public Method {
   }
 
   Update update_;
-  beeline::Signals arrived_;  ///< [sides]: tag of the field whose halo is here
+  beeline::Signals arrived_;  ///< [sides]: tag of the field whose row is in the halo
 };
 
 }  // namespace

@@ -24,27 +24,27 @@ constexpr double seconds_of_a_sample = 0.1;
 constexpr int most_iterations = 1'000'000;
 constexpr int phases = 1 + 2 * samples + 1;  // warm-up, runs with and without communication, verification
 
-/// So few iterations that each leaves its trace in the result: the field forgets what was wrong as it converges.
+/// Few enough iterations that an error in any of them shows in the result: the field forgets errors as it converges.
 int iterations_to_verify(const Size& size) {
   constexpr std::size_t fewest = 5, most = 64, updates = std::size_t{1} << 27;
   return static_cast<int>(std::clamp(updates / size.points(), fewest, most));
 }
 
-/// Whether the result is that of the serial reference, which rank 0 knows.
+/// Whether the result equals that of the serial reference, which only rank 0 knows.
 struct Verdict {
   bool good;
   double max_error;
 };
 
-/// What a method has been found to do.
+/// Measurements of one method.
 struct Outcome {
   int iterations = 0;
-  std::optional<float> change;  ///< the last that was looked at
+  std::optional<float> change;  ///< the last value that was read
   std::vector<Sample> with, without;
   std::optional<Verdict> verdict;
 };
 
-/// Runs all methods on one grid.
+/// Measures methods on one grid.
 class Session {
  public:
   Session(beeline::World& world, const Options& options, const Size& size)
@@ -79,7 +79,7 @@ class Session {
   }
 
  private:
-  /// Collective. Decides how many iterations a timed run has, or may have at most.
+  /// Collective. Chooses the number of iterations of a timed run, or the largest number.
   void warm_up(Method& method, Outcome& outcome) {
     constexpr int trial = 10;
     domain_.reset();
@@ -90,8 +90,8 @@ class Session {
                                      : apps::runs_of_sample(seconds_of_a_sample, seconds, trial, most_iterations);
   }
 
-  /// Collective. A timed run from initial data: leaves in the outcome how many iterations it took, which is the same
-  /// every time.
+  /// Collective. A timed run from initial data. Stores the number of its iterations in the outcome; every run takes the
+  /// same number.
   void solve(Method& method, Outcome& outcome) {
     if (!residual_) return method.run(outcome.iterations, true);
     int done = 0;

@@ -13,14 +13,14 @@ namespace jacobi {
 struct Options {
   std::vector<Size> sizes;
   std::vector<MethodInfo> methods;
-  int iterations = 0;  ///< of a timed run; 0: as many as take about a tenth of a second, with `until` as many as needed
+  int iterations = 0;  ///< in a timed run; 0: about a tenth of a second; with `until`: as many as needed
   double until = 0;    ///< largest change at which a timed run ends; 0: it has a fixed number of iterations
-  int every = 0;       ///< iterations between two looks at the largest change
+  int every = 0;       ///< iterations between two readings of the largest change
   bool verify = true;
-  double energy_seconds = 0;  ///< of load that is metered for each method; 0: none
+  double energy_seconds = 0;  ///< for which each method's energy is metered; 0: no metering
 };
 
-/// Collective. Returns whether every method's result was right: the same on every rank.
+/// Collective. Returns whether every method's result was right; every rank returns the same.
 [[nodiscard]] bool measure(beeline::World& world, const Options& options);
 
 }  // namespace jacobi

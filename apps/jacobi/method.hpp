@@ -10,21 +10,22 @@
 
 namespace jacobi {
 
-/// One way of running iterations with their halo exchange. Constructors and destructors are collective.
+/// One method to run iterations with their halo exchange. Constructors and destructors are collective.
 class Method : public apps::MethodOn<Domain> {
  public:
   using MethodOn::MethodOn;
 
-  /// Collective. Runs `iterations` more iterations, and returns when this rank's are over. The first run of a method,
-  /// and one behind a run that did not communicate, follows `Domain::reset`. Without `communicate` only the computation
-  /// runs, and halos stay as they are. Throws what a wait met: deadline, aborted, peer_died.
+  /// Collective. Runs `iterations` more iterations, and returns when this rank's iterations are over. `Domain::reset`
+  /// must come before the first run of a method, and before a run that follows one without communication. Without
+  /// `communicate` only the computation runs, and halos stay as they are. Throws the error of a failed wait: deadline,
+  /// aborted, peer_died.
   virtual void run(int iterations, bool communicate) = 0;
 
  protected:
   [[nodiscard]] Domain& domain() const { return data(); }
 };
 
-/// A method, whose id says who moves rows.
+/// A method; its id names the control, path and protocol by which rows move.
 using MethodInfo = apps::MethodInfo<Method, Domain>;
 
 /// Every method, the host's first.

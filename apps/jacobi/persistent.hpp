@@ -2,10 +2,10 @@
 #pragma once
 /// @file
 /// The methods that are one kernel for all iterations, without the CPU. Blocks take segments of the outermost rows
-/// first: they wait for that segment of the neighbour's row, compute, and send the result into its halo with a signal
-/// of its own. Then all compute the other rows, while segments travel, and meet at a grid barrier. A point needs the
-/// one point of the halo that lies in its own column, so segments of a row need not wait for each other. Who sends
-/// differs from method to method.
+/// first: they wait for the same segment of the neighbour's row, compute, and send the result into the neighbour's halo
+/// with a signal for each segment. Then all blocks compute the other rows, while segments travel, and synchronise at a
+/// grid barrier. A point needs only the point of the halo in its own column, so segments of a row need not wait for
+/// each other. The methods differ in their senders.
 
 #include <algorithm>
 #include <limits>
@@ -17,15 +17,15 @@
 
 namespace jacobi {
 
-/// What blocks share out in each iteration.
+/// The work that blocks share in each iteration.
 struct Shares {
   Piece edge[sides], interior;
   int segment_quads;
-  unsigned segments;       ///< of a row
-  std::uint64_t* arrived;  ///< [sides][segments], symmetric: tag of the field whose part of the halo is here
+  unsigned segments;       ///< number of segments of a row
+  std::uint64_t* arrived;  ///< [sides][segments], symmetric: tag of the field whose segment is in the halo
 };
 
-/// What goes to a neighbour: `count` elements, and behind them a signal.
+/// A message to a neighbour: `count` elements, followed by a signal.
 struct Message {
   float* destination;
   const float* source;
@@ -35,7 +35,7 @@ struct Message {
   std::uint32_t peer;
 };
 
-/// Segment `number` of the row at `side`; empty where there is none.
+/// Segment `number` of the row at `side`; empty if there is no such segment.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Piece segment_of(const Shares& shares, unsigned side, unsigned number) {
   Piece piece = side == lower ? shares.edge[lower] : shares.edge[upper];
   piece.first_quad = static_cast<int>(number) * shares.segment_quads;
@@ -44,12 +44,12 @@ struct Message {
   return piece;
 }
 
-/// Whether a segment is part of the row that `side` exchanges: an only row is that of both sides.
+/// Whether a segment is part of the row that `side` exchanges; the only row of a slab belongs to both sides.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool touches(const Edges& edges, unsigned side, const Piece& piece) {
   return edges.side[side].open() && edges.side[side].mine == piece.first_row;
 }
 
-/// What an iteration sends of a segment across `side`.
+/// The message of an iteration with a segment across `side`.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Message message_of(const Fields& f, const Edge& edge, const Shares& shares,
                                                             const Piece& piece, const Step& step, unsigned side,
                                                             unsigned number) {
@@ -74,7 +74,7 @@ struct Segment {
   Piece piece;
   unsigned number;
 
-  /// Waits for what it reads of the halos, computes it, and sends it on.
+  /// Waits for the parts of the halos that the segment reads, computes the segment, and sends it.
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status advance(const Step& step) const {
     const auto& block = grid.block();
     auto status = beeline::Status::ok;
@@ -84,7 +84,7 @@ struct Segment {
             beeline::wait(block, ctx, signal(side), beeline::Compare::greater_equal, step.tag(), edges.side[side].peer);
     if (status != beeline::Status::ok) return status;
     update(block.thread_rank(), block.size(), f, piece, step.iteration);
-    block.sync();  // the segment is the work of all threads
+    block.sync();  // all threads contributed to the segment
     for (unsigned side = 0; side < sides; ++side)
       if (status == beeline::Status::ok && step.communicate && touches(side))
         status = sender.send(grid, ctx, message(side, step));
@@ -102,10 +102,10 @@ struct Segment {
 };
 
 /// The kernel. `Sender`, a small structure, has
-///   static constexpr int segment_quads   of a segment on a GPU
-///   Status send(grid, ctx, message)      every thread of a block calls it. The source is written again two iterations
-///                                        on, behind a signal that the neighbour sent when it had received the message
-///   Status end(grid, ctx)                behind the last iteration; every thread of the grid calls it
+///   static constexpr int segment_quads   quads of a segment on a GPU
+///   Status send(grid, ctx, message)      every thread of a block calls it. The source is overwritten two iterations
+///   later, after a signal that the neighbour sent when it had received the message
+///   Status end(grid, ctx)                called after the last iteration by every thread of the grid
 template <class Sender>
 struct Iterate {
   template <class Grid>
@@ -122,11 +122,11 @@ struct Iterate {
       update(grid.thread_rank(), grid.size(), f, shares.interior, step.iteration);
       if (grid.sync(ctx) != beeline::Status::ok) return;
     }
-    static_cast<void>(sender.end(grid, ctx));  // what fails is recorded: the host's synchronize reports it
+    static_cast<void>(sender.end(grid, ctx));  // a failure is recorded: the host's synchronize reports it
   }
 };
 
-/// Constructor and destructor are collective.
+/// The host side of these methods. Constructor and destructor are collective.
 template <class Sender>
 class Persistent : public Method {
  public:
@@ -154,10 +154,10 @@ class Persistent : public Method {
 
  private:
   [[nodiscard]] virtual Sender sender() const = 0;
-  /// Iterations of a launch at most.
+  /// Largest number of iterations in one launch.
   [[nodiscard]] virtual int iterations_at_once() const { return std::numeric_limits<int>::max(); }
-  /// What the host does for the kernel of so many iterations before it starts, and whether it may while the one before
-  /// runs.
+  /// `prepare` is the host's work before the kernel of the next `iterations` iterations starts; `prepares_ahead` tells
+  /// whether it may run while the previous kernel runs.
   virtual void prepare(const Shares& /*shares*/, Step /*step*/, int /*iterations*/) {}
   [[nodiscard]] virtual bool prepares_ahead() const { return false; }
 
@@ -171,7 +171,7 @@ class Persistent : public Method {
     return step;
   }
   void start(const Step& step, int iterations) {
-    // An engine of the device has its room by now.
+    // An engine of the device has booked its share before this point.
     const unsigned blocks = domain().blocks<Iterate<Sender>, Fields, Edges, Shares, Sender, Step, int>(domain().all());
     beeline::launch(world(), {.blocks = blocks, .threads = block_threads, .waits = true}, Iterate<Sender>{},
                     domain().fields(), domain().edges(), shares(), sender(), step, iterations);

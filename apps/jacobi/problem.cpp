@@ -54,7 +54,7 @@ Slab slab_of(const Size& size, int ranks, int rank) {
 
 void fit(beeline::Config& config, const std::vector<Size>& sizes, bool verify, const apps::Machine& machine) {
   constexpr std::size_t margin = std::size_t{8} << 20;  // signals, the all-reduce's channel
-  constexpr std::size_t reference_fields = 4;           // two of the reference, the result, and a part of it
+  constexpr std::size_t reference_fields = 4;           // two of the reference, the result, and a part of the result
   for (const Size& size : sizes) {
     static_cast<void>(slab_of(size, config.size, 0));
     apps::fit(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The problem: a grid of points, each of which becomes the mean of its four neighbours, and how ranks share its rows.
+/// The problem: a grid of points, in which each point becomes the mean of its four neighbours, and the ranks' shares of
+/// rows.
 
 #include <cstddef>
 #include <string>
@@ -18,7 +19,7 @@ struct Size {
   std::size_t columns, rows;
   /// Points that an iteration updates.
   [[nodiscard]] std::size_t points() const { return columns * rows; }
-  /// Points with the boundary.
+  /// Points including the boundary.
   [[nodiscard]] std::size_t stored() const { return (columns + 2) * (rows + 2); }
   friend bool operator==(const Size&, const Size&) = default;
 };
@@ -33,17 +34,19 @@ struct Slab {
   std::size_t rows;   ///< at least 1
 };
 
-/// The part of `rank` among `ranks`: contiguous, and at most one row larger than another's.
+/// The slab of `rank` among `ranks`: contiguous; sizes of slabs differ by at most one row.
 /// Throws invalid_argument when there are more ranks than rows.
 [[nodiscard]] Slab slab_of(const Size& size, int ranks, int rank);
 
-/// The field before the first iteration, boundary included: neighbours are unlike, so that each iteration changes all.
+/// The field before the first iteration, boundary included: neighbouring values differ, so that each iteration changes
+/// all points.
 BEELINE_HOST_DEVICE inline float initial_value(std::size_t row, std::size_t column) {
   return apps::initial_value(0, static_cast<std::uint32_t>(row), column);
 }
 
-/// Gives the world of `config` the heaps that the grids need, one after the other; throws as `slab_of`, `apps::fit`.
-///   verify  rank 0 holds the serial reference too
+/// Sets the heap sizes of `config` for the grids, which are measured one after the other; throws as `slab_of` and
+/// `apps::fit` do.
+///   verify  rank 0 also holds the serial reference
 void fit(beeline::Config& config, const std::vector<Size>& sizes, bool verify, const apps::Machine& machine);
 
 }  // namespace jacobi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Methods proxy and proxy_device: one kernel for all iterations, which moves nothing. Blocks post what they have
-/// computed, and its signal, to an engine of the host or of the device. Source: seed 003, GPU host networking and
+/// Methods proxy and proxy_device: one kernel for all iterations, which moves no data itself. Blocks post their
+/// results, and the signals, to an engine of the host or of the device. Source: seed 003, GPU host networking and
 /// ComP-Net.
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct Posting {
     return beeline::post_put_signal(block, ctx, message.destination, message.source, message.count, message.signal,
                                     message.tag, message.peer, queue);
   }
-  /// The host fills the fields anew, or reads them, when the kernel has ended.
+  /// When the kernel has ended, the host may refill the fields or read them.
   template <class Grid>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status end(const Grid& grid, const beeline::Context& ctx) const {
     return grid.block_rank() < queues.queues ? beeline::quiet(grid.block(), ctx, queues.queue(grid.block_rank()))

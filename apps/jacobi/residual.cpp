@@ -10,8 +10,8 @@ namespace jacobi {
 
 namespace {
 
-/// Leaves the largest difference of the two buffers in `*bits`. Bits of floats that are not negative grow with them,
-/// and what is no number has the largest.
+/// Stores the bits of the largest difference of the two buffers in `*bits`. The bit patterns of nonnegative floats are
+/// ordered like the floats, and NaN has the largest.
 struct MaxChange {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context&, Fields f, std::uint32_t* bits) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The largest change of a point in an iteration, over all ranks: when to stop.
+/// The largest change of a point in an iteration, over all ranks, which decides when to stop.
 
 #include <cstdint>
 
@@ -15,7 +15,8 @@ class Residual {
   /// Collective.
   explicit Residual(Domain& domain);
 
-  /// Collective, behind an iteration. That of the last iteration, the same on every rank; not a number if one is not.
+  /// Collective, called after an iteration. The largest change of that iteration, the same on every rank; NaN if a
+  /// change is NaN.
   [[nodiscard]] float max_change();
 
  private:

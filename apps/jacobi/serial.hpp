@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The serial reference: a loop nest over ordinary arrays, sharing no code with the methods' sweep.
+/// The serial reference: a loop nest over ordinary arrays, without code shared with the methods' sweep.
 
 #include <cstddef>
 #include <vector>
@@ -10,7 +10,8 @@
 
 namespace jacobi {
 
-/// The whole grid in host memory. Values are those of one thread, bit for bit; more threads only finish sooner.
+/// The whole grid in host memory. Its values do not depend on the number of threads, bit for bit; threads only speed it
+/// up.
 class Serial {
  public:
   Serial(const Size& size, int threads);

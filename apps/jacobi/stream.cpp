@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Method stream: the CPU only enqueues. The default stream waits for the neighbours' signals, computes the outermost
-/// rows, and goes on with the others, while a second stream puts what is computed into the neighbours' halos and
-/// signals it. Source: seed 003, GPUDirect Async (GDS): communication prepared beforehand, at the boundaries of
-/// kernels.
+/// rows, and goes on with the other rows. Meanwhile a second stream puts the computed rows into the neighbours' halos
+/// and sets the signals. Source: seed 003, GPUDirect Async (GDS): communication prepared beforehand, at the boundaries
+/// of kernels.
 
 #include "beeline/host/stream_operations.hpp"
 #include "common/launch_window.hpp"
@@ -39,8 +39,8 @@ class OnStreams final : public Method {
   }
 
  private:
-  /// A row is written again two iterations on, behind a signal that the neighbour sent when it had received the row: so
-  /// no event holds the kernels back until the put has read it.
+  /// A row is overwritten two iterations later, after a signal that the neighbour sent when it had received the row.
+  /// Therefore no event has to delay the kernels until the put has read the row.
   void send_rows(const Step& step) {
     const Fields& f = domain().fields();
     float* field = f.before(step.iteration + 1);
@@ -56,7 +56,7 @@ class OnStreams final : public Method {
   }
 
   Update edges_, interior_;
-  beeline::Signals arrived_;  ///< [sides]: tag of the field whose halo is here
+  beeline::Signals arrived_;  ///< [sides]: tag of the field whose row is in the halo
   std::unique_ptr<beeline::Stream> puts_;
   std::unique_ptr<beeline::Event> computed_;
   apps::LaunchWindow window_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The computation: one Jacobi update of any piece of a slab, shared by every method. Two additions, one, and a product
-/// with a power of two: nothing that a compiler may contract, so a point has the same bits everywhere.
+/// The computation: one Jacobi update of any piece of a slab, shared by every method. It consists of additions and a
+/// product with a power of two: a compiler can contract nothing, so a point has the same bits everywhere.
 
 #include "fields.hpp"
 
@@ -20,16 +20,16 @@ BEELINE_HOST_DEVICE inline float relaxed(float above, float below, float left, f
   return 0.25f * ((above + below) + (left + right));
 }
 
-/// A quad of a column, and the two rows that the next one is computed from besides what is below it.
+/// One quad of a column, and the two rows that, with the row below, determine the next quad.
 struct Column {
   int first;  ///< column of its first point
   Quad above, here;
 };
 
-/// Updates `many` rows of a quad from `at` on. All loads before the first store, so that they overlap.
+/// Updates `many` rows of a quad from `at` on. All loads come before the first store, so that they overlap.
 template <int many>
 BEELINE_HOST_DEVICE void update_rows(const Fields& f, const float* from, float* to, std::ptrdiff_t at, Column& column) {
-  // Beyond a row's ends lie other rows, whose halos may be on their way; no interior point needs them.
+  // Beyond a row's ends lie other rows, whose halos may not have arrived; no interior point needs them.
   const bool has_left = column.first > 0, has_right = column.first + quad_points < f.row;
   Quad below[many];
   float left[many], right[many];
@@ -52,7 +52,7 @@ BEELINE_HOST_DEVICE void update_rows(const Fields& f, const float* from, float* 
   }
 }
 
-/// Takes one quad down through rows [first, last): each is loaded once.
+/// Updates one quad in rows [first, last), downwards: each row is loaded once.
 BEELINE_HOST_DEVICE inline void update_quad(const Fields& f, const float* from, float* to, int quad, int first,
                                             int last) {
   constexpr int many = 4;
@@ -73,7 +73,7 @@ BEELINE_HOST_DEVICE inline void update_columns(const Fields& f, const float* fro
   for (int i = first; i < last; ++i) updated[i] = relaxed(here[i - f.row], here[i + f.row], here[i - 1], here[i + 1]);
 }
 
-/// Where share `index` of `count` equal shares of [first, last) begins.
+/// The beginning of share `index` of `count` equal shares of [first, last).
 BEELINE_HOST_DEVICE inline int begin_of_share(int first, int last, unsigned index, unsigned count) {
   return first + static_cast<int>(std::int64_t{last - first} * index / count);
 }
@@ -86,7 +86,8 @@ BEELINE_HOST_DEVICE inline void update(unsigned thread, unsigned threads, const 
   const float* from = f.before(iteration);
   float* to = f.before(iteration + 1);
 #if BEELINE_ON_GPU
-  // Neighbouring threads take neighbouring quads. Going down several rows saves loads, while enough threads have work.
+  // Neighbouring threads take neighbouring quads. Several rows per thread save loads, as long as enough threads have
+  // work.
   const auto rows = static_cast<unsigned>(piece.last_row - piece.first_row);
   const auto quads = static_cast<unsigned>(piece.last_quad - piece.first_quad);
   const auto items_of = [=](unsigned shift) { return ((rows + (1u << shift) - 1) >> shift) * quads; };
@@ -99,7 +100,7 @@ BEELINE_HOST_DEVICE inline void update(unsigned thread, unsigned threads, const 
                         last < piece.last_row ? last : piece.last_row);
   }
 #else
-  // A CPU thread takes whole rows, or a part of the few that there are.
+  // A CPU thread takes whole rows, or, if there are fewer rows than threads, a part of a row.
   const bool whole = static_cast<unsigned>(piece.last_row - piece.first_row) >= threads;
   const auto share = [&](bool shared, int first, int last, unsigned index) {
     return shared ? detail::begin_of_share(first, last, index, threads) : index == thread ? first : last;

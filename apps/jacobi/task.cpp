@@ -15,8 +15,8 @@ namespace {
 struct Arrive;
 using Functions = beeline::TaskList<Arrive>;
 
-/// Stores its payload, a segment, in a halo. Places are told from the first signal on: symmetric memory lies alike on
-/// all ranks.
+/// Stores its payload, a segment, in a halo. Offsets are relative to the first signal: symmetric memory has the same
+/// layout on all ranks.
 struct Arrive {
   static constexpr const char* name = "arrive";
   struct Arguments {
@@ -35,7 +35,7 @@ struct Arrive {
 };
 
 struct PostingTasks {
-  static constexpr int segment_quads = 64;  // 1 KB: what the warp of a worker copies at once
+  static constexpr int segment_quads = 64;  // 1 KB, which the warp of a worker copies at once
   beeline::TaskChannel tasks;
   std::uint64_t* arrived;  ///< the first of the signals
   std::uint32_t lower_peer, upper_peer;
@@ -49,10 +49,10 @@ struct PostingTasks {
     beeline::TaskPost post =
         beeline::task_of<Functions, Arrive>(arguments, message.peer, static_cast<std::uint32_t>(number % tasks.queues));
     post.payload = message.source, post.payload_bytes = message.count * sizeof(float);
-    post.order = beeline::Order::relaxed;  // the payload is all that the worker reads
+    post.order = beeline::Order::relaxed;  // the worker reads only the payload
     return beeline::post_task(grid.block(), ctx, tasks, post);
   }
-  /// The host fills the fields anew, or reads them, when the kernel has ended.
+  /// When the kernel has ended, the host may refill the fields or read them.
   template <class Grid>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status end(const Grid& grid, const beeline::Context& ctx) const {
     auto status = beeline::Status::ok;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Methods triggered and triggered_device: as proxy, but the transfers of many iterations are armed before the kernel
-/// starts, with an engine of the host or of the device. A block that has computed a segment counts for its tag. Source:
-/// seed 003, GPU Triggered Networking.
+/// Methods triggered and triggered_device: like proxy, but the transfers of many iterations are armed before the kernel
+/// starts, with an engine of the host or of the device. A block that has computed a segment counts for the tag of its
+/// transfer. Source: seed 003, GPU Triggered Networking.
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace jacobi {
 
 namespace {
 
-/// Each signal that a neighbour receives has a tag, and each iteration that sends a threshold.
+/// Each signal that a neighbour receives has a tag, and each iteration that sends has a threshold.
 struct Triggering {
   static constexpr int segment_quads = 4 * block_threads;  // as proxy
   beeline::TriggerChannel triggers;
@@ -25,7 +25,7 @@ struct Triggering {
                                                          const Message& message) const {
     return beeline::trigger(grid.block(), ctx, triggers, static_cast<std::uint32_t>(message.signal - arrived));
   }
-  /// The host fills the fields anew, or reads them, when the kernel has ended.
+  /// When the kernel has ended, the host may refill the fields or read them.
   template <class Grid>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status end(const Grid& grid, const beeline::Context& ctx) const {
     auto status = beeline::Status::ok;
@@ -46,16 +46,16 @@ class Triggered final : public Persistent<Triggering> {
 
  private:
   static constexpr unsigned most_queues = 8;
-  /// Those of a launch. The device's engine takes none while it runs: all are armed between two launches.
+  /// Armed transfers of a launch. The device's engine accepts none while it runs: all are armed between two launches.
   static constexpr std::uint32_t most_armed = by == beeline::TriggeredBy::engine ? 1024 : 4096;
 
   [[nodiscard]] Triggering sender() const override { return {triggers_.channel(), arrived()}; }
   [[nodiscard]] int iterations_at_once() const override {
     return static_cast<int>(std::max(1u, most_armed / (sides * segments())));
   }
-  /// Then the last transfers of a launch, those of the next and those that are being armed are in the table.
+  /// If so, the table holds the last transfers of a launch, those of the next launch, and those that are being armed.
   [[nodiscard]] bool prepares_ahead() const override {
-    return by == beeline::TriggeredBy::engine && world().device().is_gpu();  // CPUs have their kernels to run
+    return by == beeline::TriggeredBy::engine && world().device().is_gpu();  // a CPU runs the kernel meanwhile
   }
   void prepare(const Shares& shares, Step step, int iterations) override {
     if (!step.communicate) return;
@@ -78,7 +78,7 @@ class Triggered final : public Persistent<Triggering> {
   }
 
   beeline::Triggers triggers_;
-  std::uint64_t sent_ = 0;  ///< iterations that have sent, or been armed to
+  std::uint64_t sent_ = 0;  ///< iterations that have sent, or whose transfers are armed
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The computation as a kernel of its own: what the methods launch that communicate outside kernels.
+/// The computation as a kernel of its own, for the methods that communicate outside kernels.
 
 #include "domain.hpp"
 
@@ -9,10 +9,10 @@ namespace jacobi {
 
 class Update {
  public:
-  /// Of two pieces, either of which may be empty.
+  /// Updates two pieces, either of which may be empty.
   explicit Update(const Domain& domain, const Piece& one, const Piece& other = {});
 
-  /// Computes them in iteration `iteration`, on the default stream.
+  /// Enqueues the update of both pieces in iteration `iteration` on the default stream.
   void enqueue(std::uint64_t iteration) const;
 
  private:

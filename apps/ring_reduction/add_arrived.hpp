@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The local sum of the schemes whose copies are made outside kernels: a kernel that only computes.
+/// The local sum for schemes whose copies are made outside kernels: a kernel that only computes.
 
 #include "sum.hpp"
 #include "vectors.hpp"
@@ -17,7 +17,7 @@ struct AddArrived {
   }
 };
 
-/// Enqueues the sum of a transfer of the reduce-scatter that has arrived in the inbox, on the rank's default stream.
+/// Enqueues the addition of a reduce-scatter transfer that has arrived in the inbox, on the rank's default stream.
 inline void enqueue_sum(Vectors& vectors, const Transfer& transfer) {
   const auto [first, count] = transfer.receives;
   if (count == 0) return;
@@ -26,7 +26,7 @@ inline void enqueue_sum(Vectors& vectors, const Transfer& transfer) {
                   count);
 }
 
-/// Where a transfer goes on the next rank: its inbox, or, in the all-gather, straight into its vector.
+/// The destination of a transfer on the next rank: its inbox, or, in the all-gather, its vector.
 inline float* destination_of(const Vectors& vectors, const Transfer& transfer, std::uint32_t next_rank) {
   const int next = static_cast<int>(next_rank);
   return transfer.reduces ? vectors.world().at(vectors.inbox(), next) + transfer.inbox

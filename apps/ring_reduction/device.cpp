@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Scheme device: one kernel for all reductions, without the CPU. Each block waits for the signal of a chunk, adds it
-/// to its own on the way to the next rank's inbox (in the all-gather it copies it there, straight into the vector), and
-/// signals that. Source: seed 003, intra-kernel communication; seed 000 section 5.8.1 (persistent threads).
+/// Scheme device: one kernel for all reductions, without the CPU. Each block waits for the signal of a chunk, stores
+/// the sum of the chunk and its own values in the next rank's inbox (in the all-gather it copies the chunk directly to
+/// the next rank's vector), and then signals the next rank. Source: seed 003, intra-kernel communication; seed 000
+/// section 5.8.1 (persistent threads).
 
 #include "lane.hpp"
 
@@ -11,7 +12,7 @@ namespace ring_reduction {
 namespace {
 
 struct StoringSender {
-  /// Blocks that saturate a link, with what the sums read beside it.
+  /// Enough blocks to saturate a link, including the loads for the sums.
   static constexpr LaneShape on_gpus{32, 1};
 
   template <class Block>

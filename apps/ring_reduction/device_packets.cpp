@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Scheme device_packets: as device, but chunks travel as packets, whose arrival needs no signal and no fence: quicker
-/// for short vectors, half the bandwidth for long ones. A lane takes a few chunks at a time through all steps, so few
-/// that the rings hold them: all ranks send before they receive.
+/// Scheme device_packets: like device, but chunks travel as packets, whose arrival needs no signal and no fence: faster
+/// for short vectors, half the bandwidth for long ones. A lane takes a few chunks at a time through all steps; they
+/// must be few enough for the rings, because all ranks send before they receive.
 /// Source: seed 003, intra-kernel communication; the packets are NCCL's LL protocol.
 
 #include "device_packets.hpp"
@@ -19,11 +19,11 @@ namespace ring_reduction {
 
 namespace {
 
-/// Chunks under way of a lane at a time: with a quarter of the ring each, a rank that is a step ahead of its neighbour
-/// still has room, and no circle of ranks waits for room.
+/// Chunks of a lane in flight at a time. They fill a quarter of the ring, so that a rank that is one step ahead of its
+/// neighbour still finds free cells, and no cycle of ranks waits for free cells.
 constexpr std::uint32_t window = packet_depth / 4;
 
-/// Threads of a block: more would leave each too few registers for two ports.
+/// Threads of a block: with more, each would have too few registers for two ports.
 constexpr unsigned packet_threads = 256;
 
 /// The arguments of the kernel, the same for all blocks.
@@ -46,7 +46,7 @@ class PacketLane {
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status reduce(std::uint32_t first, std::uint32_t stride,
                                                            std::uint32_t end) {
     const std::uint32_t steps = ring_.steps();
-    // Behind the last step the chunks that it brought are only received.
+    // After the last step, the chunks of that step are only received.
     for (std::uint32_t step = 0; step <= steps; ++step)
       for (std::uint32_t chunk = first; chunk < end; chunk += stride) {
         beeline::Status status = beeline::Status::ok;
@@ -62,14 +62,14 @@ class PacketLane {
     return to_next_.send(data_ + transfer.sends.first, transfer.sends.count * sizeof(float));
   }
 
-  /// Leaves in the vector what the next step sends: the sum with what arrived, or the result that arrived.
+  /// Stores in the vector what the next step sends: the sum with the chunk that arrived, or the result that arrived.
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status receive(const Transfer& transfer) {
     float* mine = data_ + transfer.receives.first;
     float* arrived = transfer.reduces ? inbox_ + transfer.inbox : mine;
     const beeline::Status status = from_previous_.receive(arrived, transfer.receives.count * sizeof(float));
     if (status == beeline::Status::ok && transfer.reduces)
       store_sum(block_.thread_rank(), block_.size(), {mine, arrived, mine, nullptr, transfer.receives.count});
-    block_.sync();  // other threads send what this one has added
+    block_.sync();  // other threads send elements that this thread has added
     return status;
   }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Scheme host: the CPU drives. In each step it starts the copies of all chunks, passes on as a signal that each has
-/// ended, starts the sum of each chunk that arrives, and waits for the sums before the next step. On a GPU the copies
-/// are the copy engine's, on a host rank a copying thread's. Source: seed 003, host-driven networking.
+/// Scheme host: the CPU drives. In each step it starts the copies of all chunks, signals the end of each copy to the
+/// next rank, starts the sum of each chunk that arrives, and waits for the sums before the next step. On a GPU the copy
+/// engine copies, on a host rank a copying thread. Source: seed 003, host-driven networking.
 
 #include "add_arrived.hpp"
 #include "beeline/core/error.hpp"
@@ -55,7 +55,7 @@ class Host final : public Scheme {
 
   Ring ring_;
   std::vector<Transfer> transfers_;
-  beeline::SymmetricArray<std::uint64_t> arrived_;  ///< chunks that the previous rank has sent, all reductions counted
+  beeline::SymmetricArray<std::uint64_t> arrived_;  ///< chunks from the previous rank, in all reductions
   std::unique_ptr<beeline::Stream> copies_;
   std::vector<std::unique_ptr<beeline::Event>> copied_;  ///< [chunks]
   std::uint64_t sequence_ = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The lanes of the schemes whose kernel drives the ring: each takes its own chunks through all steps, by one block or
-/// several, and by a sender that differs from scheme to scheme.
+/// The lanes of the schemes whose kernel drives the ring. Each lane takes its own chunks through all steps, with one or
+/// several blocks, and with a sender that each scheme defines.
 ///
-/// No lane waits until what it has sent has left. A rank's result of a chunk depends on the sums of all ranks, so
-/// whoever has received all of a chunk knows that every rank has added it and that these sums have arrived.
+/// No lane waits for the completion of its sends. A rank's result of a chunk depends on the sums of all ranks, so a
+/// rank that has received the result knows that every rank has added its part and that these sums have arrived.
 
 #include <algorithm>
 #include <limits>
@@ -19,41 +19,42 @@
 
 namespace ring_reduction {
 
-/// A block's place: the lane whose chunks it works on, and its number among the lane's blocks, which share each sum.
+/// A block's position: the lane whose chunks it works on, and its number among the lane's blocks, which share each sum.
 struct Place {
   unsigned lane, member;
 };
 
-/// What every block has before it.
+/// Data of every block.
 struct Lanes {
   Ring ring;
   LaneShape shape;
   float *data, *inbox;
-  beeline::PaddedWord* arrived;  ///< [lanes], symmetric: chunks of the lane that are here, all reductions counted
+  beeline::PaddedWord* arrived;  ///< [lanes], symmetric: chunks of the lane that have arrived in all reductions
   std::uint32_t* added;          ///< [ranks - 1, chunks] blocks that have added their share of a chunk; otherwise 0
 
   [[nodiscard]] BEELINE_HOST_DEVICE Place place_of(unsigned block) const {
     return {block % shape.lanes, block / shape.lanes};
   }
-  /// Where a transfer goes on the next rank, as an address of this one's: its inbox, or straight into the vector.
+  /// The destination of a transfer on the next rank, as an address on this rank: the inbox, or directly the vector.
   [[nodiscard]] BEELINE_HOST_DEVICE float* destination(const Transfer& transfer) const {
     return transfer.reduces ? inbox + transfer.inbox : data + transfer.sends.first;
   }
-  /// Whether what is sent is the sum of this rank's values and of what arrived in the step before.
+  /// Whether the transfer sends the sum of this rank's values and those that arrived in the previous step.
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends_sum(const Transfer& transfer) const {
     return transfer.step > 0 && transfer.step < ring.ranks;
   }
-  /// What arrived in the step before, which lies one part further back.
+  /// The chunk that arrived in the previous step, which lies one part further back.
   [[nodiscard]] BEELINE_HOST_DEVICE float* arrived_before(const Transfer& transfer) const {
     return inbox + transfer.inbox - ring.part_elements;
   }
-  /// Where an engine finds what a transfer sends. A sum lies in the inbox, over its last term, unless it is a result:
-  /// so a reduction changes nothing that transfers of the one before may still read, and no lane waits for its engine.
+  /// The source of a transfer for an engine. A sum lies in the inbox, in place of its last term, unless it is a result.
+  /// So a reduction changes nothing that transfers of the previous reduction may still read, and no lane waits for its
+  /// engine.
   [[nodiscard]] BEELINE_HOST_DEVICE float* source(const Transfer& transfer) const {
     return transfer.step > 0 && transfer.reduces ? arrived_before(transfer) : data + transfer.sends.first;
   }
-  /// Adds the block's share of what is to be sent, if it is a sum, and stores it at `source`. Returns whether the whole
-  /// of it is there, to one block of the lane. Every thread of the block calls it.
+  /// If a sum is to be sent, adds the block's share and stores it at `source`. Returns true to one block of the lane,
+  /// once the whole sum is stored. Every thread of the block calls it.
   template <class Block>
   [[nodiscard]] BEELINE_HOST_DEVICE bool prepare(const Block& block, const Transfer& transfer, unsigned member) const {
     if (!sends_sum(transfer)) return member == 0;
@@ -64,13 +65,13 @@ struct Lanes {
     if (shape.blocks == 1) return true;
     return apps::is_last(block, &added[(transfer.step - 1) * ring.chunks + transfer.chunk], shape.blocks);
   }
-  /// Stores what a transfer sends at the next rank, adding it on the way if it is a sum. Every thread of the block
-  /// calls it. Orders nothing.
+  /// Stores the chunk of a transfer at the next rank; if it is a sum, adds while storing. Every thread of the block
+  /// calls it. Does not order memory.
   template <class Block>
   BEELINE_HOST_DEVICE void store(const Block& block, const beeline::Context& ctx, const Transfer& transfer) const {
     const std::uint32_t next = ring.next();
     float *mine = data + transfer.sends.first, *there = destination(transfer);
-    // The whole sum, which the first step of the all-gather sends, is this rank's result too.
+    // The first step of the all-gather sends the complete sum, which is this rank's result, too.
     if (sends_sum(transfer))
       store_sum(block.thread_rank(), block.size(),
                 {mine, arrived_before(transfer), ctx.at(there, next), transfer.reduces ? nullptr : mine,
@@ -78,15 +79,15 @@ struct Lanes {
     else
       beeline::put(block, ctx, there, mine, transfer.sends.count, next);
   }
-  /// Chunks of a part that a lane carries.
+  /// Number of chunks of a part that a lane carries.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t chunks_of(unsigned lane) const {
     return (ring.chunks - lane + shape.lanes - 1) / shape.lanes;
   }
 };
 
 /// Runs reductions in all lanes. `Sender`, a small structure, has
-///   Status send(block, ctx, lanes, transfer, place, number)   sends a chunk, and behind it the lane's signal: once by
-///                                                             all blocks of the lane together
+///   Status send(block, ctx, lanes, transfer, place, number)   sends a chunk, then sets the lane's signal; all blocks
+///   of the lane together do so once
 template <class Sender>
 struct RunLanes {
   template <class Grid>
@@ -110,7 +111,7 @@ struct RunLanes {
     using beeline::Status;
     const std::uint32_t steps = lanes.ring.steps(), chunks = lanes.chunks_of(place.lane);
     std::uint64_t* const arrived = &lanes.arrived[place.lane].value;
-    // Behind the last step the chunks that it brought are only waited for.
+    // After the last step, the chunks of that step are only waited for.
     for (std::uint32_t step = 0; step <= steps; ++step)
       for (std::uint32_t i = 0; i < chunks; ++i) {
         const std::uint64_t number = sequence + std::uint64_t{step} * chunks + i + 1;
@@ -160,10 +161,10 @@ class LaneScheme : public Scheme {
 
  private:
   [[nodiscard]] virtual Sender sender() const = 0;
-  /// Reductions of a launch at most.
+  /// Largest number of reductions in one launch.
   [[nodiscard]] virtual int reductions_at_once() const { return std::numeric_limits<int>::max(); }
-  /// What the host does for the kernel of so many reductions, behind `done` of them, before it starts: while the one
-  /// before it runs.
+  /// Host work for the kernel that runs the next `reductions` reductions, after `done` earlier ones. Called before the
+  /// kernel starts, while the previous kernel runs.
   virtual void prepare(const Lanes& /*all*/, std::uint64_t /*done*/, int /*reductions*/) {}
 
   [[nodiscard]] Lanes all() const {

@@ -21,21 +21,21 @@ using apps::Sample;
 constexpr int samples = 3;
 constexpr double seconds_of_a_sample = 0.25;
 constexpr int phases = 1 + samples + 1;  // warm-up, timed runs, verification
-constexpr std::uint32_t timed_set = 0;   // data sets from 1 on are for verification, one for each scheme
+constexpr std::uint32_t timed_set = 0;   // verification uses data sets from 1 on, one for each scheme
 
-/// Whether the result is that of the serial reference.
+/// Whether the result equals that of the serial reference.
 struct Verdict {
-  int wrong_ranks = 0;   ///< whose vector has other bits
+  int wrong_ranks = 0;   ///< ranks whose vector has other bits
   double max_error = 0;  ///< of rank 0
 };
 
-/// Timed runs of so many reductions each; none on a single rank, which has nothing to do.
+/// Timed runs of `reductions` reductions each; empty for a single rank, which has no work.
 struct Timing {
   int reductions = 0;
   std::vector<Sample> all;
 };
 
-/// Runs all schemes over one vector.
+/// Measures schemes with one vector.
 class Session {
  public:
   Session(beeline::World& world, const Options& options, std::size_t count, const Shape& shape)
@@ -67,8 +67,8 @@ class Session {
     return timing;
   }
 
-  /// Collective. One sample: runs of as many reductions as keep the values in range, each on fresh data. Filling is not
-  /// timed.
+  /// Collective. Returns one sample. Each run has as many reductions as keep the values in range, and starts with fresh
+  /// data; filling is not timed.
   Sample timed_reductions(Scheme& scheme, int reductions) {
     const int at_once = reductions_in_range(world_.size());
     Sample all{0, 0};
@@ -80,7 +80,7 @@ class Session {
     return all;
   }
 
-  /// Collective. Warms up, too.
+  /// Collective. Chooses how many reductions a timed run has; also warms up.
   int choose_reductions(Scheme& scheme) {
     constexpr int fewest = 3, most = 100'000;
     static_cast<void>(timed_reductions(scheme, 1));
@@ -90,7 +90,7 @@ class Session {
     return apps::runs_of_sample(seconds_of_a_sample, seconds, fewest, most);
   }
 
-  /// Collective. Reductions on data of this scheme alone, so that nothing left by another can pass for a result.
+  /// Collective. Reduces data that no other scheme has used, so that an earlier result cannot be taken for this one.
   Verdict verify(Scheme& scheme) {
     const int reductions = exact_reductions(world_.size());
     const std::uint32_t set = ++verified_;
@@ -147,7 +147,7 @@ class Session {
     const double ranks = world_.size(), seconds = one.seconds / timing.reductions;
     line["reductions"] = timing.reductions;
     line["seconds"] = seconds;
-    // As nccl-tests defines it: what a link carries at best.
+    // As defined by nccl-tests: comparable with a link's bandwidth.
     line["bus_bytes_per_second"] =
         2 * (ranks - 1) / ranks * static_cast<double>(vectors_.count() * sizeof(float)) / seconds;
     line["cpu_seconds"] = one.cpu_seconds / timing.reductions;
@@ -158,7 +158,7 @@ class Session {
   const Options& options_;
   apps::Metered metered_;
   Vectors vectors_;
-  std::uint32_t verified_ = timed_set;  ///< data sets used
+  std::uint32_t verified_ = timed_set;  ///< number of data sets used
 };
 
 }  // namespace

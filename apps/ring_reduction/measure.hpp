@@ -15,12 +15,12 @@ struct Options {
   std::vector<std::size_t> counts;  ///< elements of a rank's vector
   std::vector<Shape> shapes;        ///< each is measured with each count
   std::vector<SchemeInfo> schemes;
-  int reductions = 0;  ///< of a timed run; 0: as many as take about a quarter of a second
+  int reductions = 0;  ///< in a timed run; 0: as many as take about a quarter of a second
   bool verify = true;
-  double energy_seconds = 0;  ///< of load that is metered for each method; 0: none
+  double energy_seconds = 0;  ///< for which each method's energy is metered; 0: no metering
 };
 
-/// Collective. Returns whether every scheme's result was right, on every rank alike.
+/// Collective. Returns whether every scheme's result was right; every rank returns the same.
 [[nodiscard]] bool measure(beeline::World& world, const Options& options);
 
 }  // namespace ring_reduction

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int bits_of_values = std::bit_width(unsigned{largest_value}) - 1;
 
-/// Bits that a sum over the ranks grows by.
+/// Number of bits by which a sum over the ranks is longer than its terms.
 int bits_of_sum(int ranks) { return static_cast<int>(std::bit_width(static_cast<unsigned>(ranks - 1))); }
 
 }  // namespace
@@ -64,7 +64,7 @@ int exact_reductions(int ranks) {
 
 void fit(beeline::Config& config, std::size_t count, bool verify, const apps::Machine& machine) {
   const Vectors::Heaps heaps = Vectors::heaps(count, config.size, !machine.gpus.empty());
-  // Rank 0's reference, and every rank's result beside it.
+  // Rank 0's reference, and the results of all ranks, which are compared with it.
   const std::size_t reference = verify ? (static_cast<std::size_t>(config.size) + 1) * count * sizeof(float) : 0;
   apps::fit(config,
             {.problem = fmt::format("a vector of {} bytes on {} ranks", count * sizeof(float), config.size),

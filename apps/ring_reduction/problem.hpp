@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The problem: a vector of float32 on each rank, to be replaced by the sum over the ranks.
+/// The problem: each rank has a vector of float32, which the sum over the ranks replaces.
 
 #include <cstddef>
 #include <string>
@@ -25,14 +25,14 @@ using apps::largest_value;
 /// `shape` with chunks of each of the sizes in `text`, separated by commas; unchanged if it is empty.
 [[nodiscard]] std::vector<Shape> parse_chunks(const std::string& text, const Shape& shape);
 
-/// Reductions in place, one after another, before a sum may leave the range of float32: each multiplies the values by
-/// the number of ranks.
+/// Number of reductions in place, one after another, that keep the sums within the range of float32: each reduction
+/// multiplies the values by the number of ranks.
 [[nodiscard]] int reductions_in_range(int ranks);
-/// Those after which sums are still whole numbers that float32 holds.
+/// Number of reductions after which sums are still whole numbers that float32 represents.
 [[nodiscard]] int exact_reductions(int ranks);
 
-/// Gives the world of `config` the heaps that a vector of `count` elements needs; throws as `apps::fit`.
-///   verify  rank 0 holds the serial reference too
+/// Sets the heap sizes of `config` for a vector of `count` elements; throws as `apps::fit` does.
+///   verify  rank 0 also holds the serial reference
 void fit(beeline::Config& config, std::size_t count, bool verify, const apps::Machine& machine);
 
 }  // namespace ring_reduction

@@ -18,7 +18,7 @@ Ring make_ring(std::size_t count, std::uint32_t ranks, std::uint32_t rank, std::
   const std::size_t part = part_of(count, ranks);
   const std::size_t chunk = std::max(chunk_bytes / sizeof(float) / grain * grain, grain);
   const std::size_t chunks = std::max<std::size_t>(divide_up(part, chunk), 1);
-  // Chunks of the same size, rather than a short one at the end of each part.
+  // All chunks have about the same size; no part ends with a short chunk.
   return {.count = count,
           .ranks = ranks,
           .rank = rank,

@@ -2,12 +2,12 @@
 #pragma once
 /// @file
 /// The ring all-reduce as data: what each rank sends to the next and receives from the previous one, step by step.
-/// Every scheme runs it, and whoever drives it otherwise (an engine, triggers, a simulator) can read the same lists.
+/// Every scheme follows these lists; other drivers (an engine, triggers, a simulator) can read them, too.
 ///
 /// The vector has a part for each rank; a part is cut into chunks, which travel independently. In the first `ranks` - 1
-/// steps (reduce-scatter) a rank adds what it receives to its own part and sends the sum on in the next step; in as
-/// many more (all-gather) it stores what it receives, which is a result, and sends that on. Source: Patarasuk and Yuan,
-/// Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009.
+/// steps (reduce-scatter) a rank adds each chunk that it receives to its own values, and sends the sum in the next
+/// step. In `ranks` - 1 more steps (all-gather) it stores each chunk that it receives, which is a result, and sends the
+/// result on. Source: Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms for clusters of workstations, 2009.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,21 +23,21 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// What one rank does with one chunk in one step. The next rank receives exactly what this one sends.
+/// The work of one rank for one chunk in one step. The next rank receives exactly what this rank sends.
 struct Transfer {
   std::uint32_t step, chunk;
   Range sends;     ///< to the next rank
   Range receives;  ///< from the previous rank; sent on in the next step
-  bool reduces;    ///< what arrives is added to `receives`; otherwise it replaces it
-  /// Where what arrives lies until it is added: offset in the receiver's inbox, in elements, alike on all ranks. Each
-  /// step of the reduce-scatter has places of its own.
+  bool reduces;    ///< true: the received chunk is added to `receives`; false: it replaces `receives`
+  /// Where the received chunk lies until it is added: offset in the receiver's inbox, in elements, the same on all
+  /// ranks. Each step of the reduce-scatter has its own offsets.
   std::size_t inbox;
 };
 
-/// Parts and chunks begin at multiples of this many elements, so that all accesses can be of 16 bytes.
+/// Parts and chunks begin at multiples of this number of elements, so that all accesses can have 16 bytes.
 inline constexpr std::size_t grain = 4;
 
-/// One rank's place in the ring, and how the vector is cut.
+/// One rank's position in the ring, and the division of the vector.
 struct Ring {
   std::size_t count;  ///< elements of the vector; parts at its end are shorter, or empty
   std::uint32_t ranks, rank;
@@ -47,7 +47,7 @@ struct Ring {
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t next() const { return rank + 1 == ranks ? 0 : rank + 1; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t previous() const { return rank == 0 ? ranks - 1 : rank - 1; }
-  /// Steps of a reduction: none on one rank.
+  /// Steps of a reduction: 0 for one rank.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t steps() const { return 2 * (ranks - 1); }
 
   [[nodiscard]] BEELINE_HOST_DEVICE Range range(std::uint32_t part, std::uint32_t chunk) const {
@@ -76,7 +76,7 @@ struct Ring {
 /// Elements of the inbox that the reduce-scatter needs on each rank.
 [[nodiscard]] std::size_t inbox_elements(std::size_t count, std::uint32_t ranks);
 
-/// All that `ring.rank` does in one reduction: step after step, in each step chunk after chunk.
+/// All transfers of `ring.rank` in one reduction: step after step, and chunk after chunk within a step.
 [[nodiscard]] std::vector<Transfer> transfers(const Ring& ring);
 
 }  // namespace ring_reduction

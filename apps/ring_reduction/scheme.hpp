@@ -10,19 +10,19 @@
 
 namespace ring_reduction {
 
-/// One way of driving the ring. Constructors and destructors are collective.
+/// One scheme for driving the ring. Constructors and destructors are collective.
 class Scheme : public apps::MethodOn<Vectors> {
  public:
   using MethodOn::MethodOn;
 
   /// Collective. Replaces the vector by its sum over the ranks, `reductions` times in a row, and returns when this
-  /// rank's part is over. Throws what a wait met: deadline, aborted, peer_died.
+  /// rank's part is over. Throws the error of a failed wait: deadline, aborted, peer_died.
   virtual void run(int reductions) = 0;
-  /// How the vector was cut for it.
+  /// The division of the vector that the scheme uses.
   [[nodiscard]] virtual const Ring& ring() const = 0;
-  /// Of the kernel that communicates; without lanes if no kernel does.
+  /// Lanes of the kernel that communicates; {0, 0} if no kernel communicates.
   [[nodiscard]] virtual LaneShape lanes() const { return {0, 0}; }
-  /// Of the rank's device that serve its kernel's posts; 0: none do.
+  /// Service blocks of the rank's device that carry out its kernel's posts; 0 if there are none.
   [[nodiscard]] virtual unsigned service_blocks() const { return 0; }
 
  protected:

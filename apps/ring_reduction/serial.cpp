@@ -10,7 +10,7 @@ namespace {
 float reduced(std::size_t index, int ranks, std::uint32_t set, int reductions) {
   float sum = 0;
   for (int rank = 0; rank < ranks; ++rank) sum += initial_value(set, static_cast<std::uint32_t>(rank), index);
-  // From the second on every rank brings the same.
+  // From the second reduction on, all ranks have equal values.
   for (int more = 1; more < reductions; ++more) sum *= static_cast<float>(ranks);
   return sum;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Scheme stream: the CPU only enqueues. One stream waits until what a chunk needs is here, copies it to the next rank
-/// and signals it; the default stream waits for the signals of what arrives and adds it. Nothing waits for the CPU.
-/// Source: seed 003, GPUDirect Async (GDS).
+/// Scheme stream: the CPU only enqueues. One stream waits until the data of a chunk are available, copies the chunk to
+/// the next rank, and sets a signal there. The default stream waits for the signals of arriving chunks and adds the
+/// chunks. No step waits for the CPU. Source: seed 003, GPUDirect Async (GDS).
 
 #include "add_arrived.hpp"
 #include "beeline/host/stream_operations.hpp"
@@ -13,7 +13,7 @@ namespace ring_reduction {
 
 namespace {
 
-/// Transfers of at most three operations each that a launch window holds.
+/// Transfers that a launch window holds; each has at most three operations.
 constexpr std::uint32_t transfers_ahead = 100;
 
 class OnStreams final : public Scheme {
@@ -35,8 +35,8 @@ class OnStreams final : public Scheme {
   const Ring& ring() const override { return ring_; }
 
  private:
-  /// One reduction of what earlier work of the default stream has left in the vector; the stream's later work finds the
-  /// sum.
+  /// Enqueues one reduction of the vector as earlier work of the default stream leaves it; later work of the stream
+  /// finds the sum.
   void enqueue() {
     world().stream().record(*ready_);
     copies_->wait_event(*ready_);
@@ -49,13 +49,13 @@ class OnStreams final : public Scheme {
     sequence_ += transfers_.size();
   }
 
-  /// Number of the signal of a transfer; of this reduction, the next one's begin behind the last.
+  /// Number of a transfer's signal in this reduction; the next reduction's numbers follow.
   [[nodiscard]] std::uint64_t number(std::uint32_t step, std::uint32_t chunk) const {
     return sequence_ + std::uint64_t{step} * ring_.chunks + chunk + 1;
   }
 
   void send(const Transfer& transfer) {
-    // What is sent now came in the step before: as a term of a sum, or as a result.
+    // The chunk sent in this step arrived in the previous step: as a term of a sum, or as a result.
     if (transfer.step > 0) {
       const bool is_sum = transfer.step < ring_.ranks;
       if (is_sum)
@@ -88,7 +88,7 @@ class OnStreams final : public Scheme {
 
   Ring ring_;
   std::vector<Transfer> transfers_;
-  beeline::SymmetricArray<std::uint64_t> arrived_;  ///< number of the last transfer that is here
+  beeline::SymmetricArray<std::uint64_t> arrived_;  ///< number of the last transfer that has arrived
   std::unique_ptr<beeline::Stream> copies_;
   std::unique_ptr<beeline::Event> ready_, copied_;
   std::vector<std::unique_ptr<beeline::Event>> summed_;  ///< [chunks]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Adding chunks: what every scheme computes.
+/// The addition of chunks, which every scheme uses.
 
 #include <cstddef>
 
@@ -11,8 +11,8 @@
 
 namespace ring_reduction {
 
-/// to[i] = a[i] + b[i], also stored to `also_to` unless that is nullptr. All begin at multiples of `grain` elements;
-/// `to` may be `a` or `b`, and may lie on another rank.
+/// to[i] = a[i] + b[i]; the sum is also stored to `also_to` unless that is nullptr. All begin at multiples of `grain`
+/// elements; `to` may be `a` or `b`, and may lie on another rank.
 struct Sum {
   const float *a, *b;
   float *to, *also_to;
@@ -32,7 +32,7 @@ BEELINE_HOST_DEVICE inline void store_grain(float* to, std::size_t index, const 
   beeline::machine::store_as(reinterpret_cast<std::byte*>(to) + index * sizeof(Grain), value);
 }
 
-/// `many` grains, `stride` apart: all loads before the first store, so that they overlap.
+/// Adds `many` grains that are `stride` apart: all loads come before the first store, so that they overlap.
 template <unsigned many>
 BEELINE_HOST_DEVICE void sum_grains(const Sum& sum, std::size_t first, std::size_t stride) {
   Grain a[many], b[many];
@@ -60,7 +60,7 @@ BEELINE_HOST_DEVICE inline void sum_element(const Sum& sum, std::size_t i) {
   return {first, share < count - first ? share : count - first};
 }
 
-/// Adds with `threads` threads, of which the caller is number `thread`. Orders nothing.
+/// Adds with `threads` threads, of which the caller is number `thread`. Does not order memory.
 BEELINE_HOST_DEVICE inline void store_sum(std::size_t thread, std::size_t threads, const Sum& sum) {
 #if BEELINE_ON_GPU
   constexpr unsigned many = 4;

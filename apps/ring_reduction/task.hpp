@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the queues of scheme task take.
+/// The sizes of the queues of scheme task.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace ring_reduction {
 
-/// Most lanes, each with a queue and a worker of its own; multiprocessors of a GPU that the workers share.
+/// Largest number of lanes, each with its own queue and worker; multiprocessors of a GPU that the workers share.
 inline constexpr unsigned most_task_lanes = 32, most_task_multiprocessors = 4;
 inline constexpr std::uint32_t task_depth = 64;
 
-/// Symmetric memory of a rank of `ranks` for so many lanes.
+/// Symmetric memory of a rank for `lanes` lanes.
 [[nodiscard]] constexpr std::size_t task_queue_bytes(int ranks, unsigned lanes) {
   return lanes * task_depth * beeline::task_words * 16 * static_cast<std::size_t>(ranks);
 }

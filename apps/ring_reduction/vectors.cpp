@@ -23,7 +23,7 @@ Vectors::Heaps Vectors::heaps(std::size_t count, int ranks, bool gpus) {
 }
 
 void Vectors::fill(std::uint32_t set) {
-  world_.barrier();  // nothing is still on its way here
+  world_.barrier();  // no transfer to this rank is still in flight
   if (count_ > 0)
     beeline::launch(world_, {.blocks = blocks_for(world_, count_), .threads = block_threads}, apps::Fill{}, data(),
                     count_, set);

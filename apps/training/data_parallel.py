@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each rank learns from data of its own; torch's DistributedDataParallel averages the gradients over the ranks."""
+"""Each rank learns from its own data; torch's DistributedDataParallel averages the gradients over the ranks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def train(task: Task) -> Learnt:
-    """By the default process group: the same model on every rank."""
+    """Trains the same model on every rank, with the default process group."""
     model = DistributedDataParallel(task.make_model(), gradient_as_bucket_view=True)
     return learn(task, model, lambda step: task.batch(step, dist.get_rank()))

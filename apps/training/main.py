@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a model on the ranks of a world, by each back end, and compares losses and times."""
+"""Trains a model on the ranks of a world with each back end, and compares losses and times."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def device_of(world: beeline.World) -> torch.device:
 
 
 def train(backend: str, task: Task, world: beeline.World) -> Learnt | None:
-    """None on ranks that have no part in it."""
+    """Returns None on ranks that do not take part."""
     if backend == "serial":
         return serial.train(task, world.size) if world.rank == 0 else None
     options = {"pg_options": world} if backend == "beeline" else {}
@@ -52,7 +52,7 @@ def train(backend: str, task: Task, world: beeline.World) -> Learnt | None:
 
 
 def describe(world: beeline.World) -> dict[str, Any]:
-    """The first line: what ran, and where."""
+    """The first line: software, model and machine of the run."""
     return {
         **environment(sys.argv[1:]),
         "variables": {name: value for name, value in sorted(os.environ.items()) if name in VARIABLES},
@@ -128,6 +128,6 @@ def main(
 
 
 if __name__ == "__main__":
-    # cuBLAS's own condition for results that repeat.
+    # The condition that cuBLAS sets for reproducible results.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     typer.run(main)

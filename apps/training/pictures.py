@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The task of pictures: a convolutional model learns to tell classes apart."""
+"""The task of pictures: a convolutional model learns to distinguish classes."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import torch
 from task import Size, Task
 from torch import nn
 
-SURPRISES = 0.1  # of the tokens are any others
+SURPRISES = 0.1  # share of the tokens that are random
 
 
 class Transformer(nn.Module):
@@ -35,7 +35,7 @@ class Transformer(nn.Module):
 
 
 class Sequences(Task):
-    """Each token follows from the one before by a fixed permutation, or, now and then, is any."""
+    """Each token follows from the previous one by a fixed permutation, or, now and then, is random."""
 
     steps, samples, evaluation_samples = 20, 4, 4
     tokens, length, width, depth = 20480, 128, 768, 12
@@ -60,7 +60,7 @@ class Sequences(Task):
 
 
 class FewSequences(Sequences):
-    """The same with a model that CPUs train."""
+    """The same task with a model small enough for CPUs."""
 
     steps, evaluation_samples = 100, 64
     tokens, length, width, depth = 64, 16, 64, 2

@@ -9,7 +9,7 @@ from task import Task
 
 
 def train(task: Task, ranks: int) -> Learnt:
-    """Each step takes the data of `ranks` ranks."""
+    """Trains with the data of `ranks` ranks in each step."""
 
     def batch(step: int) -> tuple[torch.Tensor, ...]:
         return tuple(torch.cat(parts) for parts in zip(*(task.batch(step, rank) for rank in range(ranks)), strict=True))

@@ -12,20 +12,20 @@ import torch
 from task import Task
 from torch import nn
 
-FIRST_STEPS = 3  # in which memory is made, and segments are mapped
+FIRST_STEPS = 3  # these allocate memory and map segments
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """What a training has come to."""
+    """The results of a training."""
 
     loss: float
     parameters: int
-    step_ms: float | None  # median of the steps behind the first ones; None: there are none
+    step_ms: float | None  # median of the steps after the first ones; None: there are none
 
 
 def learn(task: Task, model: nn.Module, batch: Callable[[int], tuple[torch.Tensor, ...]]) -> Learnt:
-    """All steps; `batch` has the data of each, which is drawn before its time begins."""
+    """Runs all steps. `batch` returns the data of a step; it is called before the step is timed."""
     optimizer = task.make_optimizer(model)
     times = []
     for step in range(task.size.steps):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is learnt: data, model and loss, the same on every machine and for every number of processes."""
+"""The learning task: data, model and loss, the same on every machine and for every number of processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVALUATION_SEED = 1 << 40
 
 @dataclass(frozen=True)
 class Size:
-    """How much is learnt."""
+    """The size of a training."""
 
     steps: int
     samples: int  # in a step, of each rank
@@ -22,9 +22,9 @@ class Size:
 
 
 class Task(ABC):
-    """Data by seed, step and rank, and the model that learns from it on one device."""
+    """The data of each seed, step and rank, and a model that learns from them on one device."""
 
-    steps: int  # unless others are asked for
+    steps: int  # default, without the option
     samples: int
     evaluation_samples: int
 
@@ -33,11 +33,11 @@ class Task(ABC):
 
     @abstractmethod
     def draw(self, generator: torch.Generator, samples: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """What the model gets, and the class of each thing that it says, on the CPU."""
+        """The input of the model, and the class of each of its outputs, on the CPU."""
 
     @abstractmethod
     def layers(self) -> nn.Module:
-        """The model, on the CPU, with weights by torch's random numbers."""
+        """The model, on the CPU, with weights from torch's random numbers."""
 
     @abstractmethod
     def make_optimizer(self, model: nn.Module) -> torch.optim.Optimizer: ...
@@ -56,7 +56,7 @@ class Task(ABC):
 
     @torch.no_grad()
     def evaluate(self, model: nn.Module) -> float:
-        """Mean loss, in float64, over data that no step has seen, the same on every rank."""
+        """Mean loss in float64 over data that no step has used; the data are the same on every rank."""
         data, classes = self._drawn(EVALUATION_SEED + self.size.seed, self.evaluation_samples)
         return nn.functional.cross_entropy(model(data).flatten(0, -2).double(), classes.flatten()).item()
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method bulk: level by level, in one kernel for all levels. All ranks expand the nodes of a level that lie with them,
-/// give each node's children to the rank that the node's hash names, and meet in a barrier before the next level.
+/// Method bulk: level by level, in one kernel for all levels. All ranks expand their nodes of a level, give each node's
+/// children to the rank that the node's hash selects, and enter a barrier before the next level.
 
 #include <algorithm>
 
@@ -15,14 +15,14 @@ namespace tree_search {
 
 namespace {
 
-/// Nodes of a level on a rank at most.
+/// Largest number of nodes of a level on a rank.
 constexpr std::uint64_t most_of_level = std::uint64_t{1} << 20;
 constexpr unsigned block_threads = 256, most_blocks = 64;
 
-/// Symmetric. Levels take turns: one is read, the next is written, the counter of the third is set to zero.
+/// Symmetric memory. Levels rotate: one is read, the next is written, and the counter of the third is set to zero.
 struct Levels {
   Node* nodes;            ///< [2, most_of_level]
-  std::uint64_t* widths;  ///< [3] nodes given to this rank; may exceed the room, and then the search is given up
+  std::uint64_t* widths;  ///< [3] nodes given to this rank; if more than `most_of_level`, the search is given up
 };
 
 template <class Grid>
@@ -36,7 +36,7 @@ class LevelSearch {
       const std::uint64_t width = load(levels_.widths[level % 3]);
       for (std::uint64_t i = grid_.thread_rank(); i < width; i += grid_.size()) expand(level, i);
       if (!meet()) break;
-      // Nobody writes the counter of the level that has been read before all have met again.
+      // No rank writes the counter of the level that has been read before the next barrier.
       const std::uint64_t state = state_of(level + 1);
       if (state != goes_on) break;
       if (grid_.thread_rank() == 0) store(levels_.widths[level % 3], 0);
@@ -60,7 +60,7 @@ class LevelSearch {
     const std::uint32_t children = tree_.children_of(node);
     tally_.add(node, children);
     if (children == 0) return;
-    // The root's children, whose subtrees differ most, are dealt out to all.
+    // The root's children, whose subtrees differ most in size, are distributed over all ranks.
     const std::uint32_t parts = node.depth == 0 ? ctx_.size : 1;
     for (std::uint32_t part = 0; part < parts; ++part)
       give(level, node, static_cast<std::uint32_t>((node.hash + part) % ctx_.size), children * part / parts,
@@ -70,18 +70,18 @@ class LevelSearch {
                                 std::uint32_t end) {
     const std::uint64_t at =
         Word(*ctx_.at(&levels_.widths[(level + 1) % 3], rank)).fetch_add(end - first, std::memory_order_relaxed);
-    if (at + (end - first) > most_of_level) return;  // all see the width, and give up
+    if (at + (end - first) > most_of_level) return;  // all ranks see the width, and give up
     Node* const to = ctx_.at(levels_.nodes, rank) + (level + 1) % 2 * most_of_level + at;
     for (std::uint32_t i = first; i < end; ++i) to[i - first] = Tree::child(node, i);
   }
 
-  /// All threads of all ranks.
+  /// A barrier of all threads of all ranks.
   [[nodiscard]] BEELINE_HOST_DEVICE bool meet() {
     if (grid_.sync(ctx_) != beeline::Status::ok) return false;
     if (grid_.block_rank() == 0 && beeline::barrier(grid_.block(), ctx_) != beeline::Status::ok) return false;
     return grid_.sync(ctx_) == beeline::Status::ok;
   }
-  /// The same on all ranks: whether a level has nodes, and room for them on each.
+  /// Whether a level has nodes, and whether they fit on each rank; the result is the same on all ranks.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t state_of(std::uint64_t level) {
     std::uint64_t widest = 0;
     for (std::uint32_t rank = 0; rank < ctx_.size; ++rank) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How threads add to a rank's counts.
+/// Counting by threads, and adding to a rank's counts.
 
 #include "beeline/device/wait.hpp"
 #include "tree.hpp"
 
 namespace tree_search {
 
-/// A thread's own.
+/// The counts of one thread.
 class Tally {
  public:
   BEELINE_HOST_DEVICE void add(const Node& node, std::uint32_t children) {

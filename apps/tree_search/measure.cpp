@@ -18,7 +18,7 @@ using apps::Sample;
 constexpr int samples = 3;
 constexpr double seconds_of_a_sample = 0.25;
 
-/// Runs all methods over one tree.
+/// Measures methods with one tree.
 class Session {
  public:
   Session(beeline::World& world, const Options& options)
@@ -38,7 +38,7 @@ class Session {
       all.push_back(timed(*method, searches));
       progress.advance();
     }
-    // Each of the timed searches has added the same.
+    // Each of the timed searches has added the same counts.
     const Counts sum = problem_.take_counts();
     const auto timed_searches = static_cast<std::uint64_t>(samples) * static_cast<std::uint64_t>(searches);
     const bool is_right =
@@ -90,7 +90,7 @@ class Session {
   const Options& options_;
   apps::Metered metered_;
   Problem problem_;
-  std::optional<Counts> expected_;  ///< rank 0's, where it verifies
+  std::optional<Counts> expected_;  ///< on rank 0, if it verifies
 };
 
 }  // namespace

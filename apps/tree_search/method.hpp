@@ -12,16 +12,16 @@
 
 namespace tree_search {
 
-/// What methods work on. Constructor and destructor are collective.
+/// The data of the methods. Constructor and destructor are collective.
 class Problem {
  public:
   Problem(beeline::World& world, const Tree& tree) : world_(world), tree_(tree), counts_(world, 1) {}
 
   [[nodiscard]] beeline::World& world() const { return world_; }
   [[nodiscard]] const Tree& tree() const { return tree_; }
-  /// What this rank's searches add their counts to.
+  /// The counts to which this rank's searches add.
   [[nodiscard]] Counts* counts() const { return counts_.data(); }
-  /// Collective. All ranks' counts, which are zero afterwards.
+  /// Collective. Returns the sum of all ranks' counts, and sets them to zero.
   [[nodiscard]] Counts take_counts();
 
  private:
@@ -30,12 +30,12 @@ class Problem {
   beeline::SymmetricArray<Counts> counts_;
 };
 
-/// One way to search. Constructors and destructors are collective.
+/// One method to search. Constructors and destructors are collective.
 class Method : public apps::MethodOn<Problem> {
  public:
   using MethodOn::MethodOn;
-  /// Collective. Searches the whole tree, and returns when all ranks are done. Throws no_resource where it is too wide,
-  /// and what a wait met: deadline, aborted, peer_died.
+  /// Collective. Searches the whole tree, and returns when all ranks have finished. Throws no_resource if the tree is
+  /// too wide, and the error of a failed wait: deadline, aborted, peer_died.
   virtual void search() = 0;
 
  protected:
@@ -50,7 +50,7 @@ using MethodInfo = apps::MethodInfo<Method, Problem>;
 [[nodiscard]] MethodInfo bulk();
 [[nodiscard]] MethodInfo task();
 
-/// Symmetric memory of a rank.
+/// Symmetric memory that each method needs on a rank.
 [[nodiscard]] std::size_t bulk_heap_bytes();
 [[nodiscard]] std::size_t task_heap_bytes(int ranks, bool gpus);
 

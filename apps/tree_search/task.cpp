@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method task: a task is a handful of nodes. The worker that runs it searches below them with a stack of its own, and
-/// gives nodes away, as tasks for any worker of any rank, while it has more than it needs to keep busy. No rank waits
-/// for another; the search is over when no task is left.
+/// Method task: a task is a handful of nodes. The worker that runs it searches below these nodes with its own stack.
+/// While it has more nodes than it needs to keep busy, it gives nodes away, as tasks for any worker of any rank. No
+/// rank waits for another; the search is over when no task is left.
 
 #include <bit>
 
@@ -15,9 +15,9 @@ namespace tree_search {
 
 namespace {
 
-/// Nodes of a task at most: they travel in the slot of the message.
+/// Largest number of nodes of a task: they travel in the cell of the message.
 constexpr std::uint32_t nodes_of_task = 16;
-/// Nodes of a worker's stack. One that is full is a fault: see `Search::faults`.
+/// Nodes of a worker's stack. A stack overflow is a fault: see `Search::faults`.
 constexpr std::uint64_t stack_nodes = std::uint64_t{1} << 14;
 
 constexpr beeline::TaskOptions shape(bool gpus) {
@@ -25,34 +25,34 @@ constexpr beeline::TaskOptions shape(bool gpus) {
               : beeline::TaskOptions{.queues = 1, .depth = 16, .workers = 1};
 }
 
-/// What the workers of a rank have.
+/// Data of the workers of a rank.
 struct Search {
   Tree tree;
   Counts* counts;
   Node* stacks;           ///< [workers, stack_nodes]
-  std::uint64_t* faults;  ///< stacks that were full
+  std::uint64_t* faults;  ///< number of stack overflows
 };
 
 struct Visit;
 using Functions = beeline::TaskList<Visit>;
 
-/// Searches below the nodes that are its payload.
+/// Searches below the nodes of its payload.
 struct Visit {
   static constexpr const char* name = "visit";
   struct Arguments {
-    std::uint32_t turn;  ///< where the next nodes are given to
+    std::uint32_t turn;  ///< chooses the rank and queue that get the next nodes
   };
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const beeline::Context& ctx, const beeline::Task& task) const;
 };
 
-/// Whose `mine` holds, bit by thread of a worker: a warp, or a thread of a host rank.
+/// The threads of a worker (a warp, or a thread of a host rank) whose `mine` is true, one bit for each thread.
 BEELINE_HOST_DEVICE inline std::uint32_t votes(const beeline::Warp&, bool mine) {
   return beeline::machine::ballot(mine);
 }
 BEELINE_HOST_DEVICE inline std::uint32_t votes(const beeline::HostTeam&, bool mine) { return mine ? 1 : 0; }
 
-/// A worker's stack, from which each thread takes a node at a time.
+/// A worker's stack, from which each thread takes one node at a time.
 template <class Group>
 class Searcher {
  public:
@@ -70,8 +70,8 @@ class Searcher {
   }
 
  private:
-  /// A post takes as long as some rounds: after so many it pays off. Of a CPU's rounds, each with one node, these are
-  /// many, and its other ranks are few.
+  /// Rounds between two posts: a post takes as long as some rounds. On a CPU a round has only one node, so the number
+  /// is larger; the other ranks are few there.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t rounds_of_share() const { return group_.size() == 1 ? 1024 : 2; }
 
   BEELINE_HOST_DEVICE void begin() {
@@ -81,7 +81,7 @@ class Searcher {
     group_.sync();
   }
 
-  /// Each thread takes a node from the top, and puts its children there. False: there is no room.
+  /// Each thread takes a node from the top, and pushes the node's children. Returns false if the stack is full.
   BEELINE_HOST_DEVICE bool expand() {
     const std::uint32_t thread = group_.thread_rank(), most = group_.size();
     const std::uint32_t taken = size_ < most ? size_ : most;
@@ -91,9 +91,9 @@ class Searcher {
     const std::uint32_t children = has_node ? tree_.children_of(node) : 0;
     if (has_node) tally_.add(node, children);
     const std::uint32_t parents = votes(group_, children != 0);
-    group_.sync();  // all have read
+    group_.sync();  // all threads have read
     size_ -= taken;
-    // All nodes but the root have as many children, or none; the root is alone.
+    // All nodes but the root have an equal number of children, or none; the root is alone in its round.
     const bool is_root = group_.any(has_node && node.depth == 0);
     const std::uint32_t of_each = is_root ? tree_.root_children : tree_.children;
     const std::uint32_t born = static_cast<std::uint32_t>(std::popcount(parents)) * of_each;
@@ -113,7 +113,7 @@ class Searcher {
     return false;
   }
 
-  /// Gives nodes from the top away, to ranks and queues in turn, if there is a place at once.
+  /// Gives nodes from the top away, to ranks and queues in turn, if a cell is free at once.
   BEELINE_HOST_DEVICE void share() {
     ++turn_;
     const Visit::Arguments arguments{turn_ * 0x9e3779b9u};
@@ -141,7 +141,7 @@ BEELINE_HOST_DEVICE void Visit::operator()(const Group& group, const beeline::Co
   Searcher<Group>(group, ctx, task).run();
 }
 
-/// Posts the root.
+/// Posts a task with the root.
 struct Begin {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const beeline::Context& ctx, beeline::TaskChannel tasks,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The problem: a tree whose shape is known only as it is searched. Each node's children follow from its hash, as in
-/// the Unbalanced Tree Search benchmark (Olivier et al., LCPC 2006), whose binomial trees these are, with another hash.
+/// The problem: a tree whose shape is known only during the search. Each node's children follow from its hash. The
+/// trees are the binomial trees of the Unbalanced Tree Search benchmark (Olivier et al., LCPC 2006), with another hash.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@ struct alignas(16) Node {
   std::uint64_t depth;
 };
 
-/// The root has `root_children`; every other node has `children` with a probability of `numerator` / 2^32, else none.
-/// The expected size is root_children / (1 - children * numerator / 2^32).
+/// The root has `root_children`; every other node has `children` children with a probability of `numerator` / 2^32,
+/// otherwise none. The expected size is root_children / (1 - children * numerator / 2^32).
 struct Tree {
   std::uint64_t seed;
   std::uint32_t root_children, children, numerator;
@@ -42,21 +42,21 @@ struct Tree {
   }
 };
 
-/// What a search counts.
+/// The counts of a search.
 struct Counts {
   std::uint64_t nodes, leaves, deepest;
 
   bool operator==(const Counts&) const = default;
 };
 
-/// A binomial tree of about so many nodes, many hundreds deep: 2,000 children of the root, eight of one node in eight.
-/// Throws invalid_argument for less than 4,000 or more than 10^10.
+/// A binomial tree of about `nodes` nodes, many hundreds of levels deep: the root has 2,000 children, and one node in
+/// eight has eight children. Throws invalid_argument for less than 4,000 or more than 10^10.
 [[nodiscard]] Tree make_tree(std::uint64_t nodes, std::uint64_t seed);
 
-/// By a loop with a stack, sharing no code with the methods but the tree.
+/// Searches by a loop with a stack; shares no code with the methods but the tree.
 [[nodiscard]] Counts serial_search(const Tree& tree);
 
-/// Gives the world of `config` the heaps that the methods need; throws as `apps::fit`.
+/// Sets the heap sizes of `config` for the methods; throws as `apps::fit` does.
 void fit(beeline::Config& config, const apps::Machine& machine);
 
 }  // namespace tree_search

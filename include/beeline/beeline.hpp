@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All of Beeline's public interface, but collectives/barrier_kernel.hpp, which needs relocatable device code.
+/// All of Beeline's public interface, except collectives/barrier_kernel.hpp, which needs relocatable device code.
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/barrier.hpp"

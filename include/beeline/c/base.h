@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What all functions of the C interface share: statuses, error texts, handles, time-outs.
+/// Definitions for all functions of the C interface: statuses, error texts, handles, time-outs.
 ///
-/// **Status and text.** Functions return BEELINE_OK or a reason. Behind a reason other than BEELINE_IN_PROGRESS and
-/// BEELINE_TIMEOUT, `beeline_last_error` has a text, which begins with the function's name. Outputs are written on
-/// BEELINE_OK alone. No C++ exception leaves the library. Refused with BEELINE_INVALID_ARGUMENT before anything is
-/// touched, in a text that names function and argument: a null handle or pointer, a structure of another size, a rank
-/// outside the team, an unknown enumerator.
+/// **Status and text.** Functions return BEELINE_OK or another status. After a status other than BEELINE_OK,
+/// BEELINE_IN_PROGRESS and BEELINE_TIMEOUT, `beeline_last_error` returns a text, which begins with the function's name.
+/// Outputs are written only with BEELINE_OK. No C++ exception leaves the library. A null handle or pointer, a structure
+/// of another size, a rank outside the team and an unknown enumerator are refused with BEELINE_INVALID_ARGUMENT before
+/// anything is touched; the text names function and argument.
 ///
 /// **Time-outs and deadlines.** `timeout_ns` limits one call: 0 polls once, BEELINE_NO_TIMEOUT sets no limit. After
 /// BEELINE_TIMEOUT nothing is lost, and the same call continues. The world's deadline ends every wait, also one without
@@ -14,8 +14,8 @@
 /// aborted team.
 ///
 /// **Threads.** Each function says which threads may call it at the same time. *Any*: all threads, without a lock.
-/// *One*: one thread at a time for each handle; a second one is refused with BEELINE_INVALID_ARGUMENT while the first
-/// is in its call. A handle is destroyed when no other thread uses it.
+/// *One*: one thread at a time for each handle; a second thread is refused with BEELINE_INVALID_ARGUMENT while the
+/// first is in a call. Destroy a handle only when no other thread uses it.
 #ifndef BEELINE_C_BASE_H
 #define BEELINE_C_BASE_H
 
@@ -47,23 +47,23 @@ enum {
   BEELINE_ABORTED = 5,           ///< a rank aborted the team
   BEELINE_UNREACHABLE = 6,       ///< no path from the caller to this memory; nothing was touched
   BEELINE_INVALID_ARGUMENT = 7,  ///< refused before anything was touched
-  BEELINE_UNAVAILABLE = 8,       ///< the machine, the build or the library's version lacks it
+  BEELINE_UNAVAILABLE = 8,       ///< the machine, the build or the library's version does not support the call
   BEELINE_PEER_DIED = 9,         ///< a rank ended without leaving the world
   BEELINE_INTERNAL = 10          ///< a failure below Beeline: driver, operating system
 };
 
 /// No limit but the world's deadline.
 #define BEELINE_NO_TIMEOUT UINT64_MAX
-/// For `peer` of a wait: any rank may signal.
+/// A value for `peer` of a wait: any rank may signal.
 #define BEELINE_ANY_RANK (-1)
 
-/// What a rank runs on.
+/// Kinds of device on which a rank runs.
 enum { BEELINE_HOST = 0, BEELINE_GPU = 1 };
 /// The heap of an allocation: memory of the rank's device, or host memory on all ranks.
 enum { BEELINE_HEAP_SYMMETRIC = 0, BEELINE_HEAP_PINNED = 1 };
 /// Kinds of memory of a segment.
 enum { BEELINE_MEMORY_DEVICE = 0, BEELINE_MEMORY_PINNED = 1, BEELINE_MEMORY_HOST = 2 };
-/// How a wait compares: the observed value <compare> the given one.
+/// How a wait compares: observed value <compare> given value.
 enum {
   BEELINE_EQUAL = 0,
   BEELINE_NOT_EQUAL = 1,
@@ -77,7 +77,8 @@ enum { BEELINE_ROUTE_DIRECT = 0, BEELINE_ROUTE_ENGINE = 1, BEELINE_ROUTE_REFUSED
 /// The state of a rank.
 enum { BEELINE_HEALTHY = 0, BEELINE_FAILED = 1, BEELINE_LEFT = 2 };
 
-/// Opaque handles. A function that makes one writes it to its last argument; the function that ends it is named there.
+/// Opaque handles. A function that makes a handle writes it to its last argument; its comment names the function that
+/// ends the handle.
 typedef struct beeline_config beeline_config;
 typedef struct beeline_world beeline_world;
 typedef struct beeline_team beeline_team;
@@ -91,7 +92,7 @@ typedef struct beeline_messages beeline_messages;
 typedef struct beeline_array beeline_array;
 typedef struct beeline_triggers beeline_triggers;
 
-/// The text of the last failure of a function in the calling thread; empty before the first one. Never NULL. Valid
+/// The text of the last failure of a function in the calling thread; empty before the first failure. Never NULL. Valid
 /// until the thread's next failure. Threads: any.
 const char* beeline_last_error(void) BEELINE_NOEXCEPT;
 /// The status's name, such as invalid_argument; "unknown" for other numbers. Threads: any.

@@ -2,13 +2,13 @@
 /// @file
 /// Collectives of a team. A call without a stream blocks until it has ended, after the earlier work of the default
 /// stream, and returns its failures. A call with a stream returns at once and runs in the stream's order: its vectors
-/// stay as they are until the stream has passed it, and `beeline_synchronize` returns its failures.
+/// must not be changed until the stream has passed the call, and `beeline_synchronize` returns its failures.
 ///
 /// Vectors are aligned to their elements, in any memory that the rank's kernels reach, and overlap only as stated;
 /// symmetric memory saves copies. `count` is in elements. All members make the calls on one handle in the same order; a
 /// difference aborts the team with a text that names both calls. A call with count 0 is a barrier.
 ///
-/// Threads: one for each handle; threads that call collectives at the same time have a handle each.
+/// Threads: one for each handle; threads that call collectives at the same time use different handles.
 #ifndef BEELINE_C_COLLECTIVES_H
 #define BEELINE_C_COLLECTIVES_H
 
@@ -28,8 +28,8 @@ enum {
   BEELINE_UINT32 = 7,
   BEELINE_UINT64 = 8
 };
-/// Reductions. Elements are combined in the order of ranks, so that all members get the same bits. The bitwise ones are
-/// for integers.
+/// Reductions. Elements are combined in the order of ranks, so that all members get the same bits. The bitwise
+/// reductions are for integers.
 enum {
   BEELINE_SUM = 0,
   BEELINE_PRODUCT = 1,
@@ -41,13 +41,14 @@ enum {
   BEELINE_BIT_XOR = 7
 };
 
-/// Sizes of a channel, the same on all members. Zero-initialize it: 0 is chosen by the kind and number of members.
+/// Sizes of a channel, the same on all members. Zero-initialize the structure; a size of 0 is chosen by the kind and
+/// number of members.
 typedef struct beeline_collective_options {
   uint32_t struct_bytes;   ///< sizeof(beeline_collective_options)
   uint32_t sessions;       ///< largest number of blocks of a call
   uint64_t packet_bytes;   ///< payload of a member's packets in a round
-  uint64_t staging_bytes;  ///< of each of a session's areas for vectors that are not symmetric
-  uint64_t engine_bytes;   ///< for large calls by copy engines; BEELINE_NO_ENGINE_BYTES: none
+  uint64_t staging_bytes;  ///< size of each of a session's areas for vectors that are not symmetric
+  uint64_t engine_bytes;   ///< memory for large calls by copy engines; BEELINE_NO_ENGINE_BYTES: none
 } beeline_collective_options;
 #define BEELINE_NO_ENGINE_BYTES UINT64_MAX
 
@@ -73,7 +74,7 @@ typedef struct beeline_pieces {
 int32_t beeline_algorithm(const char* name) BEELINE_NOEXCEPT;
 
 /// Collective. A channel for the collectives of a team.
-///   options      NULL: chosen
+///   options      NULL: all sizes are chosen
 ///   collectives  ended by `beeline_collectives_destroy`, before the team
 /// Blocks. BEELINE_NO_RESOURCE if the heap is full. Threads: one for the team.
 beeline_status beeline_collectives_create(beeline_team* team, const beeline_collective_options* options,
@@ -105,12 +106,12 @@ beeline_status beeline_gather(beeline_collectives* collectives, void* destinatio
 /// All members get all vectors, in the order of ranks.  destination  [members, count];  source  [count]
 beeline_status beeline_allgather(beeline_collectives* collectives, void* destination, const void* source, size_t count,
                                  int32_t type, const beeline_call* call) BEELINE_NOEXCEPT;
-/// Part j of member i's vector becomes part i of member j's.  destination, source  [members, count], which must not
-/// overlap
+/// Part j of member i's vector becomes part i of member j's vector. destination, source [members, count], which must
+/// not overlap
 beeline_status beeline_alltoall(beeline_collectives* collectives, void* destination, const void* source, size_t count,
                                 int32_t type, const beeline_call* call) BEELINE_NOEXCEPT;
-/// The same with pieces of any lengths and positions. The length that a member expects from another one equals the
-/// length that the other one sends to it.
+/// All-to-all with pieces of any lengths and positions. The length that a member expects from a peer equals the length
+/// that the peer sends to it.
 beeline_status beeline_alltoallv(beeline_collectives* collectives, void* destination, const void* source,
                                  const beeline_pieces* pieces, int32_t type, const beeline_call* call) BEELINE_NOEXCEPT;
 /// Holds the stream (NULL: the calling thread, after the default stream) until all members have reached the call.

@@ -5,8 +5,8 @@
 ///
 /// If `has_routes` is 0, the address on member p that corresponds to a symmetric address x of this rank is
 /// x + ((int64_t)distances[p] << 32), for loads and stores. A kernel signals by a store with release order and system
-/// scope, and waits by loads with acquire order and system scope, until the value is there, `abort_words[team]` is not
-/// 0 or `deadline_ns` have passed.
+/// scope, and waits by loads with acquire order and system scope, until it sees the value, `abort_words[team]` is not
+/// 0, or `deadline_ns` nanoseconds have passed.
 #ifndef BEELINE_C_CONTEXT_H
 #define BEELINE_C_CONTEXT_H
 
@@ -14,26 +14,26 @@
 
 BEELINE_C_BEGIN
 
-/// Ranks of a node, and places of a context.
+/// Largest number of ranks of a node, and number of places of a context.
 #define BEELINE_MAX_NODE_RANKS 64
 
-/// The members, each with its offset in bytes. The offsets may change with BEELINE_VERSION, which
-/// `beeline_world_create` compares.
+/// The context. Each member's comment begins with its offset in bytes. The offsets may change with BEELINE_VERSION,
+/// which `beeline_world_create` compares.
 typedef struct beeline_context {
   uint8_t* range;               ///< 0: start of the address range in this process
-  const uint64_t* abort_words;  ///< 8: [team] not 0: the team is aborted, and waits have to end
-  uint64_t* host_abort_words;   ///< 16: the same words for CPU threads
+  const uint64_t* abort_words;  ///< 8: [team] if not 0: the team is aborted, and waits have to end
+  uint64_t* host_abort_words;   ///< 16: abort words for CPU threads
   void* waits;                  ///< 24: records of failed waits
   uint32_t* wait_claims;        ///< 32: number of records used
   void* sync;                   ///< 40: barrier state
-  uint64_t deadline_ns;         ///< 48: end of every wait
+  uint64_t deadline_ns;         ///< 48: longest duration of every wait
   uint32_t slot_shift;          ///< 56: log2 of the bytes of a rank's slot
-  uint32_t slots;               ///< 60: ranks of the world
+  uint32_t slots;               ///< 60: number of ranks of the world
   uint32_t polling;             ///< 64: how CPU threads poll
-  uint32_t team;                ///< 68: id
-  uint32_t rank;                ///< 72: of the calling rank in the team
-  uint32_t size;                ///< 76: members
-  uint32_t own_world_rank;      ///< 80: of the calling rank in the world
+  uint32_t team;                ///< 68: id of the team
+  uint32_t rank;                ///< 72: the calling rank in the team
+  uint32_t size;                ///< 76: number of members
+  uint32_t own_world_rank;      ///< 80: the calling rank in the world
   uint8_t mixed;                ///< 84: whether the team has GPU ranks and host ranks
   uint8_t resident;             ///< 85: whether all threads that use the context run at once
   uint16_t kernel;              ///< 86: number of the kernel, for texts of errors; 0: none
@@ -44,17 +44,19 @@ typedef struct beeline_context {
   uint32_t first_place;         ///< 120: rank of the team that has the first place
   uint32_t places;              ///< 124: places that are used
   uint32_t has_routes;          ///< 128: 0 or 1
-  int32_t distances[BEELINE_MAX_NODE_RANKS];  ///< 132: of the members' slots from the own one, in units of 2^32 bytes
+  int32_t distances[BEELINE_MAX_NODE_RANKS];  ///< 132: distances of the members' slots from this rank's slot, in units
+                                              ///< of 2^32 bytes
   uint64_t heap_end;                          ///< 392: end of the symmetric heap, in bytes from the start of a slot
   uint64_t pinned_heap_end;                   ///< 400: end of the pinned heap
-  const void* checks;                         ///< 408: for CPU threads; NULL for kernels on a GPU
+  const void* checks;                         ///< 408: data by which CPU threads check arguments; NULL for kernels on a
+                                              ///< GPU
 } beeline_context;                            // 416 bytes
 
 /// Copies the team's context for kernels of this rank. Does not block. Threads: any.
 ///   struct_bytes  sizeof(beeline_context): another size is refused
 beeline_status beeline_team_context(const beeline_team* team, size_t struct_bytes,
                                     beeline_context* context) BEELINE_NOEXCEPT;
-/// The same for CPU threads of this rank.
+/// Copies the team's context for CPU threads of this rank.
 beeline_status beeline_team_host_context(const beeline_team* team, size_t struct_bytes,
                                          beeline_context* context) BEELINE_NOEXCEPT;
 

@@ -14,8 +14,8 @@ typedef struct beeline_part {
   uint32_t struct_bytes;  ///< sizeof(beeline_part), set by the caller
   int32_t kind;           ///< BEELINE_MEMORY_DEVICE, ...
   uint64_t bytes;         ///< 0: this rank has no part
-  void* address;          ///< in this process; NULL: no part, or loads and stores do not reach it
-  int32_t copies;         ///< whether copies reach it
+  void* address;          ///< address in this process; NULL if there is no part, or loads and stores do not reach it
+  int32_t copies;         ///< whether copies reach the part
   int32_t reserved;
 } beeline_part;
 
@@ -25,8 +25,8 @@ typedef struct beeline_part {
 /// Blocks. BEELINE_INVALID_ARGUMENT if members pass different sizes, BEELINE_NO_RESOURCE if a member's heap is full.
 /// Threads: one.
 beeline_status beeline_allocate(beeline_team* team, size_t bytes, int32_t heap, void** memory) BEELINE_NOEXCEPT;
-/// Collective. `count` signals of 8 bytes, zero, where their waiters can poll them: as `beeline_allocate`, but in teams
-/// with GPU ranks and host ranks always in host memory. Freed by `beeline_free`. Threads: one.
+/// Collective. `count` zeroed signals of 8 bytes, in memory that their waiters can poll: as `beeline_allocate`, but in
+/// teams with GPU ranks and host ranks always in host memory. Freed by `beeline_free`. Threads: one.
 beeline_status beeline_allocate_signals(beeline_team* team, size_t count, int32_t heap,
                                         uint64_t** signals) BEELINE_NOEXCEPT;
 /// Collective. Waits for this rank's default stream, then frees memory of the team; work on other streams must have
@@ -38,13 +38,13 @@ beeline_status beeline_address_on(beeline_team* team, const void* local, int32_t
 
 /// Collective. Makes a segment of zeroed memory. Each rank passes kind and size of its own part (0: no part).
 ///   segment  ended by `beeline_segment_destroy`
-/// Blocks. BEELINE_NO_RESOURCE if there is no memory. Threads: one for the world.
+/// Blocks. BEELINE_NO_RESOURCE if memory is exhausted. Threads: one for the world.
 beeline_status beeline_segment_create(beeline_world* world, int32_t kind, size_t bytes,
                                       beeline_segment** segment) BEELINE_NOEXCEPT;
 /// The part of `rank`. Does not block. Threads: any.
 beeline_status beeline_segment_part(const beeline_segment* segment, int32_t rank, beeline_part* part) BEELINE_NOEXCEPT;
-/// Collective. Ends a segment, and then frees its handle: after a failure, such as ranks that pass different segments,
-/// the handle is as before. Threads: one for the world.
+/// Collective. Ends a segment, and then frees its handle. If the call fails, as when ranks pass different segments, the
+/// handle stays valid. Threads: one for the world.
 beeline_status beeline_segment_destroy(beeline_segment* segment) BEELINE_NOEXCEPT;
 
 /// Collective. Gives all ranks access to memory that the program owns: host memory, or memory from cudaMalloc on the
@@ -61,15 +61,16 @@ beeline_status beeline_registered_part(const beeline_registered* registered, int
 /// the world.
 beeline_status beeline_deregister(beeline_registered* registered) BEELINE_NOEXCEPT;
 
-/// Copies between any two addresses that this process knows, of this rank or of another rank; directions are found from
-/// the addresses. Blocks until the bytes have arrived; has no order with streams. BEELINE_INVALID_ARGUMENT if the
+/// Copies between any two addresses that this process knows, of this rank or of another rank; the addresses determine
+/// the direction. Blocks until the bytes have arrived; has no order with streams. BEELINE_INVALID_ARGUMENT if the
 /// ranges overlap or leave the heap, BEELINE_UNREACHABLE for GPU memory that no GPU of this process reaches. Threads:
 /// any.
 beeline_status beeline_copy(beeline_world* world, void* destination, const void* source, size_t bytes) BEELINE_NOEXCEPT;
-/// The same to registered memory of `rank`, at `offset` in bytes. BEELINE_UNREACHABLE with the reason. Threads: any.
+/// Copies to registered memory of `rank`, at `offset` in bytes; otherwise as `beeline_copy`. BEELINE_UNREACHABLE with
+/// the reason. Threads: any.
 beeline_status beeline_copy_to_registered(beeline_registered* registered, int32_t rank, size_t offset,
                                           const void* source, size_t bytes) BEELINE_NOEXCEPT;
-/// The same from registered memory. Threads: any.
+/// Copies from registered memory; otherwise as `beeline_copy_to_registered`. Threads: any.
 beeline_status beeline_copy_from_registered(void* destination, beeline_registered* registered, int32_t rank,
                                             size_t offset, size_t bytes) BEELINE_NOEXCEPT;
 

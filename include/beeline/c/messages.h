@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Messages from one member of a team to another. Between two members they are matched in the order of the calls: a
-/// receive has the same number of bytes and blocks and the same tag as its send, and elements of the same type (or
+/// Messages from one member of a team to another. Between two members, messages are matched in the order of the calls:
+/// a receive has the same number of bytes and blocks and the same tag as its send, and elements of the same type (or
 /// BEELINE_UINT8); a difference aborts the team with a text that names both values.
 ///
 /// A call without a stream blocks until it has ended, after the earlier work of the default stream, and returns its
-/// failures. A call with a stream returns at once and runs in the stream's order: its vectors stay as they are until
-/// the stream has passed it, and `beeline_synchronize` returns its failures. Short messages are *eager*: a send ends
-/// without its receive. Longer ones wait for the receiver (*rendezvous*), so that two members that both send first wait
-/// for each other until the deadline; `beeline_send_receive` avoids that.
+/// failures. A call with a stream returns at once and runs in the stream's order: its vectors must not be changed until
+/// the stream has passed the call, and `beeline_synchronize` returns its failures. Short messages are *eager*: a send
+/// ends without its receive. Longer messages wait for the receiver (*rendezvous*). So two members that both send first
+/// wait for each other until the deadline; `beeline_send_receive` avoids this.
 ///
 /// Calls for one peer and direction are made one after the other, by any threads. Threads: any for different peers.
 #ifndef BEELINE_C_MESSAGES_H
@@ -18,12 +18,13 @@
 
 BEELINE_C_BEGIN
 
-/// Sizes of a channel, the same on all members. Zero-initialize it: 0 is chosen by the kind and number of members.
+/// Sizes of a channel, the same on all members. Zero-initialize the structure; a size of 0 is chosen by the kind and
+/// number of members.
 typedef struct beeline_message_options {
   uint32_t struct_bytes;  ///< sizeof(beeline_message_options)
   uint32_t sessions;      ///< largest number of blocks of a message
   uint64_t eager_bytes;   ///< longest message that is sent eagerly; tune this value first
-  uint64_t chunk_bytes;   ///< of a chunk, for memory outside the heaps
+  uint64_t chunk_bytes;   ///< size of a chunk, for vectors outside the heaps
   uint32_t depth;         ///< messages in flight to one receiver, a power of two, at least 2
   int32_t reserved;       ///< 0
 } beeline_message_options;
@@ -41,13 +42,13 @@ typedef struct beeline_message_call {
 /// One message of `beeline_send_receive`.
 typedef struct beeline_message {
   uint32_t struct_bytes;  ///< sizeof(beeline_message)
-  int32_t peer;           ///< the member that receives or sends it
-  void* vector;           ///< [count], aligned to its elements; a sent one is only read
+  int32_t peer;           ///< the member that receives or sends the message
+  void* vector;           ///< [count], aligned to its elements; a vector that is sent is only read
   size_t count;           ///< elements
 } beeline_message;
 
 /// Collective. A channel for the messages of a team.
-///   options   NULL: chosen
+///   options   NULL: all sizes are chosen
 ///   messages  ended by `beeline_messages_destroy`, before the team
 /// Blocks. BEELINE_INVALID_ARGUMENT if members pass different options, BEELINE_NO_RESOURCE if the heap is full.
 /// Threads: one for the team.
@@ -60,7 +61,7 @@ beeline_status beeline_messages_destroy(beeline_messages* messages) BEELINE_NOEX
 ///   source  [count], in any memory that the rank's kernels reach;  type  BEELINE_FLOAT32, ...;  call  NULL: blocks
 beeline_status beeline_send(beeline_messages* messages, const void* source, size_t count, int32_t type, int32_t peer,
                             const beeline_message_call* call) BEELINE_NOEXCEPT;
-/// Receives `count` elements from the member `peer`.  destination  [count], likewise
+/// Receives `count` elements from the member `peer`. destination [count], as `source` of `beeline_send`
 beeline_status beeline_receive(beeline_messages* messages, void* destination, size_t count, int32_t type, int32_t peer,
                                const beeline_message_call* call) BEELINE_NOEXCEPT;
 /// Sends and receives at the same time, so that neighbours can swap. The peers may differ, and may be the calling

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Command queues: operations that CPU threads of a host rank post, and that the rank's engine carries out. The caller
-/// neither moves the bytes nor waits for them. The commands of a queue take effect towards one peer in their order. A
-/// command that the engine refuses (memory that is not mapped) refuses all later ones of its queue:
+/// neither moves the bytes nor waits for them. Commands of a queue towards one peer take effect in their order. After
+/// the engine has refused a command (for memory that is not mapped), it refuses all later commands of the queue:
 /// `beeline_queue_quiet` then returns BEELINE_INVALID_ARGUMENT with the reason.
 #ifndef BEELINE_C_QUEUES_H
 #define BEELINE_C_QUEUES_H
@@ -11,29 +11,29 @@
 
 BEELINE_C_BEGIN
 
-/// What serves the queues. Zero-initialize it.
+/// The engine that serves the queues. Zero-initialize the structure.
 typedef struct beeline_queue_options {
   uint32_t struct_bytes;   ///< sizeof(beeline_queue_options)
   int32_t device_engine;   ///< 1: a block of the device serves the queues; 0: threads of the host
-  int32_t engine_threads;  ///< 1 to 8: an engine of their own with this number of threads; 0: the rank's
+  int32_t engine_threads;  ///< 1 to 8: a separate engine with this number of threads; 0: the rank's engine
 } beeline_queue_options;
 
 /// Collective. Makes `count` queues, the same number on all members.
 ///   options  NULL: the rank's host engine
 ///   queues   ended by `beeline_queues_destroy`
-/// Blocks. BEELINE_UNAVAILABLE if there can be no such engine, BEELINE_NO_RESOURCE if the heap is full. Threads: one
-/// for the team.
+/// Blocks. BEELINE_UNAVAILABLE if the rank cannot have such an engine, BEELINE_NO_RESOURCE if the heap is full.
+/// Threads: one for the team.
 beeline_status beeline_queues_create(beeline_team* team, uint32_t count, const beeline_queue_options* options,
                                      beeline_queues** queues) BEELINE_NOEXCEPT;
-/// Collective. Waits for what was posted, and ends the queues. Threads: one for the team.
+/// Collective. Waits for all posted commands, and ends the queues. Threads: one for the team.
 beeline_status beeline_queues_destroy(beeline_queues* queues) BEELINE_NOEXCEPT;
 
 /// Posts a copy of `bytes` from local `source` to `destination` on the member `peer`.
 ///   destination  symmetric address;  source  reusable after `beeline_queue_flush`
 ///   queue        0 to count - 1;  timeout_ns  limit of the wait for room in the queue: after BEELINE_TIMEOUT nothing
 ///                was posted
-/// Visible at the peer after a later signal of the queue, or `beeline_queue_quiet`. BEELINE_UNREACHABLE for CPU threads
-/// of a GPU rank, whose queues its kernels post to. Threads: any.
+/// The data are visible at the peer after a later signal of the queue, or `beeline_queue_quiet`. BEELINE_UNREACHABLE
+/// for CPU threads of a GPU rank, on which only kernels may post. Threads: any.
 beeline_status beeline_post_put(beeline_queues* queues, uint32_t queue, void* destination, const void* source,
                                 size_t bytes, int32_t peer, uint64_t timeout_ns) BEELINE_NOEXCEPT;
 /// Posts a copy from the symmetric address `source` on the member `peer` to local `destination`; the bytes have arrived

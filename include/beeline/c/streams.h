@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Streams and events: in-order queues of copies, signals and collectives of a rank; and one-sided operations in their
-/// order. On a GPU rank a stream is a cudaStream_t, on a host rank a thread. All calls but the waits return at once.
+/// Streams and events: in-order queues of copies, signals and collectives of a rank; and one-sided operations in the
+/// order of streams. On a GPU rank a stream is a cudaStream_t, on a host rank a thread. All calls except waits return
+/// at once.
 #ifndef BEELINE_C_STREAMS_H
 #define BEELINE_C_STREAMS_H
 
@@ -11,8 +12,8 @@ BEELINE_C_BEGIN
 
 /// The rank's default stream, which ends with the world. NULL for a null handle. Threads: any.
 beeline_stream* beeline_default_stream(beeline_world* world) BEELINE_NOEXCEPT;
-/// A stream of its own.
-///   high_priority  1: its kernels start before those of other streams (GPU)
+/// Makes a new stream.
+///   high_priority  1: its kernels start before kernels of other streams (GPU)
 ///   stream         ended by `beeline_stream_destroy`
 /// Threads: any.
 beeline_status beeline_stream_create(beeline_world* world, int32_t high_priority,
@@ -25,7 +26,7 @@ beeline_status beeline_stream_destroy(beeline_stream* stream) BEELINE_NOEXCEPT;
 /// The cudaStream_t; NULL on a host rank and for a null handle. Threads: any.
 void* beeline_stream_native(const beeline_stream* stream) BEELINE_NOEXCEPT;
 
-/// Blocks until the stream's work has ended. Returns its failures, with those of kernels on it. After BEELINE_TIMEOUT
+/// Blocks until the stream's work has ended. Returns failures of the stream and of its kernels. After BEELINE_TIMEOUT
 /// the work goes on, and a later call can wait for it. Threads: any.
 beeline_status beeline_synchronize(beeline_stream* stream, uint64_t timeout_ns) BEELINE_NOEXCEPT;
 /// Copies between any two addresses that this process knows. `source` stays unchanged until the stream has passed the
@@ -41,11 +42,11 @@ beeline_status beeline_fill_on_stream(beeline_stream* stream, void* destination,
 beeline_status beeline_event_create(beeline_stream* stream, beeline_event** event) BEELINE_NOEXCEPT;
 /// Threads: one.
 beeline_status beeline_event_destroy(beeline_event* event) BEELINE_NOEXCEPT;
-/// Marks the end of the stream's work so far; replaces the earlier record. Threads: any.
+/// Records the event after the stream's present work; replaces the earlier record. Threads: any.
 beeline_status beeline_event_record(beeline_event* event, beeline_stream* stream) BEELINE_NOEXCEPT;
 /// Holds later work of the stream until the work before the event's record has ended. Threads: any.
 beeline_status beeline_stream_await(beeline_stream* stream, beeline_event* event) BEELINE_NOEXCEPT;
-/// Blocks until the work before the record has ended; returns failures. Threads: any.
+/// Blocks until the work before the record has ended; returns failures of that work. Threads: any.
 beeline_status beeline_event_synchronize(beeline_event* event, uint64_t timeout_ns) BEELINE_NOEXCEPT;
 
 /// Copies `bytes` from local `source` to `destination` on the member `peer`, in the stream's order.
@@ -64,9 +65,9 @@ beeline_status beeline_signal_on_stream(beeline_team* team, uint64_t* signal, ui
 beeline_status beeline_put_signal_on_stream(beeline_team* team, void* destination, const void* source, size_t bytes,
                                             uint64_t* signal, uint64_t value, int32_t peer,
                                             beeline_stream* stream) BEELINE_NOEXCEPT;
-/// Holds later work of the stream until `*signal >= value`, a signal in this rank's memory. The data that it announced
-/// are then visible to that work. A wait that reaches its deadline fails `beeline_synchronize`.
-///   peer  member that is expected to signal, for texts of errors; BEELINE_ANY_RANK
+/// Holds later work of the stream until `*signal >= value`; the signal is in this rank's memory. The data that the
+/// signal announced are then visible to that work. A wait that reaches its deadline fails `beeline_synchronize`.
+///   peer  member that is expected to signal, for error texts; BEELINE_ANY_RANK if any may
 /// Threads: any.
 beeline_status beeline_wait_on_stream(beeline_team* team, const uint64_t* signal, uint64_t value, int32_t peer,
                                       beeline_stream* stream) BEELINE_NOEXCEPT;

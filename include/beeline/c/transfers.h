@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One-sided operations by CPU threads: puts, gets, signals, waits. They reach host memory: all memory of host ranks,
-/// and the pinned heap of GPU ranks; GPU memory is BEELINE_UNREACHABLE (use streams.h). Loads and stores carry them out
-/// on the same node, an engine between nodes.
+/// One-sided operations by CPU threads: puts, gets, signals, waits. The operations reach host memory: all memory of
+/// host ranks, and the pinned heap of GPU ranks; GPU memory is BEELINE_UNREACHABLE (use streams.h). On the same node
+/// loads and stores carry out the operations, between nodes an engine.
 ///
-/// Operations have a queue, 0 to 31: those of one queue to one peer are done in their order, signals included; queues
-/// have no order among each other. Threads that each use a queue of their own are independent.
+/// Each operation belongs to a queue, 0 to 31. Operations of one queue to one peer are done in their order, signals
+/// included; operations of different queues have no order. Threads that use different queues are independent.
 ///
 /// An address outside symmetric memory, or a word that is not aligned, is refused with BEELINE_INVALID_ARGUMENT or
 /// BEELINE_UNREACHABLE, and aborts the team, since another rank may wait for the effect. Null pointers and bad peers
-/// are refused without that.
+/// are refused without aborting the team.
 #ifndef BEELINE_C_TRANSFERS_H
 #define BEELINE_C_TRANSFERS_H
 
@@ -20,14 +20,15 @@ BEELINE_C_BEGIN
 /// Copies `bytes` from local `source` to `destination` on the member `peer`.
 ///   destination  symmetric address
 ///   source       any local address; reusable on return, or, if an engine carries the put, after `beeline_flush`
-/// Does not wait for the peer. Visible there after a later signal of this queue, or `beeline_quiet`. Threads: any.
+/// Does not wait for the peer. The data are visible at the peer after a later signal of this queue, or `beeline_quiet`.
+/// Threads: any.
 beeline_status beeline_put(beeline_team* team, void* destination, const void* source, size_t bytes, int32_t peer,
                            uint32_t queue) BEELINE_NOEXCEPT;
-/// Copies `bytes` from the symmetric address `source` on the member `peer` to local `destination`. Blocks until they
-/// have arrived. Threads: any.
+/// Copies `bytes` from the symmetric address `source` on the member `peer` to local `destination`. Blocks until the
+/// bytes have arrived. Threads: any.
 beeline_status beeline_get(beeline_team* team, void* destination, const void* source, size_t bytes,
                            int32_t peer) BEELINE_NOEXCEPT;
-/// Sets `signal` on the member `peer` to `value` after everything that this thread did before is visible there.
+/// Sets `signal` on the member `peer` to `value` after all earlier writes of this thread are visible there.
 ///   signal  symmetric address, 8-byte aligned
 /// Does not block. In a loop let the values grow, and wait for BEELINE_GREATER_EQUAL. Threads: any.
 beeline_status beeline_signal(beeline_team* team, uint64_t* signal, uint64_t value, int32_t peer,
@@ -39,18 +40,19 @@ beeline_status beeline_signal_add(beeline_team* team, uint64_t* signal, uint64_t
 /// Threads: any.
 beeline_status beeline_put_signal(beeline_team* team, void* destination, const void* source, size_t bytes,
                                   uint64_t* signal, uint64_t value, int32_t peer, uint32_t queue) BEELINE_NOEXCEPT;
-/// The same with `beeline_signal_add`. Threads: any.
+/// `beeline_put`, then `beeline_signal_add`. Threads: any.
 beeline_status beeline_put_signal_add(beeline_team* team, void* destination, const void* source, size_t bytes,
                                       uint64_t* signal, uint64_t value, int32_t peer, uint32_t queue) BEELINE_NOEXCEPT;
 
 /// Blocks until the local `signal` <compare> `value` holds; the data that the signal announced are then visible.
 ///   signal  8-byte aligned, in host memory;  compare  BEELINE_EQUAL, ...
-///   peer    member that is expected to signal, for texts of errors; BEELINE_ANY_RANK
-/// BEELINE_TIMEOUT, BEELINE_DEADLINE, BEELINE_ABORTED. Threads: any, also for the same signal.
+///   peer    member that is expected to signal, for error texts; BEELINE_ANY_RANK if any may
+/// Also returns BEELINE_TIMEOUT, BEELINE_DEADLINE or BEELINE_ABORTED. Threads: any, also for the same signal.
 beeline_status beeline_wait(beeline_team* team, const uint64_t* signal, int32_t compare, uint64_t value, int32_t peer,
                             uint64_t timeout_ns) BEELINE_NOEXCEPT;
-/// Blocks until one of `signals` [count] is not 0, and sets `index` to the first one. Several threads may wait for the
-/// same signals: each then calls `beeline_exchange` with 0, and one of them gets the value. Threads: any.
+/// Blocks until one of `signals` [count] is not 0, and sets `index` to the index of the first such signal. Several
+/// threads may wait for the same signals: each then calls `beeline_exchange` with 0, and exactly one of them gets the
+/// value. Threads: any.
 beeline_status beeline_wait_any(beeline_team* team, const uint64_t* signals, uint32_t count, uint64_t timeout_ns,
                                 uint32_t* index) BEELINE_NOEXCEPT;
 /// BEELINE_OK if the comparison holds now, with the data visible; BEELINE_IN_PROGRESS if not. Does not block. Threads:

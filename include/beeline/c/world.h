@@ -9,35 +9,35 @@
 
 BEELINE_C_BEGIN
 
-/// What a rank runs on.
+/// The device on which a rank runs.
 typedef struct beeline_device {
   uint32_t struct_bytes;    ///< sizeof(beeline_device), set by the caller
   int32_t kind;             ///< BEELINE_HOST, BEELINE_GPU
   int32_t index;            ///< CUDA's number in the rank's process; -1: host
-  int32_t multiprocessors;  ///< of a GPU
+  int32_t multiprocessors;  ///< number of a GPU's multiprocessors
   uint64_t memory_bytes;
-  int32_t host_atomics;  ///< whether a GPU's atomics on host memory exclude those of CPUs
+  int32_t host_atomics;  ///< whether a GPU's atomics on host memory are atomic towards CPUs
   int32_t node;          ///< number of the rank's node, from 0 on in the order of ranks
   char uuid[64];         ///< GPU-...; empty: host
   char name[128];
 } beeline_device;
 
-/// The state of a rank as this rank knows it.
+/// The state of a rank, as known to the calling rank.
 typedef struct beeline_health {
   uint32_t struct_bytes;  ///< sizeof(beeline_health), set by the caller
   int32_t state;          ///< BEELINE_HEALTHY, ...
-  int32_t noticed_by;     ///< of a failed rank: the rank that noticed it; -1: the launcher
-  char reason[244];       ///< of a failed rank: one line, cut at the end
+  int32_t noticed_by;     ///< of a failed rank: the rank that noticed the failure; -1: the launcher
+  char reason[244];       ///< of a failed rank: the reason, one line, truncated to this size
 } beeline_health;
 
-/// Settings of worlds that this process makes, as the environment has them (BEELINE_*, docs/settings.md).
-///   config  ended by `beeline_config_destroy`, also before the worlds
+/// Settings of worlds that this process makes, with the values of the environment (BEELINE_*, docs/settings.md).
+///   config  ended by `beeline_config_destroy`; it may end before the worlds
 /// BEELINE_INVALID_ARGUMENT for a variable that is not valid. Threads: any.
 beeline_status beeline_config_create(beeline_config** config) BEELINE_NOEXCEPT;
 /// Changes a setting in place of its variable.
-///   name   of the variable, with or without BEELINE_: "DEADLINE_S". SIZE is set before RANK
-///   value  as the variable has it: "5"
-/// BEELINE_INVALID_ARGUMENT for an unknown name, and for a value that is not valid, with the valid ones in the text.
+///   name   name of the variable, with or without BEELINE_: "DEADLINE_S". Set SIZE before RANK
+///   value  the value as text, as in the variable: "5"
+/// BEELINE_INVALID_ARGUMENT for an unknown name, and for a value that is not valid, with the valid values in the text.
 /// Threads: one for each config.
 beeline_status beeline_config_set(beeline_config* config, const char* name, const char* value) BEELINE_NOEXCEPT;
 /// Threads: one for each config.
@@ -64,42 +64,41 @@ static inline beeline_status beeline_world_create(const beeline_config* config, 
   return beeline_world_create_as(BEELINE_VERSION, config, world);
 }
 
-/// Runs `body` once for each rank of this process: once, or, if ranks are threads (`beeline run --threads`, or
-/// setting THREADS), as often as SIZE says, on threads. `body` returns 0, or another number to abort the world with it.
-/// The world ends when `body` returns: do not close it.
+/// Runs `body` once for each rank of this process: once, or, if ranks are threads (`beeline run --threads`, or setting
+/// THREADS), SIZE times, on threads. `body` returns 0, or another number to abort the world with it. The world ends
+/// when `body` returns: do not close it.
 ///   argument     passed to `body`
 ///   exit_status  for `main`: 0, or 1 after the errors of the ranks were printed
-/// Blocks until all ranks of this process have ended. BEELINE_OK also where a rank failed: see `exit_status`. Threads:
-/// one call at a time in a process.
+/// Blocks until all ranks of this process have ended. BEELINE_OK also if a rank failed: see `exit_status`. Threads: one
+/// call at a time in a process.
 static inline beeline_status beeline_run(const beeline_config* config,
                                          int32_t (*body)(beeline_world* world, void* argument), void* argument,
                                          int32_t* exit_status) {
   return beeline_run_as(BEELINE_VERSION, config, body, argument, exit_status);
 }
 
-/// Collective. Waits for the default stream and until every rank leaves, then ends the world and frees its handle,
-/// whatever the status is: BEELINE_OK, or the failure of the world or of its streams. Blocks up to the deadline of
-/// streams. Handles of the world must not be used afterwards, but to destroy them. Threads: one.
+/// Collective. Waits for the default stream and until every rank leaves, then ends the world and frees its handle, with
+/// any status: BEELINE_OK, or the failure of the world or of its streams. Blocks up to the deadline of streams.
+/// Afterwards handles of the world must not be used, except to destroy them. Threads: one.
 beeline_status beeline_world_close(beeline_world* world) BEELINE_NOEXCEPT;
 
 /// The team of all ranks, which the functions for teams take. It ends with the world. NULL for a null handle. Threads:
 /// any.
 beeline_team* beeline_world_team(beeline_world* world) BEELINE_NOEXCEPT;
-/// What `rank` of the world runs on, and its node. Does not block. Threads: any.
+/// The device on which `rank` of the world runs, and its node. Does not block. Threads: any.
 beeline_status beeline_world_device(const beeline_world* world, int32_t rank, beeline_device* device) BEELINE_NOEXCEPT;
 /// The state of `rank` of the world. Does not block. Threads: any.
 beeline_status beeline_world_health(const beeline_world* world, int32_t rank, beeline_health* health) BEELINE_NOEXCEPT;
-/// BEELINE_OK, or the failure of the world, of this rank's teams or of one of their waits, whose text names operation,
-/// rank, peer, expected and observed value. Does not block unless there is a failure: then at most for 50 ms. Threads:
-/// any.
+/// BEELINE_OK, or the failure of the world, of this rank's teams or of their waits; the text names operation, rank,
+/// peer, expected and observed value. Does not block unless there is a failure: then at most for 50 ms. Threads: any.
 beeline_status beeline_world_check(beeline_world* world) BEELINE_NOEXCEPT;
 /// Aborts the world: this rank counts as failed, and every wait of every rank ends.
-///   reason  its first line is in the texts of the other ranks
+///   reason  text whose first line is in the error texts of the other ranks
 /// Threads: any.
 beeline_status beeline_world_abort(beeline_world* world, const char* reason) BEELINE_NOEXCEPT;
 /// Collective over the ranks that have neither failed nor left. They agree on the remaining ranks, clear the abort, and
 /// go on. Blocks up to the deadline.
-///   team  of the remaining ranks; valid until the next call; ended by `beeline_team_destroy`
+///   team  the team of the remaining ranks; valid until the next call; ended by `beeline_team_destroy`
 /// Threads: one.
 beeline_status beeline_world_survivors(beeline_world* world, beeline_team** team) BEELINE_NOEXCEPT;
 
@@ -118,11 +117,12 @@ int32_t beeline_team_rank(const beeline_team* team) BEELINE_NOEXCEPT;
 int32_t beeline_team_size(const beeline_team* team) BEELINE_NOEXCEPT;
 /// World rank of the member `rank`; -1 for a null handle or a rank outside the team. Threads: any.
 int32_t beeline_team_world_rank(const beeline_team* team, int32_t rank) BEELINE_NOEXCEPT;
-/// How this rank reaches the member `rank`: BEELINE_ROUTE_DIRECT, ...; -1 as above. Threads: any.
+/// How this rank reaches the member `rank`: BEELINE_ROUTE_DIRECT, ...; -1 for a null handle or a rank outside the team.
+/// Threads: any.
 int32_t beeline_team_route(const beeline_team* team, int32_t rank) BEELINE_NOEXCEPT;
 /// 1 if the team is aborted, 0 if it is not; -1 for a null handle. Threads: any.
 int32_t beeline_team_failed(const beeline_team* team) BEELINE_NOEXCEPT;
-/// Collective. Barrier of the members' CPU threads: what a member did before it is visible to all members afterwards.
+/// Collective. Barrier of the members' CPU threads: a member's earlier writes are visible to all members afterwards.
 ///   timeout_ns  after BEELINE_TIMEOUT the same call continues; other collective functions are refused until then
 /// Blocks. Threads: one.
 beeline_status beeline_barrier(beeline_team* team, uint64_t timeout_ns) BEELINE_NOEXCEPT;

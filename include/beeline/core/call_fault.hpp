@@ -8,8 +8,9 @@
 
 namespace beeline {
 
-/// What is wrong with a refused call. The call's wait record has this number in `sequence`. Behind the semicolon stand
-/// the contents of the record's `expected` (what the operation needs) and `observed` (what it got).
+/// What is wrong with a refused call. The call's wait record has this number in `sequence`. After the semicolon each
+/// row names the contents of the record's `expected` (the value that the operation needs) and `observed` (the value
+/// that it got).
 enum class CallFault : std::uint32_t {
   none,
   peer,                ///< the peer is not a rank of the team; size of the team, the peer
@@ -25,12 +26,12 @@ enum class CallFault : std::uint32_t {
   cpu_in_gpu_memory,   ///< a CPU thread's load or store of GPU memory; bytes of the access, the address
   no_route,            ///< there is no route to the peer; 0, the peer's world rank
   by_engine_only,      ///< loads or stores for a peer that only an engine reaches; 0, the peer's world rank
-  gpu_atomic_on_host,  ///< a kernel's read-modify-write of host memory that others may change; bytes of the word, the
-                       ///< address
-  no_tag,              ///< a trigger of a tag that does not exist; number of tags, the tag
+  gpu_atomic_on_host,  ///< a kernel's read-modify-write of host memory that CPUs or other GPUs may change; bytes of the
+                       ///< word, the address
+  no_tag,              ///< a trigger for a tag that does not exist; number of tags, the tag
   no_task_queue,       ///< a task for a queue that does not exist; number of queues, the queue
   no_function,         ///< a task of a function that is not in the list; number of functions, the function
-  not_registered,      ///< the target has not registered the function, and finds the fault; 0, the function
+  not_registered,      ///< the target has not registered the function (the target detects this); 0, the function
   wrong_arguments,    ///< wrong size of a task's arguments; the function's bytes, or the largest size, the task's bytes
   long_payload,       ///< a task's payload is too long; largest payload in bytes at the target, the task's bytes
   waits_in_task,      ///< a task waits for a free place in a queue that is not before its own; its own queue, the other
@@ -38,7 +39,7 @@ enum class CallFault : std::uint32_t {
   not_allocated,      ///< the range is not in one allocation of the calling rank; its bytes, its address
   null_own_end,       ///< a null address at the calling rank's end of a transfer; its bytes, 0
   own_end_elsewhere,  ///< the calling rank's end of a transfer is memory of another node; its rank, its address
-  forked              ///< the process is a fork of the one that made the world; 0, 0
+  forked              ///< the process is a fork of the process that made the world; 0, 0
 };
 
 /// Describes the fault in words, with what to do about it.

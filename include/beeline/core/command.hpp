@@ -4,16 +4,16 @@
 /// The commands that ranks post to engines, and the rings that hold them: the layout that kernels, CPU threads and
 /// engines share (docs/design.md, Routes).
 ///
-/// A ring is in host memory. GPUs and CPUs reach this memory but share no atomics on it, so each word of a ring has a
-/// single writer.
+/// A ring is in host memory. GPUs and CPUs reach this memory but share no atomics on it, so each word of a ring has
+/// only one writer.
 ///
 ///   poster                                     engine, in the order of the ring
 ///     waits until a slot is free;  its ticket = tickets.next++
 ///     commands[ticket % depth], sequence last ->  copies it;  taken = ticket + 1
-///                                                 does it
-///     reads it, frees the slot               <-   answers[ticket % depth], sequence last: where `answers` says so
+///                                                 carries it out
+///     reads the answer, frees the slot <- answers[ticket % depth], sequence last: if `answers` is set
 ///     flush                                  <-   reusable  = commands whose sources may be reused
-///     quiet                                  <-   completed = commands that are in place at their targets
+///     quiet                                  <- completed = commands that are complete at their targets
 
 #include <cstdint>
 #include <type_traits>
@@ -22,11 +22,11 @@
 
 namespace beeline {
 
-/// What an engine does for a command; device/impl/verbs.hpp has a row for each. `put`, `get` and `copy` move rows of
-/// bytes; `put_inline` moves bytes that the command itself holds. A name with `signal` adds a signal after the data.
+/// What an engine does for a command; device/impl/verbs.hpp has a row for each verb. `put`, `get` and `copy` move rows
+/// of bytes; `put_inline` moves bytes that the command itself holds. A name with `signal` adds a signal after the data.
 /// `trigger` increments the count of a tag, whose armed operations may then start (control/trigger.hpp). `store` and
-/// the verbs from `add` to `compare_swap` change one word. The latter are atomic towards the engine's other commands on
-/// that word, and towards all devices that share atomics with the engine.
+/// the verbs from `add` to `compare_swap` change one word. `add` to `compare_swap` are atomic towards the engine's
+/// other commands on that word, and towards all devices that share atomics with the engine.
 enum class Verb : std::uint8_t {
   put,
   get,
@@ -57,10 +57,10 @@ struct alignas(64) Command {
   std::uint64_t remote;     ///< offset in the peer's slot; for `copy` the destination's address; for `trigger` the tag
   std::uint64_t local;      ///< the poster's address; for words and triggers the operand; `put_inline`: data begin here
   std::uint64_t rows;       ///< number of rows; for a word the value that compare_swap expects
-  std::uint64_t row_bytes;  ///< of each row
-  std::uint64_t remote_stride;  ///< bytes from row to row at the peer; for verbs with a signal the signal's offset in
-                                ///< the peer's slot
-  std::uint64_t local_stride;   ///< bytes from row to row at the poster; for verbs with a signal the signal's value
+  std::uint64_t row_bytes;  ///< bytes of each row
+  std::uint64_t remote_stride;  ///< bytes from the start of a row to the start of the next at the peer; for verbs with
+                                ///< a signal the signal's offset in the peer's slot
+  std::uint64_t local_stride;   ///< as `remote_stride`, at the poster; for verbs with a signal the signal's value
 };
 static_assert(std::is_trivially_copyable_v<Command> && sizeof(Command) == 64);
 static_assert(offsetof(Command, sequence) == 0 && offsetof(Command, verb) == 8 && offsetof(Command, width) == 9);
@@ -82,24 +82,24 @@ struct Answer {
 };
 static_assert(std::is_trivially_copyable_v<Answer> && sizeof(Answer) == 16);
 
-/// Commands in flight in a ring at most; a power of two.
+/// Largest number of commands in flight in a ring; a power of two.
 inline constexpr std::uint32_t command_ring_depth = 256;
-/// Rings of a rank's kernels, and as many of its CPU threads: queue q posts to ring q % command_rings.
+/// Number of rings of a rank's kernels, and of rings of its CPU threads: queue q posts to ring q % command_rings.
 inline constexpr std::uint32_t command_rings = 4;
 
 /// One ring. Operations of one queue towards one peer are done in the order of the ring.
 struct CommandRing {
   Command commands[command_ring_depth];
   Answer answers[command_ring_depth];  ///< written by the engine, like all members below
-  PaddedWord taken;                    ///< count of commands that the engine has copied: see above
+  PaddedWord taken;                    ///< count of commands that the engine has copied: see the top of this file
   PaddedWord reusable, completed;      ///< counts of commands, in `DoneCount`
   PaddedWord refused;                  ///< count of commands that the engine has refused, without touching any memory
   PaddedWord asleep;                   ///< 0, or, if the threads of a host engine sleep, the argument of `wake_engine`
 };
 static_assert(std::is_trivially_copyable_v<CommandRing>);
 
-/// How many commands of a ring are done, and whether any of them was refused. Both are in one word, since posters may
-/// have to read it across a bus.
+/// The number of commands of a ring that are done, and whether any of them was refused. Both are in one word, since
+/// posters may have to read the word across a bus.
 struct DoneCount {
   static constexpr std::uint64_t refused_bit = std::uint64_t{1} << 63;
   std::uint64_t word;
@@ -115,22 +115,22 @@ struct DoneCount {
 struct CommandTickets {
   alignas(64) std::uint64_t next;  ///< next ticket: commands posted or being written
   std::uint64_t taken;  ///< a copy, in local memory, of the last value of `CommandRing::taken` that any poster has read
-  std::uint64_t waits;  ///< posts that found the ring full
+  std::uint64_t waits;  ///< number of posts that found the ring full
   std::uint64_t completed, reusable;        ///< copies of `CommandRing::completed` and `reusable`
   std::uint64_t completed_mirror;           ///< `completed`, as an engine's stream writes it to the posters' own memory
-  std::uint64_t looking;                    ///< 1: one poster reads the ring's words, on behalf of all that wait
-  std::uint64_t freed[command_ring_depth];  ///< for each cell: commands that it has held, counted once their answers,
-                                            ///< if any, have been read
+  std::uint64_t looking;                    ///< 1: a poster reads the ring's words for all posters that wait
+  std::uint64_t freed[command_ring_depth];  ///< for each cell: number of commands that it has held; a command counts
+                                            ///< once its answer, if any, has been read
 };
 
 /// Where commands are posted: a ring, and the state that its posters share.
 struct CommandQueue {
   CommandRing* ring;
   CommandTickets* tickets;
-  std::uint64_t* wanted = nullptr;  ///< device engine: set to wake it if it sleeps; nullptr: a host engine
+  std::uint64_t* wanted = nullptr;  ///< set to wake a device engine that sleeps; nullptr for a host engine
 };
 
-/// The queues of a `CommandQueues` object, which kernels take by value. Any thread may post to any of them.
+/// The queues of a `CommandQueues` object, which kernels take by value. Any thread may post to any queue.
 struct CommandQueuesView {
   CommandRing* rings;       ///< [queues], in host memory
   CommandTickets* tickets;  ///< [queues], in memory of the device that posts
@@ -152,7 +152,8 @@ enum class PeerAccess : std::uint32_t {
 /// How one member is reached.
 struct AccessToPeer {
   PeerAccess access;
-  std::uint32_t place;  ///< direct: the member's place in `Context`, which has places for the members of the own node
+  std::uint32_t place;  ///< if direct: the member's place in `Context`, which has places for the members of the own
+                        ///< node
 };
 
 /// How a member of a team reaches another member.

@@ -11,8 +11,8 @@
 
 namespace beeline {
 
-/// A failure: its code, the rank on which it occurred (-1: no rank yet), and the place in the source that has detected
-/// it.
+/// A failure: its code, the rank on which it occurred (-1: no rank yet), and the location in the source where it was
+/// detected.
 class Error : public std::runtime_error {
  public:
   Error(Status code, const std::string& message, int rank = -1,

@@ -11,15 +11,16 @@
 
 namespace beeline {
 
-/// What a rank runs on, and what executes a piece of code.
+/// The kind of device on which a rank runs, or which executes a piece of code.
 enum class DeviceKind : std::uint32_t { host, gpu };
 
-/// Ranks of a world, and of one node. Members of a team on the caller's node have a place in its contexts.
+/// Largest number of ranks of a world, and of one node. Members of a team on the caller's node have a place in its
+/// contexts.
 inline constexpr std::uint32_t max_ranks = 1024, max_node_ranks = 64;
-/// Limits of log2 of the size of a rank's slot. Distances between slots are multiples of the smallest size.
+/// Smallest and largest log2 of the size of a rank's slot. Distances between slots are multiples of the smallest size.
 inline constexpr std::uint32_t min_slot_shift = 32, max_slot_shift = 40;
 
-/// The areas of a slot of 2^shift bytes: three quarters, and the two halves of the last quarter:
+/// The areas of a slot of 2^shift bytes. The last quarter is the host area and the host segments, half of it each:
 ///   [ heap | device segments | free | host area, host segments ]
 struct SlotLayout {
   std::uint32_t shift;
@@ -32,18 +33,18 @@ struct SlotLayout {
     return host_area_offset() + quarter() / 2;
   }
 };
-/// Teams that exist at the same time, the world included (team 0).
+/// Largest number of teams that exist at the same time, the world included (team 0).
 inline constexpr std::uint32_t max_teams = 32;
-/// Ordered streams of operations that a rank may use towards each peer.
+/// Largest number of queues (ordered sequences of operations) that a rank may use towards each peer.
 inline constexpr std::uint32_t max_queues = 32;
-/// Failed waits that one rank can record between two checks; later ones are only counted.
+/// Number of failed waits that one rank can record between two checks; later failures are only counted.
 inline constexpr std::uint32_t max_wait_records = 64;
 /// Number of kernels that a rank's errors can name, and the length of a name, with its terminating zero. Kernels are
 /// numbered from 1.
 inline constexpr std::uint32_t max_named_kernels = 512, max_kernel_name = 128;
 
-/// The record of a failed wait, with the expected and the observed value, or of a refused operation. For the latter,
-/// `sequence` is a CallFault, which says what `expected` and `observed` are.
+/// The record of a failed wait, with the expected and the observed value, or of a refused operation. In the record of a
+/// refused operation `sequence` is a CallFault, which defines the meaning of `expected` and `observed`.
 struct WaitRecord {
   std::uint32_t status;     ///< Status that was returned: deadline, aborted or unreachable; 0: record unused
   std::uint32_t operation;  ///< Operation
@@ -51,7 +52,7 @@ struct WaitRecord {
   std::uint32_t peer;       ///< world rank waited for, or `no_peer`
   std::uint32_t team;       ///< team id
   std::uint8_t comparison;  ///< Compare: `observed <comparison> expected` did not hold
-  bool resident;            ///< whether all blocks of the kernel were resident: `LaunchOptions::waits`
+  bool resident;            ///< whether all blocks of the kernel were resident (`LaunchOptions::waits`)
   std::uint16_t kernel;     ///< number of the kernel that waited, counted on its rank; 0: host code, or unknown
   std::uint64_t sequence;   ///< number of the message or epoch; for `Operation::wait` the word's offset in the slot
   std::uint64_t expected, observed;
@@ -60,8 +61,8 @@ struct WaitRecord {
 inline constexpr std::uint32_t no_peer = 0xffffffffu;
 static_assert(std::is_trivially_copyable_v<WaitRecord> && sizeof(WaitRecord) == 56);
 
-/// Abort word of a team: 0 while it works, otherwise `abort_word(culprit)`. Several threads may write it, and none
-/// reads it before it writes, so that no atomics between GPUs and CPUs are needed.
+/// Abort word of a team: 0 while the team is not aborted, otherwise `abort_word(culprit)`. Several threads may write
+/// it; no thread reads it before it writes, so no atomics between GPUs and CPUs are needed.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t abort_word(std::uint32_t culprit) {
   return std::uint64_t{1} + culprit;
 }
@@ -84,7 +85,7 @@ struct alignas(64) PaddedWord {
   std::uint64_t value;
 };
 
-/// Rounds of a barrier between nodes: after r of them a node knows of 2^r.
+/// Largest number of rounds of a barrier between nodes: after r rounds a node knows that 2^r nodes have arrived.
 inline constexpr std::uint32_t max_barrier_rounds = 10;
 static_assert(1u << max_barrier_rounds >= max_ranks);
 
@@ -92,8 +93,8 @@ static_assert(1u << max_barrier_rounds >= max_ranks);
 struct TeamSync {
   PaddedWord arrived_from[max_node_ranks];  ///< epoch that the member in each place has reached, written by that member
   PaddedWord entered, completed;            ///< epochs that this rank has entered and completed
-  PaddedWord rounds[max_barrier_rounds];    ///< epoch that this node has reached in each round with other nodes, where
-                                            ///< the team has more members than there are places
+  PaddedWord rounds[max_barrier_rounds];    ///< epoch that this node has reached in each round with other nodes, used
+                                            ///< if the team has more members than there are places
 };
 
 /// State of one grid-wide barrier, in memory local to the kernel's device.

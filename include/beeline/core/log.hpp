@@ -12,8 +12,8 @@ enum class LogLevel { error, warning, info, debug };
 /// Writes one line, `beeline[rank] level: text`, when `level` is enabled. Any thread may call it.
 void log(LogLevel level, std::string_view text, int rank = -1);
 
-/// The same where standard error takes the line at once. Returns false if it does not, as a pipe that nobody reads: for
-/// threads that must not wait. The text has less than 4 KiB, which a pipe takes as a whole.
+/// As `log`, for threads that must not wait: returns false without writing if standard error cannot take the line at
+/// once, like a full pipe. The text has less than 4 KiB, so that a pipe takes the whole line or nothing.
 [[nodiscard]] bool log_at_once(LogLevel level, std::string_view text, int rank = -1);
 
 /// Whether a line of this level would be written. Call it before building a text that takes long.

@@ -6,7 +6,8 @@
 #if defined(__CUDACC__)
 #define BEELINE_HOST_DEVICE __host__ __device__
 #define BEELINE_COMPILES_CUDA 1
-/// For code that rarely runs: out of line, it does not take up the instruction cache of a waiting thread.
+/// For code that rarely runs: it is compiled out of line, so that it does not occupy the instruction cache of a waiting
+/// thread.
 #define BEELINE_COLD __noinline__
 /// For functions with a session as parameter: if they were not inline, the session's state would be in memory, not in
 /// registers.
@@ -18,7 +19,7 @@
 #define BEELINE_INLINE inline
 #endif
 
-/// 1 while the code for a GPU is compiled, 0 while the code for a CPU is.
+/// 1 while the code for a GPU is compiled, 0 while the code for a CPU is compiled.
 #if defined(__CUDA_ARCH__)
 #define BEELINE_ON_GPU 1
 #define BEELINE_NO_UNROLL _Pragma("unroll 1")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The operations' names, and the shape of each collective: what it does with its vectors. Checks, calls on streams,
+/// The operations' names, and the shape of each collective: how it distributes its vectors. Checks, calls on streams,
 /// Python, benchmarks and tests use the table of shapes. A new collective needs a row in this table, methods in
 /// core/registry.hpp, and its functions for kernels (collectives/) and for the host (host/collectives.hpp).
 
@@ -14,8 +14,8 @@
 
 namespace beeline {
 
-/// The operations of the library: those that have methods (core/registry.hpp), and others that errors and wait records
-/// name.
+/// The operations of the library: operations with methods (core/registry.hpp), and operations that only errors and wait
+/// records name.
 enum class Operation : std::uint16_t {
   none = 0,
   wait,
@@ -34,16 +34,16 @@ enum class Operation : std::uint16_t {
   signal_add,
   atomic,
   collective,  ///< one round of a collective
-  send,        ///< of a message (`Messages`)
-  receive,     ///< of a message
+  send,        ///< sending of a message (`Messages`)
+  receive,     ///< receiving of a message
   exchange,
   at,  ///< `Context::at`
   flush,
   quiet,
-  copy,     ///< a posted copy, by the engine's device
+  copy,     ///< a posted copy, made by the engine's device
   trigger,  ///< starts armed operations
-  task,     ///< posted to a rank, or run there
-  barrier,  ///< this and all that follow are collectives
+  task,     ///< a task that is posted to a rank, or runs there
+  barrier,  ///< from here on all operations are collectives
   broadcast,
   scatter,
   gather,
@@ -57,7 +57,7 @@ enum class Operation : std::uint16_t {
 
 namespace detail {
 
-/// In the order of their values.
+/// Names in the order of the operations' values.
 inline constexpr const char* operation_names[] = {"none",
                                                   "wait",
                                                   "wait_any",
@@ -114,21 +114,22 @@ static_assert(operations <= 64);
   return (some & set_of(operation)) != 0;
 }
 
-/// What a member passes as source or as destination of a collective call: a vector of `count` elements, or a piece of
-/// `count` elements for each member. `roots_`: only the root passes it.
+/// The source or the destination that a member passes to a collective call: a vector of `count` elements, or a piece of
+/// `count` elements for each member. With `roots_` only the root passes it.
 enum class Side : std::uint8_t { vector, pieces, roots_vector, roots_pieces };
 
 [[nodiscard]] constexpr bool has_pieces(Side side) { return side == Side::pieces || side == Side::roots_pieces; }
 [[nodiscard]] constexpr bool is_of_root(Side side) { return side >= Side::roots_vector; }
-/// Number of parts of `count` elements that a member passes on this side. 0: none, and its argument is ignored.
+/// Number of parts of `count` elements that a member passes on this side. 0: the member passes nothing, and the
+/// argument is ignored.
 [[nodiscard]] constexpr std::size_t parts_of(Side side, std::size_t members, bool is_root) {
   if (is_of_root(side) && !is_root) return 0;
   return has_pieces(side) ? members : 1;
 }
 
-/// What a collective does. Each member sends its vector to every member that has a destination, or sends each of them
-/// the piece of that member's rank. A member that receives several pieces gets them in the order of ranks; in a
-/// reduction it gets their combination.
+/// The data movement of a collective. Each member sends its vector to every member that has a destination, or sends
+/// each such member the piece with that member's rank. A member that receives several pieces gets the pieces in the
+/// order of ranks; in a reduction it gets their combination.
 struct CollectiveShape {
   Operation operation;
   Side source, destination;
@@ -137,9 +138,10 @@ struct CollectiveShape {
   bool varies = false;   ///< pieces have any lengths and positions
 
   [[nodiscard]] constexpr bool has_root() const { return is_of_root(source) || is_of_root(destination); }
-  /// Whether source or destination has a piece for each member. The size of such a call is that of all pieces.
+  /// Whether source or destination has a piece for each member. The size of such a call is the size of all pieces
+  /// together.
   [[nodiscard]] constexpr bool any_pieces() const { return has_pieces(source) || has_pieces(destination); }
-  /// Whether all members send to all, and nothing is combined.
+  /// Whether all members send to all members, and nothing is combined.
   [[nodiscard]] constexpr bool moves_all() const { return any_pieces() && !has_root() && !reduces; }
 };
 
@@ -157,7 +159,7 @@ inline constexpr CollectiveShape collective_shapes[] = {
     {Operation::alltoallv, Side::pieces, Side::pieces, "As `alltoall`, with parts of any lengths.", false, true},
 };
 
-/// The collectives of which `is_meant` holds.
+/// The collectives for which `is_meant` returns true.
 template <class IsMeant>
 [[nodiscard]] constexpr Operations operations_where(IsMeant is_meant) {
   Operations found = 0;

@@ -3,8 +3,8 @@
 /// @file
 /// The registry of methods: one row for each way to carry out each operation. The rows say what is possible;
 /// selection/preferences.hpp says which method is preferred. Checks, benchmarks, tests, Python, `beeline info` and the
-/// tables of the documents read these rows, so a new algorithm appears in all of them by its rows (CONTRIBUTING.md
-/// lists what else it needs). core/operation.hpp has the shapes of the collectives.
+/// tables of the documents read these rows, so the rows of a new algorithm make it appear in all of them
+/// (CONTRIBUTING.md lists the other steps). core/operation.hpp has the shapes of the collectives.
 
 #include <bit>
 #include <cstddef>
@@ -55,15 +55,17 @@ inline constexpr std::uint32_t algorithms = 25;
 
 /// Which member sends which part to which other member, and which member combines parts.
 enum class Schedule : std::uint8_t {
-  direct,           ///< each piece to its receiver, which combines it in a reduction; an all-reduce returns the result
-  one_shot,         ///< all send to all, every member combines everything
-  two_shot,         ///< parts go to their owners, which combine them and send the result to its receivers
+  direct,           ///< each piece goes to its receiver, which combines pieces in a reduction; in an all-reduce it
+                    ///< returns the result
+  one_shot,         ///< all members send to all, every member combines everything
+  two_shot,         ///< parts go to their owners, which combine them and send the results to the receivers
   read,             ///< every member reads everything that it combines (000, 6.8.1)
-  gather,           ///< all send to the root, which combines (000, 6.8.2)
-  gather_cast,      ///< all send to the root, which combines and writes the result to all (000, 6.8.2)
-  allgather,        ///< all write to all, every member combines everything (000, 6.8.2)
-  alltoall_gather,  ///< parts written to their owners, which combine them and write them to the root (000, 6.8.3)
-  alltoall_allgather,  ///< parts written to their owners, which combine them and write them to all (000, 6.8.3)
+  gather,           ///< all members send to the root, which combines (000, 6.8.2)
+  gather_cast,      ///< all members send to the root, which combines and writes the result to all members (000, 6.8.2)
+  allgather,        ///< all members write to all, every member combines everything (000, 6.8.2)
+  alltoall_gather,  ///< parts go to their owners, which combine them and write the results to the root (000, 6.8.3)
+  alltoall_allgather,  ///< parts go to their owners, which combine them and write the results to all members (000,
+                       ///< 6.8.3)
   tree,                ///< up a binomial tree, and down again (000, 6.8.3)
   dissemination,       ///< in step k, member r sends to member r + 2^k
   hierarchical         ///< first inside each unit, then between units: grids (000, 6.7.1), or nodes
@@ -72,10 +74,11 @@ enum class Schedule : std::uint8_t {
 /// What an algorithm requires of its ranks, as bits.
 namespace needs {
 inline constexpr std::uint32_t nothing = 0;
-inline constexpr std::uint32_t loads_and_stores = 1;  ///< loads and stores reach all members, so all are of one kind
+inline constexpr std::uint32_t loads_and_stores = 1;  ///< loads and stores reach all members, so all members are of one
+                                                      ///< kind
 inline constexpr std::uint32_t whole_lines = 2;       ///< GPUs that store 128 bytes at once, as found by a self-test
 inline constexpr std::uint32_t bulk_copies = 4;       ///< GPUs of compute capability 9.0, or host ranks
-inline constexpr std::uint32_t engines = 8;           ///< copy engines; there are no blocks
+inline constexpr std::uint32_t engines = 8;           ///< copy engines; the call has no blocks
 inline constexpr std::uint32_t several_nodes = 16;    ///< members on several nodes; such teams have no other algorithm
 }  // namespace needs
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What an operation on a hot path returns.
+/// The result of an operation on a hot path.
 
 #include <cstdint>
 
@@ -14,10 +14,10 @@ namespace beeline {
 enum class Status : std::uint32_t {
   ok = 0,
   in_progress,       ///< not finished, nothing is wrong
-  timeout,           ///< the call's own time-out passed; nothing is lost, and the same call made again continues
+  timeout,           ///< the call's own time-out passed; nothing is lost, and a repetition of the call continues it
   no_resource,       ///< a queue, table or the device is full; try again after progress
   deadline,          ///< the deadline passed while waiting; the team is aborted
-  aborted,           ///< another participant aborted the team
+  aborted,           ///< another member aborted the team
   unreachable,       ///< no path from the caller to this memory; nothing was touched
   invalid_argument,  ///< refused before anything was touched
   unavailable,       ///< this machine or build lacks what the operation needs

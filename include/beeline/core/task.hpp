@@ -10,10 +10,11 @@
 ///
 ///   poster                                          worker of the target, in the order of the ring
 ///     waits until ticket < done + depth; its ticket = next++
-///     a long payload -> its place in the buffer
+///     a long payload -> its slot of the buffer
 ///     slot[ticket % depth]: header, arguments,
 ///     short payload, each word with ticket + 1  ->   checks it, runs the function
-///     completion                                <-   reply signal;  done = tasks that have run, several at a time
+///     completion                                <- reply signal; done = tasks that have run, updated for several at
+///                                               once
 
 #include <cstddef>
 #include <cstdint>
@@ -28,17 +29,17 @@ struct SignaledWord;
 
 /// Largest size of a task's arguments, in bytes.
 inline constexpr std::uint32_t max_task_arguments = 256;
-/// Words of a slot, and words before the arguments.
+/// Number of words of a slot, and of words before the arguments.
 inline constexpr std::uint32_t task_words = 40, task_header_words = 4;
-/// Alignment in bytes of the arguments, and of a payload that travels in the slot behind them.
+/// Alignment in bytes of the arguments, and of a payload that travels in the slot after them.
 inline constexpr std::uint32_t task_alignment = 16;
 
 /// The header at the start of a task's slot.
 struct TaskHeader {
-  std::uint32_t function;  ///< its index in the task list
+  std::uint32_t function;  ///< index of the function in the task list
   std::uint16_t argument_bytes;
-  std::uint8_t words;  ///< of the slot in use, which the worker then does not compute
-  bool is_ordered;     ///< what the poster did before the post is visible to the function
+  std::uint8_t words;  ///< used words of the slot, so that the worker need not compute them
+  bool is_ordered;     ///< whether earlier writes of the poster are visible to the function
   std::uint64_t payload_bytes;
   std::uint64_t reply;  ///< offset, in the poster's slot, of the signal that is set when the task has run; 0: none
   std::uint64_t reply_value;  ///< value of that signal; 0: the function sets the signal
@@ -70,16 +71,17 @@ struct TaskTickets {
   alignas(64) std::uint64_t done;  ///< tasks that the target has run; written by the target's worker
 };
 
-/// A target's payload buffer for a function. Every member has these of all members.
+/// A target's payload buffer for a function. Every member has a copy of the entries of all members.
 struct TaskPlace {
   std::uint64_t payloads;       ///< offset of the buffer in the target's slot
-  std::uint64_t payload_bytes;  ///< largest payload of one task; the buffer has room for that of each task in flight
+  std::uint64_t payload_bytes;  ///< largest payload of one task; the buffer has room for one of each task in flight
 };
 
-/// The entry of a function at its target, which no other rank has. A single load reads all of it.
+/// The entry of a function at its target; other ranks do not have it. A single load reads all of it.
 struct alignas(16) TaskTarget {
   std::uint64_t object;      ///< address of the function's object
-  std::uint64_t completion;  ///< address of the count of tasks that have run (0: none), plus 1 if it is registered
+  std::uint64_t completion;  ///< address of the count of tasks that have run (0: none), plus 1 if the function is
+                             ///< registered
 
   static constexpr std::uint64_t registered_bit = 1;
 };
@@ -87,7 +89,7 @@ static_assert(sizeof(TaskTarget) == 16);
 
 /// The task that a worker runs, for errors.
 struct RunningTask {
-  alignas(64) std::uint64_t begun;  ///< tasks that the worker has begun
+  alignas(64) std::uint64_t begun;  ///< number of tasks that the worker has begun
   std::uint64_t what;               ///< index of the function + 1, and the poster's rank in the upper half; 0: no task
 
   [[nodiscard]] static BEELINE_HOST_DEVICE constexpr std::uint64_t what_of(std::uint32_t function,
@@ -107,8 +109,8 @@ inline constexpr std::uint32_t outside_tasks = 0xffffffffu;
 
 /// The channel of a `Tasks` object, which kernels take by value.
 struct TaskChannel {
-  SignaledWord* slots;    ///< [queues, members, depth, task_words] of this rank as target; symmetric
-  TaskTickets* tickets;   ///< [queues, members] of this rank as poster, for its posts to each member; symmetric
+  SignaledWord* slots;    ///< [queues, members, depth, task_words] slots of this rank as target; symmetric
+  TaskTickets* tickets;   ///< [queues, members] tickets of this rank as poster, for its posts to each member; symmetric
   TaskPlace* places;      ///< [members, functions]
   std::uint64_t* asleep;  ///< [members] whether a member's workers have ended; symmetric, written by the workers
   std::uint64_t* wanted;  ///< set by a rank that posts to workers that have ended; symmetric, in host memory

@@ -12,9 +12,9 @@ namespace beeline {
 /// How CPU threads wait in operations, for streams and for events. Kernels on GPUs always spin. The deadline does not
 /// depend on the policy. Source: seed 000, listing 5.8, which sleeps between polls to save energy.
 enum class WaitPolicy : std::uint32_t {
-  automatic,  ///< spin if every rank may have a core of its own, then yield, then sleep; for a host rank's stream,
-              ///< sleep
-  spin,       ///< never give the core away: the fastest, with a core at full power
+  automatic,  ///< spin (if every rank can have a core of its own), then yield, then sleep; waits for a host rank's
+              ///< stream only sleep
+  spin,       ///< never yield the core: the shortest latency, with a core at full power
   yield,      ///< spin, then yield the core between polls
   sleep,      ///< sleep for the poll period between two polls
   event       ///< sleep until the stream signals its end; for words in memory the same as `sleep`
@@ -24,13 +24,13 @@ inline constexpr std::uint32_t wait_policies = 5;
 /// The policy's name as it appears in configuration and JSON.
 [[nodiscard]] const char* name(WaitPolicy policy) noexcept;
 
-/// How a CPU thread polls. Packed in one word, since contexts are kernel arguments, and GPUs do not read this.
+/// How a CPU thread polls. Packed into one word, since contexts are kernel arguments, and GPUs do not read this word.
 class Polling {
  public:
   Polling() = default;
   /// The policy `automatic`, which spins for `spins` polls.
   BEELINE_HOST_DEVICE constexpr Polling(std::uint32_t spins) : Polling(WaitPolicy::automatic, spins) {}
-  /// number  automatic, yield: polls before the core is given away; sleep, event: microseconds between polls
+  /// number automatic, yield: polls before the core is yielded; sleep, event: microseconds between polls
   BEELINE_HOST_DEVICE constexpr Polling(WaitPolicy policy, std::uint32_t number)
       : word_(static_cast<std::uint32_t>(policy) << shift | number) {}
 
@@ -39,7 +39,7 @@ class Polling {
   }
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t number() const { return word_ & largest; }
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool sleeps_at_once() const { return policy() >= WaitPolicy::sleep; }
-  /// Whether the core is given away at this poll, so that another look at the clock costs nothing.
+  /// Whether the thread yields the core at this poll, so that a check of the clock adds no cost.
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool gives_core_away(std::uint32_t poll) const {
     return sleeps_at_once() || (policy() != WaitPolicy::spin && poll >= number());
   }
@@ -47,7 +47,7 @@ class Polling {
   static constexpr std::uint32_t shift = 29, largest = (std::uint32_t{1} << shift) - 1;
 
  private:
-  std::uint32_t word_;  // without a value: contexts may lie in a kernel's shared memory
+  std::uint32_t word_;  // without a value: contexts may be in a kernel's shared memory
 };
 
 namespace detail {
@@ -60,48 +60,48 @@ class WaitListener {
  protected:
   ~WaitListener() = default;
 };
-/// Sets this thread's listener (nullptr: none), and returns the one before.
+/// Sets this thread's listener (nullptr: none), and returns the previous listener.
 WaitListener* listen_to_waits(WaitListener* next) noexcept;
 /// Calls this thread's listener, if it has one.
 void tell_wait() noexcept;
 
-/// Work that waiting CPU threads of any rank do: that of an engine, so that the operation for which they wait needs no
-/// other thread to run first. A short wait does none.
+/// Work of an engine that waiting CPU threads of any rank do, so that the operation for which they wait need not wait
+/// for another thread to run. A short wait does no such work.
 class WaitWork {
  public:
-  /// Whether there was any.
+  /// Does the work. Returns whether there was any.
   virtual bool work() noexcept = 0;
 
  protected:
   ~WaitWork() = default;
 };
 void add_wait_work(WaitWork& work);
-/// Removes `work`; returns once no thread runs it any more.
+/// Removes `work`; returns when no thread runs it any more.
 void remove_wait_work(WaitWork& work);
-/// Does all registered work that no other thread does. Returns whether there was any.
+/// Does all registered work that no other thread is doing. Returns whether there was any.
 bool do_wait_work() noexcept;
-/// The same at some of the times at which a wait of this thread yields its core. The first time in a wait comes later
-/// if the waits before found no work: they are likely to be for ranks of the same node, and work would make them
-/// longer.
-///   yields  of this wait so far
+/// As above, for a wait of this thread that yields its core; works only at some of the yields. If previous waits found
+/// no work, it starts later: such waits are probably for ranks of the same node, and would take longer with this work.
+///   yields  number of yields of this wait until now
 bool do_wait_work(std::uint32_t yields) noexcept;
 
-/// Asked by waits of a CPU thread that last for a while, so that a program handles its signals before the wait ends.
+/// Long waits of a CPU thread ask this object whether to end, so that a program can handle its signals before the wait
+/// would end.
 class WaitInterrupt {
  public:
-  /// Whether the wait has to end now. It then returns `Status::timeout`, or `aborted` if this call has aborted its
-  /// team. Must not block on a lock.
+  /// Whether the wait has to end now. It then returns `Status::timeout`, or `aborted` if this function has aborted the
+  /// wait's team. Must not block on a lock.
   virtual bool ends_wait(std::uint64_t now_ns) noexcept = 0;
 
  protected:
   ~WaitInterrupt() = default;
 };
-/// Sets this thread's interrupt (nullptr: none), and returns the one before.
+/// Sets this thread's interrupt (nullptr: none), and returns the previous interrupt.
 WaitInterrupt* interrupt_waits_by(WaitInterrupt* next) noexcept;
-/// Asks this thread's `WaitInterrupt`, if it has one.
+/// The result of `ends_wait` of this thread's `WaitInterrupt`; false if it has none.
 [[nodiscard]] bool is_interrupted(std::uint64_t now_ns) noexcept;
 
-/// Time in nanoseconds after which a wait begins to ask, so that short waits have no cost.
+/// Time in nanoseconds after which a wait begins to ask its `WaitInterrupt`, so that short waits have no cost.
 inline constexpr std::uint64_t interruptible_from_ns = 10'000'000;
 
 }  // namespace detail

@@ -17,11 +17,11 @@ namespace beeline::energy {
 
 /// How to treat a window that is too short for a counter, which measures energy in whole ticks only.
 enum class ShortWindow {
-  refuse,  ///< the component has no joules; `reason` names a length that suffices
-  widen    ///< the joules are those up to the next tick; `notice` says so
+  refuse,  ///< the component has no joules; `reason` names a sufficient length
+  widen    ///< the window is extended to the next tick; `notice` says so
 };
 
-/// A window is too short for a counter if the error would be a larger share of the joules.
+/// Largest permitted error, as a share of the joules: with a larger error a window is too short for a counter.
 inline constexpr double largest_error = 0.02;
 
 /// The energy of one component in a window.
@@ -37,10 +37,10 @@ struct ComponentEnergy {
 
 /// CPU time and sleep states in a window; present if the operating system reports them.
 struct CpuUse {
-  double process_seconds = 0;                   ///< of this process, and of children that have ended
+  double process_seconds = 0;                   ///< CPU time of this process, and of its children that have ended
   std::optional<double> machine_seconds;        ///< busy time, summed over the CPUs of the machine
   std::map<std::string, double> sleep_seconds;  ///< for each sleep state by name, summed over CPUs
-  std::string reason;                           ///< why something of these is missing
+  std::string reason;                           ///< why a value is missing
 };
 
 /// The result of a window.
@@ -50,7 +50,7 @@ struct Measured {
   CpuUse cpu;
   /// The sum over the components of a kind; no value if one of them is missing.
   [[nodiscard]] std::optional<double> joules(Kind kind) const;
-  /// The sum over all kinds with a value; no value if there are none.
+  /// The sum over all kinds with a value; no value if no kind has one.
   [[nodiscard]] std::optional<double> joules() const;
 };
 
@@ -90,7 +90,7 @@ class Meter {
   /// Starts a thread that samples all components every `period_ns`. Counters that are slow to read are read less often,
   /// so that they take less than half a percent of a core. Windows longer than a counter's range need this thread.
   void sample_every(std::int64_t period_ns);
-  /// The samples since the last call. If they are not taken in time, the oldest are dropped (dropped_samples).
+  /// The samples since the last call. If samples are not taken in time, the oldest are dropped (dropped_samples).
   [[nodiscard]] std::vector<Sample> take_samples();
   [[nodiscard]] std::uint64_t dropped_samples() const;
   /// CPU time that the sampling thread has used, seconds.

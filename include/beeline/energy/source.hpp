@@ -20,16 +20,16 @@ enum class Kind { gpu, cpu, dram };
 /// The component whose energy a source counts.
 struct Component {
   Kind kind = Kind::gpu;
-  std::string name;                    ///< gpu0, cpu0, dram0; only the kind if there is no source
+  std::string name;                    ///< gpu0, cpu0, dram0; only the kind if the component cannot be measured
   std::string device;                  ///< a GPU's UUID, a powercap zone
   std::int64_t tick_ns = 0;            ///< time between two advances of the counter
-  std::optional<double> range_joules;  ///< the counter wraps to 0 at this value; none: it never wraps
+  std::optional<double> range_joules;  ///< the counter wraps to 0 at this value; no value: it never wraps
   double most_watts = 10'000;          ///< a counter that advances faster than this has jumped
 };
 
 /// One reading of a counter. A missing value has a reason.
 struct Reading {
-  std::optional<double> joules;  ///< the counter, from any start
+  std::optional<double> joules;  ///< the counter's value, which may start anywhere
   std::optional<double> watts;   ///< present power, if the device reports it beside the counter
   std::string reason;            ///< why there are no joules
 };
@@ -46,7 +46,7 @@ class Source {
   /// Reads the counter. Does not throw: a failure becomes the reading's reason.
   ///   now_ns  the meter's clock
   [[nodiscard]] virtual Reading read(std::int64_t now_ns) = 0;
-  /// Present power without the counter, if reading it is fast; no value: only `read` returns it.
+  /// Present power without the counter, if that is fast to read; no value if only `read` returns the power.
   [[nodiscard]] virtual std::optional<double> watts() { return std::nullopt; }
 
  private:
@@ -76,7 +76,7 @@ using Sources = std::vector<std::unique_ptr<Source>>;
 [[nodiscard]] std::unique_ptr<Source> unreadable_source(Component component, std::string reason);
 
 /// Replays the readings of a record: returns at each time the last reading that is not later.
-///   readings  with their times, ascending; not empty
+///   readings  pairs of time and reading, in ascending order of time; not empty
 [[nodiscard]] std::unique_ptr<Source> replay_source(Component component,
                                                     std::vector<std::pair<std::int64_t, Reading>> readings);
 

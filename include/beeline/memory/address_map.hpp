@@ -14,7 +14,7 @@
 
 namespace beeline {
 
-/// Slots for distributed arrays, behind the slots of the ranks.
+/// Number of slots for distributed arrays, after the slots of the ranks.
 inline constexpr std::uint32_t array_slots = 8;
 /// Number of equal places into which these slots are divided; an array takes one or several.
 inline constexpr std::uint32_t array_places = 256;
@@ -23,16 +23,17 @@ inline constexpr std::uint32_t max_intervals = 256;
 
 /// Memory outside the address range that a rank has registered.
 struct AddressInterval {
-  std::uintptr_t begin;  ///< in this process
+  std::uintptr_t begin;  ///< address in this process
   std::uint64_t bytes;
   std::uint32_t owner;  ///< world rank
   std::uint32_t unused;
 };
 
-/// The owners that do not follow from an address alone. Each rank has a table in memory that its kernels read.
+/// The owners that cannot be computed from an address alone. Each rank has a table in memory that its kernels read.
 struct AddressTable {
-  std::uint16_t array_at[array_places];  ///< 1 + place at which the array there begins; 0: none
-  ChunkTable arrays[array_places];       ///< by the place at which they begin
+  std::uint16_t array_at[array_places];  ///< for each place: 1 + the first place of the array that contains it; 0: no
+                                         ///< array
+  ChunkTable arrays[array_places];       ///< indexed by an array's first place
   std::uint32_t interval_count;
   AddressInterval intervals[max_intervals];  ///< [interval_count] ascending, without overlaps
 };
@@ -55,7 +56,7 @@ struct AddressMap {
     return interval == nullptr ? no_peer : interval->owner;
   }
 
-  /// The distributed array whose place contains `address`, or nullptr.
+  /// The distributed array whose places contain `address`, or nullptr.
   [[nodiscard]] BEELINE_HOST_DEVICE const ChunkTable* array_of(const void* address) const {
     const std::uintptr_t first = reinterpret_cast<std::uintptr_t>(range) + (std::uintptr_t{slots} << slot_shift);
     const std::uintptr_t place = (reinterpret_cast<std::uintptr_t>(address) - first) >> place_shift();

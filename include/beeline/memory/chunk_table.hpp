@@ -12,13 +12,13 @@
 
 namespace beeline {
 
-/// Equal, contiguous chunks, distributed to `owner_count` ranks in turn. Source: seed 001, unified address space (whose
-/// limit is the object across devices); seed 000 section 6.3.
+/// Equal, contiguous chunks, distributed to `owner_count` ranks in turn. Source: seed 001, unified address space
+/// (extended here to objects across devices); seed 000 section 6.3.
 struct ChunkTable {
-  /// Chunks are whole pages of this size, so that their number fits 32 bits, which makes the division fast on a GPU.
+  /// Chunks are whole pages of this size, so that the number of chunks fits 32 bits, and the division is fast on a GPU.
   static constexpr std::uint32_t page_shift = 12;
 
-  std::uintptr_t base;  ///< in this process; 0: no object
+  std::uintptr_t base;  ///< address in this process; 0: no object
   std::uint64_t bytes;
   std::uint32_t chunk_pages;
   std::uint32_t owner_count;
@@ -28,7 +28,7 @@ struct ChunkTable {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t chunk_count() const {
     return static_cast<std::uint32_t>((bytes + chunk_bytes() - 1) / chunk_bytes());
   }
-  /// World rank that owns the byte `offset` of the object, which is less than `bytes`.
+  /// World rank that owns the byte `offset` of the object; `offset` is less than `bytes`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_at(std::uint64_t offset) const {
     return owners[static_cast<std::uint32_t>(offset >> page_shift) / chunk_pages % owner_count];
   }

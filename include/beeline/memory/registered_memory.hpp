@@ -16,20 +16,21 @@ namespace beeline {
 struct RegisteredPart {
   MemoryKind kind = MemoryKind::host;  ///< device or host
   std::size_t bytes = 0;               ///< 0: this rank has no part
-  /// Address in this process, for loads and stores of this rank's device; nullptr if only copies, or nothing, reach the
+  /// Address in this process, for loads and stores of this rank's device; nullptr if loads and stores do not reach the
   /// part.
   std::byte* address = nullptr;
-  bool copies = false;       ///< whether `World::copy` reaches it
-  std::string not_directly;  ///< why `address` is nullptr and, if `copies` is false, why copies do not reach it either
+  bool copies = false;       ///< whether `World::copy` reaches the part
+  std::string not_directly;  ///< why `address` is nullptr and, if `copies` is false, why copies do not reach the part
+                             ///< either
 };
 
-/// The result of `World::register_memory`. The parts have any addresses.
+/// The result of `World::register_memory`. The addresses of the parts are not symmetric.
 struct RegisteredMemory {
   std::uint32_t id = 0;               ///< the same on every rank
   std::vector<RegisteredPart> parts;  ///< [ranks]
 };
 
-/// A place in registered memory that means the same on every rank.
+/// A position in registered memory, with the same meaning on every rank.
 struct RegisteredPlace {
   std::uint32_t id;
   int rank;

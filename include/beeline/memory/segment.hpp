@@ -10,7 +10,7 @@
 namespace beeline {
 
 /// The kind of memory. `device`: GPU memory on a GPU rank. `pinned`: host memory that GPUs also reach. `host`: host
-/// memory; in this version registered like `pinned` if the world has GPUs.
+/// memory; at present registered like `pinned` if the world has GPUs.
 enum class MemoryKind : std::uint32_t { device, pinned, host };
 
 /// One rank's part of a segment, at the same address in every process of the node.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How the ranks of a world find each other and exchange small data while it is set up.
+/// Set-up communication: ranks of a world find each other, and exchange small data while the world is made.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,13 +18,15 @@ namespace beeline {
 
 struct Config;
 
-/// Set-up communication of one rank. Its calls are collective over the world, in the same order on every rank, and one
-/// at a time; each ends within `deadline_ns` with an `Error` that names the ranks that are missing. When one rank's
-/// deadline passes, all ranks that wait with it get that error. A rank that destroys its bootstrap leaves the world:
-/// ranks that still wait for it get peer_died. abort(), on_abort() and health() may be called from any thread.
+/// Set-up communication of one rank. The calls are collective over the world, in the same order on every rank, and one
+/// at a time; each call ends within `deadline_ns` with an `Error` that names the ranks that are missing. When one
+/// rank's deadline passes, all ranks that wait in the same call get that error. A rank that destroys its bootstrap
+/// leaves the world: ranks that still wait for it get peer_died. abort(), on_abort() and health() may be called from
+/// any thread.
 ///
 /// Once a rank has failed, every call fails on every rank until the others agree on the remaining ranks; then the calls
-/// are collective over these. They agree through the server in the launcher; if it ends, all ranks end.
+/// are collective over the remaining ranks. They agree through the server in the launcher; if the launcher ends, all
+/// ranks end.
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
@@ -40,31 +42,32 @@ class Bootstrap {
   /// `mine`; a rank without a descriptor passes -1, and its entry is empty. The own rank's entry is a duplicate.
   [[nodiscard]] virtual std::vector<FileDescriptor> exchange_descriptors(int mine, std::int64_t deadline_ns) = 0;
 
-  /// Restricts `exchange_descriptors` from now on to these ranks, those of this rank's node, ascending, with this rank.
-  /// The entries of other ranks are empty. Before this call descriptors go to all ranks.
+  /// Restricts `exchange_descriptors` from now on to `ranks`: all ranks of this rank's node, this rank included,
+  /// ascending. The entries of other ranks are empty. Before this call descriptors go to all ranks.
   virtual void set_neighbors(std::vector<int> ranks) = 0;
 
-  /// Called, from any thread, for each rank that died, aborted, left while others waited for it, or did not answer
-  /// them; `culprit` is -1 when the launcher ended. Called by on_abort() itself for what has happened already. Must not
-  /// throw or call on_abort().
+  /// Called, from any thread, for each rank that died, aborted, left while other ranks waited for it, or did not answer
+  /// them; `culprit` is -1 if the launcher ended. For earlier failures, on_abort() itself calls it. Must not throw or
+  /// call on_abort().
   using AbortHandler = std::function<void(int culprit, const std::string& reason)>;
-  /// Replaces the handler (nullptr: none). The earlier handler is no longer running when this returns.
+  /// Replaces the handler (nullptr: none). The earlier handler no longer runs when on_abort() returns.
   virtual void on_abort(AbortHandler handler) = 0;
 
-  /// Tells the launcher and every other rank that this rank gives up. Does not throw, and blocks for a second at most.
-  /// Does not call this rank's own handler.
+  /// Reports this rank's failure to the launcher and to every other rank. Does not throw, and blocks for at most a
+  /// second. Does not call this rank's own handler.
   virtual void abort(const std::string& reason) = 0;
 
-  /// Every rank's state as known here. Does not block.
+  /// Every rank's state as known to this rank. Does not block.
   [[nodiscard]] virtual std::vector<RankHealth> health() const = 0;
 
-  /// Collective over the ranks that have neither failed nor left: all get the same list of them, ascending. From then
-  /// on calls are collective over these; on_abort()'s handler has been told of all others that failed. A rank that has
-  /// not called when the first caller's deadline passes counts as failed. Throws aborted when this rank itself counts
-  /// as failed, or peer_died when the launcher has ended.
+  /// Collective over the ranks that have neither failed nor left: all get the same list of these ranks, ascending. From
+  /// then on calls are collective over them; the handler of on_abort() has been called for every failed rank. A rank
+  /// that has not called when the first caller's deadline passes counts as failed. Throws aborted when this rank itself
+  /// counts as failed, or peer_died when the launcher has ended.
   [[nodiscard]] virtual std::vector<int> agree_on_survivors(std::int64_t deadline_ns) = 0;
 
-  /// Leaves the world, as the destructor does; only `health` may follow. For programs that do not destroy everything.
+  /// Leaves the world, as the destructor does; only `health` may follow. For programs that end without destroying their
+  /// objects.
   virtual void leave() = 0;
 
   /// Blocks until every rank has called it. Same errors as allgather.
@@ -77,13 +80,13 @@ class Bootstrap {
 /// access, several hosts without a token), deadline (ranks are missing).
 [[nodiscard]] std::unique_ptr<Bootstrap> join_world(const Config& config);
 
-/// Shares a text of rank 0 with the other ranks: rank 0 passes it, the others pass nothing and get it. Blocks up to a
-/// deadline of its own, and may throw.
+/// Shares a text of rank 0 with the other ranks: rank 0 passes the text, the other ranks pass an empty text; returns
+/// the text of rank 0. Blocks up to its own deadline, and may throw.
 using ShareText = std::function<std::string(const std::string&)>;
 
-/// Joins the world of the ranks that `config.rank` and `config.size` count, without a launcher: `share` tells the
-/// others where rank 0 listens, and the world's secret.
-///   host  the address at which rank 0 listens, on a port that the system chooses; the other ranks do not use it
+/// Joins a world without a launcher, as rank `config.rank` of `config.size`. `share` gives the other ranks the address
+/// at which rank 0 listens, and the world's secret.
+///   host  the address at which rank 0 listens, on a port that the system chooses; other ranks do not use `host`
 /// Throws the errors of `join_world` and of `share`.
 [[nodiscard]] std::unique_ptr<Bootstrap> join_world(const Config& config, const std::string& host,
                                                     const ShareText& share);
@@ -91,7 +94,7 @@ using ShareText = std::function<std::string(const std::string&)>;
 /// Bootstraps of `size` ranks that are threads of this process; element r is for the thread of rank r.
 [[nodiscard]] std::vector<std::unique_ptr<Bootstrap>> make_thread_bootstraps(int size);
 
-/// The bootstrap of a world of one.
+/// The bootstrap of a world of one rank.
 [[nodiscard]] std::unique_ptr<Bootstrap> make_single_bootstrap();
 
 }  // namespace beeline

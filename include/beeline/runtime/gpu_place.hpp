@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Where a GPU sits in its machine: the cores that are near it, and whether CPUs can store into its memory.
+/// A GPU's position in its machine: the cores near the GPU, and whether CPUs can store into its memory.
 
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@ namespace beeline {
 
 /// Cores of this process, ascending.
 struct NearCores {
-  std::vector<int> cores;  ///< near the GPU; empty: `reason` says why
+  std::vector<int> cores;  ///< cores near the GPU; if empty, `reason` says why
   std::string reason;
 };
 
@@ -21,7 +21,7 @@ struct NearCores {
 [[nodiscard]] NearCores cores_near_gpu(int gpu);
 
 /// Why CPU threads cannot store into the memory of GPU `gpu` by themselves, so that the library stores words there by
-/// operations of streams; empty: they can (docs/triggers.md). Opens NVIDIA's Vulkan driver, which takes a moment.
+/// operations of streams; empty if they can (docs/triggers.md). Opens NVIDIA's Vulkan driver, which takes a moment.
 [[nodiscard]] std::string no_cpu_stores_reason(int gpu);
 
 /// Address of GPU `gpu` of this process on the PCI bus, as 0000:1b:00.0; empty without CUDA in the build.

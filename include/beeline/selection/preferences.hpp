@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The choice among the possible methods (core/registry.hpp), of the number of blocks and of the sizes of pieces. The
-/// choices are tables, of which the first matching row applies. No other file chooses by size.
+/// choices are tables; the first matching row of a table applies. No other file chooses by size.
 ///
 /// The sizes for GPUs are the crossover points of the methods' times (bench/records), with two members on H200, with
 /// four on H100.
@@ -20,9 +20,9 @@ struct Situation {
   bool on_hosts = false;         ///< the caller, or any rank of its world, runs on CPU threads
   bool mixed = false;            ///< whether GPU ranks and host ranks are members
   bool several_nodes = false;    ///< members on several nodes
-  bool has_lines = false;        ///< GPUs that exchange packets of 128 bytes
-  bool has_engines = false;      ///< copy engines may be taken
-  bool knows_symmetric = false;  ///< the caller asserts that vectors are
+  bool has_lines = false;        ///< the members are GPUs that can exchange packets of 128 bytes
+  bool has_engines = false;      ///< copy engines may be used
+  bool knows_symmetric = false;  ///< the caller asserts that vectors are symmetric
 };
 
 namespace detail::selection {
@@ -83,9 +83,9 @@ inline constexpr Operations varied = operations_where([](const CollectiveShape&s
 /// The largest size to which a row applies. For calls in a program's own kernels, the vectors are the slices of one
 /// session.
 struct UpTo {
-  std::size_t bytes = ~std::size_t{0};    ///< of the vector, or of the piece from one to another
-  std::size_t traffic = ~std::size_t{0};  ///< of the pieces from one member to all others
-  std::size_t in_all = ~std::size_t{0};   ///< of all members' vectors
+  std::size_t bytes = ~std::size_t{0};    ///< size of the vector, or of the piece from one member to another
+  std::size_t traffic = ~std::size_t{0};  ///< size of the pieces from one member to all others
+  std::size_t in_all = ~std::size_t{0};   ///< size of all members' vectors together
 };
 
 enum class Vectors : std::uint8_t { any, known_symmetric, not_known };
@@ -98,7 +98,7 @@ struct Preference {
   Vectors vectors = Vectors::any;
 };
 
-/// For calls on streams.
+/// The choices for calls on streams.
 inline constexpr Preference on_streams[] = {
     {allreduce_only | moves | varied | reductions_to_some, Members::several_nodes, {}, Algorithm::across_nodes},
 
@@ -154,7 +154,7 @@ inline constexpr Preference on_streams[] = {
     {reduce_only, Members::any, {}, Algorithm::two_shot},
 };
 
-/// For calls in kernels, which choose on the device. Algorithms without a row are not compiled if the choice is
+/// The choices for calls in kernels, made on the device. Algorithms without a row are not compiled if the choice is
 /// automatic.
 inline constexpr Preference in_kernels[] = {
     {allreduce_only, Members::hosts, {.bytes = 1 * kib, .in_all = 16 * kib}, Algorithm::ll_one_shot},
@@ -173,16 +173,16 @@ inline constexpr Preference in_kernels[] = {
 };
 
 /// The bytes that keep one block busy, and the largest number of blocks, for calls on streams of GPUs. On host ranks a
-/// call has one block. Stores fill a link by 128 blocks, loads by 64.
+/// call has one block. Stores need 128 blocks to fill a link, loads need 64.
 struct BlockRule {
   Operations operations;
   Algorithms algorithms;
-  std::size_t block_bytes;  ///< of the vector; for operations that move data, of all pieces to others
+  std::size_t block_bytes;  ///< bytes of the vector; for operations that move data, of all pieces to other members
   unsigned most = 64, most_of_two = 64;
-  std::uint32_t pushed_by = 0;  ///< if not 0: the rule is for all-reduces of up to so many members that push parts
+  std::uint32_t pushed_by = 0;  ///< if not 0: the rule is for all-reduces of up to `pushed_by` members that push parts
 };
 
-/// The algorithms that a table has for any of `operations`.
+/// The algorithms in a table's rows for any of `operations`.
 template <std::size_t count>
 [[nodiscard]] constexpr Algorithms chosen_in(const Preference (&table)[count], Operations operations) {
   Algorithms all = 0;
@@ -202,11 +202,12 @@ inline constexpr Algorithms every_algorithm = ~Algorithms{0};
   return algorithms_where(every_algorithm, [&](const AlgorithmInfo& info) { return info.protocol == protocol; });
 }
 
-/// Whether the parts of an all-reduce of GPUs by `two_shot` are sent to their owners (schedule/pushed.hpp), and the
-/// greatest length of a chunk of a part, for which a member waits before it combines the first.
+/// Limits from which the members of an all-reduce of GPUs by `two_shot` push parts to their owners
+/// (schedule/pushed.hpp), and the greatest length of a pushed chunk. The owner waits for the first chunk before it
+/// combines.
 inline constexpr std::uint32_t most_pushing_members = 4;
 inline constexpr std::size_t least_pushed_bytes = 8 * mib, least_pushed_of_few = 3 * mib, pushed_chunk_bytes = 64 * kib,
-                             least_pushing_staging = 2 * kib;  ///< of a session
+                             least_pushing_staging = 2 * kib;  ///< staging memory of a session
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool pushes(std::uint32_t members, std::size_t bytes) {
   return members > 1 && members <= most_pushing_members &&
          bytes >= (members == 2 ? least_pushed_bytes : least_pushed_of_few);
@@ -226,7 +227,7 @@ inline constexpr BlockRule block_rules[] = {
     {moves, set_of({Algorithm::bulk}), 256 * kib},
     {broadcast_only, set_of({Algorithm::peer}), 32 * kib, 128},
     {moves, every_algorithm, 32 * kib},
-    {varied, every_algorithm, 0},  // whatever comes: the largest number
+    {varied, every_algorithm, 0},  // always the largest number of blocks
     {reductions_to_some, set_of({Algorithm::ll, Algorithm::ll128}), 4 * kib},
     {reduce_only, set_of({Algorithm::two_shot}), 512 * kib, 128},
     {reductions_to_some, every_algorithm, 32 * kib},
@@ -234,32 +235,34 @@ inline constexpr BlockRule block_rules[] = {
 
 // --- Sizes within a method --------------------------------------------------------------------------------------
 
-/// The shortest vectors or pieces of overlapped calls that wait for all members before their grid starts, and for how
-/// long they do: members that come later than that are rare, and an error that the grid finds must not wait for long.
+/// The shortest vectors or pieces of overlapped calls that wait for all members before their grid starts, and the limit
+/// of this wait. Members that arrive later are rare, and errors that only the grid detects must not be delayed for
+/// long.
 inline constexpr std::size_t least_overlapped_bytes = mib;
 inline constexpr std::uint64_t arrival_patience_ns = 50'000'000;
 
-/// The smallest all-reduce by `two_shot` whose blocks take their parts dynamically. A shorter kernel ends too soon for
-/// its blocks to differ much.
+/// The smallest all-reduce by `two_shot` whose blocks take their parts dynamically. In a shorter kernel the blocks'
+/// progress differs little.
 inline constexpr std::size_t least_drawn_bytes = 6 * mib;
 
-/// The threads of a call in all its blocks, at most: more keep other kernels away, and are not quicker.
+/// Largest number of threads of a call in all its blocks: more threads are not faster, and take room from other
+/// kernels.
 inline constexpr unsigned most_full_blocks = 64, most_call_threads = most_full_blocks * 512;
 
-/// The smallest piece, of operations in which all members send to all, whose chunks warps take dynamically; and the
-/// size of a chunk: four words of 16 bytes for each thread.
+/// In operations in which all members send to all: the smallest piece whose chunks are distributed to warps
+/// dynamically, and the size of a chunk, four words of 16 bytes for each thread.
 inline constexpr std::size_t least_drawn_piece_bytes = mib, drawn_chunk_bytes = 2 * kib;
 
-/// Blocks of each of two GPUs that draw such chunks: more are not quicker. The others are for calls that turn out to go
-/// through the channel's memory, in which each byte is copied twice on its way (schedule/pushed_movement.hpp);
-/// otherwise they end when the members have met.
+/// With two members, the number of each GPU's blocks that take such chunks: more blocks are not faster. The other
+/// blocks are for calls through the channel's memory, which copy each byte twice (schedule/pushed_movement.hpp); in
+/// other calls these blocks end after the address exchange.
 inline constexpr std::uint32_t most_drawing_of_two = 32;
 
 /// The smallest slice for which every other session copies its member's own piece first, while the stores of the other
 /// sessions fill the link.
 inline constexpr std::size_t least_paired_bytes = 64 * kib;
 
-/// Chunks of a slice: so many, as far as their lengths allow.
+/// Chunks of a slice: `number` chunks, if their lengths are then between `least` and `most_chunk`.
 struct ChunkSizes {
   std::size_t number, least, most_chunk;
 
@@ -269,8 +272,9 @@ struct ChunkSizes {
   }
 };
 
-/// A broadcast that is relayed by parts, so that all members have work, and one along a chain of members.
-///   least          smallest slice: below, chunks save less time than the waits for them cost
+/// Sizes of a broadcast that is relayed by parts, so that all members have work, and of a broadcast along a chain of
+/// members.
+///   least          smallest slice: in smaller slices, chunks save less time than the waits for them cost
 ///   least_chained  smallest vector that goes along a chain
 struct RelaySizes {
   std::size_t least, least_chained;
@@ -279,7 +283,7 @@ struct RelaySizes {
 inline constexpr RelaySizes relay_of_gpus{16 * kib, 256 * mib, {4, 16 * kib, 48 * kib}, {32, 16 * kib, 64 * kib}},
     relay_of_hosts{4 * kib, ~std::size_t{0}, {4, 4 * kib, mib}};
 
-/// A reduction along a chain of GPUs.
+/// Sizes of a reduction along a chain of GPUs.
 ///   least   smallest vector
 ///   places  chunks that the channel's memory holds
 struct ReduceChainSizes : ChunkSizes {
@@ -288,31 +292,34 @@ struct ReduceChainSizes : ChunkSizes {
 };
 inline constexpr ReduceChainSizes reduce_chain{{32, 16 * kib, 64 * kib}, 256 * mib, 4};
 
-/// An all-reduce by copy engines. Lengths of a row of chunks beside each other, so many to each but the last two: a
-/// chunk's copy to its destination takes no longer than the next one's return.
+/// Sizes of an all-reduce by copy engines. The relative lengths of consecutive chunks: `common_length` for each chunk
+/// but the last two, `last_lengths` for these. So a chunk's copy to its destination takes no longer than the return of
+/// the next chunk.
 struct EngineSizes {
   std::size_t most_chunk = 128 * mib;  ///< see bench/records/NOTES.md, Limits of the link
   std::size_t common_length = 24, last_lengths[2] = {12, 4};
-  unsigned kernel_blocks = 32;  ///< more take memory's bandwidth from the copies
+  unsigned kernel_blocks = 32;  ///< more blocks would take memory bandwidth from the copies
 };
 inline constexpr EngineSizes engine_sizes{};
 
-/// Messages.
+/// Sizes of messages.
 struct MessageSizes {
   std::size_t session_eager;                        ///< `MessageOptions::eager_bytes` for each session
-  std::size_t eager_block;                          ///< that keep a block busy which writes or reads packets
-  std::size_t block;                                ///< the same of a block that copies
-  std::size_t least_chunk, most_chunk, all_chunks;  ///< of a rendezvous, to one peer; to all of them
+  std::size_t eager_block;                          ///< bytes that keep a block busy that writes or reads packets
+  std::size_t block;                                ///< bytes that keep a block busy that copies
+  std::size_t least_chunk, most_chunk, all_chunks;  ///< chunks of a rendezvous: smallest and largest for one peer;
+                                                    ///< largest total for all peers
 };
 inline constexpr MessageSizes messages_of_gpus{8 * kib, 4 * kib, 32 * kib, 64 * kib, 64 * kib, ~std::size_t{0}},
     messages_of_hosts{2 * kib, ~std::size_t{0}, ~std::size_t{0}, 4 * kib, 64 * kib, 512 * kib};
 
-/// Memory of a collective channel, for each session: packets, for short messages, with a limit for all members
-/// together; and staging, large enough to hide a barrier.
+/// Memory of a collective channel for each session: packets, for short vectors, with a limit for all members together;
+/// and staging memory, large enough to hide the time of a barrier.
 struct ChannelSizes {
   std::size_t packets = 128 * kib, least_packets = 256, staging = 256 * kib;
   std::size_t heap_share = 8;  ///< by default engines get at most 1 / `heap_share` of the symmetric heap
-  std::size_t least_heap_of_few = std::size_t{1} << 30;  ///< for twice the sessions, of up to four GPUs: 150 MB in all
+  std::size_t least_heap_of_few = std::size_t{1} << 30;  ///< smallest heap with which channels of up to four GPUs get
+                                                         ///< twice the sessions: 150 MB in all
 };
 inline constexpr ChannelSizes channel_sizes{};
 
@@ -326,11 +333,12 @@ inline constexpr ChannelSizes channel_sizes{};
 
 }  // namespace detail::selection
 
-/// Blocks of each member's grid in a hierarchical barrier on a stream; these first synchronize among themselves.
+/// Blocks of each member's grid in a hierarchical barrier on a stream; the blocks of a grid synchronize first among
+/// themselves.
 inline constexpr unsigned hierarchical_barrier_blocks = 4;
 
 /// The algorithm for a call on a stream.
-///   bytes  of the vector, or of the piece from one member to another
+///   bytes  bytes of the vector, or of the piece from one member to another
 ///   count  elements of the vector or piece: an all-reduce of fewer elements than members has no work to share
 [[nodiscard]] Algorithm choose_on_stream(Operation operation, const Situation& here, std::size_t bytes,
                                          std::size_t count);
@@ -349,7 +357,7 @@ template <Operation operation, std::size_t index = 0>
   if constexpr (index + 1 < std::size(detail::selection::in_kernels))
     return choose_in_kernel<operation, index + 1>(ctx, bytes);
   else
-    return Algorithm::automatic;  // not reached: the last row of each operation fits always
+    return Algorithm::automatic;  // not reached: the last row of each operation always matches
 }
 
 }  // namespace beeline

@@ -8,12 +8,12 @@
 
 namespace beeline {
 
-/// A transport, as this build and machine have it.
+/// A transport, and its availability in this build and on this machine.
 struct TransportInfo {
   std::string name;
-  std::string reason;          ///< why it is not there, and what to install; empty: it is
+  std::string reason;          ///< why the transport is not available, and what to install; empty if it is available
   bool device_memory = false;  ///< whether it can read and write GPU memory itself
-  std::string settings;        ///< those of BEELINE_TRANSPORTS, with their meaning
+  std::string settings;        ///< the transport's settings in BEELINE_TRANSPORTS, with their meaning
 };
 
 /// All transports, in the order of preference. Opens their libraries.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Functions of a task list that are kernels: a worker hands the task over in its *call*, and a grid of the target runs
-/// it. The grid is started by the launch service (src/host/launch_service.hpp), as a graph that the GPU launches
+/// Functions of a task list that are kernels: a worker writes the task into its *call*, and a grid of the target runs
+/// the task. The grid is started by the launch service (src/host/launch_service.hpp), as a graph that the GPU launches
 /// itself, or by a thread of the target's CPU.
 
 #include <cstdint>
@@ -14,23 +14,24 @@ namespace beeline::detail {
 
 /// Largest number of workers for a task list with kernels: each worker runs one kernel at a time, on its own stream.
 inline constexpr std::uint32_t most_kernel_workers = 8;
-/// Graphs of a kernel for each worker, which takes them in turn. A graph cannot be launched while it runs, and it runs
-/// a little longer than its kernel.
+/// Number of graphs of a kernel for each worker, which uses them in turn. A graph cannot be launched while it runs, and
+/// it runs a little longer than its kernel.
 inline constexpr std::uint32_t graphs_of_worker = 2;
 
-/// The kernel that a worker has asked for. In the target's memory, one for each worker, which writes it.
+/// A worker's request for a kernel. In the target's memory, one for each worker, written by the worker.
 struct TaskCall {
   Task task;              ///< arguments, and a payload from the slot, are in `words`
-  std::uint64_t graph;    ///< what the launch service fires
-  std::uint64_t request;  ///< what the worker would tell the engine: `request_of`
-  std::uint64_t ticket;   ///< of the task in its ring, + 1
+  std::uint64_t graph;    ///< the graph that the launch service launches
+  std::uint64_t request;  ///< the worker's request if the engine starts the kernel: see `request_of`
+  std::uint64_t ticket;   ///< ticket of the task in its ring, + 1
   std::uint64_t poster;
   alignas(task_alignment) std::uint64_t words[task_words];
-  alignas(64) std::uint64_t asked;    ///< kernels that the worker has asked for
-  alignas(64) std::uint64_t fired;    ///< the last of these that the launch service is to start; stored last
-  alignas(64) std::uint64_t ended;    ///< those that have ended; written by the kernel's last block
-  std::uint32_t ended_blocks;         ///< of the kernel that runs
-  alignas(64) std::uint64_t started;  ///< `fired`, as far as the launch service has started it; written by it
+  alignas(64) std::uint64_t asked;    ///< number of kernels that the worker has requested
+  alignas(64) std::uint64_t fired;    ///< number of the last kernel that the launch service has to start; stored last
+  alignas(64) std::uint64_t ended;    ///< number of kernels that have ended; written by the kernel's last block
+  std::uint32_t ended_blocks;         ///< number of blocks of the running kernel that have ended
+  alignas(64) std::uint64_t started;  ///< last value of `fired` for which the launch service has started the kernel;
+                                      ///< written by the service
 
   [[nodiscard]] static BEELINE_HOST_DEVICE constexpr std::uint64_t request_of(std::uint64_t number,
                                                                               std::uint32_t function) {
@@ -42,22 +43,22 @@ struct TaskCall {
 };
 static_assert(std::is_trivially_copyable_v<TaskCall>);
 
-/// How workers ask for kernels.
+/// The data by which workers request kernels.
 struct TaskCalls {
   TaskCall* calls;              ///< [workers]
   const std::uint64_t* graphs;  ///< [functions, workers, graphs_of_worker] 0: the engine starts the kernel
-  std::uint64_t* requests;      ///< [workers] to the engine, in host memory
+  std::uint64_t* requests;      ///< [workers] requests to the engine, in host memory
   std::uint64_t* asleep;        ///< whether the launch service has ended; in the target's memory
-  Lease service;                ///< of the launch service
-  Lease engine;                 ///< what the engine's thread is woken by
+  Lease service;                ///< lease of the launch service
+  Lease engine;                 ///< has the mark by which the engine's thread is woken
 
-  /// Makes the engine start the kernel. One thread calls it, behind a fence towards the host.
+  /// Makes the engine start the kernel. One thread calls it, after a fence towards the host.
   BEELINE_HOST_DEVICE void ask_engine(std::uint32_t worker, std::uint64_t request) const {
     SystemAtomic<std::uint64_t>(requests[worker]).store(request, std::memory_order_release);
     if constexpr (executor == DeviceKind::host) wake_engine(engine.asleep_mark);
   }
-  /// Makes the launch service start the kernel. The fence pairs with that of a service that ends: either this thread
-  /// sees that it sleeps, or it sees the call.
+  /// Makes the launch service start the kernel. The fence pairs with the fence of a service that ends: either this
+  /// thread sees that the service sleeps, or the service sees the call.
   BEELINE_HOST_DEVICE void fire(TaskCall& call, std::uint64_t number) const {
     machine::fence_device();
     DeviceAtomic<std::uint64_t>(call.fired).store(number, std::memory_order_relaxed);

@@ -16,7 +16,7 @@
 
 namespace beeline::detail {
 
-/// Members of a team that has tasks are all GPUs, whose rings lie in GPU memory, or all host ranks.
+/// In a team with tasks either all members are GPUs, whose rings are in GPU memory, or all are host ranks.
 inline constexpr bool task_words_are_whole = executor == DeviceKind::gpu;
 
 /// A poster's access to a slot.
@@ -33,7 +33,8 @@ class TaskSlotWriter {
     BEELINE_UNROLL
     for (std::uint32_t i = 0; i < task_header_words; ++i) store(i, words[i]);
   }
-  /// Bytes of any alignment, from a word on. Loads first, so that all loads are in flight together.
+  /// Stores bytes of any alignment into the slot, beginning at `word`. Loads first, so that all loads are in flight
+  /// together.
   BEELINE_HOST_DEVICE void store_bytes(std::uint32_t word, const void* from, std::uint32_t bytes) const {
     constexpr std::uint32_t at_once = 8;
     const auto* const source = static_cast<const std::uint8_t*>(from);
@@ -55,7 +56,7 @@ class TaskSlotWriter {
   const std::uint64_t sequence_;
 };
 
-/// A short payload of whole words, which its poster reads before it has a slot for it.
+/// A short payload of whole words, which its poster loads before it has a slot.
 class EarlyPayload {
  public:
   BEELINE_HOST_DEVICE void load(const void* payload, std::size_t bytes) {
@@ -65,7 +66,7 @@ class EarlyPayload {
     for (std::uint32_t i = 0; i < most_words; ++i)
       if (i < words_) values_[i] = machine::load_as<std::uint64_t>(static_cast<const std::byte*>(payload) + 8 * i);
   }
-  /// False where it was not read.
+  /// Stores the payload into the slot; returns false if it was not loaded.
   BEELINE_HOST_DEVICE bool store(const TaskSlotWriter& writer, std::uint32_t word) const {
     if (words_ == 0) return false;
     BEELINE_UNROLL
@@ -80,12 +81,12 @@ class EarlyPayload {
   std::uint32_t words_ = 0;
 };
 
-/// What a worker has in memory of its own: the task that it runs, and where its rings are.
+/// A worker's own memory: the task that it runs, and the positions of its rings.
 struct TaskScratch {
   alignas(task_alignment) std::uint64_t words[task_words];
-  std::uint64_t heads[max_node_ranks];  ///< [members] tasks of each ring that have run
-  std::byte* posters[max_node_ranks];   ///< [members] where the slot of each begins in the address range
-  std::uint8_t untold[max_node_ranks];  ///< [members] tasks that have run, of which the poster does not know
+  std::uint64_t heads[max_node_ranks];  ///< [members] number of tasks of each ring that have run
+  std::byte* posters[max_node_ranks];   ///< [members] start of each member's slot in the address range
+  std::uint8_t untold[max_node_ranks];  ///< [members] number of tasks that have run and are not acknowledged
 
   [[nodiscard]] BEELINE_HOST_DEVICE TaskHeader header() const {
     TaskHeader header;
@@ -94,26 +95,26 @@ struct TaskScratch {
   }
 };
 
-/// A worker's access to a slot. Each thread of the group has words of its own: of a warp's, one load brings the whole
-/// of most tasks.
+/// A worker's access to a slot. Each thread of the group loads different words: one load of a warp gets the whole of
+/// most tasks.
 template <class Group>
 class TaskSlotReader {
  public:
   BEELINE_HOST_DEVICE TaskSlotReader(const Group& group, TaskScratch& scratch) : group_(group), scratch_(scratch) {}
 
-  /// Starts to look at a slot.
+  /// Loads this thread's word of a slot.
   [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look(const SignaledWord* slot) const {
     return load_signaled(&slot[group_.thread_rank()], task_words_are_whole);
   }
-  /// The same, and what the poster had stored before is visible where the word has come. On a GPU it drops the
-  /// multiprocessor's first-level cache: for slots in which a task is likely.
+  /// As `look`, with acquire order: if the word has arrived, the poster's earlier writes are visible. On a GPU this
+  /// invalidates the multiprocessor's first-level cache, so it is for slots in which a task is likely.
   [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look_acquiring(const SignaledWord* slot) const {
     return load_signaled_acquired(&slot[group_.thread_rank()], task_words_are_whole);
   }
-  /// Whether the task has come, all of it: then it lies in the scratch memory, for the whole group, and each thread has
-  /// its header.
-  ///   seen      by one of the two
-  ///   acquired  by which
+  /// Whether the whole task has arrived. If so, the task is in the scratch memory, visible to the whole group, and each
+  /// thread has the header.
+  ///   seen      word from `look` or `look_acquiring`
+  ///   acquired  whether it is from `look_acquiring`
   BEELINE_HOST_DEVICE bool take(const SignaledWord* slot, const SignaledWord& seen, bool acquired,
                                 std::uint64_t sequence, TaskHeader& header) const {
     const std::uint32_t thread = group_.thread_rank();
@@ -136,7 +137,7 @@ class TaskSlotReader {
   }
 
  private:
-  /// Of the threads of a warp, the first ones have its words: a way that is shorter than by the scratch memory.
+  /// The header. In a warp the first threads have its words, which is faster than the scratch memory.
   [[nodiscard]] BEELINE_HOST_DEVICE TaskHeader header_of([[maybe_unused]] const SignaledWord& seen) const {
     if constexpr (std::is_same_v<Group, Warp>) {
       std::uint64_t words[task_header_words];
@@ -150,8 +151,8 @@ class TaskSlotReader {
       return scratch_.header();
     }
   }
-  /// What the poster had stored before is visible to the whole group: each thread has loaded a word of the slot, or has
-  /// met those that have.
+  /// Makes the poster's earlier writes visible to the whole group. Each thread has loaded a word of the slot, or has
+  /// synchronized with threads that have.
   BEELINE_HOST_DEVICE void acquire([[maybe_unused]] const SignaledWord* slot) const {
 #if BEELINE_ON_GPU
     machine::acquire_whole();
@@ -160,7 +161,7 @@ class TaskSlotReader {
 #endif
     group_.sync();
   }
-  /// Loads words from `first` on. Returns the first that has not come, or `lost` where that comes before.
+  /// Loads words from `first` on. Returns the first word that has not arrived, or `lost` if that is smaller.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t load(const SignaledWord* slot, std::uint64_t sequence,
                                                        std::uint32_t first, std::uint32_t end,
                                                        std::uint32_t lost) const {

@@ -11,27 +11,27 @@
 
 namespace beeline::detail {
 
-/// Workers that share a multiprocessor at most.
+/// Largest number of workers on one multiprocessor.
 inline constexpr std::uint32_t most_workers_of_block = 16;
 
-/// What workers go by.
+/// The data of all workers of a rank.
 struct TaskService {
   TaskChannel channel;
   TaskTarget* targets;       ///< [functions]
-  std::uint64_t* heads;      ///< [queues, members] tasks of each ring that have run
+  std::uint64_t* heads;      ///< [queues, members] number of tasks of each ring that have run
   RunningTask* running;      ///< [workers]
-  std::uint64_t* last_task;  ///< when a worker has run its last task
-  std::uint64_t* closing;    ///< host ranks: not 0 when workers are to end
-  std::uint32_t workers;     ///< a multiple of the queues: each queue has some of its own
-  Lease lease;               ///< of a GPU's workers
-  TaskCalls kernels;         ///< of lists that have kernels
+  std::uint64_t* last_task;  ///< time at which the last task was run by any worker
+  std::uint64_t* closing;    ///< host ranks: not 0 if workers have to end
+  std::uint32_t workers;     ///< number of workers, a multiple of `queues`: each worker serves one queue
+  Lease lease;               ///< the lease of a GPU's workers
+  TaskCalls kernels;         ///< calls of kernels, for lists that have kernels
 };
 
-/// One worker: the rings of one queue, of some posters.
+/// One worker, which serves the rings of some posters for one queue.
 template <class List, class Group>
 class TaskWorker {
  public:
-  ///   targets  [functions] as in the service
+  ///   targets  [functions] copy of the service's table
   BEELINE_HOST_DEVICE TaskWorker(const Group& group, const Context& ctx, const TaskService& service,
                                  const TaskTarget* targets, std::uint32_t worker, TaskScratch& scratch)
       : group_(group), ctx_(ctx), service_(service), channel_(service.channel), targets_(targets), scratch_(scratch),
@@ -53,8 +53,8 @@ class TaskWorker {
   BEELINE_HOST_DEVICE void serve() {
     start_ = machine::clock_ns();
     if constexpr (executor == DeviceKind::gpu) tell_posters(0);
-    std::uint32_t passes = 0;  // since the last look at the clock and the abort word
-    bool has_run = false;      // since then
+    std::uint32_t passes = 0;  // since the last check of the clock and the abort word
+    bool has_run = false;      // whether a task has run since that check
     std::uint32_t looks = 0;
     bool resumes = List::has_kernels;
     for (std::uint32_t idle = 0;; resumes = false) {
@@ -77,17 +77,17 @@ class TaskWorker {
 
  private:
   static constexpr std::uint32_t tasks_at_once = 64, has_failed = ~0u;
-  /// Tasks that have run before the poster is told, where it waits for none of them by itself.
+  /// Number of completed tasks that are acknowledged together, if their poster waits for none of them separately.
   static constexpr std::uint32_t most_untold = 32;
-  /// Looks at empty rings, some 5 us, before the posters of answered tasks are told: a poster that asks again and again
-  /// waits for no fence meanwhile.
+  /// Polls of empty rings, some 5 us, before answered tasks are acknowledged: a poster that posts one task after the
+  /// other is then not delayed by a fence.
   static constexpr std::uint32_t passes_before_telling = 16;
-  /// Looks at a GPU worker's only two rings before anything else.
+  /// Polls of a GPU worker's rings, if it has only two, before other work.
   static constexpr std::uint32_t most_looks = 4;
   static_assert(passes_before_telling % most_looks == 0);
-  /// Looks at the clock before they are told even though others' tasks keep coming.
+  /// Checks of the clock before answered tasks are acknowledged while tasks of other posters continue to arrive.
   static constexpr std::uint32_t looks_before_telling = 16;
-  /// Looks at a kernel's end before one at the clock and the abort word.
+  /// Polls of a kernel's end for each check of the clock and the abort word.
   static constexpr std::uint32_t polls_of_kernel = executor == DeviceKind::gpu ? 16 : 1;
 
   [[nodiscard]] BEELINE_HOST_DEVICE const SignaledWord* slot(std::uint32_t poster, std::uint64_t ticket) const {
@@ -96,17 +96,17 @@ class TaskWorker {
   [[nodiscard]] BEELINE_HOST_DEVICE DeviceAtomic<std::uint64_t> head(std::size_t ring) const {
     return DeviceAtomic<std::uint64_t>(service_.heads[ring]);
   }
-  /// A word of a ring's next slot, as this thread sees it, and the ticket that the slot is for.
+  /// This thread's word of a ring's next slot, and the ticket that is expected in the slot.
   struct SeenWord {
     std::uint64_t ticket;
     SignaledWord word;
   };
-  /// Of two rings.
+  /// Words of two rings.
   struct Seen {
     SeenWord here, there;
   };
-  /// Looks at two rings, whose loads are under way together, up to `looks_` times: until the header has come, of which
-  /// the last word is written last.
+  /// Polls two rings with overlapping loads, up to `looks_` times, until a header has arrived. The header's last word
+  /// is written last.
   [[nodiscard]] BEELINE_HOST_DEVICE Seen look(std::uint32_t poster, std::uint32_t next) const {
     const TaskSlotReader<Group> reader(group_, scratch_);
     const bool is_last = group_.thread_rank() + 1 == task_header_words;
@@ -122,8 +122,8 @@ class TaskWorker {
     return seen;
   }
 
-  /// Goes on with the task whose kernel outlasted the last lease. It comes before tasks of other rings: a worker has
-  /// one kernel at a time, and forgets what it asked for when it asks for another.
+  /// Continues the task whose kernel outlasted the last lease, before tasks of other rings: a worker has one kernel at
+  /// a time, and a request for another kernel would overwrite the request for this one.
   BEELINE_HOST_DEVICE std::uint32_t resume() {
     const TaskCall& call = service_.kernels.calls[worker_];
     const auto poster = static_cast<std::uint32_t>(call.poster);
@@ -131,7 +131,7 @@ class TaskWorker {
     if (call.ticket != ticket + 1) return 0;
     return serve_ring(poster, {ticket, TaskSlotReader<Group>(group_, scratch_).look(slot(poster, ticket))});
   }
-  /// Returns the tasks that have run, or `has_failed`.
+  /// Serves all rings once. Returns the number of tasks that have run, or `has_failed`.
   BEELINE_HOST_DEVICE std::uint32_t serve_rings() {
     std::uint32_t ran = 0;
     for (std::uint32_t poster = first_; poster < channel_.members; poster += 2 * step_) {
@@ -168,8 +168,9 @@ class TaskWorker {
     return ran;
   }
 
-  /// Whether the team goes on.
-  ///   is_awaited  set where the poster may wait to be told that this task, or one before, has run; the first thread's
+  /// Runs a task. Returns false if the team is aborted.
+  ///   is_awaited  set by the first thread if the poster may wait for the acknowledgement of this task or of an earlier
+  ///               task
   BEELINE_HOST_DEVICE bool run(std::uint32_t poster, std::uint64_t ticket, const TaskHeader& header, bool& is_awaited) {
     const TaskTarget target = target_of(header.function);
     const Finding found = fault_of(header, target);
@@ -187,14 +188,14 @@ class TaskWorker {
     }
     group_.sync();
     if (group_.thread_rank() == 0) complete(target, poster, ticket, is_awaited);
-    group_.sync();  // the next task takes the scratch memory
+    group_.sync();  // the next task uses the scratch memory
     return true;
   }
 
-  /// Whether the lease is over, and a kernel that this worker waits for is not.
+  /// Whether the lease has ended before the kernel for which this worker waits.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_paused() const { return List::has_kernels && is_paused_; }
-  /// Has a kernel run. Returns false where it still runs when the lease ends: the task then stays in its ring, and the
-  /// next lease goes on from here.
+  /// Requests a kernel and waits for its end. Returns false if the kernel still runs when the lease ends: the task then
+  /// stays in its ring, and the next lease continues here.
   BEELINE_HOST_DEVICE bool run_kernel(const TaskHeader& header, const TaskTarget& target, std::uint32_t poster,
                                       std::uint64_t ticket) {
     TaskCall& call = service_.kernels.calls[worker_];
@@ -233,7 +234,7 @@ class TaskWorker {
     service_.kernels.ask_engine(worker_, call.request);
   }
 
-  /// A host rank's may change while its workers run; a GPU's does not during a lease.
+  /// The target of a function. On a host rank it may change while workers run; on a GPU it is constant during a lease.
   [[nodiscard]] BEELINE_HOST_DEVICE TaskTarget target_of(std::uint32_t function) const {
     if (function >= channel_.functions) return {};
     if constexpr (executor == DeviceKind::gpu) return targets_[function];
@@ -274,8 +275,8 @@ class TaskWorker {
     return reinterpret_cast<std::uint64_t*>(scratch_.posters[poster] + offset);
   }
 
-  /// Says that a task has run: at once where somebody waits for it alone, else together with later ones, since it takes
-  /// a fence.
+  /// Acknowledges a task that has run: at once if its poster waits for this task, otherwise together with later tasks,
+  /// since each acknowledgement needs a fence.
   BEELINE_HOST_DEVICE void complete(const TaskTarget& target, std::uint32_t poster, std::uint64_t ticket,
                                     bool& is_awaited) {
     show(0);
@@ -283,7 +284,7 @@ class TaskWorker {
     const bool has_answered = executor == DeviceKind::gpu && header.reply != 0;
     std::uint64_t reply = header.reply_value == 0 ? 0 : header.reply;
     if (executor == DeviceKind::gpu && reply != 0 &&
-        poster == ctx_.rank) {  // CPUs learn of this task's end as of that of other tasks
+        poster == ctx_.rank) {  // CPUs see the end of this task with the acknowledgement of later tasks
       machine::fence_device();
       store_signal(reply_of(poster, reply), header.reply_value, Order::relaxed);
       reply = 0;
@@ -298,7 +299,7 @@ class TaskWorker {
   }
   BEELINE_HOST_DEVICE void tell(std::uint32_t poster, std::uint64_t done, const TaskTarget& target, std::uint64_t reply,
                                 std::uint64_t reply_value) {
-    // One fence for all on a GPU, where each release would take one; CPUs release without.
+    // On a GPU one fence replaces the fence of each release; on CPUs a release needs no fence.
     constexpr bool fences = executor == DeviceKind::gpu;
     constexpr auto order = fences ? std::memory_order_relaxed : std::memory_order_release;
     if constexpr (fences) machine::fence_acquire_release();
@@ -306,12 +307,13 @@ class TaskWorker {
     if (target.completion > TaskTarget::registered_bit)
       SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(target.completion - TaskTarget::registered_bit))
           .fetch_add(1, order);
-    TaskTickets& mine = channel_.tickets[channel_.ring(queue_, ctx_.rank)];  // symmetric: the poster's are its own
+    TaskTickets& mine = channel_.tickets[channel_.ring(queue_, ctx_.rank)];  // symmetric: the poster has its tickets at
+                                                                             // the same offset
     SystemAtomic<std::uint64_t>(*reply_of(poster, ctx_.offset_in_slot(&mine.done))).store(done, order);
     head(channel_.ring(queue_, poster)).store(done, std::memory_order_relaxed);
     scratch_.untold[poster] = 0;
   }
-  /// What is left of this.
+  /// Acknowledges all tasks that have run and are not yet acknowledged.
   BEELINE_HOST_DEVICE void tell_rest() {
     if (group_.thread_rank() != 0) return;
     for (std::uint32_t poster = first_; poster < channel_.members; poster += step_)
@@ -321,7 +323,7 @@ class TaskWorker {
   BEELINE_HOST_DEVICE void show(std::uint64_t what) {
     RunningTask& mine = service_.running[worker_];
     if (what != 0) SystemAtomic<std::uint64_t>(mine.begun).store(++begun_, std::memory_order_relaxed);
-    // In order where CPUs look at it, which costs nothing there.
+    // On CPUs with release order, which costs nothing there.
     constexpr auto order = executor == DeviceKind::gpu ? std::memory_order_relaxed : std::memory_order_release;
     SystemAtomic<std::uint64_t>(mine.what).store(what, order);
   }
@@ -337,7 +339,7 @@ class TaskWorker {
     return now - start_ >= service_.lease.lease_ns || (now > busy && now - busy >= service_.lease.idle_ns);
   }
 
-  /// Whether this rank's workers have ended, in the memory of each poster.
+  /// Publishes to each poster whether this rank's workers have ended.
   BEELINE_HOST_DEVICE void tell_posters(std::uint64_t asleep) const {
     for (std::uint32_t member = group_.thread_rank(); member < channel_.members; member += group_.size()) {
       std::uint64_t* const word = ctx_.translate(&channel_.asleep[ctx_.rank], ctx_.access_to(member).place);
@@ -345,8 +347,9 @@ class TaskWorker {
     }
   }
 
-  /// Says that it ends, then looks at all rings once more, those of other workers too: of these two and a poster's post
-  /// and look, one comes first, and the last worker to end leaves no task behind that nobody asks the host to run.
+  /// Publishes that this worker ends, then polls all rings once more, also rings of other workers. A poster first
+  /// posts, then reads `asleep`. So either this worker sees the task, or the poster sees that the workers have ended,
+  /// and requests a new lease.
   BEELINE_HOST_DEVICE void end() const {
     tell_posters(1);
     machine::fence_system();
@@ -369,16 +372,16 @@ class TaskWorker {
   const TaskTarget* const targets_;
   TaskScratch& scratch_;
   std::uint32_t worker_, queue_, first_, step_;
-  std::uint32_t looks_;      ///< at two rings in turn
-  std::uint64_t begun_;      ///< tasks, by this worker in all leases
-  std::uint64_t start_ = 0;  ///< of the lease
+  std::uint32_t looks_;      ///< number of polls of two rings in a call of `look`
+  std::uint64_t begun_;      ///< number of tasks that this worker has begun in all leases
+  std::uint64_t start_ = 0;  ///< start time of the lease
   bool is_paused_ = false;
 };
 
-/// One lease of the workers of a GPU: a warp each. Blocks take a multiprocessor each.
+/// One lease of the workers of a GPU. Each worker is a warp; each block has a multiprocessor of its own.
 template <class List>
 struct TaskKernel {
-  /// So few registers a thread that blocks of a few workers find room beside kernels that fill the device.
+  /// Limits the registers of a thread, so that blocks of a few workers fit beside kernels that fill the device.
   static constexpr unsigned max_threads = 1024;
 
   template <class Grid>

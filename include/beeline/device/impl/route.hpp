@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Operations on members of a team that a rank does not reach by loads and stores (docs/design.md, Routes). All of it
-/// is out of the way of the others: see `dispatch` (access.hpp). What is rare here is out of line once more: the
-/// registers of a kernel are those of its deepest call.
+/// Operations on members of a team that a rank does not reach by loads and stores (docs/design.md, Routes). This code
+/// is out of line, so that it does not slow direct operations: see `dispatch` (access.hpp). Rare parts of it are out of
+/// line a second time, since a kernel's registers are those of its deepest call.
 
 #include <cstdint>
 
@@ -14,21 +14,23 @@
 
 namespace beeline {
 
-/// An ordered stream of operations towards each peer; 0 to `max_queues` - 1. Where an engine carries them, order,
-/// `flush` and `quiet` are those of a queue; loads and stores by the calling threads keep the order of all queues.
+/// An ordered sequence of operations towards each peer; 0 to `max_queues` - 1. If an engine carries operations, order,
+/// `flush` and `quiet` concern one queue. Loads and stores of the calling threads keep their order in all queues
+/// together.
 struct QueueId {
   std::uint32_t index = 0;
 };
 
 namespace detail {
 
-/// What an operation wants of a peer: few registers, since they are held while it waits for a place in the ring.
+/// The request of an operation to a peer. It takes few registers, since they are held while the operation waits for a
+/// slot of the ring.
 struct Request {
   Operation operation;
   Verb verb;
-  std::uint8_t width : 6;  ///< bytes of a word, or in the command; 0: rows
+  std::uint8_t width : 6;  ///< bytes of a word, or of data in the command; 0: rows
   std::uint8_t is_signed : 1;
-  std::uint8_t answers : 1;  ///< the poster waits until it is done, for the word's old value or a `get`'s bytes
+  std::uint8_t answers : 1;  ///< the poster waits for the word's old value or the bytes of a `get`
   std::uint32_t peer;
 };
 static_assert(sizeof(Request) == 8);
@@ -38,42 +40,43 @@ static_assert(sizeof(Request) == 8);
   return puts ? Request{Operation::put, Verb::put, 0, 0, 0, peer} : Request{Operation::get, Verb::get, 0, 0, 1, peer};
 }
 
-/// Rows of bytes in this rank's memory, and their distances at both ends.
+/// Rows of bytes in this rank's memory, and the strides at both ends.
 struct LocalRows {
   const void* local;
   std::size_t rows, row_bytes, remote_stride, local_stride;
 };
 
-/// How an operation ended that gives back what a word held.
+/// The result of an operation that returns a word's old value.
 struct Fetched {
   Status status;
   std::uint64_t value = 0;
 };
 
-/// Why an operation on a peer is refused that loads and stores do not reach, nor, unless it takes them, an engine.
+/// The fault of an operation on a peer that loads and stores do not reach: no engine reaches the peer either, or the
+/// operation needs loads and stores.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding route_finding(const Context& ctx, std::uint32_t peer) {
   const CallFault fault =
       ctx.access_to(peer).access == PeerAccess::engine ? CallFault::by_engine_only : CallFault::no_route;
   return {fault, 0, ctx.world_rank(peer)};
 }
-/// Refuses it.
+/// Refuses an operation with `route_finding`.
 BEELINE_HOST_DEVICE inline Status refuse_route(const Context& ctx, Operation operation, std::uint32_t peer) {
   return refuse(ctx, operation, peer, route_finding(ctx, peer), Status::unreachable);
 }
 
-/// How long a wait for an engine lasts at most.
+/// Conditions that end a wait for an engine.
 struct EngineWait {
-  bool heeds_abort = true;  ///< whether an abort of the team ends it
+  bool heeds_abort = true;  ///< whether an abort of the team ends the wait
   Timeout timeout = Timeout::none();
 };
 
-/// Polls `ready()` until it is true: what waits for an engine. Before a deadline or an abort ends the wait, it polls
-/// once more, since what came before the end counts, also while this thread was stopped. Returns ok; timeout; deadline;
+/// Waits for an engine: polls `ready()` until it is true. Polls once more before a deadline or an abort ends the wait,
+/// since a completion before the end counts, also if this thread was stopped meanwhile. Returns ok; timeout; deadline;
 /// aborted.
 template <class Ready>
 BEELINE_HOST_DEVICE Status await_engine(const Context& ctx, EngineWait wait, Ready ready) {
   std::uint64_t start = 0;
-  Status end = Status::ok;  // of a wait that has to end
+  Status end = Status::ok;  // status of a wait that has to end
   BEELINE_NO_UNROLL
   for (std::uint32_t poll = 0;; ++poll) {
     if (ready()) return Status::ok;
@@ -96,7 +99,7 @@ BEELINE_HOST_DEVICE Status await_engine(const Context& ctx, EngineWait wait, Rea
   return SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
 
-/// Records a wait for an engine that has ended without success: for `least` commands, of which there are `observed`.
+/// Records a failed wait for an engine: it waited until `least` commands were done, and `observed` were done.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status give_up_on_engine(const Context& ctx, Request request,
                                                                  std::uint64_t least, std::uint64_t observed,
                                                                  Status status) {
@@ -106,30 +109,30 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status give_up_on_engine(const Context& 
   return status;
 }
 
-/// What of a command its poster says; the rest is the ring's.
+/// The fields of a command that its poster sets; the ring sets the others.
 struct CommandFields {
   Request request;
   std::uint32_t peer;  ///< world rank
   std::uint64_t remote;
   LocalRows rows;
 };
-/// Those of a command on `remote`, an address of the caller's.
+/// The fields of a command on `remote`, a symmetric address of the caller.
 BEELINE_HOST_DEVICE inline CommandFields fields_of(const Context& ctx, Request request, const void* remote,
                                                    const LocalRows& rows) {
   return {request, ctx.world_rank(request.peer), ctx.offset_in_slot(remote), rows};
 }
-/// The same on a word.
+/// The fields of a command on a word.
 ///   expected  of compare_swap
 BEELINE_HOST_DEVICE inline CommandFields word_fields(const Context& ctx, Request request, const void* remote,
                                                      std::uint64_t operand, std::uint64_t expected = 0) {
   return fields_of(ctx, request, remote, {reinterpret_cast<const void*>(operand), expected, 0, 0, 0});
 }
 
-/// What posters share lies in memory of their device, and is theirs alone.
+/// A word that the posters of a ring share, in memory of their device; no other device uses it.
 using TicketWord = DeviceAtomic<std::uint64_t>;
 
-/// A ring as its posters see it: see command_protocol.hpp.
-///   answered  whether it is one of those of routes, whose commands may answer
+/// The posters' access to a ring: see command_protocol.hpp.
+///   answered  whether the ring belongs to routes, whose commands may have answers
 template <bool answered = true>
 struct PosterMemory {
   static constexpr std::uint32_t depth = command_ring_depth;
@@ -152,7 +155,7 @@ struct PosterMemory {
   [[nodiscard]] BEELINE_HOST_DEVICE Word answer_sequence(std::uint64_t slot) const {
     return Word(queue.ring->answers[slot].sequence);
   }
-  /// In four stores, since the ring may be across a bus.
+  /// Writes a command in four stores, since the ring may be across a bus.
   BEELINE_HOST_DEVICE void write(std::uint64_t slot, const CommandFields& fields) const {
     const Request& request = fields.request;
     const std::uint64_t head = static_cast<std::uint64_t>(request.verb) | std::uint64_t{request.width} << 8 |
@@ -168,7 +171,7 @@ struct PosterMemory {
   }
 };
 
-/// Wakes the engine, if a command that has been posted finds it asleep. A GPU wakes no thread of the host.
+/// Wakes the engine if it is asleep after a post. A GPU cannot wake a thread of the host.
 BEELINE_HOST_DEVICE inline void wake_engine_of([[maybe_unused]] CommandQueue queue) {
   if constexpr (executor == DeviceKind::host) {
     const std::uint64_t asleep = SystemAtomic<std::uint64_t>(queue.ring->asleep.value).load(std::memory_order_relaxed);
@@ -177,13 +180,13 @@ BEELINE_HOST_DEVICE inline void wake_engine_of([[maybe_unused]] CommandQueue que
   }
 }
 
-/// How a poster that waits finds out more: by words of the ring, which are across the bus, for itself or for all; or by
-/// what others tell.
+/// How a waiting poster polls: it reads words of the ring across the bus, for itself or for all posters, or it reads
+/// copies that other posters have stored.
 enum class Look { for_itself, for_all, by_others };
 
-/// Thousands of threads of a GPU that poll words across the bus would leave no room on it for what they wait for: after
-/// some polls of its own a thread looks only while no other does, and tells all. It pauses before: the more often the
-/// bus is read, the longer a stream of the GPU takes to store a word.
+/// Limits the polls across the bus. If thousands of GPU threads polled words across the bus, they would delay the
+/// transfers for which they wait. After some own polls a thread reads the ring only while no other thread does, and
+/// publishes the result to all. Before each read it pauses, since frequent reads also delay a stream's store of a word.
 class CompletionPoller {
  public:
   BEELINE_HOST_DEVICE explicit CompletionPoller(CommandQueue queue) : queue_(queue) {}
@@ -211,7 +214,7 @@ class CompletionPoller {
   std::uint32_t polls_ = 0;
 };
 
-/// Until there is a ticket, up to a time-out.
+/// Waits until there is a ticket, up to a time-out.
 template <bool answered>
 BEELINE_HOST_DEVICE Status claim_command(const Context& ctx, CommandQueue queue, Timeout timeout,
                                          std::uint64_t& ticket) {
@@ -228,7 +231,7 @@ BEELINE_HOST_DEVICE Status claim_command(const Context& ctx, CommandQueue queue,
   });
 }
 
-/// Posts a command. A device engine that has gone to sleep is asked for by way of the host.
+/// Posts a command. If a device engine has gone to sleep, requests it from the host.
 template <bool answered>
 BEELINE_HOST_DEVICE void post_command(CommandQueue queue, const CommandFields& fields, std::uint64_t ticket) {
   const PosterMemory<answered> memory{queue};
@@ -245,10 +248,10 @@ BEELINE_HOST_DEVICE void post_command(CommandQueue queue, const CommandFields& f
   wake_engine_of(queue);
 }
 
-/// Does a command after everything that this thread, and those that it has synchronized with, did before: posts it, and
-/// if it `answers`, waits for the engine, whose answer is what the word held.
+/// Posts a command after all earlier writes of this thread and of threads with which it has synchronized. If the
+/// command `answers`, waits for the engine's answer, which is the word's old value.
 ///   answered  whether commands of the ring may answer
-///   timeout   of the wait for a place in the ring
+///   timeout   limit of the wait for a slot of the ring
 template <bool answered = true>
 BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queue, const CommandFields& fields,
                                            Timeout timeout = Timeout::none()) {
@@ -263,8 +266,9 @@ BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queu
   post_command<answered>(queue, fields, ticket);
   if (!answered || request.answers == 0) return {Status::ok};
   const Answer& answer = queue.ring->answers[ticket % command_ring_depth];
-  // An abort does not end a `get`: its caller may free the destination then, which the engine goes on to write. But it
-  // tells whether the bytes have come: an engine also answers when none can come any more.
+  // An abort does not end the wait of a `get`: the caller could then free the destination while the engine still writes
+  // it. After the answer, the abort word says whether the bytes may be missing: an engine also answers if no more bytes
+  // can arrive.
   const bool gets = has_shape<VerbShape::from_peer>(request.verb);
   Status status = await_engine(ctx, {!gets}, [&] { return is_answered(memory, ticket); });
   if (status == Status::ok && gets && read_abort_word(ctx) != 0) status = Status::aborted;
@@ -275,14 +279,14 @@ BEELINE_HOST_DEVICE Fetched command_engine(const Context& ctx, CommandQueue queu
   return {Status::ok, value};
 }
 
-/// Makes the leader's status that of the group. Also a `group.sync()`.
+/// Gives the status of the group's first thread to the whole group. Includes a `group.sync()`.
 template <class Group>
 BEELINE_HOST_DEVICE Status agree_on_engine(const Group& group, Status mine) {
   if (group.any(mine == Status::deadline)) return Status::deadline;
   return group.any(mine == Status::aborted) ? Status::aborted : Status::ok;
 }
 
-/// Puts or gets rows; a `get` until they have come. Every thread calls it.
+/// Puts or gets rows; a `get` waits until they have arrived. Every thread calls it.
 template <class Group>
 BEELINE_HOST_DEVICE Status move_by_engine(const Group& group, const Context& ctx, Request request, QueueId queue,
                                           const void* remote, const LocalRows& rows) {
@@ -293,7 +297,7 @@ BEELINE_HOST_DEVICE Status move_by_engine(const Group& group, const Context& ctx
   return agree_on_engine(group, status);
 }
 
-/// Changes a word by one thread of the group, after everything that the group did before. Every thread calls it.
+/// One thread of the group changes a word, after all earlier writes of the group. Every thread calls it.
 template <class Group>
 BEELINE_HOST_DEVICE Status change_by_engine(const Group& group, const Context& ctx, Request request, QueueId queue,
                                             const void* remote, std::uint64_t operand) {
@@ -304,16 +308,16 @@ BEELINE_HOST_DEVICE Status change_by_engine(const Group& group, const Context& c
   return agree_on_engine(group, status);
 }
 
-/// Changes a word, and gives what it held. One thread calls it.
+/// Changes a word, and returns its old value. One thread calls it.
 ///   expected  of compare_swap
 BEELINE_HOST_DEVICE inline Fetched fetch_by_engine(const Context& ctx, Request request, const void* remote,
                                                    std::uint64_t operand, std::uint64_t expected) {
   return command_engine(ctx, ctx.routes->queue(0), word_fields(ctx, request, remote, operand, expected));
 }
 
-/// The peer, a rank of the team, of the first command that an engine has not done, for errors; `no_peer` where that is
-/// not known, as on GPUs, whose kernels need their registers.
-///   done  commands that it has done
+/// The peer, a rank of the team, of the first command that an engine has not done, for errors; `no_peer` if it is not
+/// known, as on GPUs, to save registers.
+///   done  number of commands that the engine has done
 BEELINE_HOST_DEVICE inline std::uint32_t peer_of_first([[maybe_unused]] const Context& ctx,
                                                        [[maybe_unused]] CommandQueue queue,
                                                        [[maybe_unused]] std::uint64_t done) {
@@ -327,20 +331,21 @@ BEELINE_HOST_DEVICE inline std::uint32_t peer_of_first([[maybe_unused]] const Co
 }
 
 /// Reads `completed_mirror`, which an engine's stream writes to the posters' own memory, if the stream has written it
-/// lately. The words in host memory, which are always right in the end, are then read only when that takes long, and
-/// seldom: such a read takes as long as four of the mirror, and the stream stores more slowly meanwhile.
+/// recently. The words in host memory, which are always correct in the end, are then read only in long waits, and
+/// rarely: such a read takes as long as four reads of the mirror, and delays the stream's stores.
 class NearLook {
  public:
-  /// Reads both words at once: a load takes as long as a poll.
+  /// Reads both words with overlapping loads, since each load takes as long as a poll.
   BEELINE_HOST_DEVICE explicit NearLook(CommandQueue queue) : word_(queue.tickets->completed_mirror) {
     std::uint64_t mirror = 0;
     if constexpr (executor == DeviceKind::gpu) mirror = TicketWord(word_).load(std::memory_order_relaxed);
     posted_ = TicketWord(queue.tickets->next).load(std::memory_order_acquire);
     has_mirror_ = mirror != 0 && DoneCount{mirror}.commands() + command_ring_depth >= posted_;
   }
-  /// Commands that were posted before this wait.
+  /// Number of commands that were posted before this wait.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t posted() const { return posted_; }
-  /// Whether it is done, as `seen` says. `looks_far` is set where it does not, and the others are to be asked.
+  /// Whether all these commands are done, by the mirror, whose value is returned in `seen`. Sets `looks_far` if they
+  /// are not, and the words in host memory have to be read.
   BEELINE_HOST_DEVICE bool operator()(DoneCount& seen, bool& looks_far) {
     looks_far = true;
     if (!has_mirror_) return false;
@@ -353,16 +358,16 @@ class NearLook {
 
  private:
   static constexpr std::uint32_t near_polls = 24;    ///< a round trip of a queue with a single user takes fewer
-  static constexpr std::uint32_t polls_for_far = 8;  ///< from then on
+  static constexpr std::uint32_t polls_for_far = 8;  ///< polls of the mirror for each read of host memory after that
   std::uint64_t& word_;
   std::uint64_t posted_ = 0;
   std::uint32_t polls_ = 0;
   bool has_mirror_ = false;
 };
 
-/// Until an engine has done what was posted to a queue before. One thread calls it. The value is 1 where the engine has
-/// refused any command of the queue.
-///   operation  quiet: it is in place; flush: its sources may be reused
+/// Waits until an engine has done all earlier commands of a queue. One thread calls it. The value is 1 if the engine
+/// has refused any command of the queue.
+///   operation  quiet: commands are complete at their targets; flush: their sources may be reused
 BEELINE_HOST_DEVICE inline Fetched drain_queue(const Context& ctx, Operation operation, CommandQueue queue,
                                                EngineWait wait) {
   const bool in_place = operation == Operation::quiet;
@@ -387,7 +392,7 @@ BEELINE_HOST_DEVICE inline Fetched drain_queue(const Context& ctx, Operation ope
   return {give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, peer}, posted, observed, status)};
 }
 
-/// The same by a group, of a queue of operations. Every thread calls it.
+/// As `drain_queue`, for a group and a queue of operations. Every thread calls it.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status drain_route(Group group, const Context& ctx, Operation operation, QueueId queue,
                                                     bool heeds_abort = true) {
@@ -399,7 +404,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status drain_route(Group group, const Context& 
   return agree_on_engine(group, status);
 }
 
-/// Ends `at`, which has no status to return, of a peer that loads and stores do not reach.
+/// Ends a call of `at`, which returns no status, for a peer that loads and stores do not reach.
 [[noreturn]] BEELINE_COLD BEELINE_HOST_DEVICE inline void stop_at_route(const Context& ctx, std::uint32_t peer) {
   static_cast<void>(refuse_route(ctx, Operation::at, peer));
   end_call(ctx, Operation::at, route_finding(ctx, peer), Status::unreachable);
@@ -411,7 +416,8 @@ BEELINE_HOST_DEVICE std::int64_t distance_by_route(const Context& ctx, std::uint
   return ctx.distance_to(to.place);
 }
 
-/// `ok`, or `unreachable` after one thread of the group has refused what takes loads and stores of every member.
+/// `ok`, or `unreachable` after one thread of the group has refused an operation that needs loads and stores to every
+/// member.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status check_all_direct(Group group, const Context& ctx, Operation operation) {
   BEELINE_NO_UNROLL

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The table of verbs: their names, their shapes, and what they do to a word. Posters, checks, engines and texts read
-/// it. A new verb is an enumerator in core/command.hpp and a row here; one that changes a word also has a line in
-/// `change`.
+/// The table of verbs: their names, their shapes, and their effect on a word. Posters, checks, engines and texts read
+/// the table. A new verb is an enumerator in core/command.hpp and a row here; a verb that changes a word also has a
+/// line in `change`.
 
 #include <array>
 #include <cstddef>
@@ -19,10 +19,11 @@
 
 namespace beeline {
 
-/// What a command moves or changes, and which fields say so. Rows are `rows` rows of `row_bytes` bytes.
+/// The data that a command moves or changes, and the fields that describe them. "Rows" are `rows` rows of `row_bytes`
+/// bytes.
 enum class VerbShape : std::uint8_t {
   to_peer,    ///< rows, from `local` to `remote`, an offset in the peer's slot
-  from_peer,  ///< rows, from there to `local`
+  from_peer,  ///< rows, from `remote`, an offset in the peer's slot, to `local`
   between,    ///< rows, from the address `local` to the address `remote`, without a peer
   payload,    ///< `width` bytes that the command itself holds, to `remote`
   word,       ///< the word at `remote`, which becomes `local`
@@ -35,10 +36,10 @@ struct VerbInfo {
   const char* name;
   VerbShape shape;
   bool has_signal = false;    ///< sets the signal at `remote_stride` to `local_stride` afterwards
-  bool needs_answer = false;  ///< does nothing useful for a poster that gets no answer
+  bool needs_answer = false;  ///< without its answer the command is of no use to the poster
 };
 
-/// In the order of the enumerators.
+/// The rows, in the order of the enumerators.
 inline constexpr VerbInfo verb_infos[] = {
     {Verb::put, "put", VerbShape::to_peer},
     {Verb::get, "get", VerbShape::from_peer},
@@ -68,7 +69,8 @@ consteval bool verbs_are_in_order() {
 }
 static_assert(verbs_are_in_order(), "each verb has a row");
 
-/// Whether `verb` is one for which `of(row)` holds: comparisons with constants, as GPUs have them without a table.
+/// Whether `Of::holds` is true for the row of `verb`. It compiles to comparisons with constants, so that GPU code needs
+/// no table.
 template <class Of, std::size_t... rows>
 BEELINE_HOST_DEVICE constexpr bool is_verb(Verb verb, std::index_sequence<rows...>) {
   return ((std::bool_constant<Of::holds(verb_infos[rows])>::value && verb == static_cast<Verb>(rows)) || ...);
@@ -99,7 +101,7 @@ template <VerbShape... shapes>
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_shape(Verb verb) {
   return detail::is_verb<detail::OfShape<shapes...>>(verb);
 }
-/// The same for a verb without a signal; any verb with one has none of the shapes.
+/// As `has_shape`, for verbs without a signal; false for every verb with a signal.
 template <VerbShape... shapes>
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_shape_alone(Verb verb) {
   return detail::is_verb<detail::OfShapeAlone<shapes...>>(verb);
@@ -107,24 +109,24 @@ template <VerbShape... shapes>
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_signal(const Command& command) {
   return detail::is_verb<detail::WithSignal>(command.verb);
 }
-/// Whether a verb changes a word in a way that is of use without its old value.
+/// Whether a verb is an atomic that is useful without the word's old value.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_atomic_without_answer(Verb verb) {
   return detail::is_verb<detail::AtomicWithoutAnswer>(verb);
 }
-/// The row of a verb; nullptr: there is no such verb.
+/// The row of a verb; nullptr if there is no such verb.
 [[nodiscard]] constexpr const VerbInfo* find_verb(Verb verb) {
   const auto row = static_cast<std::size_t>(verb);
   return row < command_verbs ? &verb_infos[row] : nullptr;
 }
 
-/// The command without the signal that it has.
+/// A command with a signal, reduced to its put.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Command put_of(const Command& command) {
   Command put = command;
   put.verb = has_shape<VerbShape::to_peer>(command.verb) ? Verb::put : Verb::put_inline;
   put.remote_stride = put.local_stride = 0;
   return put;
 }
-/// The signal of a command that has one.
+/// The signal of a command with a signal, as a command.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Command signal_of(const Command& command) {
   Command signal{};
   signal.sequence = command.sequence, signal.verb = Verb::store, signal.width = sizeof(std::uint64_t);
@@ -132,7 +134,7 @@ template <VerbShape... shapes>
   return signal;
 }
 
-/// Whether width and alignment of a command on a word suit its verb.
+/// Whether width and alignment of a command on a word are valid for its verb.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_word(const Command& command) {
   const std::uint64_t width = command.width;
   const bool is_scalar = width == 1 || width == 2 || width == 4 || width == 8;
@@ -195,7 +197,8 @@ BEELINE_HOST_DEVICE inline std::uint64_t change_word(const Command& command, voi
   }
 }
 
-/// The reference execution of a command that holds its bytes, by a CPU thread. A receiver may wait for a word.
+/// The reference execution of a command that holds its bytes, by a CPU thread. An aligned word is stored atomically,
+/// since a receiver may wait for it.
 inline void put_inline(const Command& command, void* at) {
   if (command.width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
     machine::SystemAtomic<std::uint64_t>(*static_cast<std::uint64_t*>(at))
@@ -206,16 +209,16 @@ inline void put_inline(const Command& command, void* at) {
 
 }  // namespace detail
 
-/// The rows that a command moves, as addresses, and their distances at both ends.
+/// The rows that a command moves, as addresses, and the strides at both ends.
 struct RowMove {
   std::byte* to;
   const std::byte* from;
   std::uint64_t rows, row_bytes, to_stride, from_stride;
 
-  /// Bytes from the first row's begin to the last row's end.
+  /// Bytes from the start of the first row to the end of the last row.
   [[nodiscard]] std::uint64_t to_span() const { return (rows - 1) * to_stride + row_bytes; }
   [[nodiscard]] std::uint64_t from_span() const { return (rows - 1) * from_stride + row_bytes; }
-  /// Calls `copy(to, from, row_bytes)` for each row, until it returns false. Whether it never did.
+  /// Calls `copy(to, from, row_bytes)` for each row, until it returns false. Returns whether all calls returned true.
   template <class Copy>
   bool for_rows(Copy copy) const {
     for (std::uint64_t row = 0; row < rows; ++row)
@@ -224,8 +227,8 @@ struct RowMove {
   }
 };
 
-/// Of a command that moves rows.
-///   remote  the address that it names at its peer
+/// The rows of a command that moves rows.
+///   remote  the address of the command's rows at its peer
 [[nodiscard]] inline RowMove rows_of(const Command& command, std::byte* remote) {
   auto* const local = reinterpret_cast<std::byte*>(command.local);
   if (has_shape<VerbShape::from_peer>(command.verb))

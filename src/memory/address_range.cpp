@@ -63,7 +63,7 @@ AddressRange::AddressRange()
     : fork_handler_(std::make_unique<detail::ForkHandler>([this] { make_private_in_child(); }, &mutex_)) {}
 
 AddressRange::~AddressRange() {
-  fork_handler_.reset();  // it reads the mappings
+  fork_handler_.reset();  // its handler reads the mappings
   while (!mappings_.empty()) unmap_locked(mappings_.begin());
   release();
 }
@@ -72,16 +72,15 @@ bool AddressRange::reserve(std::byte* base, SlotLayout layout, int ranks, const 
   const std::lock_guard lock(mutex_);
   if (base_ != nullptr) return base == nullptr || base == base_;
   const bool any_gpu = std::find(gpu_ranks.begin(), gpu_ranks.end(), true) != gpu_ranks.end();
-  if (base == nullptr && any_gpu)
-    return false;  // CUDA cannot be told to leave the host's parts out of a range it picks
+  if (base == nullptr && any_gpu) return false;  // CUDA cannot leave the host's parts out of a range that it chooses
   layout_ = layout, ranks_ = ranks, gpu_ranks_ = gpu_ranks;
   if (!any_gpu) {
     base_ = reserve_host(base, total_bytes());
     return base_ != nullptr;
   }
   std::byte* arrays = base + layout.slot_bytes() * static_cast<std::size_t>(ranks);
-  // CUDA reserves no place of its user's choice below 32 MiB, but does not mind host memory in what it has reserved:
-  // arrays get their slots as a whole, for chunks of either kind.
+  // Below 32 MiB CUDA reserves no range at a chosen address, but it accepts host memory inside a range that it has
+  // reserved: so the arrays' slots are reserved as a whole, for chunks of either kind.
   if (!gpu_memory::reserve(arrays, layout.slot_bytes() * array_slots)) return false;
   for (int rank = 0; rank < ranks; ++rank) {
     std::byte* slot = base + layout.slot_bytes() * static_cast<std::size_t>(rank);
@@ -229,11 +228,11 @@ void AddressRange::map_host_locked(std::byte* address, std::size_t bytes,
 
 void AddressRange::make_private_in_child() {
   for (const auto& [address, memory] : mappings_) {
-    if (memory.device) continue;  // of no use to a child, which cannot call CUDA
+    if (memory.device) continue;  // a child cannot call CUDA
     constexpr int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
     if (mmap(address, memory.bytes, PROT_READ | PROT_WRITE, flags, memory.descriptor->get(),
              static_cast<off_t>(memory.offset)) == MAP_FAILED)
-      std::abort();  // it would store into the ranks' memory
+      std::abort();  // otherwise the child would store into the ranks' memory
   }
 }
 
@@ -252,7 +251,7 @@ void AddressRange::unmap_locked(std::map<std::byte*, Mapping>::iterator mapping)
     gpu_memory::unmap(address, memory.bytes);
   } else {
     if (!gpus_.empty()) gpu_memory::unregister_host(address);
-    // The place stays reserved: back to inaccessible pages.
+    // The addresses stay reserved, as inaccessible pages.
     mmap(address, memory.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
   mappings_.erase(mapping);

@@ -18,7 +18,7 @@ void fail_together(Bootstrap& bootstrap, const Problem& mine, std::int64_t deadl
   const std::string message = static_cast<char>(mine.code) + mine.text;
   const auto all = bootstrap.allgather(std::as_bytes(std::span(message)), deadline_ns);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;  // it has failed or left
+    if (all[rank].empty()) continue;  // the rank has failed or left
     const Problem theirs = problem_in(all[rank]);
     if (theirs.code != Status::ok)
       throw Error(theirs.code, fmt::format("rank {} could not make its part: {}", rank, theirs.text), bootstrap.rank());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Small collective steps of set-up: values from all ranks, and failing together.
+/// Small collective steps of set-up: exchanges of values, and common failures.
 
 #include <cstdint>
 #include <cstring>
@@ -14,7 +14,7 @@
 
 namespace beeline {
 
-/// Collective. Everyone's value, by rank; all zero for ranks that have failed or left.
+/// Collective. The values of all ranks, by rank; all bytes zero for ranks that have failed or left.
 template <class T>
 std::vector<T> allgather_values(Bootstrap& bootstrap, const T& mine, std::int64_t deadline_ns) {
   std::vector<T> all;
@@ -27,13 +27,13 @@ std::vector<T> allgather_values(Bootstrap& bootstrap, const T& mine, std::int64_
   return all;
 }
 
-/// Why a rank could not do its part of a collective step; ok: it could.
+/// Why a rank could not do its part of a collective step; ok if it could.
 struct Problem {
   Status code = Status::ok;
   std::string text;
 };
 
-/// What `step` throws, as a problem.
+/// The error that `step` throws, as a problem.
 template <class Step>
 Problem problem_of(Step step) {
   try {
@@ -44,7 +44,7 @@ Problem problem_of(Step step) {
   }
 }
 
-/// Collective. Throws on every rank if any rank has a problem, and names that rank: so no rank waits for it.
+/// Collective. Throws on every rank if any rank has a problem, and names that rank, so that no rank waits for it.
 void fail_together(Bootstrap& bootstrap, const Problem& mine, std::int64_t deadline_ns);
 
 }  // namespace beeline

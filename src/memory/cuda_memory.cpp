@@ -27,7 +27,7 @@ void allow(std::byte* address, std::size_t bytes, const std::vector<int>& gpus) 
         "cuMemSetAccess (does every GPU of the world reach every other?)");
 }
 
-/// Maps the handle; its memory lives on until it is unmapped, so the handle itself is given up.
+/// Maps the memory of a handle, and releases the handle: the memory lives until it is unmapped.
 void map_handle(std::byte* address, std::size_t bytes, CUmemGenericAllocationHandle handle,
                 const std::vector<int>& gpus) {
   const CUresult mapped = driver().mem_map(device_pointer(address), bytes, 0, handle, 0);
@@ -36,7 +36,7 @@ void map_handle(std::byte* address, std::size_t bytes, CUmemGenericAllocationHan
   allow(address, bytes, gpus);
 }
 
-/// CUDA gives no descriptor of memory that a process has imported.
+/// Kept because CUDA gives no descriptor of memory that a process has imported.
 KeptDescriptors& imported() {
   static KeptDescriptors descriptors;
   return descriptors;

@@ -23,7 +23,7 @@ Allocation allocation_of(const void* pointer, int gpu) {
   return {.start = start, .bytes = bytes};
 }
 
-/// The runtime API keeps the error of a failed call for the next query: clear it.
+/// The text of an error. Clears the error, which the runtime API would otherwise return to the next query.
 std::string taken_error(cudaError_t result) {
   static_cast<void>(cudaGetLastError());
   return cudaGetErrorString(result);
@@ -54,7 +54,7 @@ std::uint64_t allocation_id(const void* pointer, int gpu) {
   const auto ask = [&] {
     return driver().pointer_attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, reinterpret_cast<CUdeviceptr>(pointer));
   };
-  if (ask() == CUDA_SUCCESS) return id;  // addresses are the process's; only a thread without a context gets no answer
+  if (ask() == CUDA_SUCCESS) return id;  // valid in the whole process; only a thread without a context gets no answer
   const CurrentGpu current(gpu);
   return ask() == CUDA_SUCCESS ? id : 0;
 }

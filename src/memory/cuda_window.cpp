@@ -28,7 +28,7 @@ GpuUuid uuid_of(int gpu) {
   return uuid;
 }
 
-/// Why stores of CPUs are of no use though they can be mapped; empty: they are.
+/// Why CPUs must not store into a GPU's memory even if it can be mapped; empty if they may.
 std::string reason_of_cuda(int gpu) {
 #if defined(__x86_64__)
   int ordering = 0;
@@ -41,7 +41,7 @@ std::string reason_of_cuda(int gpu) {
 #endif
 }
 
-/// The GPU on which the allocation at an address lies, of this process or another.
+/// The GPU whose memory contains the allocation at an address, made by this process or another.
 int gpu_of(const std::byte* address) {
   CUmemGenericAllocationHandle handle{};
   check(driver().mem_retain(&handle, const_cast<std::byte*>(address)), "cuMemRetainAllocationHandle");
@@ -65,7 +65,7 @@ class OpenWindow final : public gpu_memory::Window {
   const std::unique_ptr<VulkanGpu::Mapping> mapping_;
 };
 
-/// Makes no context on the GPU: of a peer's memory only Vulkan's driver has one.
+/// Makes no CUDA context on the GPU: for a peer's memory only Vulkan's driver makes a context.
 std::shared_ptr<const gpu_memory::Window> make_window(std::span<const std::byte> piece) {
   const int gpu = gpu_of(piece.data());
   const std::string reason = reason_of_cuda(gpu);

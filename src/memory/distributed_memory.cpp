@@ -63,7 +63,7 @@ DistributedMemory::Places DistributedMemory::used() const {
   return places;
 }
 
-/// The first free run of places, the same on every rank, also where a failure has left some with other arrays.
+/// The first free run of places. It is the same on every rank, even if a failure has left ranks with different arrays.
 std::uint32_t DistributedMemory::find_place(const std::vector<Proposal>& all, std::size_t bytes) const {
   Places taken;
   for (const Proposal& each : all) taken |= each.used;
@@ -111,7 +111,7 @@ ChunkTable DistributedMemory::plan(const DistributedRequest& request, const std:
 std::vector<DistributedMemory::Chunk> DistributedMemory::chunks_of(const ChunkTable& table, MemoryKind kind) const {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   std::vector<Chunk> chunks;
-  std::vector<std::size_t> ends(members_.size());  // of each owner's memory so far
+  std::vector<std::size_t> ends(members_.size());  // bytes of each owner's memory used so far
   for (std::size_t start = 0; start < table.bytes; start += table.chunk_bytes()) {
     const auto owner = static_cast<int>(table.owner_at(start));
     const bool device = in_device_memory(owner, kind);
@@ -173,7 +173,7 @@ void DistributedMemory::share_host(const std::vector<Chunk>& chunks, int descrip
                 deadline_ns_);
 }
 
-/// A descriptor for each chunk: in each round every rank hands out its next.
+/// Exchanges a descriptor for each chunk: in each round every rank shares its next chunk.
 void DistributedMemory::share_device(const std::vector<Chunk>& chunks, const std::vector<FileDescriptor>& mine) {
   std::vector<std::vector<const Chunk*>> by_owner(members_.size());
   std::size_t rounds = 0;
@@ -226,7 +226,7 @@ void DistributedMemory::free(std::uintptr_t base) {
   remove(chunks_of(held->second, kinds_[place]));
   arrays_.erase(held);
   kinds_.erase(place);
-  bootstrap_.barrier(deadline_ns_);  // no thread of this process makes the next there before all have left this one
+  bootstrap_.barrier(deadline_ns_);  // no thread of this process reuses the place before all have left this array
 }
 
 }  // namespace beeline

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Objects that lie across several ranks behind one pointer: their places, and the mapping of their chunks.
+/// Objects that are distributed over several ranks behind one pointer: their addresses, and the mapping of their
+/// chunks.
 
 #include <bitset>
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace beeline {
 
-/// The arguments of a rank, which must be the same on all ranks.
+/// A rank's arguments, which must be the same on all ranks.
 struct DistributedRequest {
   std::size_t bytes = 0;
   std::size_t chunk_bytes = 0;  ///< 0: one equal chunk for each rank
@@ -30,12 +31,12 @@ class DistributedMemory {
                     std::int64_t deadline_ns)
       : bootstrap_(bootstrap), range_(range), members_(std::move(members)), deadline_ns_(deadline_ns) {}
 
-  /// Collective. Throws the same on all ranks: invalid_argument (0 bytes, ranks differ, too many chunks),
-  /// no_resource (no place, no memory). Device memory is not zeroed.
+  /// Collective. Throws the same error on all ranks: invalid_argument (0 bytes, different arguments, too many chunks),
+  /// no_resource (no free addresses, no memory). Device memory is not zeroed.
   [[nodiscard]] ChunkTable create(const DistributedRequest& request);
-  /// Collective. Throws invalid_argument when ranks free different arrays, or one that is not there.
+  /// Collective. Throws invalid_argument if ranks free different arrays, or an array that does not exist.
   void free(std::uintptr_t base);
-  /// This rank's arrays, by place.
+  /// This rank's arrays, by place: a unit of `place_bytes()` in the addresses for arrays.
   [[nodiscard]] const std::map<std::uint32_t, ChunkTable>& arrays() const { return arrays_; }
   [[nodiscard]] std::uint32_t place_of(std::uintptr_t base) const;
   [[nodiscard]] std::size_t place_bytes() const { return range_.layout().slot_bytes() * array_slots / array_places; }
@@ -43,7 +44,7 @@ class DistributedMemory {
  private:
   using Places = std::bitset<array_places>;
 
-  /// A chunk of an array: where it is mapped, whose it is.
+  /// A chunk of an array: its address and its owner.
   struct Chunk {
     std::byte* address;
     std::size_t bytes;
@@ -51,7 +52,7 @@ class DistributedMemory {
     std::size_t offset;  ///< in the owner's memory
     bool device;
   };
-  /// What ranks say to each other before anything is made.
+  /// The values that ranks exchange before an array is made.
   struct Proposal {
     DistributedRequest request;
     std::uint8_t calls = 0;  ///< 0: the rank has failed or left

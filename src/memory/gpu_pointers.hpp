@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What CUDA knows of memory that it or others have allocated. Two implementations: cuda_pointers.cpp, and
-/// no_cuda_pointers.cpp without CUDA.
+/// What CUDA reports about memory. Two implementations: cuda_pointers.cpp, and no_cuda_pointers.cpp without CUDA.
 
 #include <array>
 #include <cstddef>
@@ -12,7 +11,7 @@ namespace beeline::gpu_memory {
 
 enum class PointerKind { host, pinned, device, managed };
 
-/// What a pointer leads to; `gpu` is -1 for host memory.
+/// The kind of memory that a pointer refers to; `gpu` is -1 for host memory.
 struct PointerInfo {
   PointerKind kind = PointerKind::host;
   int gpu = -1;
@@ -22,9 +21,9 @@ struct PointerInfo {
 /// Bytes from `pointer` to the end of its allocation in the memory of `gpu`.
 [[nodiscard]] std::size_t bytes_behind(const void* pointer, int gpu);
 
-/// The number of the allocation that holds a pointer, which no other has before or after; 0: none does.
+/// CUDA's id of the allocation that contains a pointer, never used for another allocation; 0 if there is none.
 [[nodiscard]] std::uint64_t allocation_id(const void* pointer, int gpu);
-/// That allocation, in the memory of `gpu`. No bytes: there is none.
+/// An allocation in the memory of a GPU; 0 bytes if there is none.
 struct Allocation {
   std::uintptr_t start = 0;
   std::size_t bytes = 0;
@@ -32,18 +31,18 @@ struct Allocation {
 };
 [[nodiscard]] Allocation allocation_at(const void* pointer, int gpu);
 
-/// Names an allocation for other processes, and where in it a pointer leads to.
+/// Identifies an allocation for other processes, and the pointer's offset in it.
 struct IpcHandle {
   std::array<unsigned char, 64> bytes;
   std::size_t offset;
 };
-/// Throws invalid_argument for memory that CUDA does not share so.
+/// Throws invalid_argument for memory that CUDA does not share by IPC handles.
 [[nodiscard]] IpcHandle export_ipc(const void* pointer, int gpu);
-/// Maps the allocation for `gpu`, and returns its start. Throws unreachable.
+/// Maps the allocation for `gpu`. Returns its start. Throws unreachable.
 [[nodiscard]] std::byte* open_ipc(const IpcHandle& handle, int gpu);
 void close_ipc(std::byte* start, int gpu);
 
-/// Lets kernels of GPU `from` reach what cudaMalloc gave on GPU `to`; false where they cannot.
+/// Lets kernels of GPU `from` access cudaMalloc memory on GPU `to`. Returns false if they cannot.
 [[nodiscard]] bool enable_peer(int from, int to);
 
 }  // namespace beeline::gpu_memory

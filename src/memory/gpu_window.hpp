@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// GPU memory as CPU threads see it. Two implementations: cuda_window.cpp, and no_cuda_window.cpp without CUDA.
+/// GPU memory mapped for CPU threads. Two implementations: cuda_window.cpp, and no_cuda_window.cpp without CUDA.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace beeline::gpu_memory {
 
-/// An allocation in the memory of a GPU that is mapped for CPU threads, too. They store there as to a device: stores
-/// are posted, and are ordered and leave the CPU with a fence alone. Loads take about a microsecond.
+/// A GPU allocation that is mapped for CPU threads, too. They store there as to a device: stores are posted; only a
+/// fence orders them and flushes them out of the CPU. Loads take about a microsecond.
 class Window {
  public:
   virtual ~Window() = default;
-  /// Where CPU threads see `address`, from which on all `bytes` lie in the allocation; nullptr: they do not.
+  /// The address of `address` for CPU threads; nullptr unless all `bytes` from there on are in the allocation.
   [[nodiscard]] std::byte* seen(const void* address, std::size_t bytes) const {
     const std::size_t offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - piece_.data());
     return offset < piece_.size() && bytes <= piece_.size() - offset ? seen_ + offset : nullptr;
   }
   [[nodiscard]] int gpu() const { return gpu_; }
-  /// Returns when all that this thread has stored here is in the memory of the GPU: a load comes back behind it.
+  /// Waits until this thread's stores to the window are in the GPU's memory: a load returns only after them.
   void settle() const {
 #if defined(__x86_64__)
-    __builtin_ia32_mfence();  // a load does not wait for stores before it
+    __builtin_ia32_mfence();  // without it the load would not wait for earlier stores
 #endif
     static_cast<void>(*reinterpret_cast<const volatile std::uint64_t*>(seen_));
   }
@@ -36,15 +36,15 @@ class Window {
   std::byte* seen_ = nullptr;
 };
 
-/// Orders this thread's stores to windows and to other memory before its later ones, and sends them to the GPUs.
+/// Orders this thread's stores to windows and other memory before its later stores, and flushes them to the GPUs.
 inline void fence_windows() {
 #if defined(__x86_64__)
   __builtin_ia32_sfence();
 #endif
 }
 
-/// Opens a window on an allocation of symmetric memory of a GPU, which outlives it; users of the process share it.
-/// Throws unavailable with the reason.
+/// Opens a window on an allocation of symmetric GPU memory, which must outlive the window; all users in the process
+/// share it. Throws unavailable with the reason.
 [[nodiscard]] std::shared_ptr<const Window> open_window(std::span<const std::byte> piece);
 
 }  // namespace beeline::gpu_memory

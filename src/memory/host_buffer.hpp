@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Host memory that data pass through.
+/// Host memory for data in transit.
 
 #include <cstddef>
 
 namespace beeline {
 
-/// Memory of this process, not of the heap; pinned where GPUs use it.
+/// Memory of this process outside the heaps; pinned if GPUs use it.
 class HostBuffer {
  public:
-  ///   is_pinned  every GPU of the process reaches it, at its own address
-  ///   purpose    for errors: "no 4096 bytes " and this
+  ///   is_pinned  whether every GPU of the process reaches it, at its own address
+  ///   purpose    end of the error text, after "no 4096 bytes "
   /// Throws no_resource; in worlds of GPUs also what pinning throws.
   HostBuffer(std::size_t bytes, bool is_pinned, const char* purpose);
   ~HostBuffer();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Descriptors of memory that another process has made, for later mappings.
+/// Descriptors of memory made by other processes, for later mappings.
 
 #include <fcntl.h>
 
@@ -18,10 +18,10 @@
 
 namespace beeline {
 
-/// By the address where the memory is mapped. Thread-safe.
+/// By the address at which the memory is mapped. Thread-safe.
 class KeptDescriptors {
  public:
-  /// Keeps a copy of a descriptor. Where the system gives none, the reason: the memory itself is of use without it.
+  /// Keeps a copy of a descriptor. If the system gives no copy, keeps the error: the memory is usable without the copy.
   void keep(const std::byte* address, int descriptor) {
     Kept kept{FileDescriptor(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0)), errno};
     const std::lock_guard lock(mutex_);
@@ -31,8 +31,8 @@ class KeptDescriptors {
     const std::lock_guard lock(mutex_);
     kept_.erase(address);
   }
-  /// Another copy; none: nothing was kept for this address. Throws no_resource where it could not be copied, now or
-  /// then.
+  /// Another copy; empty if nothing was kept for this address. Throws no_resource if copying fails, or failed in
+  /// `keep`.
   [[nodiscard]] FileDescriptor copy_of(const std::byte* address) const {
     const std::lock_guard lock(mutex_);
     const auto found = kept_.find(address);
@@ -46,7 +46,7 @@ class KeptDescriptors {
  private:
   struct Kept {
     FileDescriptor descriptor;
-    int error;  ///< where there is none
+    int error;  ///< errno, if there is no descriptor
   };
   [[noreturn]] static void refuse(const char* when, int error) {
     throw Error(Status::no_resource, std::string("the descriptor of another process's memory could not be copied ") +

@@ -15,7 +15,7 @@ namespace beeline {
 
 namespace {
 
-/// The number that a file holds; nothing for `max`, or where there is no such file.
+/// Reads the number in a file. Returns false for `max`, or if there is no such file.
 bool read_bytes(const std::filesystem::path& file, std::size_t& bytes) {
   const std::string text = read_text(file.string());
   return std::from_chars(text.data(), text.data() + text.size(), bytes).ec == std::errc{};
@@ -26,7 +26,7 @@ bool read_bytes(const std::filesystem::path& file, std::size_t& bytes) {
 MemoryLimit host_memory_limit(const std::string& root) {
   MemoryLimit least{host_device().memory_bytes, "this machine's memory"};
   for (const std::filesystem::path& folder : control_groups("memory", root))
-    for (const char* const name : {"memory.max", "memory.limit_in_bytes"}) {  // of version 2, and of version 1
+    for (const char* const name : {"memory.max", "memory.limit_in_bytes"}) {  // of cgroup version 2, version 1
       const std::filesystem::path file = folder / name;
       if (std::size_t bytes = 0; read_bytes(file, bytes) && bytes < least.bytes)
         least = {bytes, fmt::format("the memory limit of this process's control group ({})", file.string())};

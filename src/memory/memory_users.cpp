@@ -21,7 +21,7 @@ MemoryUsers::NoHolds::NoHolds(MemoryUsers& users, std::int64_t deadline_ns) : us
   const detail::Deadline deadline(deadline_ns);
   ++users.ending_;
   for (;;) {
-    const bool is_late = deadline.passed();  // read first: what came before the end counts
+    const bool is_late = deadline.passed();  // read first, so that a release before the deadline counts
     if (users.held_ == 0) return;
     if (is_late) {
       --users.ending_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Keeps mapped memory in its place while threads use it by plain loads and stores, and while a network writes to it.
+/// Keeps memory mapped while threads use it by plain loads and stores, and while a network writes to it.
 
 #include <atomic>
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace beeline {
 
 class MemoryUser;
 
-/// Told when memory is unmapped, by any thread of the process.
+/// Notified of each unmapping, by any thread of the process.
 class UnmapWatcher {
  public:
   /// The piece that begins at `start` is about to be unmapped. Waits until it is unused; throws deadline.
@@ -25,18 +25,18 @@ class UnmapWatcher {
   ~UnmapWatcher() = default;
 };
 
-/// The users of one address range. A thread that unmaps holds the lock: it waits for the active users, and all others
-/// wait for it, also users that return at once.
+/// The users of one address range. A thread that unmaps holds the lock: it waits for active users, and new users wait
+/// for it, even if they would need the memory only briefly.
 class MemoryUsers {
  public:
   /// Begins a use that outlasts a call: nothing is unmapped until `release`, which any thread may call. Returns false
   /// if a thread is about to unmap.
   [[nodiscard]] bool try_hold();
   void release() { --held_; }
-  /// While it lives, nothing is held.
+  /// While an object of this class exists, `try_hold` fails and nothing is held.
   class NoHolds {
    public:
-    /// Waits until all that is held is released; does the network's work meanwhile. Throws deadline.
+    /// Waits until all holds are released; does the network's work meanwhile. Throws deadline.
     NoHolds(MemoryUsers& users, std::int64_t deadline_ns);
     ~NoHolds() { --users_.ending_; }
     NoHolds(const NoHolds&) = delete;
@@ -45,7 +45,7 @@ class MemoryUsers {
    private:
     MemoryUsers& users_;
   };
-  /// While it lives, all watchers know that a piece is being unmapped.
+  /// While an object of this class exists, all watchers know that a piece is being unmapped.
   class Unmapping {
    public:
     /// Throws what `before_unmap` throws.
@@ -59,23 +59,23 @@ class MemoryUsers {
     std::unique_lock<std::mutex> lock_;
   };
   void watch(UnmapWatcher& watcher);
-  /// From here on the watcher is not called.
+  /// From now on the watcher is not called.
   void unwatch(UnmapWatcher& watcher);
   void lock();
   void unlock();
 
  private:
   friend class MemoryUser;
-  std::mutex watchers_mutex_;  ///< while they are told, too; taken before anything else
+  std::mutex watchers_mutex_;  ///< held while watchers are notified, too; taken before all other locks
   std::vector<UnmapWatcher*> watchers_;
-  std::mutex mutex_;  ///< of the list
+  std::mutex mutex_;  ///< guards the list of users
   std::vector<MemoryUser*> users_;
   std::atomic<int> unmapping_{0};  ///< threads that unmap, or are about to
   std::atomic<int> held_{0}, ending_{0};
 };
 
-/// One thread's use of memory, between `lock` and `unlock`: nothing is unmapped meanwhile. Taken before anything else
-/// of the range. It has its own lock and cache line, so that threads that use memory millions of times a second do not
+/// One thread's use of memory: nothing is unmapped between `lock` and `unlock`. Locked before any other lock of the
+/// range. Each user has its own lock and cache line, so that threads that use memory millions of times a second do not
 /// contend for one word.
 class alignas(64) MemoryUser {
  public:

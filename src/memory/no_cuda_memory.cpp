@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twin of cuda_memory.cpp in builds without CUDA: no rank has a GPU, so nothing here is reached.
+// Replaces cuda_memory.cpp in builds without CUDA: no rank has a GPU, so these functions are never called.
 #include "beeline/core/error.hpp"
 #include "memory/gpu_memory.hpp"
 

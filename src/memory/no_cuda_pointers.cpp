@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twin of cuda_pointers.cpp in builds without CUDA: all memory is host memory.
+// Replaces cuda_pointers.cpp in builds without CUDA: all memory is host memory.
 #include "beeline/core/error.hpp"
 #include "memory/gpu_pointers.hpp"
 

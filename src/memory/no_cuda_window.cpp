@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twin of cuda_window.cpp in builds without CUDA.
+// Replaces cuda_window.cpp in builds without CUDA.
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/gpu_place.hpp"
 #include "memory/gpu_window.hpp"

@@ -18,17 +18,17 @@ namespace beeline {
 
 namespace {
 
-/// Addresses for the range: above AddressSanitizer's shadow memory, and below what loaders, heaps and CUDA take by
-/// themselves.
+/// Addresses for the range: above AddressSanitizer's shadow memory, and below the addresses that loaders, heaps and
+/// CUDA choose themselves.
 constexpr std::uintptr_t lowest_base = 0x110000000000, range_end = 0x550000000000;
-/// Draws until all processes of a world have found the addresses free.
+/// Most random addresses that are tried until all processes of a world find one free.
 constexpr int most_draws = 10;
-/// CUDA refuses some addresses: the last draws are of those that it is known to take, multiples of this.
+/// CUDA refuses some addresses. The last attempts use multiples of this step, which CUDA is known to accept.
 constexpr std::size_t coarse_step = std::size_t{1} << 44;
 constexpr int coarse_draws = 5;
 
-/// A random address for `bytes`, so that only processes that were given it know where a rank's memory is.
-///   step  the address is a multiple of it: at least the largest pages that memory is mapped in
+/// A random address for `bytes`, so that only processes that know it can find a rank's memory.
+///   step  the address is a multiple of it: at least the largest page size of mapped memory
 std::byte* draw_base(std::mt19937_64& random, std::size_t bytes, std::size_t step) {
   const std::size_t lowest = (lowest_base + step - 1) / step * step, room = range_end - lowest;
   const std::size_t bases = bytes < room ? (room - bytes) / step + 1 : 1;
@@ -43,11 +43,11 @@ std::size_t round_to_pages(std::size_t bytes) {
 /// A heap's part of its slot.
 struct HeapPlace {
   const char *kind, *variable;
-  std::size_t shares;  ///< that a slot has
+  std::size_t shares;  ///< number of such parts in a slot
   const char* share;
 };
 
-/// Throws unless `bytes`, a heap with its header, fit their part of a slot.
+/// Throws unless `bytes`, a heap with its header, fit into a heap's part of a slot.
 void check_fits(const HeapPlace& heap, std::size_t bytes, std::uint32_t slot_shift) {
   const auto share = [&](std::uint32_t shift) { return (std::size_t{1} << shift) / heap.shares; };
   std::uint32_t enough = slot_shift;
@@ -68,7 +68,7 @@ NodeMemory::NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector
     : bootstrap_(bootstrap), members_(std::move(members)), sizes_(sizes), deadline_ns_(deadline_ns),
       range_(AddressRange::of_world(world_id)) {
   std::vector<bool> gpu_ranks;
-  std::vector<int> gpus;  // of this process
+  std::vector<int> gpus;  // GPUs of this process
   for (const MemoryMember& member : members_) {
     gpu_ranks.push_back(member.gpu >= 0);
     const bool here = member.process == members_[static_cast<std::size_t>(bootstrap.rank())].process;
@@ -114,7 +114,7 @@ void NodeMemory::reserve(std::uint64_t seed, const std::vector<bool>& gpu_ranks)
     const bool mine = range_->reserve(draw_base(random, bytes, step), layout, bootstrap_.size(), gpu_ranks);
     if (everyone(mine)) return;
     range_->release();
-    bootstrap_.barrier(deadline_ns_);  // no thread of this process tries the next place before all have left this one
+    bootstrap_.barrier(deadline_ns_);  // no thread of this process tries another address before all released this
   }
   Problem problem;
   if (!range_->reserve(nullptr, layout, bootstrap_.size(), gpu_ranks))
@@ -147,7 +147,7 @@ void NodeMemory::share(const std::vector<Part>& parts) {
     if (!part.device)
       range_->map_host(part.address, part.bytes, std::move(descriptors[peer]));
     else if (range_->map_device(part.address, part.bytes, descriptors[peer]))
-      gpu_memory::keep_descriptor(part.address, descriptors[peer].get());  // for engines' windows on it
+      gpu_memory::keep_descriptor(part.address, descriptors[peer].get());  // for engines' windows on the memory
   }
   bootstrap_.barrier(deadline_ns_);
 }
@@ -212,7 +212,7 @@ void NodeMemory::align_segments() {
 void NodeMemory::destroy_segment(std::uint32_t id) {
   const auto segment = segments_.find(id);
   require(segment != segments_.end(), Status::invalid_argument, fmt::format("segment {} does not exist", id));
-  const std::uint64_t mine = std::uint64_t{id} + 1;                   // 0 comes from ranks that have failed or left
+  const std::uint64_t mine = std::uint64_t{id} + 1;  // 0 is the value of ranks that have failed or left
   const auto all = allgather_values(bootstrap_, mine, deadline_ns_);  // after this no rank uses the segment
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     require(all[rank] == 0 || all[rank] == mine, Status::invalid_argument,

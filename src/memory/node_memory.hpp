@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The memory of a node's ranks as one of them sees it: heaps, host areas and segments in the address range.
+/// The memory of a node's ranks as seen by one of them: heaps, host areas and segments in the address range.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,29 +19,29 @@ namespace beeline {
 /// How one rank's device reaches another's memory.
 enum class CopyPath : std::uint32_t {
   direct,  ///< by its own loads, stores and copies
-  staged,  ///< by copies in two steps: the owner's device, driven from here, moves the data between it and host memory
-  none     ///< the owner's device is not seen by this process
+  staged,  ///< by two copies through host memory; this process drives the owner's device for one of them
+  none     ///< this process does not see the owner's device
 };
 
 /// The properties of each rank that the memory layer needs.
 struct MemoryMember {
   std::uint64_t process = 0;  ///< equal for ranks that are threads of one process
-  bool is_local = true;       ///< on this rank's node; memory of others is not mapped
-  int gpu = -1;               ///< CUDA index in its own process, -1 on a host rank
-  int reaching_gpu = -1;      ///< host rank: the GPU with which its process reaches GPU memory; -1: it does not
+  bool is_local = true;       ///< on this rank's node; memory of other nodes is not mapped
+  int gpu = -1;               ///< CUDA index in the rank's process; -1 on a host rank
+  int reaching_gpu = -1;      ///< on a host rank: the GPU by which its process reaches GPU memory; -1: none
   CopyPath copies = CopyPath::direct;
-  int gpu_here = -1;  ///< CUDA index in this process; -1 on a host rank, and where this process does not see it
-  std::vector<int> seen_by{};  ///< GPUs of this process that its device memory is mapped for
+  int gpu_here = -1;  ///< CUDA index in this process; -1 on a host rank, or if this process does not see the GPU
+  std::vector<int> seen_by{};  ///< GPUs of this process for which the rank's device memory is mapped
 };
 
-/// Sizes that every rank agrees on.
+/// Sizes that are the same on every rank.
 struct MemorySizes {
   std::uint32_t slot_shift;
   std::size_t heap_bytes, host_area_bytes;
 };
 
-/// Ranks of other nodes have slots too, for addresses that engines know; nothing is mapped there.
-/// Owned by one rank's world. Constructor and the functions marked so are collective.
+/// Ranks of other nodes have slots, too, for addresses that engines use; nothing is mapped there. Owned by one rank's
+/// world. The constructor and the functions marked so are collective.
 class NodeMemory {
  public:
   NodeMemory(Bootstrap& bootstrap, std::uint64_t world_id, std::vector<MemoryMember> members, const MemorySizes& sizes,
@@ -51,7 +51,7 @@ class NodeMemory {
   NodeMemory& operator=(const NodeMemory&) = delete;
 
   [[nodiscard]] AddressRange& range() const { return *range_; }
-  /// Whether every process sees the range at the same address.
+  /// Whether every process has the range at the same address.
   [[nodiscard]] bool global_addresses() const { return global_addresses_; }
   [[nodiscard]] std::byte* heap(int rank) const;
   [[nodiscard]] std::byte* host_area(int rank) const;
@@ -59,9 +59,9 @@ class NodeMemory {
 
   /// Collective. See World::create_segment.
   [[nodiscard]] const Segment& create_segment(MemoryKind kind, std::size_t bytes);
-  /// Collective. Throws invalid_argument for an unknown id, and when ranks give different ones.
+  /// Collective. Throws invalid_argument for an unknown id, and if ranks pass different ids.
   void destroy_segment(std::uint32_t id);
-  /// Collective: after a failure, the ranks that are left agree on the places and numbers that segments have.
+  /// Collective. After a failure, the remaining ranks agree on the offsets and ids of segments.
   void align_segments();
 
  private:
@@ -76,10 +76,10 @@ class NodeMemory {
 
   void reserve(std::uint64_t seed, const std::vector<bool>& gpu_ranks);
   [[nodiscard]] bool everyone(bool mine);
-  /// Collective: makes this rank's part, passes it to the others, and maps theirs. If it fails on one rank, it throws
-  /// on all.
+  /// Collective. Makes this rank's part, exchanges descriptors with the other ranks, and maps their parts. If that
+  /// fails on one rank, throws on all.
   void share(const std::vector<Part>& parts);
-  /// Where a rank's segments of GPU or host memory begin.
+  /// The start of a rank's segments in GPU or host memory.
   [[nodiscard]] std::byte* segments_of(int rank, bool device) const;
   [[nodiscard]] Part place(int rank, MemoryKind kind, std::size_t bytes);
   /// Unmaps the part of `rank`, and frees its offsets.

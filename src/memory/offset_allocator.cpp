@@ -22,7 +22,7 @@ std::size_t OffsetAllocator::free_bytes() const {
 
 void OffsetAllocator::assign(std::map<std::size_t, std::size_t> used) {
   std::map<std::size_t, std::size_t> holes;
-  std::size_t end = 0;  // of what has been looked at
+  std::size_t end = 0;  // end of the allocations visited so far
   for (const auto& [offset, bytes] : used) {
     require(offset >= end && bytes <= bytes_ && offset <= bytes_ - bytes, Status::internal,
             fmt::format("allocation of {} bytes at offset {} overlaps another, or the heap's end", bytes, offset));

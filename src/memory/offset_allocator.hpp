@@ -8,22 +8,22 @@
 
 namespace beeline {
 
-/// Hands out offsets of [0, bytes). Holds no memory itself. Not thread-safe.
+/// Allocates offsets in [0, bytes). Has no memory itself. Not thread-safe.
 class OffsetAllocator {
  public:
   OffsetAllocator(std::size_t bytes, std::size_t alignment);
 
-  /// Offset of `bytes` (rounded up to the alignment; 0 counts as 1). Throws no_resource, naming what is free.
+  /// Offset of `bytes` (rounded up to the alignment; 0 counts as 1). Throws no_resource, with the number of free bytes.
   [[nodiscard]] std::size_t allocate(std::size_t bytes);
-  /// The highest offset, of `most` at most, for as many bytes; allocates them there. Same errors.
+  /// Allocates `bytes` at the highest possible offset that is at most `most`. Throws as `allocate`.
   [[nodiscard]] std::size_t allocate_high(std::size_t bytes, std::size_t most);
-  /// Throws invalid_argument when `offset` is not allocated.
+  /// Throws invalid_argument if `offset` is not allocated.
   void free(std::size_t offset);
   [[nodiscard]] bool holds(std::size_t offset) const { return used_.contains(offset); }
   [[nodiscard]] std::size_t free_bytes() const;
-  /// What is allocated: offset to bytes.
+  /// All allocations: offset to bytes.
   [[nodiscard]] const std::map<std::size_t, std::size_t>& used() const { return used_; }
-  /// Makes exactly `used` allocated: offset to bytes, multiples of the alignment that do not overlap.
+  /// Replaces all allocations by `used`: offset to bytes, multiples of the alignment, without overlap.
   void assign(std::map<std::size_t, std::size_t> used);
 
  private:

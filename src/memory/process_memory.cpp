@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t most_at_once = std::size_t{1} << 30;  // one call moves at most 2 GiB
 
-/// Linux lets only some processes at others of the same user, where the Yama module says so.
+/// With the Yama module, Linux lets only some processes access others of the same user.
 std::string ptrace_scope() {
   const std::string text = read_text("/proc/sys/kernel/yama/ptrace_scope");
   return text.empty() ? "" : fmt::format(", kernel.yama.ptrace_scope is {}", lines_of(text).front());

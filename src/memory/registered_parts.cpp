@@ -63,7 +63,7 @@ void Registration::attach_host(RegisteredPart& part, Access& access, const Offer
     };
     if (own().gpu < 0 || (pinned(0) && pinned(part.bytes - 1)))
       part.address = access.address;
-    else  // pinning it here would pin the pages' other owners too, and clash with theirs
+    else  // pinning it here would pin the pages for their other owners too, and conflict with their pinning
       part.not_directly = fmt::format("rank {}'s host memory is not pinned (cudaHostRegister): copies only", owner);
     return;
   }

@@ -15,13 +15,13 @@ namespace beeline {
 
 namespace {
 
-constexpr std::uintptr_t alignment = 16;  // what malloc gives; signals and 16-byte accesses need it
+constexpr std::uintptr_t alignment = 16;  // as malloc's; signals and 16-byte accesses need it
 
 bool ranges_overlap(std::uintptr_t a, std::uint64_t a_bytes, std::uintptr_t b, std::uint64_t b_bytes) {
   return a < b + b_bytes && b < a + a_bytes;
 }
 
-/// Throws unless every page of host memory is there.
+/// Throws unless every page of a range of host memory is mapped.
 void check_mapped(const void* pointer, std::size_t bytes) {
   const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
   constexpr std::size_t pages_at_once = 4096;
@@ -117,7 +117,7 @@ void Registration::describe_part(Offer& mine, void* pointer, std::size_t bytes) 
     }
 }
 
-/// Looks at what all ranks see, so that all throw or none does.
+/// Checks the offers of all ranks, so that either all throw or none.
 void Registration::check_conflicts(const std::vector<Offer>& all) const {
   bool any = false;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -150,7 +150,7 @@ void Registration::remove(std::uint32_t id) {
     entries_.erase(id);
   }
   detach(*entry);
-  bootstrap_.barrier(deadline_ns_);  // from here on its owners may free it
+  bootstrap_.barrier(deadline_ns_);  // from now on the owners may free it
 }
 
 Registration::Address Registration::reach(const RegisteredPlace& place, std::size_t bytes) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Registered memory: what ranks tell each other about it, and how each reaches the others' parts.
+/// Registered memory: what ranks publish about it, and how each rank reaches the parts of the other ranks.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,19 +31,19 @@ class Registration {
   /// Collective. See World::deregister_memory.
   void remove(std::uint32_t id);
 
-  /// How a place is reached: by an address here, or through the owner's process.
+  /// How a registered address is reached: by an address in this process, or through the owner's process.
   struct Address {
     std::byte* address = nullptr;
     std::shared_ptr<const ProcessMemory> process;
-    std::uintptr_t there = 0;  ///< in that process
+    std::uintptr_t there = 0;  ///< address in that process
   };
-  /// Throws invalid_argument for what is not registered, unreachable with the reason.
+  /// Throws invalid_argument for memory that is not registered, unreachable with the reason.
   [[nodiscard]] Address reach(const RegisteredPlace& place, std::size_t bytes) const;
-  /// What has an address in this process, ascending.
+  /// The parts that have an address in this process, sorted by address.
   [[nodiscard]] std::vector<AddressInterval> intervals() const;
 
  private:
-  /// What a rank says of its part before anyone attaches it.
+  /// What a rank publishes about its part before any rank attaches it.
   struct Offer {
     std::uint8_t calls = 0;  ///< 0: the rank has failed or left
     bool device = false;
@@ -55,11 +55,11 @@ class Registration {
   };
   /// How this rank reaches one part.
   struct Access {
-    std::byte* address = nullptr;    ///< for copies at least
-    std::byte* ipc_start = nullptr;  ///< of the allocation that holds it, mapped for `ipc_gpu`
+    std::byte* address = nullptr;    ///< usable at least for copies
+    std::byte* ipc_start = nullptr;  ///< start of the allocation that contains the part, mapped for `ipc_gpu`
     int ipc_gpu = -1;
     std::shared_ptr<const ProcessMemory> process;
-    std::uintptr_t there = 0;  ///< in that process
+    std::uintptr_t there = 0;  ///< address in that process
   };
   struct Entry {
     RegisteredMemory memory;

@@ -168,7 +168,7 @@ Event::Event() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 
 void Event::raise() const noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(descriptor_.get(), &one, sizeof(one));  // fails only when raised
+  [[maybe_unused]] const ssize_t written = ::write(descriptor_.get(), &one, sizeof(one));  // fails only if raised
 }
 
 void Event::lower() const noexcept {

@@ -9,7 +9,7 @@ namespace {
 
 using namespace detail::selection;
 
-/// Whether every operation of the table has a row that always fits, and every row an operation that has its algorithm.
+/// Whether every operation has a row of the table that always fits, and every row's operations have its algorithm.
 template <std::size_t count>
 constexpr bool is_complete(const Preference (&table)[count], Control control, Operations operations) {
   for (const Preference& row : table) {
@@ -42,7 +42,7 @@ Algorithm choose_on_stream(Operation operation, const Situation& here, std::size
   const auto* const row = std::find_if(std::begin(on_streams), std::end(on_streams), [&](const auto& one) {
     return contains(one.operations, operation) && fits(one, here, bytes) && is_possible(operation, one.algorithm, here);
   });
-  return row->algorithm;  // the last one of each operation fits always
+  return row->algorithm;  // the last row of each operation always fits
 }
 
 unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation& here, std::size_t bytes,
@@ -57,8 +57,8 @@ unsigned choose_blocks(Operation operation, Algorithm algorithm, const Situation
   const std::size_t busy = is_moved ? bytes * std::max(1u, here.members - 1) : bytes;
   const std::size_t most = here.members > 2 ? rule->most : rule->most_of_two;
   const std::size_t wanted = std::min((busy + rule->block_bytes - 1) / rule->block_bytes, most);
-  // Blocks of more than half of the threads have a multiprocessor each: 96 would take more of them than 128, of which
-  // two share one.
+  // Blocks of more than half of a multiprocessor's threads need a multiprocessor each: 96 such blocks would occupy more
+  // of them than 128 smaller ones, of which two share one.
   const std::size_t blocks = wanted > most_full_blocks ? most : wanted;
   return static_cast<unsigned>(std::clamp<std::size_t>(blocks, 1, sessions));
 }

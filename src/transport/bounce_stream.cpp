@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t buffer_count = 4;
 constexpr int own_device = -1;
 
-/// What copies from one device to another go through; both are driven by streams of one BounceStream.
+/// The buffers for copies from one device to another. Both devices are driven by streams of one BounceStream.
 struct Ring {
   Ring(Stream& out, Stream& in, std::size_t chunk_bytes, bool pinned)
       : buffers(chunk_bytes * buffer_count, pinned, "to stage copies through") {
@@ -33,7 +33,7 @@ struct Ring {
   std::size_t next = 0;
 };
 
-/// A stream of another device, and the events that put its work into the order of the own stream.
+/// A stream of another device, and the events that order its work with the own stream's.
 struct OtherDevice {
   OtherDevice(std::unique_ptr<Stream> made, Stream& own)
       : stream(std::move(made)), begun(own.make_event()), done(stream->make_event()) {}
@@ -45,7 +45,7 @@ class BounceStream final : public ForwardingStream<BounceStream> {
  public:
   BounceStream(std::unique_ptr<Stream> own, StreamRoutes routes) : routes_(std::move(routes)), own_(std::move(own)) {}
 
-  [[nodiscard]] Stream& own() const { return *own_; }  ///< it waits for the others' work itself
+  [[nodiscard]] Stream& own() const { return *own_; }  ///< its work waits for the other streams' work
 
   void copy(void* destination, const void* source, std::size_t bytes) override {
     if (!moves_anything(destination, source, bytes)) return;
@@ -99,13 +99,13 @@ class BounceStream final : public ForwardingStream<BounceStream> {
   }
   [[nodiscard]] Stream& stream_of(int device) { return device == own_device ? *own_ : *other(device).stream; }
 
-  /// Later work of `device` follows what this stream has so far.
+  /// Orders later work of `device` after this stream's work so far.
   void begin(int device) {
     if (device == own_device) return;
     own_->record(*other(device).begun);
     other(device).stream->wait_event(*other(device).begun);
   }
-  /// Later work of this stream follows what `device` has so far.
+  /// Orders later work of this stream after the work of `device` so far.
   void end(int device) {
     if (device == own_device) return;
     other(device).stream->record(*other(device).done);
@@ -123,7 +123,7 @@ class BounceStream final : public ForwardingStream<BounceStream> {
     Ring& ring = rings_.try_emplace({from, to}, out, in, routes_.chunk_bytes, routes_.pinned).first->second;
     for (std::size_t offset = 0; offset < bytes; offset += routes_.chunk_bytes) {
       const std::size_t piece = std::min(routes_.chunk_bytes, bytes - offset), buffer = ring.next++ % buffer_count;
-      out.wait_event(*ring.emptied[buffer]);  // by the chunk that had it before
+      out.wait_event(*ring.emptied[buffer]);  // by the chunk that used it before
       out.copy(ring.buffer(buffer), source + offset, piece);
       out.record(*ring.filled[buffer]);
       in.wait_event(*ring.filled[buffer]);
@@ -133,8 +133,8 @@ class BounceStream final : public ForwardingStream<BounceStream> {
   }
 
   const StreamRoutes routes_;
-  std::mutex mutex_;  ///< held while enqueuing on several streams
-  // The own stream ends first, since its work waits for the others'; the buffers outlive all work.
+  std::mutex mutex_;  ///< held while work is enqueued on several streams
+  // The own stream ends first, since its work waits for the other streams' work. The buffers end last.
   std::map<std::pair<int, int>, Ring> rings_;
   std::map<int, OtherDevice> others_;
   std::unique_ptr<Stream> own_;

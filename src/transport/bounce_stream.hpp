@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A stream that also reaches memory which its device does not: by way of bounce buffers, or by an engine.
+/// A stream that also reaches memory beyond its device's reach: through bounce buffers, or by an engine.
 
 #include <cstddef>
 #include <functional>
@@ -12,22 +12,22 @@
 
 namespace beeline {
 
-/// How the addresses that a stream is given are reached.
+/// How a stream reaches the addresses that it is given.
 struct StreamRoutes {
-  /// The route to an address for copies, fills and signals. Throws unreachable where there is none.
+  /// Returns the route to an address for copies, fills and signals. Throws unreachable if there is none.
   std::function<Route(const void*)> route_to;
-  /// A stream of the device that a route names.
+  /// Makes a stream of the device that a route names.
   std::function<std::unique_ptr<Stream>(int device)> make_stream;
   std::size_t chunk_bytes = 0;  ///< of the buffers in host memory
   bool pinned = false;          ///< whether GPUs use the buffers
-  // What the engine carries, in the order of `own`, the stream that is wrapped.
+  // The engine's operations, in the order of `own`, the wrapped stream.
   std::function<void(Stream& own, void* destination, const void* source, std::size_t bytes)> copy_by_engine;
   std::function<void(Stream& own, void* destination, unsigned char value, std::size_t bytes)> fill_by_engine;
   std::function<void(Stream& own, std::uint64_t* signal, std::uint64_t value)> signal_by_engine;
 };
 
-/// Wraps `own`: copies, fills and signals of memory that lies elsewhere are made by streams of the devices there, in
-/// this stream's order. Nothing waits on the CPU. Copies between two devices go through four bounce buffers, so that
+/// Wraps `own`. Copies, fills and signals of memory that its device does not reach are made by streams of other
+/// devices, in this stream's order. No CPU thread waits. Copies between two devices use four bounce buffers, so that
 /// the copies out and in overlap. Source: seed 001, virtual peer DMA (double copy through small pinned buffers).
 [[nodiscard]] std::unique_ptr<Stream> make_bounce_stream(std::unique_ptr<Stream> own, StreamRoutes routes);
 

@@ -23,7 +23,7 @@ bool moves_anything(void* destination, const void* source, std::size_t bytes) {
 }
 
 void check_signal(const std::uint64_t* signal) {
-  if (reinterpret_cast<std::uintptr_t>(signal) % sizeof(*signal) != 0)  // no text where nothing is wrong
+  if (reinterpret_cast<std::uintptr_t>(signal) % sizeof(*signal) != 0)  // makes no text in the usual case
     throw Error(Status::invalid_argument,
                 fmt::format("the signal at {} is not aligned to {} bytes", fmt::ptr(signal), sizeof(*signal)));
 }

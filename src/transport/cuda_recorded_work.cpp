@@ -24,7 +24,7 @@ class GpuGraph final : public RecordedWork {
     const BesideCaptures beside;
     check(cudaGraphInstantiate(&executable_, graph, 0), "cudaGraphInstantiate");
   }
-  /// For kernels: on the device when this returns.
+  /// A graph for launches by kernels; uploaded to the device when the constructor returns.
   GpuGraph(int gpu, cudaGraph_t graph, cudaStream_t stream) : gpu_(gpu) {
     const BesideCaptures beside;
     const cudaError_t refused = cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagDeviceLaunch);
@@ -42,7 +42,7 @@ class GpuGraph final : public RecordedWork {
   }
   ~GpuGraph() override {
     const BesideCaptures beside;
-    static_cast<void>(cudaGraphExecDestroy(executable_));  // takes effect when its runs are over
+    static_cast<void>(cudaGraphExecDestroy(executable_));  // takes effect when the graph's runs are over
   }
   GpuGraph(const GpuGraph&) = delete;
   GpuGraph& operator=(const GpuGraph&) = delete;
@@ -58,7 +58,7 @@ class GpuGraph final : public RecordedWork {
   cudaGraphExec_t executable_ = nullptr;
 };
 
-/// Ends a capture that has failed, and forgets the error that CUDA keeps of it.
+/// Ends a failed capture, and clears the error that CUDA keeps of it.
 void give_up(Stream& stream) {
   cudaGraph_t graph = nullptr;
   static_cast<void>(cudaStreamEndCapture(native(stream), &graph));
@@ -66,7 +66,7 @@ void give_up(Stream& stream) {
   static_cast<void>(cudaGetLastError());
 }
 
-/// What `work` puts on a stream of the current GPU.
+/// Captures the work that `work` puts on a stream of the current GPU.
 HeldGraph capture(Stream& stream, const std::function<void()>& work) {
   check(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   try {

@@ -33,7 +33,7 @@ struct Capture {
   cudaGraph_t graph = nullptr;
 };
 
-/// A priority as CUDA counts it on the current GPU: the greatest is the least number.
+/// A priority as CUDA's number for the current GPU: the greatest priority has the lowest number.
 int cuda_priority(StreamPriority priority) {
   int least = 0, greatest = 0;
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
@@ -46,7 +46,7 @@ int cuda_priority_of(cudaStream_t stream) {
   return priority;
 }
 
-/// A word of the current GPU for the first work of streams; the process keeps it.
+/// A word of the current GPU for the first work of streams; kept as long as the process.
 void* first_work_word() {
   static std::mutex mutex;
   static std::map<int, void*> words;
@@ -58,7 +58,7 @@ void* first_work_word() {
   return word;
 }
 
-/// Gives a fresh stream work, and returns whether the GPU has done it in time.
+/// Gives a new stream work. Returns whether the GPU has completed it in time.
 bool does_first_work(cudaStream_t stream) {
   constexpr std::chrono::milliseconds limit(20);
   check(cudaMemsetAsync(first_work_word(), 0, sizeof(std::uint64_t), stream), "cudaMemsetAsync");
@@ -71,9 +71,10 @@ bool does_first_work(cudaStream_t stream) {
   return true;
 }
 
-/// A stream that has worked. The driver now and then holds up the first work of a fresh stream until kernels that wait
-/// on this GPU end (docs/design-host.md, Residency); ranks that share the GPU would then reach the deadline. If the
-/// first work does not run, another stream is tried; a GPU that is full of long kernels gets the last one.
+/// Makes a stream whose first work is done. The driver sometimes delays the first work of a new stream until kernels
+/// that wait on this GPU end (docs/design-host.md, Residency); ranks that share the GPU would then reach the deadline.
+/// If the first work does not run, another stream is tried. On a GPU that is full of long kernels the last attempt is
+/// used.
 cudaStream_t create_stream(int cuda_priority) {
   constexpr int attempts = 4;
   for (int attempt = 1;; ++attempt) {
@@ -84,7 +85,7 @@ cudaStream_t create_stream(int cuda_priority) {
   }
 }
 
-/// The capture that a stream is in. Throws unavailable when an error has ended it.
+/// The capture that a stream is in. Throws unavailable if an error has ended the capture.
 Capture capture_of(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
@@ -117,7 +118,7 @@ class GpuEvent final : public Event {
     check(cudaEventRecord(event_, stream), "cudaEventRecord");
     record_ = static_cast<std::int64_t>(capture_of(stream).id);
   }
-  /// Holds later work of `stream`, which is in `capture` (0: in none).
+  /// Holds later work of `stream`, which is in `capture` (0: none).
   void hold(cudaStream_t stream, std::uint64_t capture) const {
     const std::int64_t recorded = record_.load();
     if (recorded == never) return;
@@ -130,16 +131,16 @@ class GpuEvent final : public Event {
   static constexpr std::int64_t never = -1;
   int gpu_;
   cudaEvent_t event_ = nullptr;
-  std::atomic<std::int64_t> record_{never};  ///< the capture that the last record is part of; 0: none
+  std::atomic<std::int64_t> record_{never};  ///< the capture that the last record belongs to; 0: none
 };
 
-/// Rings when a stream has done what it was given so far, from a thread of CUDA's; never where that fails.
+/// Rings when a stream has completed its work so far. Called by a thread of CUDA's; never rings if the stream fails.
 class Alarm {
  public:
   [[nodiscard]] static std::shared_ptr<Alarm> set(cudaStream_t stream) {
     auto alarm = std::make_shared<Alarm>();
     auto held =
-        std::make_unique<std::shared_ptr<Alarm>>(alarm);  // the sleeping thread may have left when the alarm rings
+        std::make_unique<std::shared_ptr<Alarm>>(alarm);  // the sleeping thread may have left before the alarm rings
     const auto ring = [](void* data) {
       const std::unique_ptr<std::shared_ptr<Alarm>> last(static_cast<std::shared_ptr<Alarm>*>(data));
       (*last)->ring();
@@ -168,7 +169,7 @@ class Alarm {
   bool rung_ = false;
 };
 
-/// The first failure of what a stream has called on the CPU. Who called it may have gone.
+/// The first failure of a function that a stream has called on the CPU. The stream's user may be gone by then.
 class HostFailure {
  public:
   void keep(std::exception_ptr failure) {
@@ -207,7 +208,7 @@ class GpuStream final : public Stream {
     stream_ = create_stream(cuda_priority(priority));
     release_ = create_stream(cuda_priority_of(stream_));
   }
-  /// `adopted`: a stream that the program makes and destroys.
+  /// `adopted`: a stream that the program makes and destroys itself.
   GpuStream(const Device& device, std::shared_ptr<GridState> grid_state, cudaStream_t adopted)
       : device_(device), grid_state_(std::move(grid_state)), stream_(adopted), owned_(false) {
     const CurrentGpu current(device.index);
@@ -287,7 +288,7 @@ class GpuStream final : public Stream {
     const BesideCaptures beside;
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const cudaError_t asked = cudaStreamIsCapturing(stream_, &status);
-    // A query would end a capture: this stream's, or, where it is the legacy default stream, another's.
+    // A query would end a capture: this stream's, or for the legacy default stream any other's.
     if (status != cudaStreamCaptureStatusNone || asked == cudaErrorStreamCaptureImplicit) return false;
     return cudaStreamQuery(stream_) != cudaErrorNotReady;
   }
@@ -355,7 +356,7 @@ class GpuStream final : public Stream {
   }
   void check_device() const {
     if (capture() != 0)
-      return;  // CUDA does not tell then, and the capture would end; on another GPU no launch succeeds
+      return;  // CUDA does not report the GPU during a capture, and asking would end it; on another GPU launches fail
     int index = -1;
     check(cudaStreamGetDevice(stream_, &index), "cudaStreamGetDevice");
     require(index == device_.index, Status::invalid_argument,
@@ -371,7 +372,7 @@ class GpuStream final : public Stream {
   const std::shared_ptr<GridState> grid_state_;
   LaunchedTeams launched_teams_;
   cudaStream_t stream_ = nullptr;
-  cudaStream_t release_ = nullptr;  ///< ends the waits of `stream_`, with the same priority
+  cudaStream_t release_ = nullptr;  ///< its work ends the waits of `stream_`; same priority
   const bool owned_;
   std::mutex mutex_;
   std::shared_ptr<Alarm> alarm_;

@@ -8,7 +8,7 @@ namespace beeline {
 
 namespace {
 
-/// A ring as its engine sees it: see command_protocol.hpp.
+/// A ring as its engine accesses it: see command_protocol.hpp.
 struct EngineMemory {
   static constexpr std::uint32_t depth = command_ring_depth;
   using Word = detail::SystemAtomic<std::uint64_t>;

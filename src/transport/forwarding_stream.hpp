@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A stream that passes calls on to another one.
+/// A stream that forwards calls to another stream.
 
 #include <functional>
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace beeline {
 
-/// Classes derived from it override what they do themselves. `Derived::own()` is the stream that calls are passed on
-/// to.
+/// Derived classes override the calls that they handle themselves. `Derived::own()` returns the stream to which calls
+/// are forwarded.
 template <class Derived>
 class ForwardingStream : public Stream {
  public:

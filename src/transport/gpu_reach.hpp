@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How a host rank reaches GPU memory, where CPU threads cannot load or store.
+/// How a host rank reaches GPU memory, which CPU threads cannot load or store.
 
 #include <functional>
 #include <initializer_list>
@@ -13,14 +13,14 @@
 
 namespace beeline {
 
-/// A stream of some GPU that this process sees, for copies and stream writes. Thread-safe.
+/// A stream of any GPU that this process sees, for copies and stream writes. Thread-safe.
 class GpuReach {
  public:
-  /// `stream` is nullptr where the process sees no GPU of the world: then all that needs one is refused.
+  /// `stream` is nullptr if the process sees no GPU of the world: then operations that need a GPU are refused.
   GpuReach(std::function<bool(const void*)> is_gpu_memory, std::unique_ptr<Stream> stream)
       : is_gpu_memory_(std::move(is_gpu_memory)), stream_(std::move(stream)) {}
 
-  /// Whether one of `addresses` is out of reach of CPU threads. Throws unreachable if so and there is no stream.
+  /// Whether CPU threads cannot reach one of `addresses`. Throws unreachable if so, and there is no stream.
   [[nodiscard]] bool needed(std::initializer_list<const void*> addresses) const {
     for (const void* address : addresses) {
       if (!is_gpu_memory_(address)) continue;

@@ -23,11 +23,11 @@ namespace beeline {
 
 namespace {
 
-/// Each record has a word of its own: an event may be recorded on one stream while another stream has not come to an
-/// earlier record.
+/// Each record has its own word: an event may be recorded on one stream while another stream has not reached an earlier
+/// record.
 class HostEvent final : public Event {
  public:
-  using Reached = std::shared_ptr<std::atomic<std::uint64_t>>;  ///< 1: the stream has come to the record
+  using Reached = std::shared_ptr<std::atomic<std::uint64_t>>;  ///< 1: the stream has reached the record
 
   [[nodiscard]] bool done() const override { return latest()->load(std::memory_order_acquire) != 0; }
   [[nodiscard]] Reached latest() const {
@@ -94,7 +94,7 @@ class HostStream final : public Stream {
     });
   }
   bool holds_signal_waits() override { return false; }
-  void release_waits() override {}  // waits on a host rank look at the abort word themselves
+  void release_waits() override {}  // waits on a host rank poll the abort word themselves
 
   std::unique_ptr<Event> make_event() override { return std::make_unique<HostEvent>(); }
   void record(Event& event) override {
@@ -151,7 +151,7 @@ class HostStream final : public Stream {
   LaunchedTeams& launched_teams() override { return launched_teams_; }
 
  private:
-  /// The threads of a stream, and what they wait at.
+  /// The threads of a stream, and the synchronization of its tasks.
   struct Lane {
     HostWorkers workers;
     std::mutex mutex;
@@ -160,7 +160,7 @@ class HostStream final : public Stream {
   };
   struct Task {
     std::function<void()> work;
-    bool always;  ///< runs after a failure too
+    bool always;  ///< whether it runs even after a failure
   };
   static constexpr std::uint32_t polls_before_sleep = 32;
 
@@ -168,7 +168,7 @@ class HostStream final : public Stream {
     return reach_ != nullptr && reach_->needed(addresses);
   }
 
-  /// Starts `work` on a GPU's stream when its turn comes, and holds this stream until it is over.
+  /// Starts `work` on a GPU's stream once it is next in this stream, and holds this stream until the work is over.
   template <class Work>
   void enqueue_on_gpu(Work work) {
     enqueue([this, work] {
@@ -195,17 +195,17 @@ class HostStream final : public Stream {
       tasks_.push_back(std::move(task));
       ++pending_;
       has_news_.store(true, std::memory_order_relaxed);
-      if (!asleep_) return;  // it looks before it sleeps
+      if (!asleep_) return;  // the thread looks for tasks before it sleeps
     }
     lane_->wake.notify_one();
   }
 
-  /// A stream whose work is all done by its users (`begin_here`) has no thread.
+  /// A stream whose users do all its work themselves (`begin_here`) has no thread.
   void start_thread() {
     lane_->thread = detail::start_thread_for("a stream", [this] { serve(); });
   }
 
-  /// Runs tasks in order, while no other thread does.
+  /// Runs tasks in order, one thread at a time.
   void serve() {
     std::unique_lock lock(lane_->mutex);
     for (;;) {
@@ -218,8 +218,8 @@ class HostStream final : public Stream {
     }
   }
 
-  /// Until there is work, or no more to come. To be woken takes longer than to give the core away some times: a program
-  /// that waits for each of its launches puts the next one here within microseconds.
+  /// Waits until there is work, or the stream closes. Waking a sleeping thread takes longer than yielding the core a
+  /// few times: a program that waits for each of its launches enqueues the next one within microseconds.
   void await_work(std::unique_lock<std::mutex>& lock) {
     const Polling polling = context_.polling;
     if (tasks_.empty() && !closing_ && !polling.sleeps_at_once()) {
@@ -234,7 +234,7 @@ class HostStream final : public Stream {
     asleep_ = false;
   }
 
-  /// After a failure skips all up to the next `idle()`, which reports it.
+  /// Runs a task. After a failure, skips tasks up to the next `idle()`, which reports the failure.
   void run(const Task& task, std::unique_lock<std::mutex>& lock) {
     if (failure_ && !task.always) return;
     lock.unlock();
@@ -257,9 +257,9 @@ class HostStream final : public Stream {
   std::deque<Task> tasks_;
   std::size_t pending_ = 0;
   bool closing_ = false;
-  bool asleep_ = false;                ///< the stream's thread: it has to be woken
-  std::atomic<bool> has_news_{false};  ///< for the stream's thread, which looks at this without the lock
-  std::thread::id here_;  ///< the thread that runs what it puts on the stream, between `begin_here` and `end_here`
+  bool asleep_ = false;                ///< the stream's thread sleeps, and must be woken
+  std::atomic<bool> has_news_{false};  ///< tasks were added; the stream's thread reads it without the lock
+  std::thread::id here_;  ///< the thread that runs its own tasks itself, between `begin_here` and `end_here`
   std::exception_ptr failure_;
 };
 

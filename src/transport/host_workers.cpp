@@ -39,7 +39,7 @@ void HostWorkers::run(unsigned count, unsigned at_once, const std::function<void
   work(lock);
   while (!over_.wait_for(lock, std::chrono::milliseconds(50), [this] { return unfinished_ == 0; })) {
     lock.unlock();
-    static_cast<void>(detail::is_interrupted(machine::clock_ns()));  // who ends a grid aborts its team
+    static_cast<void>(detail::is_interrupted(machine::clock_ns()));  // an interrupt aborts the grid's team
     lock.lock();
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The twin of cuda_stream.cpp and cuda_recorded_work.cpp in builds without CUDA.
+// Replaces cuda_stream.cpp and cuda_recorded_work.cpp in builds without CUDA.
 #include "beeline/core/error.hpp"
 #include "transport/host_stream.hpp"
 #include "transport/recorded_work.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Transfers through a ring of host-memory buffers: the sender's device copies chunks out, the receiver's copies them
-/// in. Source: seed 000 sections 3.2 and 4.4; seed 001, double buffering.
+/// Transfers through a ring of buffers in host memory: the sender's device copies chunks to the buffers, the receiver's
+/// device copies them from there. Source: seed 000 sections 3.2 and 4.4; seed 001, double buffering.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace beeline {
 
-/// A ring at the receiver with the messages' lengths, and the two words that pace it: chunks published (at the
-/// receiver) and consumed (at the sender).
+/// A ring in the receiver's memory with the lengths of messages, and the two words that pace it: the number of chunks
+/// published (at the receiver) and consumed (at the sender).
 struct StagedRing {
   std::byte* buffers;      ///< [slots, chunk_bytes] host memory that both processes and their GPUs reach
   std::uint64_t* lengths;  ///< [slots] bytes of the message that begins in a slot
@@ -24,25 +24,25 @@ struct StagedRing {
   std::uint32_t slots;
 };
 
-/// Chunks on one side of a ring: started on the stream, then finished, in order. A message has at least one, which
-/// carries its length; that of 0 bytes is empty.
+/// One side of a ring. Its chunks are started on the stream, then finished, in order. A message has at least one chunk,
+/// which carries the length; the chunk of a message of 0 bytes is empty.
 class StagedEnd {
  public:
   StagedEnd(Stream& stream, const StagedRing& ring);
 
-  /// Begins a message of `bytes`; the previous message has ended.
+  /// Begins a message of `bytes`; the previous message must have ended.
   void begin(std::size_t bytes);
   /// Chunks finished since the ring was made.
   [[nodiscard]] std::uint64_t finished() const { return finished_; }
-  /// The value of `finished()` at which the current message has ended.
+  /// The value of `finished()` at which the current message ends.
   [[nodiscard]] std::uint64_t target() const { return target_; }
   [[nodiscard]] bool over() const { return finished_ == target_; }
   /// Time in nanoseconds that this side has waited for the other: a sender for a free buffer, a receiver for data.
   [[nodiscard]] std::uint64_t waited_ns() const { return waited_ns_; }
 
  protected:
-  /// Starts chunks until `limit` chunks have been started, then counts the chunks whose copies have ended. Returns true
-  /// if there were any.
+  /// Starts chunks until `limit` chunks have been started, then counts the chunks whose copies have ended. Returns
+  /// whether there were any.
   template <class Start>
   bool advance(std::uint64_t limit, Start start);
   [[nodiscard]] std::byte* buffer(std::uint64_t chunk) const {
@@ -53,7 +53,7 @@ class StagedEnd {
   [[nodiscard]] bool waits_for_first() const { return !over() && started_ == first_; }
   /// The length that the message's first chunk carries.
   [[nodiscard]] std::uint64_t& first_length() const { return ring_.lengths[first_ % ring_.slots]; }
-  /// Ends a message of which no chunk has been started.
+  /// Ends a message none of whose chunks has been started.
   void abandon() { target_ = finished_; }
 
   Stream& stream_;
@@ -72,7 +72,7 @@ class StagedEnd {
 class StagedSender : public StagedEnd {
  public:
   using StagedEnd::StagedEnd;
-  /// Makes progress without blocking; call it until `over()`. Then `source` may be reused.
+  /// Makes progress without blocking. Call it until `over()`; then `source` may be reused.
   void progress(const std::byte* source);
 };
 
@@ -84,10 +84,10 @@ class StagedReceiver : public StagedEnd {
     StagedEnd::begin(bytes);
     other_length_.reset();
   }
-  /// Makes progress without blocking; call it until `over()`. Then the message is in `destination`; a message of
+  /// Makes progress without blocking. Call it until `over()`; then the message is in `destination`. A message of
   /// another length than expected stays in the ring for the next `begin`.
   void progress(std::byte* destination);
-  /// The length of the sender's message, where it is not the expected one.
+  /// The length of the sender's message, if it is not the expected length.
   [[nodiscard]] std::optional<std::uint64_t> other_length() const { return other_length_; }
 
  private:

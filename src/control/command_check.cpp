@@ -60,7 +60,7 @@ NamedBytes bytes_named_by(const Command& command, const VerbInfo& verb) {
   }
 }
 
-/// Why bytes are not in a peer's memory; nullptr if they may be.
+/// Why an offset and a length are not within a peer's memory; nullptr if they are.
 const char* refuse_place(const EngineClient& client, std::uint32_t peer, std::uint64_t offset, std::uint64_t span) {
   if (peer >= static_cast<std::uint32_t>(client.ranks)) return "there is no such rank";
   const std::uint64_t slot = SlotLayout{client.context.slot_shift}.slot_bytes();

@@ -15,7 +15,7 @@ namespace beeline {
 /// The memory that a command names at its peer.
 struct CommandTarget {
   const char* refused = nullptr;  ///< why the command is refused; nullptr: it is not
-  std::byte* address = nullptr;   ///< all of it is mapped, except for the target of a `copy`
+  std::byte* address = nullptr;   ///< the target; mapped as a whole, except for a `copy`
   std::size_t bytes = 0;          ///< length that the command moves or changes, without its signal
   std::byte* signal = nullptr;    ///< nullptr: the command has no signal
 };

@@ -66,7 +66,7 @@ class alignas(fetched_bytes) EngineThread {
   bool remove(const CommandSource& source);
   /// From now on, counts the triggers posted to a source that this thread serves, and carries out the operations that
   /// they fire, until the source is removed.
-  ///   queue  the source's number in the table, which must live as long
+  ///   queue  the source's number in `table`, which must exist until then
   void serve_triggers(const CommandSource& source, HostTriggers& table, std::uint32_t queue);
   [[nodiscard]] std::size_t sources() const { return sources_; }
 
@@ -109,16 +109,16 @@ class alignas(fetched_bytes) EngineThread {
   struct alignas(fetched_bytes) Served {
     CommandSource* source;
     std::uint64_t* mirror;
-    Lane* lane = nullptr;            ///< the lane of its commands in flight
-    std::size_t under_way = 0;       ///< parts in flight
-    bool own_is_under_way = false;   ///< see CommandWorker::begin_ring
-    bool by_stream = false;          ///< whether its last words in flight were in GPU memory rather than host memory
-    std::uint64_t refused = 0;       ///< refused commands: the first, and all after it
-    HostTriggers* table = nullptr;   ///< of a ring that takes triggers; else nullptr
-    std::uint32_t number = 0;        ///< the ring's number in the table
-    std::uint64_t taken = 0;         ///< commands taken from the ring
-    std::uint64_t done_by_then = 0;  ///< of these, commands done once those in flight are over
-    std::uint64_t done = 0;          ///< of these, those done, apart from commands to other nodes
+    Lane* lane = nullptr;           ///< the lane of its commands in flight
+    std::size_t under_way = 0;      ///< parts in flight
+    bool own_is_under_way = false;  ///< see CommandWorker::begin_ring
+    bool by_stream = false;     ///< result of the last `end_ring`: true of words in GPU memory, false in host memory
+    std::uint64_t refused = 0;  ///< refused commands: the first, and all after it
+    HostTriggers* table = nullptr;          ///< of a ring that takes triggers; else nullptr
+    std::uint32_t number = 0;               ///< the ring's number in the table
+    std::uint64_t taken = 0;                ///< commands taken from the ring
+    std::uint64_t done_by_then = 0;         ///< of these, commands done once those in flight are over
+    std::uint64_t done = 0;                 ///< of these, commands done; those for other nodes count as done
     std::unique_ptr<RemoteQueue> remote{};  ///< commands to other nodes; nullptr: there were none
   };
 

@@ -132,7 +132,7 @@ class GpuWorker final : public CommandWorker {
   };
   /// Most rings whose counts the stream publishes.
   static constexpr std::size_t most_mirrors = 2;
-  /// Looks at the word between two queries of the driver.
+  /// Number of looks at the word between two queries of the driver.
   static constexpr std::uint32_t looks_per_query = 1 << 16;
   /// Most writes of one call; the driver accepts 256.
   static constexpr std::size_t most_writes = 128;

@@ -20,8 +20,9 @@ struct StreamMove {
   std::uint64_t value = 0;
 };
 
-/// How host and kernel agree whether an operation is carried out. In host memory, where GPUs and CPUs share no atomics.
-/// Each stores its own word, fences, and then reads the other's word: so at least one of them sees the other's store.
+/// Words by which host and kernel agree whether an operation is carried out. They are in host memory, where GPUs and
+/// CPUs share no atomics: each side stores its own word, fences, and then reads the other word, so that at least one
+/// side sees the other's store.
 struct GuardWords {
   enum Verdict : std::uint64_t { open, looks, skips, moves };
   std::uint64_t cancelled;  ///< written by the host: number of the last operation that it has cancelled

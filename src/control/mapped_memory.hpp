@@ -36,11 +36,11 @@ class MappedMemory {
     }
     return last_.holds(address, bytes) || find(address).holds(address, bytes);
   }
-  /// Whether they do, and the piece belongs to a heap.
+  /// As `holds`, and whether the piece belongs to a heap.
   [[nodiscard]] bool holds_for_good(const void* address, std::size_t bytes) {
     return lies_in_heap(client_.context, client_.context.offset_in_slot(address), bytes) && holds(address, bytes);
   }
-  /// Whether they do, and the piece is in host memory.
+  /// As `holds`, and whether the piece is in host memory.
   [[nodiscard]] bool holds_in_host_memory(const void* address, std::size_t bytes) {
     return holds(address, bytes) && last_.is_host;
   }

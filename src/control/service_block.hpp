@@ -118,7 +118,7 @@ class ServiceThread {
   /// Moves a part of the bytes of each ring whose command is being moved. Every thread of the block calls it.
   template <class Block>
   BEELINE_HOST_DEVICE void move(const Block& block) {
-    // An only ring is the one that moves: reading its phase would delay the loads that follow.
+    // An only ring is known to be moving: reading its phase would delay the loads that follow.
     for (std::uint32_t i = 0; i < service_.queues; ++i)
       if (service_.queues == 1 || service_.served[i].phase == ServicePhase::moving) move_part(block, i);
     block.sync();

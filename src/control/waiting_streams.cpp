@@ -60,7 +60,7 @@ bool WaitingStreams::await_idle() {
   return true;
 }
 
-/// Releases the streams by counts that no operation needs: kernels of cancelled operations move nothing.
+/// Releases the waits of cancelled operations, which are the only ones left: their kernels move nothing.
 void WaitingStreams::drop_cancelled() {
   const std::uint64_t end = machine::clock_ns() + client_.deadline_ns;
   const auto is_empty = [this] {

@@ -90,7 +90,7 @@ class WaitingStreams final : public TriggerBackEnd {
   [[nodiscard]] MoveGuard guard_of(const Lane& lane, std::uint64_t number) const;
   /// nullptr if the operation is over.
   [[nodiscard]] Armed* find(ArmedOperation operation);
-  /// Whether the kernel of an operation that the host has cancelled skips it.
+  /// Cancels an operation. Returns whether its kernel skips it.
   [[nodiscard]] bool is_skipped(const MoveGuard& guard) const;
   [[nodiscard]] bool any_armed();
   [[nodiscard]] std::uint64_t overdue_ns(const Lane& lane) const;

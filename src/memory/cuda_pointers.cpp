@@ -54,7 +54,7 @@ std::uint64_t allocation_id(const void* pointer, int gpu) {
   const auto ask = [&] {
     return driver().pointer_attribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, reinterpret_cast<CUdeviceptr>(pointer));
   };
-  if (ask() == CUDA_SUCCESS) return id;  // valid in the whole process; only a thread without a context gets no answer
+  if (ask() == CUDA_SUCCESS) return id;  // process-wide addresses; only a thread without a context gets no answer
   const CurrentGpu current(gpu);
   return ask() == CUDA_SUCCESS ? id : 0;
 }

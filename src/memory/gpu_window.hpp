@@ -10,12 +10,13 @@
 
 namespace beeline::gpu_memory {
 
-/// A GPU allocation that is mapped for CPU threads, too. They store there as to a device: stores are posted; only a
+/// A GPU allocation that is mapped for CPU threads, too. Their stores are posted, as stores to a device are: only a
 /// fence orders them and flushes them out of the CPU. Loads take about a microsecond.
 class Window {
  public:
   virtual ~Window() = default;
-  /// The address of `address` for CPU threads; nullptr unless all `bytes` from there on are in the allocation.
+  /// The address at which CPU threads access `address`; nullptr unless all `bytes` from `address` on are in the
+  /// allocation.
   [[nodiscard]] std::byte* seen(const void* address, std::size_t bytes) const {
     const std::size_t offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - piece_.data());
     return offset < piece_.size() && bytes <= piece_.size() - offset ? seen_ + offset : nullptr;

@@ -48,7 +48,7 @@ inline void throw_if_interrupted(int rank) {
     throw Error(Status::aborted, "a signal of the program ended the wait", rank);
 }
 
-/// Waits until `over()`, the deadline, or a signal of the program, which throws for `rank`. Returns `over()`.
+/// Waits until `over()` or the deadline. Throws for `rank` if a signal of the program ends the wait. Returns `over()`.
 template <class Over>
 bool wait_until(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, const Deadline& deadline,
                 int rank, Over over) {

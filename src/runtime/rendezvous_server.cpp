@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::int64_t refused_linger_ns = 1'000'000'000;
 constexpr std::size_t max_strangers = max_ranks + 128;  // connections without a rank; one more drops the oldest
-constexpr int accepted_at_once = 64;  // then pending frames are read, so that strangers' hellos precede drops
+constexpr int accepted_at_once = 64;  // in one round; frames are read between rounds, before strangers are dropped
 constexpr std::int64_t pause_ns = 100'000'000;
 
 bool same_token(const std::string& shown, const std::string& expected) {

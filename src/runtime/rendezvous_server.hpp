@@ -39,8 +39,7 @@ struct ServedWorld;
 class Connection {
  public:
   explicit Connection(FileDescriptor descriptor) : socket(std::move(descriptor)) {}
-  /// After the client has closed its end nothing is sent. Frames that it sent before are still read, possibly a
-  /// goodbye.
+  /// Sends nothing after the client has closed its end. Frames that it sent before are still read, possibly a goodbye.
   void send(EncodedFrame frame);
   void flush();
   [[nodiscard]] bool sending() const { return !queue_.empty(); }
@@ -78,8 +77,8 @@ struct ServedWorld {
   explicit ServedWorld(std::size_t size) : seats(size) {}
 
   void send_to_all(const EncodedFrame& frame);
-  /// Sends all `left` frames to the others in one piece: where hundreds leave at once, single frames would be as many
-  /// for each rank.
+  /// Sends all `left` frames together: if hundreds of ranks leave at once, each remaining rank would otherwise be sent
+  /// hundreds of single frames.
   void tell_who_left();
   /// A rank that waits in agree_on_survivors, or -1.
   [[nodiscard]] int first_that_asks() const;

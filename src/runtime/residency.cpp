@@ -16,7 +16,7 @@ ResidencyLedger& ResidencyLedger::of_gpu(int index) {
   return ledgers[index];
 }
 
-/// For each group of entries, the largest share; the sum over groups. Launches of one group run one after the other.
+/// The sum over all groups of the largest share in the group. Launches of one group run one after the other.
 template <class Group>
 double ResidencyLedger::sum_of_largest(Group group) const {
   std::map<const void*, double> largest;

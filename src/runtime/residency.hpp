@@ -20,11 +20,11 @@ class ResidencyLedger {
 
   /// Books a launch. Launches of one stream run one after the other, and so do launches with the same
   /// `serialization_key` (nullptr: none) on any streams. Of such launches only the largest counts.
-  ///   stream   what stands for the launch's stream, or for a graph
+  ///   stream   identifies the launch's stream, or a graph
   ///   share    blocks of the launch / blocks of its kind that the device holds
   ///   what     names the launch; called for errors only
   ///   is_idle  whether the stream's work has ended; called before a launch is refused
-  /// Throws no_resource, naming what waits already.
+  /// Throws no_resource, with the names of the launches that wait already.
   void claim(const void* stream, const void* serialization_key, double share, std::function<std::string()> what,
              std::function<bool()> is_idle);
   /// Reserves a share for `owner` until `forget(owner)`; no other launch gets this share.
@@ -35,7 +35,7 @@ class ResidencyLedger {
   void forget(const void* stream);
 
  private:
-  /// Launches that follow each other twice: on one stream, with the same serialization key.
+  /// The two reasons for which launches run one after the other: the same stream, or the same serialization key.
   struct Key {
     const void *stream, *serialization_key;
     auto operator<=>(const Key&) const = default;

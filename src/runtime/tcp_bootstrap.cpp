@@ -36,7 +36,7 @@ using detail::FrameType;
 constexpr std::int64_t farewell_ns = 1'000'000'000;
 constexpr std::int64_t most_patience_ns = 5'000'000'000;  // limit of retries with a server that closes connections
 constexpr std::chrono::milliseconds longest_pause{100};
-constexpr auto news_time = std::chrono::seconds(1);  // for the server to report the first end, after a socket closed
+constexpr auto news_time = std::chrono::seconds(1);  // for the server to report which rank ended first
 
 /// Extends a call's deadline, so that the server, which knows the missing ranks, reports them first.
 std::int64_t with_margin(std::int64_t deadline_ns) {
@@ -243,7 +243,8 @@ void TcpBootstrap::take(Frame frame) {
   changed_.notify_all();
 }
 
-/// In this thread rather than the caller's: failures after the agreement are new, those before it are settled.
+/// Called by the thread that reads frames, not by the caller's: failures after the agreement are new, and those before
+/// it are settled.
 void TcpBootstrap::take_agreement(const Frame& frame) {
   if (lost_ || is_excluded()) return;
   std::vector<std::int32_t> ranks(frame.payload.size() / sizeof(std::int32_t));

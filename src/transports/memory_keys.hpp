@@ -115,7 +115,7 @@ struct KeyedPiece {
   std::uint64_t id = 0;
   std::span<const std::byte> bytes;
   const void* worker = nullptr;  ///< the worker that has registered the piece: its key is of no use to other workers
-  KeyHandle registration;        ///< nullptr: the worker cannot register it
+  KeyHandle registration;        ///< nullptr: the worker cannot register the piece
   std::vector<std::byte> key;
   std::set<int> holders;   ///< ranks that have the key
   bool is_ending = false;  ///< the piece is about to be unmapped
@@ -156,8 +156,8 @@ class KeyedPieces {
   std::uint64_t last_id_ = 0;
 };
 
-/// Memory of one rank that messages to it read or write and that may still be in use by them. A put by key overtakes
-/// messages.
+/// Memory of one rank that is read or written by messages to the rank that may not be done yet. A put by key would
+/// overtake these messages, so it must not use the same memory.
 class Footprints {
  public:
   void add(std::uint64_t number, std::uint64_t first, std::uint64_t bytes) {

@@ -33,11 +33,11 @@ namespace {
 
 /// The engine's thread looks for work for this long before it sleeps.
 constexpr std::uint64_t network_patience_ns = 50'000;
-/// As above, for the rank of a GPU, which cannot wake the thread.
+/// As `network_patience_ns`, for the rank of a GPU, which cannot wake the engine's thread.
 constexpr std::uint64_t gpu_patience_ns = 200'000;
-/// The thread's sleep between two looks for work while waiting threads do the work.
+/// Sleep of the engine's thread between two looks for work, while waiting threads do the work.
 constexpr int helped_us = 200;
-/// The thread's longest sleep. It then reads the abort words, because storing one wakes no thread.
+/// Longest sleep of the engine's thread. It then reads the abort words, because storing one wakes no thread.
 constexpr int longest_sleep_us = 10'000;
 /// Time from the loss of a connection to its report, in which the cause of the peer's end may be reported first.
 constexpr std::uint64_t lost_ns = 1'000'000'000;
@@ -154,7 +154,8 @@ void NetworkEngine::serve(const EngineClient& client) {
   client_.memory_users->watch(*this);
 }
 
-/// Works until all ranks have given back their keys of the piece, and thus also carries out messages.
+/// Does the engine's work until all ranks have given back their keys of the piece: messages that arrive before those of
+/// the returned keys are carried out, too.
 void NetworkEngine::before_unmap(const std::byte* start, std::int64_t deadline_ns) {
   {
     const auto lock = turns_.lock();

@@ -29,8 +29,8 @@ struct NetworkPlan {
   // Set by `make_network_engine`.
   bool is_tcp_alone = false;           ///< no network but TCP connects the nodes
   bool is_one_host = false;            ///< all ranks are on one host: their messages do not leave it
-  std::vector<NetworkDevice> devices;  ///< of this rank that other ranks reach; empty: not known
-  bool prefers_ipv6 = false;           ///< applies where a device has addresses of both kinds
+  std::vector<NetworkDevice> devices;  ///< devices of this rank that other ranks reach; empty: not known
+  bool prefers_ipv6 = false;           ///< whether IPv6 is preferred where a device has addresses of both kinds
 
   /// Whether a transport reads and writes this rank's GPU memory itself, if it can.
   [[nodiscard]] bool gives_device_memory() const { return is_gpu && gpu_payloads == GpuPayloads::ucx; }

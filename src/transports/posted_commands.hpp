@@ -102,7 +102,7 @@ class PostedCommands {
     if (queue_ != nullptr && (released_ != released || completed_ != completed)) queue_->has_grown();
   }
   [[nodiscard]] bool is_idle() const { return completed_ == taken_; }
-  /// Messages to a rank whose sources are in use or will be.
+  /// Number of messages to a rank whose sources are in use or will be.
   [[nodiscard]] std::uint64_t sources_of(std::uint32_t peer) const {
     std::uint64_t found = 0;
     for (const PostedCommand& posted : commands_)

@@ -37,8 +37,8 @@ class RemoteReceiver final : public WorkerEvents {
   /// The sender, if the message has a number and may arrive now. Stores the acknowledgement that the message carries.
   [[nodiscard]] RemotePeer* sender_in_turn(const NetworkMessage& message);
   enum class Fetch { begun, later, unwanted };
-  /// Begins to fetch a payload: straight to its destination, or to a buffer while the destination is about to be
-  /// unmapped. A payload that is too long for a buffer then waits.
+  /// Begins to fetch a payload: straight to its destination if possible, otherwise to a buffer. Returns `later` while
+  /// memory is about to be unmapped, `unwanted` if the payload is too long for a buffer.
   Fetch fetch(Arrival& arrival);
   Fetch fetch_to_buffer(Arrival& arrival);
   void begin_fetch(Arrival& arrival, std::span<std::byte> to);

@@ -33,7 +33,7 @@ class Staging {
   /// Whether the CPU may read or change the rows now: no earlier change is in flight.
   [[nodiscard]] bool is_for_cpu_now(const Rows& rows) { return in_.is_idle() && is_for_cpu(rows); }
 
-  /// Whether the device is changing nothing in this rank's memory.
+  /// Whether all changes of this rank's memory by the device are over.
   [[nodiscard]] bool has_settled() const { return in_.is_idle(); }
 
   // Each of these functions returns nullptr, and calls `end` later; or it does nothing, and returns why it is refused.

@@ -11,7 +11,7 @@ namespace beeline {
 
 class WorkTurns {
  public:
-  /// Announces work. It is done by the next `try_work`, or by the thread that is working.
+  /// Announces work, for the next `try_work` or the thread that is working.
   void announce() {
     announced_.store(true, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -37,7 +37,7 @@ class WorkTurns {
     return any;
   }
 
-  /// Whether the calling thread may sleep: no thread works, `prepare()` allows it, and it announced no work meanwhile.
+  /// Whether the calling thread may sleep: no thread works, `prepare()` allows it, and no work was announced meanwhile.
   template <class Prepare>
   [[nodiscard]] bool may_sleep(Prepare prepare) {
     {

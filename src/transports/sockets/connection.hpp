@@ -43,7 +43,7 @@ struct Frame {
 struct Parcel {
   int peer;
   std::uint64_t parcel, bytes;
-  std::uint64_t number = 0;      ///< of the message, once the payload is fetched
+  std::uint64_t number = 0;      ///< number of the message, once the payload is fetched
   std::span<std::byte> to = {};  ///< destination, once the payload is fetched
 };
 

@@ -25,7 +25,7 @@ constexpr std::size_t signal_bytes = sizeof(std::uint64_t);
 /// The bytes that the fields of a command name, without its signal.
 struct NamedBytes {
   const char* refused = nullptr;  ///< why the fields make no sense; nullptr: they do
-  std::uint64_t bytes = 0;        ///< that the command moves or changes
+  std::uint64_t bytes = 0;        ///< moved or changed by the command
   std::uint64_t span = 0;         ///< from the first byte to the last, at the peer
   std::uint64_t span_here = 0;    ///< as `span`, in the poster's memory; 0: the command names none
 };

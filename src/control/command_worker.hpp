@@ -42,7 +42,7 @@ class alignas(fetched_bytes) CommandWorker {
 
   /// No command is added to a batch of this many bytes, since a batch's commands end together and no others begin
   /// meanwhile.
-  [[nodiscard]] virtual std::size_t batch_bytes() const { return std::size_t{64} << 10; }  // a few us
+  [[nodiscard]] virtual std::size_t batch_bytes() const { return std::size_t{64} << 10; }  // takes a few us
   /// Begins the commands of another ring, which have no order relative to other rings' commands.
   ///   is_under_way      whether the ring has commands in flight, after which the new ones take effect
   ///   own_is_under_way  whether other devices may not yet see the CPU's stores to the own GPU's memory for the ring.

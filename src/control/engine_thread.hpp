@@ -95,7 +95,7 @@ class alignas(fetched_bytes) EngineThread {
   struct alignas(fetched_bytes) Lane {
     std::unique_ptr<CommandWorker> worker;
     std::array<Batch, batches_under_way> batches{};
-    std::size_t oldest = 0, under_way = 0;  ///< counts of the batches
+    std::size_t oldest = 0, under_way = 0;  ///< index of the oldest batch; batches in flight
     std::size_t moving = 0;                 ///< batches in flight that have other commands than words
 
     [[nodiscard]] bool has_room() const { return under_way < batches_under_way; }

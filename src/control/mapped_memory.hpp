@@ -65,7 +65,7 @@ class MappedMemory {
   }
 
   const EngineClient& client_;
-  std::map<const std::byte*, Piece> pieces_;  ///< by first byte
+  std::map<const std::byte*, Piece> pieces_;  ///< by a piece's first byte
   Piece last_;
   std::uint64_t unmaps_ = 0;
 };

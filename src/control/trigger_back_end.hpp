@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What holds triggered operations until they fire: an engine's table, or streams that wait.
+/// The holders of triggered operations until they fire: an engine's table, or streams that wait.
 
 #include <array>
 #include <cstdint>

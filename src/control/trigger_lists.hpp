@@ -20,7 +20,7 @@ namespace beeline {
 struct TriggerTag {
   std::uint64_t count;
   std::uint64_t threshold;  ///< of its first armed entry
-  std::uint32_t armed;      ///< its first armed entry
+  std::uint32_t armed;      ///< number of its first armed entry
   std::uint32_t met;        ///< next in the list of met tags; `last_met` at its end; 0: not in the list
 };
 inline constexpr std::uint32_t last_met = ~std::uint32_t{0};

@@ -32,7 +32,7 @@ class TriggerTable : public TriggerBackEnd {
  public:
   struct Size {
     std::uint32_t tags = 1, entries = 1;
-    std::uint64_t deadline_ns = 0;  ///< of operations that name no deadline
+    std::uint64_t deadline_ns = 0;  ///< deadline of operations that name none
   };
 
   ArmedOperation arm(const TriggeredCommands& what) override;

@@ -24,7 +24,7 @@ struct WaitingStreamsClient {
   std::uint64_t* counters = nullptr;   ///< [tags] that the rank's kernels increment, in memory of its device
   std::uint64_t* completed = nullptr;  ///< [streams] in pinned memory: a stream's operations that are over
   std::uint32_t tags = 1, streams = 1;
-  std::uint64_t deadline_ns = 0;  ///< of operations that name no deadline
+  std::uint64_t deadline_ns = 0;  ///< deadline of operations that name none
   std::function<std::unique_ptr<Stream>()> make_stream;
   std::function<std::byte*(std::uint32_t peer, std::uint64_t offset)> address_of;
   std::function<std::uint64_t(const std::uint64_t* counter)> read;

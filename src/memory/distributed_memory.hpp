@@ -49,7 +49,7 @@ class DistributedMemory {
     std::byte* address;
     std::size_t bytes;
     int owner;
-    std::size_t offset;  ///< in the owner's memory
+    std::size_t offset;  ///< offset in the owner's memory
     bool device;
   };
   /// The values that ranks exchange before an array is made.

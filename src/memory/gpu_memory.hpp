@@ -20,8 +20,8 @@ void map(std::byte* address, std::size_t bytes, int descriptor, const std::vecto
 void unmap(std::byte* address, std::size_t bytes);
 /// Keeps a copy of the descriptor of memory that is mapped at `address`, until the memory is unmapped.
 void keep_descriptor(const std::byte* address, int descriptor);
-/// A descriptor by which others can map the memory that begins at `address`. For memory that another process has made,
-/// only if its descriptor was kept. Throws no_resource, with the reason, if that failed.
+/// A descriptor by which others can map the memory that begins at `address`. For memory made by another process this
+/// needs a kept descriptor (`keep_descriptor`). Throws no_resource, with the reason, if keeping it had failed.
 [[nodiscard]] FileDescriptor descriptor_of(const std::byte* address);
 
 /// Makes host memory accessible to every GPU of this process, at the memory's own address.

@@ -36,13 +36,13 @@ class RendezvousFile {
 
   FileDescriptor folder_;
   std::string name_;
-  FileDescriptor file_;  ///< locked
+  FileDescriptor file_;  ///< locked while it is open
 };
 
 /// The result of looking for `job`'s file.
 struct PublicationLook {
   bool found = false;
-  Publication publication;  ///< if found
+  Publication publication;  ///< valid if `found`
   std::string why_not;      ///< why it was not found; else empty
 };
 

@@ -65,7 +65,7 @@ struct ServedWorld {
     Connection* connection = nullptr;
     bool taken = false;  ///< the rank has joined; taken without a connection: it has left or died
     RankState state = RankState::healthy;
-    bool member = true;  ///< of the ranks over which calls are collective
+    bool member = true;  ///< calls are collective over the ranks with this flag
 
     [[nodiscard]] bool asks() const {
       return connection != nullptr && connection->waiting && connection->waiting->for_survivors;
@@ -157,7 +157,7 @@ class RendezvousServer::Implementation {
   std::atomic<bool> stopping_{false}, closing_{false};
   mutable std::mutex mutex_;  ///< guards the next eight members
   std::condition_variable departed_;
-  std::vector<WorldFailure> failures_;  ///< of any world
+  std::vector<WorldFailure> failures_;  ///< failures of any world
   std::size_t taken_ = 0;               ///< failures that the launcher has taken
   std::vector<WorldFailure> ends_;      ///< failures in all worlds
   std::size_t members_ = 0;             ///< connections with a rank

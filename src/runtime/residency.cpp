@@ -31,7 +31,7 @@ double ResidencyLedger::sum_of_largest(Group group) const {
 
 /// At any time at most one launch of each stream is resident, and at most one of each turn: either sum is a bound.
 bool ResidencyLedger::all_fit() const {
-  constexpr double most = 1 + 1e-9;  // allows for rounding
+  constexpr double most = 1 + 1e-9;  // leaves room for rounding errors
   return sum_of_largest([](const Key& key) { return key.stream; }) <= most ||
          sum_of_largest([](const Key& key) { return key.turn(); }) <= most;
 }

@@ -11,8 +11,8 @@
 
 namespace beeline::detail {
 
-/// Listens on `address`, host[:port]; without a port the system chooses one. "::1" is "[::1]". Throws unreachable or
-/// invalid_argument.
+/// Listens on `address`, host[:port], with IPv6 addresses in brackets ("[::1]"). Without a port the system chooses one.
+/// Throws unreachable or invalid_argument.
 [[nodiscard]] FileDescriptor listen_tcp(const std::string& address);
 
 /// The host:port that `listener` is bound to, in the form that connect_tcp takes.

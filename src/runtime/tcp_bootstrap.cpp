@@ -72,7 +72,7 @@ class TcpBootstrap final : public Bootstrap {
   void fail(WorldFailure failure);
   void lose(WorldFailure failure);
   void tell();
-  [[nodiscard]] bool is_excluded() const;  ///< with mutex_ held
+  [[nodiscard]] bool is_excluded() const;  ///< called with mutex_ held
   [[nodiscard]] std::vector<std::vector<std::byte>> split(const Frame& gathered) const;
   [[noreturn]] void throw_failure() const;
   [[nodiscard]] WorldFailure end_of_server(const std::string& how) const;
@@ -87,7 +87,7 @@ class TcpBootstrap final : public Bootstrap {
   bool left_ = false;
   detail::Event stop_;
   detail::Event failed_;      ///< raised with failure_, for waits in poll()
-  std::mutex send_mutex_;     ///< one frame at a time
+  std::mutex send_mutex_;     ///< held while one frame is sent
   mutable std::mutex mutex_;  ///< guards the members up to handler_mutex_
   std::condition_variable changed_;
   std::uint64_t sequence_ = 0;

@@ -32,7 +32,7 @@ namespace beeline {
 struct KeyOffer {
   std::uint64_t id = 0;       ///< by which the key's owner identifies the piece; not used again
   std::uint64_t first = 0;    ///< offset of the piece in the owner's slot
-  std::uint64_t bytes = 0;    ///< of the piece
+  std::uint64_t bytes = 0;    ///< length of the piece
   std::uint64_t address = 0;  ///< of the piece in the owner's process
 };
 
@@ -106,7 +106,7 @@ class PeerKeys {
     return true;
   }
 
-  std::map<std::uint64_t, PeerKey> keys_;  ///< by the first offset
+  std::map<std::uint64_t, PeerKey> keys_;  ///< by the piece's first offset
   PeerKey* last_ = nullptr;                ///< the key that `knows` found last
 };
 
@@ -152,7 +152,7 @@ class KeyedPieces {
   }
 
  private:
-  std::map<const std::byte*, KeyedPiece> pieces_;  ///< by first byte
+  std::map<const std::byte*, KeyedPiece> pieces_;  ///< by the piece's first byte
   std::uint64_t last_id_ = 0;
 };
 

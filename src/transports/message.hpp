@@ -38,8 +38,8 @@ inline constexpr std::uint64_t most_ahead = 4 * most_in_flight;
 
 /// The header of each message. Little-endian, as every platform that Beeline runs on.
 struct NetworkMessage {
-  std::uint64_t world;   ///< secret of the world: messages of other worlds are dropped
-  std::uint64_t number;  ///< from 1 on for each pair of ranks, of messages done in order; 0: hello, acknowledge, ask
+  std::uint64_t world;         ///< secret of the world: messages of other worlds are dropped
+  std::uint64_t number;        ///< counts from 1 for each pair of ranks; 0 if unordered: hello, acknowledge, ask
   std::uint64_t acknowledged;  ///< the receiver's numbered messages that the sender has done
   std::uint64_t value;
   MessageKind kind;

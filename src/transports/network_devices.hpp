@@ -33,7 +33,7 @@ struct HostNetwork {
 ///   meeting_point  host:port of the rendezvous; may be empty
 [[nodiscard]] HostNetwork host_network(const std::string& meeting_point);
 [[nodiscard]] std::string encode(const HostNetwork& network);
-/// Undoes `encode`.
+/// Decodes the text of `encode`.
 [[nodiscard]] HostNetwork decode_network(std::string_view text);
 
 /// The devices by which a rank reaches ranks of other hosts: the device on the route to the rendezvous. If that is not

@@ -73,7 +73,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   // UnmapWatcher
   void before_unmap(const std::byte* start, std::int64_t deadline_ns) override;
   void after_unmap(const std::byte* start) noexcept override;
-  /// Sets what threads that post to `ring` wake; nullptr: they wake nothing.
+  /// Sets the waker that threads which post to `ring` call; nullptr: none.
   void set_waker(CommandRing& ring, Waker* waker);
   void wake() noexcept override;  // Waker
   bool work() noexcept override;  // WaitWork
@@ -311,7 +311,7 @@ bool NetworkEngine::send_aborts() {
   return any;
 }
 
-// After failures.
+// --- Calls after a failure ---
 
 template <class IsOver>
 void NetworkEngine::work_until(int peer, const char* what, IsOver is_over) {

@@ -46,7 +46,7 @@ class RemoteKeys {
   void release(std::uint32_t peer, const KeyOffer& key);
   void take_key(const NetworkMessage& message, std::span<const std::byte> payload);
   void take_end_of_key(const NetworkMessage& message);
-  /// Stores which memory of its receiver the message sent last reads and writes.
+  /// Records the receiver's memory that the message sent last reads and writes.
   void add_footprint(const NetworkMessage& message);
 
   // The keys of this rank's memory. The address of a piece's first byte identifies the piece.
@@ -72,7 +72,7 @@ class RemoteKeys {
     std::string links;            ///< of the connection, for users
     PeerKeys keys;
     Footprints footprints;                   ///< of messages to the rank
-    std::map<std::uint64_t, KeyedPut> puts;  ///< by number
+    std::map<std::uint64_t, KeyedPut> puts;  ///< by the number of their message
   };
 
   void ask_key(std::uint32_t peer, std::uint64_t offset);
@@ -81,7 +81,7 @@ class RemoteKeys {
 
   RemotePeers& peers_;
   std::vector<Table> tables_;  ///< [ranks]
-  KeyedPieces pieces_;         ///< of this rank
+  KeyedPieces pieces_;         ///< pieces of this rank's memory
   NetworkStatistics statistics_;
 };
 

@@ -21,7 +21,7 @@ struct RemotePeer {
   bool is_gone = false;              ///< The connection is lost and the failure was reported: commands count as done.
   std::uint64_t sent = 0;            ///< numbered messages to the peer
   std::uint64_t acknowledged = 0;    ///< of these, those that the peer has done
-  std::uint64_t confirmed = 0;       ///< of these, those whose refusals, if any, have arrived
+  std::uint64_t confirmed = 0;       ///< of these, messages whose refusals, if any, have arrived
   std::uint64_t refusals_sent = 0, refusals_taken = 0;  ///< refusals that the peer has sent, and that have arrived
   std::uint64_t unanswered = 0;                         ///< answers of the peer that this rank waits for
   std::uint64_t reported = 0;             ///< numbered messages of the peer whose completion was acknowledged
@@ -36,7 +36,7 @@ struct RemotePeer {
   std::uint64_t in_device = 0;   ///< the peer's messages that this rank's device still carries out
   std::uint64_t completed = 0;   ///< All of the peer's messages up to this number are complete.
   std::string lost;              ///< why the connection is lost; empty: it is not lost
-  std::uint64_t lost_at_ns = 0;  ///< 0: nothing to report
+  std::uint64_t lost_at_ns = 0;  ///< time of the loss; 0: nothing to report
 
   [[nodiscard]] bool is_lost() const { return !lost.empty(); }
   /// Numbered messages that are done or refused, as far as this rank knows.

@@ -57,7 +57,7 @@ class RemoteSender {
   /// copied.
   [[nodiscard]] Rows rows_of_answer(const NetworkMessage& message);
 
-  // After failures.
+  // --- Calls after a failure ---
 
   /// Whether an unfinished command to `peer` reads or will read a source in this rank's memory.
   [[nodiscard]] bool reads_sources_for(int peer) const;

@@ -45,7 +45,7 @@ class Staging {
     return read(out_, rows, out_buffers_.take(), std::move(end));
   }
 
-  /// Whether a change may begin whose bytes are already in a buffer.
+  /// Whether a change may begin, if its bytes are already in a buffer.
   [[nodiscard]] bool has_room() const { return in_.has_room(); }
   /// Whether one of the following changes may begin. Changes take effect in their order.
   [[nodiscard]] bool may_change() const { return in_.has_room() && in_buffers_.any(); }

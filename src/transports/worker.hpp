@@ -43,7 +43,7 @@ class WorkerEvents {
 /// Puts by memory keys, for the transports that have them. Registrations and keys end before the worker.
 class KeyedPuts {
  public:
-  /// The transport's names of what carries the connection to a rank; empty if it reports none.
+  /// The transport's names of the links that carry the connection to a rank; empty if it reports none.
   [[nodiscard]] virtual std::vector<std::string> links_to(int peer) const = 0;
   /// Registers memory, so that other ranks may put to it. Throws unavailable.
   [[nodiscard]] virtual KeyHandle register_memory(std::span<const std::byte> memory) = 0;

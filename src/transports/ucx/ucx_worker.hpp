@@ -48,7 +48,7 @@ class UcxWorker final : public TransportWorker, KeyedPuts {
 
  private:
   // KeyedPuts
-  [[nodiscard]] std::vector<std::string> links_to(int peer) const override;  ///< before UCX 1.14: none
+  [[nodiscard]] std::vector<std::string> links_to(int peer) const override;  ///< none before UCX 1.14
   [[nodiscard]] KeyHandle register_memory(std::span<const std::byte> memory) override;
   [[nodiscard]] std::vector<std::byte> key_of(const KeyHandle& registration) const override;
   [[nodiscard]] KeyHandle unpack_key(int peer, std::span<const std::byte> key) override;

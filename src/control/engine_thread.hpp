@@ -114,7 +114,7 @@ class alignas(fetched_bytes) EngineThread {
     bool own_is_under_way = false;  ///< see CommandWorker::begin_ring
     bool by_stream = false;     ///< result of the last `end_ring`: true of words in GPU memory, false in host memory
     std::uint64_t refused = 0;  ///< refused commands: the first, and all after it
-    HostTriggers* table = nullptr;          ///< of a ring that takes triggers; else nullptr
+    HostTriggers* table = nullptr;          ///< table of a ring that takes triggers; else nullptr
     std::uint32_t number = 0;               ///< the ring's number in the table
     std::uint64_t taken = 0;                ///< commands taken from the ring
     std::uint64_t done_by_then = 0;         ///< of these, commands done once those in flight are over
@@ -185,7 +185,7 @@ class alignas(fetched_bytes) EngineThread {
   const bool is_timed_;
   mutable Bell bell_;
   std::vector<std::unique_ptr<Lane>> lanes_;
-  std::size_t batches_ = 0, word_batches_ = 0;  ///< in flight on all lanes; of these, batches of words
+  std::size_t batches_ = 0, word_batches_ = 0;  ///< batches in flight on all lanes; of these, only words
   std::vector<std::unique_ptr<Served>> served_;
   std::size_t turn_ = 0;                 ///< index in `served_` of the ring that begins first
   std::vector<std::size_t> moving_{};    ///< indices of this round's rings whose next command is not gathered

@@ -29,7 +29,7 @@ struct EngineOptions {
   std::vector<int> cores{};  ///< cores for the threads of all ranks, in turn; empty: see `near`
   std::vector<int> near{};   ///< cores near the rank's device: without `cores` its threads run there; empty: anywhere
   bool is_timed = false;     ///< whether the parts of its work are timed
-  std::shared_ptr<const GpuWindows> windows{};  ///< on GPU memory into which the threads store; nullptr: none
+  std::shared_ptr<const GpuWindows> windows{};  ///< on GPU memory that the threads store into; nullptr: none
   std::string reason = "threads of the host carry operations";  ///< the reason in routes to peers
 };
 

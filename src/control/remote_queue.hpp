@@ -25,7 +25,7 @@ class RemoteQueue final : public CarriedQueue {
   };
 
   /// Keeps references to both.
-  ///   source  of the queue's commands; its engine's thread is woken when a command is over
+  ///   source  has the queue's commands; its engine's thread is woken when a command is over
   RemoteQueue(Engine& network, const CommandSource& source) : network_(network), source_(source) {}
   /// Results of commands in flight are dropped.
   ~RemoteQueue() {

@@ -51,7 +51,7 @@ struct ServedRing {
 /// A command that the block has handed to the host. In host memory; each word has one writer.
 struct HandedCommand {
   Command command;
-  std::uint64_t number;    ///< among the queue's commands that were handed over, from 1; stored last
+  std::uint64_t number;    ///< counts the queue's commands that were handed over, from 1; stored last
   std::uint64_t answered;  ///< written by the host: `number`, once the command is done or refused
   std::uint64_t is_refused;
 };
@@ -271,7 +271,7 @@ class ServiceThread {
   BEELINE_HOST_DEVICE static void store_payload(std::byte* at, const Command& command) {
     if (command.width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
       return machine::store_scalar(reinterpret_cast<std::uint64_t*>(at), command.local);
-    const Command in_memory = command;  // only here, so that other commands stay in registers
+    const Command in_memory = command;  // a copy, so that other commands stay in registers
     detail::copy_bytes(Thread{}, at, &in_memory.local, command.width);
   }
   /// Sets a signal, after the block's earlier stores.

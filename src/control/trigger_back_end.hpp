@@ -19,7 +19,7 @@ struct TriggeredCommands {
   std::uint32_t tag = 0;
   std::uint64_t threshold = 1;
   std::uint32_t then = no_chain;  ///< the tag that the operation's completion triggers
-  std::uint64_t deadline_ns = 0;  ///< from its arming, or from the latest trigger of its tag; 0: the world's deadline
+  std::uint64_t deadline_ns = 0;  ///< counts from its arming, or the latest trigger of its tag; 0: the world's deadline
 };
 
 /// Tags and their armed operations. Thread-safe.

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t device_granularity = std::size_t{2} << 20;  // of cuMemCreate on every supported GPU
 
 #if defined(__SANITIZE_THREAD__)
-constexpr bool places_can_be_chosen = false;  // ThreadSanitizer's own memory lies there; its mmap would end the process
+constexpr bool places_can_be_chosen = false;  // ThreadSanitizer has memory there; its mmap would end the process
 #else
 constexpr bool places_can_be_chosen = true;
 #endif

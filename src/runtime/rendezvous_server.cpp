@@ -403,7 +403,7 @@ void RendezvousServer::Implementation::fail_waiting(Connection& connection, Stat
 void RendezvousServer::Implementation::call_survivors(Connection& connection, const Frame& frame) {
   ServedWorld& world = *connection.world;
   const bool over = std::find(world.culprits.begin(), world.culprits.end(), -1) != world.culprits.end();
-  if (over || world.seats[static_cast<std::size_t>(connection.rank)].state == RankState::failed) return;  // notified
+  if (over || world.seats[static_cast<std::size_t>(connection.rank)].state == RankState::failed) return;  // failed
   connection.waiting.emplace(detail::Contribution{true, frame.header.sequence, Deadline(frame.header.deadline_ns), {}});
   // An allgather in which other ranks wait cannot complete: they are told to ask who is left, too.
   for (const ServedWorld::Seat& other : world.seats)
@@ -527,7 +527,7 @@ void RendezvousServer::Implementation::expire_survivors(ServedWorld& world) {
   if (late == world.seats.end()) return;
   const int asked_by = late->connection->rank;
   const double seconds = late->connection->waiting->deadline.total_seconds();
-  std::vector<int> missing;  // collected first: the last failure completes the agreement
+  std::vector<int> missing;  // collected before fail_world: its last call completes the agreement
   for (std::size_t rank = 0; rank < world.seats.size(); ++rank)
     if (world.seats[rank].state == RankState::healthy && !world.seats[rank].asks())
       missing.push_back(static_cast<int>(rank));

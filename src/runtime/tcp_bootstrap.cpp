@@ -91,7 +91,7 @@ class TcpBootstrap final : public Bootstrap {
   mutable std::mutex mutex_;  ///< guards the members up to handler_mutex_
   std::condition_variable changed_;
   std::uint64_t sequence_ = 0;
-  std::optional<Frame> reply_;           ///< to the call `sequence_`
+  std::optional<Frame> reply_;           ///< answers the call `sequence_`
   std::optional<WorldFailure> failure_;  ///< the first since the ranks last agreed on survivors
   bool lost_ = false;                    ///< the launcher has ended, or cannot be reached: failure_ is permanent
   bool closed_ = false;                  ///< the server sends nothing more
@@ -243,8 +243,8 @@ void TcpBootstrap::take(Frame frame) {
   changed_.notify_all();
 }
 
-/// Called by the thread that reads frames, not by the caller's: failures after the agreement are new, and those before
-/// it are settled.
+/// Runs in the thread that reads frames, in their order: a failure before this frame is settled by the agreement, a
+/// failure after the frame is new.
 void TcpBootstrap::take_agreement(const Frame& frame) {
   if (lost_ || is_excluded()) return;
   std::vector<std::int32_t> ranks(frame.payload.size() / sizeof(std::int32_t));

@@ -18,7 +18,7 @@ struct StreamRoutes {
   std::function<Route(const void*)> route_to;
   /// Makes a stream of the device that a route names.
   std::function<std::unique_ptr<Stream>(int device)> make_stream;
-  std::size_t chunk_bytes = 0;  ///< of the buffers in host memory
+  std::size_t chunk_bytes = 0;  ///< length of each buffer in host memory
   bool pinned = false;          ///< whether GPUs use the buffers
   // The engine's operations, in the order of `own`, the wrapped stream.
   std::function<void(Stream& own, void* destination, const void* source, std::size_t bytes)> copy_by_engine;

@@ -20,8 +20,8 @@ class RecordedWork {
   [[nodiscard]] virtual std::uint64_t handle() const = 0;
 };
 
-/// Records the work that `work` puts on a GPU's stream, and on other streams that events order before and after it.
-/// None of the work runs now. Throws what `work` throws, and unavailable in builds without CUDA.
+/// Records the work that `work` puts on a GPU's stream, and on other streams that are ordered with it by events. None
+/// of the work runs now. Throws what `work` throws, and unavailable in builds without CUDA.
 [[nodiscard]] std::unique_ptr<RecordedWork> record_work(Stream& stream, const std::function<void()>& work);
 /// As `record_work`, for kernels of this GPU that are part of recorded work themselves: they may launch it, too. Waits
 /// for the stream. Throws unavailable, with the reason, if the driver refuses such a graph.

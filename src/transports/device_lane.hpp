@@ -45,7 +45,7 @@ class DeviceLane {
   };
   std::unique_ptr<CommandWorker> worker_;
   std::array<Begun, command_batch> begun_{};
-  std::size_t count_ = 0, submitted_ = 0;  ///< of the commands that have begun
+  std::size_t count_ = 0, submitted_ = 0;  ///< commands begun; of these, submitted ones
 };
 
 }  // namespace beeline

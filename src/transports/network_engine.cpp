@@ -105,7 +105,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   std::mutex report_mutex_;  ///< held while failures are reported
   EngineClient client_;
   FileDescriptor bell_;
-  std::vector<pollfd> pollset_;           ///< the event descriptor `bell_`, then the workers'
+  std::vector<pollfd> pollset_;           ///< descriptors of `bell_` and of the workers
   std::atomic<std::uint64_t> helped_{0};  ///< rounds of work by other threads
   std::atomic<bool> closing_{false};
   std::array<std::uint64_t, max_teams> reported_aborts_{};  ///< abort words that the other nodes know

@@ -24,7 +24,7 @@ struct PostedCommand {
   std::uint64_t most_bytes = 0;  ///< largest part of a row that one message carries
   bool is_open = false;
   bool is_refused = false;
-  bool is_checked = false;  ///< the memory of this rank that it names may not be mapped, or may be unmapped
+  bool is_checked = false;  ///< its memory in this rank may not be mapped, or may be unmapped soon
 
   [[nodiscard]] bool is_sent() const { return next == pieces; }
 };

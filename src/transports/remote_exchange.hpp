@@ -37,7 +37,7 @@ class RemoteExchange {
   RemoteKeys keys;
   RemoteSender sender;
   RemoteReceiver receiver;
-  std::vector<std::unique_ptr<TransportWorker>> workers;  ///< end before the buffers that they read and write
+  std::vector<std::unique_ptr<TransportWorker>> workers;  ///< must end before their buffers
 };
 
 }  // namespace beeline

@@ -69,9 +69,9 @@ class RemoteKeys {
   /// Keys and puts of one rank.
   struct Table {
     KeyedPuts* worker = nullptr;  ///< nullptr: puts to the rank go in messages
-    std::string links;            ///< of the connection, for users
+    std::string links;            ///< names of the connection's links, for users
     PeerKeys keys;
-    Footprints footprints;                   ///< of messages to the rank
+    Footprints footprints;                   ///< memory in use by messages to the rank
     std::map<std::uint64_t, KeyedPut> puts;  ///< by the number of their message
   };
 

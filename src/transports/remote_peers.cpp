@@ -13,7 +13,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "messages are little-endian");
 
-/// Completed messages of a rank before an acknowledgement is sent, while there is always other work.
+/// Most completed messages of a rank without an acknowledgement, while there is always other work.
 constexpr std::uint64_t most_unreported = 64;
 /// The longest time that an acknowledgement waits for a message that can carry it. A ping-pong is quicker, and rings of
 /// commands are long enough for this time.

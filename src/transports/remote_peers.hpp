@@ -60,7 +60,7 @@ class RemotePeers {
   [[nodiscard]] LocalMemory* memory() { return memory_ ? &*memory_ : nullptr; }
   /// nullptr: the CPU reads and writes all memory of this rank.
   [[nodiscard]] Staging* staging() const { return memory_ ? memory_->staging.get() : nullptr; }
-  /// The kind of memory that a transport itself reads or writes.
+  /// The kind of `memory`, for a transport that reads or writes it itself.
   [[nodiscard]] DeviceKind kind_of(const RemotePeer& peer, std::span<const std::byte> memory);
   /// Whether the transport itself reads or writes a payload in GPU memory.
   [[nodiscard]] bool is_for_transport(const RemotePeer& peer, const Rows& rows);

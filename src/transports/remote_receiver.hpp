@@ -87,7 +87,7 @@ class RemoteReceiver final : public WorkerEvents {
     int count_ = 0;
   };
 
-  Holds holds_;               ///< end after the workers' fetches
+  Holds holds_;               ///< must end after the workers' fetches
   bool is_deferred_ = false;  ///< a fetch is to be tried again
   RemotePeers& peers_;
   RemoteSender& sender_;

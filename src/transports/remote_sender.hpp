@@ -91,7 +91,7 @@ class RemoteSender {
                     StagedBytes staged = {});
   void send_staged(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Rows& rows);
   void send_by_key(NetworkMessage message, PostedCommand& posted, std::span<const std::byte> data, PeerKey& key);
-  /// nullptr: no ring, or no pending command, has this number.
+  /// nullptr if no ring or pending command has this number.
   [[nodiscard]] PostedCommands* ring_of(std::uint32_t request);
   [[nodiscard]] PostedCommand* posted_of(std::uint32_t request);
   /// Whether the acknowledgement of a command may wait.

@@ -30,7 +30,7 @@ struct Rows {
   std::uint64_t rows, row_bytes, stride;
 
   [[nodiscard]] std::size_t bytes() const { return rows * row_bytes; }
-  /// From the first byte to the last.
+  /// Bytes from the first byte to the last, gaps included.
   [[nodiscard]] std::size_t extent() const { return (rows - 1) * stride + row_bytes; }
   [[nodiscard]] bool is_whole() const { return rows == 1 || stride == row_bytes; }
   void pack(std::byte* to) const {

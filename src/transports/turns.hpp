@@ -18,7 +18,7 @@ class WorkTurns {
   }
 
   /// Calls `some()` unless another thread works, and again for each announcement made meanwhile.
-  ///   leave_rest  called after many rounds instead of a further one: this thread has waits of its own
+  ///   leave_rest  called if announcements go on after many rounds, since this thread has waits of its own
   /// Returns whether `some` had anything to do.
   template <class Work, class LeaveRest>
   bool try_work(Work some, LeaveRest leave_rest) {

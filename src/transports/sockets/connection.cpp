@@ -26,7 +26,7 @@ Value value_at(std::span<const std::byte> bytes) {
 }  // namespace
 
 void Connection::open(Socket socket, std::vector<std::byte> first) {
-  asio::error_code ignored;  // the errors of a connection that has ended: its first read reports them
+  asio::error_code ignored;  // an error means that the connection has ended: its first read reports that
   socket.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket.set_option(asio::socket_base::keep_alive(true), ignored);
   socket_.emplace(std::move(socket));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Combining vectors that a rank's loads reach: one of each member, in the order of ranks.
+/// Combining vectors that a rank's loads reach: one vector of each member, in the order of ranks.
 
 #include "beeline/collectives/impl/combine_on_host.hpp"
 #include "beeline/collectives/impl/drawn_pieces.hpp"
@@ -9,10 +9,10 @@
 
 namespace beeline::detail {
 
-/// One vector of each member, at the same place of its slot.
+/// One vector of each member, at the same offset of each slot.
 struct MemberVectors {
   const Context& ctx;
-  const std::byte* local;  ///< this member's
+  const std::byte* local;  ///< vector of this member
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t members() const { return ctx.size; }
   [[nodiscard]] BEELINE_HOST_DEVICE const std::byte* of(std::uint32_t member) const {
@@ -21,7 +21,7 @@ struct MemberVectors {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const { return reinterpret_cast<std::uintptr_t>(local); }
 };
 
-/// The same, all in this rank's memory, `stride` bytes apart.
+/// One vector of each member, all in this rank's memory, `stride` bytes apart.
 struct CollectedVectors {
   const std::byte* first;
   std::size_t stride;
@@ -34,7 +34,7 @@ struct CollectedVectors {
   }
 };
 
-/// The same, this member's lying elsewhere than the others', which follow each other in the order of ranks.
+/// One vector of each member: this member's vector is separate; the others are contiguous in rank order.
 struct FetchedVectors {
   const std::byte* own;
   CollectedVectors others;
@@ -49,7 +49,7 @@ struct FetchedVectors {
   }
 };
 
-/// `count` words of every member, `step` bytes apart, the first `offset` bytes from the vectors' start.
+/// Combines `count` words of every member, `step` bytes apart, the first at `offset` bytes from the vectors' start.
 template <class T, class Word, unsigned count, class Vectors>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_words(const Vectors& from, std::size_t offset, std::size_t step,
                                                       Reduction reduction, Word (&result)[count]) {
@@ -78,7 +78,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_words(const Vectors& from, std::
   for (unsigned i = 0; i < count; ++i) result[i] = partial[i].finish(reduction, members);
 }
 
-/// `count` words, `step` bytes apart; `store` gets the place of each in bytes, and the word.
+/// Combines `count` words, `step` bytes apart, and calls `store` with the offset in bytes and the word of each.
 template <class T, class Word, unsigned count, class Vectors, class Store>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_some(const Vectors& from, std::size_t offset, std::size_t step,
                                                      Reduction reduction, const Store& store) {
@@ -88,8 +88,8 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_some(const Vectors& from, std::s
   for (unsigned k = 0; k < count; ++k) store(offset + k * step, result[k]);
 }
 
-/// Words [0, range.count) from byte `range.first` on, by threads that take turns.
-///   words_at_once  of 16 bytes, of each thread
+/// Combines words [0, range.count) from byte `range.first` on; the words are distributed to the threads in turn.
+///   words_at_once  words of 16 bytes that each thread combines at once
 template <class T, class Word, unsigned words_at_once, class Vectors, class Store>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_range(ThreadShare threads, const Vectors& from, Range range,
                                                       Reduction reduction, const Store& store) {
@@ -106,8 +106,8 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_range(ThreadShare threads, const
   }
 }
 
-/// The first `count` words of 16 bytes, by whole warps that draw pieces, two words for each thread; each begins with
-/// the piece of its own number.
+/// Combines the first `count` words of 16 bytes. Pieces of two words for each thread are distributed to whole warps
+/// dynamically; each warp begins with the piece of its own number.
 template <class T, class Vectors, class Store>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_drawn(ThreadShare threads, const Vectors& from, std::size_t count,
                                                       Reduction reduction, const Store& store) {
@@ -126,9 +126,9 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_drawn(ThreadShare threads, const
   }
 }
 
-/// `count` elements, by all threads of the share.
-///   to     where the caller stores: by its alignment, with the vectors', words are as wide as they can be
-///   store  gets the place of a word (of a `Run` on a CPU) in bytes from the vectors' start, and the word
+/// Combines `count` elements with all threads of the share.
+///   to     address at which the caller stores; its alignment and the vectors' alignment determine the width of words
+///   store  called with the offset of a word (on a CPU of a `Run`) in bytes from the vectors' start, and with the word
 template <class T, unsigned words_at_once = 2, class Vectors, class Store>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, const Vectors& from, const void* to,
                                                         std::size_t count, Reduction reduction, const Store& store) {
@@ -141,14 +141,14 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void combine_vectors(ThreadShare threads, con
     else
       combine_range<T, machine::Word16, words_at_once>(threads, from, {0, whole}, known, store);
   };
-  if (adds(reduction))  // loops of their own, which ask for nothing while they add
+  if (adds(reduction))  // separate loops without tests of the reduction
     combine_whole(reduction == Reduction::average ? Reduction::average : Reduction::sum);
   else
     combine_whole(reduction);
   combine_range<T, T, 1>(threads, from, {rest * sizeof(T), count - rest}, reduction, store);
 }
 
-/// The same into a vector of this rank's.
+/// As `combine_vectors`, with results in a vector of this rank.
 template <class T, unsigned words_at_once = 2, class Vectors>
 BEELINE_INLINE BEELINE_HOST_DEVICE void combine_into(ThreadShare threads, const Vectors& from, T* to, std::size_t count,
                                                      Reduction reduction) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Messages by rendezvous: the header goes first, with the place of the source in the sender's slot. The receiver
-/// answers where the data is to lie in its own. If that is in its heap, the sender stores it there. If not, but the
-/// source lies in the sender's heap, the receiver reads it. Otherwise it goes in chunks through the receiver's staging
-/// memory. Source: seed 000, 2.4.5 (eager and rendezvous protocol); MPI 4.0, 3.5.
+/// Messages by rendezvous: first the sender sends the header, with the offset of the source in its slot. The receiver
+/// answers with the offset of the destination in its own slot. If the destination is in the receiver's heap, the sender
+/// stores the data there. If not, but the source is in the sender's heap, the receiver reads the data. Otherwise the
+/// data go in chunks through the receiver's staging memory. Source: seed 000, 2.4.5 (eager and rendezvous protocol);
+/// MPI 4.0, 3.5.
 
 #include <type_traits>
 
@@ -12,12 +13,13 @@
 
 namespace beeline::detail {
 
-/// Makes what came before the store of a pair that this thread has seen visible to it: a load is quicker than a fence.
+/// Makes writes that precede the store of a pair visible to this thread, which has seen the pair. A load is faster than
+/// a fence.
 BEELINE_HOST_DEVICE inline void acquire_pair(const machine::PacketPair* seen) {
   static_cast<void>(SystemAtomic<std::uint64_t>(const_cast<std::uint64_t&>(seen->low)).load(std::memory_order_acquire));
 }
 
-/// One session's end of a message by rendezvous: the sender's, whose bytes are const, or the receiver's.
+/// One session's end of a message by rendezvous: the sender (const bytes) or the receiver.
 template <class Group, class Byte>
 class MessageHandshake {
  public:
@@ -44,12 +46,12 @@ class MessageHandshake {
   [[nodiscard]] BEELINE_HOST_DEVICE MessageProgress& kept() const { return sends ? state_->out : state_->in; }
 
   [[nodiscard]] BEELINE_HOST_DEVICE Status move() {
-    std::uint64_t place = no_place;  // at the peer
+    std::uint64_t place = no_place;  // offset at the peer
     if (const Status status = agree_on_places(place); status != Status::ok) return status;
-    if (slice_.bytes == 0) return Status::ok;  // of a message of fewer grains than slices
+    if (slice_.bytes == 0) return Status::ok;  // a slice may be empty if the message has fewer grains than slices
     const std::uint64_t target = sends ? place : place_, source = sends ? place_ : place;
     const bool is_staged = target == no_place && source == no_place;
-    // By the sender, if it can: stores need no round trip, reads do.
+    // The sender moves the data if it can: stores need no round trip, reads do.
     if (is_staged || sends == (target != no_place)) return move_pieces(is_staged ? nullptr : link_.address_of(place));
     const Status status = await_chunk(0);
     if (status == Status::ok) ++progress_.chunks;
@@ -68,7 +70,7 @@ class MessageHandshake {
     }
   }
 
-  /// The header, and where the source lies.
+  /// Sends the header and the offset of the source.
   [[nodiscard]] BEELINE_HOST_DEVICE Status announce() {
     const std::uint32_t sequence = progress_.sequence + 1;
     if (progress_.sequence - progress_.credit == link_.channel.depth)
@@ -89,34 +91,34 @@ class MessageHandshake {
     return Status::ok;
   }
 
-  /// Tells the sender where the slice is to lie: before it has called, if this member is the first.
+  /// Sends the offset of the slice's destination to the sender, also before the sender has made its call.
   BEELINE_HOST_DEVICE void answer() {
     ++progress_.handshakes, progress_.is_in_progress = 1;
     group_.sync();  // the rest of the group is done with the destination
     if (group_.thread_rank() != 0) return;
     machine::fence_acquire_release();
-    // By parity: the sender may still be about to read the last answer. The one before it has read, since it has sent
-    // the last message.
+    // Answers alternate by parity: the sender may not yet have read the last answer. It has read the answer before
+    // that, since it has sent the last message.
     machine::store_packets(&link_.peer_state()->answer[progress_.handshakes & 1u],
                            packets_of(place_, progress_.handshakes));
   }
 
-  /// `target`: where the slice is to lie in the receiver's slot.
+  /// Waits for the receiver's answer. `target`: offset of the destination in the receiver's slot.
   [[nodiscard]] BEELINE_HOST_DEVICE Status await_answer(std::uint64_t& target) const {
     const machine::PacketPair* answer = &state_->answer[progress_.handshakes & 1u];
     Status status = Status::ok;
     if (group_.thread_rank() == 0) {
       machine::PacketPair pair[1];
       Awaited answered = awaited(progress_.handshakes);
-      answered.sequence = progress_.handshakes;  // what `await_packets` compares flags with
+      answered.sequence = progress_.handshakes;  // the value with which `await_packets` compares flags
       answered.compare = Compare::equal;
       status = await_packets(link_.ctx, answered, timeout_, answer, 0, pair);
       acquire_pair(answer);
     }
-    return heard(status, answer, target);  // it stays there while this message is under way
+    return heard(status, answer, target);  // the answer stays there while this message is in progress
   }
 
-  /// `source`: where the slice lies in the sender's slot.
+  /// Waits for the header. `source`: offset of the slice in the sender's slot.
   [[nodiscard]] BEELINE_HOST_DEVICE Status await_header(std::uint64_t& source) const {
     const ExpectedMessage expected{link_.peer, progress_.sequence + 1, slice_.header};
     const machine::PacketPair* slot = link_.slot(link_.in_ring(), expected.sequence);
@@ -127,10 +129,10 @@ class MessageHandshake {
       if (status == Status::invalid_argument) refuse_message(link_.ctx, expected, slot);
       acquire_pair(slot + 1);
     }
-    return heard(status, slot + 1, source);  // it stays there until the slot is given back
+    return heard(status, slot + 1, source);  // the offset stays there until the slot is released
   }
 
-  /// Ends a wait of the first thread's: with ok, `place` is what the pair says.
+  /// Ends a wait of the first thread: with ok, sets `place` to the pair's payload on all threads.
   [[nodiscard]] BEELINE_HOST_DEVICE Status heard(Status first, const machine::PacketPair* pair,
                                                  std::uint64_t& place) const {
     const Status status = agree(group_, first);
@@ -138,8 +140,8 @@ class MessageHandshake {
     return status;
   }
 
-  /// To or from `other`, which lies at the peer, at once; nullptr: in chunks through the receiver's staging memory,
-  /// where the sender is some chunks ahead.
+  /// Moves the slice at once to or from `other`, an address at the peer. nullptr: moves it in chunks through the
+  /// receiver's staging memory, with the sender some chunks ahead.
   [[nodiscard]] BEELINE_HOST_DEVICE Status move_pieces(std::byte* other) {
     constexpr std::uint32_t ahead = sends ? message_chunks : 0;
     const bool is_staged = other == nullptr;
@@ -159,7 +161,8 @@ class MessageHandshake {
     return Status::ok;
   }
 
-  /// Waits until the peer has moved the next chunk but `ahead`; what it did before is then visible to the group.
+  /// Waits until the peer has moved the chunk `ahead` chunks before the next; the peer's earlier writes are then
+  /// visible to the group.
   [[nodiscard]] BEELINE_HOST_DEVICE Status await_chunk(std::uint32_t ahead) const {
     std::uint64_t& word = sends ? state_->taken : state_->delivered;
     const std::uint64_t count = progress_.chunks + 1 - ahead;
@@ -169,7 +172,7 @@ class MessageHandshake {
                           [count](std::uint64_t observed) { return observed >= count; });
     return agree(group_, status);
   }
-  /// Tells the peer that the group has moved a chunk. By the last thread: the first one polls.
+  /// Publishes to the peer that the group has moved a chunk. The last thread does this, since the first thread polls.
   BEELINE_HOST_DEVICE void tell_chunk() {
     MessageState* const theirs = link_.peer_state();
     std::uint64_t& word = sends ? theirs->delivered : theirs->taken;
@@ -190,10 +193,11 @@ class MessageHandshake {
   Timeout timeout_;
   MessageState* state_;
   MessageProgress progress_;
-  std::uint64_t place_;  ///< of the slice, in this member's slot
+  std::uint64_t place_;  ///< offset of the slice in this member's slot
 };
 
-/// Moves a slice by rendezvous. Out of the way of eager messages, and by value: see packets.hpp.
+/// Moves a slice by rendezvous. Out of line, so that eager messages are not slowed down, with arguments by value: see
+/// packets.hpp.
 template <class Group, class Byte>
 [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status move_by_handshake(Group group, MessageLink link,
                                                                         MessageSlice<Byte> slice, Timeout timeout) {

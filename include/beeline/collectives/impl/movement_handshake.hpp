@@ -9,18 +9,21 @@
 
 namespace beeline::detail {
 
-/// What a member tells another: where that one's piece is to lie, counted from the start of its slot. Where one sends,
-/// it tells where what the other gets lies, and the others tell all where they get it.
+/// Word that a member sends to a peer: the offset of the destination of the peer's piece, from the start of the
+/// member's slot. In movements with one sender, the sender sends the offset of the peer's piece in its source, and the
+/// receivers send the offset of their destination to all.
 inline constexpr std::uint32_t told_place = 0;
-/// Twice the bytes of its longest piece, and one more if a piece that comes is to lie outside its slot. To all alike.
+/// Word that is the same for all peers: twice the bytes of the member's longest piece, plus one if the destination of a
+/// piece is outside its slot.
 inline constexpr std::uint32_t told_needs = 1;
-/// Where lengths differ from peer to peer: the bytes that it sends to that one, and expects from it.
+/// Words used if lengths differ from peer to peer: the bytes that the member sends to the peer, and expects from the
+/// peer.
 inline constexpr std::uint32_t told_sent = 2;
 inline constexpr std::uint32_t told_expected = 3;
 inline constexpr std::uint32_t told_words = 4;
 
-/// Compares a length that `peer` has told with what this member expects from it or sends to it. Where they differ,
-/// both members record both, and abort the team: that piece is not moved.
+/// Compares a length from `peer` with the length that this member expects from it or sends to it. If they differ, both
+/// members record both lengths and abort the team; the piece is not moved.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Status compare_lengths(const Context& ctx, std::uint32_t peer,
                                                                 std::uint32_t what, std::uint64_t mine,
                                                                 std::uint64_t theirs) {
@@ -32,7 +35,8 @@ inline constexpr std::uint32_t told_words = 4;
   return Status::invalid_argument;
 }
 
-/// Where `peer` reaches a vector of this member's, counted from the start of this one's slot; no_place: nowhere.
+/// The position at which `peer` reaches a vector of this member, in bytes from the start of this member's slot;
+/// no_place if `peer` does not reach it.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t place_for_peer(const Context& ctx, const MovementPlan& plan,
                                                                       const std::byte* vector, std::uint32_t peer,
                                                                       bool is_source = false) {
@@ -42,13 +46,13 @@ inline constexpr std::uint32_t told_words = 4;
   return reinterpret_cast<std::uintptr_t>(vector) + distances[peer] - reinterpret_cast<std::uintptr_t>(own_slot(ctx));
 }
 
-/// How a vector is used at a place that its member has told.
+/// How a vector is accessed at the offset that its member has sent.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Transfer transfer_at(const Context& ctx, const MovementPlan& plan,
                                                               std::uint64_t place) {
   return plan.mappings == nullptr || place >> ctx.slot_shift == 0 ? Transfer::in_place : Transfer::registered;
 }
 
-/// What this member tells the others; see above.
+/// The words that this member sends to its peers: see `told_place` and the following.
 class ToldPlaces {
  public:
   BEELINE_HOST_DEVICE ToldPlaces(const Context& ctx, const MovementPlan& plan) : ctx_(ctx), plan_(plan) {
@@ -85,7 +89,7 @@ class HeardNeeds {
  public:
   BEELINE_HOST_DEVICE HeardNeeds(const Context& ctx, const MovementPlan& plan) : ctx_(ctx), plan_(plan) {}
 
-  /// Returns invalid_argument where lengths do not fit together.
+  /// Returns invalid_argument if a sent and an expected length differ.
   [[nodiscard]] BEELINE_HOST_DEVICE Status operator()(std::uint32_t peer, std::uint32_t what, std::uint64_t theirs) {
     if (what == told_needs) {
       outside = outside || (theirs & 1u) != 0;
@@ -105,8 +109,8 @@ class HeardNeeds {
 };
 
 /// Every member publishes its offset to all. Also a barrier that orders memory: a peer may then write to the offset.
-/// Returns invalid_argument where lengths do not fit together.
-///   outside  set to whether a piece of any member is to lie outside its slot
+/// Returns invalid_argument if a sent and an expected length differ.
+///   outside  set to whether the destination of any member's piece is outside its slot
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status tell_places(Session<Group>& session, const MovementPlan& plan, Timeout timeout,
                                                      bool& outside) {
@@ -119,7 +123,7 @@ template <class Group>
   return status;
 }
 
-/// The longest piece that any member gets.
+/// Size in bytes of the longest piece that any member gets.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE std::size_t longest_of_all(const Session<Group>& session) {
   constexpr std::uint32_t batch = 4;  // loads that overlap

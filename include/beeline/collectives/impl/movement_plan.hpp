@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Which bytes each member sends to each, and where they are to lie.
+/// The bytes that each member sends to each other member, and their destinations.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,44 +15,46 @@
 
 namespace beeline::detail {
 
-/// `bytes` bytes at `at`; none: nothing is sent.
+/// `bytes` bytes at `at`; with 0 bytes nothing is sent.
 template <class Byte>
 struct Piece {
   Byte* at;
   std::size_t bytes;
 
-  /// At most `most` bytes of it, from `done` on.
+  /// At most `most` bytes of the piece, from `done` on.
   [[nodiscard]] BEELINE_HOST_DEVICE Piece part(std::size_t done, std::size_t most) const {
     if (done >= bytes) return {at, 0};
     return {at + done, bytes - done < most ? bytes - done : most};
   }
 };
 
-/// Bytes of a slice. Not inline: where pieces vary it is asked for in many places, once each.
+/// Bytes of a slice. Not inline, since code for pieces of different lengths calls it at many places.
 BEELINE_COLD [[nodiscard]] BEELINE_HOST_DEVICE inline Range slice_of(std::size_t bytes, std::uint32_t slices,
                                                                      std::uint32_t index) {
   return part_of(bytes, slices, index, 16);
 }
 
-/// What one member of a movement sends and receives.
+/// The data that one member of a movement sends and receives.
 struct MovementPlan {
-  CallDescription call;  ///< what moves is bytes
+  CallDescription call;  ///< with bytes as elements
   std::byte* destination;
   const std::byte* source;
   std::size_t bytes;                    ///< of each piece
-  std::size_t send_step, receive_step;  ///< from one peer's piece to the next one's, in bytes
-  std::uint32_t sender, receiver;       ///< the only one, or `no_peer`: all
-  PieceTable table = {};                ///< instead of `bytes` and steps
-  std::size_t element_bytes = 1;        ///< of the table's elements
-  ThreadShare share = {0, 1};           ///< which slice: `bytes` are the slice's, the table's counts whole
+  std::size_t send_step, receive_step;  ///< from one peer's piece to the next peer's piece, in bytes
+  std::uint32_t sender, receiver;       ///< the only sender or receiver; `no_peer`: all members
+  PieceTable table = {};                ///< used instead of `bytes` and the steps if lengths differ
+  std::size_t element_bytes = 1;        ///< bytes of the table's elements
+  ThreadShare share = {0, 1};           ///< the slice: `bytes` is the size of the slice, the table's counts are those
+                                        ///< of whole pieces
   std::size_t whole_bytes = 0;          ///< of each piece before it was cut into slices
-  std::size_t least_bytes = 0;          ///< of the table's slices: shorter ones are left out
-  /// Where the members have mapped the vectors; nullptr: they reach heaps alone.
+  std::size_t least_bytes = 0;          ///< with a table: smallest slice; shorter slices are omitted
+  /// The members' mappings of the vectors; nullptr: members reach only heaps.
   const VectorMappings* mappings = nullptr;
-  std::uint32_t* tickets = nullptr;  ///< where the warps of the grid draw chunks of all pieces; nullptr: slices
+  std::uint32_t* tickets = nullptr;  ///< counter of the chunks of all pieces that the grid's warps take dynamically;
+                                     ///< nullptr: slices are used
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool varies() const { return table.send_counts != nullptr; }
-  /// Whether all send to all.
+  /// Whether all members send to all members.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_full() const { return sender == no_peer && receiver == no_peer; }
 
   [[nodiscard]] BEELINE_HOST_DEVICE Piece<const std::byte> outgoing(const Context& ctx, std::uint32_t peer) const {
@@ -65,21 +67,21 @@ struct MovementPlan {
     if (varies()) return piece_of(destination, table.receive_counts[peer], table.receive_offsets[peer]);
     return {destination + peer * receive_step, bytes};
   }
-  /// Where lengths differ: bytes of a whole piece, of which sessions have slices.
+  /// If lengths differ: bytes of a whole piece, before it is cut into slices.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t sent_bytes(std::uint32_t peer) const {
     return table.send_counts[peer] * element_bytes;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t expected_bytes(std::uint32_t peer) const {
     return table.receive_counts[peer] * element_bytes;
   }
-  /// Of a table, without pieces (of this slice) up to `most` bytes.
+  /// The plan with a table, without pieces (of this slice) of up to `most` bytes.
   [[nodiscard]] BEELINE_HOST_DEVICE MovementPlan without_short(std::size_t most) const {
     MovementPlan plan = *this;
     plan.least_bytes = most + 1;
     return plan;
   }
 
-  /// Where the slice begins in every piece.
+  /// The first byte of the slice in every piece.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t first_byte() const {
     return part_of(whole_bytes, static_cast<std::uint32_t>(share.count), static_cast<std::uint32_t>(share.index), 16)
         .first;
@@ -126,11 +128,11 @@ static_assert(std::is_trivially_copyable_v<MovementPlan>);
           .receiver = contains(receives_of_root, call.operation) ? call.root : no_peer};
 }
 
-/// The part of its member's own piece that a session copies.
+/// The part of this member's piece to itself that a session copies.
 struct OwnPiece {
   Piece<const std::byte> from;
   Piece<std::byte> to;
-  bool first;  ///< before the others' pieces
+  bool first;  ///< whether it is copied before other members' pieces are stored
 
   BEELINE_HOST_DEVICE OwnPiece(const Context& ctx, const MovementPlan& plan)
       : from(plan.outgoing(ctx, ctx.rank)), to(plan.incoming(ctx, ctx.rank)), first(false) {
@@ -144,7 +146,7 @@ struct OwnPiece {
   }
 };
 
-/// What this member sends to itself.
+/// Copies this member's piece to itself.
 template <class Group>
 BEELINE_HOST_DEVICE void copy_own_piece(const Group& group, const OwnPiece& own) {
   if (own.from.at != own.to.at && own.from.bytes == own.to.bytes)

@@ -3,13 +3,13 @@
 /// @file
 /// Waits of a session; a long wait also compares the calls of the members.
 ///
-/// Each member shows its calls to the others, in its session's state. A call is two pairs of packets: 8 bytes of the
-/// description, then the count, each flagged with the number of the call's first round. Members that make the same
-/// calls number them alike. A reader needs no fence: a pair whose flags are the number of a call is whole, and of that
-/// call.
+/// Each member publishes its calls to the other members in its session's state. A call is two pairs of packets: 8 bytes
+/// of the description, then the count, each with the number of the call's first round as flag. Members that make the
+/// same calls number them equally. A reader needs no fence: a pair whose flags are the number of a call is complete,
+/// and belongs to that call.
 ///
-/// A member that only sends in a round does not wait for the others: it may begin the second call after this one before
-/// another member has left this one. It does not get further, since the wait before its next round compares signatures
+/// A member that only sends in a round does not wait for other members: it may begin the second call after a call that
+/// another member has not yet left. It gets no further, since the wait before its next round compares signatures
 /// (session.hpp). So the first call in which two members differ is still among the last `shown_calls` of both.
 ///
 ///   rank 0   call 5: broadcast, root 0   call 6: allreduce  ──── waits for rank 1 ───┐ 1 ms: its call 5 is another
@@ -23,24 +23,24 @@
 
 namespace beeline::detail {
 
-/// What two members differ in: of lengths, in the one that this member sends, or that it expects; or what else is wrong
-/// with a call: a root that is no member, data that belong to another call, before or after it. Lies where a record has
-/// its comparison.
+/// The difference between the calls of two members, or another fault of a call. `sent_length`, `expected_length`: the
+/// length that this member sends or expects. `root`: the root is not a member. `order`: data belong to an earlier or
+/// later call. A record has it in place of the comparison.
 enum class CallDifference : std::uint16_t { call, session_in_use, places, sent_length, expected_length, root, order };
 
-/// A call as its record has it: what `CallDescription` packs, and the count.
+/// A call in a record: `CallDescription::packed`, and the count.
 struct CallWords {
   std::uint64_t packed, count;
 };
 
-/// The record of two calls, or two values of them, that do not fit together.
+/// Two calls, or two values of calls, that differ but must be equal.
 struct DifferingCalls {
   CallDifference what;
   std::uint32_t peer;
   CallWords mine, theirs;
 };
 
-/// Records it, and aborts the team. Out of the way.
+/// Records a difference, and aborts the team. Compiled out of line.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_call(const Context& ctx, DifferingCalls calls) {
   const Awaited awaited{Operation::collective, calls.peer, calls.mine.count, calls.mine.packed,
                         static_cast<Compare>(calls.what)};
@@ -52,24 +52,24 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_call(const Context& ctx, D
   return static_cast<std::uint32_t>(round) & ((1u << signature_bits) - 1);
 }
 
-/// What a session adds to its round's number to enter the next: below are the bits of the call's signature.
+/// The increment of a round's number. The bits below it are the signature of the round's call.
 inline constexpr std::uint64_t one_round = std::uint64_t{1} << signature_bits;
-/// A round's number without them.
+/// A round's number without the signature.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t unsigned_round(std::uint64_t round) {
   return round & ~(one_round - 1);
 }
 
-/// Whether a member that shows `observed` has reached `round`. A member in the same round of another call has not. A
-/// member that is ahead has compared this member's signature.
+/// Whether a member whose word is `observed` has reached `round`. A member in the same round of another call has not
+/// reached it. A member that is ahead has compared this member's signature.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_reached(std::uint64_t observed, std::uint64_t round) {
   const std::uint32_t differing = static_cast<std::uint32_t>(observed) ^ static_cast<std::uint32_t>(round);
   return observed >= round &&
-         differing - 1 >= static_cast<std::uint32_t>(one_round - 1);  // bits of the signature alone, or none
+         differing - 1 >= static_cast<std::uint32_t>(one_round - 1);  // they differ not only in bits of the signature
 }
 
 /// Whether a member that has left `observed` has left the round before `last`, the last round that this member has
-/// left. A member that has left one of these two rounds of another call has not: see `has_reached`.
-///   signatures  of round `last`, and above it of the round before
+/// left. False for a member that has left one of these two rounds of another call: see `has_reached`.
+///   signatures  signature of round `last`, and in the high bits that of the round before
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_left(std::uint64_t observed, std::uint64_t last,
                                                           std::uint32_t signatures) {
   const std::uint64_t left = observed >> signature_bits, mine = last >> signature_bits;
@@ -83,7 +83,7 @@ BEELINE_HOST_DEVICE inline void show_call(SessionState* state, std::uint32_t num
   machine::store_packets(cell, packets_of(call.packed(), number));
   machine::store_packets(cell + 1, packets_of(call.count, number));
 }
-/// A call that a member has shown.
+/// A call that a member has published.
 [[nodiscard]] BEELINE_HOST_DEVICE inline CallWords words_of(const SessionState* state, std::uint32_t number) {
   const machine::PacketPair* const cell = state->calls[number % shown_calls];
   return {payload_of(machine::load_packets(cell)), payload_of(machine::load_packets(cell + 1))};
@@ -96,7 +96,7 @@ BEELINE_HOST_DEVICE inline void show_call(SessionState* state, std::uint32_t num
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_before(std::uint32_t a, std::uint32_t b) {
   return static_cast<std::int32_t>(a - b) < 0;
 }
-/// Whether the two show different calls `number`, both of them whole.
+/// Whether call `number` is complete in both states, and differs.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool differ(const SessionState* a, const SessionState* b,
                                                      std::uint32_t number) {
   bool are_whole = true, are_same = true;
@@ -109,7 +109,7 @@ BEELINE_HOST_DEVICE inline void show_call(SessionState* state, std::uint32_t num
   }
   return are_whole && !are_same;
 }
-/// Finds the first of the shown calls in which two members differ. Returns whether there is one.
+/// Finds the first of the published calls that differs between two members. Returns whether there is one.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool find_difference(const SessionState* mine, const SessionState* theirs,
                                                               std::uint32_t& number) {
   bool is_found = false;
@@ -121,7 +121,7 @@ BEELINE_HOST_DEVICE inline void show_call(SessionState* state, std::uint32_t num
   }
   return is_found;
 }
-/// The number of the last call that a member has shown.
+/// The number of the last call that a member has published.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t last_call(const SessionState* state) {
   std::uint32_t last = number_in(state, 0);
   BEELINE_NO_UNROLL
@@ -130,36 +130,37 @@ BEELINE_HOST_DEVICE inline void show_call(SessionState* state, std::uint32_t num
   return last;
 }
 
-/// The number that the next call on a session will show, if none is under way.
+/// The number of the next call on a session, if no call is in progress.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t next_call(const SessionState* state) {
   return static_cast<std::uint32_t>((unsigned_round(state->round) + one_round) >> signature_bits);
 }
-/// Whether a member shows call `number`, one behind it, or that it waits for others before one of these.
+/// Whether a member has published call `number` or a later call, or waits for other members before such a call.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool has_come_to(SessionState* state, std::uint32_t number) {
   return !is_before(SystemAtomic<std::uint32_t>(state->reached).load(std::memory_order_relaxed), number) ||
          !is_before(number_in(state, number % shown_calls), number);
 }
 
-/// What a session waits for: `expected` of `peer`, in the call that `state` shows.
+/// A session's wait: for the value `expected` of `peer`, in the call that is published in `state`.
 struct SessionWait {
   std::uint32_t peer;
   Compare compare;
-  SessionState* state;  ///< this member's
+  SessionState* state;  ///< state of this member
   std::uint64_t expected;
 };
 
-/// A wait that takes longer compares the calls with those of the peer, in one of so many looks, a power of two: so
-/// equal calls cost nothing up to then, and less than a thousandth of the wait afterwards.
+/// A wait longer than `patience_ns` compares the calls with the peer's calls, in one of `looks_per_comparison` checks
+/// (a power of two). So with equal calls the comparison costs nothing in short waits, and less than a thousandth of
+/// long waits.
 inline constexpr std::uint64_t patience_ns = 1'000'000, looks_per_comparison = 8;
 
-/// Whether this look compares. A call with a time-out of its own does so where it ends.
+/// Whether this check compares the calls. A call with a time-out compares when it times out.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool compares_calls(const WaitState& state, std::uint64_t now) {
   if (state.status == Status::timeout) return true;
   return state.status == Status::ok && state.waited_ns(now) >= patience_ns && (now >> 10) % looks_per_comparison == 0;
 }
 
-/// As `look` of other waits; also compares this member's calls with those of the peer. Found by poll_until from its
-/// arguments.
+/// As `look` of other waits; also compares this member's calls with the peer's calls. poll_until finds this overload by
+/// its arguments.
 BEELINE_COLD BEELINE_HOST_DEVICE inline WaitState look(const Context& ctx, SessionWait wait, Timeout timeout,
                                                        std::uint64_t observed, std::uint64_t start_ns) {
   const std::uint64_t now = machine::clock_ns();

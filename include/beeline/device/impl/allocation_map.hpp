@@ -14,7 +14,7 @@
 namespace beeline::detail {
 
 /// The allocations of one rank, by offsets from the start of its slot. Heaps are added first; then one thread at a time
-/// changes allocations, while any thread asks.
+/// changes allocations, and any thread may call `holds`.
 class AllocationMap {
  public:
   /// Allocations begin at multiples of this from the start of a heap, and take multiples of it.
@@ -23,7 +23,7 @@ class AllocationMap {
   void add_heap(std::uint64_t offset, std::size_t bytes) { heaps_.emplace_back(offset, bytes); }
   void allocate(std::uint64_t offset, std::size_t bytes) { change(offset, bytes, true); }
   void free(std::uint64_t offset, std::size_t bytes) { change(offset, bytes, false); }
-  /// Whether a range that begins in a heap lies in one allocation; true for a range that begins in none.
+  /// Whether a range that begins in a heap is in one allocation; true for a range that begins in no heap.
   [[nodiscard]] bool holds(std::uint64_t offset, std::size_t bytes) const {
     for (const HeapUnits& heap : heaps_)
       if (offset - heap.offset < heap.bytes) return heap.holds(offset - heap.offset, bytes);
@@ -32,7 +32,7 @@ class AllocationMap {
 
  private:
   static constexpr std::size_t word_bits = 64;
-  /// A bit for each unit. Pages of large heaps are taken when they are first touched.
+  /// A bit for each unit. For large heaps the operating system allocates the pages of this table at their first use.
   class Bits {
    public:
     explicit Bits(std::size_t count)
@@ -73,7 +73,7 @@ class AllocationMap {
     Bits used, starts;
   };
 
-  /// The bits of a word that stand for units from `first` to `last`.
+  /// The bits of word `index` for the units from `first` to `last`.
   [[nodiscard]] static std::uint64_t mask_of(std::size_t index, std::size_t first, std::size_t last) {
     std::uint64_t mask = ~std::uint64_t{0};
     if (index == first / word_bits) mask &= ~std::uint64_t{0} << first % word_bits;

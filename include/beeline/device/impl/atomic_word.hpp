@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Atomic operations on a word, by CPU threads and by threads of a GPU: the orders of C++, and the scopes of CUDA. They
-/// are the compilers' own. libcu++'s atomics become the same instructions, but nvcc takes 3 s to read them in each
-/// file. Source: GCC manual, __atomic builtins; CUDA C++ Programming Guide, __nv_atomic functions (since CUDA 12.8).
+/// Atomic operations on a word, by CPU threads and by threads of a GPU: the orders of C++, and the scopes of CUDA, by
+/// built-in functions of the compilers. libcu++'s atomics compile to the same instructions, but nvcc takes 3 s to read
+/// them in each file. Source: GCC manual, __atomic builtins; CUDA C++ Programming Guide, __nv_atomic functions (since
+/// CUDA 12.8).
 
 #include <atomic>
 #include <type_traits>
@@ -12,10 +13,12 @@
 
 namespace beeline::machine {
 
-/// The threads that an atomic operation excludes and orders: those of one device, or of all. A CPU has only the second.
+/// The threads towards which an operation is atomic and ordered: threads of one device, or of all devices. On a CPU
+/// both scopes are the system.
 enum class Scope { device, system };
 
-// Order and scope of nvcc's functions have to be constants. Each macro is the body of a function that has `order`.
+// Order and scope of nvcc's functions have to be constants. Each macro is the body of a function with a parameter
+// `order`.
 #if BEELINE_ON_GPU
 #define BEELINE_IN_SCOPE(operation, nv_order, ...)                                                         \
   return scope == Scope::device ? __nv_atomic_##operation(__VA_ARGS__, nv_order, __NV_THREAD_SCOPE_DEVICE) \

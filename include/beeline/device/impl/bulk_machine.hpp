@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The PTX of bulk copies (TMA), beside machine.hpp: only what moves in bulk includes it. One thread calls each.
+/// The PTX of bulk copies (TMA), beside machine.hpp: only files with bulk transfers include it. One thread calls each
+/// function.
 ///
-/// Bulk copies read and write through the *async proxy*, all other code through the generic one. Between a generic
-/// access and a bulk copy of the same memory stands `fence_async_proxy`; the other way round no fence is needed, since
-/// the completion of a bulk copy, once observed, includes one (PTX ISA, "Asynchronous copy: async proxy").
+/// Bulk copies read and write through the *async proxy*, all other code through the generic proxy. A bulk copy after a
+/// generic access to the same memory needs `fence_async_proxy` between the two. A generic access after a bulk copy
+/// needs no fence, since the completion of the copy, once observed, includes one (PTX ISA, "Asynchronous copy: async
+/// proxy").
 
 #include <cstddef>
 #include <cstdint>
 
 #include "beeline/core/macros.hpp"
 
-/// Whether the code being compiled can copy in bulk. No portable twin: without it callers copy by loads and stores.
+/// Whether the code being compiled can copy in bulk. There is no portable twin: without bulk copies callers copy by
+/// loads and stores.
 #if BEELINE_ON_GPU && __CUDA_ARCH__ >= 900
 #define BEELINE_HAS_BULK_COPIES 1
 #else
@@ -41,14 +44,15 @@ BEELINE_HOST_DEVICE inline std::uint32_t shared_address(const void* shared) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
 }
 
-/// Orders the generic accesses before it (those of others, once they happen before this call) and bulk copies after it.
+/// Orders generic accesses before the fence (also accesses of other threads that happen before this call) and bulk
+/// copies after the fence.
 BEELINE_HOST_DEVICE inline void fence_async_proxy() { asm volatile("fence.proxy.async;" ::: "memory"); }
 
-/// Makes `barrier` one that awaits one arrival in each phase. The first phase has parity 0.
+/// Initializes `barrier` for one arrival in each phase. The first phase has parity 0.
 BEELINE_HOST_DEVICE inline void make_bulk_barrier(std::uint64_t* barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
 }
-/// Ends the barrier's life, so that its memory may be used otherwise.
+/// Ends the barrier's life, so that its memory may be used for other data.
 BEELINE_HOST_DEVICE inline void end_bulk_barrier(std::uint64_t* barrier) {
   asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
@@ -63,7 +67,7 @@ BEELINE_HOST_DEVICE inline void bulk_load(std::byte* shared, const std::byte* gl
                "l"(__cvta_generic_to_global(global)), "r"(bytes), "r"(shared_address(barrier))
                : "memory");
 }
-/// Whether the phase of this parity is over; waits a little before it says no.
+/// Whether the phase of this parity is over; waits for a short time before it returns false.
 BEELINE_HOST_DEVICE inline bool bulk_loaded(std::uint64_t* barrier, std::uint32_t parity) {
   std::uint32_t over;
   asm volatile(
@@ -78,18 +82,19 @@ BEELINE_HOST_DEVICE inline bool bulk_loaded(std::uint64_t* barrier, std::uint32_
   return over != 0;
 }
 
-/// Starts a copy from shared to global memory, in a bulk group of its own. Addresses and bytes: multiples of 16.
+/// Starts a copy from shared to global memory, in a separate bulk group. Addresses and bytes: multiples of 16.
 BEELINE_HOST_DEVICE inline void bulk_store(std::byte* global, const std::byte* shared, std::uint32_t bytes) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(__cvta_generic_to_global(global)),
                "r"(shared_address(shared)), "r"(bytes)
                : "memory");
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
-/// Until all stores but the last have read their shared memory.
+/// Waits until all stores except the last have read their shared memory.
 BEELINE_HOST_DEVICE inline void await_earlier_bulk_reads() {
   asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
 }
-/// Until all stores are complete and visible to this thread: without `.read`, which would await their reading only
+/// Waits until all stores are complete and visible to this thread. With `.read` it would wait only until they have read
+/// their sources
 /// (PTX ISA, cp.async.bulk.wait_group).
 BEELINE_HOST_DEVICE inline void await_bulk_stores() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What callers of device operations must keep to, and what happens to a call that does not: it touches nothing, the
-/// fault is recorded, and the team is aborted, so that the host throws an error that names it.
+/// Checks of the calls of device operations. A call that breaks a rule touches nothing; the fault is recorded and the
+/// team is aborted, so that the host throws an error that names the fault.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,23 +14,23 @@
 
 namespace beeline::detail {
 
-/// What this code is compiled for.
+/// The kind of device for which this code is compiled.
 inline constexpr DeviceKind executor = BEELINE_ON_GPU ? DeviceKind::gpu : DeviceKind::host;
 
-/// What an operation uses: `bytes` from `local` on, an address of the calling rank.
+/// The range that an operation accesses: `bytes` from `local` on, an address of the calling rank.
 struct Reach {
   const void* local;
   std::size_t bytes, alignment;
 };
 
-/// `count` elements. A product beyond the address space stays beyond it.
+/// The range of `count` elements. If the product overflows, the range has the largest size.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Reach reach_of(const T* local, std::size_t count, std::size_t alignment = 1) {
   constexpr std::size_t most = ~std::size_t{0} / sizeof(T);
   return {local, count > most ? ~std::size_t{0} : count * sizeof(T), alignment};
 }
 
-/// A word that one access of its size loads or stores.
+/// The range of a word that is loaded or stored by one access.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Reach reach_of_word(const T* local) {
   return {local, sizeof(T), sizeof(T)};
@@ -44,8 +44,7 @@ template <class T>
   return (address_bits(reach) & (reach.alignment - 1)) == 0;
 }
 
-/// Where the part of a slot ends that `offset` lies in: a heap, or the place of segments, which may lie anywhere in it.
-/// 0 where nothing lies.
+/// The end of the part of a slot that contains `offset`: a heap, or an area of segments. 0 if `offset` is in no part.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t end_of_part(const Context& ctx, std::uint64_t offset) {
   const SlotLayout slot{ctx.slot_shift};
   if (offset < slot.device_segments_offset()) return ctx.heap_end;
@@ -54,8 +53,8 @@ template <class T>
   return offset < slot.host_segments_offset() ? ctx.pinned_heap_end : slot.slot_bytes();
 }
 
-/// Whether it lies in one allocation that this process may use, as far as a CPU thread knows.
-///   reach  in one part of this rank's slot
+/// Whether a range is in one allocation that this process may use; only CPU threads can check this.
+///   reach  a range in one part of this rank's slot
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_allocated([[maybe_unused]] const Context& ctx,
                                                            [[maybe_unused]] const Reach& reach) {
 #if !BEELINE_ON_GPU
@@ -64,7 +63,7 @@ template <class T>
   return true;
 }
 
-/// Whether it lies in one part of this rank's slot as a whole; nothing lies anywhere.
+/// Whether the whole range is in one part of this rank's slot; true for an empty range.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_symmetric(const Context& ctx, const Reach& reach) {
   const std::uint64_t before = ctx.own_world_rank * SlotLayout{ctx.slot_shift}.slot_bytes();
   const std::uint64_t offset = address_bits(reach) - reinterpret_cast<std::uintptr_t>(ctx.range) - before;
@@ -76,7 +75,7 @@ template <class T>
   return peer < ctx.size && is_aligned(reach) && is_symmetric(ctx, reach) && is_allocated(ctx, reach);
 }
 
-/// Whether this process is a fork of the one that made the world.
+/// Whether this process is a fork of the process that made the world.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_forked([[maybe_unused]] const Context& ctx) {
 #if !BEELINE_ON_GPU
   if (ctx.checks != nullptr) return ctx.checks->is_forked;
@@ -84,7 +83,8 @@ template <class T>
   return false;
 }
 
-/// Whether an address is in the slot of a rank whose memory this process has not mapped, as far as a CPU thread knows.
+/// Whether an address is in the slot of a rank whose memory this process has not mapped; only CPU threads can check
+/// this.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_elsewhere([[maybe_unused]] const Context& ctx,
                                                            [[maybe_unused]] const void* address) {
 #if !BEELINE_ON_GPU
@@ -94,7 +94,7 @@ template <class T>
   return false;
 }
 
-/// Which rule a call breaks that is not sound.
+/// The rule that a bad call breaks.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Finding finding_in(const Context& ctx, const Reach& reach,
                                                             std::uint32_t peer) {
   if (peer >= ctx.size) return {CallFault::peer, ctx.size, peer};
@@ -112,12 +112,12 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_unsound(const Context& ctx
   return refuse(ctx, operation, peer, finding_in(ctx, reach, peer), Status::invalid_argument);
 }
 
-/// Ends what has no status to return, and has been refused: the kernel, on a GPU; elsewhere it throws `status`.
+/// Ends a refused call that has no status to return: on a GPU ends the kernel, on a CPU throws `status`.
 [[noreturn]] BEELINE_HOST_DEVICE inline void end_call([[maybe_unused]] const Context& ctx,
                                                       [[maybe_unused]] Operation operation,
                                                       [[maybe_unused]] Finding found, [[maybe_unused]] Status status) {
 #if BEELINE_ON_GPU
-  machine::fence_system();  // the record gets to the host before the kernel ends
+  machine::fence_system();  // the record reaches the host before the kernel ends
   __trap();
   __builtin_unreachable();
 #else
@@ -127,7 +127,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status refuse_unsound(const Context& ctx
 #endif
 }
 
-/// Refuses and ends a call that is not sound.
+/// Refuses and ends a bad call.
 [[noreturn]] BEELINE_COLD BEELINE_HOST_DEVICE inline void stop_call(const Context& ctx, Operation operation,
                                                                     std::uint32_t peer, Finding found) {
   static_cast<void>(refuse(ctx, operation, peer, found, Status::invalid_argument));
@@ -148,8 +148,7 @@ BEELINE_HOST_DEVICE void check_at(const Context& ctx, const void* local, std::ui
 
 inline namespace BEELINE_CALLS {
 
-/// Whether operations check their arguments. CPUs always do: it costs them nothing that can be measured
-/// (docs/design.md).
+/// Whether operations check their arguments. CPUs always check: the cost is too small to measure (docs/design.md).
 inline constexpr bool checks_operations = BEELINE_CHECKS_CALLS != 0 || executor == DeviceKind::host;
 
 /// `ok`, or `invalid_argument` after one thread of the group has refused an operation on symmetric memory. Every thread
@@ -163,7 +162,7 @@ BEELINE_HOST_DEVICE Status check_call(const Group& group, const Context& ctx, Op
   return Status::ok;
 }
 
-/// Checks the end of a transfer that is the calling rank's own, and may be any memory that this process has mapped.
+/// Checks the calling rank's end of a transfer, which may be in any memory that this process has mapped.
 template <class Group>
 BEELINE_HOST_DEVICE Status check_own_end(const Group& group, const Context& ctx, Operation operation, const void* own,
                                          std::size_t bytes, std::uint32_t peer) {
@@ -178,7 +177,7 @@ BEELINE_HOST_DEVICE Status check_own_end(const Group& group, const Context& ctx,
   return Status::ok;
 }
 
-/// Checks data and the signal behind them; both are checked before the first byte moves.
+/// Checks the data and the signal that follows them, before the first byte moves.
 template <class Group>
 BEELINE_HOST_DEVICE Status check_calls(const Group& group, const Context& ctx, const Reach& data, const Reach& signal,
                                        std::uint32_t peer) {
@@ -186,7 +185,7 @@ BEELINE_HOST_DEVICE Status check_calls(const Group& group, const Context& ctx, c
   return status == Status::ok ? check_call(group, ctx, Operation::signal, signal, peer) : status;
 }
 
-/// The same for one thread's wait for a local word, which may lie in any memory, and for any peer's.
+/// Checks one thread's wait for a local word, which may be in any memory; `peer` may be `no_peer`.
 BEELINE_HOST_DEVICE inline Status check_wait(const Context& ctx, Operation operation, const Reach& reach,
                                              std::uint32_t peer) {
   if constexpr (checks_operations)
@@ -195,8 +194,8 @@ BEELINE_HOST_DEVICE inline Status check_wait(const Context& ctx, Operation opera
   return Status::ok;
 }
 
-/// What every build returns `invalid_argument` for: refused where calls are checked; elsewhere nothing is recorded.
-///   records  of one thread of the group
+/// Returns `invalid_argument`, in every build. The refusal is recorded only in units that check calls.
+///   records  true on one thread of the group
 BEELINE_HOST_DEVICE inline Status refuse_where_checked(const Context& ctx, Operation operation, std::uint32_t peer,
                                                        const Finding& found, bool records) {
   if constexpr (checks_operations)
@@ -204,7 +203,7 @@ BEELINE_HOST_DEVICE inline Status refuse_where_checked(const Context& ctx, Opera
   return Status::invalid_argument;
 }
 
-/// `peer`, for constructors, which return no status: stops at one outside the team.
+/// Returns `peer`. For constructors, which return no status: stops the caller if the peer is outside the team.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t checked_peer(const Context& ctx, Operation operation,
                                                                     std::uint32_t peer) {
   if constexpr (checks_operations)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What CPU threads know of their rank's world when they check a call. Kernels do not read it.
+/// Data by which CPU threads check calls. Kernels do not read them.
 
 #include <bitset>
 #include <cstddef>
@@ -12,12 +12,13 @@
 
 namespace beeline::detail {
 
-/// Gets the signals that a wait cannot tell from the signal before (BEELINE_CHECK). Any thread calls it.
+/// Receives reports of signals that a wait cannot distinguish from the previous signal (BEELINE_CHECK). Any thread
+/// calls it.
 class RepeatedSignals {
  public:
   virtual ~RepeatedSignals() = default;
-  /// A signal is set to the value that it already has.
-  ///   sender, receiver  world ranks;  offset  of the signal in the receiver's slot
+  /// Reports that a signal is set to the value that it already has.
+  ///   sender, receiver  world ranks; offset the signal's offset in the receiver's slot
   virtual void report(std::uint32_t sender, std::uint32_t receiver, std::uint64_t offset, std::uint64_t value) = 0;
 };
 
@@ -26,7 +27,7 @@ struct HostChecks {
   AllocationMap allocations;
   std::bitset<max_ranks> mapped;                ///< world ranks whose memory this process has mapped
   RepeatedSignals* repeated_signals = nullptr;  ///< nullptr: signals are not checked
-  bool is_forked = false;                       ///< whether this process is a fork of the one that made the world
+  bool is_forked = false;                       ///< whether this process is a fork of the process that made the world
 
   /// Whether operations may use this range of the rank's slot.
   [[nodiscard]] bool holds(std::uint64_t offset, std::size_t bytes) const {

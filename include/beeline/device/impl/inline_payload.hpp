@@ -9,7 +9,7 @@
 
 namespace beeline::detail {
 
-/// Up to 8 bytes from `from`, the first the lowest.
+/// Up to 8 bytes from `from` as a word, the first byte lowest.
 BEELINE_HOST_DEVICE inline std::uint64_t load_bytes(const std::byte* from, std::size_t bytes) {
   if (bytes == 8 && reinterpret_cast<std::uintptr_t>(from) % 8 == 0) return machine::load_as<std::uint64_t>(from);
   std::uint64_t word = 0;
@@ -18,13 +18,13 @@ BEELINE_HOST_DEVICE inline std::uint64_t load_bytes(const std::byte* from, std::
   return word;
 }
 
-/// The word of that number of `bytes` bytes; 0 behind them.
+/// Word `index` of `bytes` bytes; 0 after their end.
 BEELINE_HOST_DEVICE inline std::uint64_t word_of_payload(const std::byte* from, std::size_t bytes, std::size_t index) {
   const std::size_t first = 8 * index;
   return first >= bytes ? 0 : load_bytes(from + first, bytes - first < 8 ? bytes - first : 8);
 }
 
-/// The command that holds `bytes` bytes, at most `max_inline_bytes`, which it reads now.
+/// A command that holds `bytes` bytes, at most `max_inline_bytes`; reads the source now.
 BEELINE_HOST_DEVICE inline CommandFields inline_put(const Context& ctx, const void* destination, const void* source,
                                                     std::size_t bytes, std::uint32_t peer) {
   const auto word = [&](std::size_t index) {
@@ -35,7 +35,7 @@ BEELINE_HOST_DEVICE inline CommandFields inline_put(const Context& ctx, const vo
                    {reinterpret_cast<const void*>(word(0)), word(1), word(2), word(3), word(4)});
 }
 
-/// The same for a payload with a signal behind it; `bytes` at most `max_inline_bytes_with_signal`.
+/// As `inline_put`, followed by a signal; `bytes` is at most `max_inline_bytes_with_signal`.
 BEELINE_HOST_DEVICE inline CommandFields inline_put_signal(const Context& ctx, const void* destination,
                                                            const void* source, std::size_t bytes, std::uint32_t peer,
                                                            std::uint64_t signal_offset, std::uint64_t value) {
@@ -47,7 +47,7 @@ BEELINE_HOST_DEVICE inline CommandFields inline_put_signal(const Context& ctx, c
                    {reinterpret_cast<const void*>(word(0)), word(1), word(2), signal_offset, value});
 }
 
-/// A put of bytes, and the signal that is set behind it.
+/// A put of bytes, and the signal that is set after it.
 struct SignaledBytes {
   void* destination;
   const void* source;
@@ -57,15 +57,15 @@ struct SignaledBytes {
   std::uint32_t peer;
 };
 
-/// Its command, which reads the source later.
+/// The command of a put with a signal; the engine reads the source later.
 BEELINE_HOST_DEVICE inline CommandFields put_signal_fields(const Context& ctx, const SignaledBytes& put) {
   const Request request{Operation::put, Verb::put_signal, 0, 0, 0, put.peer};
   return fields_of(ctx, request, put.destination,
                    {put.source, 1, put.bytes, ctx.offset_in_slot(put.signal), put.value});
 }
 
-/// Has an engine do it. A kernel of a GPU, whose registers are dear, leaves small sources to the engine, too. Every
-/// thread calls it.
+/// Posts the put and its signal to an engine. In a GPU's kernel the engine reads small sources, too, which saves
+/// registers. Every thread calls it.
 template <class Group>
 BEELINE_HOST_DEVICE Status put_signal_by_engine(const Group& group, const Context& ctx, QueueId queue,
                                                 const SignaledBytes& put) {

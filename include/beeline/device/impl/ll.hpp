@@ -34,17 +34,17 @@ struct SlotMessage {
 using OutgoingMessage = SlotMessage<machine::PacketPair, const std::byte>;
 using IncomingMessage = SlotMessage<const machine::PacketPair, std::byte>;
 
-/// The same in pairs of packets.
+/// A message, or the part of it in one slot, as pairs of packets.
 template <class Pair, class Byte>
 struct SlotPart {
   Pair* slot;
   Byte* memory;
   std::uint32_t bytes;
   std::uint32_t whole;  ///< pairs whose 8 bytes are one aligned word in memory
-  std::uint32_t pairs;  ///< all
+  std::uint32_t pairs;  ///< number of all pairs
 };
 
-/// Writes the pairs behind the whole words: of bytes that end or lie unaligned, of nothing, or of a slot's remainder.
+/// Writes the pairs after the whole words: bytes at the end, unaligned bytes, an empty message, or the rest of a slot.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE void write_rest(Group group, SlotPart<machine::PacketPair, const std::byte> part,
                                                  std::uint32_t sequence) {
@@ -55,7 +55,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE void write_rest(Group group, SlotPart<machine::
   }
 }
 
-/// Polls for `count` pairs of one thread, `stride` apart, until all are of message `awaited.sequence`.
+/// Polls for `count` pairs of one thread, `stride` apart, until all have the flag of message `awaited.sequence`.
 template <unsigned count>
 BEELINE_HOST_DEVICE Status await_packets(const Context& ctx, const Awaited& awaited, Timeout timeout,
                                          const machine::PacketPair* first, std::uint32_t stride,
@@ -73,7 +73,7 @@ BEELINE_HOST_DEVICE Status await_packets(const Context& ctx, const Awaited& awai
   });
 }
 
-/// Reads the pairs behind the whole words.
+/// Reads the pairs after the whole words.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status read_rest(Group group, const Context& ctx, Awaited awaited, Timeout timeout,
                                                   SlotPart<const machine::PacketPair, std::byte> part) {
@@ -89,21 +89,21 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status read_rest(Group group, const Context& ct
 
 }  // namespace detail
 
-/// Packets of 8 bytes, half of them flag: between all kinds of rank, by any group.
+/// Packets of 8 bytes, half of which are the flag: between ranks of all kinds, by any group.
 ///
-/// What moves a slot's message is straight where the message consists of whole words, at most one for each thread: no
-/// loop, no call, few lines of instructions.
+/// The code that moves a slot's message has no loop and no call, and few instructions, if the message consists of whole
+/// words, at most one for each thread.
 struct LL {
-  static constexpr std::uint32_t unit_bytes = 16;    ///< of a ring: a pair
-  static constexpr std::uint32_t payload_bytes = 8;  ///< of these
-  static constexpr std::uint32_t threads = 1;        ///< of which a group has a multiple
+  static constexpr std::uint32_t unit_bytes = 16;    ///< a unit of a ring is a pair
+  static constexpr std::uint32_t payload_bytes = 8;  ///< payload of a unit
+  static constexpr std::uint32_t threads = 1;        ///< the size of a group is a multiple of this
 
   /// Pairs whose 8 bytes are one aligned word in memory.
   [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t whole_pairs(const std::byte* memory, std::uint32_t bytes) {
     return (reinterpret_cast<std::uintptr_t>(memory) & 7u) == 0 ? bytes / 8 : 0;
   }
 
-  /// Sends a message in `units` pairs, which may be more than it fills.
+  /// Sends a message in `units` pairs, which may be more than the message needs.
   template <class Group>
   BEELINE_HOST_DEVICE static void write(const Group& group, std::uint32_t sequence,
                                         const detail::OutgoingMessage& message, std::uint32_t units) {
@@ -125,7 +125,7 @@ struct LL {
                          sequence);
   }
 
-  /// This thread's part of a message, of `units` pairs, when it has come. Returns what the thread has come to.
+  /// Waits for this thread's part of a message of `units` pairs, and stores it. Returns the thread's status.
   template <class Group>
   [[nodiscard]] BEELINE_HOST_DEVICE static Status read(const Group& group, const Context& ctx, const Awaited& awaited,
                                                        Timeout timeout, const detail::IncomingMessage& message,
@@ -149,7 +149,7 @@ struct LL {
   }
 
  private:
-  /// `count` pairs of this thread at once, so that their loads overlap.
+  /// Writes `count` pairs of this thread at once, so that their loads overlap.
   template <unsigned count, class Group>
   BEELINE_HOST_DEVICE static void write_pairs(const Group& group, std::uint32_t sequence,
                                               const detail::OutgoingMessage& message, std::uint32_t first) {
@@ -159,7 +159,7 @@ struct LL {
     for (unsigned k = 0; k < count; ++k)
       machine::store_packets(message.slot + first + k * group.size(), detail::packets_of(words[k], sequence));
   }
-  /// The same of what is received, `stride` apart.
+  /// The pairs that a thread receives: the first, and the distance from one to the next.
   struct ThreadPairs {
     std::uint32_t first, stride;
   };

@@ -2,14 +2,14 @@
 #pragma once
 /// @file
 /// The protocol LL128: 120 bytes of data and 8 of flag in one line, stored by eight neighbouring threads of a warp in
-/// one instruction. Where LL spends half of every store on flags, this spends a sixteenth.
+/// one instruction. LL uses half of every store for flags, LL128 a sixteenth.
 ///
-/// Nothing guarantees that a line arrives whole: PTX promises it for 8 bytes. So lines travel between GPUs only, and
-/// only in worlds whose self-test has seen no torn one (`LL128Rings`, beeline/host/packets.hpp); elsewhere LL serves.
-/// Source: NCCL's LL128 protocol.
+/// PTX guarantees that 8 bytes arrive whole, but not that a line does. So lines are used only between GPUs, and only in
+/// worlds whose self-test has seen no torn line (`LL128Rings`, beeline/host/packets.hpp); other worlds use LL. Source:
+/// NCCL's LL128 protocol.
 ///
-/// Eight threads have a line: two words each, and the last one a word and the flag. Everything here is called by whole
-/// warps, of which a line's eight threads do the same.
+/// Eight threads share a line: two words each, the last thread a word and the flag. Whole warps call these functions,
+/// and the eight threads of a line take the same branches.
 
 #include <type_traits>
 
@@ -18,16 +18,16 @@
 
 namespace beeline {
 
-/// A line, what it carries, and the threads that move it.
+/// Bytes of a line, bytes of its payload, and the threads that move it.
 inline constexpr std::uint32_t line_bytes = 128, line_payload_bytes = 120, line_threads = 8;
 
 namespace detail {
 
 inline constexpr std::uint32_t line_words = line_payload_bytes / 8;
 
-/// As `poll_until`, by a whole warp: until `ready()` holds on all its threads, which get the same result. One that
-/// waits still looks at the clock, and records what it waits for: `awaited(observed)` returns that, and sets what it
-/// saw.
+/// As `poll_until`, by a whole warp: polls until `ready()` is true on all threads, which get the same result. A thread
+/// that still waits checks the clock and records the wait: `awaited(observed)` returns its description, and sets the
+/// observed value.
 template <class Ready, class AwaitedOf>
 BEELINE_HOST_DEVICE Status poll_by_warp(const Context& ctx, Timeout timeout, Ready ready, AwaitedOf awaited) {
   WaitState state{Status::ok, 0};
@@ -45,7 +45,7 @@ BEELINE_HOST_DEVICE Status poll_by_warp(const Context& ctx, Timeout timeout, Rea
       const auto what = awaited(observed);
       state = look(ctx, what, timeout, observed, state.start_ns);
     }
-    state.start_ns = machine::from_lane(state.start_ns, looker);  // another may look next
+    state.start_ns = machine::from_lane(state.start_ns, looker);  // another thread may check next
     const Status status = agree(Warp{}, state.status);
     if (status != Status::ok) return status;
   }
@@ -53,23 +53,23 @@ BEELINE_HOST_DEVICE Status poll_by_warp(const Context& ctx, Timeout timeout, Rea
 
 /// One thread's part of a line.
 struct LinePlace {
-  std::uint32_t unit;    ///< the line
-  std::uint32_t thread;  ///< of the eight
-  bool exists;           ///< otherwise it only takes part in what its warp does
+  std::uint32_t unit;    ///< index of the line
+  std::uint32_t thread;  ///< index among the line's eight threads
+  bool exists;           ///< false: there is no such line, and the thread only takes part in operations of its warp
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool holds_flag() const { return thread == line_threads - 1; }
-  /// Its first word in the part that the lines make up.
+  /// The thread's first word in the payload of all lines.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t word() const { return unit * line_words + 2 * thread; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words() const { return holds_flag() ? 1 : 2; }
-  /// Bytes from its first word to its second; who holds the flag has one word, and moves it twice, to be no exception.
+  /// Bytes from the thread's first word to its second. The thread with the flag has one word, and moves it twice, so
+  /// that the code has no special case.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t second() const { return holds_flag() ? 0 : 8; }
 };
 
-/// Calls `visit(place, whole)`, until it returns another status than ok to the whole warp, on all threads of every warp
-/// that has one of the `lines`, also those that have none themselves: votes and stores are the warp's. A line is always
-/// the same threads'. `whole` is true_type for warps
-/// whose lines are all among the first `whole_lines`: code without exceptions for what exists, and lies whole and
-/// aligned in every vector.
+/// Calls `visit(place, whole)` on all threads of every warp that has one of the `lines`, also on threads without a
+/// line, since votes and stores concern the whole warp. Stops when `visit` returns another status than ok to the whole
+/// warp. A line always has the same threads. `whole` is true_type for warps whose lines are all among the first
+/// `whole_lines`: these lines exist, and are whole and aligned in every vector, so the code needs no special cases.
 template <class Group, class Visit>
 BEELINE_INLINE BEELINE_HOST_DEVICE Status for_each_line(const Group& group, std::uint32_t lines,
                                                         std::uint32_t whole_lines, const Visit& visit) {
@@ -87,7 +87,7 @@ BEELINE_INLINE BEELINE_HOST_DEVICE Status for_each_line(const Group& group, std:
   return Status::ok;
 }
 
-/// Words of a line that the vector's end cuts, or that are not aligned.
+/// Loads words of a line at the end of the vector, or words that are not aligned.
 template <class T>
 [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE machine::PacketPair gather_line(const T* vector, std::uint32_t word,
                                                                                std::uint32_t words,
@@ -104,19 +104,19 @@ BEELINE_COLD BEELINE_HOST_DEVICE void scatter_line(T* vector, std::uint32_t word
   if (word + 1 < words) store_word(vector, word + 1, count, values.high);
 }
 
-/// `count` elements anywhere, a message's or a round's, as words of lines. T may be const.
+/// `count` elements at any address, of a message or of a round, as words of lines. T may be const.
 template <class T>
 class LinedVector {
  public:
   using Element = std::remove_const_t<T>;
-  /// `step`: bytes from one to the next of several such vectors.
+  /// `step`: bytes from a vector to the next, if there are several.
   BEELINE_HOST_DEVICE LinedVector(T* vector, std::uint32_t count, std::size_t step = 0)
       : vector_(vector), step_(step), count_(count), words_(static_cast<std::uint32_t>(words_of<Element>(count))),
         whole_words_(((reinterpret_cast<std::uintptr_t>(vector) | step) & 7u) != 0
                          ? 0
                          : static_cast<std::uint32_t>(std::size_t{count} * sizeof(T) / 8)) {}
 
-  /// The vector `index` steps behind.
+  /// The vector `index` steps after this one.
   [[nodiscard]] BEELINE_HOST_DEVICE LinedVector at(std::uint32_t index) const {
     LinedVector other = *this;
     other.vector_ += index * step_ / sizeof(T);
@@ -124,10 +124,10 @@ class LinedVector {
   }
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words() const { return words_; }
-  /// Those up to which it holds whole, aligned words.
+  /// Number of words at the vector's start that are whole and aligned.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_words() const { return whole_words_; }
 
-  /// The thread's words of a line whose part begins at word `first`; `whole`: which lies in whole words.
+  /// The thread's words of a line of the part that begins at word `first`; `whole`: the line consists of whole words.
   template <bool whole>
   [[nodiscard]] BEELINE_HOST_DEVICE machine::PacketPair load(std::uint32_t first, const LinePlace& place) const {
     const std::uint32_t word = first + place.word(), end = word + place.words();
@@ -155,11 +155,11 @@ class LinedVector {
 
 /// Packets of 128 bytes: between GPUs, by warps and blocks of whole warps.
 struct LL128 {
-  static constexpr std::uint32_t unit_bytes = line_bytes;             ///< of a ring: a line
-  static constexpr std::uint32_t payload_bytes = line_payload_bytes;  ///< of these
-  static constexpr std::uint32_t threads = 32;                        ///< of which a group has a multiple
+  static constexpr std::uint32_t unit_bytes = line_bytes;             ///< a unit of a ring is a line
+  static constexpr std::uint32_t payload_bytes = line_payload_bytes;  ///< payload of a unit
+  static constexpr std::uint32_t threads = 32;                        ///< the size of a group is a multiple of this
 
-  /// Sends a message in `units` lines, which may be more than it fills.
+  /// Sends a message in `units` lines, which may be more than the message needs.
   template <class Group>
   BEELINE_HOST_DEVICE static void write(const Group& group, std::uint32_t sequence,
                                         const detail::OutgoingMessage& message, std::uint32_t units) {
@@ -174,7 +174,7 @@ struct LL128 {
     }));
   }
 
-  /// This thread's part of a message, of `units` lines, when it has come. Returns what the thread has come to.
+  /// Waits for this thread's part of a message of `units` lines, and stores it. Returns the thread's status.
   template <class Group>
   [[nodiscard]] BEELINE_HOST_DEVICE static Status read(const Group& group, const Context& ctx, const Awaited& awaited,
                                                        Timeout timeout, const detail::IncomingMessage& message,
@@ -184,7 +184,7 @@ struct LL128 {
     return detail::for_each_line(group, units, 0, [&](const detail::LinePlace& place, auto) {
       machine::PacketPair words{};
       const auto has_come = [&] {
-        machine::warp_sync();  // a line's data and flag in one instruction
+        machine::warp_sync();  // a line's data and flag are loaded by one instruction
         if (place.exists) words = machine::load_packets(message.slot + place.unit * line_threads + place.thread);
         return !place.exists || !place.holds_flag() || words.high == flag;
       };
@@ -198,7 +198,7 @@ struct LL128 {
   }
 
  private:
-  /// The word that ends a line of message `sequence`: where a new ring holds the sequence before the first.
+  /// The flag of a line of message `sequence`. A new ring is zeroed, which is the sequence before the first.
   [[nodiscard]] BEELINE_HOST_DEVICE static std::uint64_t flag_of(std::uint32_t sequence) {
     return std::uint64_t{sequence} << 32;
   }

@@ -30,11 +30,11 @@ struct alignas(16) Word16 {
   std::uint64_t low, high;
 };
 
-/// One load or store of a T at an address aligned for it, whatever type the memory was written with.
+/// One load or store of a T at an address aligned for it, regardless of the type with which the memory was written.
 template <class T>
 BEELINE_HOST_DEVICE inline T load_as(const std::byte* from) {
 #if BEELINE_ON_GPU
-  return *reinterpret_cast<const T*>(from);  // of a copy nvcc makes an access for each byte
+  return *reinterpret_cast<const T*>(from);  // nvcc would compile a memcpy to an access for each byte
 #else
   T value;
   std::memcpy(&value, __builtin_assume_aligned(from, alignof(T)), sizeof(T));
@@ -65,21 +65,21 @@ BEELINE_HOST_DEVICE inline PacketPair load_packets(const PacketPair* from) {
   asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(from) : "memory");
   return value;
 }
-/// Stores the flags of both packets, and leaves what they carry.
+/// Stores the flags of both packets; their data stay.
 BEELINE_HOST_DEVICE inline void store_flags(PacketPair* to, std::uint32_t flag) {
   asm volatile("{ st.volatile.global.u32 [%0+4], %1; st.volatile.global.u32 [%0+12], %1; }" ::"l"(to), "r"(flag)
                : "memory");
 }
-/// Orders everything this thread observed or did before it, towards the whole system.
+/// Orders everything that this thread has observed or done before the fence, towards the whole system.
 BEELINE_HOST_DEVICE inline void fence_system() { __threadfence_system(); }
-/// A faster, weaker fence with the same scope: two threads that each store and then load may both miss the other's
-/// store.
+/// A faster, weaker fence with the same scope: two threads that each store and then load may both fail to see the store
+/// of the other thread.
 BEELINE_HOST_DEVICE inline void fence_acquire_release() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-/// The same two fences with the scope of this device.
+/// The sequentially consistent fence and the acquire-release fence with the scope of this device.
 BEELINE_HOST_DEVICE inline void fence_device_sequential() { __threadfence(); }
 BEELINE_HOST_DEVICE inline void fence_device() { asm volatile("fence.acq_rel.gpu;" ::: "memory"); }
-/// Atomics without a result, on global memory, relaxed, of system scope. The instruction that returns nothing is half
-/// as fast again as the one that does; the compiler chooses it only for addresses that it knows to be global.
+/// Atomics without a result, on global memory, relaxed, of system scope. The instruction without a result is 1.5 times
+/// as fast as the instruction with a result; the compiler chooses it only for addresses that it knows to be global.
 #define BEELINE_REDUCTION(name, operation)                                                               \
   BEELINE_HOST_DEVICE inline void name(std::uint32_t* word, std::uint32_t value) {                       \
     asm volatile("red.relaxed.sys.global." operation "32 [%0], %1;" ::"l"(word), "r"(value) : "memory"); \
@@ -97,14 +97,14 @@ BEELINE_REDUCTION(reduce_xor, "xor.b")
 BEELINE_HOST_DEVICE inline void prefetch(const void* from) {
   asm volatile("{ .reg .u32 unused; ld.global.u8 unused, [%0]; }" ::"l"(from));
 }
-/// Of a kernel that has started early: until what its stream did before has ended, and is visible.
+/// For a kernel that has started early: waits until the stream's earlier work has ended and is visible.
 BEELINE_HOST_DEVICE inline void await_stream() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// For about `ns` nanoseconds, at most twice as long.
+/// Pauses for about `ns` nanoseconds, at most twice as long.
 BEELINE_HOST_DEVICE inline void pause_ns(std::uint32_t ns) { __nanosleep(ns); }
 
 BEELINE_HOST_DEVICE inline void back_off(std::uint32_t, Polling) {}
@@ -174,8 +174,8 @@ BEELINE_HOST_DEVICE inline void sleep_us(std::uint32_t microseconds) {
   nanosleep(&pause, nullptr);
 }
 
-/// Called after each unsuccessful poll. By default it spins for a number of polls, then gives the core away, then
-/// sleeps, so that many ranks make progress on few cores.
+/// Called after each unsuccessful poll. By default it spins for a number of polls, then yields the core, then sleeps,
+/// so that many ranks make progress on few cores.
 BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
   constexpr std::uint32_t yields_before_sleep = 4096;
   if (!polling.gives_core_away(poll)) {
@@ -188,7 +188,7 @@ BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
   const bool sleeps =
       polling.sleeps_at_once() || (polling.policy() != WaitPolicy::yield && yields >= yields_before_sleep);
   detail::tell_wait();
-  // After some work there is more: data arrive in parts.
+  // If there was work, more work is likely, since data arrive in parts.
   if (sleeps ? detail::do_wait_work() : detail::do_wait_work(yields)) return;
   if (sleeps)
     sleep_us(polling.sleeps_at_once() ? polling.number() : 50);
@@ -196,7 +196,7 @@ BEELINE_HOST_DEVICE inline void back_off(std::uint32_t poll, Polling polling) {
     sched_yield();
 }
 
-/// Whether `back_off` gives the core away at this poll.
+/// Whether `back_off` yields the core at this poll.
 BEELINE_HOST_DEVICE inline bool backs_off(std::uint32_t poll, Polling polling) { return polling.gives_core_away(poll); }
 
 /// Whether a signal of the program ends this thread's wait: see WaitInterrupt.
@@ -204,7 +204,8 @@ BEELINE_HOST_DEVICE inline bool is_interrupted(std::uint64_t now, std::uint64_t 
   return waited_ns >= detail::interruptible_from_ns && detail::is_interrupted(now);
 }
 
-// Groups of GPU threads do not exist on a CPU; these twins let the same templates compile there, and never run.
+// Groups of GPU threads do not exist on a CPU; these twins let the same templates compile for a CPU, and are never
+// called.
 [[noreturn]] BEELINE_HOST_DEVICE inline void not_on_a_cpu() { __builtin_trap(); }
 BEELINE_HOST_DEVICE inline void pause_ns(std::uint32_t) { not_on_a_cpu(); }
 BEELINE_HOST_DEVICE inline unsigned block_thread_rank() { not_on_a_cpu(); }

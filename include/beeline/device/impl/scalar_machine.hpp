@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// One scalar of 1, 2, 4 or 8 bytes, stored or loaded by one instruction, relaxed, of system scope.
-/// The compilers' own atomics change the enclosing word of one below 4 bytes by a compare-and-swap, which would write
-/// its neighbours, and which host memory does not take from a GPU.
+/// For scalars below 4 bytes the compilers' atomics use a compare-and-swap of the enclosing word. That would write
+/// neighbouring bytes, and a GPU cannot do it on host memory.
 /// Source: PTX ISA 8.3, st and ld, `.relaxed.sys`.
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace beeline::machine {
 
-/// The integer of a scalar's size.
+/// The unsigned integer with the size of a scalar.
 template <class T>
 using ScalarBits =
     std::conditional_t<sizeof(T) == 1, std::uint8_t,

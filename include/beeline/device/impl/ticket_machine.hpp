@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A number from a counter that the threads of a device share.
+/// Tickets: numbers from a counter that the threads of a device share.
 /// Source: PTX ISA 8.3, atom.
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace beeline::machine {
 
-/// Adds one to a word of this device's memory, and returns what it was: relaxed. Where the compiler sees that the
-/// threads of a warp add the same number, it has one of them add for all, and each waits for the result at once. It
-/// does not see it here, so that the caller goes on until it uses the result.
+/// Adds one to a word of this device's memory, and returns the old value; relaxed. If the compiler knew that all
+/// threads of a warp add the same number, one thread would add for all, and each would wait for the result at once. The
+/// assembly hides this from it, so that the caller continues until it uses the result.
 BEELINE_HOST_DEVICE inline std::uint64_t take_ticket(std::uint64_t* counter) {
 #if BEELINE_ON_GPU
   std::uint64_t one, ticket;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Sixteen bytes as one: accesses that no observer of GPU memory sees half done. GPUs only.
+/// Indivisible accesses of sixteen bytes in GPU memory, by GPUs only.
 /// Source: PTX ISA 8.3, st and ld of type .b128; memory consistency model, "Vector and 128-bit data types".
 
 #include "beeline/device/impl/machine.hpp"
@@ -24,7 +24,7 @@ BEELINE_HOST_DEVICE inline Word16 load_whole(const Word16* from) {
                : "memory");
   return value;
 }
-/// The same load, with acquire order: what was released with the value is visible to the caller.
+/// As `load_whole`, with acquire order: data that were released with the value are then visible to the caller.
 BEELINE_HOST_DEVICE inline Word16 load_whole_acquired(const Word16* from) {
   Word16 value;
   asm volatile("{\n\t.reg .b128 whole;\n\tld.acquire.sys.global.b128 whole, [%2];\n\tmov.b128 {%0, %1}, whole;\n\t}"
@@ -34,8 +34,8 @@ BEELINE_HOST_DEVICE inline Word16 load_whole_acquired(const Word16* from) {
   return value;
 }
 
-/// Behind `load_whole`: what was released with the value is visible to the caller. Takes no load, unlike
-/// `load_whole_acquired` of a value that has come already.
+/// After `load_whole`: makes data that were released with the loaded value visible to the caller, without a second
+/// load.
 /// Source: PTX ISA 8.6, fence.acquire.
 BEELINE_HOST_DEVICE inline void acquire_whole() { asm volatile("fence.acquire.sys;" ::: "memory"); }
 

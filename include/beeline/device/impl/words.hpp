@@ -11,7 +11,7 @@
 
 namespace beeline::detail {
 
-/// At most 8 bytes of elements as a word: those of a vector's end, or unaligned ones.
+/// At most 8 bytes of elements as a word, at a vector's end or unaligned.
 template <class T>
 [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE std::uint64_t gather_elements(const T* from, std::size_t count) {
   T elements[8 / sizeof(T)] = {};
@@ -29,7 +29,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE void scatter_elements(T* to, std::uint64_t word
   for (std::size_t i = 0; i < 8 / sizeof(T) && i < count; ++i) to[i] = elements[i];
 }
 
-/// The same for bytes, without an array, which a GPU would keep in its stack.
+/// As `gather_elements`, for bytes, without an array, which a GPU would keep in its stack.
 BEELINE_COLD BEELINE_HOST_DEVICE inline std::uint64_t gather_bytes(const std::byte* from, std::size_t bytes) {
   std::uint64_t word = 0;
   BEELINE_NO_UNROLL
@@ -46,7 +46,7 @@ template <class T>
   return count >= 8 / sizeof(T) && (reinterpret_cast<std::uintptr_t>(at) & 7u) == 0;
 }
 
-/// Word `index` of a vector of `count` elements; zeros behind its end.
+/// Word `index` of a vector of `count` elements; zeros after the vector's end.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t load_word(const T* vector, std::size_t index, std::size_t count) {
   const std::size_t first = index * (8 / sizeof(T));

@@ -7,7 +7,8 @@
 
 namespace beeline::detail {
 
-/// `count` elements anywhere, word by word: each is asked whether it is whole. T may be const.
+/// `count` elements at any address, as words; for each word it is tested whether it is whole and aligned. T may be
+/// const.
 template <class T>
 class WordVector {
  public:
@@ -36,9 +37,10 @@ template <class Group>
 class PacketRound<LL, Group, 0> {
  public:
   static constexpr std::uint32_t unit_words = 1;
-  static constexpr bool sends_own_part = true;          ///< its own part goes to a member, too: code for one place less
-  static constexpr bool any_pieces = true;              ///< of any lengths, from and to some members only
-  static constexpr std::uint32_t frequent_members = 0;  ///< worth code of its own; 0: none
+  static constexpr bool sends_own_part = true;          ///< a member also sends itself its own part, which saves code
+                                                        ///< for a special case
+  static constexpr bool any_pieces = true;              ///< pieces may have any lengths, and go to some members only
+  static constexpr std::uint32_t frequent_members = 0;  ///< number of members with specialized code; 0: none
   using Value = std::uint64_t;
   template <class T>
   using Vector = WordVector<T>;
@@ -58,7 +60,7 @@ class PacketRound<LL, Group, 0> {
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return session_.context(); }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t size() const { return context().size; }
-  /// Where the second half of an area begins.
+  /// The first unit of an area's second half.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t half() const { return session_.area_words() / 2; }
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_new() const { return is_new_; }
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends_to_itself() const { return to_itself_; }
@@ -76,7 +78,7 @@ class PacketRound<LL, Group, 0> {
     if constexpr (executor == DeviceKind::gpu) {
       for (std::uint32_t i = thread; i < units; i += threads)
         send_on<false>(Place{i}, 0, load(Place{i}, std::false_type{}));
-    } else {  // a CPU's thread has many words: to one peer after the other
+    } else {  // a CPU thread has many words, and serves one peer after the other
       const std::uint32_t flag = session_.flag();
       for (std::uint32_t step = 1; step <= receivers(); ++step) {
         machine::PacketPair* const to = session_.area_at(peer_ahead(context(), step));
@@ -87,7 +89,7 @@ class PacketRound<LL, Group, 0> {
   }
   template <bool whole>
   BEELINE_INLINE BEELINE_HOST_DEVICE void send_on(const Place& place, std::uint32_t at, std::uint64_t word) const {
-    for (std::uint32_t step = 1; step <= receivers(); ++step)  // everyone begins with another peer
+    for (std::uint32_t step = 1; step <= receivers(); ++step)  // each member begins with a different peer
       session_.send_word(peer_ahead(context(), step), at + place.unit, word);
   }
   template <class Parts>
@@ -148,7 +150,8 @@ class PacketRound<LL, Group, 0> {
     });
   }
 
-  /// Sends a word without data to a member that gets none in this round; and waits for one. See `all_speak`.
+  /// Sends a word without data to a member that gets no data in this round; `hear` waits for such a word. See
+  /// `all_speak`.
   BEELINE_INLINE BEELINE_HOST_DEVICE void greet(std::uint32_t peer) const { session_.send_word(peer, 0, 0); }
   [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status hear(std::uint32_t peer) const {
     std::uint64_t word[1] = {};
@@ -158,7 +161,7 @@ class PacketRound<LL, Group, 0> {
  private:
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t receivers() const { return to_itself_ ? size() : size() - 1; }
 
-  /// The threads share units of all others, so that a thread waits for few of them one after the other.
+  /// The units of all other members are distributed to the threads, so that a thread has few consecutive waits.
   template <class Visit>
   BEELINE_INLINE BEELINE_HOST_DEVICE Status for_each_of_others(std::uint32_t width, const Visit& visit) const {
     const std::uint32_t all = width * (size() - 1);
@@ -179,7 +182,7 @@ class PacketRound<LL, Group, 0> {
     return status;
   }
 
-  /// Words of `count` members from `first` on. One thread waits for all of them.
+  /// Combines a word of `count` members from `first` on. One thread waits for all these words.
   template <unsigned count, class Sum>
   [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status combine_some(std::uint32_t first, std::uint32_t unit,
                                                                        Reduction reduction, std::uint64_t own,

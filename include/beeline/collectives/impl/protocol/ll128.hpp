@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Rounds in the protocol LL128, of lines: 15 words and the round's number each; see packet_round.hpp.
+/// Rounds in the protocol LL128. A line has 15 words and the round's number; see packet_round.hpp.
 
 #include "beeline/collectives/impl/protocol/packet_round.hpp"
 
 namespace beeline::detail {
 
-/// One thread's end of a round, among `members`, or (0) among any number: where the compiler knows it, loops over them
-/// are unrolled.
+/// One thread's part in a round of `members` members; 0: any number. With a number that the compiler knows, loops over
+/// members are unrolled.
 template <class Group, std::uint32_t members>
 class PacketRound<LL128, Group, members> {
  public:
   static constexpr std::uint32_t unit_words = line_words;
   static constexpr bool sends_own_part = false;         ///< a member keeps its own part
-  static constexpr bool any_pieces = false;             ///< pieces of one length, from all to all
-  static constexpr std::uint32_t frequent_members = 2;  ///< worth code of its own; 0: none
-  /// Peers whose lines a thread has in its registers at once.
+  static constexpr bool any_pieces = false;             ///< only pieces of one length, which all members send to all
+  static constexpr std::uint32_t frequent_members = 2;  ///< number of members with specialized code; 0: none
+  /// Number of peers whose lines a thread holds in registers at the same time.
   static constexpr std::uint32_t batch = members == 0 ? 4 : members;
   using Place = LinePlace;
   using Value = machine::PacketPair;
@@ -41,7 +41,7 @@ class PacketRound<LL128, Group, members> {
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& context() const { return ctx_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t size() const { return members == 0 ? ctx_.size : members; }
-  /// Where the second half of an area begins.
+  /// The first unit of an area's second half.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t half() const { return half_; }
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_new() const { return is_new_; }
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends_to_itself() const { return to_itself_; }
@@ -70,7 +70,7 @@ class PacketRound<LL128, Group, members> {
       return place.exists;
     });
   }
-  /// The same to those peers for which `gets(peer)` holds.
+  /// As `send_on`, to the peers for which `gets(peer)` is true.
   template <class Gets>
   BEELINE_INLINE BEELINE_HOST_DEVICE void send_on_to(const LinePlace& place, std::uint32_t at, machine::PacketPair word,
                                                      const Gets& gets) const {
@@ -79,7 +79,7 @@ class PacketRound<LL128, Group, members> {
       return place.exists && gets(peer);
     });
   }
-  /// A line that `peer` has sent this member.
+  /// Waits for a line that `peer` sends to this member.
   [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive_from(std::uint32_t peer, const LinePlace& place,
                                                                        machine::PacketPair& word) const {
     machine::PacketPair words[batch] = {};
@@ -156,22 +156,22 @@ class PacketRound<LL128, Group, members> {
   }
 
  private:
-  /// Whether `peer` is there, and sends this rank lines.
+  /// Whether `peer` is a member that sends lines to this rank.
   [[nodiscard]] BEELINE_HOST_DEVICE bool hears(std::uint32_t peer) const {
     return peer < size() && (to_itself_ || peer != ctx_.rank);
   }
-  /// Whether the peer that is `distance` ahead, from 1 on, is sent lines.
+  /// Whether this rank sends lines to the peer at `distance` (1 or more) after it.
   [[nodiscard]] BEELINE_HOST_DEVICE bool reaches(std::uint32_t distance) const {
     return distance < size() || (to_itself_ && distance == size());
   }
 
-  /// Stores line `to` of what this rank sends, to all it sends to: `load(peer, words)` sets the thread's words, and
-  /// returns whether the thread's line exists.
+  /// Stores line `to` into this rank's area at every receiver: `load(peer, words)` sets the thread's words, and returns
+  /// whether the thread's line exists.
   template <bool whole, class Load>
   BEELINE_INLINE BEELINE_HOST_DEVICE void send_to_each(std::uint32_t to, const Load& load) const {
     machine::PacketPair* const mine = out_ + to * line_threads;
     BEELINE_NO_UNROLL
-    for (std::uint32_t step = 1; reaches(step); step += batch) {  // everyone begins with another peer
+    for (std::uint32_t step = 1; reaches(step); step += batch) {  // each member begins with a different peer
       machine::PacketPair words[batch];
       bool exists[batch];
       BEELINE_UNROLL
@@ -187,14 +187,14 @@ class PacketRound<LL128, Group, members> {
     }
   }
 
-  /// Lines `from` of what the peers from `first` on sent. `exists[k]`: whether peer first + k sends the thread's.
+  /// Receives line `from` of the peers from `first` on. `exists[k]`: whether peer first + k sends this thread's line.
   [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status receive(std::uint32_t first, std::uint32_t from,
                                                                   const bool (&exists)[batch],
                                                                   machine::PacketPair (&words)[batch]) const {
     const machine::PacketPair* const lines = in_ + std::size_t{first} * stride_ + from * line_threads;
     const auto is_late = [&](std::uint32_t k) { return holds_flag() && exists[k] && words[k].high != flag_; };
     const auto have_come = [&] {
-      machine::warp_sync();  // data and flag in one instruction
+      machine::warp_sync();  // data and flag are loaded by one instruction
       BEELINE_UNROLL
       for (std::uint32_t k = 0; k < batch; ++k)
         if (exists[k]) words[k] = machine::load_packets(lines + std::size_t{k} * stride_);
@@ -216,8 +216,9 @@ class PacketRound<LL128, Group, members> {
   const Group& group_;
   const Context& ctx_;
   std::uint32_t thread_;
-  machine::PacketPair* out_;       ///< its part of line 0 of what this rank sends, at its own place
-  const machine::PacketPair* in_;  ///< the same of what member 0 sent; `stride_` on to the next member's
+  machine::PacketPair* out_;       ///< the thread's part of line 0 of this rank's outgoing area, at its own offset
+  const machine::PacketPair* in_;  ///< the thread's part of line 0 from member 0; the next member's area is `stride_`
+                                   ///< further
   SessionState* state_;
   std::uint32_t stride_, half_;
   std::uint64_t flag_;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What schedules in packets ask of a protocol, LL (ll.hpp) or LL128 (ll128.hpp): a round in which members send each
-/// other units that tell by themselves that they have arrived.
+/// The interface of a protocol, LL (ll.hpp) or LL128 (ll128.hpp), for schedules in packets: a round in which members
+/// send each other units that carry a flag of their arrival.
 ///
-/// A *unit* is what arrives whole: a word of 8 bytes, which one thread moves, or a line of 15 words, which eight do. A
-/// *place* is a thread's part of the unit `place.unit`; where `place.exists` does not hold, it only takes part in what
-/// its warp does. `whole`, true_type or false_type, says of a place that it exists, and lies in whole aligned words of
-/// all vectors concerned. All threads of the group call everything here alike.
+/// A *unit* arrives as a whole: a word of 8 bytes, moved by one thread, or a line of 15 words, moved by eight threads.
+/// A *place* is a thread's part of the unit `place.unit`; if `place.exists` is false, the thread only takes part in
+/// operations of its warp. If `whole` is true_type, the place exists, and consists of whole aligned words in all
+/// vectors. Every thread of the group calls these functions with the same arguments.
 ///
 ///   PacketRound(session, timeout, is_new, to_itself)
 ///     `is_new`: nothing of the round has been sent yet. `to_itself`: the rank sends to itself, too, so that a call
@@ -38,9 +38,9 @@ namespace beeline::detail {
 template <class Protocol, class Group, std::uint32_t members = 0>
 class PacketRound;
 
-/// Whether members also send a word to those that get no data from them in a round, as GPUs do. A member that has ended
-/// such a round has heard every other member, so no announcement is needed that its packets have been read, which would
-/// take a fence, and a wait in the next round. On CPUs a member of a broadcast or of a gather need not wait for members
+/// Whether members also send a word to members that get no data from them in a round, as GPUs do. A member that has
+/// ended such a round has received a word of every other member. So packets need not be acknowledged, which would take
+/// a fence, and a wait in the next round. On CPUs a member of a broadcast or of a gather need not wait for members
 /// without data.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool all_speak(const Context& ctx) {
   return executor == DeviceKind::gpu && !ctx.mixed;
@@ -70,7 +70,7 @@ struct VectorPart {
   }
 };
 
-/// How a round's words are cut into the members' parts: of whole units, but for the last.
+/// Division of a round's words into the members' parts, which consist of whole units, except the last.
 template <std::uint32_t unit_words>
 class UnitParts {
  public:
@@ -83,7 +83,7 @@ class UnitParts {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t units(std::uint32_t member) const {
     return units_of(words_from(member, words_));
   }
-  /// Units that all parts have in the vector's first `words`.
+  /// Number of units of every part that are within the vector's first `words`.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_units(std::uint32_t words) const {
     return words_from(members_ - 1, words) / unit_words;
   }
@@ -92,7 +92,7 @@ class UnitParts {
   }
 
  private:
-  /// Those of the vector's first `words` that are a member's.
+  /// Number of the vector's first `words` that belong to a member.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t words_from(std::uint32_t member, std::uint32_t words) const {
     if (first(member) >= words) return 0;
     const std::uint32_t rest = words - first(member);
@@ -111,12 +111,12 @@ struct CutVector {
     return {vector, cut.first(member), cut.units(member)};
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t most() const { return cut.units(0); }
-  /// Those of each part that are whole.
+  /// Number of units that are whole in each part.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_units() const { return cut.whole_units(vector.whole_words()); }
 };
 
-/// The units that all members send this one, combined as they come. `mine`: this member's own.
-///   take  gets a place, `whole`, the result, and whether it does not come to this member by itself
+/// Combines the units that all members send to this member, as they arrive. `mine`: this member's own units.
+///   take  called with a place, `whole`, the result, and whether this member does not send the result to itself
 template <class T, class Round, class Vector, class Take>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status combine_units(const Round& round,
                                                                       const VectorPart<Vector>& mine,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Direct: each piece of a movement from its sender to its receiver. In packets, rounds of as much of every piece as an
-/// area holds; or by stores into the peers' memory, of the calling threads or in bulk.
+/// Direct: each piece of a movement goes from its sender to its receiver. In packets, each round moves as much of every
+/// piece as an area holds. Otherwise pieces are stored into the peers' memory, by the calling threads or in bulk.
 
 #include "beeline/collectives/impl/drawn_pieces.hpp"
 #include "beeline/collectives/impl/protocol/ll.hpp"
@@ -13,7 +13,7 @@
 
 namespace beeline::detail {
 
-/// What goes to each member in a round, or comes from it, of bytes [done, done + most_bytes) of every piece.
+/// The parts of all outgoing (or incoming) pieces in one round: bytes from `done` on.
 template <class Round, bool outgoing>
 class RoundPieces {
   using Byte = std::conditional_t<outgoing, const std::byte, std::byte>;
@@ -21,7 +21,7 @@ class RoundPieces {
   using Units = UnitParts<Round::unit_words>;
 
  public:
-  /// `some`: bytes of the longest.
+  /// `some`: bytes of the longest part.
   BEELINE_HOST_DEVICE RoundPieces(const Context& ctx, const MovementPlan& plan, std::size_t done, std::size_t some)
       : ctx_(ctx), plan_(plan), done_(done), some_(some) {}
 
@@ -33,7 +33,7 @@ class RoundPieces {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t most() const {
     return Units::units_of(static_cast<std::uint32_t>(words_of<std::byte>(some_)));
   }
-  /// Units of every piece that are whole.
+  /// Number of units that are whole in every piece.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t whole_units() const { return 0; }
 
  private:
@@ -48,7 +48,8 @@ class RoundPieces {
   std::size_t done_, some_;
 };
 
-/// The same for pieces of equal length that all members send to all members: each unit needs fewer computations.
+/// As `RoundPieces`, for pieces of equal length that all members send to all members: each unit needs fewer
+/// computations.
 template <class Round, bool outgoing>
 class EqualPieces {
   using Byte = std::conditional_t<outgoing, const std::byte, std::byte>;
@@ -78,7 +79,7 @@ class EqualPieces {
   Vector first_;
 };
 
-/// One round: `some` bytes from `done` on of every piece.
+/// One round: moves `some` bytes of every piece, from byte `done` on.
 template <class Protocol, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status packet_round(Session<Group>& session, const MovementPlan& plan,
                                                                      std::size_t done, std::size_t some,
@@ -116,8 +117,8 @@ template <class Protocol, class Group>
   return all_send ? session.finish(status) : session.finish_one_way(status);
 }
 
-/// Movement of any size. Where pieces differ in length, a first round finds the number of the others.
-/// invalid_argument where the group has no such packets, or they do not carry such pieces.
+/// Movement of any size. If pieces differ in length, a first round finds the number of the following rounds. Returns
+/// invalid_argument if the group cannot send such packets, or if they cannot carry such pieces.
 template <class Protocol, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_packets(Session<Group>& session, const MovementPlan& plan,
                                                                      Timeout timeout) {
@@ -136,7 +137,7 @@ template <class Protocol, class Group>
         session.set_stage(static_cast<std::uint32_t>(1 + (all + most - 1) / most));
         if (all == 0) copy_own_piece(session.group(), OwnPiece(session.context(), plan));
       }
-      longest = (session.stage() - 1) * most;  // a round's width only shares out work
+      longest = (session.stage() - 1) * most;  // the width of a round only distributes work
     }
   const Status result = in_rounds(session, longest, most, [&](std::size_t done, std::size_t some) {
     return packet_round<Protocol>(session, plan, done, some, timeout);
@@ -147,7 +148,7 @@ template <class Protocol, class Group>
   return result;
 }
 
-/// Every piece to where it is to lie.
+/// Stores every piece to its destination.
 template <class Group, class Stores>
 BEELINE_HOST_DEVICE void put_pieces(const Session<Group>& session, const MovementPlan& plan, Stores& stores) {
   const Context& ctx = session.context();
@@ -160,9 +161,9 @@ BEELINE_HOST_DEVICE void put_pieces(const Session<Group>& session, const Movemen
   }
 }
 
-/// The whole pieces, those that stay here among them, in chunks that the warps of the grid draw: multiprocessors that
-/// reach the peers more slowly do less, and what stays here is copied while the links are full. On GPUs, among members
-/// that are no more than a warp's threads.
+/// Stores all pieces, also this member's own, in chunks that are distributed to the grid's warps dynamically. So
+/// multiprocessors with slower access to the peers do less, and the own piece is copied while the links are full. For
+/// GPUs, with at most as many members as a warp has threads.
 template <class Group>
 BEELINE_HOST_DEVICE void put_drawn_pieces(const Session<Group>& session, const MovementPlan& plan) {
   constexpr std::size_t chunk = selection::drawn_chunk_bytes;
@@ -174,7 +175,7 @@ BEELINE_HOST_DEVICE void put_drawn_pieces(const Session<Group>& session, const M
       ctx.size == 2 && all > selection::most_drawing_of_two ? selection::most_drawing_of_two : all;
   if (index >= blocks) return;
   const auto chunks = static_cast<std::uint32_t>((plan.whole_bytes + chunk - 1) / chunk);
-  // A thread for each peer: where its piece is to lie.
+  // A thread for each peer has the offset of the peer's piece.
   const std::uint64_t places =
       lane < ctx.size && lane != ctx.rank ? session.heard_word(lane, told_place, 0) - sliced : 0;
   DrawnPieces drawn(plan.tickets, index * block_warps + session.group().thread_rank() / 32, blocks * block_warps,
@@ -193,7 +194,7 @@ BEELINE_HOST_DEVICE void put_drawn_pieces(const Session<Group>& session, const M
   }
 }
 
-/// What follows the telling of places, before anybody is waited for again.
+/// Runs after the address exchange, before the next wait for a member.
 template <class Group, class Stores>
 BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const MovementPlan& plan, Stores& stores, bool outside) {
   if constexpr (Stores::by_threads)
@@ -214,7 +215,7 @@ BEELINE_HOST_DEVICE void begin_direct(Session<Group>& session, const MovementPla
   if (!own.first) copy_own_piece(session.group(), own);
 }
 
-/// What is left of a movement that has begun.
+/// Completes a movement that has begun.
 template <class Group, class Stores>
 [[nodiscard]] BEELINE_HOST_DEVICE Status end_direct(Session<Group>& session, const MovementPlan& plan, Stores& stores,
                                                     Timeout timeout) {
@@ -231,8 +232,8 @@ template <class Group, class Stores>
   return Status::ok;
 }
 
-/// Movement of any size. If one piece of any member is to lie outside its slot, all go through the channel's memory: by
-/// pushes where a grid of one of two GPUs makes the call, whose warps would otherwise draw chunks.
+/// Movement of any size. If the destination of any piece is outside its member's slot, all pieces go through the
+/// channel's memory. Between two GPUs a grid whose warps would otherwise take chunks dynamically then uses pushes.
 template <class Group, class Stores>
 [[nodiscard]] BEELINE_HOST_DEVICE Status move_direct(Session<Group>& session, const MovementPlan& plan, Stores& stores,
                                                      Timeout timeout) {

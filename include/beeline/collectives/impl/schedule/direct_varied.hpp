@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Direct, of pieces whose lengths differ from peer to peer. Members tell each other lengths and places before
-/// anything is stored; short pieces go along in that round, and where all are short, it is the only one.
+/// Direct movement of pieces whose lengths differ from peer to peer. Members exchange lengths and offsets before
+/// anything is stored. Short pieces are sent in the same round; if all pieces are short, it is the only round.
 
 #include "beeline/collectives/impl/schedule/direct.hpp"
 
 namespace beeline::detail {
 
-/// The round in which all tell all, with the short pieces. Each thread has some words of one peer, or, in small groups,
-/// of a few: what it does is short, since each of its instructions counts.
+/// The exchange of lengths and offsets, with the short pieces. Each thread handles some words of one peer, or, in small
+/// groups, of a few peers, with few instructions, since each adds latency.
 template <class Group>
 class VariedRound {
  public:
   BEELINE_HOST_DEVICE VariedRound(Session<Group>& session, const MovementPlan& plan)
       : session_(session), plan_(plan), most_(short_bytes(session)) {}
 
-  /// Bytes of the longest piece, of a session's slice, that goes along.
+  /// Largest size in bytes of a piece (of the session's slice) that is sent in this round.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const { return most_; }
 
-  /// Returns invalid_argument where lengths do not fit together.
+  /// Returns invalid_argument if a sent and an expected length differ.
   [[nodiscard]] BEELINE_HOST_DEVICE Status run(Timeout timeout) {
     bool is_new = false;
     if (const Status status = session_.enter(timeout, is_new); status != Status::ok) return status;
@@ -36,14 +36,15 @@ class VariedRound {
     return session_.finish(status);
   }
 
-  /// Whether what this member sends to itself is longer.
+  /// Whether this member's piece to itself is longer.
   [[nodiscard]] BEELINE_HOST_DEVICE bool keeps_long() const { return keeps_long_; }
-  /// Whether any member gets a piece that did not go along, and whether one of those is to lie outside its slot.
+  /// Whether any member gets a piece that was not sent in this round, and whether the destination of such a piece is
+  /// outside its member's slot.
   [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_any() const { return session_.group().any(heard_ != 0); }
   [[nodiscard]] BEELINE_HOST_DEVICE bool leaves_outside() const { return session_.group().any((heard_ & 1u) != 0); }
 
  private:
-  /// Words `first`, `first + width`, ... of what goes to a peer and comes from it.
+  /// Words `first`, `first + width`, ... of the data to and from a peer.
   struct Share {
     std::uint32_t peer, first, width;
   };
@@ -63,7 +64,8 @@ class VariedRound {
     return room < most ? room : most;
   }
 
-  /// As `told_needs` says of the pieces that do not go along; 0: all do. The group meets, as it has to before it sends.
+  /// The word `told_needs` for the pieces that are not sent in this round; 0 if all are. Includes a `group.sync()`,
+  /// which is needed before sending.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t own_needs() {
     bool is_long = false, keeps_long = false;
     for (std::uint32_t peer = session_.group().thread_rank(); peer < ctx().size; peer += session_.group().size()) {
@@ -124,8 +126,8 @@ class VariedRound {
   Session<Group>& session_;
   const MovementPlan& plan_;
   std::size_t most_;
-  std::uint64_t heard_ = 0;  ///< all bits of the needs that this thread has heard
-  bool keeps_long_ = true;   ///< where an earlier call has sent, this is not known
+  std::uint64_t heard_ = 0;  ///< bits of all needs that this thread has received
+  bool keeps_long_ = true;   ///< true if an earlier, interrupted call has sent: then it is not known
 };
 
 /// Movement of any sizes.
@@ -139,10 +141,10 @@ template <class Group, class Stores>
     if (!round.leaves_any()) {
       if (round.keeps_long()) copy_own_piece(session.group(), OwnPiece(session.context(), long_plan));
       session.note(Transfer::packets);
-      session.group().sync();  // the whole result is there
+      session.group().sync();  // the whole result has arrived
       return Status::ok;
     }
-    acquire_words(session, told_words);  // now the others' memory is written, too
+    acquire_words(session, told_words);  // from here on other members' memory is written, too
     begin_direct(session, long_plan, stores, round.leaves_outside());
   }
   return end_direct(session, long_plan, stores, timeout);

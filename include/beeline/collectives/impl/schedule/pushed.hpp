@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Two shots by stores alone, of a call that whole grids make: parts go to their owners chunk by chunk, through the
-/// owners' channel memory, and owners combine what has come while the next chunk is under way. Over a link, stores are
-/// quicker than loads: between two H200 360 and 335 GB/s each way by 64 blocks, 365 and 337 by 128. Bulk copies are no
-/// quicker than stores.
+/// Two shots by stores only, for calls of whole grids: parts go to their owners chunk by chunk, through the owners'
+/// channel memory, and owners combine chunks that have arrived while the next chunk is in flight. Over a link, stores
+/// are faster than loads: between two H200 stores reach 360 GB/s in each direction and loads 335 with 64 blocks, 365
+/// and 337 with 128. Bulk copies are not faster than stores.
 ///
 ///     link     P0 P1 C0 P2 C1 P3 C2 ...     P: the peers' parts of a chunk, to them; C: this member's, combined, to
 ///     all: to where their vectors lie, or, if members do not reach these, to the members' channel memory
@@ -15,31 +15,32 @@
 
 namespace beeline::detail {
 
-/// An all-reduce's vectors, and which slice of them this session has.
+/// An all-reduce's vectors, and the slice of this session.
 template <class T>
 struct AllreduceCall {
   CallDescription call;
   T* destination;   ///< [count]
   const T* source;  ///< [count]
   std::size_t count;
-  std::uint32_t slice = 0;           ///< of `call.slices`
-  std::uint32_t* tickets = nullptr;  ///< where the grid's warps draw pieces of vectors that are used in place
-  bool pushes = false;               ///< instead, parts are sent to their owners; without a time-out
+  std::uint32_t slice = 0;           ///< index of the slice, less than `call.slices`
+  std::uint32_t* tickets = nullptr;  ///< counter of the pieces that the grid's warps take dynamically, for vectors that
+                                     ///< are accessed directly
+  bool pushes = false;               ///< parts are sent to their owners instead; such a call has no time-out
 
-  /// Other vectors, not cut into slices.
+  /// The same call for other vectors, without slices.
   [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall of(T* to, const T* from, std::size_t elements) const {
     AllreduceCall other{call, to, from, elements};
     other.call.slices = 1;
     return other;
   }
-  /// The slice as a call of its own.
+  /// The slice as a separate call.
   [[nodiscard]] BEELINE_HOST_DEVICE AllreduceCall own() const {
     const Range mine = part_of(count, call.slices, slice, elements_in_16<T>);
     return of(destination + mine.first, source + mine.first, mine.count);
   }
 };
 
-/// A chunk of this member's part of the result: to its own vector, and to the others' places.
+/// Stores a chunk of this member's part of the result to its own vector, and to the other members' channel memory.
 struct PlacedResults {
   const Context& ctx;
   const PushedPlaces& places;
@@ -57,14 +58,14 @@ struct PlacedResults {
   }
 };
 
-/// What a session does with the chunks of a call, by numbers. Sessions take turns with the chunks.
+/// A session's steps for the chunks of a call, by number. Chunks are distributed to the sessions in turn.
 template <class T, class Group>
 class PushedChunks {
  public:
   BEELINE_HOST_DEVICE PushedChunks(const Session<Group>& session, const AllreduceCall<T>& call)
       : session_(session), ctx_(session.context()), call_(call), places_(session) {}
 
-  /// The first part is the longest.
+  /// Whether chunk `number` exists: the first part is the longest.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has(std::uint32_t number) const { return share(0, number).count != 0; }
 
   /// Sends the parts to their owners.
@@ -78,20 +79,20 @@ class PushedChunks {
     }
   }
 
-  /// Combines this member's part, which all have sent.
-  ///   results  called with the number of an element: where all members get the result from there on
+  /// Combines this member's part, which all members have sent.
+  ///   results  called with the index of an element: returns the addresses of the results from this element on
   template <class Results>
   BEELINE_INLINE BEELINE_HOST_DEVICE void combine(std::uint32_t number, const Results& results) const {
     const Range mine = share(ctx_.rank, number);
     combine_to(number, mine, results(mine.first));
   }
-  /// The same for members that do not reach each other's vectors.
+  /// As above, for members that do not reach each other's vectors.
   BEELINE_INLINE BEELINE_HOST_DEVICE void combine(std::uint32_t number) const {
     const Range mine = share(ctx_.rank, number);
     auto* const own = reinterpret_cast<std::byte*>(call_.destination + mine.first);
     combine_to(number, mine, PlacedResults{ctx_, places_, number, own});
   }
-  /// Takes the results of the others' parts from their places.
+  /// Copies the results of the other members' parts out of the channel memory.
   BEELINE_INLINE BEELINE_HOST_DEVICE void take(std::uint32_t number) const {
     const CollectedVectors come = places_.come(PushedPlaces::results, number);
     BEELINE_NO_UNROLL
@@ -125,7 +126,7 @@ class PushedChunks {
   PushedPlaces places_;
 };
 
-/// The call, on GPUs, after the members have told each other of their vectors.
+/// The all-reduce on GPUs, after the address exchange.
 ///   reaches  whether members reach each other's vectors
 ///   results  as in `PushedChunks::combine`, if they do
 template <class T, class Group, class Results>
@@ -147,13 +148,14 @@ template <class T, class Group, class Results>
       continue;
     }
     chunks.combine(number - 1);
-    // The other members have signalled chunk `number` - 1, after they stored the results of this one.
+    // The other members have signalled chunk `number` - 1, after they stored the results of the chunk that is taken
+    // here.
     if (number > 2) chunks.take(number - 3);
   }
   if (const Status status = session.barrier(Order::memory, timeout); status != Status::ok) return status;
   if (!reaches)
     for (std::uint32_t left = number > 3 ? number - 3 : 0; chunks.has(left); ++left) chunks.take(left);
-  session.group().sync();  // the whole result is there
+  session.group().sync();  // the whole result has arrived
   return Status::ok;
 }
 

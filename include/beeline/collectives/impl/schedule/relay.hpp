@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Relay: movements in which one member sends. The others fetch from it; or, where they all get the same, the sender's
-/// link carries the vector once:
-/// - in parts, in two steps: the sender stores a part of every chunk to each other member, and each of these stores its
-///   part to the rest;
-/// - along a chain (GPUs, long vectors): each member passes every chunk on to the next one. A member then receives from
-///   one other only. Bare kernels on four H100 reached 362 GB/s in this way, and 349 in parts (bench/records/NOTES.md).
+/// Relay: movements with one sender. The other members read from the sender; or, if all get the same vector, the
+/// sender's link carries the vector once:
+/// - in parts, in two steps: the sender stores a part of every chunk to each other member, which stores this part to
+/// the remaining members;
+/// - along a chain (GPUs, long vectors): each member passes every chunk on to the next member. A member then receives
+/// from one member only. Bare kernels on four H100 reached 362 GB/s along a chain, and 349 GB/s in parts
+/// (bench/records/NOTES.md).
 
 #include "beeline/collectives/impl/movement_handshake.hpp"
 #include "beeline/collectives/impl/places.hpp"
@@ -18,8 +19,8 @@ namespace beeline::detail {
 /// broadcast goes from member to member. Other values: the number of chunks through the channel's memory, plus 1.
 enum DirectStage : std::uint32_t { stored = 1, chaining = ~std::uint32_t{1}, relaying = ~std::uint32_t{0} };
 
-/// How a broadcast's slice is cut into chunks, and, unless these go along a chain, those into a part for each member
-/// that receives.
+/// Division of a broadcast's slice into chunks, and, unless the chunks go along a chain, of each chunk into a part for
+/// each receiver.
 class Relay {
  public:
   BEELINE_HOST_DEVICE Relay(const Context& ctx, const MovementPlan& plan, bool chains) : ctx_(ctx), plan_(plan) {
@@ -35,8 +36,8 @@ class Relay {
   }
   [[nodiscard]] BEELINE_HOST_DEVICE bool sends() const { return ctx_.rank == plan_.sender; }
 
-  /// By the sender: stores the parts of a chunk to the members that relay them, and to its own destination. `rounds`
-  /// ago the places were told.
+  /// For the sender: stores the parts of a chunk to the members that relay them, and to its own destination. The
+  /// address exchange was `rounds` rounds ago.
   template <class Group>
   BEELINE_HOST_DEVICE void send(const Session<Group>& session, std::uint32_t chunk, std::uint32_t rounds) const {
     for_receivers(session, rounds, [&](const Receivers& receivers) {
@@ -52,7 +53,7 @@ class Relay {
     });
   }
 
-  /// A receiver's: stores its part of a chunk to the other receivers.
+  /// For a receiver: stores its part of a chunk to the other receivers.
   template <class Group>
   BEELINE_HOST_DEVICE void pass_on(const Session<Group>& session, std::uint32_t chunk, std::uint32_t rounds) const {
     const Range mine = part(chunk, ctx_.rank);
@@ -65,7 +66,8 @@ class Relay {
     });
   }
 
-  // The neighbour in the chain from the sender on, in the order of ranks. `no_peer`: there is none.
+  // The neighbours in the chain, which begins with the sender and follows the order of ranks; `no_peer` if there is
+  // none.
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t previous() const {
     return sends() ? no_peer : peer_ahead(ctx_, ctx_.size - 1);
@@ -74,7 +76,7 @@ class Relay {
     const std::uint32_t after = peer_ahead(ctx_, 1);
     return after == plan_.sender ? no_peer : after;
   }
-  /// Stores a chunk to the next member; `place`: where that one's slice begins.
+  /// Stores a chunk to the next member; `place`: the start of that member's slice.
   template <class Group>
   BEELINE_HOST_DEVICE void hand_on(const Group& group, std::byte* place, std::uint32_t chunk) const {
     const std::size_t first = chunk * each_;
@@ -83,7 +85,7 @@ class Relay {
     if (sends() && plan_.source != plan_.destination) to.add(plan_.destination + first);
     to.copy(group, (sends() ? plan_.source : plan_.destination) + first, bytes_of_chunk(chunk));
   }
-  /// Where `peer`'s slice begins, as this member reaches it.
+  /// The start of `peer`'s slice, as an address of this member.
   template <class Group>
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* place_of(const Session<Group>& session, std::uint32_t peer,
                                                         std::uint32_t rounds) const {
@@ -91,12 +93,12 @@ class Relay {
   }
 
  private:
-  /// The members that receive from this one; nullptr: none.
+  /// Some of the members that receive from this member, with the addresses of their slices; nullptr: no member.
   struct Receivers {
     std::uint32_t peers[Places::most];
     std::byte* places[Places::most];
   };
-  /// All of them, in batches: what they have told is loaded at once.
+  /// Calls `use` for all receivers in batches; the offsets of a batch are loaded together.
   template <class Group, class Use>
   BEELINE_HOST_DEVICE void for_receivers(const Session<Group>& session, std::uint32_t rounds, const Use& use) const {
     BEELINE_NO_UNROLL
@@ -115,7 +117,7 @@ class Relay {
     const std::size_t rest = plan_.bytes - chunk * each_;
     return rest < each_ ? rest : each_;
   }
-  /// Bytes of the slice that `member` passes on.
+  /// The part of a chunk that `member` passes on, as bytes of the slice.
   [[nodiscard]] BEELINE_HOST_DEVICE Range part(std::uint32_t chunk, std::uint32_t member) const {
     const std::uint32_t index = member < plan_.sender ? member : member - 1;
     const Range mine = part_of(bytes_of_chunk(chunk), ctx_.size - 1, index, 16);
@@ -127,8 +129,8 @@ class Relay {
   std::size_t each_;
 };
 
-/// Begins, unless the sender stores what it sends.
-///   outside  whether a piece is to lie outside its member's slot
+/// Begins a movement in which receivers read or relay; returns false if the sender stores all pieces itself.
+///   outside  whether the destination of a piece is outside its member's slot
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE bool begin_from_sender(Session<Group>& session, const MovementPlan& plan,
                                                          bool outside) {
@@ -149,7 +151,7 @@ template <class Group>
   return true;
 }
 
-/// A chunk a round along the chain.
+/// Moves a chunk in each round along the chain.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status hand_on_pieces(Session<Group>& session, const MovementPlan& plan,
                                                         Timeout timeout) {
@@ -165,7 +167,8 @@ template <class Group>
   return Status::ok;
 }
 
-/// A chunk a round: each member passes its part of a chunk on when the sender has signalled that it is stored.
+/// Moves a chunk in each round: a member passes its part of a chunk on when the sender has signalled that the part is
+/// stored.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status pass_on_parts(Session<Group>& session, const MovementPlan& plan,
                                                        Timeout timeout) {
@@ -178,7 +181,7 @@ template <class Group>
   return Status::ok;
 }
 
-/// A broadcast from member to member: along a chain or in parts, as the stage says.
+/// A broadcast from member to member: along a chain or in parts, depending on the stage.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status relay_pieces(Session<Group>& session, const MovementPlan& plan,
                                                       Timeout timeout) {

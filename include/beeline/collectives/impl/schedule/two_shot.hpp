@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Two shots: a part of the vectors for each member, who combines it, and gives it to all. Source: seed 000, 6.8.3
+/// Two shots: each member owns a part of the vectors, combines it, and sends the result to all. Source: seed 000, 6.8.3
 /// (work sharing; all-to-all + all-gather).
 ///
-/// In packets: parts are sent to their owners, and what they make of them to all, behind it in the areas, so that no
-/// barrier lies between the two. In the protocol signal each reads its part from all, and stores the result to all:
-/// vectors that lie at the same place of every member's heap are used where they are; others go through the channel's
-/// memory, chunk by chunk. Long parts are sent to their owners instead (schedule/pushed.hpp).
+/// In packets: parts are sent to their owners, and results to all members, into the second half of the areas, so that
+/// no barrier is needed between the two steps. In the protocol signal each member reads its part from all members, and
+/// stores the result to all: symmetric vectors are accessed directly; other vectors go through the channel's memory,
+/// chunk by chunk. Long parts are sent to their owners instead (schedule/pushed.hpp).
 
 #include "beeline/collectives/impl/combine.hpp"
 #include "beeline/collectives/impl/handshake.hpp"
@@ -20,12 +20,12 @@ namespace beeline::detail {
 struct TwoShot {
   static constexpr bool by_parts = true;
 
-  /// Units of a vector that a round takes.
+  /// Largest number of units of a vector in a round.
   [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t most_units(std::uint32_t area_units, std::uint32_t members) {
     return std::size_t{area_units} / 2 * members;
   }
 
-  /// What was received before a time-out is still there, so all of it is done again.
+  /// After a time-out the whole round is repeated, since received units are still in the area.
   template <class T, class Round>
   [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE static Status run(
       const Round& round, const typename Round::template Vector<T>& destination,
@@ -49,21 +49,21 @@ struct PacketSchedule<Schedule::two_shot> {
   using type = TwoShot;
 };
 
-/// A place of all members' vectors, where the result of a part begins.
+/// The start of a part's result in the vectors of all members.
 struct MemberResults {
   const Context& ctx;
-  std::byte* to;  ///< this member's
+  std::byte* to;  ///< address in this member's vector
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const { return reinterpret_cast<std::uintptr_t>(to); }
   template <class T, class Word>
   BEELINE_INLINE BEELINE_HOST_DEVICE void store(std::size_t place, const Word& word) const {
-    for (std::uint32_t step = 0; step < ctx.size; ++step)  // everyone begins with another
+    for (std::uint32_t step = 0; step < ctx.size; ++step)  // each member begins with a different member
       store_vector<T>(ctx.translate(to + place, peer_ahead(ctx, step)), word);
   }
 };
 
-/// This member's part, of `count` elements: read from all, combined, written to all. Sessions take turns with every
-/// word, and so read side by side.
+/// Reads this member's part, of `count` elements, from all members, combines it, and writes the result to all. The
+/// words are distributed to the sessions in turn, so that sessions read neighbouring words at the same time.
 template <class T, class Group, class Vectors, class Results>
 BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_share(const Session<Group>& session, const AllreduceCall<T>& call,
                                                      std::size_t count, const Vectors& from, const Results& results) {
@@ -74,7 +74,8 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_share(const Session<Group>& sessi
                      [&](std::size_t place, const auto& word) { results.template store<T>(place, word); });
 }
 
-/// Where all members get the result of an all-reduce of symmetric vectors, by the number of an element.
+/// For an all-reduce of symmetric vectors: a function from an element's index to the addresses of its result at all
+/// members.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE auto results_of(const Context& ctx, const AllreduceCall<T>& call) {
   return [&ctx, to = call.destination](std::size_t first) {
@@ -82,7 +83,7 @@ template <class T>
   };
 }
 
-/// Such a part, of symmetric vectors.
+/// `reduce_share` for symmetric vectors.
 template <class T, class Group>
 BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Session<Group>& session, const AllreduceCall<T>& call) {
   const Context& ctx = session.context();
@@ -91,14 +92,15 @@ BEELINE_INLINE BEELINE_HOST_DEVICE void reduce_own_share(const Session<Group>& s
   reduce_share(session, call, mine.count, from, results_of(ctx, call)(mine.first));
 }
 
-/// How far a call has come, for the case that its time-out ends it.
+/// The stage of a call, at which it continues after a time-out.
 enum PeerStage : std::uint32_t { compare = 0, reduce_in_place, end_in_place, copy_in, reduce_copies, copy_out };
 
-/// All-reduce of any count. Vectors that the members do not reach go in through one half of the channel's memory, and
-/// out through the other.
+/// All-reduce of any count. Vectors that the members do not reach are copied into one half of the channel's memory, and
+/// their results out of the other half.
 ///   compare  a handshake: sets its argument to staged, or to how members reach all vectors
-///   results  called with the number of an element, if members reach the vectors: where all get the result from there
-///   on reduce   this member's part; `staged`: of vectors in the channel's memory
+///   results  called with the index of an element, if members reach the vectors: returns the addresses of the results
+///            from this element on
+///   on reduce   reduces this member's part; `staged`: of vectors in the channel's memory
 template <class T, class Group, class Compare, class Results, class Reduce>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_in_two_shots(Session<Group>& session,
                                                                                const AllreduceCall<T>& call,
@@ -139,13 +141,13 @@ template <class T, class Group, class Compare, class Results, class Reduce>
     session.set_offset(done);
     session.set_stage(PeerStage::copy_in);
   } while (done < own.count);
-  session.group().sync();  // the whole result is there
+  session.group().sync();  // the whole result has arrived
   session.set_stage(PeerStage::compare);
   session.set_offset(0);
   return Status::ok;
 }
 
-/// The same if members reach the vectors and these are symmetric.
+/// `allreduce_in_two_shots` with a handshake that finds symmetric vectors.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_two_shot(Session<Group>& session,
                                                                            const AllreduceCall<T>& call,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The barrier of CPU threads of a team with members on several nodes, and what they read of each other.
+// The barrier of CPU threads of a team with members on several nodes, and their reads from other nodes.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -15,14 +15,14 @@ namespace beeline {
 
 namespace {
 
-/// One round of a barrier, as one member takes part in it.
+/// One member's part of a barrier.
 class NodesRound {
  public:
-  ///   steps  words that this member has stored in this round
+  ///   steps  number of words that this member has stored in this barrier
   NodesRound(const Context& among, Timeout timeout, std::uint32_t& steps)
       : among_(among), timeout_(timeout), epoch_(among.sync->entered.value), steps_(steps) {}
 
-  /// Each member stores its epoch at every other, as `Barrier` does.
+  /// Each member stores its epoch at every other member, as `Barrier` does.
   [[nodiscard]] Status enter() const {
     return for_others([this](std::uint32_t peer) { return store(arrived_from(among_.rank), peer); });
   }
@@ -30,8 +30,9 @@ class NodesRound {
     return for_others([this](std::uint32_t peer) { return await(among_, arrived_from(peer), peer); });
   }
 
-  /// The same of many members: each tells the first on its node. When all have, that one meets the first of the other
-  /// nodes, then it tells its own. May be repeated.
+  /// The barrier of many members. Each member notifies the first member of its node. After all members of the node have
+  /// done so, this first member synchronizes with the first members of the other nodes, then notifies its node. After a
+  /// time-out the call may be repeated.
   [[nodiscard]] Status meet(const detail::NodeMap& nodes) {
     const std::uint32_t here = nodes.node_of(among_.rank), first = nodes.first_of(here);
     if (first != among_.rank) {
@@ -51,7 +52,8 @@ class NodesRound {
   }
 
  private:
-  /// In each round r a node tells the node 2^r further on, so that after the last all know of all.
+  /// Dissemination barrier: in round r each node notifies the node 2^r further on, so after the last round every node
+  /// knows that all have arrived.
   [[nodiscard]] Status meet_firsts(const detail::NodeMap& nodes) {
     const std::uint32_t here = nodes.node_of(among_.rank), count = nodes.nodes();
     for (std::uint32_t round = 0, ahead = 1; ahead < count; ++round, ahead *= 2) {
@@ -65,18 +67,18 @@ class NodesRound {
     return Status::ok;
   }
 
-  /// Steps of a first member that waits for another: that one waits for its node.
+  /// Extension steps of a first member that waits for another first member, which itself waits for its node.
   static constexpr std::uint32_t most_steps_of_first = 10;
   [[nodiscard]] std::uint32_t place_of(std::uint32_t member) const { return among_.access_to(member).place; }
   [[nodiscard]] PaddedWord& arrived_from(std::uint32_t place) const { return among_.sync->arrived_from[place]; }
 
-  /// Does the next step, unless it was done before a wait timed out.
+  /// Stores the next word, unless an earlier call that timed out has stored it.
   [[nodiscard]] Status store_once(PaddedWord& word, std::uint32_t peer) {
     if (step_++ < steps_) return Status::ok;
     ++steps_;
     return store(word, peer);
   }
-  /// Stores the epoch in a word of a peer's; where the engine does, after all that it has carried before is in place.
+  /// Stores the epoch in a word of a peer. If the engine stores it, its earlier commands are complete before.
   [[nodiscard]] Status store(PaddedWord& word, std::uint32_t peer) const {
     if (const AccessToPeer to = among_.access_to(peer); to.access == PeerAccess::direct) {
       detail::store_signal(among_.translate(&word.value, to.place), epoch_, Order::memory);
@@ -109,14 +111,14 @@ class NodesRound {
   const Timeout timeout_;
   const std::uint64_t epoch_;
   std::uint32_t& steps_;
-  std::uint32_t step_ = 0;  ///< of this call
+  std::uint32_t step_ = 0;  ///< words stored or skipped in this call
 };
 
 }  // namespace
 
 Status World::Implementation::drain_engine(const Context& among, Timeout timeout) {
   HostAreaHeader& header = *memory->areas().host_header();
-  std::array<CommandTickets, command_rings> of_kernels{};  // those of a GPU's lie in its memory
+  std::array<CommandTickets, command_rings> of_kernels{};  // a GPU rank's tickets are in its memory
   CommandTickets* kernels = memory->areas().heap_header()->tickets;
   if (membership->device().is_gpu()) {
     write(of_kernels.data(), kernels, sizeof of_kernels);

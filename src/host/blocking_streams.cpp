@@ -22,7 +22,7 @@ LentStream* BlockingStreams::find_free() {
     if (each.loan != 0) continue;
     try {
       if (!each.stream->idle()) continue;
-    } catch (...) {  // an error that an earlier call has not fetched: until it is fetched the stream skips all work
+    } catch (...) {  // an earlier call's error was not fetched: until then the stream skips all work
     }
     each.stream->launched_teams().forget();
     return &each;
@@ -47,7 +47,7 @@ namespace detail {
 
 namespace {
 
-/// Holds later work of `later` until the work so far of `earlier` has ended.
+/// Makes later work of `later` wait for the current work of `earlier`.
 void put_after(Stream& later, Stream& earlier) {
   const std::unique_ptr<Event> end = earlier.make_event();
   earlier.record(*end);
@@ -70,8 +70,8 @@ BlockingStream::~BlockingStream() {
   lent_.loan = 0;
 }
 
-// On the host, and not by an event, since the ledger of waiting grids counts those of different streams as running at
-// the same time.
+// The host waits, instead of the stream by an event, since the ledger counts waiting grids of different streams as
+// running at the same time.
 void BlockingStream::await_default() { world_.synchronize(); }
 
 void BlockingStream::follow_default() {

@@ -16,21 +16,22 @@ namespace beeline {
 
 namespace {
 
-/// Of the buffer that copies between ranks of other nodes, and fills, go through.
+/// Size of the buffer for fills, and for copies between two ranks on other nodes.
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
 
-/// Bytes that are got from a rank, put to a rank, or both, one piece after the other. Each has a deadline of its own.
+/// Bytes to get from a rank, to put to a rank, or both, one piece after the other. Each piece has a deadline of its
+/// own.
 struct CarriedBytes {
   std::byte* to;
-  const std::byte* from;  ///< nullptr: nothing is copied, every byte gets `value`
-  std::byte* through;     ///< [piece] for what is both got and put, or filled
+  const std::byte* from;  ///< nullptr: a fill with `value`
+  std::byte* through;     ///< [piece] buffer for a get with a put, or for a fill
   std::size_t bytes, piece;
   std::uint32_t to_rank, from_rank;  ///< no_peer: this rank's device reaches it
   unsigned char value;
 };
 
-/// Later work of a host rank's stream is skipped behind what has failed. A GPU's goes on: what is carried later finds
-/// the abort.
+/// After a failure a host rank's stream skips later work. A GPU's stream continues; its later work by the engine ends
+/// because of the abort.
 BEELINE_HOST_DEVICE inline void end_with([[maybe_unused]] Status status) {
 #if !BEELINE_ON_GPU
   if (status != Status::ok) throw Error(status, "what a stream does on another node");
@@ -58,11 +59,11 @@ struct CarryBytes {
     return detail::await_carried(block, ctx, Operation::quiet, what.to_rank);
   }
 
-  /// What fails is recorded where it fails.
+  /// The failing operation records the failure.
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CarriedBytes what) const {
     const auto& block = grid.block();
-    if (block.any(detail::read_abort_word(ctx) != 0)) return end_with(Status::aborted);  // its source may be wrong
+    if (block.any(detail::read_abort_word(ctx) != 0)) return end_with(Status::aborted);  // the source may be invalid
     if (what.from == nullptr)
       for (std::size_t i = block.thread_rank(); i < what.piece && i < what.bytes; i += block.size())
         what.through[i] = std::byte{what.value};
@@ -79,16 +80,16 @@ struct CarrySignal {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* signal, std::uint64_t value,
                                       std::uint32_t peer) const {
     const auto& block = grid.block();
-    if (block.any(detail::read_abort_word(ctx) != 0)) return end_with(Status::aborted);  // its data may not have come
+    if (block.any(detail::read_abort_word(ctx) != 0)) return end_with(Status::aborted);  // data may be missing
     const detail::Request request{Operation::signal, Verb::store, sizeof value, 0, 0, peer};
     Status status = detail::change_by_engine(block, ctx, request, QueueId{}, signal, value);
-    // What the stream does next may tell others that the signal is set.
+    // The stream's next work may notify other ranks that the signal is set.
     if (status == Status::ok) status = detail::await_carried(block, ctx, Operation::quiet, peer);
     end_with(status);
   }
 };
 
-/// A stream without a state for grids is one of the library's own, whose waits are not booked.
+/// Whether the waits of a stream are booked; not so for the library's own streams, which have no grid state.
 bool is_booked(const Stream& stream) { return stream.grid_state() != nullptr; }
 
 /// Why copies between ranks of other nodes, and fills, cannot be captured.

@@ -51,7 +51,7 @@ HostEngine& CommandQueues::engine() const {
 CommandQueues::~CommandQueues() {
   if (!life_->is_usable()) {
     static_cast<void>(own_engine_.release());
-    for (auto& source : sources_) static_cast<void>(source.release());  // its threads may use them
+    for (auto& source : sources_) static_cast<void>(source.release());  // engine threads may still use them
     static_cast<void>(device_engine_.release());
     return;
   }

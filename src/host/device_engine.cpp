@@ -21,9 +21,9 @@ namespace beeline {
 
 namespace {
 
-/// Few, so that the block fits beside kernels that hold nearly all of each multiprocessor.
+/// Few threads, so that the block fits beside kernels that occupy nearly all of each multiprocessor.
 constexpr unsigned engine_block_threads = 128;
-/// Pieces of memory that a block knows of. What lies in others is handed to the host.
+/// Largest number of memory pieces that the block knows. Commands on other memory are handed to the host.
 constexpr std::size_t max_pieces = 1024;
 
 }  // namespace
@@ -84,7 +84,7 @@ void DeviceEngine::show_pieces(Stream& stream) {
   if (has_changed) stream.copy(pieces_.data(), shown_.data(), count * sizeof(ReachablePiece));
 }
 
-/// By the kernels of this rank.
+/// Whether this rank's kernels reach a piece of memory.
 bool DeviceEngine::is_reachable(std::span<const std::byte> piece) const {
   const Routes& routes = world_part<Routes>(team_.world());
   const int owner = world_part<MemoryMap>(team_.world()).range().owner_of(piece.data());

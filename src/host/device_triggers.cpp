@@ -15,7 +15,7 @@ namespace {
 /// Time between two checks of the deadlines.
 constexpr std::uint64_t trigger_look_ns = 20'000'000;
 
-/// Joins a put and its signal to one command, which the block carries out in one go.
+/// Joins a put and its signal to a single command of the block.
 void join(TriggeredCommands& what) {
   Command& put = what.commands[0];
   const Command& signal = what.commands[1];
@@ -27,7 +27,7 @@ void join(TriggeredCommands& what) {
   what.count = 1;
 }
 
-/// The block copies into symmetric memory by a put, which it need not hand to the host.
+/// Turns a copy into symmetric memory into a put, which the block carries out without the host.
 void put_for_copy(const Context& ctx, Command& command) {
   const std::uint64_t offset = command.remote - reinterpret_cast<std::uintptr_t>(ctx.range);
   const std::uint64_t peer = offset >> ctx.slot_shift;
@@ -120,7 +120,7 @@ void DeviceTriggers::look() {
   fail(unmatched);
 }
 
-/// The block counts without a clock.
+/// Records the time of changed counts, since the block counts without a clock.
 void DeviceTriggers::note_counts(std::uint64_t now_ns) {
   for (std::uint32_t tag = 0; tag < size_.tags; ++tag)
     if (std::exchange(seen_[tag], here_.tags[tag].count) != here_.tags[tag].count) note_count(tag, now_ns);

@@ -11,7 +11,7 @@ namespace beeline {
 namespace {
 
 constexpr unsigned threads = 512;
-/// Bytes that one block moves as fast as several would begin to.
+/// Bytes for each block: one block moves up to this size no slower than several blocks, which take time to start.
 constexpr std::size_t bytes_of_block = std::size_t{16} << 10;
 
 void start(Team& team, Stream& stream, unsigned blocks, const StreamMove& first, const StreamMove& second,

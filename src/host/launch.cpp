@@ -29,7 +29,7 @@ std::vector<KernelCode>& kernels() {
   return all;
 }
 
-/// What errors call a kernel. A type's name is costly to read: only errors do.
+/// The name of a kernel in errors. Reading a type's name is costly, so only errors do it.
 std::string text_of(const char* name, const std::type_info& type) {
   return name == nullptr ? "kernel " + readable_name(type) : name;
 }
@@ -42,9 +42,9 @@ Stream& stream_of(Team& team, const LaunchOptions& options) {
   return options.stream == nullptr ? team.world().stream() : *options.stream;
 }
 
-/// Names a grid. It fits into a std::function, which otherwise would take memory for every launch.
+/// Names a grid. This struct fits into a std::function without an allocation for each launch.
 struct BookedGrid {
-  const void* kernel;  ///< its name where `is_named`, otherwise its type
+  const void* kernel;  ///< the kernel's name if `is_named`, otherwise its type
   std::uint32_t blocks;
   std::int16_t rank;
   bool in_graph, is_named;
@@ -57,8 +57,8 @@ struct BookedGrid {
 };
 static_assert(sizeof(BookedGrid) <= 16 && std::is_trivially_copyable_v<BookedGrid>);
 
-/// Books a grid whose threads wait, and returns the grid state for it. A grid that is captured (`capture` is not 0)
-/// stays booked as long as its graph may run.
+/// Books a grid whose threads wait, and returns the grid state for it. A captured grid (`capture` is not 0) stays
+/// booked as long as its graph may run.
 GridState* book_waiting(World& world, const LaunchOptions& options, const KernelName& kernel, unsigned capacity,
                         std::uint64_t capture) {
   Stream& stream = stream_of(world, options);
@@ -73,7 +73,7 @@ GridState* book_waiting(World& world, const LaunchOptions& options, const Kernel
   return grid.state;
 }
 
-/// Numbers up to this one are of types, those above of names.
+/// Kernel numbers up to this value belong to types, higher numbers to names.
 constexpr std::uint32_t named_types = max_named_kernels - 64;
 
 /// The number of the kernels that are launched under a name. Takes no lock, since every collective call needs it.
@@ -87,7 +87,7 @@ std::uint16_t kernel_number(const char* name) {
   return 0;
 }
 
-/// The context that a launch passes to its kernel: errors of its waits tell from it what waited.
+/// The context that a launch passes to its kernel. It has the kernel's number, for errors of the kernel's waits.
 Context context_of(Team& team, const LaunchOptions& options, const KernelName& kernel) {
   Context context = team.context();
   context.resident = options.waits;
@@ -97,20 +97,20 @@ Context context_of(Team& team, const LaunchOptions& options, const KernelName& k
   return context;
 }
 
-/// What runs the blocks of a host rank's grid.
+/// The threads and state for the blocks of a host rank's grid.
 struct HostGrid {
   HostWorkers& workers;
-  unsigned cores, team_size;  ///< of the rank, threads of a block
+  unsigned cores, team_size;  ///< cores of the rank, threads of a block
   GridState* state;
   Context context;
 };
 
-/// Runs all threads of blocks [first, last) at once; the first exception of any wins.
+/// Runs all threads of blocks [first, last) at once. Rethrows the first exception.
 void run_blocks(const HostGrid& grid, const HostBlock& block, unsigned first, unsigned last) {
   const unsigned team_size = grid.team_size, threads = (last - first) * team_size;
   Context context = grid.context;
   const bool adapts = context.polling.policy() == WaitPolicy::automatic;
-  // Threads of a block may be more than the cores, whatever the ranks are.
+  // A block may have more threads than there are cores, whatever the number of ranks.
   const Polling polling = adapts ? Polling(64) : context.polling;
   if (threads == 1) {
     HostTeamState alone(1, context.deadline_ns, polling);
@@ -122,7 +122,7 @@ void run_blocks(const HostGrid& grid, const HostBlock& block, unsigned first, un
     teams.push_back(std::make_unique<HostTeamState>(team_size, context.deadline_ns, polling));
   std::mutex mutex;
   std::exception_ptr failure;
-  // Who spins gives no core away.
+  // Threads that spin do not yield their core.
   const unsigned at_once = polling.policy() == WaitPolicy::spin ? threads : grid.cores;
   grid.workers.run(threads, at_once, [&](unsigned index) {
     HostTeamState& team = *teams[index / team_size];
@@ -187,7 +187,7 @@ void finish_gpu_launch(const LaunchOptions& options, const KernelName& kernel) {
 }
 
 bool can_start_early(const World& world, const KernelCode& kernel) {
-  constexpr int first_architecture = 90;  // that machine::await_stream is compiled for
+  constexpr int first_architecture = 90;  // for which machine::await_stream is compiled
   return kernel_architecture(kernel, world.device().index) >= first_architecture;
 }
 

@@ -17,7 +17,7 @@ static_assert(detail::most_kernel_workers + 1 <= service_threads);
 
 #if BEELINE_ON_GPU
 
-/// One lease, by one warp: each thread looks at a worker's call.
+/// One lease, run by one warp. Each thread polls a worker's call.
 class LaunchService {
  public:
   __device__ LaunchService(const Context& ctx, const LaunchServiceTerms& terms) : ctx_(ctx), terms_(terms) {
@@ -52,7 +52,7 @@ class LaunchService {
   [[nodiscard]] __device__ SystemAtomic<std::uint64_t> over() const {
     return SystemAtomic<std::uint64_t>(*terms_.over);
   }
-  /// The last kernel that the thread's worker wants started here.
+  /// Number of the last kernel that the thread's worker has requested from the service.
   [[nodiscard]] __device__ std::uint64_t fired() const {
     return DeviceAtomic<std::uint64_t>(call().fired).load(std::memory_order_relaxed);
   }
@@ -62,23 +62,23 @@ class LaunchService {
     return now - start >= lease.lease_ns || now - busy >= lease.idle_ns || detail::read_abort_word(ctx_) != 0;
   }
 
-  /// Less than a lease, which forgets since when launches are refused.
+  /// Shorter than a lease, since the time of the first refusal is lost at the end of a lease.
   [[nodiscard]] __device__ std::uint64_t patience_ns() const {
     const std::uint64_t half = terms_.kernels.service.lease_ns / 2;
     return half < LaunchServiceTerms::patience_ns ? half : LaunchServiceTerms::patience_ns;
   }
 
-  /// One thread after the other, as far as the graph that this is may launch more.
+  /// Starts kernels, one thread after the other, up to the number that this graph may launch.
   __device__ void start_kernels(bool is_wanted) {
     for (std::uint32_t thread = 0; thread < terms_.calls; ++thread) {
       const bool is_mine = warp_.thread_rank() == thread && is_wanted && launched_ < most_fired_graphs;
       if (warp_.any(is_mine && start_kernel())) ++launched_;
     }
   }
-  /// Whether the device has taken the launch.
+  /// Launches the worker's graph; returns whether the device accepted it.
   __device__ bool start_kernel() {
     const std::uint64_t number = fired();
-    // Behind it, what the worker has stored is visible here, and to the kernel.
+    // After this fence the worker's stores are visible here, and to the kernel.
     machine::fence_device();
     const cudaError_t error =
         cudaGraphLaunch(reinterpret_cast<cudaGraphExec_t>(call().graph), cudaStreamGraphFireAndForget);
@@ -105,7 +105,8 @@ class LaunchService {
     call().started = number;
   }
 
-  /// Says that it ends, then looks once more: of these two, and a worker's call and look, one comes first.
+  /// Publishes that the service ends, then polls once more. A worker stores its call, then checks for this mark, so at
+  /// least one of the two sees the other.
   __device__ void end() const {
     if (is_first()) asleep().store(1, std::memory_order_relaxed);
     machine::fence_device_sequential();
@@ -122,8 +123,8 @@ class LaunchService {
   const Context& ctx_;
   const LaunchServiceTerms& terms_;
   std::uint64_t started_ = 0;     ///< the last kernel of the thread's worker that has been started
-  std::uint64_t refused_ns_ = 0;  ///< since when the device refuses the next
-  std::uint32_t launched_ = 0;    ///< by all threads
+  std::uint64_t refused_ns_ = 0;  ///< time of the first refusal of the next launch; 0: none
+  std::uint32_t launched_ = 0;    ///< launches by all threads
 };
 
 #endif

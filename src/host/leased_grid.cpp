@@ -22,9 +22,9 @@ namespace beeline {
 
 namespace {
 
-/// Between two looks at a grid that runs.
+/// Time between two calls of `meanwhile`.
 constexpr std::uint64_t look_ns = 20'000'000;
-/// Posters wake a host rank's thread.
+/// Polling interval of a host rank's thread, which posters wake.
 constexpr int woken_grid_poll_us = 100'000;
 
 }  // namespace
@@ -56,14 +56,14 @@ LeasedGrid::~LeasedGrid() {
 }
 
 double LeasedGrid::share_of(World& world, unsigned resident, unsigned blocks) {
-  // This rank is left its part of the device without what the device's ranks keep already.
+  // This rank's part of the device, less the shares that its ranks keep already.
   const double left = 1.0 / world.ranks_on_device() - world_part<Grids>(world).ledger().kept();
   const double all = resident == 0 ? 1 : resident / left;
   const double multiprocessors = world.device().multiprocessors;
   return multiprocessors / all + blocks / multiprocessors;
 }
 
-/// A waiting grid that leaves no room for this one would wait for it for ever.
+/// Books this grid's share, since a waiting grid that leaves no room for this grid would wait for it for ever.
 void LeasedGrid::book() {
   world_part<Grids>(world_).ledger().keep(
       this, work_.share, [rank = world_.rank(), name = work_.name] { return fmt::format("rank {}'s {}", rank, name); });

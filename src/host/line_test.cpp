@@ -11,13 +11,13 @@ namespace beeline::detail {
 
 namespace {
 
-/// Warps that store to each peer, and as many that load that peer's lines. Each has lines of its own, one for each of
-/// its stores.
+/// Number of warps that store to each peer, and of warps that load the peer's lines. Each warp has lines of its own,
+/// one for each of its stores.
 constexpr unsigned warps = 4, threads = 32;
 /// Enough for some ten thousand loads of changing lines.
 constexpr std::uint64_t rounds = 20'000;
 
-/// What a thread stores in a round; memory is zero before the first.
+/// The words that a thread stores in a round; memory is zero before the first round.
 BEELINE_HOST_DEVICE machine::PacketPair words_of(std::uint64_t round, unsigned thread) {
   if (round == 0) return {0, 0};
   const std::uint64_t word = round * 0x9e3779b97f4a7c15u + thread;
@@ -32,7 +32,7 @@ BEELINE_HOST_DEVICE void store_lines(machine::PacketPair* place) {
   }
 }
 
-/// Looks at this warp's lines until each shows the last round.
+/// Polls this warp's lines until each shows the last round.
 BEELINE_HOST_DEVICE LinesSeen look_at_lines(const Context& ctx, std::uint32_t peer, const machine::PacketPair* place) {
   const unsigned thread = machine::lane(), flag_thread = thread | (line_threads - 1);
   LinesSeen seen{0, 0};
@@ -53,7 +53,7 @@ BEELINE_HOST_DEVICE LinesSeen look_at_lines(const Context& ctx, std::uint32_t pe
   return seen;
 }
 
-/// A block for each peer, this rank included.
+/// The kernel of the test: one block for each peer, this rank included.
 struct WatchLines {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, machine::PacketPair* lines,

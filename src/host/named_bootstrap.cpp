@@ -9,7 +9,7 @@ namespace beeline {
 
 namespace {
 
-/// A name and its end come first.
+/// The bytes of a contribution: the call's name, a zero byte, then `mine`.
 std::vector<std::byte> framed(const std::string& call, std::span<const std::byte> mine) {
   const auto* name = reinterpret_cast<const std::byte*>(call.c_str());
   std::vector<std::byte> frame(name, name + call.size() + 1);
@@ -33,7 +33,7 @@ std::vector<std::vector<std::byte>> NamedBootstrap::allgather(std::span<const st
                                                               std::int64_t deadline_ns) {
   std::vector<std::vector<std::byte>> all = ForwardingBootstrap::allgather(framed(call_, mine), deadline_ns);
   for (std::size_t other = 0; other < all.size(); ++other) {
-    if (all[other].empty()) continue;  // it has failed or left
+    if (all[other].empty()) continue;  // the rank has failed or left
     const std::string theirs = name_in(all[other]);
     if (theirs != call_)
       throw Error(Status::invalid_argument, detail::different_calls(rank(), call_, static_cast<int>(other), theirs),

@@ -22,7 +22,7 @@ std::string host_rank_reason(const World& world) {
   return {};
 }
 
-/// The torn lines that a rank saw of one that stored them.
+/// Counts of the torn lines that the rank `seer` saw of those that `sender` stored.
 struct TornLines {
   std::uint64_t looks, torn;
   int seer, sender;
@@ -52,7 +52,7 @@ void require_lines(Team& team, Heap heap) {
           fmt::format("no packets of 128 bytes among these ranks: {}; packets (PacketRings) serve instead", reason));
 }
 
-/// Sizes of the rings; where they lie comes later.
+/// A channel with the sizes of its rings; their addresses are set later.
 template <class Protocol>
 ProtocolChannel<Protocol> channel_of(Team& team, std::size_t slot_bytes, std::uint32_t depth, Heap heap) {
   world_part<Routes>(team.world()).require_direct(team, "packets (put_signal works across nodes)");
@@ -70,7 +70,7 @@ std::size_t pairs_of_ring(const ProtocolChannel<Protocol>& channel) {
   return std::size_t{Protocol::unit_bytes} / sizeof(machine::PacketPair) * channel.depth * channel.slot_units;
 }
 
-/// The states come first, the rings behind them.
+/// Bytes of a channel's memory: first the states, then the rings.
 template <class Protocol>
 std::size_t memory_bytes(const ProtocolChannel<Protocol>& channel, int ranks) {
   const std::size_t ring_bytes = detail::array_bytes(pairs_of_ring(channel), sizeof(machine::PacketPair));
@@ -82,7 +82,7 @@ std::size_t memory_bytes(const ProtocolChannel<Protocol>& channel, int ranks) {
 
 std::string no_ll128_reason(Team& team) {
   auto& known = world_part<Teams>(team.world()).no_ll128_reasons;
-  // Pairs of which the world's test has seen no torn line need none of their own.
+  // If the world's test has found no torn line, its teams need no test of their own.
   if (const auto& of_world = known[Teams::world_id]; of_world && of_world->empty()) return *of_world;
   std::optional<std::string>& of_team = known[team.context().team];
   if (!of_team) of_team = find_reason(team);
@@ -98,7 +98,7 @@ ProtocolRings<Protocol>::ProtocolRings(Team& team, std::size_t slot_bytes, std::
   const auto ranks = static_cast<std::size_t>(team.size());
   channel_.states = reinterpret_cast<PacketState*>(memory_.data());
   channel_.rings = reinterpret_cast<machine::PacketPair*>(channel_.states + ranks);
-  // Flags start as the sequence before the first, which no message of the next 2^32 - 1 has.
+  // Flags start with the sequence number before the first, which none of the next 2^32 - 1 messages has.
   const std::uint64_t stale = static_cast<std::uint64_t>(first_sequence) << 32;
   const std::vector<machine::PacketPair> unsent(pairs_of_ring(channel_), {stale, stale});
   const std::vector<PacketState> states(

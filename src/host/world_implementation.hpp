@@ -146,7 +146,7 @@ class World::Implementation {
   void serve_engine();
   /// In a forked child: refuses operations, and ends waits.
   void seal_in_child();
-  /// Ends the teams that this rank shares with a peer that the network does not reach any more.
+  /// Records the loss of the connection to a peer and aborts the teams shared with it.
   void lose(int peer, const std::string& reason);
   /// Reads published data of a rank on another node; false without an answer within a second.
   [[nodiscard]] bool read_soon(int other, void* to, const void* at, std::size_t bytes);

@@ -17,7 +17,7 @@ namespace beeline::detail {
 
 namespace {
 
-/// Chunks that hide a round trip; together, of all peers, about this much memory for each direction.
+/// Chunks in flight that hide a round trip, and the approximate memory of the chunks of all peers for each direction.
 constexpr std::uint32_t chunk_depth = 4;
 constexpr std::size_t all_chunks = std::size_t{2} << 20, least_chunk = 4096, most_chunk = std::size_t{128} << 10;
 
@@ -26,7 +26,8 @@ PairSizes sizes_for(const Team& team) {
   return {chunk_depth, std::clamp(share, least_chunk, most_chunk) / 64 * 64};
 }
 
-/// This member is in a call, alone on its channel, and has taken all chunks of its earlier calls.
+/// Exists while this member is in a call. Checks that no other call uses the channel, and that all chunks of earlier
+/// calls have been taken.
 class OpenCall {
  public:
   OpenCall(const Context& ctx, const PairChannel& channel, const CallDescription& call) : state_(*channel.state) {
@@ -51,7 +52,7 @@ class OpenCall {
   bool is_open_ = false, has_begun_ = false;
 };
 
-// What fails in these kernels is recorded where it fails.
+// In these kernels the failing operation records the failure.
 
 struct NodeMovementKernel {
   template <class Grid>
@@ -62,7 +63,7 @@ struct NodeMovementKernel {
   }
 };
 
-/// `plan` with pieces as `values` says.
+/// Returns `plan` with the counts and offsets in `values`.
 MovementPlan varied(MovementPlan plan, const PieceValues<max_ranks>& values) {
   const auto& table = values.values;
   plan.table = {table[0], table[1], table[2], table[3]};
@@ -90,7 +91,7 @@ struct NodeReductionKernel {
   }
 };
 
-/// A reduction of nothing, once all that this member has put is in place.
+/// An empty reduction, after this member's puts are complete.
 struct NodeMeetingKernel {
   template <class Grid>
   void operator()(Grid& grid, const Context& ctx, PairChannel channel, const NodeMap* nodes,
@@ -102,7 +103,7 @@ struct NodeMeetingKernel {
   }
 };
 
-/// What a member reads and writes.
+/// The ranges that a member reads and writes.
 LaneVectors vectors_of(const Context& ctx, const MovementPlan& plan) {
   LaneVectors vectors{plan.destination, 0, plan.source, 0, plan.varies()};
   for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {

@@ -9,7 +9,7 @@ namespace beeline::detail {
 
 namespace {
 
-/// What the kernel waits for. It leaves no record of a wait that ends otherwise.
+/// Describes the kernel's wait. A wait that ends without success leaves no record.
 struct Arrival {};
 
 BEELINE_COLD BEELINE_HOST_DEVICE WaitState look(const Context& ctx, Arrival, Timeout timeout, std::uint64_t,

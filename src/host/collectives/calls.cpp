@@ -44,8 +44,8 @@ void Collectives::Implementation::start_across_nodes(const CollectiveShape& shap
 
 namespace {
 
-/// Whether kernels of other streams have hardware queues beside that of a kernel which waits: otherwise they would be
-/// held up by the grid behind it, which does not wait without it. CUDA reads the variable, too; its default is 8.
+/// Whether streams have enough hardware queues for a waiting kernel. With few queues, kernels of other streams could
+/// queue behind the waiting kernel and the grid after it. CUDA reads this variable; its default is 8.
 bool has_queues() {
   static const bool has = [] {
     const char* const named = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");

@@ -10,7 +10,7 @@
 
 namespace beeline::detail {
 
-// Messages are made for errors only: every call comes by here.
+// Texts are made for errors only, since every call passes here.
 
 std::size_t checked_bytes(std::size_t count, std::size_t parts, ElementType type) {
   const std::size_t element = bytes_of(type);

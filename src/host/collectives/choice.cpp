@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How calls on streams are made: by which algorithm, with how many blocks and threads, and the note that they leave.
+// The choice of algorithm, blocks and threads for calls on streams, and its record.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,8 +29,8 @@ void detail::check_row(Operation operation, Algorithm algorithm) {
 
 namespace {
 
-/// Threads of a block that has so many bytes of the vector, or of every piece: those without work make others wait.
-///   most  for a block that has much
+/// Number of threads of a block for `bytes` of the vector, or of every piece: threads without work make others wait.
+///   most  number of threads for large blocks
 unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes, std::size_t members, unsigned most) {
   const bool moves = contains(selection::moves, operation), is_known = moves || operation == Operation::allreduce;
   const Protocol protocol = info_of(algorithm).protocol;
@@ -39,11 +39,11 @@ unsigned threads_for(Operation operation, Algorithm algorithm, std::size_t bytes
     return detail::whole_warps(moves ? (bytes / 8 + 1) * std::max<std::size_t>(1, members - 1) : (bytes + 7) / 8);
   const std::size_t part = info_of(algorithm).schedule == Schedule::two_shot ? bytes / members + 1 : bytes;
   const std::size_t lines = part / line_payload_bytes + 1, at_once = most / line_threads;
-  const std::size_t rounds = moves ? 1 : (lines + at_once - 1) / at_once;  // all of a length
+  const std::size_t rounds = moves ? 1 : (lines + at_once - 1) / at_once;  // rounds of equal length
   return detail::whole_warps((lines + rounds - 1) / rounds * line_threads);
 }
 
-/// Whether the members find out in the call where vectors lie.
+/// Whether the members exchange the addresses of vectors during the call.
 bool finds_out(Operation operation, Algorithm algorithm) {
   return algorithm == Algorithm::two_shot || (operation == Operation::reduce_scatter && algorithm == Algorithm::read) ||
          (contains(selection::moves | selection::varied, operation) && info_of(algorithm).path != Path::copy_engine &&
@@ -84,7 +84,7 @@ Situation Collectives::Implementation::situation(Operation operation, const Coll
 
 CollectiveCall Collectives::Implementation::choose(const CallDescription& what, const CollectiveCall& call) const {
   if (call.algorithm != Algorithm::automatic) detail::check_row(what.operation, call.algorithm);
-  // Every call passes here: no text is made where nothing is wrong.
+  // Every call passes here, so texts are made for errors only.
   if (call.algorithm == Algorithm::copy_engine && call.blocks != 0)
     throw Error(
         Status::invalid_argument,
@@ -137,7 +137,7 @@ void Collectives::Implementation::note(const CallDescription& what, const Collec
   else if (choice.algorithm == Algorithm::copy_engine)
     noted = choice.symmetric ? Transfer::in_place : Transfer::staged;
   else if (finds_out(what.operation, choice.algorithm))
-    noted.reset();  // the first session, which has part of every call, leaves it (`Session::note`)
+    noted.reset();  // the first session, which is part of every call, sets it (`Session::note`)
   else
     noted = Transfer::staged;
 }
@@ -151,7 +151,7 @@ CollectiveCall Collectives::choice(Operation operation, std::size_t count, Eleme
   static_cast<void>(detail::checked_bytes(count, team().context().size, type));
   const CallDescription what{.operation = operation, .element = {type}, .count = count};
   const CollectiveCall chosen = implementation_->choose(what, call);
-  static_cast<void>(implementation_->launch_options(what, chosen));  // refuses what the call would refuse
+  static_cast<void>(implementation_->launch_options(what, chosen));  // throws what the call would throw
   return chosen;
 }
 

@@ -26,7 +26,7 @@ using detail::any_host_rank;
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 255) & ~std::size_t{255}; }
 
-/// Whether all ranks have GPUs, each one of its own.
+/// Whether every rank has a GPU of its own.
 bool have_own_gpus(const World& world) {
   std::set<std::string> gpus;
   for (int rank = 0; rank < world.size(); ++rank)
@@ -34,8 +34,8 @@ bool have_own_gpus(const World& world) {
   return gpus.size() == static_cast<std::size_t>(world.size());
 }
 
-/// Sessions that blocks of every rank can use at once, beside those of the ranks that share its GPU. A few GPUs that
-/// are the whole world have twice as many where the heap has room for them: only so many blocks fill the link.
+/// Number of sessions that the blocks of every rank can use at once, beside the blocks of ranks that share its GPU. A
+/// world of a few GPUs gets twice as many if the heap has room, since fewer blocks do not fill the link.
 unsigned default_sessions(Team& team) {
   const World& world = team.world();
   constexpr int few = detail::selection::most_pushing_members;
@@ -47,7 +47,7 @@ unsigned default_sessions(Team& team) {
   return detail::least_of_all(team, "Collectives", std::max(1u, mine));
 }
 
-/// Collective. Asked for, or what suits the ranks.
+/// Collective. Fills in defaults for the options that the caller left open.
 CollectiveOptions complete(Team& team, CollectiveOptions options) {
   const auto ranks = static_cast<std::size_t>(team.size());
   const unsigned sessions = default_sessions(team);
@@ -62,7 +62,7 @@ CollectiveOptions complete(Team& team, CollectiveOptions options) {
 void check(const CollectiveOptions& options) {
   require(options.sessions <= 1024, Status::invalid_argument,
           fmt::format("{} sessions of a collective channel: at most 1024", options.sessions));
-  constexpr std::size_t least = 32;  // what members tell each other before an exchange
+  constexpr std::size_t least = 32;  // the addresses that members exchange first
   require(
       options.packet_bytes >= least && options.packet_bytes <= std::size_t{1} << 24 && options.packet_bytes % 16 == 0,
       Status::invalid_argument,
@@ -73,7 +73,7 @@ void check(const CollectiveOptions& options) {
           fmt::format("staging_bytes {}: multiples of 256 up to 2^32", options.staging_bytes));
 }
 
-/// Each rank has a piece of another's staging, of at least one aligned word.
+/// Checks that the staging has at least one aligned word for each rank.
 void check_staging(const CollectiveOptions& options, int ranks) {
   const std::size_t least = std::size_t{16} * static_cast<unsigned>(ranks);
   require(options.staging_bytes >= least, Status::invalid_argument,
@@ -92,7 +92,7 @@ CollectiveOptions agreed(Team& team, const CollectiveOptions& options) {
 
 using Layout = detail::ChannelLayout;
 
-/// Lines of an area: for each of the two steps of an all-reduce as much payload as an area of packets has.
+/// Number of lines of an area: for each of the two steps of an all-reduce, as much payload as an area of packets has.
 std::uint32_t area_lines_of(const CollectiveOptions& options) {
   return 2 * static_cast<std::uint32_t>((options.packet_bytes + line_payload_bytes - 1) / line_payload_bytes);
 }
@@ -151,7 +151,8 @@ Collectives::Implementation::Implementation(Team& members, const CollectiveOptio
   }
   if (options.first_round != 0) start_at(options);
   make_engine_scratch(options.engine_bytes);
-  // A stream cannot be made on a GPU while another rank's kernel spins there, nor in a capture what `automatic` takes.
+  // Made now, since no stream can be made on a GPU while another rank's kernel spins there, and nothing during a
+  // capture.
   if (!context().mixed && (engine_scratch || world.ranks_on_device() > 1)) {
     if (scratch().size() >= detail::CopyEngines::least_bytes(context().size)) make_engine();
     make_stream_beside();
@@ -164,11 +165,11 @@ void Collectives::Implementation::start_at(const CollectiveOptions& options) {
   std::vector<SessionState> states(options.sessions);
   for (SessionState& state : states) {
     state.round = round;
-    const std::uint64_t first = options.first_round << 32;  // of the calls shown, as if all had been
+    const std::uint64_t first = options.first_round << 32;  // published calls, as if all earlier rounds had run
     for (auto& call : state.calls) call[0] = call[1] = {first, first};
   }
   world.copy(channel.states, states.data(), states.size() * sizeof(SessionState));
-  // Fresh memory would pass for round 2^16, which may come before flags are refreshed first.
+  // Zeroed memory would look like round 2^16, which may occur before the first refresh of the flags.
   const std::uint64_t stale = round << 32;
   const std::vector<machine::PacketPair> unsent((layout.lines - layout.packets) / sizeof(machine::PacketPair),
                                                 {stale, stale});
@@ -191,7 +192,7 @@ void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t>
     try {
       engine_scratch.emplace(team, bytes);
       return;
-    } catch (const Error& error) {  // the same on all ranks: no room, or not at the same place
+    } catch (const Error& error) {  // on all ranks alike: no room, or no common offset
       if (error.code() != Status::no_resource && error.code() != Status::invalid_argument) throw;
     }
   }

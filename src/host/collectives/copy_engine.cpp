@@ -136,7 +136,8 @@ std::vector<EngineChunk> CopyEngines::chunks(std::size_t part, Slots slots, bool
   const std::size_t place = scratch_.size() / (peers * (slots.arrivals + slots.results));
   const std::size_t stride = std::min(sizes.most_chunk, place / engine_alignment * engine_alignment);
   const std::size_t lasts = equal ? 0 : sizes.last_lengths[0] + sizes.last_lengths[1];
-  // Chunks of the common length: two at least that get shorter, so that one's copies hide the other's combination.
+  // Number of chunks of the common length. At least two chunks of decreasing length, so that the copies of one overlap
+  // with the combination of the other.
   const std::size_t wanted = quotient_up(sizes.common_length * part, stride);
   const std::size_t most = wanted > lasts ? quotient_up(wanted - lasts, sizes.common_length) : 0;
   const std::size_t count = std::max<std::size_t>(most, equal ? 1 : 2);
@@ -174,7 +175,8 @@ void CopyEngines::run_halves(const EngineCall& call, const Chunk& whole) {
 
 void CopyEngines::scatter_next(const EngineCall& call, const std::vector<Chunk>& all, std::size_t next) {
   const bool in_step = context_.size > 2;  // two ranks cannot contend
-  // The place of a chunk was read by the last combination before the one that runs now, after which all have met.
+  // The slot of the next chunk was last read by the combination before the current one, and a handshake has followed
+  // it.
   static_assert(staged.arrivals == direct.arrivals);
   if (!in_step && next >= direct.arrivals) copying_->wait_event(*met_);
   scatter(call, all[next]);
@@ -183,13 +185,14 @@ void CopyEngines::scatter_next(const EngineCall& call, const std::vector<Chunk>&
 }
 
 void CopyEngines::return_result(const EngineCall& call, const Chunk& chunk, Stream& stream) {
-  // Where the result goes was copied from, or read, before the handshake that this combination came after.
+  // The target of the result was last read before the handshake that preceded this combination.
   stream.wait_event(*combined_);
   for (std::uint32_t distance = 1; distance < context_.size; ++distance) return_to(call, chunk, distance, stream);
 }
 
 void CopyEngines::run_direct(const EngineCall& call, const std::vector<Chunk>& all) {
-  // Members in step wait between their copies; on a stream of their own, results fill the link meanwhile.
+  // More than two members wait between their copies; results, on a stream of their own, use the link during these
+  // waits.
   Stream& stream = context_.size > 2 ? *returning_ : *copying_;
   scatter(call, all[0]);
   meet_after_copies();
@@ -206,11 +209,11 @@ void CopyEngines::run_staged(const EngineCall& call, const std::vector<Chunk>& a
   meet_after_copies();
   for (std::size_t i = 0; i <= last; ++i) {
     combine(call, all[i]);
-    // All have met with this chunk, and sent the results of the last but one before its parts.
+    // The handshake of this chunk is complete; before this chunk's parts, each member sent its results of chunk i - 2.
     if (i >= 2) take(call, all[i - 2], *combining_);
     if (i < last) {
       scatter_next(call, all, i + 1);
-    } else if (i >= 1) {  // no chunk follows to meet with
+    } else if (i >= 1) {  // no later chunk brings a handshake
       meet(*returned_);
       take(call, all[i - 1], *combining_);
     }
@@ -221,7 +224,7 @@ void CopyEngines::run_staged(const EngineCall& call, const std::vector<Chunk>& a
 
 template <class Send, class Take>
 void CopyEngines::in_turns(Operation operation, const std::vector<Chunk>& all, const Send& send, const Take& take) {
-  // A chunk's place was read by all before they met with the next one. More than two keep in step.
+  // All members have read a chunk's slot before the handshake of the next chunk. More than two members keep in step.
   const std::size_t lag = context_.size > 2 ? 1 : moved.arrivals - 1;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (i >= lag) copying_->wait_event(*arrived_[(i - lag) % most_arrivals]);
@@ -267,7 +270,7 @@ void CopyEngines::exchange(const EngineCall& call, std::size_t part) {
 }
 
 CopyEngines::Repeated* CopyEngines::known(const EngineCall& call) {
-  constexpr std::size_t most = 4;  // calls that engines carry are few, and a graph keeps memory
+  constexpr std::size_t most = 4;  // programs have few such calls, and each graph keeps memory
   const auto is_same = [&](const Repeated& other) {
     const EngineCall& before = other.call;
     return before.destination == call.destination && before.source == call.source &&
@@ -298,8 +301,8 @@ void CopyEngines::allreduce(const EngineCall& call) {
 }
 
 void CopyEngines::issue(const EngineCall& call) {
-  // The first and the last kernel are on the caller's stream: a failure between them shows when the caller waits for
-  // that stream.
+  // The first and the last kernel are on the caller's stream, so a failure between them is reported when the caller
+  // waits for that stream.
   launch_handshake({team_, handshake_on(*call.stream, Operation::allreduce), channel_}, call.call,
                    call.symmetric ? call.destination : nullptr, call.symmetric ? call.source : nullptr);
   if (context_.size == 2 && !call.symmetric) return exchange_whole(call);

@@ -7,7 +7,7 @@ namespace beeline::detail {
 
 namespace {
 
-/// What `of`, a template over element types, gives for `type`; nullptr for a type that does not exist.
+/// The result of `of`, a template over element types, for `type`; nullptr for an invalid type.
 template <class Of>
 auto for_elements(ElementType type, Of of) -> decltype(of.template operator()<float>()) {
   switch (type) {
@@ -33,7 +33,7 @@ auto for_elements(ElementType type, Of of) -> decltype(of.template operator()<fl
   return {};
 }
 
-/// The type whose kernels make the reduction.
+/// The type whose kernels carry out the reduction.
 ElementType kernel_type(ElementType type, Reduction reduction) {
   if (heeds_sign(reduction)) return type;
   return type == ElementType::uint32 ? ElementType::int32 : type == ElementType::uint64 ? ElementType::int64 : type;

@@ -46,7 +46,7 @@ void Collectives::Implementation::copy_by_engine(const MovementPlan& plan, Strea
     const std::uint32_t peer = detail::peer_ahead(ctx, step);
     const detail::Piece<const std::byte> from = plan.outgoing(ctx, peer);
     std::byte* const to = ctx.at(plan.destination + ctx.rank * plan.receive_step, peer);
-    // What stays here takes nothing from the link.
+    // The copy within this rank does not use the link.
     Stream& used = step == 0 ? *beside->stream : stream;
     if (from.bytes != 0 && from.at != to) detail::copy_after_handshake(team, used, to, from.at, from.bytes);
   }
@@ -87,7 +87,7 @@ void Collectives::Implementation::move_varied(const MovementPlan& plan, const Pi
 
 namespace {
 
-/// Bytes from the first to the last of all pieces.
+/// Bytes from the start of the vector to the end of the last piece.
 std::size_t extent(std::span<const std::size_t> counts, std::span<const std::size_t> offsets, ElementType type) {
   std::size_t end = 0;
   for (std::size_t peer = 0; peer < counts.size(); ++peer) {

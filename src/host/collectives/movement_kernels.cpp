@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All that moves data is a kernel of bytes for each algorithm, which a plan tells what to do, and another where pieces
-// differ.
+// Collectives that move data share one kernel of bytes per algorithm, which a plan directs; another kernel serves
+// pieces that differ in length.
 #include "host/collectives/movement_kernels.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace beeline::detail {
 
 namespace {
 
-/// Where the warps of a grid that makes the call draw chunks; nullptr: blocks have slices.
+/// The counter from which the grid's warps draw chunks; nullptr: each block has a slice.
 [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t* tickets_for(const Context& ctx, const CollectiveChannel& channel,
                                                              const MovementPlan& plan) {
   constexpr std::uint32_t warp = 32;
@@ -23,8 +23,8 @@ namespace {
   return draws ? &channel.states[0].tickets : nullptr;
 }
 
-/// An algorithm a kernel: registers are few, and what one needs the others would pay for.
-///   in_parts  broadcasts in lines, which have code of their own
+/// One kernel per algorithm, so that one algorithm's registers do not limit another's occupancy.
+///   in_parts  broadcasts by ll128, which have code of their own
 template <Algorithm algorithm, bool in_parts = false>
 struct MovementKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -36,17 +36,18 @@ struct MovementKernel {
                                       MovementPlan plan) const {
     BulkBuffer* const buffer = algorithm == Algorithm::bulk ? bulk_buffer() : nullptr;
     if (algorithm == Algorithm::ll128 && (plan.call.operation == Operation::broadcast) != in_parts) return;
-    plan.table = {};          // known: no code for pieces that vary
-    plan.mappings = nullptr;  // nor for what is mapped
+    plan.table = {};          // constant: no code for pieces that vary
+    plan.mappings = nullptr;  // and none for mapped vectors
     plan.tickets = algorithm == Algorithm::peer ? tickets_for(ctx, channel, plan) : nullptr;
     const MovementPlan mine = plan.slice(grid.block_rank(), grid.blocks());
     Session session(grid.block(), ctx, channel, grid.block_rank(), SessionStart::of_kernel);
-    // What fails is recorded where it fails.
+    // The failing operation records the failure.
     static_cast<void>(move(session, mine, {.algorithm = algorithm, .buffer = buffer}));
   }
 };
 
-/// Of vectors that the members have mapped, by the threads' loads and stores. `full`: all send to all.
+/// Moves vectors that the members have mapped, by the threads' loads and stores. `full`: every member sends to every
+/// member.
 template <bool full>
 struct MappedMovementKernel {
   static constexpr unsigned max_threads = collective_threads;
@@ -68,7 +69,7 @@ struct MappedMovementKernel {
 /// Members up to which the table of an all-to-all-v is short: a kernel with more arguments takes longer to start.
 constexpr std::uint32_t few_members = 8;
 
-/// What a block's threads index, which they cannot do quickly where the kernel's arguments are.
+/// Copies the table of pieces to memory in which a block's threads index quickly; indexing kernel arguments is slow.
 ///   table  memory of the block, [4, capacity]
 template <std::uint32_t capacity, class Grid>
 [[nodiscard]] BEELINE_HOST_DEVICE PieceTable piece_table(const Grid& grid, const Context& ctx,
@@ -101,7 +102,7 @@ struct VariedMovementKernel {
   }
 };
 
-/// Pieces that differ, of vectors that the members have mapped, by the threads' stores.
+/// Moves pieces that differ, in vectors that the members have mapped, by the threads' stores.
 struct MappedVariedMovementKernel {
   using Values = PieceValues<most_mapping_members>;
   static constexpr unsigned max_threads = collective_threads;

@@ -8,17 +8,17 @@ namespace beeline::detail {
 
 namespace {
 
-/// Whether all members get the same of `origin`: then it crosses to each node once.
+/// Whether all members get the same data from `origin`: then the data cross to each node once.
 bool is_spread(const MovementPlan& plan) {
   return plan.call.operation == Operation::broadcast || plan.call.operation == Operation::allgather;
 }
 
-/// Who brings what `origin` sends to a member of `node`, on another than its own.
+/// The member of `node`, another node than that of `origin`, that receives the data of `origin` and forwards them.
 std::uint32_t relay(const NodeMap& nodes, std::uint32_t node, std::uint32_t origin) {
   return nodes.node_leader(node, origin);
 }
 
-/// What this member sends of its own.
+/// Adds this member's own data to the transfers.
 void send_own(PairTransfers& transfers, const Context& ctx, const NodeMap& nodes, const MovementPlan& plan) {
   const std::uint32_t here = nodes.node_of(ctx.rank);
   for (std::uint32_t distance = 1; distance < ctx.size; ++distance) {
@@ -29,7 +29,7 @@ void send_own(PairTransfers& transfers, const Context& ctx, const NodeMap& nodes
   }
 }
 
-/// What this member gets of `origin`, and hands on where it is the one to do so.
+/// Adds this member's receipt from `origin`, and the forwarding if this member is the relay.
 void receive_from(PairTransfers& transfers, const Context& ctx, const NodeMap& nodes, const MovementPlan& plan,
                   std::uint32_t origin) {
   const Piece<std::byte> piece = plan.incoming(ctx, origin);

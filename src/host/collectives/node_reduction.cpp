@@ -14,24 +14,25 @@ namespace beeline::detail {
 
 namespace {
 
-/// Elements that are combined at a time: they stay in the first-level cache from the first vector to the last.
+/// Number of elements that are combined at a time; they stay in the first-level cache for all vectors.
 constexpr std::size_t run_elements = 1024;
 /// A block of fewer bytes is not divided among leaders: each further message to another node costs both ends some
 /// 10 us, as long as 32 KiB take.
 constexpr std::size_t least_block_bytes = std::size_t{32} << 10;
-/// In the place of an offset: the vector is copied to and from the member's staging memory.
+/// Value instead of an offset: the vector is copied to and from the member's staging memory.
 constexpr std::uint64_t is_staged = ~std::uint64_t{0};
 
-/// Elements that are reduced together, of the piece that `owner` gets; `no_peer`: all get it.
+/// Elements that are reduced together. They belong to the piece that `owner` gets; `no_peer`: all members get the
+/// result.
 struct Block {
   std::size_t number, first, count;
   std::uint32_t owner;
 };
 
-/// Where a member of this node has its vectors, as this member reaches them.
+/// Addresses at which this member reaches the vectors of a member of this node.
 struct OpenVectors {
   std::byte *source, *destination;
-  std::byte* staging;  ///< of the blocks of a segment, one behind the other; nullptr: the vectors lie open themselves
+  std::byte* staging;  ///< a segment's blocks, one after the other; nullptr: the vectors are shared
 };
 
 class Reducing {
@@ -56,7 +57,7 @@ class Reducing {
   }
 
  private:
-  /// Of a block: what a chunk takes, or less where each member may speak for a part.
+  /// Elements of a block: as many as fit a chunk; fewer if each member leads a part.
   [[nodiscard]] std::size_t block_elements() const {
     const std::size_t most = links_.channel().chunk_bytes() / std::max(reducer_.wide_bytes, element_bytes_);
     const std::size_t leaders = pieces_ == 1 ? nodes_.smallest() : 1, least = least_block_bytes / element_bytes_;
@@ -81,7 +82,7 @@ class Reducing {
     return node != here_ && (is_for_all_ || node == nodes_.node_of(block.owner));
   }
 
-  // Where vectors are.
+  // Addresses of vectors.
 
   [[nodiscard]] std::size_t source_offset(const Block& block) const {
     const std::size_t piece = pieces_ == 1 ? 0 : block.owner * what_.count;
@@ -91,7 +92,7 @@ class Reducing {
   [[nodiscard]] std::size_t staging_offset(const Block& block) const {
     return (block.number - first_) * most_ * element_bytes_;
   }
-  /// A member's staging memory here: its own chunks to itself, which there are none of.
+  /// A member's staging memory on this rank: the channel to itself, which is otherwise unused.
   [[nodiscard]] std::byte* own_staging(std::uint32_t member) const {
     return links_.channel().box(links_.channel().outbox, member, 0);
   }
@@ -122,13 +123,13 @@ class Reducing {
 
   // Inside the node.
 
-  /// Calls `use(block)` for the blocks of this segment that other members of the node speak for.
+  /// Calls `use(block)` for the blocks of this segment that other members of the node lead.
   template <class Use>
   void for_others_blocks(const Use& use) const {
     for (std::size_t number = first_; number < end_; ++number)
       if (const Block block = block_of(number); !leads(block) && block.count != 0) use(block);
   }
-  /// Sends a chunk to each other member of the node, and takes one of each.
+  /// Sends a chunk to each other member of the node, and takes one from each.
   template <class Take>
   [[nodiscard]] Status exchange(const ChunkHead& head, const Take& take) {
     for (const std::uint32_t member : near_)
@@ -147,8 +148,7 @@ class Reducing {
     return {what_.call.packed(), what_.call.count, bytes, bytes, ctx_.rank};
   }
 
-  /// Tells the node's members where this one's vectors are, and learns where theirs are. If all lie open there is one
-  /// segment.
+  /// Exchanges the offsets of the vectors with the node's members. If all vectors are shared, there is one segment.
   [[nodiscard]] Status open() {
     ChunkHead head = head_of(0);
     if (lies_open_) {
@@ -177,7 +177,7 @@ class Reducing {
     return {ctx_.translate(slot + chunk.source, place), ctx_.translate(slot + chunk.destination, place), nullptr};
   }
 
-  /// Waits until the others have read and written what is this member's.
+  /// Waits until the other members have finished reading and writing this member's vectors.
   [[nodiscard]] Status close() {
     const Status status = exchange(head_of(0), [](std::uint32_t, const ChunkHead&) {});
     if (status == Status::ok && is_for_all_ && !lies_open_)
@@ -200,7 +200,7 @@ class Reducing {
     return Status::ok;
   }
 
-  /// What this node's members have goes to the other nodes.
+  /// Combines the vectors of this node's members and sends the sum to the other nodes.
   [[nodiscard]] Status gather(const Block& block) {
     if (!leads(block)) return Status::ok;
     const ChunkHead head = head_of(block.count * reducer_.wide_bytes);
@@ -236,7 +236,7 @@ class Reducing {
     });
   }
 
-  /// What nodes have becomes the result, where it is wanted.
+  /// Combines the nodes' sums and writes the result.
   [[nodiscard]] Status finish(const Block& block) {
     if (!finishes(block)) return Status::ok;
     node_sums_.resize(nodes_.nodes());
@@ -254,7 +254,7 @@ class Reducing {
     return Status::ok;
   }
 
-  /// Nodes in their order.
+  /// Combines the sums in the order of nodes.
   void write_result(const Block& block, std::size_t first, std::size_t count) {
     std::byte* const whole = whole_.data();
     std::memcpy(whole, node_sums_[0] + first * reducer_.wide_bytes, count * reducer_.wide_bytes);
@@ -285,14 +285,15 @@ class Reducing {
   const std::size_t element_bytes_, pieces_;
   const bool is_for_all_;
   const std::size_t most_, blocks_;
-  /// Blocks from the gathering of one to its finishing: two more of this member's, where all members of a node speak in
-  /// turn. With fewer than `depth` chunks under way from one member to another, no two wait for each other's room.
+  /// Number of blocks from the gathering of a block to its finishing: two more blocks of this member, if the members of
+  /// a node lead in turn. Fewer than `depth` chunks are then in flight from one member to another, so no two members
+  /// wait for room at each other.
   const std::size_t lag_;
   const bool lies_open_;
   std::size_t first_ = 0, end_ = 0;          ///< blocks of this segment
-  std::vector<OpenVectors> open_;            ///< [members] of those of this node
-  std::vector<const std::byte*> node_sums_;  ///< [nodes] of the block that is being finished
-  std::deque<const std::byte*> sums_;        ///< of the blocks that have been gathered, and not finished
+  std::vector<OpenVectors> open_;            ///< [members] of this node
+  std::vector<const std::byte*> node_sums_;  ///< [nodes] sums of the block that is being finished
+  std::deque<const std::byte*> sums_;        ///< this node's sums of gathered, unfinished blocks
   std::array<std::vector<std::byte>, 2> kept_;
   alignas(64) std::array<std::byte, run_elements * sizeof(std::uint64_t)> whole_;
 };

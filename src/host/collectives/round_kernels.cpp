@@ -20,7 +20,7 @@ struct HandshakeKernel {
     if (session.begin(call) != Status::ok) return;
     bool symmetric = false;
     if (compare_places(session, destination, source, Timeout::none(), symmetric) != Status::ok || symmetric) return;
-    if (destination == nullptr) return;  // vectors may lie anywhere
+    if (destination == nullptr) return;  // vectors need not be symmetric
     if (grid.block().thread_rank() == 0)
       refuse_call(ctx, {CallDifference::places, ctx.rank, {.packed = call.packed(), .count = call.count}, {}});
   }

@@ -47,7 +47,7 @@ class ShortReducing {
     return Status::ok;
   }
 
-  /// The node's sum: this member, its first, begins.
+  /// Computes the node's sum, beginning with the vector of this member, the node's first.
   [[nodiscard]] Status add_up() {
     what_.reducer->start(sum_.data(), what_.source, what_.count);
     for (const std::uint32_t member : others_) {
@@ -59,7 +59,7 @@ class ShortReducing {
     return Status::ok;
   }
 
-  /// All nodes' sums, in the order of nodes.
+  /// Combines all nodes' sums, in the order of nodes.
   [[nodiscard]] Status merge() {
     for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
       const auto add = [this, node](const std::byte* sum) {
@@ -90,10 +90,11 @@ class ShortReducing {
   const NodeMap& nodes_;
   const NodeReduction& what_;
   const std::uint32_t here_, first_;
-  const std::span<const std::uint16_t> others_;  ///< of this node, but its first
-  /// The first of a node waits for its members, then for the firsts of other nodes; its members wait for it.
+  const std::span<const std::uint16_t> others_;  ///< members of this node except the first
+  /// Context with the extended deadline: a node's first member waits for its members, then for other nodes' first
+  /// members; the members wait for the first member.
   const Context waiting_;
-  const CallChunks later_;  ///< from those who wait themselves
+  const CallChunks later_;  ///< chunks from members that wait themselves
   const std::size_t bytes_, wide_bytes_;
   alignas(64) Sum sum_, whole_;
 };

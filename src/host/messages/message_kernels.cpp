@@ -9,7 +9,7 @@ namespace beeline::detail {
 namespace {
 
 struct MessageKernel {
-  static constexpr unsigned max_threads = 2 * message_threads;  // so that two blocks lie on a multiprocessor
+  static constexpr unsigned max_threads = 2 * message_threads;  // so that two blocks fit a multiprocessor
   static constexpr bool starts_early = true;
 
   template <class Grid>
@@ -17,8 +17,8 @@ struct MessageKernel {
                                       MessageEnd received) const {
     const std::uint32_t block = grid.block_rank();
     if (const std::size_t first = std::size_t{8} * grid.thread_rank(); first < sent.bytes)
-      machine::prefetch(sent.data + first);  // comes while the sender's state comes
-    // What fails is recorded where it fails.
+      machine::prefetch(sent.data + first);  // overlaps with the load of the sender's state
+    // The failing operation records the failure.
     if (block < sent.blocks)
       static_cast<void>(send(MessageSession(grid.block(), ctx, channel, block, sent.blocks, sent.tag), sent.data,
                              sent.bytes, sent.peer, {.elements = sent.elements}));

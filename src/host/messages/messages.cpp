@@ -29,8 +29,8 @@ const MessageSizes& sizes_of(const World& world) {
 
 constexpr std::size_t whole_grains(std::size_t bytes, std::size_t grain) { return (bytes + grain - 1) / grain * grain; }
 
-/// Sessions for messages to all other ranks at once in both directions, when ranks share a GPU too. Then the memory of
-/// a rank does not depend on the number of ranks.
+/// Number of sessions per peer for concurrent messages with all other ranks in both directions, also if ranks share a
+/// GPU. So a rank's memory does not depend on the number of ranks.
 unsigned default_sessions(Team& team) {
   const World& world = team.world();
   if (any_host_rank(world)) return 2;
@@ -38,7 +38,7 @@ unsigned default_sessions(Team& team) {
   return std::max(1u, sessions / static_cast<unsigned>(world.ranks_on_device()));
 }
 
-/// Collective. Asked for, or what suits the ranks.
+/// Collective. Fills in defaults for the options that the caller left open.
 MessageOptions complete(Team& team, MessageOptions options) {
   const World& world = team.world();
   const unsigned sessions = detail::least_of_all(team, "Messages", default_sessions(team));
@@ -63,8 +63,8 @@ void check(const MessageOptions& options) {
           fmt::format("chunk_bytes {}: multiples of 256 up to 2^32", options.chunk_bytes));
 }
 
-/// Collective. Throws the same on all ranks if kernels of one do not reach the memory of another. Between a GPU and
-/// a host rank all goes through host memory, which both reach.
+/// Collective. Throws the same error on all ranks if kernels of a rank do not reach the memory of another. Data between
+/// a GPU rank and a host rank pass through host memory, which both reach.
 void check_reach(Team& team) {
   struct Reach {
     int rank, unreached;
@@ -94,7 +94,7 @@ MessageOptions agreed(Team& team, const MessageOptions& options) {
   return all;
 }
 
-/// Where the parts of a channel's memory begin.
+/// Offsets of the parts of a channel's memory.
 struct Layout {
   std::size_t rings, staging, bytes;
 };
@@ -109,8 +109,8 @@ Layout layout_of(const MessageChannel& channel, int ranks) {
   return layout;
 }
 
-/// Its sizes; where its memory lies comes later. A session's slot holds its share of the longest eager message, and
-/// whole what one block sends.
+/// A channel with its sizes; its addresses are set later. A session's slot holds its share of the longest eager
+/// message, or the whole message of one block.
 MessageChannel channel_of(const World& world, const MessageOptions& options) {
   MessageChannel channel{};
   channel.sessions = options.sessions;
@@ -180,7 +180,8 @@ class Messages::Implementation {
   }
   [[nodiscard]] bool is_eager(std::size_t bytes, unsigned blocks) const { return channel.is_eager(bytes, blocks); }
 
-  /// Every message takes the first session.
+  /// Whether a message from `peer` has been announced. The first session shows it, since every message uses that
+  /// session.
   [[nodiscard]] bool is_announced(int peer) const {
     if (pairs != nullptr)
       return detail::PairLinks(team.host_context(), pairs->channel()).next(static_cast<std::uint32_t>(peer)) != nullptr;
@@ -189,7 +190,7 @@ class Messages::Implementation {
     return detail::has_flags(machine::load_packets(link.slot(link.in_ring(), sequence)), sequence);
   }
 
-  /// Ends without blocks are left out. Errors call the kernel as `call`.
+  /// Launches the kernel of one or both ends; an end without blocks is left out. `call`: the kernel's name in errors.
   void launch(const char* call, const detail::MessageEnd& sent, const detail::MessageEnd& received, Stream* stream) {
     for (const detail::MessageEnd* end : {&sent, &received})
       if (end->blocks > channel.sessions)
@@ -212,11 +213,11 @@ class Messages::Implementation {
   MessageChannel channel;
   Layout layout;
   SymmetricArray<std::byte> memory;
-  std::unique_ptr<detail::PairMemory> pairs;  ///< of members on several nodes: instead of the channel
-  std::unique_ptr<detail::CpuLanes> lanes;    ///< the same, of a GPU rank
+  std::unique_ptr<detail::PairMemory> pairs;  ///< instead of the channel if members are on several nodes
+  std::unique_ptr<detail::CpuLanes> lanes;    ///< for `pairs` on a GPU rank
 
  private:
-  /// One for each word of an eager message: threads without work make others wait.
+  /// Number of threads: one for each word of an eager message, since threads without work make others wait.
   [[nodiscard]] unsigned threads_for(const detail::MessageEnd& end) const {
     if (end.blocks == 0) return 1;
     if (!is_eager(end.bytes, end.blocks)) return detail::message_threads;
@@ -224,7 +225,7 @@ class Messages::Implementation {
     return static_cast<unsigned>(std::clamp<std::size_t>(whole_grains(words, 32), 32, detail::message_threads));
   }
 
-  /// Flags start as the message before the first, which no message of the next 2^32 - 1 has.
+  /// Flags start with the number before the first message's, which none of the next 2^32 - 1 messages has.
   void start_at(std::uint32_t first) {
     const std::uint64_t stale = std::uint64_t{first} << 32;
     const std::vector<machine::PacketPair> unsent((layout.staging - layout.rings) / sizeof(machine::PacketPair),

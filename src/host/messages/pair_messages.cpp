@@ -26,7 +26,7 @@ struct PairMessageKernel {
       const Awaited awaited{Operation::receive, receipt.peer, links.awaited_number(receipt.peer), expected};
       return give_up(ctx, awaited, chunk.packed, 0, Status::invalid_argument);
     };
-    // What fails is recorded where it fails.
+    // The failing operation records the failure.
     static_cast<void>(transfers.run({Operation::receive, Operation::send}, false, check));
   }
 };

@@ -403,7 +403,8 @@ void RendezvousServer::Implementation::fail_waiting(Connection& connection, Stat
 void RendezvousServer::Implementation::call_survivors(Connection& connection, const Frame& frame) {
   ServedWorld& world = *connection.world;
   const bool over = std::find(world.culprits.begin(), world.culprits.end(), -1) != world.culprits.end();
-  if (over || world.seats[static_cast<std::size_t>(connection.rank)].state == RankState::failed) return;  // failed
+  // A rank that has failed, or whose world has ended, was sent the failure.
+  if (over || world.seats[static_cast<std::size_t>(connection.rank)].state == RankState::failed) return;
   connection.waiting.emplace(detail::Contribution{true, frame.header.sequence, Deadline(frame.header.deadline_ns), {}});
   // An allgather in which other ranks wait cannot complete: they are told to ask who is left, too.
   for (const ServedWorld::Seat& other : world.seats)

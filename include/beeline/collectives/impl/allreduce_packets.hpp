@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All-reduce in packets: vectors anywhere, no barrier, no fence; by a schedule (OneShot, TwoShot) in a protocol.
+/// All-reduce in packets: vectors in any memory, no barrier, no fence; by a schedule (OneShot, TwoShot) in a protocol.
 
 #include "beeline/collectives/impl/one_shot_on_host.hpp"
 #include "beeline/collectives/impl/protocol/ll.hpp"
@@ -10,8 +10,8 @@
 
 namespace beeline::detail {
 
-/// `call`'s own slice, of any count, in as many rounds as it needs, among `members`, or (0) among any number.
-/// invalid_argument where the group has no such packets.
+/// Reduces the slice of `call`, of any count, in as many rounds as needed, with `members` members (0: any number).
+/// Returns invalid_argument if the group cannot send such packets.
 template <class Schedule, class Protocol, std::uint32_t members = 0, class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_packets(Session<Group>& session,
                                                                           const AllreduceCall<T>& call,

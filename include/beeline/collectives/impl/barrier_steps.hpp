@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What members write and await in the rounds of barriers: one word of each member on each, the round that it has
-/// reached, as a session counts them.
+/// The words of barrier rounds: each member has one word at each other member, which holds the round that it has
+/// reached, as the session counts rounds.
 
 #include <cstdint>
 
@@ -11,13 +11,13 @@
 
 namespace beeline::detail {
 
-/// One word of each member, and the state of the session whose they are.
+/// One word of each member, and the state of the session that owns these words.
 struct MemberWords {
   PaddedWord* words;
   SessionState* state;
 };
 
-/// Until `peer`'s word has reached `round`. One thread calls it.
+/// Waits until `peer`'s word has reached `round`. One thread calls it.
 BEELINE_HOST_DEVICE inline Status await_member(const Context& ctx, MemberWords members, std::uint32_t peer,
                                                std::uint64_t round, Order order, Timeout timeout) {
   return await_word(ctx, SessionWait{peer, Compare::greater_equal, members.state, round}, timeout,
@@ -25,7 +25,7 @@ BEELINE_HOST_DEVICE inline Status await_member(const Context& ctx, MemberWords m
                     [round](std::uint64_t observed) { return has_reached(observed, round); });
 }
 
-/// Until all members' words have reached `round`.
+/// Waits until all members' words have reached `round`.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status await_members(Group group, const Context& ctx, MemberWords members,
                                                       std::uint64_t round, Order order, Timeout timeout) {
@@ -66,7 +66,7 @@ BEELINE_HOST_DEVICE void tell_members(const Group& group, const Context& ctx, Me
     if (peer != ctx.rank) tell_member(ctx, members, peer, round, order);
 }
 
-/// All check in with member 0, whose threads poll one of them each, and who checks all out.
+/// All members signal member 0, whose threads poll for one member each; then member 0 signals all members.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status meet_flat(Group group, const Context& ctx, MemberWords members,
                                                   std::uint64_t round, Order order, Timeout timeout) {
@@ -83,8 +83,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status meet_flat(Group group, const Context& ct
   return agree(group, status);
 }
 
-/// In step k, tells the member 2^k behind this one, and waits for the one 2^k before it. Two members meet in one step
-/// only, so a word for each pair is enough. A call that goes on tells again what it has told.
+/// In step k, signals the member 2^k after this member, and waits for the member 2^k before it. Two members communicate
+/// in one step only, so one word for each pair suffices. A call that continues after a time-out repeats its signals.
 template <class Group>
 BEELINE_COLD BEELINE_HOST_DEVICE Status meet_by_dissemination(Group group, const Context& ctx, MemberWords members,
                                                               std::uint64_t round, Order order, Timeout timeout) {

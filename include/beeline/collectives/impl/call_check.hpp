@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the collectives of a session ask before they begin, and calls of no elements.
+/// Checks of a session's collectives before they begin, and calls with 0 elements.
 
 #include "beeline/collectives/session.hpp"
 
@@ -21,7 +21,7 @@ template <class Group>
   return Status::invalid_argument;
 }
 
-/// A call of no elements is a round without data: members whose call has elements find out.
+/// A call with 0 elements is a round without data, so that members whose call has elements detect the difference.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status empty_call(Session<Group>& session, const CallDescription& call,
                                                     Timeout timeout) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Combining vectors on a CPU: block by block, by loops over one vector that compilers make vector instructions of.
-/// Word by word, as on a GPU, it takes four to five times as long.
+/// Combining vectors on a CPU: block by block, by loops over one vector that compile to vector instructions. Word by
+/// word, as on a GPU, combining takes four to five times as long.
 
 #include "beeline/collectives/impl/words.hpp"
 
@@ -34,7 +34,7 @@ BEELINE_HOST_DEVICE void add_block(Reduction reduction, Accumulator<T>* so_far, 
   }
 }
 
-/// Elements that follow each other, where a GPU has a word.
+/// Consecutive elements; corresponds to a word on a GPU.
 template <class T>
 struct Run {
   const T* elements;
@@ -48,7 +48,7 @@ BEELINE_HOST_DEVICE void store_vector(std::byte* to, const Run<T>& run) {
 
 /// `count` elements of all members' vectors, combined in the order of ranks; each thread takes one contiguous share.
 ///   from   the members' vectors; see combine.hpp
-///   store  gets the place in bytes from the vectors' start, and a `Run` of results
+///   store  called with the offset in bytes from the vectors' start, and a `Run` of results
 template <class T, class Vectors, class Store>
 BEELINE_HOST_DEVICE void combine_on_host(ThreadShare threads, const Vectors& from, std::size_t count,
                                          Reduction reduction, const Store& store) {

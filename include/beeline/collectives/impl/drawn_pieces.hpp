@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Work that the warps of a grid draw piece by piece, so that multiprocessors which reach the other ranks more slowly
-/// do less.
+/// Dynamic distribution of pieces of work to the warps of a grid, so that multiprocessors with slower access to the
+/// other ranks do less.
 
 #include <cstdint>
 
@@ -11,9 +11,9 @@
 
 namespace beeline::detail {
 
-/// One warp's pieces of `count`: first the piece of the warp's number, then those that it draws from the grid's
-/// counter. A warp draws once for each piece that it does, so the grid draws `count` times; the last draw sets the
-/// counter to 0 for the next kernel.
+/// One warp's pieces of `count`: first the piece with the warp's number, then pieces that it draws from the grid's
+/// counter. A warp draws once for each of its pieces, so the grid draws `count` times; the last draw sets the counter
+/// to 0 for the next kernel.
 ///   for (DrawnPieces pieces(counter, warp, warps, count); pieces.any(); pieces.next()) { pieces.draw(); ... }
 class DrawnPieces {
  public:
@@ -22,7 +22,7 @@ class DrawnPieces {
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool any() const { return piece_ < count_; }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t piece() const { return piece_; }
-  /// Asks for the next piece, which comes while this one is done.
+  /// Draws the next piece; its number arrives while the present piece is processed.
   BEELINE_HOST_DEVICE void draw() {
     drawn_ = machine::lane() == 0 ? counter_.fetch_add(1, std::memory_order_relaxed) : 0;
   }

@@ -44,7 +44,8 @@ BEELINE_HOST_DEVICE inline std::uint16_t to_bfloat(float value) {
 
 #else
 
-// Every case is computed, and one is chosen by its bits: loops over these become vector instructions.
+// All cases are computed, and one result is chosen by bit masks, so that loops over these functions compile to vector
+// instructions.
 
 /// `chosen` if the condition holds, otherwise `other`.
 inline std::uint32_t select(bool condition, std::uint32_t chosen, std::uint32_t other) {
@@ -62,12 +63,12 @@ inline float from_half(std::uint16_t half) {
 
 inline std::uint16_t to_half(float value) {
   const std::uint32_t bits = bits_of(value), magnitude = bits & 0x7fffffffu, sign = bits >> 16 & 0x8000u;
-  // Adding one half lets the hardware round at the place of the smallest subnormal.
+  // Adding one half lets the hardware round at the bit of the smallest subnormal.
   const std::uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - 0x3f000000u;
   const std::uint32_t normal = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
   const std::uint32_t finite = select(magnitude < 0x38800000u, subnormal, normal);
   const std::uint32_t rounded = sign | select(magnitude >= 0x477ff000u, 0x7c00u, finite);
-  // A GPU makes the same of every NaN.
+  // A GPU converts every NaN to this value.
   return static_cast<std::uint16_t>(select(magnitude > 0x7f800000u, 0x7fffu, rounded));
 }
 

@@ -1,44 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The round with which members begin to read or write each other's memory: each tells each where its vectors lie.
+/// The address exchange, the round before members access each other's memory: each member sends each peer the offsets
+/// of its vectors.
 
 #include "beeline/collectives/session.hpp"
 
 namespace beeline::detail {
 
-/// What `place_in_slot` says of an address outside its owner's slot.
+/// The result of `place_in_slot` for an address outside this rank's slot.
 inline constexpr std::uint64_t no_place = ~std::uint64_t{0};
 
-/// Where this rank's slot begins.
+/// The start of this rank's slot.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::byte* own_slot(const Context& ctx) {
   return ctx.range + (std::size_t{ctx.own_world_rank} << ctx.slot_shift);
 }
 
-/// Where a vector lies in its owner's slot.
+/// The offset of a vector in this rank's slot.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t place_in_slot(const Context& ctx, const void* vector) {
   const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(vector) - reinterpret_cast<std::uintptr_t>(ctx.range) -
                                (std::uint64_t{ctx.own_world_rank} << ctx.slot_shift);
   return offset >> ctx.slot_shift == 0 ? offset : no_place;
 }
 
-/// Tells every member, this one included, `count` words in the round of packets that the session has entered. What the
-/// group did before is visible to receivers of the words.
-///   tell  gets a peer and the number of a word, returns what that peer is told
+/// Sends every member, this member included, `count` words in the session's current round of packets. Earlier writes of
+/// the group are visible to receivers of the words.
+///   tell  called with a peer and the index of a word, returns the word for that peer
 template <class Group, class Tell>
 BEELINE_INLINE BEELINE_HOST_DEVICE void tell_all(Session<Group>& session, std::uint32_t count, const Tell& tell) {
   const Group& group = session.group();
   const std::uint32_t words = session.context().size * count;
   group.sync();  // the rest of the group has done its work
-  // A fence is dear, and covers what the others did before the group met: only threads that send have one.
+  // A fence is costly, and also covers writes of other threads before `group.sync()`: so only threads that send make a
+  // fence.
   if (session.has_worked() && group.thread_rank() < words) machine::fence_acquire_release();
   for (std::uint32_t i = group.thread_rank(); i < words; i += group.size())
     session.send_word(i / count, i % count, tell(i / count, i % count));
 }
 
-/// Hears the words of every member. Returns this thread's status. To use the members' memory takes `acquire_words`,
-/// too.
-///   hear  gets a peer, the number of a word and what the peer has told, returns a status; one thread hears each word
+/// Receives the words of every member. Returns this thread's status. Before the members' memory is accessed, call
+/// `acquire_words`, too.
+///   hear  called with a peer, the index of a word and the word, returns a status; each word is received by one thread
 template <class Group, class Hear>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status hear_all(Session<Group>& session, std::uint32_t count,
                                                                  Timeout timeout, const Hear& hear) {
@@ -53,15 +55,15 @@ template <class Group, class Hear>
   return status;
 }
 
-/// What the members did before they told their words is visible to the group when it has met. The threads that have
-/// heard the words call it; after the round's end it may be others.
+/// Makes the members' writes before their words visible to the group after its next `sync()`. Called by the threads
+/// that have received the words; after the end of the round any threads may call it.
 template <class Group>
 BEELINE_INLINE BEELINE_HOST_DEVICE void acquire_words(const Session<Group>& session, std::uint32_t count) {
   for (std::uint32_t i = session.group().thread_rank(); i < session.context().size * count; i += session.group().size())
     if (i % count == 0) session.acquire_word(i / count, 0);
 }
 
-/// A round of packets in which every member tells every member, itself included, `count` words; also a barrier that
+/// A round of packets in which every member sends every member, itself included, `count` words; also a barrier that
 /// orders memory.
 template <class Group, class Tell, class Hear>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status handshake(Session<Group>& session, std::uint32_t count,
@@ -74,9 +76,9 @@ template <class Group, class Tell, class Hear>
   return session.finish(status);
 }
 
-/// A handshake in which the members compare where their vectors lie.
-///   symmetric  set to whether all lie at the same places of their slots. Every member comes to the same answer: if one
-///          differs, it sees that, and so does every other
+/// A handshake in which the members compare the offsets of their vectors.
+///   symmetric  set to whether all vectors are symmetric, with the same result on every member: if the offsets of one
+///              member differ, this member and every other member detect it
 template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status compare_places(Session<Group>& session, const void* destination,
                                                                        const void* source, Timeout timeout,
@@ -94,7 +96,7 @@ template <class Group>
   return status;
 }
 
-/// The same; `how` becomes in_place where all lie at the same places.
+/// As `compare_places`; `how` becomes in_place if all vectors are symmetric.
 template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status compare_alike(Session<Group>& session, const void* destination,
                                                                       const void* source, Timeout timeout,

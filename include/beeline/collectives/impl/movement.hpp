@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Collectives that move data, as one: rank i sends piece [i, j] to rank j, who puts it at a place of its own.
+/// All collectives that move data, in one form: rank i sends piece [i, j] to rank j, which stores it at an offset of
+/// its own.
 ///
-/// broadcast, scatter and gather have one sender or one receiver; of all-gather and all-to-all all members are both.
-/// Four ways: `ll` (packets: any memory, no barrier; the only one in teams of both kinds of rank), `ll128` (packets of
-/// 128 bytes: broadcast, all-gather and all-to-all between GPUs), `peer` (loads and stores of the calling threads) and
-/// `bulk` (TMA). The latter two store where the piece is to lie, if that is in the heap of its rank on every member,
-/// else through the channel's memory; by `peer`, what one sends from its heap the others fetch. Source: MPI 4.0,
-/// chapter 6; seed 000, 6.8.2 and 6.8.3.
+/// broadcast, scatter and gather have one sender or one receiver; in all-gather and all-to-all all members are senders
+/// and receivers. There are four algorithms: `ll` (packets: any memory, no barrier; the only algorithm in teams with
+/// GPU ranks and host ranks), `ll128` (packets of 128 bytes: broadcast, all-gather and all-to-all between GPUs), `peer`
+/// (loads and stores of the calling threads) and `bulk` (TMA). `peer` and `bulk` store pieces directly into their
+/// destinations if these are in the heap on every member, otherwise through the channel's memory; with `peer`,
+/// receivers read pieces of a single sender from its heap. Source: MPI 4.0, chapter 6; seed 000, 6.8.2 and 6.8.3.
 
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/impl/protocol/bulk.hpp"
@@ -21,13 +22,14 @@ namespace beeline {
 
 namespace detail {
 
-/// Follows from what all members know.
+/// The automatic choice, which depends only on data that are the same on all members.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Algorithm choose_movement(const Context& ctx, const MovementPlan& plan) {
   return plan.varies() ? choose_in_kernel<Operation::alltoallv>(ctx, 0)
-                       : choose_in_kernel<Operation::alltoall>(ctx, plan.bytes);  // as of all that move
+                       : choose_in_kernel<Operation::alltoall>(ctx, plan.bytes);  // all operations that move data have
+                                                                                  // the same rows
 }
 
-/// The session's slice of every piece, which `plan` has.
+/// Moves the session's slice of every piece; `plan` describes this slice.
 template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move(Session<Group>& session, const MovementPlan& plan,
                                                              const SessionCall& how) {
@@ -35,7 +37,8 @@ template <class Group>
   if (!plan.varies() && plan.bytes == 0) return Status::ok;
   const Algorithm algorithm = how.algorithm == Algorithm::automatic ? choose_movement(ctx, plan) : how.algorithm;
   if (algorithm == Algorithm::ll) return move_packets<LL>(session, plan, how.timeout);
-  if constexpr (executor == DeviceKind::gpu)  // what is never chosen is not compiled where the choice is automatic
+  if constexpr (executor == DeviceKind::gpu)  // algorithms that are never chosen are not compiled if the choice is
+                                              // automatic
     if (how.algorithm == Algorithm::ll128) {
       if (plan.call.operation != Operation::broadcast) return move_packets<LL128>(session, plan, how.timeout);
       return ctx.size > 1 ? broadcast_in_lines(session, plan, how.timeout)
@@ -49,7 +52,7 @@ template <class Group>
   });
 }
 
-/// The same of the plan of a whole call, of any count.
+/// As `move`, for the plan of a whole call of any count.
 template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_slice(Session<Group>& session, const MovementPlan& plan,
                                                                    const SessionCall& how) {

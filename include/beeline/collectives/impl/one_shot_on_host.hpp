@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// An all-reduce's one-shot round between CPUs: a packet is a whole vector behind one flag. Of packets of 8 bytes a
-/// CPU's thread moves one after the other, in twice as many cache lines.
+/// An all-reduce's one-shot round between CPUs: a packet is a whole vector after one flag. With packets of 8 bytes a
+/// CPU thread would move one packet after the other, in twice as many cache lines.
 
 #include "beeline/collectives/impl/combine.hpp"
 #include "beeline/collectives/session.hpp"
 
 namespace beeline::detail {
 
-/// Sends `bytes` to every member, this one included: if the call goes on after a time-out, `source` may be overwritten.
+/// Sends `bytes` to every member, this one included: if the call continues after a time-out, `source` may already be
+/// overwritten.
 template <class Group>
 BEELINE_HOST_DEVICE void send_vector(const Session<Group>& session, const void* source, std::size_t bytes) {
   const Context& ctx = session.context();
@@ -17,7 +18,7 @@ BEELINE_HOST_DEVICE void send_vector(const Session<Group>& session, const void* 
   std::uint64_t* const flag = session.vector_flag(ctx.rank);
   const Range mine = part_of(bytes, group.size(), group.thread_rank(), 64);
   const auto* const from = static_cast<const std::byte*>(source) + mine.first;
-  for (std::uint32_t step = 1; step <= ctx.size; ++step)  // everyone begins with another peer
+  for (std::uint32_t step = 1; step <= ctx.size; ++step)  // each member begins with a different peer
     std::memcpy(reinterpret_cast<std::byte*>(ctx.translate(flag + 1, peer_ahead(ctx, step))) + mine.first, from,
                 mine.count);
   group.sync();
@@ -27,7 +28,7 @@ BEELINE_HOST_DEVICE void send_vector(const Session<Group>& session, const void* 
         .store(session.line_flag(), std::memory_order_release);
 }
 
-/// Until the vectors of all members have come. Every thread waits for all of them.
+/// Waits until the vectors of all members have arrived. Every thread waits for all vectors.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status await_vectors(const Session<Group>& session, Timeout timeout) {
   const Context& ctx = session.context();
@@ -44,7 +45,8 @@ template <class Group>
   return Status::ok;
 }
 
-/// One round: everyone sends everything to all, and reduces. `count` elements that fit `Session::vector_bytes`.
+/// One round: every member sends its whole vector to all members, and combines all vectors. `count` elements fit
+/// `Session::vector_bytes`.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status one_shot_on_host(Session<Group>& session, T* destination, const T* source,
                                                           std::size_t count, Reduction reduction, Timeout timeout) {

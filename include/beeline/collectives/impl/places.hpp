@@ -7,18 +7,18 @@
 
 namespace beeline::detail {
 
-/// Copies to up to `most` places at once: each word is loaded once.
+/// Copies to up to `most` destinations at once: each word is loaded once.
 class Places {
  public:
   static constexpr unsigned most = 3;
 
   BEELINE_HOST_DEVICE void add(std::byte* place) {
     BEELINE_UNROLL
-    for (unsigned k = 0; k < most; ++k)  // indices that the compiler knows: the array is in registers
+    for (unsigned k = 0; k < most; ++k)  // with constant indices the array is in registers
       if (k == count_) to_[k] = place;
     bits_ |= reinterpret_cast<std::uintptr_t>(place), ++count_;
   }
-  /// With all threads of the group.
+  /// Copies with all threads of the group.
   template <class Group>
   BEELINE_HOST_DEVICE void copy(const Group& group, const std::byte* from, std::size_t bytes) const {
     const bool is_aligned = ((bits_ | reinterpret_cast<std::uintptr_t>(from) | bytes) & 15u) == 0;

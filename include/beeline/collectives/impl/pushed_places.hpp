@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The channel's memory as calls use it in which members send each other chunk after chunk, ahead of those that they
-/// wait for.
+/// The channel's memory in calls in which members send each other chunks ahead of the chunks for which they wait.
 
 #include "beeline/collectives/impl/combine.hpp"
 #include "beeline/collectives/session.hpp"
@@ -10,9 +9,10 @@
 
 namespace beeline::detail {
 
-/// Where a session's chunks come: a place for each other member's part, four times, and as much for the results of its
-/// part. A chunk takes the place of the fourth before it: the sender of a part has seen its owner's signal of the last
-/// but one, before which the owner combined or took the fourth; results are taken three chunks later.
+/// The memory in which a session's chunks arrive: four cells for the parts from each other member, and four for
+/// results. A chunk uses the cell of the fourth chunk before it: the sender of a part has seen its owner's signal of
+/// the last chunk but one, before which the owner combined or copied that fourth chunk. Results are copied out three
+/// chunks later.
 class PushedPlaces {
  public:
   static constexpr std::uint32_t turns = 4;
@@ -22,17 +22,18 @@ class PushedPlaces {
   BEELINE_HOST_DEVICE explicit PushedPlaces(const Session<Group>& session)
       : ctx_(session.context()), memory_{session.staging(parts), session.staging(results)},
         others_(session.context().size - 1), bytes_(session.staging_bytes() / (turns * others_)) {
-    bytes_ &= ~(bytes_ < 128 ? std::size_t{15} : std::size_t{127});  // whole lines, where the memory has room for one
+    bytes_ &= ~(bytes_ < 128 ? std::size_t{15} : std::size_t{127});  // multiples of a cache line, if the memory has
+                                                                     // room for one
     if (bytes_ > selection::pushed_chunk_bytes) bytes_ = selection::pushed_chunk_bytes;
   }
 
-  /// Of one member's part of a chunk.
+  /// Size in bytes of one member's part of a chunk.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t bytes() const { return bytes_; }
-  /// What has come of chunk `number`, in the order of the other members' ranks.
+  /// The parts of chunk `number` that have arrived, in the order of the other members' ranks.
   [[nodiscard]] BEELINE_HOST_DEVICE CollectedVectors come(Half half, std::uint32_t number) const {
     return {first(half, number), bytes_, others_};
   }
-  /// The place of this member's at `member`, as this rank reaches it.
+  /// The cell for this member's part at `member`, as an address of this rank.
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* at(Half half, std::uint32_t member, std::uint32_t number) const {
     return ctx_.translate(first(half, number) + number_beside(member, ctx_.rank) * bytes_, member);
   }

@@ -14,7 +14,7 @@
 
 namespace beeline::detail {
 
-/// Whether kernels have one of the operations that reduce by the algorithm.
+/// Whether kernels have the operation, a reduction, with this algorithm.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool kernels_have(Operation operation, Algorithm algorithm) {
   constexpr std::uint32_t of_reduce = algorithms_of(Operation::reduce, Control::device),
                           of_allreduce = algorithms_of(Operation::allreduce, Control::device),
@@ -26,8 +26,8 @@ namespace beeline::detail {
   return number < algorithms && (all >> number & 1u) != 0;
 }
 
-/// A reduction by name. Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that it does not
-/// have.
+/// A reduction by the algorithm in `how`. Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm
+/// that the reduction does not have.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_by(Session<Group>& session, const ReductionPlan<T>& plan,
                                                                   const SessionCall& how) {
@@ -49,7 +49,7 @@ template <class T, class Group>
   });
 }
 
-/// The session's slice of the plan of a whole call, of any count.
+/// Reduces the session's slice of a whole call of any count.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_slice(Session<Group>& session,
                                                                      const ReductionPlan<T>& plan, SessionCall how) {

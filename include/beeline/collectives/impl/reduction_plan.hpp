@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a reduction combines and who gets what.
+/// The data that a reduction combines, and the receivers of its results.
 
 #include "beeline/collectives/impl/combine.hpp"
 
 namespace beeline::detail {
 
-/// Reduce, all-reduce or reduce-scatter, as one member sees it.
+/// One member's part in a reduce, all-reduce or reduce-scatter.
 template <class T>
 struct ReductionPlan {
-  CallDescription call;  ///< a root's: it gets the result; otherwise all do
+  CallDescription call;  ///< with a root, the root gets the result; otherwise all members get it
   T* destination;
   const T* source;
-  std::size_t count;          ///< elements that this session combines; of a reduce-scatter, of each part
-  std::size_t part_step = 0;  ///< of a reduce-scatter: elements of the source from one part to the next
+  std::size_t count;          ///< elements that this session combines; in a reduce-scatter, elements of each part
+  std::size_t part_step = 0;  ///< in a reduce-scatter: elements of the source from one part to the next
 
-  /// Slice `index` of `all` of it.
+  /// The plan of slice `index` of `all` slices.
   [[nodiscard]] BEELINE_HOST_DEVICE ReductionPlan slice(std::uint32_t index, std::uint32_t all) const {
     const Range mine = part_of(count, all, index, 16 / sizeof(T));
     ReductionPlan plan = *this;
@@ -24,7 +24,7 @@ struct ReductionPlan {
     if (plan.destination != nullptr) plan.destination += mine.first;
     return plan;
   }
-  /// Whether each gets the part of its rank.
+  /// Whether each member gets the part with its rank.
   [[nodiscard]] BEELINE_HOST_DEVICE bool scatters() const { return call.operation == Operation::reduce_scatter; }
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_received_by(std::uint32_t rank) const {
     return call.root == no_peer || call.root == rank;

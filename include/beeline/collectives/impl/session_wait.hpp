@@ -63,8 +63,8 @@ inline constexpr std::uint64_t one_round = std::uint64_t{1} << signature_bits;
 /// reached it. A member that is ahead has compared this member's signature.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool has_reached(std::uint64_t observed, std::uint64_t round) {
   const std::uint32_t differing = static_cast<std::uint32_t>(observed) ^ static_cast<std::uint32_t>(round);
-  return observed >= round &&
-         differing - 1 >= static_cast<std::uint32_t>(one_round - 1);  // they differ not only in bits of the signature
+  return observed >= round && differing - 1 >= static_cast<std::uint32_t>(one_round - 1);  // no bits differ, or not
+                                                                                           // only bits of the signature
 }
 
 /// Whether a member that has left `observed` has left the round before `last`, the last round that this member has

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Where the members of a team have mapped a member's vectors that lie outside the heaps (host/segment_mappings.hpp).
+/// The team members' mappings of a member's vectors outside the heaps (host/segment_mappings.hpp).
 
 #include <cstdint>
 #include <type_traits>
 
 namespace beeline::detail {
 
-inline constexpr std::uint32_t most_mapping_members = 8;  ///< GPUs of a node; a kernel's arguments are to be few
+inline constexpr std::uint32_t most_mapping_members = 8;  ///< GPUs of a node; kept small for kernel arguments
 
-/// From this member's vectors to the addresses at which each member reaches them, in bytes.
+/// Distances in bytes from this member's vectors to the addresses at which each member reaches them.
 struct VectorMappings {
   std::int64_t destination[most_mapping_members];
   std::int64_t source[most_mapping_members];
-  bool complete;  ///< every member reaches both
+  bool complete;  ///< whether every member reaches both vectors
 };
 static_assert(std::is_trivially_copyable_v<VectorMappings>);
 
-/// What the threads of a group share of it.
+/// The mappings that the threads of a group share.
 struct MappingTable {
   VectorMappings mine;
-  std::uintptr_t destinations[most_mapping_members];  ///< of each member, as this one reaches them
+  std::uintptr_t destinations[most_mapping_members];  ///< destination of each member, as an address of this member
   std::uintptr_t sources[most_mapping_members];
 };
 

@@ -17,24 +17,24 @@ struct Range {
   std::size_t first, count;
 };
 
-/// One of the threads that share some work. They take turns; or their warps draw pieces, so that multiprocessors which
-/// reach the other ranks more slowly do less.
+/// One of the threads that share some work. Work is distributed to the threads in turn, or dynamically: then warps take
+/// pieces from a counter, so that multiprocessors with slower access to the other ranks do less.
 struct ThreadShare {
   std::size_t index, count;
-  std::uint32_t* tickets = nullptr;  ///< pieces that have been drawn; nullptr: they take turns
+  std::uint32_t* tickets = nullptr;  ///< counter of pieces that have been taken; nullptr: work is distributed in turn
 };
 
-/// Part `index` of `parts` equal ones of `count` elements; all but the last end at multiples of `grain`.
+/// Part `index` of `parts` equal parts of `count` elements; all parts except the last end at multiples of `grain`.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Range part_of(std::size_t count, std::uint32_t parts, std::uint32_t index,
                                                        std::size_t grain) {
   const std::size_t grains = (count + grain - 1) / grain + parts - 1;
-  // A GPU divides 64 bits in a long function.
+  // On a GPU a 64-bit division is slow.
   const std::size_t each = (grains >> 32 == 0 ? static_cast<std::uint32_t>(grains) / parts : grains / parts) * grain;
   const std::size_t first = each * index < count ? each * index : count;
   return {first, first + each < count ? each : count - first};
 }
 
-/// The number of `other` among the members beside `holder`, in whose memory its piece lies.
+/// The index of `other` among the members except `holder`, by which its piece is found in the memory of `holder`.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t number_beside(std::uint32_t holder, std::uint32_t other) {
   return other < holder ? other : other - 1;
 }

@@ -122,7 +122,7 @@ BEELINE_HOST_DEVICE inline CommandFields fields_of(const Context& ctx, Request r
   return {request, ctx.world_rank(request.peer), ctx.offset_in_slot(remote), rows};
 }
 /// The fields of a command on a word.
-///   expected  of compare_swap
+///   expected  the expected value of compare_swap
 BEELINE_HOST_DEVICE inline CommandFields word_fields(const Context& ctx, Request request, const void* remote,
                                                      std::uint64_t operand, std::uint64_t expected = 0) {
   return fields_of(ctx, request, remote, {reinterpret_cast<const void*>(operand), expected, 0, 0, 0});
@@ -208,7 +208,7 @@ class CompletionPoller {
   }
 
  private:
-  static constexpr std::uint32_t own_polls = 16;  ///< a round trip of a queue with a single user takes fewer
+  static constexpr std::uint32_t own_polls = 16;  ///< more than a round trip of a queue with one user takes
   static constexpr std::uint32_t pause_between_looks_ns = 1000;
   CommandQueue queue_;
   std::uint32_t polls_ = 0;
@@ -309,7 +309,7 @@ BEELINE_HOST_DEVICE Status change_by_engine(const Group& group, const Context& c
 }
 
 /// Changes a word, and returns its old value. One thread calls it.
-///   expected  of compare_swap
+///   expected  the expected value of compare_swap
 BEELINE_HOST_DEVICE inline Fetched fetch_by_engine(const Context& ctx, Request request, const void* remote,
                                                    std::uint64_t operand, std::uint64_t expected) {
   return command_engine(ctx, ctx.routes->queue(0), word_fields(ctx, request, remote, operand, expected));
@@ -357,7 +357,7 @@ class NearLook {
   }
 
  private:
-  static constexpr std::uint32_t near_polls = 24;    ///< a round trip of a queue with a single user takes fewer
+  static constexpr std::uint32_t near_polls = 24;    ///< more than a round trip of a queue with one user takes
   static constexpr std::uint32_t polls_for_far = 8;  ///< polls of the mirror for each read of host memory after that
   std::uint64_t& word_;
   std::uint64_t posted_ = 0;

@@ -144,7 +144,7 @@ template <VerbShape... shapes>
 namespace detail {
 
 /// Applies a verb to a word, and returns the word's old value.
-///   expected  of compare_swap
+///   expected  the expected value of compare_swap
 template <Verb verb, class T>
 BEELINE_HOST_DEVICE T change(machine::SystemAtomic<T> word, T value, [[maybe_unused]] T expected,
                              std::memory_order order) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The protocol bulk: copies of the multiprocessor's unit for them (TMA), and the session's barrier; see signal.hpp.
+/// The protocol bulk: bulk copies by the multiprocessor's copy unit (TMA), and the session's barrier; see signal.hpp.
 
 #include "beeline/collectives/impl/protocol/signal.hpp"
 #include "beeline/device/bulk.hpp"
@@ -13,12 +13,13 @@ struct BulkStores {
   static constexpr bool by_threads = false;
   BulkCopies<BlockGroup> copies;
   BEELINE_HOST_DEVICE void put(std::byte* to, const std::byte* from, std::size_t bytes, std::uint32_t peer) {
-    copies.move(copies.context().translate(to, peer), from, bytes, peer);  // of members of one kind nothing is refused
+    copies.move(copies.context().translate(to, peer), from, bytes, peer);  // between members of one kind no access is
+                                                                           // refused
   }
 };
 
-/// `work(stores)` with the protocol of stores that `algorithm` asks for: bulk, or threads' otherwise. invalid_argument
-/// where members do not reach each other, and for bulk by who has no buffer for it.
+/// Calls `work(stores)` with the protocol of `algorithm`: bulk copies, or otherwise stores of threads. Returns
+/// invalid_argument if members do not reach each other, or if a bulk copy has no buffer.
 template <class Group, class Work>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status with_stores(const Session<Group>& session,
                                                                     const SessionCall& how, Algorithm algorithm,

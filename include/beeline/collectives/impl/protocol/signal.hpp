@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The protocol signal: loads and stores of the calling threads, and behind them the session's barrier, which says that
-/// they have arrived. Schedules of stores ask a protocol for `put`, whose stores the next barrier of the session makes
-/// visible to the peer.
+/// The protocol signal: loads and stores of the calling threads, followed by the session's barrier, after which they
+/// are complete. Schedules use a protocol's `put`; the session's next barrier makes its stores visible to the peer.
 
 #include "beeline/collectives/session.hpp"
 #include "beeline/device/put_get.hpp"
@@ -12,7 +11,7 @@ namespace beeline::detail {
 
 template <class Group>
 struct SignalStores {
-  static constexpr bool by_threads = true;  ///< which also read from peers
+  static constexpr bool by_threads = true;  ///< the threads can also read from peers
   const Group& group;
   const Context& ctx;
   /// Copies to `to` on `peer`.

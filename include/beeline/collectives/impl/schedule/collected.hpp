@@ -2,7 +2,8 @@
 #pragma once
 /// @file
 /// Collected: reductions through the channel's memory, as seed 000 describes them (6.8): vectors are collected on one
-/// member, on all, or by parts on their owners; reduced there; and what others want is written to them.
+/// member, on all members, or in parts on the parts' owners, and combined there. Results for other members are then
+/// written to them.
 
 #include "beeline/collectives/impl/reduction_plan.hpp"
 #include "beeline/collectives/impl/schedule/staged.hpp"
@@ -12,20 +13,20 @@ namespace beeline::detail {
 /// The steps of read, gather, gather_cast, allgather, alltoall_gather, alltoall_allgather (and in bulk), and of a
 /// reduce-scatter by parts.
 ///
-/// Where one step is enough, chunks take the halves of the memory in turn: a half is written again after the next
-/// chunk's barrier. Where there are two, vectors are collected in the one half and results in the other.
+/// Algorithms with one step use the halves of the memory for chunks in turn: a half is written again after the next
+/// chunk's barrier. Algorithms with two steps collect vectors in one half and results in the other half.
 template <class T, class Group, class Stores>
 struct CollectSteps {
   const Session<Group>& session;
   const ReductionPlan<T>& plan;
   Stores& stores;
-  bool reads;   ///< each leaves its vector in its own memory, and all read it there
-  bool shares;  ///< by parts, each reduced by its owner
-  bool casts;   ///< results are written to others
+  bool reads;   ///< each member copies its vector to its own channel memory, and all members read it there
+  bool shares;  ///< vectors are combined in parts, each by its owner
+  bool casts;   ///< results are written to other members
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return session.context(); }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t number() const { return casts ? 2 : 1; }
-  /// Bytes for one member's vector, or its part.
+  /// Bytes for the vector of one member, or for a part.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const {
     return reads ? session.staging_bytes() : staged_piece_bytes(session);
   }
@@ -35,7 +36,7 @@ struct CollectSteps {
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* collected(std::size_t done) const {
     return session.staging(casts ? 0 : static_cast<std::uint32_t>(done / most() & 1u));
   }
-  /// What `member` reduces of a chunk.
+  /// The range of a chunk that `member` combines.
   [[nodiscard]] BEELINE_HOST_DEVICE Range share_of(std::uint32_t member, std::size_t count) const {
     if (shares) return part_of(count, ctx().size, member, elements_in_16<T>);
     const bool is_collector = plan.scatters() || (casts ? member == collector() : plan.is_received_by(member));
@@ -77,7 +78,7 @@ struct CollectSteps {
     if (casts) cast(reinterpret_cast<std::byte*>(to), share.count * sizeof(T));
   }
 
-  /// Writes a result to all who get it.
+  /// Writes a result to all members that get it.
   BEELINE_HOST_DEVICE void cast(std::byte* result, std::size_t bytes) {
     session.group().sync();
     BEELINE_NO_UNROLL
@@ -87,7 +88,7 @@ struct CollectSteps {
   }
 };
 
-/// By parts, where there is an element for each member: below that there is nothing to share (000, 6.8.4).
+/// Whether vectors are combined in parts: only if there is an element for each member (000, 6.8.4).
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE bool shares_work(const Context& ctx, const ReductionPlan<T>& plan,
                                                    Algorithm algorithm) {

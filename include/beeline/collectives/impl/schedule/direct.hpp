@@ -143,7 +143,7 @@ template <class Protocol, class Group>
     return packet_round<Protocol>(session, plan, done, some, timeout);
   });
   if (result != Status::ok) return result;
-  session.group().sync();  // the whole result is there
+  session.group().sync();  // the whole result has arrived
   session.set_stage(0);
   return result;
 }
@@ -226,7 +226,7 @@ template <class Group, class Stores>
   status = session.stage() == DirectStage::stored ? session.barrier(Order::memory, timeout)
                                                   : move_staged(session, plan, stores, timeout);
   if (status != Status::ok) return status;
-  session.group().sync();  // the whole result is there
+  session.group().sync();  // the whole result has arrived
   session.set_stage(0);
   session.set_offset(0);
   return Status::ok;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reductions of vectors in ordinary memory that the members have mapped. They lie anywhere: in the
-/// first round each member tells each peer where that one reaches its vectors. If a member's are not mapped by all, it
-/// says so to all, and all go through the channel's memory.
+/// Reductions of vectors in ordinary memory that the members have mapped. Vectors may have any addresses: in the first
+/// round each member sends each peer the addresses at which the peer reaches its vectors. If some member's vectors are
+/// not mapped by all, it sends this to all members, and all vectors go through the channel's memory.
 
 #include "beeline/collectives/impl/schedule/reduce_in_place.hpp"
 #include "beeline/collectives/impl/schedule/two_shot.hpp"
@@ -11,12 +11,12 @@
 
 namespace beeline::detail {
 
-/// How a member's own vector gets to others that use it where it lies.
+/// How other members access a member's vector directly: in its heap or by a mapping.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Transfer direct_transfer(const Context& ctx, const void* vector) {
   return place_in_slot(ctx, vector) == no_place ? Transfer::registered : Transfer::in_place;
 }
 
-/// The round. Fills the table; `how` becomes staged unless all vectors are mapped by all.
+/// The address exchange. Fills the table; `how` becomes staged unless all members have mapped all vectors.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status tell_mappings(Session<Group>& session, MappingTable& table,
                                                        const void* destination, const void* source, Timeout timeout,
@@ -38,7 +38,7 @@ template <class Group>
   return status;
 }
 
-/// One vector of each member, `offset` bytes behind the addresses of a table.
+/// One vector of each member, at `offset` bytes after the addresses of a table.
 struct TableVectors {
   const std::uintptr_t* addresses;
   std::size_t offset;
@@ -55,7 +55,7 @@ struct TableVectors {
   }
 };
 
-/// A place of all members' vectors, where the result of a part begins.
+/// The start of a part's result in the vectors of all members.
 struct TableResults {
   const Context& ctx;
   TableVectors to;
@@ -63,7 +63,7 @@ struct TableResults {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uintptr_t bits() const { return to.bits(); }
   template <class T, class Word>
   BEELINE_INLINE BEELINE_HOST_DEVICE void store(std::size_t place, const Word& word) const {
-    for (std::uint32_t step = 0; step < ctx.size; ++step)  // everyone begins with another
+    for (std::uint32_t step = 0; step < ctx.size; ++step)  // each member begins with a different member
       store_vector<T>(to.of(peer_ahead(ctx, step)) + place, word);
   }
 };
@@ -89,7 +89,8 @@ template <class T, class Group>
   return allreduce_in_two_shots(session, call, timeout, compare, results, reduce);
 }
 
-/// Reduce-scatter: each reads its part of all vectors. Reduce: members store what they make of theirs to the root.
+/// Reduce-scatter: each member reads its part of all vectors. Reduce: members combine their parts, and store the
+/// results to the root.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_mapped(Session<Group>& session,
                                                                       const ReductionPlan<T>& plan, MappingTable& table,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// One shot: everyone sends everything to all, and combines everything: one step, the lowest latency. In packets only.
-/// Source: seed 000, 6.8 (all-gather).
+/// One shot: every member sends its vector to all members, and combines all vectors. This takes one step, and has the
+/// lowest latency. In packets only. Source: seed 000, 6.8 (all-gather).
 
 #include "beeline/collectives/impl/protocol/packet_round.hpp"
 
@@ -11,7 +11,7 @@ namespace beeline::detail {
 struct OneShot {
   static constexpr bool by_parts = false;
 
-  /// Units of a vector that a round takes.
+  /// Largest number of units of a vector in a round.
   [[nodiscard]] BEELINE_HOST_DEVICE static std::size_t most_units(std::uint32_t area_units, std::uint32_t) {
     return area_units;
   }

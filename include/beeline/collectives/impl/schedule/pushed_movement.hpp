@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Movement by pushes, of calls that whole grids of two GPUs make and whose members do not reach each other's vectors:
-/// pieces go through the receivers' channel memory, chunk by chunk, and a member takes what has come while the next
-/// chunk is under way, and copies what it sends to itself meanwhile.
+/// Movement by pushes, for calls of whole grids of two GPUs whose members do not reach each other's vectors. Pieces go
+/// through the receivers' channel memory, chunk by chunk. While a chunk is in flight, a member copies chunks that have
+/// arrived to their destination, and its piece to itself.
 ///
 ///     link     P0 P1 P2 P3 ...         P: a chunk of the piece to the peer
 ///     own      O0 O1 T0 O2 T1 ...      O: of the piece that stays here; T: a chunk that has come, to its place
@@ -15,7 +15,7 @@
 
 namespace beeline::detail {
 
-/// What a session does with the chunks of its slice of every piece, by numbers.
+/// A session's steps for the chunks of its slice of every piece, by number.
 template <class Group>
 class MovedChunks {
  public:
@@ -34,13 +34,13 @@ class MovedChunks {
       copy_bytes(group_, places_.at(PushedPlaces::parts, peer, number), piece.at, piece.bytes);
     }
   }
-  /// Copies what stays here.
+  /// Copies a chunk of this member's piece to itself.
   BEELINE_HOST_DEVICE void keep(std::uint32_t number) const {
     const Piece<const std::byte> from = part(plan_.outgoing(ctx_, ctx_.rank), number);
     const Piece<std::byte> to = part(plan_.incoming(ctx_, ctx_.rank), number);
     if (to.at != from.at) copy_bytes(group_, to.at, from.at, to.bytes);
   }
-  /// Takes what all others have sent.
+  /// Copies a chunk from every other member out of the channel memory.
   BEELINE_HOST_DEVICE void take(std::uint32_t number) const {
     const CollectedVectors come = places_.come(PushedPlaces::parts, number);
     BEELINE_NO_UNROLL
@@ -62,7 +62,7 @@ class MovedChunks {
   PushedPlaces places_;
 };
 
-/// The call, after the members have told each other of their places, without a time-out.
+/// The movement after the address exchange. The call has no time-out.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status move_by_pushes(Session<Group>& session, const MovementPlan& plan,
                                                         Timeout timeout) {
@@ -80,7 +80,7 @@ template <class Group>
     chunks.take(number - 1);
   }
   const Status status = session.barrier(Order::memory, timeout);
-  session.group().sync();  // the whole result is there
+  session.group().sync();  // the whole result has arrived
   return status;
 }
 

@@ -17,7 +17,7 @@
 namespace beeline::detail {
 
 /// Whether a reduction goes along a chain: in kernels that make a whole call, which has no time-out. Types that are
-/// combined in wider ones would be rounded at each member, and an average is divided at the end.
+/// combined in wider types would be rounded at each member, and an average is divided at the end.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE bool reduces_along_chain(const Session<Group>& session,
                                                            const ReductionPlan<T>& plan) {
@@ -29,11 +29,11 @@ template <class T, class Group>
          2 * session.staging_bytes() >= sizes.places * sizes.most_chunk;
 }
 
-/// What a member does with the chunks of its slice.
+/// A member's steps for the chunks of its slice.
 template <class T, class Group>
 class ReduceChain {
  public:
-  /// `result`: the last member's: where it reaches the root's slice.
+  /// `result`: at the last member, the address of the root's slice.
   BEELINE_HOST_DEVICE ReduceChain(const Session<Group>& session, const ReductionPlan<T>& plan, std::byte* result)
       : session_(session), ctx_(session.context()), plan_(plan), result_(result) {
     constexpr auto chunks = sizes;
@@ -66,7 +66,7 @@ class ReduceChain {
   const Context& ctx_;
   const ReductionPlan<T>& plan_;
   std::byte* result_;
-  std::size_t bytes_;  ///< of a chunk
+  std::size_t bytes_;  ///< bytes of a chunk
 };
 
 /// The call, after the address exchange.

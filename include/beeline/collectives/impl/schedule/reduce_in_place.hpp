@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reduce and reduce-scatter in the protocol signal, of vectors where they lie: the first of two shots, in which parts
-/// of all are read, combined, and stored to who gets them.
+/// Reduce and reduce-scatter in the protocol signal, with direct access to vectors: the first of two shots. Members
+/// read parts of all vectors, combine them, and store the results to the members that get them.
 
 #include "beeline/collectives/impl/handshake.hpp"
 #include "beeline/collectives/impl/protocol/signal.hpp"
@@ -11,10 +11,11 @@
 
 namespace beeline::detail {
 
-/// Combines vectors where they lie, if the members find that they can; otherwise parts go to their owners.
-///   compare  a handshake: sets its argument to staged, or to how they reach each other's vectors
-///   combine  what this member then has to do; it reads the others' sources, which may change when all have done so
-///   result   where this member reaches the root's destination, if the call has a root
+/// Combines vectors by direct access if the members find that all reach them; otherwise by the algorithm `otherwise`.
+///   compare  a handshake: sets its argument to staged, or to how the members reach each other's vectors
+///   combine  does this member's work; reads the other members' sources, which may change when all members have done
+///            theirs
+///   result   returns the address of the root's destination for this member, if the call has a root
 template <class T, class Group, class Compare, class Combine, class Result>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status
 reduce_where_they_lie(Session<Group>& session, const ReductionPlan<T>& plan, Algorithm otherwise, Timeout timeout,
@@ -55,10 +56,10 @@ template <class T, class Group>
       [] { return static_cast<std::byte*>(nullptr); });
 }
 
-/// Of two members the root combines all, of more the others.
+/// With two members the root combines everything, with more members the others do.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool root_combines(const Context& ctx) { return ctx.size <= 2; }
 
-/// What this member combines: of more than two members the root has no part.
+/// The range that this member combines: with more than two members the root has no part.
 template <class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Range share_of_reducer(const Context& ctx, const ReductionPlan<T>& plan) {
   if ((ctx.rank == plan.call.root) != root_combines(ctx)) return {0, 0};
@@ -67,8 +68,8 @@ template <class T>
   return part_of(plan.count, ctx.size - 1, index, elements_in_16<T>);
 }
 
-/// Whether the sources lie alike, and, where others store to it, the root's destination in its heap, whose place all
-/// hear.
+/// Handshake: `how` becomes in_place if the sources are symmetric and, if other members store to it, the root's
+/// destination is in its heap. All members receive the destination's offset.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status compare_sources(Session<Group>& session, const ReductionPlan<T>& plan,
                                                          Timeout timeout, Transfer& how) {
@@ -85,9 +86,9 @@ template <class T, class Group>
   return status;
 }
 
-/// If the sources lie alike, members read parts of all of them, and store what they make of them to the root. Its link
-/// carries the vector once each way: of three or more members the root has no part; of two it has all of it, since one
-/// reads faster than two do from each other.
+/// If the sources are symmetric, members read parts of all sources, and store the results to the root. The root's link
+/// carries the vector once in each direction: with three or more members the root combines no part; with two members it
+/// combines everything, since one member reads faster than two that read from each other.
 template <class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_two_shot(Session<Group>& session, const ReductionPlan<T>& plan,
                                                          Timeout timeout) {

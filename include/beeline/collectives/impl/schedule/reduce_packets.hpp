@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Reduce and reduce-scatter in packets: the first of two shots, to the root, or to the owner of each part, who combine
-/// the units as they come.
+/// Reduce and reduce-scatter in packets: the first of two shots. Units go to the root, or to the owner of each part,
+/// which combines them as they arrive.
 
 #include "beeline/collectives/impl/protocol/ll.hpp"
 #include "beeline/collectives/impl/reduction_plan.hpp"
 
 namespace beeline::detail {
 
-/// What each member gets in a round: `count` elements from `done` on of its part, or of the vector.
+/// The data that each member gets in a round: `count` elements of its part (or of the vector), from `done` on.
 template <class Round, class T>
 struct ReductionParts {
   using Vector = typename Round::template Vector<const T>;
@@ -24,7 +24,8 @@ struct ReductionParts {
   }
 };
 
-/// A thread for each member that gets no data: sends it a word; and, where this member gets none, waits for all words.
+/// One thread for each member that gets no data sends it a word. If this member gets no data, it waits for the words of
+/// all members (`hear_others`).
 template <class Round, class T, class Group>
 BEELINE_HOST_DEVICE void greet_others(const Session<Group>& session, const Round& round, const ReductionPlan<T>& plan) {
   const Context& ctx = session.context();
@@ -43,7 +44,7 @@ template <class Round, class T, class Group>
   return status;
 }
 
-/// Of any count, in as many rounds as it needs.
+/// Reduces any number of elements, in as many rounds as needed.
 template <class Protocol, class T, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status reduce_packets(Session<Group>& session, const ReductionPlan<T>& plan,
                                                         Timeout timeout) {
@@ -67,7 +68,7 @@ template <class Protocol, class T, class Group>
     if (status == Status::ok && greets) status = hear_others(session, round, plan);
     return plan.scatters() || greets ? session.finish(status) : session.finish_one_way(status);
   });
-  if (result == Status::ok) session.group().sync();  // all of it is there
+  if (result == Status::ok) session.group().sync();  // the whole result has arrived
   return result;
 }
 

@@ -2,13 +2,13 @@
 #pragma once
 /// @file
 /// Broadcast and reduce in lines (LL128), between GPUs: the vector is cut into a part for each member but the root, so
-/// that the root's link carries the vector once, and a line is on its way again as soon as it has come.
+/// that the root's link carries the vector once, and a line is sent on as soon as it has arrived.
 ///
 ///     broadcast   root --part k--> member k --> the other members
 ///     reduce      all  --part k--> member k, which combines it --> root
 ///
-/// A part has at least one line, if need be without data: so every member hears every other in a round, and no
-/// announcement that its lines have been read is needed. Source: seed 000, 6.8.3 (work sharing).
+/// A part has at least one line, possibly without data. So every member receives a line from every other member in a
+/// round, and lines need not be acknowledged. Source: seed 000, 6.8.3 (work sharing).
 
 #include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/collectives/impl/protocol/ll128.hpp"
@@ -16,7 +16,7 @@
 
 namespace beeline::detail {
 
-/// A vector's parts for the members beside the root.
+/// A vector's parts for all members except the root.
 template <class Vector>
 class PartsBesideRoot {
  public:
@@ -41,7 +41,7 @@ class PartsBesideRoot {
   std::uint32_t root_;
 };
 
-/// The first line of each member but the root, without what it carries.
+/// The first line of each member except the root, without data.
 struct FirstLines {
   std::uint32_t root;
 
@@ -51,8 +51,8 @@ struct FirstLines {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t most() const { return 1; }
 };
 
-/// Calls `run(round, done, some)` for as many of `count` elements at a time as areas hold, among two members or more.
-/// invalid_argument where the group has no lines.
+/// Calls `run(round, done, some)` for `count` elements, at most as many at a time as an area holds, with two or more
+/// members. Returns invalid_argument if the group cannot send lines.
 template <class T, class Group, class Run>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status in_rooted_rounds(Session<Group>& session,
                                                                          const CallDescription& call, std::size_t count,
@@ -67,11 +67,11 @@ template <class T, class Group, class Run>
     if (const Status status = session.enter(timeout, is_new); status != Status::ok) return status;
     return session.finish(run(Round(session, timeout, is_new, false), done, static_cast<std::uint32_t>(some)));
   });
-  if (result == Status::ok) session.group().sync();  // all of it is there
+  if (result == Status::ok) session.group().sync();  // the whole result has arrived
   return result;
 }
 
-/// A broadcast of any size. What was received before a time-out is still there, so all of it is passed on again.
+/// A broadcast of any size. After a time-out the whole round is repeated, since received lines are still in the area.
 template <class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status broadcast_in_lines(Session<Group>& session,
                                                                            const MovementPlan& plan, Timeout timeout) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Staged: through the channel's memory, chunk by chunk, each in steps with a barrier in each step.
+/// Staged: data go through the channel's memory, chunk by chunk. A chunk takes some steps, with a barrier in each step.
 
 #include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/collectives/session.hpp"
@@ -17,9 +17,9 @@ template <class Group>
 /// Runs `steps` over `count` elements.
 ///   steps.most()                     elements of a chunk
 ///   steps.number()                   steps of a chunk
-///   steps.before(step, done, count)  what this member writes into others' memory: elements [done, done + count)
-///   steps.after(step, done, count)   what it makes of what others have written
-/// All threads of the group call those; what they wrote is visible to each other in the next.
+///   steps.before(step, done, count)  writes elements [done, done + count) into other members' memory
+///   steps.after(step, done, count)   processes the data that other members have written
+/// All threads of the group call `before` and `after`; their writes are visible to each other in the next call.
 template <class Group, class Steps>
 [[nodiscard]] BEELINE_HOST_DEVICE Status run_steps(Session<Group>& session, Steps& steps, std::size_t count,
                                                    Timeout timeout) {
@@ -31,7 +31,7 @@ template <class Group, class Steps>
   const std::size_t most = steps.most();
   for (std::size_t done = session.offset(); done < count;) {
     const std::size_t some = count - done < most ? count - done : most;
-    // Stages are odd before a step's writes, even behind them.
+    // Stages are odd before a step's writes, even after them.
     for (std::uint32_t step = (session.stage() - 1) / 2; step < steps.number(); ++step) {
       if (session.stage() % 2 != 0) {
         session.group().sync();
@@ -46,20 +46,20 @@ template <class Group, class Steps>
     session.set_offset(done);
     session.set_stage(1);
   }
-  session.group().sync();  // the whole result is there
+  session.group().sync();  // the whole result has arrived
   session.set_stage(0);
   session.set_offset(0);
   return Status::ok;
 }
 
-/// Pieces through the channel's memory, in chunks, by halves in turn: a half is written again after the next chunk's
-/// barrier, so when what was in it has been copied out.
+/// Moves pieces through the channel's memory, in chunks that use its halves in turn: a half is written again after the
+/// next chunk's barrier, when its data have been copied out.
 template <class Group, class Stores>
 [[nodiscard]] BEELINE_HOST_DEVICE Status move_staged(Session<Group>& session, const MovementPlan& plan, Stores& stores,
                                                      Timeout timeout) {
   const Context& ctx = session.context();
   const std::size_t most = staged_piece_bytes(session);
-  const std::uint64_t steps = 2 * std::uint64_t{session.stage() - 1};  // for each chunk in and out
+  const std::uint64_t steps = 2 * std::uint64_t{session.stage() - 1};  // two steps for each chunk: in and out
   for (std::uint64_t step = session.offset(); step < steps;) {
     const std::size_t done = step / 2 * most;
     std::byte* const half = session.staging(static_cast<std::uint32_t>(step / 2 & 1u));

@@ -9,17 +9,17 @@
 
 namespace beeline::detail {
 
-/// The tree's root is the receiver, or member 0. What goes up is as wide as what is added up in; it is combined by
-/// pairs of neighbours, of their neighbours, and so on.
+/// The tree's root is the receiver, or member 0. Partial results have the type of the accumulator. They are combined in
+/// pairs of neighbours, then in pairs of pairs, and so on.
 template <class T, class Group, class Stores>
 struct TreeSteps {
   using Wide = Accumulator<T>;
   const Session<Group>& session;
   const ReductionPlan<T>& plan;
   Stores& stores;
-  std::uint32_t levels;  ///< log2 of the members, upwards
+  std::uint32_t levels;  ///< log2 of the number of members, rounded up
 
-  /// The partial result, one slot for what comes on each of at most six levels, and one that is not used.
+  /// One slot for the partial result, one for the data that arrive on each of at most six levels, and one unused slot.
   static constexpr std::size_t slots = 8;
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return session.context(); }
@@ -30,19 +30,19 @@ struct TreeSteps {
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const { return slot_bytes() / sizeof(Wide); }
   [[nodiscard]] BEELINE_HOST_DEVICE Wide* slot(std::size_t done, std::uint32_t index) const {
-    // A reduction alternates between the halves; an all-reduce has barriers, behind which its first half is free again.
+    // A reduction alternates between the halves; an all-reduce has barriers after which its first half is free again.
     const auto half = static_cast<std::uint32_t>(descends() ? 0 : done / most() & 1u);
     return reinterpret_cast<Wide*>(session.staging(half) + index * slot_bytes());
   }
   [[nodiscard]] BEELINE_HOST_DEVICE T* result() const { return reinterpret_cast<T*>(session.staging(1)); }
-  /// This member's place in the tree, whose root is at 0.
+  /// This member's position in the tree; the root has position 0.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t place() const {
     return descends() ? ctx().rank : (ctx().rank + ctx().size - plan.call.root) % ctx().size;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t member_at(std::uint32_t place) const {
     return descends() ? place : (place + plan.call.root) % ctx().size;
   }
-  /// Whether this member has a child on this level, or is one.
+  /// Whether this member has a child on this level, and whether it is a child.
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_child(std::uint32_t level) const {
     return place() % (2u << level) == 0 && place() + (1u << level) < ctx().size;
   }
@@ -85,7 +85,7 @@ struct TreeSteps {
     }
   }
 
-  /// The root's result, from what it has combined. The same threads have combined the same elements.
+  /// Makes the root's result from its partial result. Each thread handles the elements that it has combined.
   BEELINE_HOST_DEVICE void finish(std::size_t done, std::size_t count) {
     T* const to = descends() ? result() : plan.destination + done;
     for (std::size_t i = session.group().thread_rank(); i < count; i += session.group().size()) {

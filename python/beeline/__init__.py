@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# In a checkout the extension lies in the build folder: that of the programs, otherwise build.
+# In a checkout the extension lies in the build folder: that of the programs (BEELINE_BIN), otherwise `build`.
 _programs = os.environ.get("BEELINE_BIN")
 _build = Path(_programs).parent if _programs else Path(__file__).resolve().parents[2] / "build"
 __path__.append(str(_build / "python"))  # noqa: F405
@@ -32,7 +32,7 @@ __all__ = ["__version__", *LIBRARY]
 
 
 def __getattr__(name: str) -> Any:
-    """What is not loaded yet: the exceptions, the names of the library, and its module `energy`."""
+    """Loads on first use: the exceptions, the names of the library, and its module `energy`."""
     if name == "energy":
         return importlib.import_module("beeline.energy")
     module = "beeline.library" if name in LIBRARY else "beeline.errors"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the command line begins: `python -m beeline`, and the command `beeline`."""
+"""The entry point of the command line: `python -m beeline`, and the command `beeline`."""
 
 import signal
 

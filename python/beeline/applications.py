@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running an application's methods under the launcher: what the commands of the applications share."""
+"""Runs an application's methods under the launcher: the common part of the applications' commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from beeline.programs import USAGE_ERROR, CliError, World, find_program, given, 
 
 @dataclass(frozen=True)
 class Study:
-    """What to run: an application's methods, on numbers of ranks."""
+    """The work of a command: an application's methods, on several numbers of ranks."""
 
     programs: Mapping[str, Event | None]
     """Those that have methods; beside one that only some builds have, the event that says so where it is missing."""
@@ -37,7 +37,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line of an application says."""
+    """The options on the command line of an application."""
 
     program: str
     options: Mapping[str, Any]
@@ -49,8 +49,8 @@ class Asked:
     def study(
         self, ranks: str, label: str = "", programs: Mapping[str, Event | None] | None = None, **changed: Any
     ) -> Study:
-        """Of these options, some of them `changed`. Raises CliError with what the program refuses, for any of the
-        numbers of ranks."""
+        """A study with these options, some of them `changed`. Raises CliError if the program refuses them for any of
+        the numbers of ranks."""
         values = {**self.options, **changed}
         names = options.parse_names(values.pop("method", "all"))
         arguments = [text for name, value in values.items() for text in given(name, value)]
@@ -61,7 +61,7 @@ class Asked:
 
 
 def run_studies(asked: Asked, studies: Sequence[Study], render: Render) -> None:
-    """Runs them all, shows the results, and ends the command with what failed."""
+    """Runs all studies, shows the results, and raises the failures at the end."""
     failures: list[CliError] = []
     with ResultView(asked.as_json, asked.output, render) as view:
         for study in studies:
@@ -72,7 +72,7 @@ def run_studies(asked: Asked, studies: Sequence[Study], render: Render) -> None:
 
 
 def run_methods(study: Study, ranks: int, view: ResultView) -> list[CliError]:
-    """Runs each program's methods on so many ranks; returns what failed."""
+    """Runs each program's methods on `ranks` ranks; returns the failures."""
     chosen = choose_methods(study, ranks, view)
     if not chosen:
         return [CliError(f"no method is available on {ranks} ranks")]
@@ -90,8 +90,8 @@ def run_jobs(
 ) -> tuple[list[CliError], bool]:
     """Runs the methods in one job, so that they share the serial reference.
 
-    A method that ends the job is left out, and those after it run in another. A job that fails before it prints
-    anything would fail with every method: then the second value is True.
+    A method that ends the job is left out, and the methods after it run in another job. A job that fails before it
+    prints anything would fail with every method: then the second value is True.
     """
     failures: list[CliError] = []
     while waiting:
@@ -114,7 +114,7 @@ def run_jobs(
 
 
 def list_methods(study: Study, ranks: int, view: ResultView) -> dict[str, Event]:
-    """The methods by name, each with its program, as the programs list them."""
+    """The methods by name, each with the event by which its program lists it."""
     known: dict[str, Event] = {}
     for program, lacking in study.programs.items():
         try:
@@ -134,7 +134,7 @@ def list_methods(study: Study, ranks: int, view: ResultView) -> dict[str, Event]
 
 
 def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list[str]]:
-    """The names to run on so many ranks, by program; refuses unknown ones, and says which are left out."""
+    """The names to run on `ranks` ranks, by program; refuses unknown names, and reports which methods are left out."""
     known = list_methods(study, ranks, view)
     if study.methods:
         unknown = [name for name in study.methods if name not in known]
@@ -161,7 +161,7 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list
 
 
 def raise_failures(failures: list[CliError], view: ResultView) -> None:
-    """Ends the command with what went wrong, if anything did."""
+    """If anything failed, ends the command with the failures."""
     if failures:
         status = USAGE_ERROR if all(failure.status == USAGE_ERROR for failure in failures) else 1
         raise CliError("\nbeeline: ".join(str(failure) for failure in failures), status)

@@ -29,7 +29,7 @@ from beeline.outlet import Outlet
 from beeline.programs import CliError
 from beeline.texts import encode_all
 
-READER_S = 1  # for a reader of standard error that stands
+READER_S = 1  # for a reader of standard error that reads nothing
 HELP = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
@@ -58,7 +58,7 @@ def add_command(group: typer.Typer, function: Callable[..., None], **settings: A
 
 
 add_command(app, info.info)
-# What follows PROGRAM belongs to it, options included.
+# Arguments after PROGRAM belong to PROGRAM, options included.
 add_command(app, run.run, allow_interspersed_args=False)
 add_command(app, energy.energy, allow_interspersed_args=False)
 add_command(app, plot.plot)
@@ -92,7 +92,7 @@ def common(
 
 
 def main() -> None:
-    if sys.stderr is None:  # closed: what is said there nobody reads
+    if sys.stderr is None:  # it is closed: output there is lost
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until this process ends
     for stream in (sys.stdout, sys.stderr):
         encode_all(stream)
@@ -103,20 +103,20 @@ def main() -> None:
                 app()
             except (SystemExit, CliError):
                 if sys.stdout is not None:  # closed
-                    sys.stdout.flush()  # here, not when Python ends, it is found that nobody reads any more
+                    sys.stdout.flush()  # so that a closed reader is noticed here, and not when Python ends
                 raise
     except CliError as error:
         print(f"beeline: {error}", file=sys.stderr)
         sys.exit(error.status)
-    except InvalidArgumentError as error:  # of a record
+    except InvalidArgumentError as error:  # a record was not valid
         print(f"beeline: {error}", file=sys.stderr)
         sys.exit(1)
     except Interrupted as interrupted:
         said = Outlet(sys.stderr.fileno())
         said.write(f"beeline: ended by {interrupted}\n")
         said.finish(READER_S)
-        os._exit(128 + interrupted.number)  # nobody may read what the buffer of standard output holds
+        os._exit(128 + interrupted.number)  # the buffer of standard output may have no reader
     except BrokenPipeError:
-        # What is left in the buffer, Python writes when it ends.
+        # Python writes the rest of the buffer when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

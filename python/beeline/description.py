@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What programs say of their options by `--describe`: the command line is made from it, and values are checked by the
-programs."""
+"""The options of programs, as `--describe` prints them: the command line is made from them, and the programs check
+the values."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from beeline.programs import CliError, find_program, given
 
 PROGRAM = "beeline-bench"
 POSITION_OR_NAME = inspect.Parameter.POSITIONAL_OR_KEYWORD
-ABSENT = {"ignore_unknown_options": True, "allow_extra_args": True}  # whatever is asked of it, the reason is the answer
+ABSENT = {"ignore_unknown_options": True, "allow_extra_args": True}  # any arguments get the reason as answer
 METAVARS = {"integer": "N", "size": "BYTES", "name": "NAME", "INT": "N", "UINT": "N", "FLOAT": "NUMBER"}
 Described = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A command of the program."""
+    """A call of one of the program's commands."""
 
     command: str
     arguments: list[str]
@@ -36,7 +36,7 @@ class Call:
 
 
 def describe(program: str, *arguments: str) -> Described:
-    """What `program` says to `arguments`, `--describe` among them; raises CliError with what it refuses."""
+    """The output of `program` for `arguments`, which include `--describe`; raises CliError if the program refuses."""
     command = [str(find_program(program)), *arguments]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -47,7 +47,7 @@ def describe(program: str, *arguments: str) -> Described:
 
 @functools.cache
 def description_of(program: str, *arguments: str) -> Described:
-    """The same for what stays as it is while this process runs."""
+    """The same, cached: for output that does not change while this process runs."""
     return describe(program, *arguments)
 
 
@@ -72,7 +72,7 @@ def parameter_of(option: Described) -> inspect.Parameter:
         metavar=None if is_flag else metavar,
     )  # fmt: skip
     kind = bool if is_flag else str | None
-    default = False if is_flag else option["default"]  # as the program reads it when nothing is given
+    default = False if is_flag else option["default"]  # the program's default when the option is absent
     name = identifier(option["name"])
     return inspect.Parameter(name, POSITION_OR_NAME, default=default, annotation=Annotated[kind, about])
 
@@ -85,7 +85,8 @@ def command_of(
     run: Callable[..., None], parameters: list[inspect.Parameter], described: Described, settings: dict[str, Any],
     epilog: str | None = None,
 ) -> Any:  # fmt: skip
-    """The command that a program describes; `run` gets what is asked of it by name. One that is absent says why."""
+    """Adds the command that a program describes; `run` gets the values by name. An absent command reports the
+    reason."""
     reason = described.get("reason")
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False, context_settings=settings | (ABSENT if reason else {}))
@@ -98,6 +99,6 @@ def absent(name: str, reason: object) -> Described:
 
 
 def arguments_of(options: Iterable[Described], values: dict[str, Any]) -> list[str]:
-    """Those of a program for the options whose values are not the defaults."""
+    """The program's arguments for the options whose values are not the defaults."""
     changed = [one for one in options if values[identifier(one["name"])] not in (one["default"], False)]
     return [text for one in changed for text in given(one["name"], values[identifier(one["name"])])]

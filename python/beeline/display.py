@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people see: tables on standard output while results arrive, everything else on standard error."""
+"""The display: tables on standard output while results arrive, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BELOW_NOISE = "< noise"
 UNCERTAIN = "~"
 UNCERTAIN_DIGITS = 2
 OFF = f"over {100 * LARGE_DEVIATION:.0f} % off the median"
-NOTES = {  # by how cells begin that need them
+NOTES = {  # by the beginning of the cells that need the note
     "bare/": "bare: the same work on the same memory, in a loop without Beeline",
     UNCERTAIN: f"{UNCERTAIN} uncertain: a quarter of the samples or more are {OFF}",
 }
@@ -41,8 +41,8 @@ NUMBER = re.compile(r"\d+")
 
 
 class Screen(Console):
-    """Prints what is too wide as it is, for the terminal to break: a name that is cut short is worth nothing. Shows
-    texts as they are, also where they look like rich's markup, or like a terminal's commands."""
+    """Prints lines that are too wide unbroken, for the terminal to break: a name that is cut short is useless. Shows
+    texts unchanged, even if they look like rich's markup or a terminal's control sequences."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable(text), **options)
@@ -52,7 +52,7 @@ class Screen(Console):
 
 
 def make_console(stderr: bool = False) -> Console:
-    """As wide as the terminal, or as COLUMNS says; 80 columns without both."""
+    """A console as wide as the terminal, or as COLUMNS says; otherwise 80 columns."""
     return Screen(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
@@ -64,7 +64,7 @@ def format_bytes(count: int) -> str:
 
 
 def format_number(value: Any, digits: int = 4) -> str:
-    """A number with `digits` significant ones; a dash for what is missing; text as it is."""
+    """A number with `digits` significant digits; a dash for a missing value; text unchanged."""
     if value is None:
         return MISSING
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -75,7 +75,7 @@ def format_number(value: Any, digits: int = 4) -> str:
 
 
 def format_figure(value: Any, *of: Event | None, digits: int = 4) -> str:
-    """A number that was made of these results: marked, and rounded, where one of them is uncertain."""
+    """A number that was computed from these results: marked, and rounded, if one of them is uncertain."""
     if value is None or not is_uncertain(*of):
         return format_number(value, digits)
     return UNCERTAIN + format_number(float(f"{value:.{UNCERTAIN_DIGITS}g}"))
@@ -88,7 +88,7 @@ def format_percent(value: Any, *of: Event | None) -> str:
 
 
 def format_share(share: Any, *of: Event | None) -> str:
-    """In percent. The time of communication is a difference of two runs, which noise can turn negative."""
+    """A share in percent. The time of communication is a difference of two runs, which noise can make negative."""
     return BELOW_NOISE if isinstance(share, (int, float)) and share < 0 else format_percent(share, *of)
 
 
@@ -97,7 +97,7 @@ def format_verified(value: Any) -> str:
 
 
 def describe_run(environment: Event) -> list[str]:
-    """Whether host ranks shared cores; the commit that was measured, and whether its files had been changed."""
+    """Notes on whether host ranks shared cores; on the measured commit, and whether its files had been changed."""
     commit = environment.get("commit") or "unknown"
     state = {True: "dirty", False: "clean"}.get(environment.get("dirty"), "dirty or clean unknown")
     return [*describe_crowd(environment), f"commit {commit}, {state}"]
@@ -113,12 +113,12 @@ def describe_crowd(environment: Event) -> list[str]:
 
 
 def new_table(title: str, *columns: str, keys: int = 1) -> FittedTable:
-    """An empty table; a column whose name starts with `>` holds numbers; the first `keys` say what a row is about."""
+    """An empty table. Columns whose names start with `>` hold numbers; the first `keys` columns name a row."""
     return FittedTable(title, columns, keys)
 
 
 def explained(table: FittedTable, *notes: str) -> FittedTable:
-    """The table with lines below it: `notes`, and what its marks mean."""
+    """The table with lines below it: `notes`, and the meaning of its marks."""
     cells = [cell for row in table.rows for cell in row]
     table.notes += [*notes, *(note for mark, note in NOTES.items() if any(cell.startswith(mark) for cell in cells))]
     return table
@@ -132,7 +132,7 @@ Cell = Callable[[Event], str]
 
 
 def field(key: str, show: Callable[[Any], str] = format_number, factor: float = 1) -> Cell:
-    """A cell that shows the field of a result, numbers in other units; a dash where it is missing."""
+    """A cell that shows the field of a result, multiplied by `factor`; a dash if it is missing."""
 
     def cell(result: Event) -> str:
         value = result.get(key)
@@ -142,7 +142,7 @@ def field(key: str, show: Callable[[Any], str] = format_number, factor: float = 
 
 
 def figure(key: str, show: Callable[..., str] = format_figure, factor: float = 1) -> Cell:
-    """As `field`, for a figure that is marked as uncertain where the samples of the result lie far apart."""
+    """As `field`, for a figure that is marked as uncertain if the samples of the result vary much."""
 
     def cell(result: Event) -> str:
         value = result.get(key)
@@ -152,13 +152,13 @@ def figure(key: str, show: Callable[..., str] = format_figure, factor: float = 1
 
 
 def per_joule(results: list[Event], unit: str, key: str) -> dict[str, Cell]:
-    """The column of what a joule does, where results were metered."""
+    """The column of work per joule, if results were metered."""
     return {f">{unit}\na joule": field(key)} if any(one.get("energy") for one in results) else {}
 
 
 def result_table(title: str, columns: dict[str, Cell], results: list[Event], *notes: str, keys: int = 1) -> FittedTable:
-    """A row for each result, of the columns' cells; below, `notes`, and what marks mean. That all were verified takes a
-    line, and no column."""
+    """A row for each result, with the columns' cells; below, `notes`, and the meaning of marks. If all results were
+    verified, one line says so, instead of a column."""
     shown = [{name: cell(result) for name, cell in columns.items()} for result in results]
     if shown and all(row.get(VERIFIED) == format_verified(True) for row in shown):
         columns = {name: cell for name, cell in columns.items() if name != VERIFIED}
@@ -170,7 +170,7 @@ def result_table(title: str, columns: dict[str, Cell], results: list[Event], *no
 
 
 def against(result: Event, results: list[Event], baseline: str, key: str, same: Sequence[str]) -> str:
-    """How many times faster than the last result of method `baseline` that is the same in `same`.
+    """The speed-up over the last result of method `baseline` that agrees in the fields `same`.
 
     key  a time, in seconds, or a rate
     """
@@ -196,8 +196,8 @@ def measured_of(results: list[Event]) -> list[Event]:
 
 
 def not_measured(results: list[Event]) -> list[Text]:
-    """A line for each reason of results that are not available, with the methods that it concerns. Reasons that differ
-    in numbers alone, as for each size, are one, shown with the first numbers."""
+    """A line for each reason of unavailable results, with the methods concerned. Reasons that differ only in numbers,
+    as for each size, are merged and shown with the first numbers."""
     there = {str(one.get("method")) for one in results if not is_lacking(one)}
     reasons: dict[str, str] = {}
     methods: dict[str, dict[str, dict[str, None]]] = {}
@@ -214,7 +214,8 @@ def is_lacking(result: Event) -> bool:
 
 
 def concerned(methods: Mapping[str, Iterable[str]], there: set[str]) -> str:
-    """The methods, a family that is lacking as a whole in a word; with operations if the method has others."""
+    """The names of the methods; a family that is missing altogether as one name; with operations if a method has
+    others."""
 
     def name_of(method: str, operations: Iterable[str]) -> str:
         family = method.split("/")[0] + "/"
@@ -230,7 +231,7 @@ Render = Callable[[list[Event]], RenderableType]
 
 
 class ResultView:
-    """Takes the events of one command, and shows them: as JSON lines, or as a table that grows, with a progress bar.
+    """Takes the events of one command, and shows them as JSON lines, or as a table that grows, with a progress bar.
 
     Use it as a context manager; `render` makes the table from the results so far.
     """
@@ -272,8 +273,8 @@ class ResultView:
     def run(
         self, command: list[str], label: Callable[[Event], str], check: Callable[[Event], None] = lambda _: None
     ) -> list[Event]:
-        """Runs a program and takes its events, progress by the name that `label` gives it; returns them all. What
-        `check` raises ends the program."""
+        """Runs a program and returns all its events; `label` names the progress. An exception of `check` ends the
+        program."""
         self.taken = []
         with running(command, self.show_line) as events:
             for event in events:
@@ -287,8 +288,8 @@ class ResultView:
         return self.taken
 
     def earlier(self) -> list[Event]:
-        """What runs before this one have left in the output file, if it is one; remarks on them are shown, too."""
-        if self._output is None or not self._output.is_file():  # a pipe or a device holds nothing, or has no end
+        """The events of earlier runs in the output file, if it is a regular file; also shows remarks on them."""
+        if self._output is None or not self._output.is_file():  # a pipe or device has no earlier events, or no end
             return []
         try:
             events = list(events_of(read(self._output)))
@@ -304,14 +305,14 @@ class ResultView:
             raise CliError(str(problem)) from problem
 
     def show_earlier(self, results: list[Event]) -> None:
-        """Shows results that the output file has already."""
+        """Shows results that are already in the output file."""
         self.results += results
         if self._as_json:
             for one in results:
                 print(json.dumps(one), flush=True)
 
     def add(self, event: Event) -> None:
-        """Takes an event that is no progress: results get into the table, and all is passed on as JSON."""
+        """Takes an event that is not progress: results go to the table, and every event is passed on as JSON."""
         if event.get("event") == "result":
             self.results.append(event)
         elif event.get("event") == "environment":
@@ -324,7 +325,7 @@ class ResultView:
 
     @contextmanager
     def results_kept_back(self) -> Iterator[None]:
-        """Inside, results are shown, but written at the end only, so that later ones may complete them."""
+        """Inside, results are shown, but only written at the end, so that later results may complete them."""
         self._kept_back = []
         try:
             yield
@@ -356,7 +357,7 @@ class ResultView:
             print(f"{printable(label)}{of}, after {now - self._begun:.0f} s", file=sys.stderr, flush=True)
 
     def show_line(self, line: str) -> None:
-        """A program's line that is no event: on standard error, without tearing the table."""
+        """Shows a program's line that is not an event: on standard error, without breaking the table."""
         if self._live is not None and sys.stderr.isatty():
             self._console.print(line, style="dim")
         else:

@@ -17,7 +17,7 @@ class Record:
 
     environment: Event
     samples: dict[str, list[Event]] = field(default_factory=dict)  # by component, in the order of time
-    result: Event | None = None  # None: the record ends before the program did
+    result: Event | None = None  # None: the record ends earlier than the program did
 
     @property
     def components(self) -> list[Event]:
@@ -33,7 +33,7 @@ def read_record(path: Path | str) -> Record:
 
 
 def record_of(path: Path | str, lines: Iterable[Line]) -> Record:
-    """As `read_record`, of lines that the caller reads from the file at `path`."""
+    """As `read_record`, for lines that the caller has read from the file at `path`."""
     record: Record | None = None
     for line in lines:
         if line.event is None and line.is_cut:
@@ -52,7 +52,7 @@ def record_of(path: Path | str, lines: Iterable[Line]) -> Record:
 
 
 def add(record: Record | None, event: Event) -> Record:
-    """Adds an event whose fields are as they should be; raises ValueError if it does not belong there."""
+    """Adds an event with valid fields; raises ValueError if the event does not belong there."""
     kind = event.get("event")
     if kind in ("environment", "result") and "components" not in event:
         raise ValueError("it has no components")

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far the samples of a result lie apart."""
+"""The spread of a result's samples."""
 
 from __future__ import annotations
 
 import statistics
 from typing import Any
 
-# A quartile that lies farther from the median than this share of it makes a figure uncertain. Quartiles rather than
-# the median deviation: that stays small while two fifths of the samples are several times as long.
+# A figure is uncertain if a quartile is farther from the median than this share of the median. Quartiles are used
+# because the median deviation stays small even if two fifths of the samples are several times as long.
 LARGE_DEVIATION = 0.1
-SAMPLES = ("samples", "samples_seconds")  # of benchmarks, of applications
+SAMPLES = ("samples", "samples_seconds")  # the first of benchmarks, the second of applications
 
 
 def spread(samples: list[float]) -> float:
@@ -21,5 +21,5 @@ def spread(samples: list[float]) -> float:
 
 
 def is_uncertain(*results: dict[str, Any] | None) -> bool:
-    """Whether the samples of one of the results lie far apart. None, or a result without samples, says nothing."""
+    """Whether the samples of any of the results vary much. None, or a result without samples, does not count."""
     return any(spread(one.get(name) or []) > LARGE_DEVIATION for one in results if one for name in SAMPLES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that fit the screen: no name and no number is broken; columns that do not fit follow in another part."""
+"""Tables that fit the screen: no name and no number is broken; columns that do not fit form further parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from beeline.texts import plain, styled
 
 INDENT = 1
 GAP = 2  # columns of the screen between two columns of a table
-READABLE = 20  # text is not broken to fewer characters a line
+READABLE = 20  # text is not broken into lines of fewer characters
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Column:
 
     @property
     def least(self) -> int:
-        """Text may be broken between words."""
+        """The least width: text may be broken between words."""
         if self.is_number:
             return self.natural
         longest_word = max((cell_len(word) for text in self.texts() for word in text.split()), default=0)
@@ -43,7 +43,8 @@ class Column:
 
 
 class FittedTable:
-    """A table of any width, in parts if it is too wide; each begins with the first `keys` columns, which name a row."""
+    """A table of any width, in several parts if it is too wide; each part begins with the first `keys` columns, which
+    name a row."""
 
     def __init__(self, title: str, columns: Sequence[str], keys: int = 1) -> None:
         """A column whose name starts with `>` holds numbers."""
@@ -63,7 +64,7 @@ class FittedTable:
 
     @property
     def rows(self) -> list[list[str]]:
-        """As they are shown."""
+        """The rows with the texts that are shown."""
         return [[cell.plain for cell in row] for row in zip(*(column.cells for column in self.columns), strict=True)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -72,7 +73,7 @@ class FittedTable:
             yield plain(self.title, "bold")
         for part in parts:
             yield Text()
-            # Wider than the screen rather than with broken names: a terminal breaks lines by itself.
+            # Wider than the screen is better than broken names: a terminal breaks lines by itself.
             width = max(width_of([column.least for column in part]), options.max_width)
             table = drawn(part, self._rows_of(part), width)
             yield from console.render(Padding(table, (0, 0, 0, INDENT), expand=False), options.update(width=width))
@@ -84,12 +85,12 @@ class FittedTable:
         yield Text()
 
     def _rows_of(self, part: list[Column]) -> list[int]:
-        """Those that say something in a part."""
+        """Numbers of the rows with text in this part."""
         others = part[self._keys :]
         return [row for row in range(self.row_count) if not others or any(one.cells[row].plain for one in others)]
 
     def _parts(self, width: int) -> list[list[Column]]:
-        """As many columns in each as fit, beside the keys; one at least."""
+        """Divides the columns: each part has as many as fit next to the keys, but at least one."""
         keys, others = self.columns[: self._keys], self.columns[self._keys :]
         parts = [list(keys)]
         for column in others:
@@ -104,12 +105,12 @@ def line(text: str) -> Padding:
 
 
 def width_of(columns: list[int]) -> int:
-    """Of a table with columns of these widths."""
+    """The width of a table with columns of these widths."""
     return INDENT + sum(columns) + GAP * (len(columns) - 1)
 
 
 def drawn(columns: list[Column], rows: list[int], width: int) -> Table:
-    """Rows of the columns as one table. What is left of the width goes to columns of text, the first ones first."""
+    """Rows of the columns as one table. Text columns get the remaining width, the first ones first."""
     widths = [column.least for column in columns]
     rest = width - width_of(widths)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0))

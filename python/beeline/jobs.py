@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running a program: its JSON lines as they arrive, and its end when this process is told to end."""
+"""Runs a program: yields its JSON lines as they arrive, and ends it when this process is asked to end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from beeline.records import Event, parse_event
 Show = Callable[[str], None]
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
-# Loaded here, because a child that has been forked must not load libraries.
+# Loaded here, because a forked child must not load libraries.
 prctl = ctypes.CDLL(None).prctl
 
 
@@ -33,14 +33,14 @@ class Interrupted(BaseException):
 
 
 def reset_signals() -> None:
-    """Undoes what this process has inherited: with SIGCHLD ignored, the status of a process that ends is lost."""
+    """Resets the inherited signal state: with SIGCHLD ignored, the exit status of a process would be lost."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Inside, signals that ask for the end raise Interrupted, unless they are ignored (nohup).
+    """Inside, signals that request the end raise Interrupted, unless they are ignored (nohup).
 
     Ctrl-C may be pressed again, for those who insist; the others count once.
     """

@@ -62,7 +62,7 @@ Result = TypeVar("Result")
 
 
 def _end_worlds() -> None:
-    """A program that ends by an exception aborts its worlds: the others must not wait for it."""
+    """When a program ends by an exception, aborts its worlds: otherwise other ranks would wait for it."""
     error = getattr(sys, "last_value", None)
     if error is None:
         return _beeline._end_worlds("")
@@ -76,11 +76,11 @@ def _end_worlds() -> None:
 atexit.register(_end_worlds)
 
 
-_PATIENCE_S = 5.0  # beyond the deadline, for a rank to come back after another has failed
+_PATIENCE_S = 5.0  # after the deadline, for a rank to return after another has failed
 
 
 def _join(running: dict[int, threading.Thread], has_failed: threading.Event, patience_s: float) -> str:
-    """Waits for the ranks' threads, but only so long after a failure; returns which are left, in words."""
+    """Waits for the ranks' threads, after a failure only for `patience_s`; describes the ranks that still run."""
     end = float("inf")
     for thread in running.values():
         while thread.is_alive() and time.monotonic() < end:
@@ -92,7 +92,7 @@ def _join(running: dict[int, threading.Thread], has_failed: threading.Event, pat
 
 
 def _cause_of(failures: list[BaseException]) -> BaseException:
-    """The first that is not only told of another rank's end: that rank's own error may come later."""
+    """The first failure that is not the consequence of another rank's end: the cause may come later in the list."""
     return next((each for each in failures if not isinstance(each, AbortedError | PeerDiedError)), failures[0])
 
 
@@ -130,7 +130,7 @@ def run(
         try:
             with threads.join(rank, device, deadline_s, heap_bytes) as world:
                 results[rank] = function(world)
-        except SystemExit as problem:  # it would end the program as if all had gone well
+        except SystemExit as problem:  # otherwise the program would end as if it had succeeded
             text = f"rank {rank} called sys.exit({problem.code!r}): a rank that is a thread ends by returning"
             failures.insert(0, AbortedError(text, rank))
             has_failed.set()
@@ -138,7 +138,7 @@ def run(
             failures.append(problem)
             has_failed.set()
 
-    # As daemons: a rank that never returns does not keep the program from its end.
+    # As daemons, so that a rank that never returns does not keep the program from ending.
     running = {
         rank: threading.Thread(target=rank_main, args=(rank,), name=f"rank {rank}", daemon=True)
         for rank in range(ranks)

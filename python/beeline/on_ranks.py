@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measurements that are Python programs: on the ranks of a world, behind the record of what they run on."""
+"""Measurements that are Python programs: runs them on the ranks of a world, after the environment record."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from beeline.programs import CliError, World, find_program, launch_command
 
 
 def measure_on_ranks(world: World, module: str, call: Call, view: ResultView) -> None:
-    """As `run_on_ranks`, where the whole measurement is in Python."""
+    """As `run_on_ranks`, for measurements that are entirely in Python."""
     check_library()
     view.run(launch_command(world, find_program(PROGRAM), call.arguments), lambda event: call.command)
     run_on_ranks(world, module, call, view)
 
 
 def run_on_ranks(world: World, module: str, call: Call, view: ResultView) -> None:
-    """Runs `python -m module` with the call's values, as JSON, on the ranks, and shows what it prints."""
-    # The launcher's default would load all of torch's kernels. Beeline's are loaded when a world is made; what else is
-    # used is used once before anything waits in a kernel beside it.
+    """Runs `python -m module` on the ranks, with the call's values as JSON, and shows its output."""
+    # The launcher's default would load all of torch's kernels. Beeline's kernels are loaded when a world is made; each
+    # other kernel runs once before anything waits in a kernel at the same time.
     os.environ.setdefault("CUDA_MODULE_LOADING", "LAZY")
     command = launch_command(world, sys.executable, ["-m", module, json.dumps(call.values)])
     view.run(command, lambda event: f"{call.command} {event.get('method', '')}")

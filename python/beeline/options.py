@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that several commands share, and how their texts are read."""
+"""The options that several commands share, and the parsing of their texts."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ GRID = re.compile(r"(\d{1,9})[xX](\d{1,9})[xX](\d{1,9})")
 
 
 def refusal(option: str, reason: str) -> typer.BadParameter:
-    """For values that are read outside of the option's callback: the message names the option all the same."""
+    """An error for values that are parsed outside of the option's callback: the message still names the option."""
     return typer.BadParameter(reason, param_hint=f"'{option}'")
 
 
 def parse_sizes(text: str, option: str, what: str = "size", examples: str = "bytes like 8, 4K, 1M or 2G") -> list[int]:
-    """Numbers, of bytes unless `what` says otherwise, in a list like 8,4K,1M."""
+    """Parses a list like 8,4K,1M of numbers; they are bytes unless `what` names something else."""
     sizes = []
     for item in text.split(","):
         match = SIZE.fullmatch(item.strip())
@@ -63,8 +63,8 @@ def check_device(text: str | None) -> str | None:
 
 
 def check_output(path: Path | None) -> Path | None:
-    """Refuses a file that cannot be written before anything is measured. A last line that was cut short is ended, so
-    that the next one is not lost with it."""
+    """Refuses a file that cannot be written, before anything is measured. If the last line is incomplete, ends it, so
+    that it does not spoil the next line."""
     if path is not None:
         try:
             path.open("a", encoding="utf-8").close()
@@ -79,7 +79,7 @@ def check_output(path: Path | None) -> Path | None:
 
 
 def timed(name: str, text: str, without_it: str) -> Any:
-    """The option for how often something is timed; `without_it` says how long it is timed for otherwise."""
+    """The option for how often something is timed; `without_it` describes the default."""
     return typer.Option(name, min=1, max=MAX_ITERATIONS, help=text, show_default=without_it)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output by a thread of its own, so that a command heeds signals also while a reader takes nothing from its pipe."""
+"""Output by a separate thread, so that a command handles signals even while a reader does not empty its pipe."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class Outlet:
         self._descriptor = descriptor
         self._changed = threading.Condition()
         self._texts: deque[bytes] = deque()
-        self._pending = 0  # bytes, those on their way included
+        self._pending = 0  # bytes, including those being written
         self._problem: str | None = None
-        self._is_closed = False  # by its reader
+        self._is_closed = False  # by the reader
         threading.Thread(target=self._run, daemon=True).start()
 
     @property
     def problem(self) -> str | None:
-        """Why something was not written, unless nobody reads; None: all was, or may still be."""
+        """Why text was not written, except for a closed reader; None: all text was, or may still be, written."""
         return self._problem
 
     def write(self, text: str) -> None:
-        """Returns at once. What comes behind a problem is dropped."""
+        """Returns at once. Text after a problem is dropped."""
         data = text.encode(errors="replace")
         with self._changed:
             if self._problem is not None or self._is_closed:
@@ -42,8 +42,9 @@ class Outlet:
             self._changed.notify_all()
 
     def finish(self, seconds: float | None = None) -> bool:
-        """Waits until all is written; with `seconds` only as long as something is within that time. Signal handlers
-        run meanwhile. False: something is not."""
+        """Waits until all text is written; with `seconds`, only while some text is written in each period of that
+        length.
+        Signal handlers run meanwhile. Returns False if text is left."""
         with self._changed:
             end, before = time.monotonic() + (seconds or 0), self._pending
             while self._pending > 0:
@@ -63,7 +64,7 @@ class Outlet:
             written, problem = 0, None
             try:
                 written = os.write(self._descriptor, data[: 1 << 16])
-            except BlockingIOError:  # whoever started this process made it non-blocking
+            except BlockingIOError:  # another process that shares the descriptor made it non-blocking
                 time.sleep(0.01)
             except OSError as error:
                 problem = error

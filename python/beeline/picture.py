@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures: what all of them have in common. matplotlib is loaded when the first one is drawn."""
+"""The common part of all pictures. matplotlib is loaded when the first picture is drawn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from beeline.programs import CliError
 from beeline.texts import printable
 
 FORMATS = (".png", ".svg")
-# On dark pages an SVG has its colours inverted; the rotation gives each curve its hue back.
+# On dark pages the colours of an SVG are inverted; the rotation restores the hue of each curve.
 DARK = "@media (prefers-color-scheme: dark){svg{filter: invert(0.93) hue-rotate(180deg)}}"
 
 
@@ -25,13 +25,13 @@ def check_picture(path: Path) -> Path:
 
 
 def new_figure(columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
-    """A figure and its axes, in a list."""
+    """A figure and the list of its axes."""
     if importlib.util.find_spec("matplotlib") is None:
         raise CliError("plot needs matplotlib, which is not installed: pip install matplotlib")
     import matplotlib
 
     matplotlib.use("Agg")
-    # SVG text stays text, also with two dollar signs; element ids are the same in every run.
+    # SVG text stays text, even with two dollar signs; element ids are the same in every run.
     matplotlib.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "beeline", "text.parse_math": False}
     from matplotlib import pyplot
 
@@ -42,7 +42,7 @@ def new_figure(columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
 
 
 def label_of(name: str) -> str:
-    """A curve's name in a legend, from which matplotlib leaves out those that begin with a low line."""
+    """A curve's name for a legend; matplotlib would leave out names that begin with an underscore."""
     return printable(f" {name}" if name.startswith("_") else name)
 
 
@@ -51,7 +51,7 @@ def save(figure: Any, output: Path, description: dict[str, Any]) -> None:
 
     metadata: dict[str, Any] = {"Description": json.dumps(description)}
     if output.suffix == ".svg":
-        metadata["Date"] = None  # the same records make the same file
+        metadata["Date"] = None  # equal records make equal files
     try:
         figure.savefig(output, metadata=metadata)
         if output.suffix == ".svg":

@@ -13,7 +13,7 @@ from beeline.texts import printable
 
 
 def draw_power(record: Record, output: Path) -> list[str]:
-    """A curve for each component that has power; returns their names, of none without a picture."""
+    """Draws a curve for each component that has power; returns their names. Without any, draws no picture."""
     curves = {
         name: [(one["time_s"], one["watts"]) for one in samples if one.get("watts") is not None]
         for name, samples in record.samples.items()
@@ -35,8 +35,8 @@ def draw_power(record: Record, output: Path) -> list[str]:
 
 
 def draw_runs(results: list[Event], output: Path) -> list[str]:
-    """Power over time of applications' methods, a panel for each component; of each method and number of ranks the run
-    of most iterations. Returns the curves' names."""
+    """Draws power over time of applications' methods, with a panel for each component. For each method and number of
+    ranks it shows the run with the most iterations. Returns the curves' names."""
     longest: dict[str, Event] = {}
     for one in sorted(results, key=lambda one: one.get("iterations") or 0):
         longest[f"{one['method']}, {one['ranks']} ranks"] = one

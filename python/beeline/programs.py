@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-USAGE_ERROR = 2  # exit status, also of the programs, for arguments that are refused
+USAGE_ERROR = 2  # exit status for refused arguments, also of the programs
 
 INSTALLED_PROGRAMS = Path(__file__).resolve().parent / "bin"
 BUILD_PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
@@ -19,7 +19,7 @@ DEMO_PROGRAMS = Path(__file__).resolve().parents[2] / "build-demo" / "bin"  # th
 
 
 class CliError(Exception):
-    """What went wrong, in words for the user; `main` prints it and exits with `status`."""
+    """An error, described for the user; `main` prints it and exits with `status`."""
 
     def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)
@@ -36,20 +36,20 @@ class World:
     deadline_s: float | None = None
     keep_going: bool = False
     split_nodes: int | None = None  # None: BEELINE_SPLIT_NODES, or 1
-    hosts: str | None = None  # separated by commas; ranks by blocks
+    hosts: str | None = None  # separated by commas; ranks are assigned in blocks
     ssh: str | None = None
     bind: str | None = None
-    stdin: str | None = None  # which ranks get standard input; None: 0, or none with hosts
+    stdin: str | None = None  # ranks that get standard input; None: 0, or none with hosts
     grace_s: float | None = None  # between SIGTERM and the end of the world
     check: bool = False  # warns of signals that repeat a value
     trusted_network: bool = False  # no warning about the ports of ranks on several hosts
-    mpirun: bool = False  # starts the ranks, instead of Beeline's launcher
+    mpirun: bool = False  # mpirun starts the ranks, instead of Beeline's launcher
     variables: tuple[str, ...] = ()  # of the environment, NAME=VALUE
 
 
 def find_program(name: str) -> Path:
-    """The program's path: in BEELINE_BIN if set, otherwise in this package, in its checkout's build, in the demo's, or
-    on PATH."""
+    """The program's path. Looks in BEELINE_BIN if that is set, otherwise in this package, in the checkout's build, in
+    the demo's build, and on PATH."""
     configured = os.environ.get("BEELINE_BIN")
     if configured:
         program = Path(configured) / name
@@ -65,7 +65,8 @@ def find_program(name: str) -> Path:
 
 
 def resolve_program(name: str) -> str:
-    """What a user calls PROGRAM: a path, one of Beeline's programs, or whatever the launcher finds on PATH."""
+    """The program that a user names: a path, one of Beeline's programs, or a program that the launcher finds on
+    PATH."""
     if os.sep not in name:
         with suppress(CliError):
             return str(find_program(name))
@@ -73,14 +74,14 @@ def resolve_program(name: str) -> str:
 
 
 def given(name: str, value: Any) -> list[str]:
-    """An option on a program's command line: nothing for None, and for a flag that is not set."""
+    """An option on a program's command line; empty for None, and for a flag that is not set."""
     if isinstance(value, bool):
         return [f"--{name}"] if value else []
     return [] if value is None else [f"--{name}", str(value)]
 
 
 def launch_command(world: World, program: str | Path, arguments: list[str], as_json: bool = True) -> list[str]:
-    """The command line that runs `program` on the ranks of `world`; of their output, only JSON lines, or all."""
+    """The command line that runs `program` on the ranks of `world`; prints only JSON lines of its output, or all."""
     if world.mpirun:
         return [*mpirun_command(world), str(program), *arguments]
     options = {
@@ -104,10 +105,10 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
 
 
 def mpirun_command(world: World) -> list[str]:
-    """Ranks that are processes on this host, not tied to cores, since some have threads that copy.
+    """Ranks are processes on this host, not bound to cores, because some have threads that copy.
 
-    Of more host ranks than cores, Open MPI's waits give their core away: otherwise each lasts as long as a time slice.
-    Where the machine counts as several nodes, Open MPI has TCP alone, as Beeline has between them.
+    If there are more host ranks than cores, Open MPI's waits yield their core: otherwise each wait would last a time
+    slice. If the machine counts as several nodes, Open MPI uses TCP only, as Beeline does between nodes.
     """
     mpirun = shutil.which("mpirun")
     if mpirun is None:

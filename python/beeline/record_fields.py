@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fields of records, by kind of event. Of a field that is not named here any value is taken, and none is used."""
+"""The fields of records, by kind of event. Fields that are not named here may have any value, and are not used."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Ranks = Annotated[int, Meta(ge=1, le=1 << 20)]
 Number = Annotated[float, Meta(ge=-1e30, le=1e30)]
 Positive = Annotated[float, Meta(gt=0, le=1e30)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
-Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.+-]{1,64}$")]  # it becomes a part of the names of files
+Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.+-]{1,64}$")]  # it becomes part of file names
 
 
 class Fields(msgspec.Struct):
-    """Of an event: those without a default are required."""
+    """The fields of an event: those without a default are required."""
 
 
 class Host(Fields, kw_only=True):
@@ -66,7 +66,7 @@ class Parts(Fields, kw_only=True):
 
 
 class Spent(Fields, kw_only=True):
-    """The energy of an operation, or of what an application counts."""
+    """The energy of an operation, or of a unit that an application counts."""
 
     components: Parts
     seconds: Positive
@@ -123,13 +123,13 @@ class Measurement(Fields, kw_only=True):
             raise ValueError("a median without a unit")
         if self.unit.startswith("nJ") and (self.energy is None or self.median <= 0):
             raise ValueError(f"a median of {self.median:g} {self.unit}, which takes a field energy and more than 0")
-        # Medians of parts are differences, and may be 0 or less.
+        # Medians of parts are differences, and may be 0 or negative.
         if self.median <= 0 and (self.bus_gb_per_s is not None or self.settings.control is not None):
             raise ValueError(f"calls of {self.median:g} {self.unit}")
 
 
 class Overlap(Measurement, kw_only=True):
-    """Of `beeline bench overlap`."""
+    """A result of `beeline bench overlap`."""
 
     samples: list[dict[str, Number]] | None = None
     allreduce_alone_us: Number | None
@@ -146,7 +146,7 @@ class Overlap(Measurement, kw_only=True):
 
 
 class Accuracy(Fields, kw_only=True):
-    """Of `beeline bench accuracy`."""
+    """A result of `beeline bench accuracy`."""
 
     method: Name
     ranks: Ranks
@@ -239,7 +239,7 @@ class Component(Fields, kw_only=True):
 
 
 class MeteredEnvironment(Environment, kw_only=True):
-    """Of `beeline energy`."""
+    """The environment of `beeline energy`."""
 
     components: list[Component]
     arguments: list[str] = []
@@ -263,7 +263,7 @@ class MeteredResult(Fields, kw_only=True):
 
 
 def fields_of(event: dict[str, Any]) -> type[Fields]:
-    """The fields that an event must have; those of a result depend on what was measured."""
+    """The fields that an event must have; for a result they depend on its kind of measurement."""
     kind = event.get("event", "result")
     if kind == "environment":
         return MeteredEnvironment if "components" in event else Environment

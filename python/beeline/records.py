@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records: JSON objects, a line each. All that read one, from a file or from a program, read and check it here."""
+"""Records: JSON objects, one per line. This module reads and checks all records, from files and from programs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from beeline.record_fields import fields_of
 
 Event = dict[str, Any]
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # which editors may have put before the first line
-DEEPEST = 32  # objects and arrays inside each other
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # editors may have put it before the first line
+DEEPEST = 32  # nesting of objects and arrays
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def is_deep(event: Event) -> bool:
 
 
 def name_of_fault(line: str | bytes) -> str:
-    """The field of the object whose value cannot be read; empty where none is found."""
+    """The field of the object whose value cannot be read; empty if none is found."""
     with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
         for name, value in msgspec.json.decode(line, type=dict[str, msgspec.Raw]).items():
             try:
@@ -85,8 +85,7 @@ def refusal(where: str, problem: str, field: str = "") -> InvalidArgumentError:
 
 
 def check(event: Event, where: str) -> Event:
-    """Raises InvalidArgumentError, with `where` and the field, if a field has another type than records have, or values
-    that none can have."""
+    """Raises InvalidArgumentError, with `where` and the field, if a field has the wrong type or an impossible value."""
     try:
         msgspec.convert(event, fields_of(event))
     except msgspec.ValidationError as problem:
@@ -108,8 +107,8 @@ def read(path: Path | str) -> Iterator[Line]:
 
 
 def events_of(lines: Iterable[Line]) -> Iterator[Event]:
-    """Leaves out, with a word on standard error, what is no JSON object: an interrupted run may have left a part of
-    one."""
+    """Skips lines that are no JSON object, with a message on standard error: an interrupted run may have left a part of
+    a line."""
     for line in lines:
         if line.event is not None:
             yield line.event

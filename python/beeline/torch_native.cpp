@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process groups of the back end `beeline` in C++. torch_native.py has this file compiled against the torch that is
-// installed; without it calls go through Python.
+// The process groups of the back end `beeline` in C++. torch_native.py compiles this file for the installed torch;
+// without the result, calls go through Python.
 //
 //   torch.distributed, c10d::Reducer --> NativeGroup::allreduce --> a table of C functions of beeline._beeline
 //                                    <-- NativeWork <-------------- the call's end
@@ -24,18 +24,19 @@ namespace beeline::torch_native {
 
 namespace {
 
-/// A process group of Python's whose commonest calls do not go through Python.
+/// A process group of Python whose most frequent calls do not go through Python.
 class NativeGroup final : public c10d::PyProcessGroup {
  public:
   using PyProcessGroup::PyProcessGroup;
-  /// By their numbers in torch.
+  /// The library's reductions, by their numbers in torch.
   using Reductions = std::unordered_map<int, std::uint32_t>;
 
-  /// Under Python's lock.
+  /// Called under Python's lock.
   ///   calls       the capsule of the group's `_TorchCalls`
   ///   reductions  the library's numbers
-  ///   in_python   the class whose functions raise the errors of calls that cannot be made here, and their helper
-  ///   stream      of asynchronous calls; nothing on a host rank
+  ///   in_python   a class with functions that raise the errors of calls that cannot be made here, and help to make
+  ///               others
+  ///   stream      for asynchronous calls; nothing on a host rank
   void attach(const py::capsule& calls, Reductions reductions, const py::object& in_python,
               std::optional<c10::Stream> stream) {
     calls_ = std::make_shared<GroupCalls>(
@@ -44,10 +45,10 @@ class NativeGroup final : public c10d::PyProcessGroup {
     in_python_ = Held(in_python);
     stream_ = stream;
   }
-  /// How many calls have come here.
+  /// How many calls were made through this class.
   [[nodiscard]] std::uint64_t calls() const { return count_; }
-  /// The nanoseconds that each call has taken in the library since the last question, which begins the measurement. For
-  /// programs that call from one thread.
+  /// The nanoseconds that each call has spent in the library since the previous `take_times_ns`; the first one starts
+  /// the measurement. For programs that call from one thread.
   [[nodiscard]] std::vector<std::int64_t> take_times_ns() {
     is_timed_ = true;
     return std::exchange(times_ns_, {});
@@ -74,10 +75,10 @@ class NativeGroup final : public c10d::PyProcessGroup {
       ++count_;
       const torch_table::Manner manner{opts.asyncOp, current_stream(stream_)};
       torch_table::End* end = nullptr;
-      check(library->barrier(calls_->calls, &manner, &end));  // one call for both forms: members may differ in it
+      check(library->barrier(calls_->calls, &manner, &end));  // one call for both forms: members may differ
       if (opts.asyncOp) return c10::make_intrusive<NativeWork>(end, stream_, calls_);
       check(library->synchronize(calls_->calls));
-      check(library->synchronize_current(calls_->calls, manner.current_stream));  // as with other back ends
+      check(library->synchronize_current(calls_->calls, manner.current_stream));  // the CPU waits, too
       return c10::make_intrusive<NativeWork>(Tensors(), nullptr, std::nullopt);
     });
   }
@@ -128,7 +129,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
     });
   }
 
-  // Names differ among torch's versions: those that a base class has are overridden.
+  // Names differ among torch's versions: those that exist in a base class override it.
   // NOLINTBEGIN(modernize-use-override)
   WorkPointer _allgather_base(at::Tensor& output, at::Tensor& source, const c10d::AllgatherOptions& opts) {
     return gather_all({output}, {source}, opts);
@@ -185,7 +186,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
     return collective(Collective::reduce_scatter, outputs, sources, opts.asyncOp, reduction(opts.reduceOp));
   }
 
-  /// What cannot be divided is refused in Python.
+  /// Splits that do not fit are refused in Python.
   WorkPointer exchange(at::Tensor& output, at::Tensor& source, std::vector<std::int64_t>& output_splits,
                        std::vector<std::int64_t>& source_splits, const c10d::AllToAllOptions& opts) {
     const std::optional<Bytes> receive = parts(output, output_splits), send = parts(source, source_splits);
@@ -198,7 +199,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
                    });
   }
 
-  /// The work of the class's function of that name, or what it raises.
+  /// Calls the function `name` of the Python class, and returns its work; throws what the function raises.
   template <class... Arguments>
   WorkPointer in_python(const char* name, Arguments&... arguments) {
     const py::gil_scoped_acquire locked;
@@ -211,13 +212,14 @@ class NativeGroup final : public c10d::PyProcessGroup {
     return each.device() == device() && torch_native::are_parts(parts, count, each);
   }
 
-  /// A collective of tensors that the group makes, and what puts the results in their place.
+  /// A collective on tensors that the group makes, and a function that copies the results to their destinations.
   struct Started {
     torch_table::End* end;
     std::function<void()> finish;
   };
 
-  /// All ranks' `source`, or the root's alone gets them (then others have no outputs), one output for each rank.
+  /// All ranks, or only the root (then the other ranks have no outputs), get every rank's `source` in a list of
+  /// outputs.
   WorkPointer with_list(Collective what, const Tensors& outputs, const at::Tensor& source, bool is_async, int root) {
     return start_list(outputs, {source}, is_async, [&](const torch_table::Manner& manner) {
       at::Tensor together;
@@ -234,7 +236,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
     });
   }
 
-  /// Runs `call`, which makes tensors of its own and a collective with them, asynchronous or in stream order.
+  /// Runs `call`, which makes tensors and starts a collective on them, either asynchronously or in stream order.
   template <class Call>
   WorkPointer start_list(const Tensors& outputs, const Tensors& sources, bool is_async, const Call& call) {
     return unlocked([&]() -> WorkPointer {
@@ -259,14 +261,14 @@ class NativeGroup final : public c10d::PyProcessGroup {
       return c10::make_intrusive<NativeWork>(outputs, end, stream_);
     });
   }
-  /// torch keeps the memory of tensors until the stream has passed here.
+  /// torch keeps the memory of these tensors until the stream has reached this point.
   void record_streams(const Tensors& tensors) const {
     for (const at::Tensor& each : tensors)
       if (each.defined()) each.record_stream(*stream_);
   }
 
-  /// The bytes of each rank's part; nothing where rows are not those of the ranks together. Without splits all have as
-  /// many.
+  /// The bytes of each rank's part; nothing if the rows do not add up to those of the tensor. Without splits, all parts
+  /// have the same size.
   [[nodiscard]] std::optional<Bytes> parts(const at::Tensor& tensor, const std::vector<std::int64_t>& splits) const {
     if (tensor.layout() != c10::kStrided || tensor.dim() == 0) return std::nullopt;
     const std::int64_t rows = tensor.size(0), ranks = size_;
@@ -279,7 +281,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
     return bytes;
   }
 
-  /// The library's number; raises in Python for those that it does not have.
+  /// The library's number of the reduction; raises in Python if the library does not have it.
   [[nodiscard]] std::uint32_t reduction(const c10d::ReduceOp& operation) const {
     const auto found = reductions_.find(static_cast<int>(operation.op_));
     if (found != reductions_.end()) return found->second;
@@ -295,7 +297,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
                    });
   }
 
-  /// Makes a call for each pair of tensors; the work is over when the last of them is.
+  /// Makes one call for each pair of tensors; the work is complete when the last of them is.
   template <class Call>
   WorkPointer started(const Tensors& outputs, const Tensors& sources, bool is_async, const Call& make) {
     if (outputs.empty() || outputs.size() != sources.size())
@@ -309,7 +311,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
         torch_table::End* end = nullptr;
         if (outputs[i].is_same(sources[i])) {
           check(timed([&] { return make(output.operand(), output.operand(), manner, &end); }));
-        } else if (!sources[i].defined()) {  // only the root of a scatter has one
+        } else if (!sources[i].defined()) {  // only the root of a scatter has sources
           check(timed([&] { return make(output.operand(), torch_table::Operand(), manner, &end); }));
         } else {
           const Vector source(sources[i], "input");
@@ -342,7 +344,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
   std::vector<std::int64_t> times_ns_;
 };
 
-/// A stream as Python's `torch.Stream` names it.
+/// A stream as `torch.Stream` in Python identifies it.
 using StreamNumbers = std::optional<std::tuple<c10::StreamId, int, int>>;
 
 std::optional<c10::Stream> stream_of(const StreamNumbers& numbers) {
@@ -364,7 +366,8 @@ PYBIND11_MODULE(_beeline_torch, module) {
   const auto* const known = py::detail::get_type_info(typeid(c10d::ProcessGroup));
   if (known == nullptr || reinterpret_cast<PyObject*>(known->type) != group.ptr())
     throw py::import_error("torch's classes are not seen from a module that this compiler makes");
-  // A constructor of torch's class, for its subclasses in Python: they stay what they are, and C++ calls come here.
+  // Replaces the constructor of torch's class for its subclasses in Python: they keep their class, and calls from C++
+  // reach this group.
   module.attr("construct") = py::cpp_function(
       [](py::detail::value_and_holder& place, int rank, int size) { place.value_ptr() = new NativeGroup(rank, size); },
       py::name("__init__"), py::is_method(group), py::detail::is_new_style_constructor());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the C++ part of the torch back end shares: calls of the library's table, tensors as it takes them, and works.
+/// Common parts of the C++ part of the torch back end: calls of the library's table, its tensors, and works.
 
 #include <ATen/DLConvertor.h>
 #include <ATen/core/ivalue.h>
@@ -36,7 +36,7 @@ using Tensors = std::vector<at::Tensor>;
 using Bytes = std::vector<std::size_t>;
 using WorkPointer = c10::intrusive_ptr<Work>;
 
-/// A Python object that C++ code holds, and lets go without Python's lock.
+/// A Python object that C++ code holds, and may release without Python's lock.
 class Held {
  public:
   Held() = default;
@@ -48,14 +48,14 @@ class Held {
   ~Held() {
     if (!object_) return;
     if (Py_IsInitialized() == 0) {
-      static_cast<void>(object_.release());  // Python has ended: nothing is left to let it go to
+      static_cast<void>(object_.release());  // Python has ended, so the object cannot be released
       return;
     }
     const py::gil_scoped_acquire locked;
     object_ = py::object();
   }
 
-  /// Under Python's lock.
+  /// Called under Python's lock.
   [[nodiscard]] const py::object& get() const { return object_; }
 
  private:
@@ -64,7 +64,7 @@ class Held {
 
 inline const torch_table::Table* library = nullptr;  ///< set before the first group is made
 
-/// What a capsule of that name holds.
+/// The object in a capsule of that name.
 template <class T>
 T* held_by(const py::capsule& capsule, const char* name) {
   void* const pointer = PyCapsule_GetPointer(capsule.ptr(), name);
@@ -72,7 +72,7 @@ T* held_by(const py::capsule& capsule, const char* name) {
   return static_cast<T*>(pointer);
 }
 
-/// Runs `part` without Python's lock, whether this thread has it or not.
+/// Runs `part` without Python's lock, whether or not this thread holds the lock.
 template <class Part>
 auto unlocked(const Part& part) {
   std::optional<py::gil_scoped_release> released;
@@ -80,7 +80,7 @@ auto unlocked(const Part& part) {
   return part();
 }
 
-/// Throws the error of a function of the library's that has failed.
+/// If `status` is not 0, throws the error of the library's function that failed.
 inline void check(int status) {
   if (status == 0) return;
   const py::gil_scoped_acquire locked;
@@ -94,13 +94,13 @@ inline void check(int status) {
   throw py::error_already_set();
 }
 
-/// The handle of torch's current stream on the GPU of `stream`; nullptr without one, on a host rank.
+/// The handle of torch's current stream on the GPU of `stream`; nullptr on a host rank, which has no `stream`.
 inline void* current_stream(const std::optional<c10::Stream>& stream) {
   if (!stream) return nullptr;
   return c10::impl::VirtualGuardImpl(stream->device_type()).getStream(stream->device()).native_handle();
 }
 
-/// A tensor as the library takes it, while `tensor` lives.
+/// A tensor as the library's functions take it; valid as long as `tensor` lives.
 class Vector {
  public:
   Vector(const at::Tensor& tensor, const char* argument) : tensor_(tensor) {
@@ -123,8 +123,7 @@ class Vector {
   DLTensor description_;
 };
 
-/// Whether `parts` are `count` dense tensors of the type, size and device of `each`, a dense one whose elements follow
-/// each other.
+/// Whether `parts` are `count` dense tensors with the type, size and device of `each`, which is dense and contiguous.
 inline bool are_parts(const Tensors& parts, std::int64_t count, const at::Tensor& each) {
   const auto is_alike = [&](const at::Tensor& part) {
     return part.layout() == c10::kStrided && part.scalar_type() == each.scalar_type() &&
@@ -134,7 +133,7 @@ inline bool are_parts(const Tensors& parts, std::int64_t count, const at::Tensor
          std::all_of(parts.begin(), parts.end(), is_alike);
 }
 
-/// Whether these are `count` dense tensors of one type on that device.
+/// Whether these are `count` dense tensors of the same type on that device.
 inline bool are_pieces(const Tensors& tensors, std::int64_t count, c10::Device device) {
   return static_cast<std::int64_t>(tensors.size()) == count &&
          std::all_of(tensors.begin(), tensors.end(), [&](const at::Tensor& each) {
@@ -159,14 +158,14 @@ inline Bytes bytes_of(const Tensors& tensors) {
   return bytes;
 }
 
-/// The elements of tensors one after the other.
+/// The concatenated elements of the tensors.
 inline at::Tensor put_together(const Tensors& tensors) {
   Tensors rows;
   for (const at::Tensor& each : tensors) rows.push_back(each.detach().reshape(-1));
   return rows.size() == 1 ? rows.front() : at::cat(rows);
 }
 
-/// Copies elements that follow each other into tensors.
+/// Copies consecutive elements into tensors.
 inline void take_apart(const at::Tensor& together, const Tensors& parts) {
   Tensors rows;
   std::int64_t first = 0;
@@ -177,14 +176,14 @@ inline void take_apart(const at::Tensor& together, const Tensors& parts) {
   at::_foreach_copy_(parts, rows);
 }
 
-/// The library's calls of a group, which the capsule holds.
+/// The library's calls of a group, which the capsule keeps alive.
 struct GroupCalls {
   Held capsule;
   torch_table::Calls* calls;
 };
 
-/// What the works of torch's own back ends return: its result is there when `stream` has got here, or, without one, the
-/// current streams of its devices.
+/// A future like those of torch's own back ends: its result is ready when `stream`, or otherwise the current streams of
+/// its devices, have reached this point.
 inline c10::intrusive_ptr<c10::ivalue::Future> future_of(Tensors result, std::optional<c10::Stream> stream) {
   std::vector<c10::Device> devices;
   if (stream) {
@@ -200,18 +199,18 @@ inline c10::intrusive_ptr<c10::ivalue::Future> future_of(Tensors result, std::op
   return future;
 }
 
-/// A call under way, or one that is over, or in the order of torch's current stream: `BeelineWork` in C++.
+/// A call that is pending, complete, or in the order of torch's current stream: `BeelineWork` in C++.
 class NativeWork final : public Work {
  public:
   using End = std::unique_ptr<torch_table::End, void (*)(torch_table::End*)>;
 
-  /// `end`: on `stream`, where that is not torch's current one, or of a host rank.
+  ///   end  on `stream` if that is not torch's current one, or of a host rank
   NativeWork(Tensors outputs, torch_table::End* end, std::optional<c10::Stream> stream)
       : outputs_(std::move(outputs)), end_(end, library->let_go), stream_(stream) {}
-  /// Of a host rank's, which puts the results in their place itself when the call is over.
+  /// For a host rank's call, which copies the results to their destinations itself when the call is over.
   NativeWork(Tensors outputs, torch_table::End* end, std::function<void()> finish)
       : outputs_(std::move(outputs)), end_(end, library->let_go), finish_(std::move(finish)) {}
-  /// Of a barrier, for whose end the CPU waits.
+  /// For a barrier whose end the CPU waits for.
   NativeWork(torch_table::End* end, std::optional<c10::Stream> stream, std::shared_ptr<GroupCalls> barrier)
       : end_(end, library->let_go), stream_(stream), barrier_(std::move(barrier)) {}
 
@@ -231,10 +230,11 @@ class NativeWork final : public Work {
   bool isSuccess() const override { return is_reached() && !has_failed(); }
   Tensors result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    if (!stream_) wait(kNoTimeout);  // a host rank's: nothing else would complete the future
+    if (!stream_) wait(kNoTimeout);  // a host rank's call: nothing else would complete the future
     return future_of(outputs_, stream_);
   }
-  /// Under Python's lock: the exception of a call that is over, or None. On a GPU the next call raises it.
+  /// Called under Python's lock. The exception of a call that is over, or None. On a GPU the next call raises the
+  /// error.
   [[nodiscard]] py::object failure() const {
     if (!is_reached() || !has_failed()) return py::none();
     library->raise();
@@ -257,7 +257,7 @@ class NativeWork final : public Work {
     });
   }
 
-  /// Whether a call of a host rank that is over has ended by an error.
+  /// Whether a host rank's call that is over has failed.
   [[nodiscard]] bool has_failed() const { return !stream_ && wait_for_end(kNoTimeout) != 0; }
 
   Tensors outputs_;

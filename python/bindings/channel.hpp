@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Channels of a team, as Python objects share them: `beeline.Collectives`, `beeline.Messages`.
+/// Channels of a team that Python objects share: `beeline.Collectives`, `beeline.Messages`.
 
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
@@ -17,12 +17,12 @@
 
 namespace beeline::python {
 
-/// Whose channel it is to be: a world's, or a team's.
+/// The owner of the members of a channel: a world or a team.
 using Members = std::variant<std::shared_ptr<JoinedWorld>, TeamObject>;
 
 using Counts = std::vector<std::size_t>;
 
-/// Where pieces that follow each other begin; nothing unless there is one for each rank, and together they are `all`.
+/// Offsets of consecutive pieces; nothing unless each rank has one piece and the lengths add up to `all`.
 [[nodiscard]] inline std::optional<Counts> places_of(const Counts& lengths, std::size_t ranks, std::size_t all) {
   Counts places;
   std::size_t place = 0;
@@ -34,12 +34,12 @@ using Counts = std::vector<std::size_t>;
   return places.size() == ranks && place == all ? std::optional(places) : std::nullopt;
 }
 
-/// A channel that its world keeps, since its end is collective: until `free`, or until all ranks have dropped it and a
-/// heap is full.
+/// A channel that its world keeps, because destroying it is collective: until `free`, or until all ranks have dropped
+/// it and a heap is full.
 template <class Channel>
 class ChannelObject {
  public:
-  /// Collective. `name`: what errors call it, a literal.
+  /// Collective. `name`, a literal, is the channel's name in errors.
   template <class Options>
   ChannelObject(const char* name, const Members& members, const Options& options) : name_(name) {
     const auto* const some = std::get_if<TeamObject>(&members);
@@ -48,7 +48,7 @@ class ChannelObject {
     World& world = world_->world();
     Team& all = team ? *team : world;
     const auto make = [&] { return std::unique_ptr<Kept>(new Kept{team, Channel(all, options)}); };
-    // Only a team's members make its channels: what all ranks have dropped they cannot free.
+    // Only a team's members make its channels, so the world's ranks cannot free together what they have dropped.
     kept_ = &world_->adopt(unlocked([&] { return world_->make_room_for(make, team == nullptr); }, &all));
     if (!team) number_ = world_->number_shared();
   }
@@ -67,7 +67,7 @@ class ChannelObject {
   }
 
  protected:
-  /// Only `free` frees it before its world is left, also when it has been dropped.
+  /// From now on, dropping the object does not free the channel: only `free` or leaving the world does.
   void keep_when_dropped() { number_ = 0; }
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when it was freed, or the world was left.
@@ -79,14 +79,14 @@ class ChannelObject {
 
  private:
   struct Kept {
-    std::shared_ptr<Team> team;  ///< outlives the channel; nullptr: the world
+    std::shared_ptr<Team> team;  ///< outlives the channel; nullptr: the members are the world's
     Channel channel;
   };
 
   const char* name_;
   std::shared_ptr<JoinedWorld> world_;
   Kept* kept_ = nullptr;
-  std::uint64_t number_ = 0;  ///< among what all ranks make; 0: a team's, or not freed when it is dropped
+  std::uint64_t number_ = 0;  ///< among objects that all ranks make; 0: the channel is a team's, or kept when dropped
 };
 
 }  // namespace beeline::python

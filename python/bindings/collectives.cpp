@@ -26,7 +26,8 @@ namespace beeline::python {
 
 namespace {
 
-/// The enumerator from `first` on whose name is `wanted`; throws ValueError that lists all names up to number `count`.
+/// The enumerator named `wanted`, from `first` on; otherwise throws ValueError that lists the names up to number
+/// `count`.
 template <class Enumeration>
 Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* argument, Enumeration first = {}) {
   const auto start = static_cast<std::uint32_t>(first);
@@ -38,21 +39,21 @@ Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* 
   throw nb::value_error(fmt::format("{} {}: known are {}", argument, wanted, known).c_str());
 }
 
-/// A value of this rank's, combined with those of the others, without Python's lock.
+/// Combines `value` over the ranks, without Python's lock.
 template <class T>
 nb::object reduced_value(Team& team, T value, Reduction reduction) {
   return nb::cast(unlocked([&] { return team.allreduce(value, reduction); }, &team));
 }
 
-/// The operation of that name that has algorithms of the registry.
+/// The operation of that name; only operations for which the registry has algorithms.
 Operation collective_operation(const std::string& wanted) {
   return by_name(wanted, operations, "operation", Operation::broadcast);
 }
 
-/// How a call is to be made, in Python's words.
+/// The choices for a call, as Python objects.
 struct Choice {
   std::string algorithm;
-  std::optional<unsigned> blocks;  ///< nothing where no blocks take part
+  std::optional<unsigned> blocks;  ///< nothing if no blocks take part
 };
 
 CollectiveCall call_of(const std::string& algorithm, unsigned blocks, bool symmetric) {
@@ -60,7 +61,7 @@ CollectiveCall call_of(const std::string& algorithm, unsigned blocks, bool symme
       .algorithm = by_name<Algorithm>(algorithm, algorithms, "algorithm"), .blocks = blocks, .symmetric = symmetric};
 }
 
-/// What a call says besides its vectors.
+/// The options of a call, apart from its vectors.
 struct CallOptions {
   CollectiveCall how;
   Reduction reduction = Reduction::sum;
@@ -74,7 +75,7 @@ constexpr bool may_be_in_place(const CollectiveShape& shape) {
 
 class CollectivesObject : public ChannelObject<Collectives> {
  public:
-  /// Collective.
+  /// Collective over the members.
   CollectivesObject(const Members& team, unsigned sessions, std::size_t packet_bytes, std::size_t staging_bytes,
                     std::optional<std::size_t> engine_bytes)
       : ChannelObject("collectives", team,
@@ -90,7 +91,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
     return transfer == Transfer::none ? std::nullopt : std::optional<std::string>(name(transfer));
   }
 
-  /// A call whose vectors have parts of one length, as its shape says.
+  /// Makes a call whose vectors have parts of equal length, as its shape says.
   void call(const CollectiveShape& shape, const nb::object& destination, const nb::object& source, StreamObject* stream,
             Seconds timeout, const CallOptions& options) {
     const Context& ctx = channel().team().context();
@@ -162,7 +163,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
   }
 
  private:
-  /// `arguments`: all of the call but its tensors.
+  ///   arguments  all arguments of the call but its tensors
   template <class... Arguments>
   [[nodiscard]] Place place(const char* call, StreamObject* stream, Seconds timeout,
                             const Arguments&... arguments) const {
@@ -171,12 +172,12 @@ class CollectivesObject : public ChannelObject<Collectives> {
     return {joined(), call, stream, timeout, channel().team(), &channel(), nb::find(*this), std::move(text)};
   }
 
-  /// A tensor that this rank's device reaches.
+  /// The tensor that `object` is; throws unless this rank's device reaches it.
   [[nodiscard]] Tensor vector(const nb::object& object, const char* argument, Access access) const {
     return reached_tensor(object, argument, access, *joined());
   }
 
-  /// Throws ValueError unless types are the same, and sizes as `to_parts` to `from_parts`.
+  /// Throws ValueError unless the types are equal, and the sizes are in the ratio `to_parts` : `from_parts`.
   static void check_alike(const Tensor& to, const Tensor& from, std::size_t to_parts, std::size_t from_parts) {
     if (to.type == from.type && to.elements * from_parts == from.elements * to_parts) return;
     throw nb::value_error(fmt::format("destination has {} elements of {}, source {} of {}: types must be the same, and "
@@ -186,7 +187,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
                               .c_str());
   }
 
-  /// One side of an all-to-all-v: pieces that follow each other.
+  /// One side of an all-to-all-v: consecutive pieces.
   struct Row {
     Counts counts, offsets;
   };
@@ -205,7 +206,7 @@ class CollectivesObject : public ChannelObject<Collectives> {
 
 using CollectivesClass = nb::class_<CollectivesObject>;
 
-/// Parameters of some calls only.
+/// Parameters that only some calls have.
 template <class... Types>
 struct Pack {};
 template <bool exists, class Type>
@@ -226,7 +227,7 @@ auto vector_argument(const char* name) {
     return nb::arg(name);
 }
 
-/// What a side of a call is, for its help.
+/// The help text for one side of a call.
 std::string describe(const char* argument, Side side) {
   return fmt::format("\n{:11}  {}{}", argument, has_pieces(side) ? "a part for each rank" : "a vector",
                      is_of_root(side) ? ", the root's; of others it may be None" : "");
@@ -262,7 +263,7 @@ void bind_call(CollectivesClass& collectives, Pack<OfReduction...>, Pack<OfRoot.
              arguments);
 }
 
-/// A method for every collective.
+/// Binds one method for every collective.
 template <std::size_t index = 0>
 void bind_calls(CollectivesClass& collectives) {
   static constexpr const CollectiveShape& shape = collective_shapes[index];

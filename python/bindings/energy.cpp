@@ -26,7 +26,7 @@ namespace {
 
 using namespace energy;
 using Number = std::optional<double>;
-/// Time in seconds, joules, watts, reason.
+/// A sample: time in seconds, joules, watts, reason for missing values.
 using Row = std::tuple<double, Number, Number, std::string>;
 
 Kind kind_of(const std::string& text) {
@@ -37,7 +37,7 @@ Kind kind_of(const std::string& text) {
 
 ShortWindow policy(bool widen) { return widen ? ShortWindow::widen : ShortWindow::refuse; }
 
-/// The energy between two times of a record, at a time of its own.
+/// The energy between two times of a record, as a meter would have measured it.
 Measured replay(const std::vector<std::pair<Component, std::vector<Row>>>& record, double begin_s, double end_s,
                 bool widen) {
   const auto ns = [](double seconds) { return std::llround(seconds * 1e9); };

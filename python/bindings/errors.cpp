@@ -33,11 +33,11 @@ void translate(const std::exception_ptr& thrown, void* /*unused*/) {
 }  // namespace
 
 void set_python_error(const Error& error) {
-  // The handler of a signal that came while the call blocked, as Ctrl-C's, before any line of ours.
+  // First runs the handler of a signal (as Ctrl-C) that came while the call blocked, before any other code here.
   if (PyErr_CheckSignals() != 0) return;
   try {
     raise(error);
-  } catch (nb::python_error& interrupt) {  // of the handler of a signal that came while the call blocked
+  } catch (nb::python_error& interrupt) {  // raised by a handler of a signal that came while the call blocked
     interrupt.restore();
   }
 }

@@ -21,8 +21,8 @@ const TensorExchange* offered_by(nb::handle type) {
 }  // namespace
 
 const TensorExchange* exchange_of(nb::handle object) {
-  // Under Python's lock. Types stay referred to, so that no other comes to lie at the same address; never destroyed,
-  // since Python may have ended.
+  // Used under Python's lock. The map holds a reference to each type, so that no other type gets its address. The map
+  // is never destroyed, since Python may have ended.
   static auto& known = *new std::unordered_map<const PyTypeObject*, const TensorExchange*>;
   const PyTypeObject* const type = Py_TYPE(object.ptr());
   if (const auto place = known.find(type); place != known.end()) return place->second;

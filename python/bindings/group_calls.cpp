@@ -23,7 +23,7 @@ void check_types(const Elements& to, const Elements& from) {
           .c_str());
 }
 
-/// Throws ValueError unless types are the same, and bytes as the parts of output to source.
+/// Throws ValueError unless the types are equal, and the sizes are in the ratio of the parts of output and source.
 void check_alike(const Elements& to, const Elements& from, const GroupCalls::Parts& parts) {
   check_types(to, from);
   if (to.bytes * parts.source == from.bytes * parts.output) return;
@@ -32,13 +32,14 @@ void check_alike(const Elements& to, const Elements& from, const GroupCalls::Par
                             .c_str());
 }
 
-/// CUDA's default stream, where most programs call, always takes one more record: no graph captures it, nobody
-/// destroys it. What records the end of its last call later comes after more than that call.
+/// Whether this is CUDA's default stream, where most programs call. Another record is always possible there: no graph
+/// captures it, and nobody destroys it. An event that records the end of its last call only later includes more than
+/// that call.
 bool is_legacy(const Stream& stream) {
   return reinterpret_cast<std::uintptr_t>(stream.native()) == 1;  // cudaStreamLegacy
 }
 
-/// Of the latest call.
+/// Records the end of the latest call, unless that was done.
 template <class Latest>
 void record_end(Latest& latest) {
   if (!latest.is_recorded) latest.stream->record(*latest.end);
@@ -60,12 +61,12 @@ GroupCalls::GroupCalls(const Members& members, std::optional<std::uintptr_t> str
       own_(stream ? &joined()->foreign_stream(reinterpret_cast<void*>(*stream))
                   : &joined()->adopt(joined()->world().make_stream())),
       is_host_(!stream), make_room_(std::move(make_room)) {
-  keep_when_dropped();  // calls of torch's streams may be under way
+  keep_when_dropped();  // calls on torch's streams may be pending
   if (!is_host_) begun_ = own_->make_event();
   make_mappings(std::holds_alternative<std::shared_ptr<JoinedWorld>>(members));
 }
 
-/// Collective over the world, where a group of all its ranks is made.
+/// Makes the mappings of torch's segments; collective over the world, for the first group of all its ranks.
 void GroupCalls::make_mappings(bool of_all) {
   World& world = joined()->world();
   const bool maps = of_all && world.device().is_gpu() && !world.mixed() &&
@@ -134,7 +135,7 @@ Ended GroupCalls::barrier(const Manner& manner) {
 }
 
 void GroupCalls::free() {
-  if (is_host_) joined()->destroy(own_, nullptr);  // after its work, which uses the channel
+  if (is_host_) joined()->destroy(own_, nullptr);  // waits for the stream's work, which uses the channel
   ChannelObject::free();
 }
 
@@ -143,7 +144,7 @@ GroupCalls::~GroupCalls() {
 }
 
 void GroupCalls::synchronize() {
-  if (joined()->has_left()) return;  // which came after them
+  if (joined()->has_left()) return;  // leaving the world has waited for them
   World& world = joined()->world();
   if (is_host_) {
     BlockingCall().run([&] { return world.synchronize(*own_, Timeout::none()); });
@@ -194,7 +195,7 @@ std::string GroupCalls::reason_of_staging() const {
   return fmt::format("{} ranks: at most {} map each other's memory", world.size(), detail::most_mapping_members);
 }
 
-/// Makes a call on torch's current stream, or, asynchronous, on the group's behind it.
+/// Makes a call on torch's current stream, or an asynchronous call on the group's stream after it.
 template <class Call>
 Ended GroupCalls::start(const Manner& manner, const std::array<Owner, 2>& owners, const Call& call) {
   World& world = joined()->world();
@@ -210,7 +211,7 @@ Ended GroupCalls::start(const Manner& manner, const std::array<Owner, 2>& owners
       current.record(*begun_);
       on.wait_event(*begun_);
     }
-    // Programs compute on the default stream; what they call on another one, outside a graph, is to run beside that.
+    // Programs compute on the default stream; a call on another stream, outside a graph, is to overlap with that.
     is_beside = manner.is_async || (!is_legacy(on) && on.capture() == 0);
     latest = &come_after_latest(on);
   }
@@ -221,8 +222,8 @@ Ended GroupCalls::start(const Manner& manner, const std::array<Owner, 2>& owners
   return &on == &current ? Ended() : Ended(CallEnd(joined(), latest->end));
 }
 
-/// On the group's stream, so that calls of other groups need not be over. Without one that is pending the caller runs
-/// its call itself, which is quicker than to wake the stream's thread.
+/// Makes a call on the group's stream, so that calls of other groups need not be complete. If no call is pending, the
+/// caller runs its call itself, which is faster than waking the stream's thread.
 template <class Call>
 Ended GroupCalls::start_on_host(bool is_async, const std::array<Owner, 2>& owners, const Call& call) {
   const CollectiveCall how{.stream = own_};
@@ -261,11 +262,11 @@ void GroupCalls::with_room(const Call& call) const {
   call();
 }
 
-/// Orders a call on a stream, and returns its place, with an event that nobody else holds.
+/// Orders a call on a stream after the latest one, and returns its entry, with an event that only this entry holds.
 GroupCalls::Latest& GroupCalls::come_after_latest(Stream& on) {
   const std::uint64_t capture = on.capture();
   Latest& latest = capture == 0 ? eager_ : captured_;
-  if (latest.capture != capture) latest = {};  // what is captured in one graph does not wait for another
+  if (latest.capture != capture) latest = {};  // calls captured in one graph do not wait for calls outside it
   if (latest.end != nullptr && latest.stream != &on) {
     record_end(latest);
     on.wait_event(*latest.end);
@@ -276,7 +277,7 @@ GroupCalls::Latest& GroupCalls::come_after_latest(Stream& on) {
   return latest;
 }
 
-/// Lets go of the tensors of calls that have ended.
+/// Releases the tensors of asynchronous calls that have ended.
 void GroupCalls::let_go_of_ended() {
   std::vector<Use> ended;
   {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The collectives of a process group of torch's, without Python: `_TorchCalls` makes them for Python, and the table of
-/// C functions (torch_table.cpp) for torch's own C++ code.
+/// The collectives of one of torch's process groups, without Python: `_TorchCalls` offers them to Python, and the table
+/// of C functions (torch_table.cpp) offers them to torch's own C++ code.
 ///
 ///   torch's current stream   ...work | [call of a synchronous one] ----------------> later work
 ///                                  \                                          / Work.wait
@@ -35,9 +35,10 @@ class CallEnd {
  public:
   CallEnd(std::shared_ptr<JoinedWorld> world, std::shared_ptr<Event> event)
       : world_(std::move(world)), event_(std::move(event)) {}
-  /// Without Python's lock. Holds torch's current stream until then; on a host rank the caller. What a world that was
-  /// left has done is over.
-  ///   timeout  of a host rank; after it the call goes on, and what becomes a TimeoutError is thrown
+  /// Called without Python's lock. Makes torch's current stream wait for the end; on a host rank the caller waits.
+  /// Returns at once if the world was left, because its work is over.
+  ///   timeout  for host ranks; when it has passed, an error that becomes a TimeoutError is thrown, and the call goes
+  ///            on
   void wait(Seconds timeout, void* current_stream) const;
   [[nodiscard]] bool query() const { return event_->done(); }
 
@@ -48,10 +49,10 @@ class CallEnd {
 
 using Ended = std::optional<CallEnd>;
 
-/// Its functions are called without Python's lock, by any thread.
+/// The collectives of a group. Any thread calls the functions, without Python's lock.
 class GroupCalls : public ChannelObject<Collectives> {
  public:
-  using Owner = torch_table::Operand;  ///< keeps a tensor of an asynchronous call of a host rank
+  using Owner = torch_table::Operand;  ///< keeps alive a tensor of an asynchronous call of a host rank
   using Manner = torch_table::Manner;
 
   /// A tensor of a call.
@@ -61,27 +62,28 @@ class GroupCalls : public ChannelObject<Collectives> {
   };
 
   /// Collective, under Python's lock.
-  ///   stream     of CUDA, for asynchronous calls; nothing on a host rank, where all calls of the group have one
-  ///   make_room  called where a call finds no room on the GPU beside others: it comes after them. Ranks that wait so
-  ///              for each other do not wait forever: calls that have members in common come in the same order
-  ///              everywhere, and those before them end by themselves
+  ///   stream     a CUDA stream for asynchronous calls; nothing on a host rank, where all calls of the group share one
+  ///              stream
+  ///   make_room  called if the GPU has no space for a call beside earlier calls: it waits for those. Ranks that wait
+  ///              here do not deadlock: calls with common members have the same order on all ranks, and the earlier
+  ///              ones end by themselves
   GroupCalls(const Members& members, std::optional<std::uintptr_t> stream, std::function<void()> make_room);
   GroupCalls(const GroupCalls&) = delete;
   GroupCalls& operator=(const GroupCalls&) = delete;
   ~GroupCalls();
 
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return ChannelObject::joined(); }
-  /// How many parts this rank's vectors have; 0: it has none.
+  /// The number of parts of this rank's vectors; 0 if the rank has no such vector.
   struct Parts {
     std::size_t output, source;
   };
   [[nodiscard]] Parts parts(const CollectiveShape& shape, int root) const;
 
-  /// A call whose vectors have parts of one length, as its shape says.
-  ///   output, source  the same in place; nothing on ranks that have none
+  /// Makes a call whose vectors have parts of equal length, as its shape says.
+  ///   output, source  equal for a call in place; empty on ranks without the vector
   [[nodiscard]] Ended call(const CollectiveShape& shape, const Operand& output, const Operand& source,
                            Reduction reduction, int root, const Manner& manner);
-  /// Pieces follow each other; their lengths are in bytes, of whole elements.
+  /// Pieces are consecutive; their lengths are in bytes, and multiples of an element.
   [[nodiscard]] Ended alltoallv(const Operand& output, const Operand& source, const Counts& send, const Counts& receive,
                                 const Manner& manner);
   [[nodiscard]] Ended barrier(const Manner& manner);
@@ -92,24 +94,24 @@ class GroupCalls : public ChannelObject<Collectives> {
   /// Whether the program asserts that tensors of the heap are symmetric: `CollectiveCall::symmetric`.
   std::atomic<bool> symmetric = false;
 
-  /// Waits for the calls so far, not for what captures have of them.
+  /// Waits for all earlier calls, except those captured in graphs.
   void synchronize();
-  /// Waits for what torch's current stream has been given so far.
+  /// Waits for all earlier work of torch's current stream.
   void synchronize_current(void* current_stream);
-  /// The end of what torch's current stream has been given so far.
+  /// The end of all earlier work of torch's current stream.
   [[nodiscard]] CallEnd record(void* current_stream) const;
 
-  /// How the tensors of the last call got to the other ranks; staged ones with the reason where that will not change.
+  /// How the tensors of the last call reached the other ranks; if staged for a permanent reason, with that reason.
   [[nodiscard]] std::optional<std::string> last_transfer();
   [[nodiscard]] std::size_t ranks() const { return channel().team().context().size; }
 
  private:
-  /// The latest call: the next one on another stream comes after it.
+  /// The latest call: a call on another stream is ordered after it.
   struct Latest {
     Stream* stream = nullptr;
     std::shared_ptr<Event> end;
-    std::uint64_t capture = 0;  ///< of which it is part
-    bool is_recorded = true;    ///< `end`; otherwise it is recorded when it is first asked for
+    std::uint64_t capture = 0;  ///< the capture that contains the call
+    bool is_recorded = true;    ///< whether `end` is recorded; otherwise it is recorded on first use
   };
   /// The tensors of an asynchronous call of a host rank.
   struct Use {
@@ -117,7 +119,7 @@ class GroupCalls : public ChannelObject<Collectives> {
     std::array<Owner, 2> owners;
     void let_go() const;
   };
-  /// One side of an all-to-all-v, in words.
+  /// One side of an all-to-all-v, in elements that collectives know.
   struct Row {
     Counts counts, offsets;
   };
@@ -139,7 +141,7 @@ class GroupCalls : public ChannelObject<Collectives> {
   Stream* own_;
   bool is_host_;
   std::function<void()> make_room_;
-  std::mutex mutex_;  ///< of what follows; held neither while a call is made nor while an owner is let go
+  std::mutex mutex_;  ///< of the members below; released while a call is made or an owner is released
   std::deque<Use> uses_;
   std::unique_ptr<Event> begun_;
   Latest eager_, captured_;

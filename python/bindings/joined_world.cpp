@@ -17,7 +17,7 @@ namespace beeline::python {
 
 namespace {
 
-/// Every world of the process, for its end.
+/// All worlds of the process, so that its end can leave them.
 struct Registry {
   std::mutex mutex;
   std::vector<std::weak_ptr<JoinedWorld>> worlds;
@@ -76,10 +76,10 @@ std::shared_ptr<JoinedWorld> JoinedWorld::create(const Settings& settings, std::
 }
 
 JoinedWorld::~JoinedWorld() {
-  if (world_->life()->is_forked()) {  // CUDA's streams are the parent's
+  if (world_->life()->is_forked()) {  // CUDA's streams belong to the parent process
     static_cast<void>(new auto(std::move(foreign_streams_)));
   }
-  // DLPack's consumers may let go of memory with or without Python's lock.
+  // DLPack's consumers may release memory with or without Python's lock.
   if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) {
     open_calls.clear();
     const nb::gil_scoped_release unlocked;
@@ -104,7 +104,7 @@ void JoinedWorld::destroy(const void* adopted, const void* channel) {
   if (place == adopted_.end()) return;
   {
     const nb::gil_scoped_acquire locked;
-    open_calls.erase(channel);  // the default stream waits for its work, and the channel's end for the default stream
+    open_calls.erase(channel);  // the channel's end waits for the default stream, and that waits for the call's work
   }
   std::shared_ptr<void> last = std::move(*place);
   adopted_.erase(place);
@@ -189,7 +189,7 @@ void JoinedWorld::destroy_adopted() {
 }
 
 World& JoinedWorld::world() const {
-  if (world_->life()->is_forked()) world_->check();  // throws what says so
+  if (world_->life()->is_forked()) world_->check();  // throws an error that says so
   if (left_)
     throw Error(Status::invalid_argument, fmt::format("rank {} has left the world", world_->rank()), world_->rank());
   return *world_;

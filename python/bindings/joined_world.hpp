@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// A world as Python objects share it.
+/// A world that Python objects share.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -23,10 +23,10 @@
 
 namespace beeline::python {
 
-/// A deadline as Python passes it; throws invalid_argument for what is none.
+/// The deadline in nanoseconds; throws invalid_argument if `seconds` is no valid deadline.
 [[nodiscard]] std::int64_t deadline_ns_of(double seconds);
 
-/// What a program may set beside the environment.
+/// Settings that a program may pass in addition to the environment.
 struct Settings {
   std::optional<std::string> device;
   std::optional<double> deadline_s;
@@ -35,18 +35,18 @@ struct Settings {
   [[nodiscard]] Config config() const;
 };
 
-/// How ranks meet that no launcher of Beeline's has counted: `join_world`.
+/// The parameters of `join_world`, for ranks that Beeline's launcher did not start.
 struct Meeting {
   int rank, size;
   std::string host;
   ShareText share;
 };
 
-/// One rank's world. It lives until the last object that refers to it is gone, views of its memory included, also when
-/// it was left before. Destroying it may block: it is done without Python's lock.
+/// One rank's world. It lives until the last object that refers to it is gone, including views of its memory, even
+/// after the rank has left it. Destroying it may block, and is done without Python's lock.
 class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
  public:
-  /// Collective. Takes part in the world that the environment describes, or that `bootstrap` belongs to.
+  /// Collective. Joins the world that the environment describes, or the world of `bootstrap` or `meeting`.
   [[nodiscard]] static std::shared_ptr<JoinedWorld> create(const Settings& settings);
   [[nodiscard]] static std::shared_ptr<JoinedWorld> create(const Settings& settings,
                                                            std::unique_ptr<Bootstrap> bootstrap);
@@ -58,17 +58,18 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
 
   /// The world; throws invalid_argument when this rank has left it.
   [[nodiscard]] World& world() const;
-  /// As above, for what stays known afterwards.
+  /// The world even if this rank has left it, for properties that stay known.
   [[nodiscard]] const World& known() const { return *world_; }
-  /// Collective. Does nothing in a world that was left, has failed, or is that of the process that forked this one.
+  /// Collective. Does nothing if the world was left, has failed, or belongs to the process that forked this process.
   void leave();
-  /// This rank gives up. Does nothing in a world that was left, has failed, or is that of the process that forked this
-  /// one.
+  /// Aborts the world on behalf of this rank. Does nothing if the world was left, has failed, or belongs to the process
+  /// that forked this process.
   void abort(const std::string& reason);
   [[nodiscard]] bool has_left() const { return left_; }
   [[nodiscard]] bool has_gpus() const;
-  /// Keeps what all ranks have made together, and whose destructor is collective, until this rank leaves: then the
-  /// ranks destroy all of it in the same order, the last first. Python's objects end at different times on each rank.
+  /// Keeps an object that all ranks have made together and whose destructor is collective, until this rank leaves. Then
+  /// the ranks destroy all such objects in the same order, the last first. (Python's objects end at different times on
+  /// each rank.)
   template <class T>
   [[nodiscard]] T& adopt(std::unique_ptr<T> shared) {
     T& adopted = *shared;
@@ -76,28 +77,28 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
     return adopted;
   }
 
-  /// A CUDA stream that a framework made, by its handle; as long as this object lives. Any thread calls it.
+  /// A CUDA stream that a framework made, given by its handle; valid as long as this object lives. Any thread calls it.
   [[nodiscard]] Stream& foreign_stream(void* native);
 
-  /// Memory, or something adopted, that Python has dropped without freeing it, which is collective.
+  /// A heap allocation or adopted object that Python has dropped without freeing it, because freeing is collective.
   struct Dropped {
     enum class Kind : std::uint64_t { symmetric, pinned, adopted, of_team };
     Kind kind;
-    std::uint64_t number;  ///< the same on every rank: its offset in the slot, or what `number_shared` gave
+    std::uint64_t number;  ///< the same on every rank: the offset in the slot, or a result of `number_shared`
     const void* object;
-    const void* channel = nullptr;  ///< of something adopted: see `destroy`
+    const void* channel = nullptr;  ///< of an adopted object: see `destroy`
   };
-  /// Any thread calls it.
+  /// Marks `object` as dropped. Any thread calls it.
   void drop(const Dropped& object);
-  /// For something adopted that all ranks make, in the same order.
+  /// The number of an adopted object that all ranks make, in the same order.
   [[nodiscard]] std::uint64_t number_shared() { return ++shared_; }
-  /// Collective. Returns `make()`, which allocates in the heaps. If they are full and all ranks call it, this first
-  /// frees the objects that all ranks have dropped, and calls `make` again. Does not hold Python's lock.
+  /// Collective. Returns `make()`, which allocates in the heaps. If they are full and all ranks make the call, first
+  /// frees the objects that all ranks have dropped, and calls `make` again. Called without Python's lock.
   template <class Make>
   [[nodiscard]] auto make_room_for(const Make& make, bool is_made_by_all = true) {
     try {
       return make();
-    } catch (const Error& error) {  // on every rank that makes it
+    } catch (const Error& error) {  // raised on every rank that makes the object
       if (error.code() != Status::no_resource) throw;
       if (is_made_by_all) collect_garbage();
       if (!is_made_by_all || !free_dropped()) explain_full_heap(error);
@@ -110,14 +111,15 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
     }
   }
 
-  /// What torch's groups of this world share, made with the first of them; nullptr: host ranks, or too many.
+  /// Mappings that torch's groups of this world share, made with the first group; nullptr: host ranks, or too many
+  /// ranks.
   SegmentMappings* mappings = nullptr;
 
-  /// Destroys something adopted now, and forgets the open call of `channel`, which it holds. Collective over those who
-  /// have made it; throws, and destroys nothing, where collective functions are refused. Without Python's lock.
+  /// Destroys an adopted object now, and forgets the open call of `channel`, which belongs to it. Collective over the
+  /// ranks that have made it; throws, and destroys nothing, if collective functions are refused. Without Python's lock.
   void destroy(const void* adopted, const void* channel);
 
-  /// A blocking call that has timed out: its work goes on.
+  /// A tensor of a blocking call that has timed out and still runs.
   struct OpenTensor {
     const void* data;
     std::size_t bytes;
@@ -126,24 +128,24 @@ class JoinedWorld : public std::enable_shared_from_this<JoinedWorld> {
   };
   struct OpenCall {
     const char* call;
-    std::string arguments;  ///< all but the tensors, as text
+    std::string arguments;  ///< all arguments but the tensors, as text
     std::vector<OpenTensor> tensors;
     std::shared_ptr<detail::BlockingStream> stream;
   };
-  std::map<const void*, OpenCall> open_calls;  ///< by their channels; under Python's lock
-  /// Makes the default stream wait for the open calls. Under Python's lock.
+  std::map<const void*, OpenCall> open_calls;  ///< by channel; used under Python's lock
+  /// Makes the default stream wait for the open calls. Called under Python's lock.
   void hold_default_stream();
 
-  /// The worlds of this process that are not left, when the program ends: leaves them, or, if it ends by an exception,
-  /// aborts them with `reason`, so that other ranks do not wait.
+  /// Ends all worlds of this process that were not left, when the program ends: leaves them, or, if the program ends by
+  /// an exception, aborts them with `reason`, so that other ranks do not wait.
   static void end_all(const std::string& reason);
 
  private:
   static void collect_garbage();
-  /// Collective. Frees what every rank has dropped. Returns whether there was any.
+  /// Collective. Frees the objects that every rank has dropped. Returns whether there were any.
   [[nodiscard]] bool free_dropped();
   void free(const Dropped& object);
-  /// Throws `full` again, with what teams' dropped objects hold.
+  /// Throws `full` again, extended by the space that dropped objects of teams hold.
   [[noreturn]] void explain_full_heap(const Error& full);
   void destroy_adopted();
 

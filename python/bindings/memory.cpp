@@ -71,7 +71,7 @@ Memory Memory::part(std::size_t first, std::optional<std::size_t> count) const {
 }
 
 Memory Memory::at(int peer) const {
-  static_cast<void>(world_->world().at(static_cast<std::byte*>(mine_), peer));  // whether there is such a rank
+  static_cast<void>(world_->world().at(static_cast<std::byte*>(mine_), peer));  // throws if there is no such rank
   Memory theirs = *this;
   theirs.rank_ = peer;
   return theirs;
@@ -108,8 +108,7 @@ std::pair<int, int> Memory::dlpack_device() const {
 
 namespace {
 
-/// Keywords as DLPack has them are answered by nanobind's array. Streams need no care: what has been put on one before
-/// is the caller's to order.
+/// nanobind's array handles DLPack's keywords. Streams need no handling: the caller orders earlier work of a stream.
 nb::object to_dlpack(const nb::object& self, const nb::kwargs& keywords) {
   const Memory& memory = nb::cast<const Memory&>(self);
   const auto [kind, number] = memory.dlpack_device();
@@ -118,7 +117,7 @@ nb::object to_dlpack(const nb::object& self, const nb::kwargs& keywords) {
   return nb::cast(array).attr("__dlpack__")(**keywords);
 }
 
-/// What numpy.asarray calls; without it numpy takes memory for a sequence of objects.
+/// Called by numpy.asarray; without it numpy would treat memory as a sequence of objects.
 nb::object to_numpy(const nb::object& self, const nb::object& type, const nb::object& copy) {
   const nb::module_ numpy = nb::module_::import_("numpy");
   return numpy.attr("array")(numpy.attr("from_dlpack")(self), nb::arg("dtype") = type, nb::arg("copy") = copy);

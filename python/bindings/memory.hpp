@@ -16,9 +16,10 @@
 
 namespace beeline::python {
 
-/// Elements of one type and shape in a heap: an allocation, or a part of one. Its memory stays allocated until `free`,
-/// which is collective, or the end of the world. The end of the last object that refers to it does not free it, since
-/// ranks end theirs at different times: memory that all ranks have dropped is freed where a heap is full.
+/// Elements of one type and shape in a heap: an allocation, or a part of an allocation. The memory stays allocated
+/// until `free`, which is collective, or until the end of the world. Dropping the last object that refers to it does
+/// not free it, since ranks drop their objects at different times. Memory that all ranks have dropped is freed when a
+/// heap is full.
 class Memory {
  public:
   using Shape = std::vector<std::size_t>;
@@ -30,7 +31,7 @@ class Memory {
   void free();
   /// The same elements on another rank.
   [[nodiscard]] Memory at(int peer) const;
-  /// The elements from `first` on along the first axis, `count` of them; nothing: that one, without the axis.
+  /// `count` elements of the first axis from `first` on; without `count` the single element, without the axis.
   [[nodiscard]] Memory part(std::size_t first, std::optional<std::size_t> count) const;
 
   /// Throws invalid_argument when it was freed, or the world was left.
@@ -42,7 +43,7 @@ class Memory {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] std::size_t elements() const;
   [[nodiscard]] std::size_t bytes() const;
-  /// Whether it is a GPU's memory, which no CPU thread loads from.
+  /// Whether it is GPU memory, from which CPU threads do not load.
   [[nodiscard]] bool on_gpu() const;
   /// Whether it is memory of another node, which only copies reach.
   [[nodiscard]] bool is_remote() const;
@@ -56,7 +57,7 @@ class Memory {
   nanobind::dlpack::dtype type_{};
   Heap heap_ = Heap::symmetric;
   int rank_ = 0;
-  /// Shared by all objects that refer to it.
+  /// The allocation, shared by all objects that refer to it.
   struct Allocation {
     ~Allocation();
     JoinedWorld& world;  ///< lives as long as the last of these objects
@@ -65,7 +66,7 @@ class Memory {
     Heap heap;
     bool is_freed = false;
   };
-  void* mine_ = nullptr;  ///< on this process's rank
+  void* mine_ = nullptr;  ///< the same element on this process's rank
   std::shared_ptr<Allocation> allocation_;
 };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C functions through which torch's caching allocator takes segments from the symmetric heap.
 //
-// Taking one is collective: all ranks ask for the same sizes in the same order. Giving one back is not, since ranks let
-// go of tensors at different times: it is kept until, in some later request, all ranks find that each of them has given
-// back the one of this number; then all free it. Python's lock is left as it is: torch may hold a lock of its own here,
-// and another thread may want it while it has Python's.
+// Taking a segment is collective: all ranks request the same sizes in the same order. Giving a segment back is not,
+// since ranks release tensors at different times. A segment is kept until, in a later request, all ranks find that each
+// has given back its segment of this number; then all ranks free it. Python's lock is neither taken nor released: torch
+// may hold a lock of its own here, and a thread with Python's lock may wait for that.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -29,20 +29,20 @@ namespace beeline::python {
 
 namespace {
 
-/// What torch asks of one rank's heap. It keeps the world's memory mapped.
+/// torch's requests to one rank's heap. The object keeps the world's memory mapped.
 class MemoryPool {
  public:
   explicit MemoryPool(std::shared_ptr<JoinedWorld> world) : world_(std::move(world)) {}
 
   [[nodiscard]] const JoinedWorld& joined() const { return *world_; }
   [[nodiscard]] int gpu() const { return world_->known().device().is_gpu() ? world_->known().device().index : -1; }
-  /// Whether nothing can be asked of it any more, nor is anything left to be given back.
+  /// Whether the world was left and all segments were given back.
   [[nodiscard]] bool is_over() {
     const std::lock_guard lock(mutex_);
     return world_->has_left() && held_.empty();
   }
 
-  /// Collective. `stream` is the one that the segment is for.
+  /// Collective. `stream` is the stream that will use the segment.
   [[nodiscard]] void* allocate(std::size_t bytes, void* stream) {
     const std::lock_guard one_at_a_time(requests_);
     World& world = world_->world();
@@ -54,7 +54,7 @@ class MemoryPool {
     return segment;
   }
 
-  /// Not collective: see above. False for what is not this pool's.
+  /// Not collective: see above. Returns false for a segment of another pool.
   [[nodiscard]] bool give_back(void* segment, void* stream) {
     const std::lock_guard lock(mutex_);
     const auto place = held_.find(segment);
@@ -63,7 +63,7 @@ class MemoryPool {
     held_.erase(place);
     if (world_->has_left()) return true;
     std::shared_ptr<Event> used;
-    if (const auto on = streams_.find(stream); on != streams_.end()) {  // of a host rank the work is over
+    if (const auto on = streams_.find(stream); on != streams_.end()) {  // a host rank's work is over
       if (on->second->capture() != 0) return true;                      // lost: the graph may run at any time
       used = on->second->make_event();
       on->second->record(*used);
@@ -75,7 +75,7 @@ class MemoryPool {
  private:
   struct GivenBack {
     void* segment;
-    std::shared_ptr<Event> used;  ///< after what its stream had been given
+    std::shared_ptr<Event> used;  ///< recorded after the earlier work of its stream
   };
 
   void keep_stream(World& world, void* stream) {
@@ -109,14 +109,14 @@ class MemoryPool {
 
   std::shared_ptr<JoinedWorld> world_;
   std::mutex requests_;  ///< held in collective functions
-  std::mutex mutex_;     ///< of what follows
+  std::mutex mutex_;     ///< of the members below
   std::map<void*, std::unique_ptr<Stream>> streams_;
-  std::map<void*, std::uint64_t> held_;  ///< numbered alike on all ranks
+  std::map<void*, std::uint64_t> held_;  ///< segments by address; the numbers agree on all ranks
   std::map<std::uint64_t, GivenBack> given_back_;
   std::uint64_t next_ = 0;
 };
 
-/// All pools of the process. Never destroyed: torch gives segments back until the very end.
+/// All pools of the process. Never destroyed, because torch gives segments back until the process ends.
 struct Pools {
   std::mutex mutex;
   std::vector<std::shared_ptr<MemoryPool>> all;
@@ -127,7 +127,7 @@ Pools& pools() {
   return the_only;
 }
 
-/// The pool of the world that is not left on this GPU (-1: on a CPU).
+/// The pool on this GPU (-1: a CPU) whose world was not left.
 std::shared_ptr<MemoryPool> pool_on(int gpu) {
   const std::lock_guard lock(pools().mutex);
   for (const auto& pool : pools().all)
@@ -142,11 +142,11 @@ std::vector<std::shared_ptr<MemoryPool>> all_pools() {
 
 std::string describe(int gpu) { return gpu < 0 ? "the CPU" : fmt::format("GPU {}", gpu); }
 
-/// Makes the C functions below serve a world's GPU. One world at a time for each GPU of a process.
+/// Makes the C functions below serve a world's GPU. Each GPU of a process serves one world at a time.
 void serve_pool(const std::shared_ptr<JoinedWorld>& world) {
   const int rank = world->world().rank();
   const auto mine = std::make_shared<MemoryPool>(world);
-  std::vector<std::shared_ptr<MemoryPool>> over;  // ends without the lock: worlds may end with them
+  std::vector<std::shared_ptr<MemoryPool>> over;  // destroyed without the lock: their worlds may end, too
   const std::lock_guard lock(pools().mutex);
   const auto is_alive = [](const auto& pool) { return !pool->is_over(); };
   const auto first_over = std::stable_partition(pools().all.begin(), pools().all.end(), is_alive);
@@ -172,9 +172,10 @@ void bind_memory_pool(nb::module_& module) {
 
 using beeline::LogLevel;
 
-/// Collective over the world that serves `gpu` in this process: a segment of its symmetric heap, 256-byte aligned, at
-/// the same place on all ranks. nullptr, with a line in the log, when the heap is full, or the ranks do not ask alike
-/// by the deadline. The signatures are those that torch.cuda.memory.CUDAPluggableAllocator calls.
+/// Collective over the world that serves `gpu` in this process. Returns a segment of its symmetric heap, 256-byte
+/// aligned, at the same offset on all ranks. Returns nullptr, with a line in the log, when the heap is full, or the
+/// ranks do not make equal requests by the deadline. torch.cuda.memory.CUDAPluggableAllocator prescribes the
+/// signatures.
 extern "C" __attribute__((visibility("default"))) void* beeline_pool_allocate(std::ptrdiff_t bytes, int gpu,
                                                                               void* stream) {
   try {
@@ -189,8 +190,8 @@ extern "C" __attribute__((visibility("default"))) void* beeline_pool_allocate(st
   }
 }
 
-/// Gives a segment back; does not block. It is free for others when all ranks have given back theirs, and the work that
-/// `stream` had then is over.
+/// Gives a segment back; does not block. The segment is free for others when all ranks have given theirs back, and the
+/// work that `stream` had at that time is over.
 extern "C" __attribute__((visibility("default"))) void beeline_pool_free(void* segment, std::ptrdiff_t /*bytes*/,
                                                                          int /*gpu*/, void* stream) {
   if (segment == nullptr) return;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int nobody = -1;
 
-/// The type that a message of a tensor carries; `uint8`: of unknown elements.
+/// The element type that a message of a tensor carries; `uint8` if the type is unknown to Beeline.
 ElementType message_type(const Tensor& tensor) {
   const std::optional<ElementType> type = computed_type(tensor.type);
   const bool is_aligned = !type || reinterpret_cast<std::uintptr_t>(tensor.data) % bytes_of(*type) == 0;

@@ -5,7 +5,7 @@
 
 NB_MODULE(_beeline, module) {
   module.doc() = "Beeline's library. Use it through the package `beeline`.";
-  // A program that ends by an exception leaves objects behind; that is no fault of its bindings.
+  // A program that ends by an exception leaves objects behind, which is no fault of the bindings.
   nanobind::set_leak_warnings(false);
   beeline::python::bind_errors(module);
   beeline::python::bind_stream(module);

@@ -23,7 +23,7 @@ namespace beeline::python {
 
 namespace {
 
-constexpr std::size_t short_copy = 4096;  ///< bytes for which Python's lock is not let go
+constexpr std::size_t short_copy = 4096;  ///< bytes; for shorter copies Python's lock is not released
 
 Compare comparison_of(std::string_view symbol) {
   constexpr std::string_view symbols[] = {"==", "!=", ">", ">=", "<", "<="};  // in the order of Compare
@@ -32,7 +32,7 @@ Compare comparison_of(std::string_view symbol) {
   throw nb::value_error(fmt::format("comparison {}: known are ==, !=, >, >=, <, <=", symbol).c_str());
 }
 
-/// Of a host rank the calling thread does it, where no stream is given; otherwise it is done in the order of a stream.
+/// Without a stream, a host rank's call is carried out by the calling thread; otherwise in the order of a stream.
 class SignalsObject {
  public:
   /// Collective.
@@ -111,7 +111,7 @@ class SignalsObject {
       throw nb::index_error(fmt::format("signal {}: there are {}, from 0 on", index, count_).c_str());
     return static_cast<std::uint64_t*>(memory_.address()) + index;
   }
-  /// The word that a call's values go on from, if any.
+  /// The word to which a call adds its values; nullptr without `sequence`.
   [[nodiscard]] std::uint64_t* word_of(const Memory* sequence, const StreamObject* stream) const {
     if (sequence == nullptr) return nullptr;
     if (stream == nullptr) throw nb::value_error("sequence: of calls on a stream only");
@@ -129,7 +129,7 @@ class SignalsObject {
     if (stream.joined() != world_) throw nb::value_error("stream: it belongs to another world");
     return stream.stream();
   }
-  /// Throws what was recorded of an operation that did not succeed.
+  /// If the operation failed, throws the error that was recorded for it.
   void finish(Status status) const {
     if (status == Status::ok) return;
     World& world = world_->world();
@@ -156,7 +156,7 @@ class SignalsObject {
     change(&from, destination.address(), how, peer, stream);
   }
 
-  /// Puts `from`, if any, and changes the signal behind it.
+  /// Puts `from`, if any, and then changes the signal.
   void change(const Tensor* from, void* destination, SignalCall how, int peer, StreamObject* stream) const {
     const std::uint32_t to = member(peer);
     World& world = world_->world();

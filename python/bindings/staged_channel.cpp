@@ -33,7 +33,7 @@ class ChannelObject {
   void send(const nb::object& source, int peer, Seconds timeout) {
     const Tensor from = tensor_of(source, "source", Access::read, *world_);
     const Timeout limit = timeout_of(timeout);
-    const World& world = world_->world();  // unless it was left
+    const World& world = world_->world();  // throws if it was left
     require_over(unlocked([&] { return channel_->send(from.data, from.bytes, peer, limit); }), "send", timeout,
                  world.rank());
   }

@@ -26,7 +26,7 @@ StreamObject::StreamObject(std::shared_ptr<JoinedWorld> world, std::unique_ptr<S
 
 StreamObject::~StreamObject() {
   if (!owned_) return;
-  const nb::gil_scoped_release unlocked;  // waits for its work
+  const nb::gil_scoped_release unlocked;  // the destructor waits for the stream's work
   owned_.reset();
 }
 

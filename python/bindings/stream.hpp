@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// `beeline.Stream`: an in-order queue of work, with the Python objects that its work still uses.
+/// `beeline.Stream`: an in-order queue of work, with the Python objects that pending work uses.
 
 #include <nanobind/nanobind.h>
 
@@ -25,7 +25,7 @@ class StreamObject {
  public:
   /// The rank's default stream.
   explicit StreamObject(std::shared_ptr<JoinedWorld> world);
-  /// A new one.
+  /// A new stream.
   StreamObject(std::shared_ptr<JoinedWorld> world, std::unique_ptr<Stream> owned);
   StreamObject(StreamObject&&) = default;
   ~StreamObject();
@@ -33,8 +33,8 @@ class StreamObject {
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when the world was left.
   [[nodiscard]] Stream& stream() const;
-  /// Keeps `tensors` and the object that the next call is made on (if any) alive until its work is over, as a later
-  /// `keep` or `let_go` finds.
+  /// Keeps `tensors`, and the object on which the next call is made (if any), alive until the call's work is over. A
+  /// later `keep` or `let_go` notices that.
   void keep(std::initializer_list<const Tensor*> tensors, nanobind::object called = {});
   void let_go();
 
@@ -42,35 +42,35 @@ class StreamObject {
   std::shared_ptr<JoinedWorld> world_;
   std::unique_ptr<Stream> owned_;
   Stream* stream_;
-  std::vector<nanobind::object> used_;     ///< by the latest calls
+  std::vector<nanobind::object> used_;     ///< by calls after the point where `between_` was recorded
   std::vector<nanobind::object> earlier_;  ///< by calls before the point where `between_` was recorded
   std::unique_ptr<Event> between_;
 };
 
-/// Where a call of a world's runs: on a stream, or blocking, up to a time-out.
+/// The context of a call: a stream, or a blocking call with an optional time-out.
 struct Place {
   const std::shared_ptr<JoinedWorld>& joined;
   const char* call;  ///< a literal
   StreamObject* stream;
   Seconds timeout;
   Team& team;
-  const void* channel;      ///< that the call is one of
+  const void* channel;      ///< the channel to which the call belongs
   nanobind::object called;  ///< the channel's object
-  std::string arguments;    ///< all but the tensors, as text; only where a call may be continued (`may_continue`)
+  std::string arguments;    ///< all arguments but the tensors, as text; only if `may_continue`
 };
 
-/// Whether a call has timed out, or may: then its arguments tell it from others.
+/// Whether a call has timed out, or may time out: then its arguments are needed to distinguish it from other calls.
 [[nodiscard]] inline bool may_continue(const JoinedWorld& world, Seconds timeout) {
   return timeout.has_value() || !world.open_calls.empty();
 }
 
-/// The stream of the same call if that timed out before, otherwise nullptr. Throws invalid_argument while another call
-/// of the channel is to be continued: they are made one after the other.
+/// The stream of an equal call that timed out before, otherwise nullptr. Throws invalid_argument while a different call
+/// of the channel has yet to be continued: calls of a channel are made one after the other.
 [[nodiscard]] std::shared_ptr<detail::BlockingStream> continued_stream(const Place& place,
                                                                        std::initializer_list<const Tensor*> tensors);
-/// Throws invalid_argument while another call of the channel is to be continued.
+/// Throws invalid_argument while another call of the channel has yet to be continued.
 void refuse_beside_open_call(const Place& place);
-/// How a wait ended: its status, and the exception to raise, if any: of the wait, or of a Python signal handler.
+/// The result of a wait: its status, and the exception to raise, if any, from the wait or from a Python signal handler.
 struct Waited {
   Status status;
   std::exception_ptr failure;
@@ -86,12 +86,12 @@ template <class Part>
     return {Status::ok, std::current_exception()};
   }
 }
-/// Throws what the call's wait ended with. After a time-out the world keeps the call, with its stream and its tensors.
+/// Throws the error of the call's wait, if any. After a time-out the world keeps the call, with its stream and tensors.
 void finish_call(const Place& place, std::initializer_list<const Tensor*> tensors,
                  std::shared_ptr<detail::BlockingStream> stream, const Waited& waited);
 
-/// Makes a call of a world's on `place.stream`, which keeps the tensors; without one, on a stream that the world lends,
-/// and blocks until it is over. After a time-out the same call waits on.
+/// Makes a call on `place.stream`, which keeps the tensors. Without a stream, makes it on a stream that the world
+/// lends, and blocks until the call is over. After a time-out, an equal call continues the wait.
 ///   how  the call's options, with a member `stream`
 template <class Options, class Call>
 void run_on(const Place& place, Options how, std::initializer_list<const Tensor*> tensors, const Call& call) {
@@ -105,7 +105,7 @@ void run_on(const Place& place, Options how, std::initializer_list<const Tensor*
     BlockingCall blocking;
     Waited waited = wait_unlocked(blocking, [&] {
       if (!is_begun) {
-        std::optional<WorkHere> here;  // not of a call that a time-out may leave behind
+        std::optional<WorkHere> here;  // not for a call that may continue after a time-out
         if (place.timeout) {
           on->follow_default();
         } else {
@@ -118,7 +118,7 @@ void run_on(const Place& place, Options how, std::initializer_list<const Tensor*
       }
       return on->finish(limit);
     });
-    if (!is_begun) waited.status = Status::ok;  // a signal's handler has ended the wait before it: nothing goes on
+    if (!is_begun) waited.status = Status::ok;  // a signal handler ended the wait first: no work was started
     return finish_call(place, tensors, std::move(on), waited);
   }
   if (place.stream->joined() != place.joined) throw nanobind::value_error("stream: it belongs to another world");
@@ -133,7 +133,7 @@ void run_on(const Place& place, Options how, std::initializer_list<const Tensor*
 /// A point in a stream's work.
 class EventObject {
  public:
-  /// Here, in what the stream has been given so far.
+  /// The point after all earlier work of the stream.
   explicit EventObject(const StreamObject& stream);
 
   [[nodiscard]] bool done() const { return event_->done(); }

@@ -23,7 +23,7 @@ namespace {
 
 using Everyones = std::vector<std::vector<std::byte>>;
 
-/// What a Python function of bytes says: a sequence of bytes.
+/// Calls a Python function of bytes that returns a sequence of bytes.
 Everyones call(const nb::object& allgather, std::span<const std::byte> mine) {
   const nb::gil_scoped_acquire locked;
   Everyones all;
@@ -56,7 +56,7 @@ std::optional<TeamObject> TeamObject::make(const std::shared_ptr<JoinedWorld>& w
     team = unlocked([&] { return joined.make_team(ranks); }, &joined);
   } else {
     const std::int64_t deadline_ns = deadline_s ? deadline_ns_of(*deadline_s) : 0;
-    const nb::gil_scoped_release unlocked;  // what is called may block by itself
+    const nb::gil_scoped_release unlocked;  // the called code may block
     const MemberAllgather gather = [&](std::span<const std::byte> mine) { return call(allgather, mine); };
     team = make_team_among(joined, ranks, gather, deadline_ns);
   }

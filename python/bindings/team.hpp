@@ -15,16 +15,16 @@
 
 namespace beeline::python {
 
-/// Collective. Everyone's bytes, by rank; without Python's lock.
+/// Collective. Every member's bytes, by rank; runs without Python's lock.
 [[nodiscard]] std::vector<nanobind::bytes> gathered(Team& team, const nanobind::bytes& mine);
-/// Collective. All members' numbers combined: an int of 64 bits or a float; without Python's lock.
+/// Collective. Combines all members' numbers, an int of 64 bits or a float; runs without Python's lock.
 [[nodiscard]] nanobind::object allreduced(Team& team, nanobind::handle value, const std::string& reduction);
 
-/// This rank's membership. The team lives until the last object that refers to it is gone, channels included.
+/// This rank's membership. The team lives until the last object that refers to it is gone, including channels.
 class TeamObject {
  public:
-  /// Collective: see `World::make_team`, and `make_team_among` for an `allgather` that is not None. Nothing on ranks
-  /// that stay outside.
+  /// Collective: see `World::make_team`, and, if `allgather` is not None, `make_team_among`. Returns nothing on ranks
+  /// outside the team.
   [[nodiscard]] static std::optional<TeamObject> make(const std::shared_ptr<JoinedWorld>& world,
                                                       const std::vector<int>& ranks, const nanobind::object& allgather,
                                                       std::optional<double> deadline_s);
@@ -32,7 +32,7 @@ class TeamObject {
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when the world was left.
   [[nodiscard]] const std::shared_ptr<Team>& team() const;
-  /// As above, for what stays known afterwards.
+  /// The team even if this rank has left the world, for properties that stay known.
   [[nodiscard]] const Team& known() const { return *team_; }
   /// Its members' ranks in the world.
   [[nodiscard]] std::vector<int> ranks() const;

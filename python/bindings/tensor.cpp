@@ -36,7 +36,7 @@ constexpr NamedType types[] = {
 
 [[noreturn]] void refuse(const std::string& message) { throw nb::value_error(message.c_str()); }
 
-/// Whether elements follow each other in the order of C. Extents of 1 may have any stride.
+/// Whether the elements are contiguous in C order. Axes of extent 1 may have any stride.
 bool is_contiguous(const nb::dlpack::dltensor& array, std::size_t elements) {
   if (elements == 0 || array.strides == nullptr) return true;
   std::int64_t expected = 1;
@@ -50,7 +50,7 @@ bool is_contiguous(const nb::dlpack::dltensor& array, std::size_t elements) {
 std::string name_of(const char* type) { return type; }
 std::string name_of(const nb::object& object) { return type_of(object); }
 
-/// `type`: a name, or the object whose type has it.
+///   type  the name of the tensor's type, or an object of that type
 template <class Type>
 Elements checked(const nb::dlpack::dltensor& array, const Type& type, const char* argument, const JoinedWorld& world) {
   std::size_t elements = 1;
@@ -74,7 +74,7 @@ Elements checked(const nb::dlpack::dltensor& array, const Type& type, const char
           .gpu = gpu ? array.device.device_id : -1};
 }
 
-/// Throws for a tensor of which DLPack says nothing, with the reason that is set as Python's error.
+/// Throws for a tensor that DLPack cannot describe; the reason is the Python error that is set.
 [[noreturn]] void refuse_undescribed(const nb::object& object, const char* argument) {
   const nb::python_error reason;
   const auto text = nb::cast<std::string>(nb::str(reason.value()));
@@ -82,7 +82,7 @@ Elements checked(const nb::dlpack::dltensor& array, const Type& type, const char
                      text.substr(0, text.find('\n'))));
 }
 
-/// Throws for an array that DLPack does not describe, as one in another byte order, with its type and the reason.
+/// Throws for an array that DLPack does not describe (as one with another byte order), naming its type and the reason.
 [[noreturn]] void refuse_unshared(const nb::object& object, const char* argument) {
   std::string reason = "DLPack does not describe it";
   try {
@@ -99,7 +99,7 @@ Elements checked(const nb::dlpack::dltensor& array, const Type& type, const char
                      type.empty() ? "" : " of dtype " + type, reason.substr(0, reason.find('\n'))));
 }
 
-/// What nanobind has found an object to be.
+/// DLPack's description of an array that nanobind has recognized.
 template <class Array>
 nb::dlpack::dltensor described(const Array& array) {
   return {.data = const_cast<void*>(static_cast<const void*>(array.data())),
@@ -204,7 +204,7 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
 
 void require_same_type(nb::dlpack::dtype destination, nb::dlpack::dtype source) {
   if (destination == source) return;
-  // numpy has no bfloat16, and holds its words as uint16.
+  // numpy has no bfloat16, and holds its values as uint16.
   const auto is_words_of = [](nb::dlpack::dtype words, nb::dlpack::dtype type) {
     return words == nb::dtype<std::uint16_t>() &&
            type.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bfloat) && type.bits == words.bits &&
@@ -217,7 +217,7 @@ void require_same_type(nb::dlpack::dtype destination, nb::dlpack::dtype source) 
 
 namespace {
 
-/// Throws ValueError unless this rank's device reaches them.
+/// Throws ValueError unless this rank's device reaches the elements.
 void require_reached(const Elements& elements, const char* argument, const World& world) {
   const Device& device = world.device();
   const bool reached =

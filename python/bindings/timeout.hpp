@@ -16,7 +16,7 @@ namespace beeline::python {
 
 using Seconds = std::optional<double>;
 
-/// Throws ValueError for what is no duration. What is longer than any deadline is no limit.
+/// Throws ValueError for an invalid duration. A duration longer than any deadline means no limit.
 [[nodiscard]] inline Timeout timeout_of(Seconds seconds) {
   constexpr double longest_s = 1e9;
   if (!seconds || *seconds > longest_s) return Timeout::none();
@@ -25,8 +25,8 @@ using Seconds = std::optional<double>;
   return {static_cast<std::uint64_t>(*seconds * 1e9)};
 }
 
-/// Throws what becomes a TimeoutError, unless the call is over.
-///   rank  that called, in the world
+/// Unless the call is over, throws an error that becomes a TimeoutError.
+///   rank  this rank in the world
 inline void require_over(Status status, const char* call, Seconds timeout, int rank) {
   if (status == Status::timeout)
     throw Error(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The collectives of a process group of torch's, as Python calls them: one entry for each call. Tensors and streams are
-// read through DLPack's C exchange API; what Python sees of a call under way is its end.
+// The collectives of one of torch's process groups for Python: one entry for each call. Tensors and streams are read
+// through DLPack's C exchange API; for an asynchronous call Python gets its end.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -22,15 +22,15 @@ namespace beeline::python {
 
 namespace {
 
-/// torch's stream of this thread on a world's GPU.
+/// Gets torch's current stream of this thread on a world's GPU.
 class TorchStreams {
  public:
-  /// Throws TypeError where the type of tensors offers no C exchange API.
+  /// Throws TypeError if the tensor type offers no C exchange API.
   TorchStreams(std::shared_ptr<JoinedWorld> world, const nb::object& tensor)
       : world_(std::move(world)), exchange_(exchange_of(tensor)) {
     if (exchange_ == nullptr) throw nb::type_error("this torch has no DLPack C exchange API: torch 2.11 or later has");
   }
-  /// nullptr on a host rank.
+  /// The handle of the stream; nullptr on a host rank.
   [[nodiscard]] void* current() const {
     void* native = nullptr;
     const Device& device = world_->known().device();
@@ -74,8 +74,8 @@ void let_go(void* object) {
 class TorchCalls {
  public:
   /// Collective.
-  ///   tensor     any of torch's
-  ///   stream, make_room  as of `GroupCalls`
+  ///   tensor     any torch tensor
+  ///   stream, make_room  as for `GroupCalls`
   TorchCalls(const Members& members, const nb::object& tensor, std::optional<std::uintptr_t> stream,
              nb::callable make_room)
       : calls_(std::make_shared<GroupCalls>(members, stream,
@@ -85,7 +85,8 @@ class TorchCalls {
                                             })),
         streams_(calls_->joined(), tensor) {}
 
-  /// See `GroupCalls::call`. `output`, `source`: the same tensor in place; None on ranks that have none.
+  /// See `GroupCalls::call`. `output` and `source` are the same tensor for a call in place, and None on ranks without
+  /// one.
   [[nodiscard]] std::optional<EndObject> call(const CollectiveShape& shape, const nb::object& output,
                                               const nb::object& source, std::uint32_t reduction, int root,
                                               bool is_async) {

@@ -48,9 +48,9 @@ const CollectiveShape& shape_of(Collective collective) {
   return collective_shapes[static_cast<std::size_t>(collective)];
 }
 
-thread_local std::exception_ptr failure;  ///< of this thread's latest call that has failed
+thread_local std::exception_ptr failure;  ///< from the latest failed call of this thread
 
-/// Runs a function of the table.
+/// Runs a function of the table; stores its exception, if any, and returns the status.
 template <class Part>
 int guarded(const Part& part) {
   try {

@@ -12,7 +12,7 @@
 namespace beeline::python {
 
 [[nodiscard]] nanobind::object table_capsule();
-/// Of a group's calls, which live at least as long.
+/// A capsule of a group's calls, which keeps them alive.
 [[nodiscard]] nanobind::object calls_capsule(const std::shared_ptr<GroupCalls>& calls);
 
 }  // namespace beeline::python

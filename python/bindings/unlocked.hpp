@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Calls that block without Python's lock, and the handlers of signals that come meanwhile.
+/// Calls that block without Python's lock, and the signal handlers that run meanwhile.
 
 #include <nanobind/nanobind.h>
 
@@ -15,18 +15,19 @@
 
 namespace beeline::python {
 
-/// A call of this thread that waits. If it is Python's main thread, handlers of signals run in its waits, at most some
-/// 50 ms after the signal. What one raises ends the call: as a time-out does, or with an abort of its team.
+/// A blocking call of this thread. If it is Python's main thread, signal handlers run during its waits, at most about
+/// 50 ms after the signal. An exception of a handler ends the call: as a time-out does, or by aborting its team.
 class BlockingCall final : detail::WaitInterrupt {
  public:
-  /// Throws invalid_argument in a handler that runs in another call's wait.
-  ///   aborted  where the call cannot be left in the middle; nullptr: it goes on, and the same call continues it
+  /// Throws invalid_argument in a handler that runs during another call's wait.
+  ///   aborted  the team to abort if the call cannot be interrupted; nullptr: the call goes on, and an equal call
+  ///            continues it
   explicit BlockingCall(Team* aborted = nullptr);
   BlockingCall(const BlockingCall&) = delete;
   BlockingCall& operator=(const BlockingCall&) = delete;
   ~BlockingCall();
 
-  /// From now on it cannot be left.
+  /// From now on the call cannot be interrupted.
   void hold(Team& team) { aborted_ = &team; }
   [[nodiscard]] bool is_held() const { return aborted_ != nullptr; }
 
@@ -37,8 +38,8 @@ class BlockingCall final : detail::WaitInterrupt {
     return run(part);
   }
 
-  /// Runs `part`, without Python's lock, and throws what a handler raised meanwhile in place of what it returns or
-  /// throws.
+  /// Runs `part` without Python's lock. If a handler raised an exception meanwhile, throws it in place of the result or
+  /// exception of `part`.
   template <class Part>
   auto run(const Part& part) {
     try {
@@ -59,11 +60,11 @@ class BlockingCall final : detail::WaitInterrupt {
   bool ends_wait(std::uint64_t now_ns) noexcept override;
 
   Team* aborted_;
-  std::uint64_t next_ns_ = 0;  ///< when to look for signals again
+  std::uint64_t next_ns_ = 0;  ///< next time to check for signals
   std::optional<nanobind::python_error> raised_;
 };
 
-/// The whole of such a call.
+/// Makes a blocking call of `part`, from begin to end.
 template <class Part>
 auto unlocked(const Part& part, Team* aborted = nullptr) {
   return BlockingCall(aborted).unlocked(part);

@@ -29,7 +29,7 @@ namespace {
 using Shared = std::shared_ptr<JoinedWorld>;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
 
-/// The ranks that are threads of this process, until each has joined.
+/// The ranks that are threads of this process, until each of them has joined.
 class ThreadRanks {
  public:
   explicit ThreadRanks(int ranks) {
@@ -49,7 +49,7 @@ class ThreadRanks {
   std::vector<std::unique_ptr<Bootstrap>> bootstraps_;
 };
 
-/// None for what C++ calls -1.
+/// The rank; None for -1 in C++.
 std::optional<int> rank_or_none(int rank) { return rank < 0 ? std::nullopt : std::optional(rank); }
 
 Memory::Shape shape_of(const nb::object& shape) {
@@ -85,7 +85,7 @@ StreamObject make_stream(const Shared& self, const std::string& priority) {
   return {self, self->world().make_stream(priority == "high" ? StreamPriority::high : StreamPriority::normal)};
 }
 
-/// The stream, after a check that it is this world's.
+/// Returns the stream, after checking that it belongs to this world.
 StreamObject& own_stream(const Shared& self, StreamObject& stream) {
   if (stream.joined() != self) throw nb::value_error("stream: it belongs to another world");
   return stream;
@@ -122,7 +122,7 @@ void synchronize(const Shared& self, StreamObject* stream, Seconds timeout) {
   if (stream != nullptr) stream->let_go();
 }
 
-/// One object for all calls: it keeps what its work uses.
+/// Returns one object for all calls, because it keeps the objects that the stream's work uses.
 nb::object default_stream(nb::handle self) {
   constexpr const char* place = "_stream";
   if (!nb::hasattr(self, place)) nb::setattr(self, place, nb::cast(StreamObject(nb::cast<Shared>(self))));
@@ -155,7 +155,7 @@ void leave(const Shared& self) {
   if (!self->has_left()) unlocked([&] { self->leave(); }, &self->world());
 }
 
-/// An exception in words; one whose own text raises must not hide that there is one.
+/// Describes an exception. If the exception's own text raises, the description still names its type.
 std::string text_of_exception(const nb::object& type, const nb::object& value) {
   const auto name = nb::cast<std::string>(type.attr("__name__"));
   try {
@@ -165,8 +165,8 @@ std::string text_of_exception(const nb::object& type, const nb::object& value) {
   }
 }
 
-/// The end of `with world:`. An exception here leaves the others waiting: they are told of it.
-/// In a forked child the world is the parent's, and nothing happens.
+/// The end of `with world:`. After an exception it aborts the world, because the other ranks would wait for this rank.
+/// In a forked child it does nothing, since the world is the parent's.
 void leave_or_abort(const Shared& self, const nb::object& type, const nb::object& value,
                     const nb::object& /*traceback*/) {
   if (self->known().life()->is_forked()) return;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of `beeline app`, made from the programs' descriptions. Each has a handler, whose options are those of
-studying the program: numbers of ranks, and what mpirun, a preset or a scaling sets."""
+"""The commands of `beeline app`, made from the programs' descriptions. Each has a handler with the options for
+studying the program: numbers of ranks, and what mpirun, a preset or a scaling needs."""
 
 from __future__ import annotations
 

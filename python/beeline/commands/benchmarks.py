@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of `beeline bench`, made from the program's description; each has a handler, and the handler's options
-are those of starting and showing it; of a parameter `world`, those of `world_on`."""
+"""The commands of `beeline bench`, made from the program's description. Each has a handler; the handler's options
+concern starting and display. A parameter `world` stands for the options of `world_on`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The time that a set of steps may take, and what each of them gets of it."""
+"""The time that a set of steps may take, and each step's share of it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Mapping
 
 from beeline.jobs import Event
 
-OUT_OF_BUDGET = "out of budget"  # how the reasons of rows begin that were left to a later run
-LEAST_S = 7.5  # that one row takes
-START_S = 8.0  # of a step that nothing is measured in: ranks start and end, idle power is metered, settings are tried
+OUT_OF_BUDGET = "out of budget"  # beginning of the reasons of rows that were left to a later run
+LEAST_S = 7.5  # for one row
+START_S = 8.0  # of a step besides its rows: start and end of ranks, idle power, trial of settings
 
 
 class Budget:
-    """Divides what is left among the steps to come, by the rows that they measure."""
+    """Divides the remaining time among the remaining steps, in proportion to the rows that they measure."""
 
     def __init__(self, seconds: float, rows: Mapping[str, int]) -> None:
         self.seconds = seconds

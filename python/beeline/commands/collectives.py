@@ -32,7 +32,7 @@ from beeline.programs import CliError, World, find_program, launch_command
 from beeline.ranks.records import result, unavailable
 
 TORCH_PEER = "beeline.torch_peer"
-MPI_MODULE = "beeline-bench-mpi.so"  # beside beeline-bench, where it was built beside MPI
+MPI_MODULE = "beeline-bench-mpi.so"  # next to beeline-bench, if that was built with MPI
 
 Launcher = Annotated[
     Literal["auto", "beeline", "mpirun"],
@@ -110,7 +110,7 @@ def measure_torch(view: ResultView, kinds: list[str], element_type: str, device:
     arguments = ["--ranks", str(len(kinds)), "--type", element_type, "--sizes", ",".join(map(str, sizes)), *gpus]
     try:
         view.run([sys.executable, "-m", TORCH_PEER, *arguments], label_of)
-    except CliError as error:  # a peer that fails leaves the others' results as they are
+    except CliError as error:  # the failure of one peer leaves the others' results as they are
         view.show_line(f"torch: {error}")
         view.add(lacking("allreduce", "torch/symmetric_memory", 0, len(kinds), str(error.args[0]).split(":")[0]))
 

@@ -31,12 +31,12 @@ from beeline.power_picture import draw_power
 from beeline.programs import CliError
 from beeline.ranks import records
 
-NOT_FOUND = 127  # as shells have it
-LOOK_S = 0.25  # how often the display and the record get what was sampled
+NOT_FOUND = 127  # as in shells
+LOOK_S = 0.25  # interval at which the display and the record get new samples
 PASSED_ON = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 ENDING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
-GROUP_S = 0.01  # for a signal to reach every process of a group
-READER_S = 2  # for a reader to take something more, once a signal has asked for the end
+GROUP_S = 0.01  # time for a signal to reach every process of a group
+READER_S = 2  # for a reader to take more output, once a signal has requested the end
 NOT_METERED = ["network", "switches between GPUs", "power supplies, fans, disks"]
 
 
@@ -95,7 +95,7 @@ def energy(
     try:
         if not draw_power(run.record, picture):
             run.say("no picture: no component here shows its power")
-    except CliError as problem:  # the program's exit status counts
+    except CliError as problem:  # the program's exit status has priority
         run.say(f"no picture: {problem}")
     run.finish_output()
     raise typer.Exit(status if status >= 0 else 128 - status)
@@ -125,7 +125,7 @@ def witness() -> Iterator[Callable[[int], bool]]:
         raise CliError(f"no process to tell whom signals are for: {problem.strerror}") from problem
     if process == 0:
         os.close(taken)
-        while number := os.read(takes, 1):  # until the other end is closed, be it by a death
+        while number := os.read(takes, 1):  # until the other end is closed, possibly by the death of its process
             signal.sigtimedwait(set(number), 0)
         os._exit(0)
     os.close(takes)
@@ -151,7 +151,7 @@ def descendants_of(process: int) -> dict[int, str]:
 
     The start time tells a process from a later one of the same number.
     """
-    if Path("/proc/self").resolve().name != str(os.getpid()):  # of another namespace: its numbers mean other processes
+    if Path("/proc/self").resolve().name != str(os.getpid()):  # of another namespace: its process numbers are different
         return {}
     children: dict[int, list[tuple[int, str]]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
@@ -176,11 +176,11 @@ class Run:
         self._period = period
         self._standard_output = Outlet(sys.stdout.fileno()) if as_json else None
         self._standard_error = Outlet(sys.stderr.fileno())
-        self._is_interrupted = False  # a signal has asked the program to end
-        self._started: dict[int, str] = {}  # descendants of the program when that signal came
+        self._is_interrupted = False  # a signal has requested the program's end
+        self._started: dict[int, str] = {}  # the program's descendants when that signal arrived
         self._file: IO[str] | None = output.open("w", encoding="utf-8")
         self._output = output
-        self._reasons: dict[str, str] = {}  # the last reason of a component without joules
+        self._reasons: dict[str, str] = {}  # last reason for missing joules, by component
         self._latest: dict[str, Event] = {}
         environment = describe_environment(command, period, self._components)
         self.record = Record(environment)
@@ -249,7 +249,7 @@ class Run:
             event["watts"] = sample.watts
             if sample.reason:
                 event["reason"] = sample.reason
-            if sample.joules is None and not sample.reason:  # power alone
+            if sample.joules is None and not sample.reason:  # power without joules
                 event["joules"] = self._latest.get(name, event)["joules"]
             self._latest[name] = event
             if sample.watts is not None or sample.joules is not None or self._reasons.get(name) != sample.reason:

@@ -31,7 +31,7 @@ from beeline.jobs import Event
 Scaling = Literal["none", "weak", "strong"]
 Preset = Literal["table-5.6", "weak", "strong"]  # sizes of seed 000 that are more than a size
 
-# What a preset sets: its grids one after another, and how they scale. M and L of the same source are sizes.
+# The settings of a preset: its grids, one after another, and how they scale. M and L of the same source are sizes.
 PRESETS: dict[Preset, tuple[list[str], Scaling]] = {
     "table-5.6": (
         [
@@ -45,7 +45,7 @@ PRESETS: dict[Preset, tuple[list[str], Scaling]] = {
     "strong": (["128x128x192"], "strong"),
 }
 
-# The programs that have methods; beside those that only some builds have, what to say where they are missing.
+# The programs that have methods; for those that only some builds have, the event to report if they are missing.
 PROGRAMS: dict[str, Event | None] = {
     "himeno": None,
     "himeno-device-launched": {

@@ -17,7 +17,7 @@ from beeline.display import ResultView
 from beeline.jobs import Event
 from beeline.programs import CliError, World
 
-Waits = tuple[str, ...]  # variables that say how the host waits
+Waits = tuple[str, ...]  # environment variables that set how the host waits
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Bench:
     command: str
     operations: str
     sizes: str
-    methods: str = ""  # names, or with a slash at the end how they begin; empty: all
+    methods: str = ""  # names, or a prefix of names that ends with a slash; empty: all
     launcher: Launcher = "beeline"
     waits: Waits = ()
 
@@ -88,11 +88,11 @@ class Application:
     program: str
     arguments: tuple[str, ...]
     methods: tuple[str, ...] = ()  # empty: all
-    ranks: int = 0  # 0: those of the command
+    ranks: int = 0  # 0: the number given to the command
     launcher: Launcher = "beeline"
     waits: Waits = ()
 
-    WINDOWS, LEAST_WINDOW_S, REST_S = 3, 1.0, 5.0  # of a method; the rest: times and verification, settling, idle power
+    WINDOWS, LEAST_WINDOW_S, REST_S = 3, 1.0, 5.0  # of a method; the rest: times, verification, settling, idle power
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ class Application:
 
     @property
     def rows(self) -> list[str]:
-        return list(self.methods) or [""] * 6  # about as many as an application has; the program is not asked yet
+        return list(self.methods) or [""] * 6  # a guess: the program has not been queried yet
 
     def run(self, view: ResultView, world: World, window_ms: int, budget: Budget, label: str) -> bool:
         ranks = self.ranks or world.ranks
@@ -132,8 +132,8 @@ class Application:
         return [name for name, event in known.items() if event.get("available")]
 
 
-# Of the collectives those on streams and NCCL's: in graphs and kernels they move the same bytes. Small messages by what
-# the library chooses; large ones also by copy engines, and by each way of kernels that may be the quickest.
+# Collectives on streams and NCCL's are metered: in graphs and kernels they move the same bytes. Small messages use the
+# algorithm that the library chooses; large ones also copy engines, and each kernel algorithm that may be the fastest.
 FIVE = "allreduce,allgather,alltoall,reduce_scatter,broadcast"
 CHOSEN, BY_NAME = "stream/automatic,nccl/stream", "stream/copy_engine,stream/two_shot,stream/peer,stream/bulk"
 COLLECTIVES = [
@@ -143,8 +143,8 @@ COLLECTIVES = [
 PUTS = "device/peer/ll,device/peer/signal,device/bulk/signal,stream/copy_engine/,host/copy_engine/,host/staged/"
 DIRECT_AND_STAGED = "device/peer/signal,mpi/staged,host/staged/sequential"
 HIMENO = ("host_staged", "host_copy_engine", "stream_kernels", "persistent")
-# How the host waits. Seed 000, section 5.8.3 and 5.8.5: an application that the CPU drives may poll every 1,000 us
-# without loss, one that the GPU drives every 5,000.
+# How the host waits. Seed 000, sections 5.8.3 and 5.8.5: an application that the CPU drives may poll every 1,000 us
+# without loss; one that the GPU drives, every 5,000 us.
 WAITS: list[Waits] = [
     ("BEELINE_WAIT_POLICY=spin",),
     *(("BEELINE_WAIT_POLICY=sleep", f"BEELINE_WAIT_PERIOD_US={period}") for period in (10, 100, 500, 1000, 5000)),
@@ -165,7 +165,7 @@ SETS: dict[str, list[Bench | Application]] = {
         *(Bench("collectives", FIVE, size, "stream/,nccl/stream", "auto") for size in ("8", "64K", "1M", "256M")),
     ],
     "collectives": [*COLLECTIVES],
-    # Himeno: sizes of seed 000, table 5.6 (weak, strong: half and all of a grid on one GPU and two).
+    # Himeno: sizes of seed 000, table 5.6 (weak, strong: half of a grid and a whole grid, on one GPU and on two).
     "applications": [
         Application("ring-reduction", ("--size", "64M")),
         Application("jacobi", ("--size", "1024", "--no-verify")),
@@ -184,7 +184,7 @@ SETS: dict[str, list[Bench | Application]] = {
             Application("himeno", ("--size", "M", "--no-verify"), ("host_copy_engine", "persistent"), waits=waits),
         )
     ],
-    # Seed 002, whose baseline is MPI's; beside it staging by the library, in chunks of the best size.
+    # Seed 002, whose baseline is MPI; compared with staging by the library, in chunks of the best size.
     "table-002": [
         Bench("latency", "barrier", "", DIRECT_AND_STAGED, "auto"),
         Bench("latency", "message", "8,4K,256K", DIRECT_AND_STAGED, "auto"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `beeline bench energy` shows of its results."""
+"""The tables that `beeline bench energy` shows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from beeline.fitted_table import FittedTable
 from beeline.jobs import Event
 
 KINDS = ("cpu", "gpu", "dram")
-# Seed 002, conclusion: energy saved in percent, speed-up; average watts of CPU, GPU and DRAM, direct and by MPI.
+# Seed 002, conclusion: energy saved in percent, speed-up; average watts of CPU, GPU and DRAM, for direct and MPI.
 OF_2014 = {
     "put": (50.67, 2.42, (26.86, 47.05, 3.99), (43.36, 48.86, 10.11)),
     "message": (85.01, 6.96, (29.95, 52.58, 5.26), (43.25, 48.45, 8.07)),
@@ -311,7 +311,7 @@ def what_of(result: Event) -> str:
 
 def wait_of(result: Event) -> str:
     energy = result["energy"]
-    policy = energy.get("wait_policy", "automatic")  # records of November 2026 may be without
+    policy = energy.get("wait_policy", "automatic")  # records of November 2026 may lack it
     return f"sleep {energy['wait_period_us']:,} us" if policy == "sleep" else str(policy)
 
 

@@ -27,9 +27,10 @@ from beeline.jobs import Event
 from beeline.programs import World, given
 from beeline.ranks.records import result, unavailable
 
-# The application's: the host launches each kernel, a graph of all; a kernel launches them, one kernel is all.
+# The application's methods: the host launches each kernel, or a graph of all; a kernel launches kernels; one kernel is
+# all.
 METHODS = ("kernel_by_kernel", "one_graph", "device_launched", "persistent")
-GPU_SIZE, HOST_SIZE = "512x512x256", "XS"  # unless one is asked for: some seconds of each method
+GPU_SIZE, HOST_SIZE = "512x512x256", "XS"  # defaults: some seconds for each method
 
 
 def launch(call: Call, view: ResultView, device: options.Device = None) -> None:

@@ -27,10 +27,10 @@ Axis = Literal["bytes", "blocks", "iterations"]
 Panels = list[tuple[str, Callable[[Event], float]]]
 MISSING = float("nan")
 MOST_PICTURES = 64  # more operations than Beeline has; each picture takes matplotlib some tenths of a second
-FEW_TIMES = 4  # the lowest value: what differs less is drawn on a linear axis
+FEW_TIMES = 4  # ratio of largest and smallest value: a smaller ratio is drawn on a linear axis
 LAUNCH, POWER = "launch", "power"  # names of pictures that show no operation
-METHODS = ("message", "put", "get", "two_way")  # of which `bench methods` compares the methods by size
-# What records up to November 2026 call methods, by today's names.
+METHODS = ("message", "put", "get", "two_way")  # operations whose methods `bench methods` compares by size
+# Names of methods in records up to November 2026, with today's names.
 RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$": "_symmetric"}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that measure for long, in steps: what was measured is in the record, and a later run goes on behind it."""
+"""Commands that measure for long, in steps: finished steps are in the record, and a later run continues after them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from beeline.display import ResultView
 from beeline.jobs import Event
 
-STEP = "energy_step"  # the event that says which step is over, what was asked for, and how many results it has
+STEP = "energy_step"  # the event at the end of a step: the step's name, its options, and its number of results
 SECRET = "BEELINE_TOKEN"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of `beeline bench accuracy`: all-reduces of random data by every algorithm and peer, and their errors.
 
-python -m beeline.ranks.accuracy VALUES: those of its options, as JSON, that `beeline-bench accuracy --describe` prints
+python -m beeline.ranks.accuracy VALUES: the values of the options of `beeline-bench accuracy --describe`, as JSON
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 class Own:
-    """Beeline's algorithms, between vectors in the heap, which all of them use as they are."""
+    """Beeline's algorithms, between vectors in the heap, which every algorithm uses in place."""
 
     def __init__(self, world: beeline.World) -> None:
         self._world, self._collectives = world, beeline.Collectives(world)
@@ -61,7 +61,7 @@ class Own:
 
 
 class Study:
-    """Every type and reduction by every method."""
+    """Measures every method with every type and reduction."""
 
     def __init__(self, world: beeline.World, options: SimpleNamespace) -> None:
         self.world, self.elements, self.seed = world, options.elements, options.seed
@@ -110,8 +110,8 @@ class Study:
 
 
 def verified(method: str, figures: Record) -> bool | None:
-    """Of Beeline's: whether integers are right, and the bits the same everywhere. What peers do with integers is
-    theirs: Open MPI 4.1 saturates most sums of uint8."""
+    """Whether the results of Beeline's methods are right: integers are exact, and the bits are the same on all ranks.
+    None for peers, whose integers may differ: Open MPI 4.1 saturates most sums of uint8."""
     if not method.startswith("stream/") or figures["digest"] is None:
         return None
     return figures["same_bits_on_all_ranks"] and not figures["wrong"]

@@ -23,12 +23,12 @@ Allreduce = Callable[[Vector, str, str], Vector]
 
 
 class Absent(Exception):
-    """Why a peer, or what is asked of it, is not there. Every rank comes to the same."""
+    """Why a peer, or a type or reduction of it, is not available; the same on every rank."""
 
 
 @contextmanager
 def what_torch_lacks() -> Iterator[None]:
-    """torch refuses types and operations, on every rank alike, by errors of no class of their own."""
+    """Turns torch's errors for missing types and operations into Absent. Every rank gets the same."""
     try:
         yield
     except (RuntimeError, ValueError) as problem:
@@ -36,19 +36,19 @@ def what_torch_lacks() -> Iterator[None]:
 
 
 def close_groups() -> None:
-    """Collective: the end of the groups that were opened."""
+    """Collective: ends the groups that were opened."""
     if "torch" in sys.modules and sys.modules["torch"].distributed.is_initialized():
         sys.modules["torch"].distributed.destroy_process_group()
 
 
 def torch_group(world: beeline.World, backend: str) -> ModuleType:
-    """torch, with a process group of `backend` over the world's ranks."""
+    """Returns torch, with a process group of `backend` over the world's ranks."""
     on_gpu = all(device.kind == "gpu" for device in world.devices)
     if (backend == "nccl") != on_gpu:
         raise Absent("ranks are not on GPUs" if backend == "nccl" else "ranks are not all on CPUs")
     if importlib.util.find_spec("torch") is None:
         raise Absent("torch is not installed")
-    os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")  # like with like: no switch multicast anywhere
+    os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")  # for fairness: no method uses switch multicast
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     import torch
     from torch import distributed
@@ -64,7 +64,7 @@ def torch_group(world: beeline.World, backend: str) -> ModuleType:
 
 
 def tensor_of(torch: ModuleType, vector: Vector, type_name: str) -> Any:
-    """A copy of the vector, where the group's ranks compute."""
+    """A copy of the vector, on the device where the group's ranks compute."""
     copied = torch.from_numpy(vector.view("int16") if type_name == "bfloat16" else vector.copy())
     device = "cuda" if torch.distributed.get_backend() == "nccl" else "cpu"
     return copied.view(getattr(torch, type_name)).clone().to(device)
@@ -121,7 +121,7 @@ def symmetric_memory(world: beeline.World, algorithm: str) -> Allreduce:
 
 
 def mpi_ranks(world: beeline.World) -> Any:
-    """MPI's communicator of the same ranks. Raises Absent."""
+    """The MPI communicator of the same ranks. Raises Absent."""
     if not any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")):
         raise Absent("ranks were not started by mpirun, as MPI's are")
     if importlib.util.find_spec("mpi4py") is None:
@@ -151,7 +151,7 @@ def mpi(world: beeline.World) -> Allreduce:
 
 
 def open_peer(world: beeline.World, name: str) -> Allreduce:
-    """Collective. Raises Absent."""
+    """Collective. The peer's all-reduce. Raises Absent."""
     if name == "mpi/host":
         return mpi(world)
     peer, _, algorithm = name.partition("/")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All-reduces on a stream of high priority beside products of matrices on another of the same GPU.
+"""All-reduces on a stream of high priority, at the same time as products of matrices on another stream of the GPU.
 
-The host keeps a few calls ahead of the GPU on each stream, with an event behind each; products go on until the last
-all-reduce is over, and only what ended between the first and the last of these counts. All-reduces wait for each other
-inside kernels: on a stream of high priority their blocks become resident as soon as any of the products' blocks ends.
+On each stream the host stays a few calls ahead of the GPU, with an event after each call. Products go on until the last
+all-reduce is over; only products that ended between the first and the last all-reduce count. All-reduces wait for each
+other inside kernels: on a stream of high priority their blocks become resident as soon as any block of a product ends.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from beeline.ranks.names import NCCL
 from beeline.ranks.records import everyones
 from beeline.torch_backend import make_store
 
-DEADLINE_S = 60.0  # of every wait for the GPU
-SAMPLE_MS = 150.0  # of all-reduces, or of products, alone
+DEADLINE_S = 60.0  # for every wait for the GPU
+SAMPLE_MS = 150.0  # of all-reduces alone, or products alone
 AHEAD = 3
 LEAST_CALLS, MOST_CALLS = 8, 500
 HIGH_PRIORITY = -1
 POLL_S = 20e-6
-SWITCH_S = 100e-6  # from one Python thread to the other
+SWITCH_S = 100e-6  # time slice of a Python thread
 
 
 class Queue:
-    """Calls on one stream, with an event behind each."""
+    """Calls on one stream, with an event after each call."""
 
     def __init__(self, stream: torch.cuda.Stream, call: Callable[[], None]) -> None:
         self.stream, self._call = stream, call
@@ -44,7 +44,7 @@ class Queue:
         self._over = 0
 
     def step(self) -> None:
-        """Makes a call as soon as no more than `AHEAD` are under way."""
+        """Makes a call as soon as at most `AHEAD` calls are pending."""
         self.wait(AHEAD)
         with torch.cuda.stream(self.stream):
             self._call()
@@ -53,7 +53,7 @@ class Queue:
         self.events.append(event)
 
     def wait(self, under_way: int = 0) -> None:
-        """Until no more calls than these are under way."""
+        """Waits until at most `under_way` calls are pending."""
         deadline = time.monotonic() + DEADLINE_S
         while len(self.events) - self._over > under_way:
             if self.events[self._over].query():
@@ -64,12 +64,12 @@ class Queue:
                 time.sleep(POLL_S)
 
     def times(self, start: torch.cuda.Event) -> list[float]:
-        """When the calls were over, in ms after `start`."""
+        """When each call was over, in ms after `start`."""
         return [start.elapsed_time(event) for event in self.events]
 
 
 class Products:
-    """C = A B, driven by a thread of its own, with warm handles and workspace."""
+    """C = A B, driven by its own thread; handles and workspace are made beforehand."""
 
     def __init__(self, size: int) -> None:
         self.floating_operations = 2.0 * size**3
@@ -85,7 +85,7 @@ class Products:
         self._driver.shutdown()
 
     def alone(self, count: int) -> float:
-        """ms of one, of `count` one after the other."""
+        """Time in ms of one product, among `count` one after the other."""
         queue = self._queue()
 
         def run() -> None:
@@ -98,7 +98,7 @@ class Products:
 
     @contextmanager
     def going_on(self) -> Iterator[Queue]:
-        """Inside, one follows the other; the first is over when it is entered, the last when it has been left."""
+        """Inside, products follow each other; the first is over on entry, the last after exit."""
         queue, started, stop = self._queue(), threading.Event(), threading.Event()
 
         def run() -> None:
@@ -121,7 +121,7 @@ class Products:
         running.result()
 
     def rate(self, ms: float) -> float:
-        """TFLOP/s of one in so many ms."""
+        """TFLOP/s of a product that takes `ms`."""
         return self.floating_operations / ms / 1e9
 
     def _queue(self) -> Queue:
@@ -135,13 +135,13 @@ class Calls:
         self._world, self._products, self._stream, self._call = bench.world, bench.products, bench.torch_stream, call
         self._source, self._destination = vectors
         self.settings = settings
-        for _ in range(2):  # what is loaded at first use is loaded before anything waits beside it
+        for _ in range(2):  # code that is loaded at first use is loaded before anything waits in a kernel
             self._alone(2)
         wanted = everyones(self._world, round(SAMPLE_MS / self._alone(5)))
         self._count = max(LEAST_CALLS, min(MOST_CALLS, max(wanted)))
 
     def sample(self) -> dict[str, float]:
-        """Each alone, then both side by side."""
+        """Measures each alone, then both at the same time."""
         self._world.barrier()
         product_ms = self._products.alone(max(LEAST_CALLS, round(SAMPLE_MS / self._products.about_ms)))
         alone_ms = self._alone(self._count)
@@ -153,7 +153,7 @@ class Calls:
         }  # fmt: skip
 
     def verify(self) -> bool:
-        """Whether one call of fresh data, beside products, is right on this rank."""
+        """Whether one call with fresh data, at the same time as products, is right on this rank."""
         ranks = self._world.size
         self._destination.zero_()
         self._source.fill_(self._world.rank + 1)
@@ -162,7 +162,7 @@ class Calls:
         with self._products.going_on():
             self._run(1)
         right = bool((self._destination == ranks * (ranks + 1) // 2).all())
-        self._source.zero_()  # sums in place of anything else would grow
+        self._source.zero_()  # otherwise repeated sums in place would grow
         torch.cuda.synchronize()
         return right
 
@@ -174,13 +174,13 @@ class Calls:
         return queue
 
     def _alone(self, count: int) -> float:
-        """ms of a call."""
+        """Time in ms of a call without products."""
         self._world.barrier()
         events = self._run(count + 1).events
         return events[0].elapsed_time(events[-1]) / count
 
     def _beside(self) -> tuple[float, float]:
-        """ms of a call, and of a product, while both go on."""
+        """Times in ms of a call and of a product, at the same time."""
         start = torch.cuda.Event(enable_timing=True)
         start.record()
         self._world.barrier()
@@ -193,7 +193,7 @@ class Calls:
 
 
 class Bench:
-    """What the methods have in common on this rank: streams, vectors in the heap, and the products."""
+    """The common parts of the methods on this rank: streams, vectors in the heap, and the products."""
 
     def __init__(self, world: beeline.World, size: int, type_name: str, matrix: int) -> None:
         torch.cuda.set_device(world.device.index)
@@ -216,7 +216,7 @@ class Bench:
             distributed.destroy_process_group()
 
     def open(self, method: str, blocks: int) -> Calls:
-        """Collective. Raises UnavailableError where the ranks do not have the method."""
+        """Collective. Raises UnavailableError if these ranks do not have the method."""
         return self._nccl() if method == NCCL else self._own(method.removeprefix("stream/"), blocks)
 
     def _own(self, algorithm: str, blocks: int) -> Calls:
@@ -231,8 +231,8 @@ class Bench:
         )
 
     def _nccl(self) -> Calls:
-        """NCCL through torch, in place, on a stream of high priority of its own."""
-        os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # like with like: no switch multicast anywhere
+        """NCCL through torch, in place, on its own stream of high priority."""
+        os.environ.setdefault("NCCL_NVLS_ENABLE", "0")  # for a fair comparison: no method uses switch multicast
         how = distributed.ProcessGroupNCCL.Options()
         how.is_high_priority_stream = True
         distributed.init_process_group(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of `beeline bench overlap`: all-reduces on one stream beside products of matrices on another.
+"""One rank of `beeline bench overlap`: all-reduces on one stream at the same time as products of matrices on another.
 
-python -m beeline.ranks.overlap VALUES: those of its options, as JSON, that `beeline-bench overlap --describe` prints
+python -m beeline.ranks.overlap VALUES: the values of the options of `beeline-bench overlap --describe`, as JSON
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from beeline.ranks.beside import Bench, Calls
 
 LIMIT_S = 400
-CHANNEL_BYTES = 256 << 20  # of the heap, beside the two vectors
+CHANNEL_BYTES = 256 << 20  # of the heap, in addition to the two vectors
 FIGURES = (
     "unit", "median", "samples", "allreduce_alone_us", "allreduce_beside_us", "matmul_alone_tflops",
     "matmul_beside_tflops", "matmul_slowdown", "lost_us", "verified",
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def wanted_methods(options: SimpleNamespace) -> list[tuple[str, int]]:
-    """Methods with numbers of blocks; 0: by size, or none."""
+    """Methods with numbers of blocks; 0: chosen by size, or no blocks."""
     return [(name, count) for name in options.methods for count in (options.blocks if name in BY_BLOCKS else [0])]
 
 
@@ -51,7 +51,7 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
 
 
 def measure_in_turns(bench: Bench, world: beeline.World, options: SimpleNamespace) -> None:
-    """So that all methods meet the same clocks."""
+    """Measures in turns, so that all methods run with the same GPU clocks."""
     opened: list[tuple[Record, Calls, list[Record]]] = []
     for method, blocks in wanted_methods(options):
         head = head_of(world, options, method, blocks)
@@ -84,16 +84,16 @@ def head_of(world: beeline.World, options: SimpleNamespace, method: str, blocks:
 
 
 def slowest(seen: list[Record]) -> Record:
-    """Of all ranks: times of the slowest, rates of the slowest."""
+    """Combines all ranks' records: the longest times, and the lowest rates."""
     return {name: (min if name.endswith("tflops") else max)(one[name] for one in seen) for name in seen[0]}
 
 
 def summary(samples: list[Record]) -> Record:
-    """Medians.
+    """Medians of the samples.
 
-    matmul_slowdown  rate alone / rate beside
-    lost_us          what products alone would have done in this time, each all-reduce has cost; alone, one after the
-                     other with the products, it would have cost `allreduce_alone_us`
+    matmul_slowdown  rate alone / rate with all-reduces
+    lost_us          time of products that each all-reduce has cost. If all-reduces and products ran one after the
+                     other, it would be `allreduce_alone_us`
     """
     medians = {name: statistics.median(one[name] for one in samples) for name in samples[0]}
     share = [1 - one["matmul_beside_tflops"] / one["matmul_alone_tflops"] for one in samples]

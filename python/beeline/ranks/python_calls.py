@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of `beeline bench calls`, its part in Python: calls that block, beside mpi4py where MPI started the ranks,
-and torch's, where it is installed.
+"""One rank of `beeline bench calls`, the part in Python: blocking calls, compared with mpi4py if MPI started the ranks,
+and with torch if it is installed.
 
-python -m beeline.ranks.python_calls VALUES: those of its options, as JSON, that `beeline-bench calls --describe` prints
+python -m beeline.ranks.python_calls VALUES: the values of the options of `beeline-bench calls --describe`, as JSON
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def peer_of(operation: str, method: str) -> str | None:
 
 
 def time_of(world: beeline.World, call: Call | str, messages: int) -> Record:
-    """Back to back, in batches, each as long as on the slowest rank; a text says why there is no call."""
+    """Times calls back to back, in batches, each with the slowest rank's time; a text says why there is no call."""
     if isinstance(call, str):
         return lacking(call, FIGURES) | {"samples": []}
     world.barrier()
@@ -84,7 +84,7 @@ def time_of(world: beeline.World, call: Call | str, messages: int) -> Record:
 
 
 def own_ways(world: beeline.World, sizes: list[int]) -> Ways:
-    """Operations, methods, sizes in bytes, how many messages follow each other in a call, and what makes the call."""
+    """Operations, methods, sizes in bytes, the number of messages in a call, and the function that makes the call."""
     messages, collectives = cache(lambda: beeline.Messages(world)), cache(lambda: beeline.Collectives(world))
 
     def exchange(size: int) -> Call:
@@ -127,21 +127,21 @@ def mpi_ways(world: beeline.World, sizes: list[int]) -> Ways:
 
 
 def vectors(world: beeline.World, count: int, dtype: str) -> tuple[Any, Any]:
-    """Collective. A rank's own memory: of its GPU, if it has one."""
+    """Collective. Vectors in a rank's own memory: GPU memory if the rank has a GPU."""
     if world.device.kind == "gpu":
         return world.allocate(count, dtype), world.allocate(count, dtype)
     return np.ones(count, dtype), np.zeros(count, dtype)
 
 
 def ping_pong(world: beeline.World, send: Callable[[int], Any], receive: Callable[[int], Any]) -> Call:
-    """There and back between ranks 0 and 1; the others have nothing to do."""
+    """A round trip between ranks 0 and 1; the other ranks do nothing."""
     if world.rank == 0:
         return lambda: (send(1), receive(1))
     return (lambda: (receive(0), send(0))) if world.rank == 1 else lambda: None
 
 
 def message(world: beeline.World, send: Callable[..., Any], receive: Callable[..., Any], size: int) -> Call:
-    """The calls take an array and a rank."""
+    """A round trip of `size` bytes, by calls that take an array and a rank."""
     mine, got = vectors(world, size, "uint8")
     return ping_pong(world, partial(send, mine), partial(receive, got))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What measurements on ranks print: JSON lines like those of beeline-bench, from rank 0."""
+"""The output of measurements on ranks: JSON lines like those of beeline-bench, printed by rank 0."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIGURES = (
 
 
 def run_rank(body: Callable[[beeline.World], None], limit_s: float, **options: Any) -> None:
-    """Makes a world with these options for `body`. A crash, or a rank that runs longer, says where it is."""
+    """Makes a world with these options for `body`. After a crash or the limit, a traceback shows where the rank is."""
     faulthandler.enable()
     faulthandler.dump_traceback_later(limit_s, exit=True)
     with beeline.World.create(**options) as world:
@@ -37,7 +37,7 @@ def emit(world: beeline.World, record: Record) -> None:
 
 
 def environment(arguments: Sequence[str]) -> Record:
-    """What a record's first line begins with. Paths stay out of it, but for the program's: records are published."""
+    """The beginning of a record's first line. It has no paths except the program's, because records are published."""
     from beeline.library import _beeline
 
     commit = _beeline._commit()
@@ -52,7 +52,7 @@ def environment(arguments: Sequence[str]) -> Record:
 
 
 def result(operation: str, method: str, size: int, ranks: int) -> Record:
-    """The head of every result, of a method that is there."""
+    """The first fields of every result of an available method."""
     return {
         "event": "result", "schema_version": 1, "operation": operation, "method": method, "bytes": size,
         "ranks": ranks, "available": True, "reason": None,
@@ -60,14 +60,14 @@ def result(operation: str, method: str, size: int, ranks: int) -> Record:
 
 
 def summary(samples: Sequence[float]) -> Record:
-    """Of times in us."""
+    """The statistics of times in us."""
     middle = statistics.median(samples)
     deviation = statistics.median(abs(one - middle) for one in samples) / middle
     return {"unit": "us", "median": middle, "relative_deviation": deviation, "samples": list(samples)}
 
 
 def lacking(reason: str, figures: Sequence[str]) -> Record:
-    """The rest of a result, where the method is not there."""
+    """The other fields of a result, if the method is not available."""
     return {"available": False, "reason": reason, **dict.fromkeys(figures)}
 
 
@@ -77,7 +77,7 @@ def unavailable(reason: str) -> Record:
 
 
 def everyones(world: beeline.World, mine: Any) -> list[Any]:
-    """Collective. What each rank passes, by rank."""
+    """Collective. Every rank's `mine`, in rank order."""
     return [json.loads(other) for other in world.allgather(json.dumps(mine).encode())]
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reduction of given vectors is, without rounding, and how far a result is from it.
+"""The exact result of a reduction of given vectors, without rounding, and the error of a result.
 
-Vectors are numpy arrays of the type's own elements; of bfloat16, which numpy lacks, of its bits. The exact result of
-floats is computed in numpy's longdouble, on x86 with 64 significant bits: 11 more than the longest type has.
+Vectors are numpy arrays of the type's own elements; for bfloat16, which numpy lacks, of the elements' bits. The exact
+result for floats is computed in numpy's longdouble, on x86 with 64 significant bits: 11 more than the longest type has.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Vector = np.ndarray[Any, Any]
 class Float:
     """A binary format of IEEE 754, or bfloat16."""
 
-    digits: int  # of the significand, the one that is not stored included
+    digits: int  # of the significand, including the implicit digit
     least_exponent: int  # of a normal number
     stored: str  # numpy's type of the elements
 
@@ -37,14 +37,15 @@ FORMATS = {
 
 
 def data_for(type_name: str, reduction: str) -> tuple[str, ...]:
-    """What is drawn. Signs change sums, in which they cancel; not the rounding of a product."""
+    """The kinds of data to draw. Signs matter for sums, where terms cancel; they do not change the rounding of a
+    product."""
     if type_name in INTEGERS:
         return ("bits",)
     return ("positive",) if reduction == "product" else ("positive", "signed")
 
 
 def draw(seed: int, rank: int, count: int, type_name: str, reduction: str, data: str) -> Vector:
-    """A rank's vector, the same wherever it is drawn.
+    """A rank's vector, which does not depend on the process that draws it.
 
     positive, signed  sums and averages: from 0 to 1, or normally distributed around 0; products: 2 to the power of -0.4
                       to 0.4, so that those of 64 ranks fit every type
@@ -59,7 +60,7 @@ def draw(seed: int, rank: int, count: int, type_name: str, reduction: str, data:
 
 
 def encode(values: Vector, type_name: str) -> Vector:
-    """float64 as elements of the type."""
+    """float64 values as elements of the type."""
     if type_name != "bfloat16":
         return values.astype(type_name)
     bits = values.astype("float32").view("uint32").astype("uint64")
@@ -67,7 +68,7 @@ def encode(values: Vector, type_name: str) -> Vector:
 
 
 def decode(vector: Vector, type_name: str) -> Vector:
-    """Elements of a type of floats as longdouble, exactly."""
+    """Elements of a floating-point type as longdouble, exactly."""
     if type_name == "bfloat16":
         vector = (vector.astype("uint32") << 16).view("float32")
     return vector.astype(np.longdouble)
@@ -75,10 +76,10 @@ def decode(vector: Vector, type_name: str) -> Vector:
 
 @dataclass(frozen=True)
 class Exact:
-    """What a reduction is without rounding.
+    """The result of a reduction without rounding.
 
-    value      floats: as longdouble; integers: combined in 64 bits, of which the low ones stay
-    magnitude  of floats: the same of the terms' magnitudes; where signs cancel it is larger than the value
+    value      floats: as longdouble; integers: combined in 64 bits, of which the low bits count
+    magnitude  floats: the reduction of the terms' magnitudes; it is larger than the value if terms cancel
     """
 
     value: Vector
@@ -101,13 +102,13 @@ def reduced_integers(vectors: Sequence[Vector], type_name: str, reduction: str) 
         whole = whole // np.uint64(len(vectors))
     elif reduction == "average":
         signed = whole.view("int64")
-        away = (signed < 0) & (signed % len(vectors) != 0)  # numpy divides downwards, Beeline towards zero
+        away = (signed < 0) & (signed % len(vectors) != 0)  # numpy's division rounds down, Beeline's towards zero
         whole = (signed // len(vectors) + away).view("uint64")
     return whole.astype(type_name)
 
 
 def last_place(numbers: Vector, type_name: str) -> Vector:
-    """The distance between the type's numbers where these lie."""
+    """The distance between adjacent numbers of the type at these numbers."""
     form = FORMATS[type_name]
     _, exponent = np.frexp(numbers)
     exponent = np.where(numbers == 0, form.least_exponent, exponent - 1)
@@ -115,12 +116,12 @@ def last_place(numbers: Vector, type_name: str) -> Vector:
 
 
 def errors(result: Vector, exact: Exact, type_name: str) -> dict[str, Any]:
-    """How far a result is from the exact one.
+    """The error of a result against the exact one.
 
-    ulp                units in the last place of the magnitude: of the result, unless terms cancel
-    relative           to the exact result, where it is not 0
-    correctly_rounded  share of elements that are the number of the type next to the exact result
-    wrong              elements of integers that differ
+    ulp                in units in the last place of the result, or of the magnitude if terms cancel
+    relative           relative to the exact result, where that is not 0
+    correctly_rounded  share of elements that are the type's number closest to the exact result
+    wrong              number of integer elements that differ
     """
     if exact.magnitude is None:
         return {**dict.fromkeys(FIGURES), "wrong": int(np.count_nonzero(result != exact.value))}

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of `beeline bench calls` with torch's eager collectives: by Beeline, of ordinary tensors, of those of
-its pool (`beeline_pool`), of those where the ranks assert that they are symmetric (`beeline_symmetric`), and by torch's
-own back ends.
+"""The part of `beeline bench calls` with torch's eager collectives: by Beeline, with ordinary tensors, with tensors of
+its pool (`beeline_pool`) and with tensors asserted to be symmetric (`beeline_symmetric`), and by torch's own back ends.
 
 Results say where the time of a call goes, in us, each on the slowest rank:
   median       back to back, until the last one is over
@@ -37,7 +36,7 @@ from beeline.torch_backend import BeelineProcessGroup, last_transfer, make_store
 
 DEADLINE_S = 60
 BUILD_S = 200  # of the part in C++
-SAMPLES, FEW_SAMPLES, LONG_S = 15, 5, 0.5  # few of what takes longer in all
+SAMPLES, FEW_SAMPLES, LONG_S = 15, 5, 0.5  # fewer samples for calls that take longer altogether
 LEAST_CALLS, MOST_CALLS, BATCH_S = 4, 100, 0.03
 OPERATIONS = ("allreduce", "allgather", "reduce_scatter", "alltoall")
 IN_POOL = ("beeline_pool", "beeline_symmetric")
@@ -79,7 +78,7 @@ class Calls:
         self.bytes = self._whole.nbytes
 
     def call(self) -> None:
-        """Repeated, it changes nothing: reductions take the maximum."""
+        """Makes the call. Repeating it changes nothing: reductions take the maximum."""
         if self._operation == "allreduce":
             dist.all_reduce(self._whole, dist.ReduceOp.MAX, self._group)
         elif self._operation == "allgather":
@@ -90,7 +89,7 @@ class Calls:
             dist.all_to_all_single(self._other, self._whole, group=self._group)
 
     def verified(self) -> bool:
-        """Of the latest call."""
+        """Whether the result of the latest call is right."""
         ranks = torch.arange(self._group.size(), device=self._device)
         of_ranks = ranks.to(self._whole.dtype).repeat_interleave(self._part.numel())
         expected = {"allgather": (self._whole, of_ranks), "alltoall": (self._other, of_ranks)}
@@ -99,14 +98,14 @@ class Calls:
         return bool((got == wanted).all())
 
     def single_us(self) -> float:
-        """One call, by itself."""
+        """The time of a single call."""
         start = time.perf_counter_ns()
         self.call()
         self.synchronize()
         return (time.perf_counter_ns() - start) / 1e3
 
     def sample(self, count: int) -> Part:
-        """One batch of calls back to back, and one by itself."""
+        """Measures one batch of calls back to back, and one single call."""
         times = [time.perf_counter_ns()]
         start = times[0]
         first = self._mark()
@@ -171,12 +170,12 @@ def measure(world: beeline.World, options: SimpleNamespace) -> None:
                 emit(world, measure_one(world, (name, group), operation, size, how))
                 if on_gpus:
                     gc.collect()
-                    torch.cuda.empty_cache()  # the pool's segments return to the heap, the others to the GPU
+                    torch.cuda.empty_cache()  # the pool's segments return to the heap, the other segments to the GPU
     dist.destroy_process_group()
 
 
 def compile_native_part() -> None:
-    """No compiler is to run beside the calls."""
+    """Compiles the C++ part now, so that no compiler runs during the calls."""
     try:
         torch_native.build(BUILD_S)
     except torch_native.Unavailable:
@@ -184,7 +183,7 @@ def compile_native_part() -> None:
 
 
 def group_of(world: beeline.World, backend: str) -> dist.ProcessGroup | str:
-    """All ranks; a text says why there is no such group."""
+    """A group of all ranks, or a text that says why there is none."""
     if backend in IN_POOL and world.device.kind != "gpu":
         return "torch has memory pools for GPUs"
     if backend.startswith("beeline"):
@@ -216,7 +215,7 @@ def measure_one(
         calls = Calls(group, operation, size, SimpleNamespace(**vars(how), place=place))
         world.barrier()
         first_us = calls.single_us()
-    except RuntimeError as error:  # the same on all ranks: gloo lacks some types and operations
+    except RuntimeError as error:  # raised on all ranks: gloo lacks some types and operations
         return head | lacking(first_line(error), figures) | {"samples": []}
     verified = calls.verified()
     samples, count = sampled(world, calls)
@@ -229,7 +228,7 @@ def measure_one(
 
 
 def sampled(world: beeline.World, calls: Calls) -> tuple[list[Part], int]:
-    """Batches, each part as long as on the slowest rank, and how many calls a batch has."""
+    """Batches, each with the slowest rank's times, and the number of calls in a batch."""
     each_s = max(everyones(world, min(calls.single_us() for _ in range(LEAST_CALLS)))) / 1e6
     count = max(LEAST_CALLS, min(MOST_CALLS, int(BATCH_S / each_s)))
     mine = []

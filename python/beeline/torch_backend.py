@@ -83,9 +83,9 @@ from beeline.torch_work import BarrierWork, BeelineWork, UnfinishedWork, numbers
 __all__ = ["BeelineProcessGroup", "last_transfer", "make_store", "mem_pool"]
 
 _log = logging.getLogger("beeline")
-Started = tuple[Any, Callable[[], None]]  # the end of a collective, and what puts its results in their place
+Started = tuple[Any, Callable[[], None]]  # the end of a collective, and a function that copies results out
 
-# Each waiting stream is to have a hardware queue of its own; CUDA reads this when it is first used.
+# Each waiting stream needs a hardware queue of its own; CUDA reads this variable at its first use.
 os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 
 
@@ -133,7 +133,7 @@ def mem_pool(world: beeline.World | None = None) -> torch.cuda.MemPool:
 
 @functools.cache
 def _pool_allocator() -> Any:
-    """torch's handle of the C functions. Pools point to it, and may end after all of Python: it is never let go."""
+    """torch's handle of the C functions. Never released: pools point to it, and may outlive Python."""
     functions = torch.cuda.memory.CUDAPluggableAllocator(
         _beeline.__file__, "beeline_pool_allocate", "beeline_pool_free"
     )
@@ -146,7 +146,7 @@ def _pool_allocator() -> Any:
 class BeelineProcessGroup(dist.ProcessGroup):
     """All ranks of a world, or some of them, as torch.distributed calls them."""
 
-    # What torch asks of `_get_backend`.
+    # Read by torch through `_get_backend`.
     supports_splitting = False
     supports_coalescing = False
     supports_time_estimate = False
@@ -162,9 +162,9 @@ class BeelineProcessGroup(dist.ProcessGroup):
         team: beeline.Team | None = None,
         root: BeelineProcessGroup | None = None,
     ) -> None:
-        """All ranks of `world`; or, collective over its members alone, `team`, a part of the group `root`."""
+        """All ranks of `world`; or `team`, a part of the group `root`: collective over the team's members alone."""
         self._members = world if team is None else team
-        self.session = ""  # of a group of all ranks: what tells its world from others
+        self.session = ""  # distinguishes the world of a group of all ranks from other worlds
         self._own_rank, self._own_size = self._members.rank, self._members.size
         native = self._construct(self._own_rank, self._own_size)
         self._world = world
@@ -173,7 +173,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         self._root = root
         self._name = self._description = ""
         self._is_over = False
-        self._reported: set[str] = set()  # failures of the world's groups that the log has
+        self._reported: set[str] = set()  # failures of the world's groups that were logged
         device = None
         stream = None
         if world.device.kind == "gpu":
@@ -189,7 +189,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         _groups.add(self)
 
     def _construct(self, rank: int, size: int) -> ModuleType | None:
-        """Makes the part of this object that is of torch's class: torch's own, or that of the module it returns."""
+        """Makes the part of this object with torch's class: torch's own, or that of the module that this returns."""
         super().__init__(rank, size)
         return None
 
@@ -237,7 +237,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def _get_backend(self, device: torch.device) -> BeelineProcessGroup:
         return self
 
-    # The base class keeps names in back ends, of which a group in Python has none.
+    # The base class keeps names in its back ends, and a group in Python has none.
     def _set_group_name(self, name: str) -> None:
         self._name = name
 
@@ -305,7 +305,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return self.allgather_coalesced([[part] for part in each], sources, opts)
 
     def allgather_coalesced(self, outputs: Sequence[Tensors], sources: Tensors, opts: Any = None) -> dist.Work:
-        """`outputs[rank][i]` becomes tensor i of rank `rank`."""
+        """Makes `outputs[rank][i]` a copy of tensor i of rank `rank`."""
         lengths = [len(each) for each in outputs]
         if lengths != [len(sources)] * self.size():
             raise ValueError(f"lists of {lengths} tensors: {self.size()} ranks give {len(sources)} each")
@@ -377,7 +377,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
         return self._start(send_parts, outputs, sources, opts)
 
     def barrier(self, opts: Any = None) -> dist.Work:
-        end = self._calls.barrier(is_async(opts))  # one call for both forms: members may differ in it
+        end = self._calls.barrier(is_async(opts))  # one call for both forms: members may differ
         if is_async(opts):
             stream = self._torch_stream if self._device.type == "cuda" else None
             return BarrierWork(end, stream, self._calls.synchronize_current)
@@ -388,7 +388,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool = False) -> None:
         self._store.monitored_barrier(timeout, wait_all_ranks)
 
-    # What torch calls these since 2.15.
+    # Names of these functions in torch since 2.15.
     all_gather_single = _allgather_base
     all_gather_single_coalesced = allgather_into_tensor_coalesced
     reduce_scatter_single = _reduce_scatter_base
@@ -424,7 +424,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
                 self._finish()
                 if not self._world.failed:
                     self._free()
-            self._members = self._world  # the team ends: a failure of it is none of the world's from here on
+            self._members = self._world  # the team ends: from here on its failure is not the world's
             return
         for group in list(_groups):
             if group is self or (group._root is self and not group._is_over):
@@ -435,13 +435,13 @@ class BeelineProcessGroup(dist.ProcessGroup):
             self._free()
 
     def _finish(self) -> None:
-        """Waits for what was started. Where the group has failed, its calls have raised that."""
+        """Waits for all started calls. If the group has failed, its calls have raised the failure before."""
         try:
             self._messages.finish()
             self._calls.synchronize()
         except beeline.Error as failure:
             reported = (self._root or self)._reported
-            if (text := str(failure)) not in reported:  # a world that fails ends all its groups for one reason
+            if (text := str(failure)) not in reported:  # a failed world ends all its groups for the same reason
                 reported.add(text)
                 _log.warning("beeline: the end of a process group that has failed: %s", text)
 
@@ -460,17 +460,18 @@ class BeelineProcessGroup(dist.ProcessGroup):
         check_dense(tensor)
 
     def _work(self, end: Any, outputs: Tensors, sources: Tensors = ()) -> BeelineWork:
-        """What torch waits for. `end`: of an asynchronous call on the group's stream."""
+        """The work that torch waits for. `end` belongs to an asynchronous call on the group's stream."""
         if end is None or self._device.type == "cpu":
             return BeelineWork(outputs, end)
         for tensor in (*outputs, *sources):
-            tensor.record_stream(self._torch_stream)  # torch keeps its memory until the stream has passed here
+            tensor.record_stream(self._torch_stream)  # torch keeps the memory until the stream has reached this point
         return BeelineWork(outputs, end, self._torch_stream)
 
     def _start(
         self, call: Callable[[bool], Started], outputs: Tensors, sources: Tensors, opts: Any
     ) -> BeelineWork | UnfinishedWork:
-        """Runs `call`, which makes tensors of its own and a collective with them, asynchronous or in stream order."""
+        """Runs `call`, which makes tensors and starts a collective on them, either asynchronously or in stream
+        order."""
         for tensor in (*outputs, *sources):
             self._check(tensor)
         if not is_async(opts):
@@ -487,7 +488,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
 
 @not_compiled
 class NativeProcessGroup(BeelineProcessGroup):
-    """The same, made of the C++ part: collectives go from torch to the library without Python in between."""
+    """The same with the C++ part: collectives go from torch to the library without Python in between."""
 
     _native = "yes"
 
@@ -497,8 +498,8 @@ class NativeProcessGroup(BeelineProcessGroup):
         return native
 
 
-# The functions of torch's class, which call the C++ part, in place of those in Python. Their names differ among torch's
-# versions.
+# The functions of torch's class, which call the C++ part, replace those in Python. Their names depend on torch's
+# version.
 for _name in (
     "allreduce", "allreduce_coalesced", "reduce", "broadcast", "barrier",
     "allgather", "gather", "scatter", "reduce_scatter", "alltoall",
@@ -510,18 +511,18 @@ for _name in (
         setattr(NativeProcessGroup, _name, vars(dist.ProcessGroup)[_name])
 
 _groups: weakref.WeakSet[BeelineProcessGroup] = weakref.WeakSet()
-_roots: list[BeelineProcessGroup] = []  # groups of all ranks, from whose worlds others are made
+_roots: list[BeelineProcessGroup] = []  # groups of all ranks; other groups are made from their worlds
 
 
 def _wait_for_all_groups() -> None:
-    """Until what this process's groups have been given is over."""
+    """Waits for all work of this process's groups."""
     for group in list(_groups):
         if not group._is_over:
             group._calls.synchronize()
 
 
 def _root() -> BeelineProcessGroup | None:
-    """The latest group of all ranks that is not over."""
+    """The latest group of all ranks that has not ended."""
     _roots[:] = [group for group in _roots if not group._is_over]
     return _roots[-1] if _roots else None
 
@@ -534,7 +535,7 @@ def _root_world() -> beeline.World:
 
 
 def _make_group(world: beeline.World, *arguments: Any) -> BeelineProcessGroup:
-    """With the C++ part where that can be had."""
+    """Makes a group, with the C++ part if that is available."""
     try:
         torch_native.native_part()
     except torch_native.Unavailable as reason:
@@ -580,7 +581,7 @@ def _create(options: Any, world: beeline.World | None) -> BeelineProcessGroup:
     return group
 
 
-# torch's flight recorder (2.15) would hook into the C++ part of a group, which groups in Python lack; it passes over
-# those that are said to record themselves.
+# torch's flight recorder (2.15) would hook into the C++ part of a group, which groups in Python lack; it skips back
+# ends that are registered as recording themselves.
 getattr(dist.distributed_c10d, "_FR_SELF_RECORDING_BACKENDS", set()).add("beeline")
 dist.Backend.register_backend("beeline", _create, extended_api=True, devices=["cpu", "cuda"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the back end tells torch.compile."""
+"""Settings of the back end for torch.compile."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def not_compiled(kind: Kind) -> Kind:
-    """A class whose methods, with all that they call, run as they are when a compiled program calls them.
+    """Marks a class: a compiled program does not compile its methods, nor the functions that they call.
 
-    torch.compile goes on into whatever a program calls where it leaves compiled code, as it does in DDP: also into a
-    back end, if that is Python. `torch.compiler.disable` would say the same, but loads the compiler, and takes time in
-    each call.
+    Where a program leaves compiled code, as in DDP, torch.compile also compiles the functions that the program calls,
+    including those of a back end in Python. `torch.compiler.disable` would have the same effect, but loads the
+    compiler, and takes time in each call.
     """
     skip = eval_frame._FrameExecStrategy(eval_frame._FrameAction.SKIP, eval_frame._FrameAction.SKIP)
     for member in vars(kind).values():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the ranks that torch.distributed counts become a world, and how those of a world get a store of torch's.
+"""Makes a world of the ranks that torch.distributed counts, and a torch store for the ranks of a world.
 
-Each rank says where it is. Rank 0 decides from that, for all: a world of the launcher, where `beeline run` has counted
-all ranks as torch does; otherwise one that rank 0 serves, by an address that the others reach.
+Each rank sends its place. From these, rank 0 decides for all ranks: they join the launcher's world if `beeline run` has
+numbered all ranks as torch does; otherwise a world that rank 0 serves, at an address that the other ranks reach.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ import beeline
 from beeline.library import _beeline
 from beeline.torch_store import missing_keys, nothing_came
 
-OPEN = "beeline/open"  # the key of the latest meeting's name
-LAUNCHER, SERVER, FAILED = "launcher", "server", "failed"  # words of rank 0's answer
-POLL_S = 0.02  # between two looks of the other ranks for a new meeting
-FIRST_RANKS_LEAD = timedelta(seconds=5)  # rank 0, which knows who is missing, reports it; the others wait for its word
+OPEN = "beeline/open"  # key of the latest meeting's name
+LAUNCHER, SERVER, FAILED = "launcher", "server", "failed"  # kinds of rank 0's answer
+POLL_S = 0.02  # interval at which the other ranks check for a new meeting
+FIRST_RANKS_LEAD = timedelta(seconds=5)  # rank 0 knows and reports the missing ranks; the others wait longer
 LOOPBACK = "127.0.0.1"
-ELSEWHERE = "192.0.2.1"  # of no host (RFC 5737): the way there is the default route
+ELSEWHERE = "192.0.2.1"  # belongs to no host (RFC 5737): the way there is the default route
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a rank is."""
+    """The host and the launcher of a rank."""
 
-    loopback: str  # names host and network namespace: ranks that have it in common reach each other at 127.0.0.1
-    address: str  # of its host's interface towards the others; empty: unknown
-    launcher: str = ""  # names the `beeline run` that gave it the rank and size that torch gives it; empty: none
-    mark: str = ""  # its random name in this meeting
+    loopback: str  # names host and network namespace: ranks with equal names reach each other at 127.0.0.1
+    address: str  # of the host's interface towards the other ranks; empty: unknown
+    launcher: str = ""  # names the `beeline run` whose rank and size equal torch's; empty: none
+    mark: str = ""  # the rank's random name in this meeting
 
     @classmethod
     def parse(cls, text: str | bytes) -> Place:
@@ -52,13 +52,13 @@ class Place:
 
 
 def own_place(towards: str, launcher: str = "", mark: str = "") -> Place:
-    """This process's; `towards` is a host that all ranks may reach."""
+    """The place of this process; `towards` is a host that all ranks may reach."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return Place(f"{boot}/{Path('/proc/self/ns/net').stat().st_ino}", address_towards(towards), launcher, mark)
 
 
 def address_towards(host: str) -> str:
-    """The address of this host's interface on the way to another one; empty where there is no way. Sends nothing."""
+    """The address of this host's interface on the way to `host`; empty if there is no way. Sends nothing."""
     try:
         for family, kind, _, _, target in socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM):
             with socket.socket(family, kind) as probe:
@@ -74,12 +74,12 @@ def is_loopback(address: str) -> bool:
 
 
 def meeting_address(places: Sequence[Place]) -> str:
-    """Where rank 0, whose place is the first, is reached by all. Raises UnreachableError."""
+    """The address at which all ranks reach rank 0, whose place is the first. Raises UnreachableError."""
     own, *others = places
     away = [other for other in others if other.loopback != own.loopback]
     if not away:
         return LOOPBACK
-    # A host name often stands for the loop-back interface: take the interface that faces another rank's address.
+    # A host name often stands for the loopback interface: take the interface that faces another rank's address.
     candidates = [address_towards(other.address) for other in away if other.address] + [own.address]
     for address in candidates:
         if address and not is_loopback(address):
@@ -92,7 +92,7 @@ def meeting_address(places: Sequence[Place]) -> str:
 
 
 def known_host(store: dist.Store | None = None) -> str:
-    """A host that all ranks may reach: that of torch's store, the launcher's, or one that the environment names."""
+    """A host that all ranks may reach: the host of torch's store, of the launcher, or one from the environment."""
     while isinstance(store, dist.PrefixStore):
         store = store.underlying_store
     host = getattr(store, "host", "") or os.environ.get("BEELINE_RENDEZVOUS", "").rpartition(":")[0].strip("[]")
@@ -100,7 +100,8 @@ def known_host(store: dist.Store | None = None) -> str:
 
 
 def launcher_of(rank: int, size: int) -> str:
-    """Names the `beeline run` that has made this process that rank of so many, by its secret's digest; empty: none."""
+    """Names the `beeline run` that started this process with this rank and size, by a digest of its secret; empty:
+    none."""
     names = ("BEELINE_RENDEZVOUS", "BEELINE_TOKEN", "BEELINE_RANK", "BEELINE_SIZE")
     rendezvous, token, *place = (os.environ.get(name, "") for name in names)
     if not rendezvous or place != [str(rank), str(size)]:
@@ -110,19 +111,19 @@ def launcher_of(rank: int, size: int) -> str:
 
 @dataclass(frozen=True)
 class Answer:
-    """Rank 0's word to the others: how they join."""
+    """Rank 0's answer to the other ranks: how they join."""
 
     word: str
     text: str
-    members: list[str]  # the marks of those that it is for
+    members: list[str]  # marks of the ranks to which the answer is addressed
 
 
 class Meeting:
-    """The ranks that torch counts, before they are a world.
+    """The ranks that torch counts, before they form a world.
 
-    torch's store may hold what processes have left there that were ranks before these, as after torchrun has started
-    all anew. So rank 0 opens each meeting under a new name, the others look for the name until the answer has their own
-    mark, and what is stored has the meeting's name.
+    torch's store may hold data of processes that were ranks earlier, as after torchrun has restarted all ranks.
+    Therefore rank 0 opens each meeting under a new name, the keys of all data contain the name, and the other ranks
+    look for a name until the answer contains their own mark.
     """
 
     def __init__(self, options: Any, deadline_s: float) -> None:
@@ -133,7 +134,7 @@ class Meeting:
         self._mark = secrets.token_hex(8)
 
     def join(self) -> beeline.World:
-        """Collective. The world of these ranks, whose waits end after the deadline."""
+        """Collective. Makes the world of these ranks, whose waits end after the deadline."""
         if self.rank == 0:
             return self._open()
         answer = self._await_answer()
@@ -150,7 +151,7 @@ class Meeting:
         return _beeline._join_world(self.rank, self.size, host, share, self.deadline_s)
 
     def _open(self) -> beeline.World:
-        """Rank 0's part. The others get its failure, too."""
+        """Rank 0's part. The other ranks get its failure, too."""
         self.store.set(OPEN, self._mark)
         keys = [f"beeline/{self._mark}/{rank}" for rank in range(1, self.size)]
         missing = missing_keys(self.store, keys, self._deadline)
@@ -184,7 +185,7 @@ class Meeting:
         end = time.monotonic() + limit.total_seconds()
         told, place = "", str(self._place())
         while time.monotonic() < end:
-            # `check`, since a `wait` that ends without the key makes torch print two warnings.
+            # `check`, because a `wait` that ends without the key makes torch print two warnings.
             if self.store.check([OPEN]):
                 name = self.store.get(OPEN).decode()
                 if name != told:
@@ -192,19 +193,19 @@ class Meeting:
                     told = name
                 if self.store.check([key := f"beeline/{name}/answer"]):
                     answer = Answer(**json.loads(self.store.get(key)))
-                    if self._mark in answer.members:  # otherwise it is an earlier meeting's
+                    if self._mark in answer.members:  # otherwise the answer belongs to an earlier meeting
                         return answer
             time.sleep(POLL_S)
         raise nothing_came(f"a world of {self.size} ranks", [0], limit, self.rank)
 
 
 def session_of(world: beeline.World) -> str:
-    """Collective over the world. A name that no other world has."""
+    """Collective over the world. Returns a name that no other world has."""
     return world.allgather(secrets.token_hex(8).encode() if world.rank == 0 else b"")[0].decode()
 
 
 def serve_store(world: beeline.World) -> dist.Store:
-    """Collective over the world. A store that rank 0 serves at an address which all ranks reach."""
+    """Collective over the world. Returns a store that rank 0 serves at an address which all ranks reach."""
     places = [Place.parse(text) for text in world.allgather(str(own_place(known_host())).encode())]
     if world.rank == 0:
         host = meeting_address(places)
@@ -216,7 +217,7 @@ def serve_store(world: beeline.World) -> dist.Store:
 
 
 def asked_deadline_s(options: Any) -> float | None:
-    """The program's `timeout`; None where it has set none: torch passes its default then."""
+    """The program's `timeout`; None if the program has set none, for which torch passes its default."""
     if options.timeout == dist.default_pg_timeout:
         return None
     if options.timeout <= timedelta(0):
@@ -225,7 +226,7 @@ def asked_deadline_s(options: Any) -> float | None:
 
 
 def default_deadline_s() -> float:
-    """Of a world that this module makes: BEELINE_DEADLINE_S, else torch's default."""
+    """The deadline of worlds that this module makes: BEELINE_DEADLINE_S, otherwise torch's default."""
     named = os.environ.get("BEELINE_DEADLINE_S")
     try:
         return float(named) if named else dist.default_pg_timeout.total_seconds()

@@ -17,12 +17,12 @@ from beeline.torch_streams import give_back, take_stream
 from beeline.torch_tensors import in_a_row
 from beeline.torch_work import BeelineMessage, MatchedMessage
 
-TEAM_DEPTH = 4  # messages under way to one receiver; a world's channel, the only one of most programs, has more
-POLL_S = 20e-6  # between two looks for a message from any rank
+TEAM_DEPTH = 4  # messages in flight to one receiver; the world's channel, the only channel of most programs, has more
+POLL_S = 20e-6  # interval at which messages from any rank are polled
 
 
 class Matcher:
-    """A thread that makes calls in their order. The program's end does not wait for it, as for a pool's threads."""
+    """A thread that makes calls in order. Unlike a pool's threads, it does not delay the program's end."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[tuple[Callable[[], BeelineMessage], Future[BeelineMessage]] | None] = SimpleQueue()
@@ -48,10 +48,10 @@ class Matcher:
 
 
 class TorchMessages:
-    """Messages of one member, on a stream for each peer and direction: those between two members keep their order.
+    """Messages of one member, on one stream per peer and direction: messages between two members keep their order.
 
-    Receives from any rank are matched with messages by a thread. Receives that follow one that is not matched yet queue
-    behind it on that thread, so that all are matched in the order of the calls.
+    A thread matches receives from any rank with messages. Receives that follow an unmatched one queue behind it on that
+    thread, so that all are matched in the order of the calls.
     """
 
     def __init__(
@@ -61,10 +61,10 @@ class TorchMessages:
         device: torch.device | None,
         record: Callable[[], Any],
     ) -> None:
-        """Collective over the members, all of `world` or a team. Peers are numbered among them.
+        """Collective over the members of `world`, a world or a team. Peers are numbered as its members.
 
         device  the GPU of this rank; None: a host rank
-        record  the end of what torch's current stream has been given
+        record  returns the end of all earlier work of torch's current stream
         """
         self._record = record
         self._world = world
@@ -73,7 +73,7 @@ class TorchMessages:
         self._world_ranks = members.ranks if isinstance(members, beeline.Team) else list(range(members.size))
         self._messages = beeline.Messages(members, depth=0 if members is world else TEAM_DEPTH)
         self._streams: dict[tuple[str, int], tuple[beeline.Stream, torch.cuda.Stream | None]] = {}
-        self._arrivals: dict[int, beeline.Event] = {}  # the last receive of each peer, on a host rank
+        self._arrivals: dict[int, beeline.Event] = {}  # the last receive from each peer, on a host rank
         self._matcher: Matcher | None = None
         self._last_match: Future[BeelineMessage] | None = None
         self._is_over = False
@@ -86,7 +86,7 @@ class TorchMessages:
         return self._start(direction, tensor, peer, tag)
 
     def receive_from_any(self, tensor: torch.Tensor, tag: int) -> MatchedMessage:
-        """Receives the first message that comes from any other member."""
+        """Receives the first message that arrives from any other member."""
         if self._device is not None:
             raise beeline.UnavailableError(
                 "on a GPU, recv needs a source: the CPU does not poll for messages in the GPU's memory",
@@ -95,7 +95,7 @@ class TorchMessages:
         return self._match(tensor, lambda: self._start_from_any(tensor, tag))
 
     def finish(self) -> None:
-        """Waits for what was started; receives from any rank that no message has matched fail."""
+        """Waits for all started messages; receives from any rank that are still unmatched fail."""
         self._is_over = True
         if self._matcher is not None:
             self._matcher.finish()
@@ -117,7 +117,7 @@ class TorchMessages:
         return MatchedMessage([tensor], self._last_match)
 
     def _start_from_any(self, tensor: torch.Tensor, tag: int) -> BeelineMessage:
-        """Looks at the others in turn: none is passed over because some send all the time."""
+        """Polls the other members in turn, so that a member that sends all the time does not starve the others."""
         limit = time.monotonic() + self._world.deadline_s
         others = [peer for peer in range(len(self._world_ranks)) if peer != self._rank]
         while time.monotonic() < limit and not self._is_over:
@@ -134,7 +134,7 @@ class TorchMessages:
         raise beeline.DeadlineError(f"{what} within {self._world.deadline_s:g} s", self._world.rank)
 
     def _has_message(self, peer: int) -> bool:
-        """Whether the next message of `peer` is there for a receive that is yet to be started."""
+        """Whether the next message of `peer` has arrived for a receive that has not been started."""
         arrival = self._arrivals.get(peer)
         return (arrival is None or arrival.done) and self._messages.probe(peer)
 
@@ -157,7 +157,7 @@ class TorchMessages:
         with torch.cuda.stream(on):
             start(data, peer, stream=stream, tag=tag)
             tensor.record_stream(on)
-            stream.let_go()  # torch keeps its memory until the stream has passed here
+            stream.let_go()  # torch keeps the memory until the stream has reached this point
             return BeelineMessage([tensor], peer, self._record(), on)
 
     def _make_stream(self) -> tuple[beeline.Stream, torch.cuda.Stream | None]:

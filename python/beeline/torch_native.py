@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C++ part of the back end (torch_native.cpp), compiled for the torch that is installed.
+"""The C++ part of the back end (torch_native.cpp), compiled for the installed torch.
 
-It is made of torch's own classes, so each torch needs a part of its own, and Beeline has none to bring along. A program
-that makes a process group has it compiled in the background, while its calls go through Python; programs that start
-later load it. Where the compiler ends with the program, as under `beeline run`, the next one begins anew. Ranks need
-not have the same: what goes between them is the same. A file lock, which ends with the compiler, keeps the processes of
-a machine from compiling at once.
+The part derives from torch's own classes, so each version of torch needs its own, and Beeline's packages contain none.
+A program that makes a process group starts the compiler in the background, while its calls go through Python; programs
+that start later load the result. If the compiler ends with the program, as under `beeline run`, the next program starts
+it again. Some ranks may have the part and others not: the data between ranks are the same. A file lock, which ends with
+the compiler, prevents the processes of a machine from compiling at the same time.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ import torch
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 HEADERS = SOURCE.with_name("torch_native_work.hpp"), SOURCE.with_name("torch_table.hpp")
-MODULE = "_beeline_torch"  # as the source names it
+MODULE = "_beeline_torch"  # the module's name in the source
 SWITCH = "BEELINE_TORCH_NATIVE"
 COMMAND = "beeline build-torch"
-DEADLINE_S = 600.0  # of one compilation: 25 s on an idle core
+DEADLINE_S = 600.0  # for one compilation: 25 s on an idle core
 POLL_S = 0.1
 REMEDY = f"Set XDG_CACHE_HOME to a folder of your own, or {SWITCH}=0"
 
-# With the compiler's arguments behind it: the part is there when it is complete, else the compiler's output is, unless
-# somebody ended the compiler, as where memory is short: that says nothing of the next time.
+# Gets the compiler's arguments. Leaves the finished part, or otherwise the compiler's output; neither if a signal ended
+# the compiler, as when memory is short, because another attempt may succeed.
 COMPILE = """
 part=$1; shift
 umask 022
@@ -64,11 +64,11 @@ class Unavailable(Exception):
 
 
 class Broken(Unavailable):
-    """The same, of what nobody has chosen, and somebody can mend."""
+    """As Unavailable, for a cause that the user did not choose, and can remove."""
 
 
 def wanted() -> bool | None:
-    """True: without the part, it is an error; False: without it; None: with it, once it is there."""
+    """True: a missing part is an error; False: never use the part; None: use it once it is available."""
     value = os.environ.get(SWITCH, "")
     if value not in ("", "0", "1"):
         raise ValueError(f"{SWITCH}={value}: valid are 0 (calls go through Python) and 1 (never)")
@@ -76,9 +76,9 @@ def wanted() -> bool | None:
 
 
 def caches() -> Path:
-    """Throws Broken where there is no folder for them."""
+    """The folder of compiled parts. Raises Broken if there is none."""
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if named.is_absolute():  # the XDG specification has others ignored
+    if named.is_absolute():  # the XDG specification says to ignore other paths
         return named
     try:
         return Path("~/.cache").expanduser()
@@ -87,7 +87,7 @@ def caches() -> Path:
 
 
 def part() -> Path:
-    """Where the part for this torch, this Python and this version of the source is, or will be. Throws Broken."""
+    """The path of the part for this torch, this Python and this version of the source. Raises Broken."""
     what = [torch.__version__, torch.version.git_version, torch.__file__, sysconfig.get_platform(), platform.libc_ver()]
     key = hashlib.sha256(
         "\n".join([*map(str, what), *(each.read_text() for each in (SOURCE, *HEADERS))]).encode()
@@ -97,7 +97,7 @@ def part() -> Path:
 
 
 def is_there(place: Path) -> bool:
-    """False also where this user may not look."""
+    """Whether the file exists; False also if this user has no access."""
     try:
         return place.exists()
     except OSError:
@@ -105,7 +105,7 @@ def is_there(place: Path) -> bool:
 
 
 def compiler() -> list[str]:
-    """Throws Unavailable where there is none."""
+    """The compiler. Raises Unavailable if there is none."""
     named = shlex.split(os.environ.get("CXX", ""))
     choices = [named] if named else [["c++"], ["g++"], ["clang++"]]
     for name, *arguments in choices:
@@ -115,7 +115,7 @@ def compiler() -> list[str]:
 
 
 def command() -> list[str]:
-    """What compiles the part, but for `-o`. Throws Unavailable without a compiler."""
+    """The command that compiles the part, without `-o`. Raises Unavailable without a compiler."""
     home = Path(torch.__file__).parent
     headers = [home / "include", home / "include" / "torch" / "csrc" / "api" / "include", sysconfig.get_path("include")]
     return [
@@ -126,7 +126,7 @@ def command() -> list[str]:
 
 
 def start(priority: int) -> subprocess.Popen[bytes] | None:
-    """Starts the compiler; None where another process runs it, or the part has come meanwhile."""
+    """Starts the compiler; None if another process runs it, or the part has become available meanwhile."""
     place, arguments = part(), command()
     try:
         place.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -135,15 +135,16 @@ def start(priority: int) -> subprocess.Popen[bytes] | None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if is_there(place):
                 return None
-            # A session of its own: Ctrl-C is for the program. The lock is the compiler's until it ends in any way.
+            # A session of its own, because Ctrl-C is for the program. The compiler holds the lock until it ends in any
+            # way.
             process = subprocess.Popen(
                 ["nice", "-n", str(priority), "sh", "-c", COMPILE, "sh", place, *arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 pass_fds=[lock], start_new_session=True,
             )  # fmt: skip
             _compilers.append(process)
-            # A rank that is bound to a core would leave it nothing.
-            with contextlib.suppress(ProcessLookupError):  # it may be over
+            # The compiler of a rank that is bound to a core would get no time there: it may use all cores.
+            with contextlib.suppress(ProcessLookupError):  # it may have ended
                 os.sched_setaffinity(process.pid, range(os.cpu_count() or 1))
             return process
         finally:
@@ -155,7 +156,7 @@ def start(priority: int) -> subprocess.Popen[bytes] | None:
 
 
 def failure(since: float = 0.0) -> str | None:
-    """Why the last compilation failed, if it did, and not before `since`, in seconds since 1970."""
+    """Why the last compilation failed; None if it succeeded, or ended before `since`, in seconds since 1970."""
     output = part().with_suffix(".so.failed")
     try:
         if output.stat().st_mtime < since:
@@ -168,7 +169,7 @@ def failure(since: float = 0.0) -> str | None:
 
 
 def build(deadline_s: float = DEADLINE_S) -> Path:
-    """Compiles the part, unless it is there, or waits for the process that does. Throws Unavailable."""
+    """Compiles the part unless it exists, or waits for the process that compiles it. Raises Unavailable."""
     place, begun, limit = part(), time.time(), time.monotonic() + deadline_s
     lock = place.parent / "lock"
     process = None
@@ -192,7 +193,7 @@ def build(deadline_s: float = DEADLINE_S) -> Path:
 
 
 def begin() -> Unavailable:
-    """Has the part compiled in the background, and says so."""
+    """Starts the compilation in the background, and returns the reason for using Python meanwhile."""
     if failed := failure():
         return Broken(failed)
     if start(priority=19) is not None:
@@ -204,7 +205,8 @@ def begin() -> Unavailable:
 
 
 def loaded(place: Path) -> ModuleType:
-    """Throws Broken for a part that does not fit, or that others than this user and root may have written."""
+    """Loads the part. Raises Broken if it does not fit, or if users other than this one and root may have written
+    it."""
     if place not in _loaded:
         for each in (place, place.parent):
             status = each.stat()
@@ -229,7 +231,7 @@ def in_use() -> ModuleType | None:
 
 
 def native_part() -> ModuleType:
-    """The part. Throws Unavailable without it; where it must be there, ImportError."""
+    """Returns the part. Without it raises Unavailable, or ImportError if the part is required."""
     must = wanted()
     if must is False:
         raise Unavailable(f"{SWITCH}=0")
@@ -246,7 +248,7 @@ def native_part() -> ModuleType:
 
 
 def report(reason: Unavailable) -> None:
-    """Says once in a process why calls go through Python, where nobody has chosen that."""
+    """Logs, once in a process, why calls go through Python, unless the user has chosen that."""
     if isinstance(reason, Broken) and str(reason) not in _reported:
         _reported.add(str(reason))
         _log.warning("beeline: calls of torch.distributed go through Python: %s", reason)

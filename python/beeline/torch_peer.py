@@ -23,7 +23,7 @@ WARM_UP = 4
 LEAST_SAMPLES, MOST_SAMPLES, SAMPLES_PER_ROUND = 20, 60, 5
 DEVIATION = 0.01
 MOST_ONE_SHOT_BYTES = 4 << 20
-WAIT_S, LIMIT_S = 60, 900  # of one wait of NCCL's; of all
+WAIT_S, LIMIT_S = 60, 900  # of one wait of NCCL; of the whole program
 Call = Callable[[], Any]
 
 
@@ -34,11 +34,11 @@ def main() -> None:
     parser.add_argument("--type", choices=["float32", "bfloat16"], required=True)
     parser.add_argument("--gpus", default="")
     options = parser.parse_args()
-    os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")  # like with like: no switch multicast anywhere here
+    os.environ.setdefault("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1")  # for fairness: no method uses switch multicast
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
     from torch import distributed, multiprocessing
 
-    # Served by this process, on a port that the system chooses.
+    # The store is served by this process, on a port that the system chooses.
     store = distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     multiprocessing.spawn(run_rank, (options, store.port), nprocs=options.ranks)
 
@@ -48,7 +48,7 @@ def run_rank(rank: int, options: argparse.Namespace, port: int) -> None:
     from torch import distributed
 
     faulthandler.enable()
-    faulthandler.dump_traceback_later(LIMIT_S, exit=True)  # a rank that hangs ends all
+    faulthandler.dump_traceback_later(LIMIT_S, exit=True)  # a rank that hangs ends all ranks
     named = [entry for entry in options.gpus.removeprefix("cuda:").replace("cuda:", "").split(",") if entry]
     index = int(named[rank % len(named)]) if named and all(map(str.isdecimal, named)) else rank
     torch.cuda.set_device(index)
@@ -106,7 +106,7 @@ class Peer:
     def measure(self, control: str) -> dict[str, Any]:
         import torch
 
-        self.vector.zero_()  # sums in place of anything else would grow from call to call
+        self.vector.zero_()  # otherwise repeated sums in place would grow
         calls = 1
         call: Call = self.call
         if control == "graph":
@@ -168,14 +168,14 @@ class Peer:
         return [float(took) for took in slowest]
 
     def agreed(self, value: Any) -> float:
-        """Rank 0's."""
+        """The value of rank 0, on all ranks."""
         from torch import distributed
 
         distributed.broadcast(value, 0)
         return float(value[0])
 
     def verify(self, call: Call, captured: bool, seed: int) -> bool:
-        """Whether fresh random integers from 0 to 3, whose sums are exact, come out as their sum on every rank."""
+        """Whether `call` sums fresh random integers from 0 to 3, whose sums are exact, correctly on every rank."""
         import torch
         from torch import distributed
 
@@ -197,7 +197,7 @@ class Peer:
 
 
 def graph_calls(size: int) -> int:
-    """As many as beeline-bench has in a graph."""
+    """The number of calls in a graph, the same as in beeline-bench."""
     return 20 if size <= 1 << 20 else 5 if size <= 16 << 20 else 1
 
 

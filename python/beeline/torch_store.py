@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the members of a group meet by torch's store: to make the group, and to find the missing members."""
+"""The exchange of a group's members through torch's store: to make the group, and to find missing members."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import torch.distributed as dist
 
 import beeline
 
-_turns: Counter[str] = Counter()  # how often a group of this name was made: hashed names come again
+_turns: Counter[str] = Counter()  # number of groups with this name so far: hashed names may repeat
 
 
 class MemberStore:
-    """A group's part of torch's store. Its members make it, and call it, in the same order."""
+    """A group's part of torch's store. Its members make it, and call its functions, in the same order."""
 
     def __init__(self, options: Any, session: str, deadline_s: float) -> None:
-        """Waits end after `deadline_s`, but for those with a time-out of their own.
+        """Waits end after `deadline_s`, except those with their own time-out.
 
-        options  what torch says of the group that is being made
-        session  of the world: a store may hold what the ranks of an earlier one have left there
+        options  torch's options of the group that is being made
+        session  name of the world: the store may hold data that the ranks of an earlier world have left
         """
         self._store = options.store
         self._session = session
@@ -48,10 +48,10 @@ class MemberStore:
         return [bytes.fromhex(text) for text in self._await(keys, self._deadline)]
 
     def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool) -> None:
-        """Collective. Rank 0 of the group waits for each other rank, and tells them how it ended.
+        """Collective. Rank 0 of the group waits for each other rank, and sends the result to all.
 
-        Raises DeadlineError, in torch's words: at rank 0 with the first rank that is missing, or with all of them. The
-        group stays usable, but for members that have left a barrier out.
+        Raises DeadlineError with torch's text: at rank 0 it names the first missing rank, or all missing ranks. The
+        group stays usable, except for members that have skipped a barrier.
         """
         keys = self._next_keys()
         took = f"in {timeout / timedelta(milliseconds=1):g} ms"
@@ -77,7 +77,7 @@ class MemberStore:
         return [f"beeline/{self._session}/{self._turn}/{step}/{rank}" for rank in self._ranks]
 
     def _await(self, keys: Sequence[str], timeout: timedelta) -> list[str]:
-        """What the members have stored."""
+        """Waits for the members' data under the keys."""
         missing = self._missing(keys, timeout)
         if missing:
             ranks = [self._ranks[member] for member in missing]
@@ -89,7 +89,7 @@ class MemberStore:
 
 
 def nothing_came(what: str, ranks: Sequence[int], timeout: timedelta, rank: int) -> beeline.DeadlineError:
-    """The error of `rank`, to which others are missing."""
+    """The error of `rank` that waited in vain for `ranks`."""
     return beeline.DeadlineError(
         f"{what}: within {timeout.total_seconds():g} s (`timeout` of init_process_group or new_group) nothing came "
         f"from ranks {list(ranks)} to make it",
@@ -98,7 +98,7 @@ def nothing_came(what: str, ranks: Sequence[int], timeout: timedelta, rank: int)
 
 
 def missing_keys(store: dist.Store, keys: Sequence[str], timeout: timedelta) -> list[int]:
-    """Which of the keys are not there after at most `timeout`."""
+    """The indices of the keys that do not exist after `timeout`."""
     limit = time.monotonic() + timeout.total_seconds()
     missing = []
     for index, key in enumerate(keys):
@@ -107,7 +107,7 @@ def missing_keys(store: dist.Store, keys: Sequence[str], timeout: timedelta) -> 
             if left > 0:
                 store.wait([key], timedelta(seconds=left))
                 continue
-        except RuntimeError:  # stores differ in the class: the look tells a time-out from a store that has failed
+        except RuntimeError:  # classes differ; the check below tells a time-out from a failed store
             pass
         if not store.check([key]):
             missing.append(index)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's CUDA streams that groups use and give back."""
+"""torch's CUDA streams that groups borrow and return."""
 
 from __future__ import annotations
 
 import torch
 
-# When a tensor goes, torch records events on the streams that it was used on, perhaps long after its group: so these
-# are torch's own, which it never destroys. It hands out 32 in turn; those that groups have given back are taken again.
+# When a tensor is freed, torch records events on the streams that used it, perhaps long after the group has ended.
+# Therefore these are torch's own streams, which are never destroyed. torch hands out 32 in turn; those that groups have
+# returned are used again.
 _idle_streams: dict[torch.device, list[torch.cuda.Stream]] = {}
 
 

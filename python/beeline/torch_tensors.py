@@ -26,12 +26,12 @@ REDUCTIONS = {int(operation): _beeline._REDUCTIONS.index(name) for operation, na
 
 
 def reduction_of(opts: Any) -> int:
-    """The number of torch's reduction in Beeline; throws ValueError for those that it does not have."""
+    """Beeline's number of torch's reduction; raises ValueError for reductions that Beeline does not have."""
     return reduction_number(int(dist.ReduceOp.SUM if opts is None else opts.reduceOp.op))
 
 
 def reduction_number(operation: int) -> int:
-    """As above, of the number that torch's reduction has in C++."""
+    """The same for the number that torch's reduction has in C++."""
     try:
         return REDUCTIONS[operation]
     except KeyError:
@@ -40,18 +40,18 @@ def reduction_number(operation: int) -> int:
 
 
 def is_async(opts: Any) -> bool:
-    """Whether the caller goes on beside the call; otherwise it is made on torch's current stream."""
+    """Whether the call is asynchronous; otherwise it is made on torch's current stream."""
     return opts is None or opts.asyncOp
 
 
 def check_dense(tensor: torch.Tensor) -> None:
-    """Throws ValueError for a sparse tensor."""
+    """Raises ValueError for a sparse tensor."""
     if tensor.layout != torch.strided:
         raise ValueError(f"a tensor of layout {tensor.layout}: beeline takes dense ones")
 
 
 def in_a_row(tensor: torch.Tensor) -> torch.Tensor:
-    """The elements of a tensor of any shape, without a copy."""
+    """The elements of a tensor of any shape as a one-dimensional tensor, without a copy."""
     check_dense(tensor)
     if not tensor.is_contiguous():
         raise ValueError(f"a tensor of shape {tuple(tensor.shape)} that is not contiguous")
@@ -59,12 +59,13 @@ def in_a_row(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor of any type and shape as a row of bytes, for what moves several types at once."""
+    """A tensor of any type and shape as a one-dimensional tensor of bytes, for moving tensors of several types at
+    once."""
     return in_a_row(tensor).view(torch.uint8)
 
 
 def put_together(tensors: Tensors) -> torch.Tensor:
-    """The elements of tensors one after the other, as bytes where they are of several types."""
+    """The elements of the tensors, concatenated; as bytes if they have several types."""
     if len({tensor.dtype for tensor in tensors}) > 1:
         return torch.cat([as_bytes(tensor) for tensor in tensors])
     rows = [in_a_row(tensor) for tensor in tensors]
@@ -72,14 +73,14 @@ def put_together(tensors: Tensors) -> torch.Tensor:
 
 
 def check_types(tensors: Tensors) -> None:
-    """Throws ValueError unless all have one type."""
+    """Raises ValueError unless all tensors have the same type."""
     types = {tensor.dtype for tensor in tensors}
     if len(types) > 1:
         raise ValueError(f"tensors of {', '.join(sorted(map(str, types)))}: they must be of one type")
 
 
 def check_parts(parts: Tensors, each: torch.Tensor) -> None:
-    """Throws ValueError unless all parts have type and size of `each`: before ranks wait for what no rank sends."""
+    """Raises ValueError unless all parts have type and size of `each`: earlier than ranks would wait in vain."""
     check_types([each, *parts])
     if any(part.nbytes != each.nbytes for part in parts):
         raise ValueError(
@@ -89,20 +90,20 @@ def check_parts(parts: Tensors, each: torch.Tensor) -> None:
 
 
 def take_apart(together: torch.Tensor, parts: Tensors) -> None:
-    """Copies elements that follow each other into tensors."""
+    """Copies consecutive elements into tensors."""
     pieces = as_bytes(together).split([part.nbytes for part in parts])
     for part, data in zip(parts, pieces, strict=True):
         part.copy_(data.view(part.dtype).view_as(part))
 
 
 def check_rows(tensor: torch.Tensor, ranks: int) -> None:
-    """Throws ValueError unless all ranks' parts have as many rows."""
+    """Raises ValueError unless the rows are divisible among the ranks."""
     if tensor.shape[0] % ranks:
         raise ValueError(f"{tensor.shape[0]} rows cannot be divided among {ranks} ranks")
 
 
 def split(tensor: torch.Tensor, splits: Sequence[int], ranks: int) -> list[int]:
-    """How many bytes each rank's part has: `splits` rows of the first dimension, without them as many for each."""
+    """The bytes of each rank's part: `splits` rows of the first dimension; without splits, equal parts."""
     rows = tensor.shape[0]
     if not splits:
         check_rows(tensor, ranks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls under way, as torch.distributed waits for them."""
+"""Pending calls, with torch.distributed's interface for waiting."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from beeline.torch_tensors import Tensors
 
 
 def numbers_of(stream: torch.cuda.Stream | None) -> tuple[int, int, int] | None:
-    """By which C++ code of torch's knows a stream."""
+    """The numbers by which torch's C++ code identifies a stream."""
     return None if stream is None else (stream.stream_id, stream.device_index, stream.device_type)
 
 
 def _future_of(result: list[torch.Tensor], devices: list[torch.device]) -> torch._C.Future:
-    """What the works of torch's own back ends return. Its result is there when the current stream has got here."""
+    """A future like those of torch's own back ends. Its result is ready when the current stream has reached this
+    point."""
     future = torch._C.Future(devices)
     future.set_result(result)
     return future
@@ -34,10 +35,10 @@ def _future_of(result: list[torch.Tensor], devices: list[torch.device]) -> torch
 
 @not_compiled
 class BeelineWork(dist.Work):
-    """A call under way, or one that is over, or in the order of torch's current stream."""
+    """A call that is pending, complete, or in the order of torch's current stream."""
 
     def __init__(self, outputs: Tensors, end: Any = None, stream: torch.cuda.Stream | None = None) -> None:
-        """`end`: on `stream`, where that is not torch's current one."""
+        """`end` is on `stream` if that is not torch's current stream."""
         super().__init__()
         self._outputs = outputs
         self._end = end
@@ -45,7 +46,7 @@ class BeelineWork(dist.Work):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         if self._end is not None:
-            self._end.wait(timeout.total_seconds() if timeout else None)  # torch's 0 is no time-out
+            self._end.wait(timeout.total_seconds() if timeout else None)  # torch passes 0 for no time-out
         return True
 
     def synchronize(self) -> None:
@@ -75,7 +76,7 @@ class BeelineWork(dist.Work):
     def get_future(self) -> torch._C.Future:
         stream = self._stream
         if stream is None:
-            self.wait()  # a host rank's: nothing else would complete the future
+            self.wait()  # a host rank's call: nothing else would complete the future
         native = torch_native.in_use()
         if native is not None:
             return native.future(self.result(), numbers_of(stream))
@@ -85,8 +86,8 @@ class BeelineWork(dist.Work):
         if torch._C._cuda_getDevice() != stream.device_index:
             with torch.cuda.stream(stream):
                 return _future_of(self.result(), [stream.device])
-        # The same without Python's part of it, which takes longer than the call: DDP asks for the future of each
-        # bucket, on the thread that launches the backward pass.
+        # The same without the part in Python, which takes longer than the call: DDP requests the future of each bucket,
+        # on the thread that launches the backward pass.
         current = torch._C._cuda_getCurrentStream(stream.device_index)
         torch._C._cuda_setStream(stream.stream_id, stream.device_index, stream.device_type)
         try:
@@ -97,7 +98,7 @@ class BeelineWork(dist.Work):
 
 @not_compiled
 class UnfinishedWork(BeelineWork):
-    """A call of a host rank whose results the rank itself puts in their place when the call is over."""
+    """A call of a host rank, which copies the results to their destinations when the call is over."""
 
     def __init__(self, outputs: Tensors, end: Any, finish: Callable[[], None]) -> None:
         super().__init__(outputs, end)
@@ -115,13 +116,13 @@ class UnfinishedWork(BeelineWork):
     def is_completed(self) -> bool:
         if not super().is_completed():
             return False
-        self._failure()  # puts the results in their place
+        self._failure()  # copies the results to their destinations
         return True
 
 
 @not_compiled
 class BarrierWork(BeelineWork):
-    """A barrier under way, for which the CPU waits, as with other back ends."""
+    """A pending barrier, for which the CPU waits, as with other back ends."""
 
     def __init__(self, end: Any, stream: torch.cuda.Stream | None, wait_for_current: Callable[[], None]) -> None:
         super().__init__([], end, stream)
@@ -135,7 +136,7 @@ class BarrierWork(BeelineWork):
 
 @not_compiled
 class BeelineMessage(BeelineWork):
-    """A message under way on the stream of its peer and direction."""
+    """A pending message on the stream of its peer and direction."""
 
     def __init__(
         self,
@@ -166,7 +167,7 @@ class BeelineMessage(BeelineWork):
 
 @not_compiled
 class MatchedMessage(BeelineWork):
-    """A receive that waits for its turn to be matched with a message, by another thread."""
+    """A receive that another thread matches with a message when its turn comes."""
 
     def __init__(self, outputs: Tensors, match: Future[BeelineMessage]) -> None:
         super().__init__(outputs)
@@ -175,7 +176,7 @@ class MatchedMessage(BeelineWork):
     def wait(self, timeout: timedelta | None = None) -> bool:
         start = time.monotonic()
         try:
-            matched = self._match.result(timeout.total_seconds() if timeout else None)  # it has the world's deadline
+            matched = self._match.result(timeout.total_seconds() if timeout else None)  # with the world's deadline
         except FutureTimeoutError:
             raise beeline.TimeoutError(f"no message for a receive without a source within {timeout}") from None
         left = timeout - timedelta(seconds=time.monotonic() - start) if timeout else None

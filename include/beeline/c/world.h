@@ -90,7 +90,8 @@ beeline_status beeline_world_device(const beeline_world* world, int32_t rank, be
 /// The state of `rank` of the world. Does not block. Threads: any.
 beeline_status beeline_world_health(const beeline_world* world, int32_t rank, beeline_health* health) BEELINE_NOEXCEPT;
 /// BEELINE_OK, or the failure of the world, of this rank's teams or of their waits; the text names operation, rank,
-/// peer, expected and observed value. Does not block unless there is a failure: then at most for 50 ms. Threads: any.
+/// peer, expected and observed value. Does not block without a failure; with a failure it blocks for at most 50 ms.
+/// Threads: any.
 beeline_status beeline_world_check(beeline_world* world) BEELINE_NOEXCEPT;
 /// Aborts the world: this rank counts as failed, and every wait of every rank ends.
 ///   reason  text whose first line is in the error texts of the other ranks

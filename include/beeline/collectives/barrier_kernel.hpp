@@ -16,7 +16,7 @@ inline constexpr unsigned barrier_kernel_threads = max_node_ranks;
 /// earlier kernels are then visible. A kernel can launch the barrier kernel between itself and a following kernel,
 /// without the CPU:
 ///
-///   if (threadIdx.x == 0) {  // of one block
+///   if (threadIdx.x == 0) {  // in one block only
 ///     barrier_kernel<algorithm><<<1, barrier_kernel_threads, 0, cudaStreamTailLaunch>>>(ctx, channel);
 ///     following<<<blocks, threads, 0, cudaStreamTailLaunch>>>(...);
 ///   }

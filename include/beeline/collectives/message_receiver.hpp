@@ -63,7 +63,7 @@ class MessageReceiver {
   MessageReceiver(const MessageReceiver&) = delete;
   MessageReceiver& operator=(const MessageReceiver&) = delete;
 
-  /// The same as `receive` below.
+  /// Receives a message: as `receive` in messages.hpp.
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive(void* destination, std::size_t bytes,
                                                    const MessageSessionCall& call = {}) {
     const auto slice = session_.slice_of(static_cast<std::byte*>(destination), bytes, call.elements);

@@ -25,7 +25,7 @@ class MessageSender {
   MessageSender(const MessageSender&) = delete;
   MessageSender& operator=(const MessageSender&) = delete;
 
-  /// The same as `send` in messages.hpp.
+  /// Sends a message: as `send` in messages.hpp.
   [[nodiscard]] BEELINE_HOST_DEVICE Status send(const void* source, std::size_t bytes,
                                                 const MessageSessionCall& call = {}) {
     const auto slice = session_.slice_of(static_cast<const std::byte*>(source), bytes, call.elements);

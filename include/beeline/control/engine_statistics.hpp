@@ -14,7 +14,7 @@ struct EngineStatistics {
   std::uint64_t refused = 0;     ///< commands that the engine refused
   std::uint64_t deepest = 0;     ///< largest number of commands taken from a queue at once; 64 is the limit
   std::uint64_t sleeps = 0;      ///< number of times that an idle thread went to sleep
-  std::uint64_t leases = 0;      ///< of a device engine: times that its service block was started
+  std::uint64_t leases = 0;      ///< number of times that the service block of a device engine was started
   double cpu_s = 0;              ///< CPU time of the engine's threads, seconds
   std::uint64_t cpu_stores = 0;  ///< words and payloads that the engine's threads stored directly into GPU memory
   std::uint64_t batches = 0;     ///< number of batches; a batch is the commands of a queue that were begun together

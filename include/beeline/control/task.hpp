@@ -162,7 +162,7 @@ struct TaskList {
 
 /// A task to post: the index of its function, its arguments and, if any, its payload.
 struct TaskPost {
-  std::uint32_t rank = 0;  ///< of the team: the target
+  std::uint32_t rank = 0;  ///< the target's rank in the team
   std::uint32_t queue = 0, function = 0;
   const void* arguments = nullptr;  ///< [argument_bytes] read before the call returns
   std::uint32_t argument_bytes = 0;
@@ -283,7 +283,7 @@ BEELINE_HOST_DEVICE inline void fence_towards(const Context& ctx, std::uint32_t 
 
 /// The ring and the header that a poster writes, as far as they are known before it has a ticket.
 struct TaskDraft {
-  SignaledWord* ring;  ///< at the target
+  SignaledWord* ring;  ///< ring at the target
   TaskHeader header;
 };
 [[nodiscard]] BEELINE_HOST_DEVICE inline TaskDraft draft_of(const Context& ctx, const TaskChannel& channel,

@@ -144,9 +144,9 @@ struct CommandQueuesView {
 
 /// How a rank's kernels and CPU threads reach a member of a team.
 enum class PeerAccess : std::uint32_t {
-  direct,  ///< by loads and stores
-  engine,  ///< by commands
-  refused  ///< not at all; errors give the reason
+  direct,  ///< reached by loads and stores
+  engine,  ///< reached by commands to an engine
+  refused  ///< not reached; errors give the reason
 };
 
 /// How one member is reached.

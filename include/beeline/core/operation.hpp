@@ -134,7 +134,7 @@ struct CollectiveShape {
   Operation operation;
   Side source, destination;
   const char* summary;   ///< one line, for Python's help
-  bool reduces = false;  ///< the receiver combines what it receives
+  bool reduces = false;  ///< the receiver combines the pieces that it receives
   bool varies = false;   ///< pieces have any lengths and positions
 
   [[nodiscard]] constexpr bool has_root() const { return is_of_root(source) || is_of_root(destination); }

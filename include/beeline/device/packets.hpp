@@ -206,7 +206,7 @@ class PacketPort {
   }
 
   /// Credits are due twice a lap: often enough to keep the sender going, rarely enough for their release to be cheap.
-  /// They are returned when the next message is received, whose travel time hides the cost of the release.
+  /// The receiver returns credits when it receives the next message, whose travel time hides the cost of the release.
   BEELINE_HOST_DEVICE void consume(std::uint32_t sequence) {
     received_ = sequence;
     owes_credit_ = (sequence & (half_lap() - 1)) == 0;

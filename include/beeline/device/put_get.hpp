@@ -291,7 +291,7 @@ template <class T>
   return machine::load_scalar(word);
 }
 
-/// Memory fence: every device sees what happened before this call before it sees what this thread does afterwards. One
+/// Memory fence: every device sees effects that precede this call before it sees later effects of this thread. One
 /// thread calls it.
 BEELINE_HOST_DEVICE inline void fence() { machine::fence_system(); }
 

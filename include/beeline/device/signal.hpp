@@ -3,7 +3,7 @@
 /// @file
 /// Signals: 64-bit words that announce data (GASPI: notifications), and the waits on them.
 ///
-/// A signal lies in memory that its waiter can poll. Kernels poll the symmetric heap (`Signals`). CPU threads of a GPU
+/// A signal is in memory that its waiter can poll. Kernels poll the symmetric heap (`Signals`). CPU threads of a GPU
 /// rank poll the pinned heap (`Signals` in `Heap::pinned`). In a team with GPU ranks and host ranks, `Signals` are
 /// always in host memory, which both kinds reach. A signal for which no thread waits does no harm.
 

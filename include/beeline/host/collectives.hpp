@@ -125,7 +125,7 @@ class Collectives {
                  const CollectiveCall& call = {}) {
     run<Operation::allreduce>(destination, source, call, reduction);
   }
-  /// The same in place.
+  /// All-reduce in place: `vector` [count] is source and destination.
   template <detail::Vector Both>
   void allreduce(Both&& vector, Reduction reduction = Reduction::sum, const CollectiveCall& call = {}) {
     allreduce(vector, vector, reduction, call);
@@ -146,7 +146,7 @@ class Collectives {
   void broadcast(To&& destination, From&& source, int root, const CollectiveCall& call = {}) {
     run<Operation::broadcast>(destination, source, call, {}, root);
   }
-  /// The same in place.
+  /// Broadcast in place: `vector` [count] is source and destination.
   template <detail::Vector Both>
   void broadcast(Both&& vector, int root, const CollectiveCall& call = {}) {
     broadcast(vector, vector, root, call);
@@ -244,8 +244,8 @@ class Collectives {
   //   memory;
   //   - copy_engine (all but gather and all-to-all-v): copies between small kernels, through the channel's memory or,
   //     with `CollectiveCall::symmetric`, directly to the destinations.
-  // They throw invalid_argument, before anything is touched, for arguments that are not supported; unavailable for an
-  // algorithm that these ranks or this destination do not permit. Source: MPI 4.0, chapter 6.
+  // These calls throw invalid_argument, before anything is touched, for arguments that are not supported; unavailable
+  // for an algorithm that these ranks or this destination do not permit. Source: MPI 4.0, chapter 6.
 
   /// Copies the root's `count` elements to all members.
   ///   source  [count] at the root; may be its `destination`; ignored at other members

@@ -11,7 +11,7 @@ namespace beeline {
 
 /// Runs `body` once for each rank of this process: once under `beeline run -n N` and without a launcher, N times on N
 /// threads under `beeline run -n N --threads`. Returns the exit status for `main`: 0, or 1 after printing each rank's
-/// error. The first error printed is that of a rank that did not fail because of another rank. An exception in one rank
+/// error. The first printed error belongs to a rank that did not fail because of another rank. An exception in one rank
 /// aborts the world, which ends the other ranks too. A rank that is a thread and calls `exit` ends the process with an
 /// error that says so, not with status 0. `_exit` ends the process as well, without an error.
 ///   int main() { return beeline::run([](beeline::World& world) { ... }); }

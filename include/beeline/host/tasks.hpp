@@ -36,7 +36,7 @@ struct TaskOptions {
 struct TaskRegistration {
   void* object = nullptr;         ///< `Task::object`
   void* payloads = nullptr;       ///< [payload_bytes] symmetric address, aligned to 16 bytes; nullptr: no payloads
-  std::size_t payload_bytes = 0;  ///< of the whole buffer: `TaskQueues::payload_buffer_bytes`
+  std::size_t payload_bytes = 0;  ///< size of the whole buffer: see `TaskQueues::payload_buffer_bytes`
   std::uint64_t* completion = nullptr;  ///< a word of this rank that counts the tasks of the function that have run
 };
 
@@ -51,7 +51,7 @@ enum class KernelStarter : std::uint8_t {
 /// for other ranks' kernels, nor for each other by `grid.sync`.
 struct TaskKernelShape {
   unsigned blocks = 1;
-  unsigned threads = 256;  ///< of a block, as in LaunchOptions
+  unsigned threads = 256;  ///< threads of a block, as in LaunchOptions
   KernelStarter start = KernelStarter::any;
 };
 

@@ -144,8 +144,8 @@ T Team::allreduce(T value, Reduction reduction) {
 ///   ranks      world ranks, ascending, this one among them
 ///   allgather  called twice, one after the other; its waits have a deadline of their own
 ///   deadline_ns  limit of every wait of the team; 0: the world's
-/// Throws the errors of `World::make_team` and of `allgather`; invalid_argument for a deadline longer than that of the
-/// host's waits for streams (`Config::stream_deadline_ns`).
+/// Throws the errors of `World::make_team` and of `allgather`; invalid_argument for a deadline longer than the deadline
+/// of the host's waits for streams (`Config::stream_deadline_ns`).
 [[nodiscard]] std::unique_ptr<Team> make_team_among(World& world, const std::vector<int>& ranks,
                                                     const MemberAllgather& allgather, std::int64_t deadline_ns = 0);
 

@@ -54,8 +54,8 @@ class TriggeredOperation {
     part.width = sizeof(T), part.is_signed = std::is_signed_v<T>;
     return {part};
   }
-  /// The same operation, followed by a signal where the data arrive: at the peer, or, for `get` and `copy`, at the own
-  /// rank.
+  /// The same operation, followed by a signal at the rank where the data arrive: the peer, or, for `get` and `copy`,
+  /// this rank.
   [[nodiscard]] TriggeredOperation and_signal(std::uint64_t* signal, std::uint64_t value) const {
     TriggeredOperation both = *this;
     const bool arrives_here = has_shape<VerbShape::from_peer, VerbShape::between>(parts_[0].verb);
@@ -70,7 +70,7 @@ class TriggeredOperation {
   struct Part {
     Operation operation = Operation::none;
     Verb verb = Verb::put;
-    std::uint8_t width = 0;  ///< of a word
+    std::uint8_t width = 0;  ///< bytes of a word
     bool is_signed = false;
     int peer = own_rank;
     const void* remote = nullptr;  ///< symmetric address on this rank; for `copy` the destination
@@ -101,7 +101,7 @@ struct TriggerCondition {
   std::uint32_t tag = 0;
   std::uint64_t threshold = 1;    ///< count of the tag at which the operation starts; at least 1
   std::uint32_t then = no_chain;  ///< tag that the operation triggers when it has ended (chain)
-  std::int64_t deadline_ns = 0;   ///< of the wait, from arming or the tag's last trigger; 0: the world's
+  std::int64_t deadline_ns = 0;   ///< deadline of the wait, from arming or the tag's last trigger; 0: the world's
 };
 
 /// The part of the system that waits for counts and carries out the operations.

@@ -17,7 +17,7 @@ enum class MemoryKind : std::uint32_t { device, pinned, host };
 struct SegmentPart {
   MemoryKind kind = MemoryKind::host;
   std::size_t bytes = 0;         ///< usable bytes; 0: this rank has no part
-  std::byte* address = nullptr;  ///< in the owner's slot of the address range; nullptr without a part
+  std::byte* address = nullptr;  ///< address in the owner's slot of the address range; nullptr without a part
 };
 
 /// A segment: an id, and a part for each rank that has one.

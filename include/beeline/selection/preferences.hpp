@@ -305,8 +305,8 @@ inline constexpr EngineSizes engine_sizes{};
 /// Sizes of messages.
 struct MessageSizes {
   std::size_t session_eager;                        ///< `MessageOptions::eager_bytes` for each session
-  std::size_t eager_block;                          ///< bytes that keep a block busy that writes or reads packets
-  std::size_t block;                                ///< bytes that keep a block busy that copies
+  std::size_t eager_block;                          ///< bytes that occupy a block that writes or reads packets
+  std::size_t block;                                ///< bytes that occupy a block that copies
   std::size_t least_chunk, most_chunk, all_chunks;  ///< chunks of a rendezvous: smallest and largest for one peer;
                                                     ///< largest total for all peers
 };

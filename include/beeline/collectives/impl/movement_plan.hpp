@@ -39,14 +39,14 @@ struct MovementPlan {
   CallDescription call;  ///< with bytes as elements
   std::byte* destination;
   const std::byte* source;
-  std::size_t bytes;                    ///< of each piece
+  std::size_t bytes;                    ///< bytes of each piece
   std::size_t send_step, receive_step;  ///< from one peer's piece to the next peer's piece, in bytes
   std::uint32_t sender, receiver;       ///< the only sender or receiver; `no_peer`: all members
   PieceTable table = {};                ///< used instead of `bytes` and the steps if lengths differ
   std::size_t element_bytes = 1;        ///< bytes of the table's elements
   ThreadShare share = {0, 1};           ///< the slice: `bytes` is the size of the slice, the table's counts are those
                                         ///< of whole pieces
-  std::size_t whole_bytes = 0;          ///< of each piece before it was cut into slices
+  std::size_t whole_bytes = 0;          ///< bytes of each piece before it was cut into slices
   std::size_t least_bytes = 0;          ///< with a table: smallest slice; shorter slices are omitted
   /// The members' mappings of the vectors; nullptr: members reach only heaps.
   const VectorMappings* mappings = nullptr;

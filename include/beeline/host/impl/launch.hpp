@@ -61,7 +61,7 @@ template <class Kernel>
 /// The name of a kernel in errors.
 struct KernelName {
   const std::type_info* type;
-  std::uint16_t number;  ///< in the order of first launches, from 1 on; 0 if no number is left
+  std::uint16_t number;  ///< number in the order of first launches, from 1 on; 0 if no number is left
 };
 /// Gives the kernel the next number of this process.
 [[nodiscard]] KernelName name_kernel(const std::type_info& type);

@@ -26,8 +26,8 @@ class TeamLife {
   std::atomic<bool> has_ended_{false};
 };
 
-/// Destroys an object of a team if the team can be used. Otherwise the object stays: what it refers to is gone, and a
-/// forked process has neither its threads nor its part in the team.
+/// Destroys an object of a team if the team can be used. Otherwise the object is not destroyed: the objects that it
+/// refers to no longer exist, and a forked process has neither its threads nor its part in the team.
 struct DeleteWithTeam {
   std::shared_ptr<const TeamLife> life;
   template <class T>

@@ -10,26 +10,27 @@
 /// vectors. Every thread of the group calls these functions with the same arguments.
 ///
 ///   PacketRound(session, timeout, is_new, to_itself)
-///     `is_new`: nothing of the round has been sent yet. `to_itself`: the rank sends to itself, too, so that a call
-///     that goes on after a time-out finds there what it may have overwritten in its vectors.
-///   serves(session), area_units(session)       whether its group can send such units; how many fit a member's area
-///   half()                                     where the second half of an area begins
-///   unit_words, Value, Vector<T>               words of a unit; a thread's of one; elements as units
-///   any_pieces, frequent_members, sends_own_part  see there
-///   for_each(units, whole, visit)              visit(place, whole) for each unit, until one returns another than ok
-///   send_all(units, whole, load)               units to everyone: load(place, whole)
-///   send_on<whole>(place, at, value)           one, as unit `at` + place.unit, to everyone
-///   send_on_to, receive_from                   LL128 alone: to some members, from one
-///   greet(peer), hear(peer)                    LL alone: a unit without data
-///   send_parts(parts, whole)                   to each member its part
-///   send_pieces(parts, whole)                  the same, but not always the same words by the same threads
-///   combine<T>(place, reduction, own, result)  that unit of everyone, in the order of ranks; `own`: this rank's, where
-///                                              it sends itself none
-///   receive_parts(at, parts, whole)            stores the units from `at` on of everyone, as the parts say
-///   receive_pieces(parts, whole)               the same from 0 on of all others; see send_pieces
+///     `is_new`: nothing of the round has been sent yet. `to_itself`: the rank also sends to itself, so that a call
+///     that continues after a time-out finds there the data that it may have overwritten in its vectors.
+///   serves(session), area_units(session)       whether the group can send such units; units of a member's area
+///   half()                                     the first unit of an area's second half
+///   unit_words, Value, Vector<T>               words of a unit; a thread's words of a unit; elements as units
+///   any_pieces, frequent_members, sends_own_part  see ll.hpp
+///   for_each(units, whole, visit)              visit(place, whole) for each unit, until a call does not return ok
+///   send_all(units, whole, load)               sends units to all members: load(place, whole)
+///   send_on<whole>(place, at, value)           sends unit `at` + place.unit to all members
+///   send_on_to, receive_from                   LL128 only: sends to some members, receives from one
+///   greet(peer), hear(peer)                    LL only: send, receive a unit without data
+///   send_parts(parts, whole)                   sends each member its part
+///   send_pieces(parts, whole)                  as send_parts, but threads may move different words in
+///                                              each call
+///   combine<T>(place, reduction, own, result)  combines a unit of all members, in the order of ranks; `own`: this
+///                                              rank's unit, if the rank does not send to itself
+///   receive_parts(at, parts, whole)            stores the units of all members, from unit `at` on, into the parts
+///   receive_pieces(parts, whole)               as receive_parts, from unit 0 on, of all other members
 ///
-/// Parts are what goes to, or comes from, each member: `of(peer)` is a `VectorPart`, and none is longer than `most()`.
-/// `whole`: the units up to which all are whole.
+/// `parts` are the data to, or from, each member: `of(peer)` is a `VectorPart`, and no part is longer than `most()`.
+/// `whole`: number of units at the start of every part that are whole.
 
 #include "beeline/collectives/impl/words.hpp"
 

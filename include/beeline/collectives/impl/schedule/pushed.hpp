@@ -6,8 +6,8 @@
 /// are faster than loads: between two H200 stores reach 360 GB/s in each direction and loads 335 with 64 blocks, 365
 /// and 337 with 128. Bulk copies are not faster than stores.
 ///
-///     link     P0 P1 C0 P2 C1 P3 C2 ...     P: the peers' parts of a chunk, to them; C: this member's, combined, to
-///     all: to where their vectors lie, or, if members do not reach these, to the members' channel memory
+///     link     P0 P1 C0 P2 C1 P3 C2 ...     P: a chunk's parts, to their owners; C: this member's part, combined, to
+///     all members: into their vectors, or, if members do not reach these, into the members' channel memory
 ///
 /// Source: seed 000, 6.8.3 (all-to-all + all-gather).
 

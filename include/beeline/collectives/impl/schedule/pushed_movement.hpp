@@ -6,7 +6,7 @@
 /// arrived to their destination, and its piece to itself.
 ///
 ///     link     P0 P1 P2 P3 ...         P: a chunk of the piece to the peer
-///     own      O0 O1 T0 O2 T1 ...      O: of the piece that stays here; T: a chunk that has come, to its place
+///     own      O0 O1 T0 O2 T1 ...      O: a chunk of the own piece; T: a received chunk, to its destination
 ///
 /// Source: seed 000, 6.8.2 and 6.8.3.
 

@@ -72,7 +72,7 @@ class Domain {
     if (!world_.device().is_gpu()) return {host_.blocks, 1};
     return clamped(beeline::resident_blocks<Kernel, Args...>(world_, gpu_threads));
   }
-  /// How the `blocks` blocks of such a launch share `planes` planes.
+  /// How `blocks` blocks share `planes` planes.
   [[nodiscard]] Tiling tiling(unsigned blocks, int planes) const;
 
   static constexpr unsigned gpu_threads = max_block_threads;

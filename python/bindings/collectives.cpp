@@ -26,8 +26,7 @@ namespace beeline::python {
 
 namespace {
 
-/// The enumerator named `wanted`, from `first` on; otherwise throws ValueError that lists the names up to number
-/// `count`.
+/// The enumerator in [first, count) named `wanted`; throws ValueError that lists all names if there is none.
 template <class Enumeration>
 Enumeration by_name(const std::string& wanted, std::uint32_t count, const char* argument, Enumeration first = {}) {
   const auto start = static_cast<std::uint32_t>(first);

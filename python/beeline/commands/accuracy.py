@@ -77,7 +77,7 @@ def format_figure(value: float | None) -> str:
 
 
 def described(methods: list[str], all_methods: set[str]) -> str:
-    """The methods' names; all of Beeline's algorithms, or all that combine in the order of ranks, in a word."""
+    """The methods' names; one name for all of Beeline's algorithms, or for all that combine in rank order."""
     own, all_own = ({name for name in names if name.startswith("stream/")} for names in (methods, all_methods))
     if len(own) > 1 and own in (all_own, all_own - {TREE}):
         others = [method for method in methods if method not in own]

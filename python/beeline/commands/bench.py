@@ -50,7 +50,7 @@ def render_sweeps(results: list[Event]) -> RenderableType:
 
 
 def is_of_commands(result: Event) -> bool:
-    """Whether it was measured with many settings, each of which says something by itself."""
+    """Whether it was measured with many settings, each of which is a result of its own."""
     return str(result["operation"]).startswith(("command_", "part_", "engine_", "kernel_", "buffer_"))
 
 
@@ -78,9 +78,9 @@ def is_part(result: Event) -> bool:
 
 
 def parts_table(results: list[Event]) -> FittedTable:
-    """A line for each hand-over, with its parts across: seed 003's, and others that were measured.
+    """A line for each hand-over, with a column for each part: seed 003's parts, and others that were measured.
 
-    A part that could not be told from parts before it names these.
+    A part that could not be separated from the preceding parts names these.
     """
     names = ["post", "engine", "transfer", "start", "execution", "completion", "whole"]
     names += [name for name in dict.fromkeys(str(one["operation"])[5:] for one in results) if name not in names]
@@ -107,7 +107,7 @@ def settings_table(title: str, unit: str, results: list[Event]) -> FittedTable:
 
 
 def multiprocessors_of(method: str, results: list[Event]) -> str:
-    """Those that the kernels of its measurements occupy: a block each, and none where the host or a stream copies."""
+    """The multiprocessors that its kernels occupy: one per block; none if the host or a stream copies."""
     if method.startswith("host/") or method.startswith("stream/copy_engine/"):
         return "0"
     return range_of([one.get("settings", {}).get("blocks", 1) for one in results], 0)
@@ -147,7 +147,7 @@ def operation_table(title: str, unit: str, results: list[Event]) -> FittedTable:
 
 
 def row_of(result: Event) -> str:
-    """The method, and the layout of its data where that differs: such data are sent by another function."""
+    """The method, and its data's layout if that differs, because another function sends such data."""
     layout = result.get("settings", {}).get("layout")
     return str(result.get("method")) + (f" ({layout})" if layout else "")
 
@@ -163,7 +163,7 @@ def sweep_table(title: str, unit: str, results: list[Event]) -> FittedTable:
 
 
 def cell(results: list[Event], unit: str) -> str:
-    """The median; the best one where a method was measured with several settings."""
+    """The median; the best median if a method was measured with several settings."""
     if not results:
         return ""
     if any(result.get("verified") is False for result in results):

@@ -23,7 +23,7 @@ class Budget:
         self._later = 0.0
 
     def begin(self, names: list[str]) -> None:
-        """The first of these steps begins; all of them share what is left."""
+        """Called when the first of these steps begins; all of them share the remaining time."""
         left, rows = self._end - time.monotonic(), [self._rows[name] for name in names]
         measuring = max(left - START_S * len(names), 0.0) * rows[0] / max(sum(rows), 1)
         self.metering_s = int(measuring) if measuring >= LEAST_S else 0
@@ -31,7 +31,7 @@ class Budget:
         self._later = max(left - measuring - START_S, 0.0)
 
     def left(self, progress: Event) -> str:
-        """How long this step and those to come will take: as the step estimates its own part, or at most."""
+        """The time of this step and the following ones: the step's own estimate, or an upper limit."""
         own = progress.get("left_s")
         if not isinstance(own, (int, float)):
             return f"at most {max(self._end - time.monotonic(), 0):.0f} s left"

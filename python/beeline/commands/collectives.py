@@ -59,7 +59,7 @@ def label_of(progress: Event) -> str:
 
 
 def kinds_of(events: list[Event]) -> list[str]:
-    """Of the ranks' devices, as the program's environment record has them."""
+    """The kinds of the ranks' devices in the program's environment record."""
     devices = [one.get("devices", []) for one in events if one.get("event") == "environment"]
     return [str(one.get("kind")) for one in (devices[-1] if devices else []) if isinstance(one, dict)]
 
@@ -116,7 +116,7 @@ def measure_torch(view: ResultView, kinds: list[str], element_type: str, device:
 
 
 def complete_baselines(results: list[Event]) -> None:
-    """beeline-bench compares with the peers that it measured: torch's may be quicker."""
+    """Compares with torch's peers, too: beeline-bench knows only the peers that it measured."""
     measured = measured_of(results)
     for one in measured:
         here = [other for other in measured if all(other[key] == one[key] for key in ("operation", "bytes"))]
@@ -126,7 +126,7 @@ def complete_baselines(results: list[Event]) -> None:
 
 
 def lacking(operation: str, method: str, size: int, ranks: int, reason: str) -> Event:
-    """The record of a peer that is absent, with the fields that the program's have."""
+    """The record of a peer that is absent, with the same fields as the program's records."""
     return result(operation, method, size, ranks) | unavailable(reason)
 
 
@@ -154,7 +154,7 @@ def best(results: list[Event]) -> Event | None:
 
 
 def rivals_of(results: list[Event], control: str) -> list[Event]:
-    """Peers that are called alike; one that blocks the host is compared with what the host starts, or with all."""
+    """Peers with the same control. A peer that blocks the host is compared with calls from the host, or with all."""
     peers = [one for one in results if is_peer(one)]
     alike = [one for one in peers if control_of(one) == control]
     blocking = [one for one in peers if control_of(one) == "host"]
@@ -163,7 +163,7 @@ def rivals_of(results: list[Event], control: str) -> list[Event]:
 
 
 def bare_copies_of(results: list[Event], size: int) -> Event | None:
-    """The copies alone that the operation consists of, where they were measured, as quick as any plan makes them."""
+    """The bare copies of the operation, if they were measured, by the fastest plan."""
     return best([one for one in results if one.get("method") == "bare/copies" and one["bytes"] == size])
 
 
@@ -199,7 +199,7 @@ def summary_table(operation: str, results: list[Event]) -> RenderableType:
 
 
 def sweeps_of(results: list[Event]) -> list[list[Event]]:
-    """What was measured with several numbers of blocks: the results of each method and size, fewest blocks first."""
+    """The results of each method and size with several numbers of blocks, fewest blocks first."""
     found: dict[tuple[str, int], list[Event]] = {}
     for one in results:
         if "blocks" in one.get("settings", {}) and one.get("peer_of") is None:
@@ -209,7 +209,7 @@ def sweeps_of(results: list[Event]) -> list[list[Event]]:
 
 
 def fewest_blocks(sweep: list[Event], longest_us: float, *others: Event) -> str:
-    """Of which a call takes no longer; as certain as the times of `sweep` and `others` are."""
+    """The fewest blocks with which a call takes at most `longest_us`; marked if `sweep` or `others` are uncertain."""
     enough = [one["settings"]["blocks"] for one in sweep if one["median"] <= longest_us]
     return format_figure(enough[0] if enough else None, *sweep, *others)
 

@@ -149,7 +149,7 @@ def witness() -> Iterator[Callable[[int], bool]]:
 def descendants_of(process: int) -> dict[int, str]:
     """The processes that a process has started, themselves or through others, as {number: start time}.
 
-    The start time tells a process from a later one of the same number.
+    The start time distinguishes a process from a later one with the same number.
     """
     if Path("/proc/self").resolve().name != str(os.getpid()):  # of another namespace: its process numbers are different
         return {}
@@ -224,7 +224,7 @@ class Run:
         process.send_signal(number)
 
     def _end_what_is_left(self, process: subprocess.Popen[bytes]) -> None:
-        """A shell that a signal ends leaves the command running for which it waited: that gets the same signal."""
+        """Sends the signal to descendants: a shell that a signal ends leaves its foreground command running."""
         for left, since in self._started.items() if process.returncode < 0 else ():
             with suppress(OSError):
                 if Path(f"/proc/{left}/stat").read_text(errors="replace").rpartition(")")[2].split()[19] == since:
@@ -234,7 +234,7 @@ class Run:
         self._standard_error.write(f"beeline: {text}\n")
 
     def finish_output(self) -> None:
-        """Waits for those who read it, after a signal for as long as they go on reading."""
+        """Waits until readers have taken the output; after a signal, only while they go on reading."""
         seconds = READER_S if self._is_interrupted else None
         if self._standard_output is not None:
             self._standard_output.finish(seconds)
@@ -279,7 +279,7 @@ class Run:
         self._standard_error.write(text.get())
 
     def _write(self, event: Event) -> None:
-        """What can be written no more is cut short: the program goes on, and its exit status counts."""
+        """Writes an event. If the record cannot be written any more, it ends there, and the program goes on."""
         line = json.dumps(event)
         if self._file is not None:
             try:

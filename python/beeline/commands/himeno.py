@@ -137,7 +137,7 @@ def size_of(result: Event) -> str:
 
 
 def scaling_cells(result: Event, results: list[Event]) -> list[str]:
-    """Speed against the fewest ranks of the same method, and that divided by how many times the ranks grew."""
+    """Speed-up over the fewest ranks of the same method, and the speed-up divided by the ratio of the ranks."""
     same = [one for one in results if one.get("method") == result.get("method") and one.get("mflops")]
     base = min(same, key=lambda one: one["ranks"], default=None)
     if base is None or not result.get("mflops"):
@@ -148,7 +148,7 @@ def scaling_cells(result: Event, results: list[Event]) -> list[str]:
 
 
 def gosa_note(result: Event) -> str:
-    """The residual of a run; beside the reference's where that has done as many iterations."""
+    """The residual of a run, and that of the reference if it has done as many iterations."""
     gosa, reference, drifted = (
         format_number(result.get(key), digits=7) for key in ("gosa", "gosa_reference", "gosa_float32")
     )

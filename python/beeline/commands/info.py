@@ -155,7 +155,7 @@ def describe_links(links: list[Event]) -> str:
 
 
 def describe_reach(access: list[Event]) -> str:
-    """The best of them, which the program names first."""
+    """The best kind of access, which the program names first."""
     if not access:
         return MISSING
     first = access[0]
@@ -216,7 +216,7 @@ def describe_link(link: Event) -> str:
 
 
 def show_matrix(console: Console, title: str, cells: list[Event], describe: Callable[[Event], str]) -> None:
-    """A table of what is known from each row's `from` to each column's `to`."""
+    """A table with a row for each `from` and a column for each `to` of the cells."""
     if not cells:
         return
     rows = list(dict.fromkeys(str(cell.get("from")) for cell in cells))
@@ -229,7 +229,7 @@ def show_matrix(console: Console, title: str, cells: list[Event], describe: Call
 
 
 def show_engine_cores(console: Console, engines: list[Event]) -> None:
-    """Where an engine's threads run, of a rank on each GPU."""
+    """The cores of the engine threads of a rank on each GPU."""
     if not engines:
         return
     table = new_table("Engines", ">GPU", "PCI", "their threads' cores")
@@ -240,7 +240,7 @@ def show_engine_cores(console: Console, engines: list[Event]) -> None:
 
 
 def show_command_engines(console: Console, engines: list[Event]) -> None:
-    """What serves the queues that kernels post commands to."""
+    """The engines that serve the queues to which kernels post commands."""
     table = new_table("Engines of command queues", "engine", "method", "served by", ">threads", ">poll, µs", "commands")
     for engine in engines:
         names = [str(engine.get(key) or MISSING) for key in ("id", "method", "served_by")]

@@ -67,7 +67,7 @@ class Bench:
         return [self.command, "--operations", self.operations, *sizes, *methods, "--energy", str(window_ms)]
 
     def methods_here(self) -> list[str]:
-        """Those that the program describes: one that is added later is metered without a line here."""
+        """The methods that the program describes, so that later ones are metered without a line here."""
         names = [one["name"] for one in commands()[self.command]["methods"]]
         asked = self.methods.split(",") if self.methods else names
         beginnings = tuple(one for one in asked if one.endswith("/"))
@@ -123,7 +123,7 @@ class Application:
         return len(chosen) == len(names)
 
     def methods_here(self, study: Study, ranks: int, view: ResultView) -> list[str]:
-        """Those that are available; the others are named, with the reason."""
+        """The available methods; reports the others with the reason."""
         listed = list_methods(study, ranks, view)
         known = {name: listed.get(name, {"reason": "the program does not list it"}) for name in self.methods or listed}
         for name, event in known.items():

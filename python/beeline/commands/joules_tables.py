@@ -41,7 +41,7 @@ ENGINE, KERNELS = "/copy_engine", ("device/", "stream/")
 
 
 def metered_of(results: list[Event]) -> list[Event]:
-    """Those of the benchmarks that have joules."""
+    """The results of benchmarks that have joules."""
     return [one for one in measured_of(results) if str(one.get("unit")).startswith("nJ")]
 
 
@@ -74,7 +74,7 @@ def groups_of(metered: list[Event]) -> dict[tuple[str, int], list[list[Event]]]:
 
 
 def error_share(result: Event) -> float:
-    """Of the joules. Records of before November 27th, 2026 have the spread alone."""
+    """Error of the joules as a share. Records from before November 27th, 2026 have only the spread."""
     energy = result["energy"]
     error = energy.get("error")
     return float((energy.get("spread") if error is None else error) or 0)
@@ -85,12 +85,12 @@ def error_of(result: Event) -> float:
 
 
 def with_error(value: float, error: float) -> str:
-    """In percent: of a share that may be nothing, only the error is known."""
+    """A share in percent with its error; only the error if the share may be 0."""
     return f"{100 * value:.1f} ± {100 * error:.1f}" if abs(value) > error else f"within ± {100 * error:.1f}"
 
 
 def notes_on(results: list[Event]) -> list[str]:
-    """What the joules are of."""
+    """Notes on the components that the joules include."""
     if not results:
         return []
     reasons = dict.fromkeys(
@@ -115,7 +115,7 @@ def notes_on(results: list[Event]) -> list[str]:
 
 
 def table(groups: list[list[Event]]) -> FittedTable:
-    """Of one operation and size. Methods of one rank differ by less than their errors."""
+    """The table of one operation and size. Methods with the same rank differ by less than their errors."""
     first = groups[0][0]
     size = f" of {format_bytes(first['bytes'])}" if first["bytes"] else ""
     columns = (
@@ -146,7 +146,7 @@ def above_idle(parts: Event) -> tuple[float | None, float | None]:
 
 
 def table_of_puts(results: list[Event]) -> FittedTable:
-    """Each way of a put against a bare loop of copies and both ways of staging, of the same size."""
+    """Each method of a put against a bare loop of copies and both methods of staging, for the same size."""
     beside = (BARE, f"{STAGED}sequential", f"{STAGED}pipelined")
     shown = new_table(
         "Joules of a put as a part of those of", "method", ">bytes", *(f">{one}" for one in beside), keys=2
@@ -167,7 +167,7 @@ def ratio_of(one: Event, other: Event | None) -> str:
 
 
 def table_of_work(results: list[Event]) -> FittedTable:
-    """What a joule does in applications, and how many random updates."""
+    """Work per joule in applications, and random updates per joule."""
     columns = (">ranks", ">a joule", "of", ">±, %", ">GPU W", ">CPU\ncores")
     shown = new_table("Work for each joule (higher is better)", "what", "method", *columns, keys=2)
     for one in results:
@@ -207,7 +207,7 @@ def table_of_engines(results: list[Event]) -> FittedTable:
 
 
 def is_chosen(result: Event) -> bool:
-    """By the library, perhaps by engines."""
+    """Whether the library chose the algorithm, perhaps with engines."""
     return str(result["method"]).endswith("/automatic")
 
 
@@ -220,7 +220,7 @@ def nanojoules(result: Event) -> float:
 
 
 def seconds(result: Event) -> float:
-    """Of a word, of an operation without data, or of what an application counts."""
+    """Seconds per word, per operation without data, or per unit that an application counts."""
     return float(result["energy"]["seconds"])
 
 
@@ -248,7 +248,7 @@ def tables_of_002(results: list[Event]) -> list[FittedTable]:
 
 
 def quickest(results: list[Event], beginning: str, size: int) -> Any:
-    """Of the methods whose names begin so; None where there is none."""
+    """The fastest of the methods whose names start with `beginning`; None if there is none."""
     found = [one for one in results if one["method"].startswith(beginning) and one["bytes"] == size]
     return min(found, key=seconds, default=None)
 
@@ -266,7 +266,7 @@ def savings(pairs: list[tuple[Event, Event]]) -> tuple[str, str]:
 
 
 def average_watts(results: list[Event]) -> list[str]:
-    """By component, and of those that are known."""
+    """Average watts by component, and the sum of the known components."""
 
     def average(kind: str) -> float | None:
         watts = [one["energy"]["components"][kind]["watts"] for one in results]
@@ -282,7 +282,7 @@ def join(watts: Iterable[float]) -> str:
 
 
 def table_of_waits(results: list[Event]) -> FittedTable:
-    """Each way of waiting against spinning: time lost, energy saved."""
+    """Each wait policy against spinning: time lost, energy saved."""
     columns = ("host waits", ">lost, %", ">saved, %", ">CPU cores", ">CPU W", ">GPU W")
     shown = new_table("Waits of the host: against spinning", "what", *columns, keys=2)
     for what in dict.fromkeys(map(work_of, results)):
@@ -316,7 +316,7 @@ def wait_of(result: Event) -> str:
 
 
 def joules(result: Event) -> float | None:
-    """Of the components that are known; None where none is."""
+    """Joules of the known components; None if none is known."""
     parts = [part["joules"] for part in result["energy"]["components"].values()]
     known = [part for part in parts if part is not None]
     return sum(known) if known else None

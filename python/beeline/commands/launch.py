@@ -60,7 +60,7 @@ def launch(call: Call, view: ResultView, device: options.Device = None) -> None:
 
 
 def order_of(result: Event) -> int:
-    """As METHODS has them; a record may hold others."""
+    """The position in METHODS; a record may hold other methods."""
     return METHODS.index(result["method"]) if result["method"] in METHODS else len(METHODS)
 
 

@@ -86,7 +86,7 @@ def plot(
 
 
 def pictures_of(result: Event, against_iterations: bool) -> list[str]:
-    """The names of those that show it."""
+    """The names of the pictures that show the result."""
     if is_of_application(result):
         is_of_launches = against_iterations and bool(result.get("launch_seconds"))
         return [LAUNCH] * is_of_launches + [POWER] * bool((result.get("energy") or {}).get("power"))
@@ -162,7 +162,7 @@ def name_today(method: str) -> str:
 
 
 def curves_over(results: list[Event], over: Axis) -> Curves:
-    """Points by curve; of several settings at one point the quickest."""
+    """Points by curve; for several settings at one point, the fastest."""
     fastest: dict[tuple[str, int], Event] = {}
     for result in results:
         name = str(result["method"])
@@ -187,7 +187,7 @@ def is_better(result: Event, before: Event) -> bool:
 
 
 def time_of(result: Event) -> float:
-    """Or joules, or a rate: what measurements are compared by."""
+    """The value by which measurements are compared: a time, joules, or a rate."""
     return float(result["seconds"] if is_of_application(result) else result["median"])
 
 
@@ -200,7 +200,7 @@ def title_of(results: list[Event]) -> str:
 
 
 def panels_of(result: Event) -> Panels:
-    """What the picture of such results shows: names and values."""
+    """The panels of a picture of such results: names and values."""
     if is_of_application(result):
         return [
             ("launching, ms", lambda one: 1e3 * (one["launch_seconds"] or MISSING)),
@@ -219,7 +219,7 @@ def bandwidth_of(result: Event) -> float:
 
 
 def watts_of(result: Event) -> float:
-    """Of all components that are known."""
+    """Watts of all known components together."""
     watts = [part["watts"] for part in result["energy"]["components"].values() if part["watts"] is not None]
     return sum(watts) if watts else MISSING
 

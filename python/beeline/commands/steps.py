@@ -40,7 +40,7 @@ def run_steps(
 
 
 def variables() -> dict[str, str]:
-    """Beeline's own that are set, without paths: records are published."""
+    """Beeline's variables that are set, without those that are paths, because records are published."""
     ours = {name: text for name, text in os.environ.items() if name.startswith("BEELINE_") and name != SECRET}
     return {name: text for name, text in sorted(ours.items()) if "/" not in text}
 

@@ -15,9 +15,9 @@
 
 namespace beeline::c {
 
-/// Sets the calling thread's text, from the exception that is being handled, and returns its status.
+/// Sets the calling thread's error text from the exception that is being handled, and returns the exception's status.
 [[nodiscard]] beeline_status fail_with_exception(const char* function) noexcept;
-/// The same for the failure of an operation of `team`, whose records have the text.
+/// As above, for a failed operation of `team`; the text comes from the team's records.
 [[nodiscard]] beeline_status fail_with_records(const char* function, Team& team, Status status) noexcept;
 
 /// Runs `body` and returns its status; ok if it returns nothing.
@@ -57,7 +57,7 @@ inline void require_pointer(const void* pointer, const char* argument) {
 inline void require_memory(const void* pointer, std::size_t bytes, const char* argument) {
   if (bytes != 0) require_pointer(pointer, argument);
 }
-/// The number of an enumerator, of which there are `count`.
+/// Requires the number of an enumerator: 0 to `count` - 1.
 inline void require_enumerator(std::int32_t number, std::uint32_t count, const char* argument) {
   if (static_cast<std::uint32_t>(number) >= count) [[unlikely]]
     refuse(argument, fmt::format("{}, where 0 to {} are known", number, count - 1));
@@ -67,12 +67,12 @@ inline void require_enumerator(std::int32_t number, std::uint32_t count, const c
     refuse(argument, fmt::format("rank {} of a team of {}", peer, team.size()));
   return static_cast<std::uint32_t>(peer);
 }
-/// The rank that a wait names, which may be any.
+/// The rank from which a wait expects data; `no_peer` for BEELINE_ANY_RANK.
 [[nodiscard]] inline std::uint32_t source_of(const Team& team, std::int32_t peer) {
   return peer == BEELINE_ANY_RANK ? no_peer : peer_of(team, peer);
 }
 
-/// Refuses a structure of another size than this library's.
+/// Returns the structure; refuses one whose size differs from this library's.
 template <class Structure>
 Structure& structure_of(Structure* structure, const char* argument) {
   require_pointer(structure, argument);
@@ -82,7 +82,7 @@ Structure& structure_of(Structure* structure, const char* argument) {
   return *structure;
 }
 
-/// A call of a function that one thread at a time may make for a team. Refuses a second one.
+/// A call of a function that only one thread at a time may call for a team. Refuses a second call.
 class ExclusiveCall {
  public:
   ExclusiveCall(beeline_team& team, const char* function);
@@ -103,7 +103,7 @@ template <class Body>
     return body(*team.team);
   });
 }
-/// The same for one of a world: `body(world)`.
+/// `guarded` for a collective function of a world: `body(world)`.
 template <class Body>
 [[nodiscard]] beeline_status collective_of_world(const char* function, beeline_world* handle,
                                                  const Body& body) noexcept {

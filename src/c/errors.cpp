@@ -19,7 +19,7 @@ void set_last_error(const char* function, const char* text) noexcept {
   try {
     last_error() = fmt::format("{}: {}", function, text);
   } catch (const std::exception&) {
-    last_error().clear();  // no memory for a text
+    last_error().clear();  // there is no memory for a text
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the handles of the C interface hold.
+/// The structures behind the handles of the C interface.
 
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@ class CommandQueues;
 
 namespace c {
 
-/// The first word of a handle tells its type, since Fortran and others pass untyped pointers.
+/// A handle's first word is its type, since Fortran and other languages pass untyped pointers.
 template <std::uint32_t type>
 class Handle {
  public:
@@ -28,10 +28,10 @@ class Handle {
   [[nodiscard]] bool is_whole() const { return type_ == type; }
 
  private:
-  volatile std::uint32_t type_ = type;  // volatile: the destructor's store is meant for later calls
+  volatile std::uint32_t type_ = type;  // volatile, so that the destructor's store remains for later calls
 };
 
-/// Throws invalid_argument.
+/// Throws invalid_argument for a handle that is null or of another type.
 [[noreturn]] void refuse_handle(const void* handle, const char* argument);
 
 /// The object of a handle; refuses a null handle, and one of another type.
@@ -52,7 +52,7 @@ struct beeline_team : beeline::c::Handle<0xbee10001> {
   beeline_world* world;
   beeline::Team* team;
   std::unique_ptr<beeline::Team> own;         ///< nullptr: the world owns it
-  std::atomic<const char*> caller = nullptr;  ///< the function in which a thread is that admits one at a time
+  std::atomic<const char*> caller = nullptr;  ///< the exclusive function that a thread is in; nullptr: none
 };
 
 struct beeline_stream : beeline::c::Handle<0xbee10002> {
@@ -85,11 +85,11 @@ struct beeline_event : beeline::c::Handle<0xbee10004> {
 struct beeline_segment : beeline::c::Handle<0xbee10005> {
   beeline_segment(beeline_world& in, const beeline::Segment& made) : world(&in), segment(made) {}
   beeline_world* world;
-  beeline::Segment segment;  ///< a copy: the world's own is gone after a `destroy` that failed at its end
+  beeline::Segment segment;  ///< a copy, since a `destroy` that failed at its end has removed the world's own
 };
 
 struct beeline_registered : beeline::c::Handle<0xbee10006> {
   beeline_registered(beeline_world& in, const beeline::RegisteredMemory& made) : world(&in), memory(made) {}
   beeline_world* world;
-  beeline::RegisteredMemory memory;  ///< a copy, likewise
+  beeline::RegisteredMemory memory;  ///< a copy, as for segments
 };

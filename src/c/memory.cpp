@@ -17,7 +17,7 @@ static_assert(BEELINE_MEMORY_DEVICE == static_cast<int>(MemoryKind::device));
 static_assert(BEELINE_MEMORY_PINNED == static_cast<int>(MemoryKind::pinned));
 static_assert(BEELINE_MEMORY_HOST == static_cast<int>(MemoryKind::host));
 
-/// The part of `rank`, of a segment or of registered memory.
+/// The part of `rank` in a segment or in registered memory.
 template <class Part>
 const Part& part_of(const std::vector<Part>& parts, std::int32_t rank) {
   if (rank < 0 || static_cast<std::size_t>(rank) >= parts.size())
@@ -37,7 +37,7 @@ void get_part(const std::vector<Part>& parts, std::int32_t rank, beeline_part* p
   to.copies = copies_reach(from) ? 1 : 0, to.reserved = 0;
 }
 
-/// Ends what a handle of a world holds, by `end(world)`; then frees the handle, which a failure leaves as it was.
+/// Ends the object of a handle by `end(world)`, then frees the handle. A failure leaves the handle valid.
 template <class Object, class End>
 beeline_status destroy(const char* function, Object* handle, const char* argument, const End& end) noexcept {
   const beeline_status status = guarded(function, [&] {

@@ -46,7 +46,7 @@ TriggerOptions options_of(const beeline_trigger_options* given) {
   return options;
 }
 
-/// Arms `operation(peer)`, with a signal behind it unless there is none.
+/// Arms `operation(peer)`, followed by a signal if there is one.
 template <class Operation>
 beeline_status arm(const char* function, beeline_triggers* handle, const beeline_condition* when, std::int32_t peer,
                    beeline_armed* armed, const Operation& operation) noexcept {

@@ -26,7 +26,7 @@ static_assert(BEELINE_HEALTHY == static_cast<int>(RankState::healthy));
 static_assert(BEELINE_FAILED == static_cast<int>(RankState::failed));
 static_assert(BEELINE_LEFT == static_cast<int>(RankState::left));
 
-// The C structure has what the kernels' has, at the same offsets, which stand beside `Context`.
+// The C structure has the members of the kernels' `Context` at the same offsets, which are listed beside `Context`.
 #define SAME_OFFSET(member) static_assert(offsetof(beeline_context, member) == offsetof(Context, member))
 SAME_OFFSET(range);
 SAME_OFFSET(abort_words);
@@ -67,7 +67,7 @@ Config config_of(const beeline_config* given) {
   return given == nullptr ? Config::from_environment() : object_of(given, "config").config;
 }
 
-/// Copies a text, cut to the size of the array.
+/// Copies a text, truncated to the size of the array.
 template <std::size_t size>
 void copy_text(char (&to)[size], const std::string& text) {
   std::strncpy(to, text.c_str(), size - 1);
@@ -76,13 +76,13 @@ void copy_text(char (&to)[size], const std::string& text) {
 
 World& world_of(const beeline_world* handle) { return *object_of(handle, "world").world; }
 
-/// The handle's team; nullptr, with a text, for a bad handle.
+/// The handle's team; for a bad handle sets an error text and returns nullptr.
 const Team* team_of(const char* function, const beeline_team* handle) {
   const Team* team = nullptr;
   static_cast<void>(guarded(function, [&] { team = object_of(handle, "team").team; }));
   return team;
 }
-/// `ask(team)`; -1, with a text, for a bad handle or a rank outside the team.
+/// Returns `ask(team)`; for a bad handle or a rank outside the team sets an error text and returns -1.
 template <class Ask>
 std::int32_t number_of(const char* function, const beeline_team* handle, std::int32_t rank, const Ask& ask) {
   std::int32_t number = -1;

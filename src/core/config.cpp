@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 12> other_variables = {
     "BEELINE_JOBS",     "BEELINE_NCCL",         "BEELINE_OFFLINE", "BEELINE_POWERCAP",
     "BEELINE_PROGRESS", "BEELINE_TORCH_NATIVE", "BEELINE_UCX",     "BEELINE_UPDATE_GENERATED"};
 
-/// Least number of characters to insert, remove or replace (Levenshtein's distance).
+/// Smallest number of characters to insert, remove or replace (Levenshtein distance).
 std::size_t edits_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -41,7 +41,7 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// The setting whose variable's name is most like `variable`.
+/// The setting whose name has the smallest edit distance from `variable`.
 const detail::Setting& nearest_to(std::string_view variable) {
   return *std::ranges::min_element(detail::settings(), {}, [variable](const detail::Setting& each) {
     return edits_between(each.variable, variable);

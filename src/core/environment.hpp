@@ -14,7 +14,7 @@
 
 namespace beeline::detail {
 
-/// What a variable is set to. An empty one counts as unset.
+/// The value of a variable. An empty variable counts as unset.
 [[nodiscard]] inline std::optional<std::string> environment(const char* variable) {
   const char* text = std::getenv(variable);
   if (text == nullptr || *text == '\0') return std::nullopt;

@@ -47,7 +47,7 @@ class ForkHandlers {
     depth_.fetch_add(1, std::memory_order_relaxed);
     for (const ForkHandler* handler : handlers_) handler->in_child_();
     unlock();
-    handlers_.clear();  // a child of the child finds all of it done
+    handlers_.clear();  // for a child of the child nothing remains to be done
   }
 
   std::mutex mutex_;

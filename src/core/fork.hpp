@@ -10,8 +10,8 @@
 
 namespace beeline::detail {
 
-/// Number of forks between the first process that used the library and this one: an object of another depth than the
-/// current one was copied from a parent process.
+/// Number of forks between the first process that used the library and this one: an object whose depth differs from the
+/// current depth was copied from a parent process.
 [[nodiscard]] std::uint32_t fork_depth() noexcept;
 
 /// Calls a function in every child that is forked while this object exists. The function runs inside `fork`, when the
@@ -19,8 +19,8 @@ namespace beeline::detail {
 /// handlers were made.
 class ForkHandler {
  public:
-  ///   held  locked during the fork, so that the child finds what it guards whole; not twice at a time, and its holders
-  ///         neither fork nor make handlers; nullptr: none
+  ///   held  locked during the fork, so that the child finds the guarded data consistent; used by one handler at a
+  ///         time, and its holders neither fork nor make handlers; nullptr: none
   explicit ForkHandler(std::function<void()> in_child, std::mutex* held = nullptr);
   ~ForkHandler();
   ForkHandler(const ForkHandler&) = delete;
@@ -32,8 +32,8 @@ class ForkHandler {
   std::mutex* const held_;
 };
 
-/// Destroys an object in the process that made it. A forked process leaves its copy as it is: the threads that the
-/// object refers to are the parent's.
+/// Destroys an object in the process that made it. A forked process does not destroy its copy, since the object refers
+/// to threads of the parent.
 struct DeleteInOwnProcess {
   std::uint32_t depth = fork_depth();
   [[nodiscard]] bool is_own() const noexcept { return depth == fork_depth(); }

@@ -44,7 +44,7 @@ Place place(const char* launcher, const char* rank, const char* size) {
   return found;
 }
 
-/// What tells one job from another, on one line: the launcher, and variables that differ between jobs.
+/// A job's identity on one line: the launcher, and variables that differ between jobs.
 std::string identity(const char* launcher, std::initializer_list<const char*> variables) {
   std::string text = launcher;
   for (const char* variable : variables) text += fmt::format(" {}={}", variable, text_of(variable));
@@ -52,17 +52,18 @@ std::string identity(const char* launcher, std::initializer_list<const char*> va
   return text;
 }
 
-/// The parent process, so named that no later process has the name.
+/// A name of the parent process that no later process has.
 std::string parent() {
   const std::string line = read_text(fmt::format("/proc/{}/stat", ::getppid()));
-  std::size_t at = line.rfind(')');  // the second field, a name in brackets, may hold anything
+  std::size_t at = line.rfind(')');  // the second field, a name in brackets, may contain any character
   constexpr int fields_to_start_time = 20;
   for (int field = 0; field < fields_to_start_time && at != std::string::npos; ++field) at = line.find(' ', at + 1);
   const std::string start = at == std::string::npos ? "" : line.substr(at + 1, line.find(' ', at + 1) - at - 1);
   return fmt::format(" parent={}:{}", ::getppid(), start);
 }
 
-/// Whether `local_size`, the variable with the number of ranks on this host, says that all are here. Not set: they are.
+/// Whether all ranks are on this host, by the variable `local_size`, the number of ranks on this host. True if it is
+/// not set.
 bool all_here(const char* local_size, int size) {
   const auto text = environment(local_size);
   return !text || detail::to_number(local_size, *text, 1, size) == size;
@@ -70,7 +71,7 @@ bool all_here(const char* local_size, int size) {
 
 Place torchrun() {
   Place found = place("torchrun", "RANK", "WORLD_SIZE");
-  // Jobs that were given no id all have the id `none`; two of them cannot share a MASTER_PORT.
+  // All jobs without an id have the id `none`; two such jobs cannot share a MASTER_PORT.
   found.launcher.job =
       identity("torchrun", {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT"});
   found.launcher.one_host = all_here("LOCAL_WORLD_SIZE", found.size);
@@ -79,7 +80,7 @@ Place torchrun() {
 
 Place open_mpi() {
   Place found = place("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
-  // The namespace is unique in its mpirun alone; the address of the mpirun's server tells those of a host apart.
+  // The namespace is unique only within one mpirun; the server's address distinguishes several mpiruns on a host.
   found.launcher.job = identity("mpirun", {"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"});
   if (first_set({"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"}) == nullptr)
     found.launcher.job += parent();
@@ -89,7 +90,7 @@ Place open_mpi() {
 
 Place hydra() {
   Place found = place("mpirun", "PMI_RANK", "PMI_SIZE");
-  // Hydra gives the ranks of a host no common name but their parent: the proxy that started them.
+  // The ranks of a host have only one common name from Hydra: their parent, the proxy that started them.
   found.launcher.job = identity("mpirun", {"PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"}) + parent();
   found.launcher.one_host = all_here("MPI_LOCALNRANKS", found.size);
   return found;
@@ -105,7 +106,8 @@ Place srun() {
   return found;
 }
 
-/// Where rank 0 of a job on several hosts serves: torch's own store may have MASTER_PORT, so it is the next one.
+/// The address at which rank 0 of a job on several hosts serves. Its port is MASTER_PORT + 1, since torch's own store
+/// may use MASTER_PORT.
 std::string master_address() {
   if (!environment("MASTER_ADDR") || !environment("MASTER_PORT")) return {};
   constexpr int last_port = 65534;
@@ -115,33 +117,34 @@ std::string master_address() {
   return version6 ? fmt::format("[{}]:{}", host, port + 1) : fmt::format("{}:{}", host, port + 1);
 }
 
-/// Of an environment as /proc shows it: entries that end with a zero byte.
+/// Whether an environment has a variable. `began_with`: the environment in /proc, entries that end with a zero byte.
 bool holds_variable(std::string_view began_with, std::string_view variable) {
   const std::string entry = fmt::format("{}=", variable);
   return began_with.starts_with(entry) || began_with.find('\0' + entry) != std::string_view::npos;
 }
 
-/// 0: not known.
+/// The parent of a process; 0: unknown.
 pid_t parent_of(pid_t process) {
   const std::string line = read_text(fmt::format("/proc/{}/stat", process));
   const std::size_t end_of_name = line.rfind(')');  // PID (NAME) STATE PARENT ...
   return end_of_name == std::string::npos ? 0 : std::atoi(line.c_str() + std::min(end_of_name + 4, line.size()));
 }
 
-/// A launcher that may have started this process: the variable that it sets last, and how to read its others.
+/// A launcher that may have started this process: the variable that shows it, and the function that reads its other
+/// variables.
 struct Candidate {
   const char* variable;
   Place (*find)();
 };
 
-/// Of several launchers the one whose variable the fewest ancestors of this process began with: it is the innermost.
-/// Where the system does not say, the first that has one.
+/// The innermost of several launchers: the one whose variable the fewest ancestors of this process have in their
+/// environment. If the system does not show environments, the first candidate.
 const Candidate& innermost(const std::vector<Candidate>& candidates) {
   constexpr int most_ancestors = 64;
   pid_t process = ::getpid();
   for (int count = 0; count < most_ancestors && process > 1; ++count) {
     const std::string began_with = read_text(fmt::format("/proc/{}/environ", process));
-    if (began_with.empty()) break;  // another user's, as a daemon that starts ranks
+    if (began_with.empty()) break;  // another user's process, such as a daemon that starts ranks
     for (const Candidate& each : candidates)
       if (!holds_variable(began_with, each.variable)) return each;
     process = parent_of(process);
@@ -163,7 +166,7 @@ Place find_place() {
   if (const char* set = first_set({"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}))
     candidates.push_back({set, open_mpi});
   if (const char* set = first_set({"PMI_RANK", "PMI_SIZE"})) candidates.push_back({set, hydra});
-  // A batch script's own shell has SLURM_PROCID too, but is no step.
+  // A batch script's own shell has SLURM_PROCID, too, but no step.
   if (first_set({"SLURM_STEP_ID", "SLURM_STEPID"}) != nullptr && environment("SLURM_PROCID"))
     candidates.push_back({"SLURM_PROCID", srun});
   if (candidates.empty()) return {};

@@ -21,7 +21,7 @@ constexpr bool infos_are_in_order() {
 }
 static_assert(infos_are_in_order() && algorithms <= 32);
 
-/// By operation and control: every call on a stream asks.
+/// Algorithms by operation and control, computed at compile time, since every call on a stream reads them.
 constexpr auto sets = [] {
   std::array<std::array<Algorithms, controls.size()>, operations> all{};
   for (std::uint32_t operation = 0; operation < operations; ++operation)

@@ -115,7 +115,7 @@ struct Seconds {
   static std::string show(const Config& config) { return fmt::format("{}", static_cast<double>(config.*field) / 1e9); }
 };
 
-/// An enumeration whose values have these names, in order.
+/// An enumeration whose values have the names `names`, in order.
 template <auto field, const auto& names>
 struct Choice {
   static std::string values() { return fmt::format("one of {}", fmt::join(names, ", ")); }

@@ -44,7 +44,7 @@ std::vector<std::filesystem::path> control_groups(std::string_view controller, c
     const std::string_view controllers = line.substr(first + 1, second - first - 1);
     if (!controllers.empty() && controllers != controller) continue;
     const std::filesystem::path mount = std::filesystem::path(root + "/sys/fs/cgroup") / controllers;
-    // Groups above have limits too. Inside a container the path may be that of the host, and its root the group itself.
+    // Parent groups have limits, too. In a container the path may be the host's, and the root may be the group itself.
     for (std::filesystem::path path = line.substr(second + 1);; path = path.parent_path()) {
       folders.push_back(mount / path.relative_path());
       if (!path.has_relative_path()) break;

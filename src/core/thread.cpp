@@ -12,7 +12,7 @@ namespace beeline::detail {
 
 namespace {
 
-/// A file's first line; `?` where it cannot be read.
+/// A file's first line; `?` if the file cannot be read.
 std::string line_of(const std::filesystem::path& file) {
   const std::string text = read_text(file.string());
   return text.empty() ? "?" : text.substr(0, text.find('\n'));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Starting threads. An error of std::thread's alone reads "Resource temporarily unavailable".
+/// Starting threads, with an error that says more than std::thread's "Resource temporarily unavailable".
 
 #include <csignal>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace beeline::detail {
 
-/// While it lives, this thread gets no signals; threads that it starts never do.
+/// While an object exists, its thread gets no signals, and threads started by that thread never get any.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -29,14 +29,14 @@ class AllSignalsBlocked {
   sigset_t before_;
 };
 
-/// The limits that this process has on threads: of its user, its control groups and its addresses.
-///   root  in front of /proc and /sys, for tests
+/// The limits on this process's threads: of its user, its control groups and its address space.
+///   root  prefix of /proc and /sys, for tests
 [[nodiscard]] std::string thread_limits(const std::string& root = "");
 
-/// Throws no_resource: no thread was started.
+/// Throws no_resource, since a thread could not be started.
 [[noreturn]] void refuse_thread(const std::string& purpose, const std::system_error& error);
 
-/// Starts a thread that runs `body`. Throws no_resource, which names what the thread is for, and the limits.
+/// Starts a thread that runs `body`. Throws no_resource with an error that names the thread's purpose and the limits.
 template <class Body>
 std::thread start_thread_for(const std::string& purpose, Body body) {
   try {

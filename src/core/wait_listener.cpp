@@ -15,9 +15,9 @@ namespace {
 thread_local WaitListener* listener = nullptr;
 thread_local WaitInterrupt* interrupt = nullptr;
 
-/// Of a thread's wait: when it works, and whether that has been of use.
+/// A thread's work during waits: when it works, and whether the work was useful.
 struct WorkingWait {
-  unsigned doublings = 0;  ///< of the yields before its first work: one for each wait before that has worked in vain
+  unsigned doublings = 0;  ///< of the yields before the first work; one more after each wait with useless work
   bool has_worked = false, had_work = false;
 };
 thread_local WorkingWait working_wait;

@@ -24,7 +24,7 @@ void Counter::fail(std::string fault) {
 }
 
 void Counter::advance(double raw, std::int64_t now_ns) {
-  if (!raw_) {  // the first one, or the first after a gap, which is counted as a fault already
+  if (!raw_) {  // the first reading, or the first after a gap, which already counts as a fault
     ticked_ns_ = now_ns;
     return;
   }

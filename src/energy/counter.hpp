@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a source's counter has counted, and what went wrong with it.
+/// The accumulated energy of a source's counter, and its faults.
 
 #include <cstdint>
 #include <memory>
@@ -21,15 +21,15 @@ class Counter {
 
   [[nodiscard]] const Component& component() const { return source_->component(); }
   void read(std::int64_t now_ns);
-  /// What has been counted up to the last reading.
+  /// The energy and faults up to the last reading.
   [[nodiscard]] Mark mark() const;
-  /// How often the counter has advanced.
+  /// Number of times that the counter has advanced.
   [[nodiscard]] std::uint64_t ticks() const { return ticks_; }
-  /// Its energy is known to whole ticks only, and they are long.
+  /// Whether the energy is known only at long ticks.
   [[nodiscard]] bool has_long_ticks() const { return component().tick_ns >= 5'000'000; }
-  /// Whether the last reading had joules that follow from those before.
+  /// Whether the last reading gave joules that are consistent with the readings before.
   [[nodiscard]] bool is_good() const { return fault_.empty(); }
-  /// What went wrong last.
+  /// The last fault.
   [[nodiscard]] const std::string& last_fault() const { return last_fault_; }
   [[nodiscard]] Sample sample(std::size_t index, std::int64_t since_ns) const;
   [[nodiscard]] std::optional<double> quick_watts() { return source_->watts(); }
@@ -38,7 +38,7 @@ class Counter {
   void advance(double raw, std::int64_t now_ns);
   void fail(std::string fault);
   std::unique_ptr<Source> source_;
-  std::optional<double> raw_;  ///< the last reading's counter
+  std::optional<double> raw_;  ///< the counter's value at the last reading
   std::optional<double> watts_, slope_;
   double joules_ = 0;
   std::int64_t read_ns_ = 0, ticked_ns_ = 0, uncertain_ns_ = 0;

@@ -26,7 +26,7 @@ double seconds_of(int who) {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// All CPUs, busy: user, nice, system, irq, softirq, steal of the line "cpu".
+/// Busy seconds of all CPUs: user, nice, system, irq, softirq and steal in the line "cpu".
 std::optional<double> busy_seconds(const std::string& stat) {
   unsigned long long user = 0, nice = 0, system = 0, idle = 0, waits = 0, irq = 0, softirq = 0, steal = 0;
   if (std::sscanf(stat.c_str(), "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &user, &nice, &system, &idle, &waits,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// CPU time and sleep states, as the kernel counts them.
+/// CPU time and sleep states from the kernel's counters.
 
 #include <string>
 
@@ -9,11 +9,11 @@
 
 namespace beeline::energy {
 
-/// The kernel's counters now.
+/// The current values of the kernel's counters.
 ///   proc, cpus  folders, for tests
 [[nodiscard]] CpuUse cpu_use(const std::string& proc = "/proc", const std::string& cpus = "/sys/devices/system/cpu");
 
-/// What was used between two looks.
+/// The use between two calls of `cpu_use`.
 [[nodiscard]] CpuUse difference(const CpuUse& after, const CpuUse& before);
 
 }  // namespace beeline::energy

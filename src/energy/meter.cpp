@@ -23,8 +23,8 @@ namespace {
 using Mark = Counter::Mark;
 
 constexpr std::int64_t poll_ns = 1'000'000;          // while a tick is awaited
-constexpr std::int64_t patience_ns = 1'000'000'000;  // 10 ticks of NVML's: a counter without one stands still
-constexpr int rest_of_reading = 250;                 // times as long as a counter's reading took: 0.4 % of a core
+constexpr std::int64_t patience_ns = 1'000'000'000;  // 10 ticks of NVML; a counter without a tick stands still
+constexpr int rest_of_reading = 250;                 // pause after a reading, in reading times: 0.4 % of a core
 constexpr std::size_t most_samples = std::size_t{1} << 20;
 
 double cpu_seconds_of_this_thread() {
@@ -61,7 +61,7 @@ struct Meter::Implementation {
   }
 
   std::vector<Mark> next_ticks();
-  /// Marks of now for the counters without long ticks.
+  /// Replaces the marks of counters without long ticks by current ones.
   void mark_quick_ones(std::vector<Mark>& marks);
   void sample(std::int64_t period_ns);
 
@@ -78,14 +78,14 @@ struct Meter::Implementation {
   std::thread sampler;
 };
 
-/// Marks at each counter's next tick; of those without long ticks, and of broken ones, now.
+/// Marks at each counter's next tick; for counters without long ticks, and for broken ones, current marks.
 std::vector<Mark> Meter::Implementation::next_ticks() {
   std::vector<std::uint64_t> before;
   std::vector<std::optional<Mark>> found(counters.size());
   {
     const std::lock_guard lock(mutex);
     for (Counter& counter : counters) {
-      counter.read(clock.now_ns());  // what came since the last reading is no tick that was seen
+      counter.read(clock.now_ns());  // an advance since the last reading is not an observed tick
       before.push_back(counter.ticks());
     }
   }
@@ -154,7 +154,7 @@ Meter::Meter(Sources sources, Clock clock)
 
 Meter::~Meter() {
   Implementation& mine = *implementation_;
-  if (mine.fork_depth != detail::fork_depth()) {  // the thread is the parent's
+  if (mine.fork_depth != detail::fork_depth()) {  // the thread belongs to the parent process
     static_cast<void>(implementation_.release());
     return;
   }
@@ -204,7 +204,7 @@ Measured Meter::stop(const Window& window, ShortWindow short_window) {
 void Meter::sample_every(std::int64_t period_ns) {
   require(period_ns >= 1'000'000, Status::invalid_argument, "Meter::sample_every: the period is at least 1 ms");
   require(!implementation_->sampler.joinable(), Status::invalid_argument, "Meter::sample_every: it samples already");
-  // Signals are for the program's own threads.
+  // Only the program's own threads shall get signals.
   const detail::AllSignalsBlocked blocked;
   implementation_->sampler =
       detail::start_thread_for("the samples of a meter", [this, period_ns] { implementation_->sample(period_ns); });

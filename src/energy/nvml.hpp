@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// NVML, opened at run time: the one client of the project. Signatures and numbers are those of its public header.
+/// NVML, opened at run time; the project's only user of NVML. Signatures and numbers are those of NVML's public header.
 
 #include <optional>
 #include <string>
@@ -11,14 +11,14 @@ namespace beeline::energy {
 
 class Nvml {
  public:
-  /// Counts and describes a device, or says why not.
+  /// A value that NVML gives, or the reason why it gives none.
   template <class T>
   struct Answer {
     std::optional<T> value;
     std::string reason;
   };
   using Device = void*;
-  /// nvmlValue_t, as far as it is used
+  /// The members of nvmlValue_t that are used.
   union Number {
     unsigned number;
     unsigned long long large;
@@ -29,19 +29,19 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// Why NVML cannot be used; empty where it can.
+  /// Why NVML cannot be used; empty if it can.
   [[nodiscard]] const std::string& reason() const { return reason_; }
   [[nodiscard]] std::vector<std::string> uuids() const;
   [[nodiscard]] Answer<Device> device(const std::string& uuid) const;
-  /// Since the driver was loaded. Advances about every 100 ms.
+  /// Energy since the driver was loaded. Advances about every 100 ms.
   [[nodiscard]] Answer<double> joules(Device device) const;
-  /// At this moment; on GPUs that tell the average of a second alone, that.
+  /// Current power; on GPUs that report only the average of a second, that average.
   [[nodiscard]] std::optional<double> watts(Device device) const;
-  /// As `NVIDIA H200`.
+  /// The device's name, as `NVIDIA H200`.
   [[nodiscard]] std::string name(Device device) const;
   /// The driver's version.
   [[nodiscard]] std::string driver() const;
-  /// A function that gives one number about a device, as `nvmlDeviceGetClockInfo`.
+  /// The result of an NVML function that returns one number about a device, as `nvmlDeviceGetClockInfo`.
   [[nodiscard]] std::optional<unsigned> number(const char* function, Device device, unsigned kind) const;
 
  private:

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a name or a file holds, as text that may be shown: bytes that are no printable ASCII are written in hex.
+/// Bytes of a name or a file as printable text: bytes other than printable ASCII are written in hex.
 std::string printable(std::string_view bytes) {
   std::string text;
   for (const unsigned char byte : bytes)
@@ -25,7 +25,7 @@ std::string printable(std::string_view bytes) {
   return text;
 }
 
-/// A file's number of millionths; none with the reason.
+/// A file's number, in millionths; if it cannot be read, the reason.
 Reading micro(const fs::path& path) {
   const auto file = open_text(path);
   if (file == nullptr) {
@@ -43,7 +43,7 @@ Reading micro(const fs::path& path) {
   return {static_cast<double>(value) / 1e6, {}, {}};
 }
 
-/// The joules at which a zone's counter starts again from 0; none with the reason.
+/// The joules at which a zone's counter wraps to 0; if they cannot be read, the reason.
 Reading range_of(const fs::path& zone) {
   const fs::path path = zone / "max_energy_range_uj";
   Reading range = micro(path);
@@ -51,8 +51,8 @@ Reading range_of(const fs::path& zone) {
   return range;
 }
 
-/// Zones of RAPL in the folder: packages (intel-rapl:0), and what lies in them (intel-rapl:0:1). Those of
-/// intel-rapl-mmio are the packages once more.
+/// RAPL zones in the folder: packages (intel-rapl:0) and their subzones (intel-rapl:0:1). The zones of intel-rapl-mmio
+/// are left out, since they are the same packages.
 std::vector<fs::path> zones(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code ignored;

@@ -12,12 +12,12 @@ namespace {
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-/// Why a span has no energy; empty where it has.
+/// Why a span has no energy; empty if it has.
 std::string fault_of(const Counter& counter, const Span& span) {
   const std::string& name = counter.component().name;
   if (span.high.faults != span.begin.faults) return counter.last_fault();
   if (span.begin.stands_still || span.high.stands_still) return fmt::format("the counter of {} stands still", name);
-  // What is powered draws some: so many ticks do not pass without an advance.
+  // A powered component draws some energy, so its counter advances within this number of ticks.
   const std::int64_t many_ticks_ns = std::max<std::int64_t>(100 * counter.component().tick_ns, 100'000'000);
   if (span.end_ns - span.begin_ns >= many_ticks_ns && span.high.joules == span.begin.joules)
     return fmt::format("the counter of {} stands still: no change in {:.1f} s", name,
@@ -25,9 +25,9 @@ std::string fault_of(const Counter& counter, const Span& span) {
   return {};
 }
 
-/// Joules of the window itself: the last tick's joules are divided in proportion to time, so the error is at most the
-/// larger part. Joules counted before the window are an error, too. Returns by how much the error may be larger where
-/// the ends of such a window lie otherwise between ticks.
+/// Joules of the window itself. The last tick's joules are divided in proportion to time, so the error is at most the
+/// larger part. Joules counted before the window are an error, too. Returns by how much the error may be larger if the
+/// ends of such a window fall differently between ticks.
 double estimate(const Counter& counter, const Span& span, ComponentEnergy& result) {
   const std::int64_t last_tick_ns = span.high.time_ns - counter.component().tick_ns;
   const double share =
@@ -45,8 +45,8 @@ double estimate(const Counter& counter, const Span& span, ComponentEnergy& resul
   return *result.joules > 0 ? std::min(share, 1 - share) * step / *result.joules : 0;
 }
 
-/// Joules from tick to tick. Both ticks are seen late, by up to the time between two readings, so that the longer of
-/// the two times bounds the error.
+/// Joules from tick to tick. Both ticks are observed late, by up to the time between two readings, so the longer of the
+/// two delays bounds the error.
 void widen(const Span& span, ComponentEnergy& result) {
   const double window_s = seconds(span.end_ns - span.begin_ns);
   result.joules = span.high.joules - span.begin.joules;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The joules between two marks of a counter.
+/// Energy between two marks of a counter.
 
 #include <cstdint>
 
@@ -13,8 +13,8 @@ namespace beeline::energy {
 /// A window of one counter.
 struct Span {
   Counter::Mark begin;                    ///< the tick before the window
-  Counter::Mark low;                      ///< when it ended
-  Counter::Mark high;                     ///< the tick after that
+  Counter::Mark low;                      ///< the mark at the end of the window
+  Counter::Mark high;                     ///< the tick after the window
   std::int64_t begin_ns = 0, end_ns = 0;  ///< the window itself
 };
 

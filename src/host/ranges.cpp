@@ -11,7 +11,7 @@ namespace beeline::detail {
 
 namespace {
 
-/// What lies in a slot at `offset`.
+/// The part of a slot that contains `offset`.
 const char* part_at(const SlotLayout& slot, std::uint64_t offset) {
   if (offset < slot.device_segments_offset()) return "symmetric heap";
   return offset >= slot.host_area_offset() && offset < slot.host_segments_offset() ? "pinned heap" : "segments";

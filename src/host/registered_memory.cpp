@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Existing memory, registered afterwards, and copies to and from it.
+// Registration of existing memory, and copies to and from registered memory.
 #include "beeline/memory/registered_memory.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ namespace beeline {
 
 namespace {
 
-/// Calls `move(offset, bytes)` for pieces that fit a buffer.
+/// Calls `move(offset, bytes)` for pieces of at most `most` bytes, the size of a buffer.
 template <class Move>
 void in_pieces(std::size_t bytes, std::size_t most, Move move) {
   for (std::size_t offset = 0; offset < bytes; offset += most) move(offset, std::min(most, bytes - offset));

@@ -9,7 +9,7 @@ namespace beeline {
 
 void RepeatedSignalLog::report(std::uint32_t sender, std::uint32_t receiver, std::uint64_t offset,
                                std::uint64_t value) {
-  constexpr std::size_t most = 8;  // of an array of signals the first ones tell as much as all
+  constexpr std::size_t most = 8;  // of an array of signals the first few suffice
   {
     const std::lock_guard lock(mutex_);
     if (reported_.size() >= most || !reported_.emplace(receiver, offset).second) return;

@@ -29,15 +29,14 @@ namespace beeline {
 
 namespace {
 
-/// An error that one rank has, or several.
+/// An error of one rank, or the same error of several.
 struct RankError {
   std::string text;  ///< without the rank
   std::vector<int> ranks;
-  std::string line;  ///< of the first rank, in full
+  std::string line;  ///< the first rank's full error
 };
 
-/// How long a rank may take to come back from a world that has failed. Ranks that agree on who is left may need the
-/// deadline to do so.
+/// How long a rank may take to return from a failed world. The agreement on the survivors may take the deadline.
 std::chrono::nanoseconds patience_of(const Config& config) {
   return std::chrono::nanoseconds(config.deadline_ns) + std::chrono::seconds(5);
 }
@@ -48,8 +47,8 @@ std::chrono::nanoseconds patience_of(const Config& config) {
   std::_Exit(1);
 }
 
-/// Watches the end of a failed world, which waits for the rank's streams: one with a kernel that does not return has no
-/// other end than that of the process.
+/// Watches the destruction of a failed world, which waits for the rank's streams. If a kernel on a stream never
+/// returns, only the end of the process ends this wait.
 class EndWatch {
  public:
   ///   before_end  called before the process ends
@@ -84,20 +83,20 @@ class LocalRanks {
     std::iota(running_.begin(), running_.end(), 0);
   }
 
-  /// Runs one rank; prints its error, and lets the others know.
+  /// Runs one rank; prints its error, and reports it to the other ranks.
   void run(const Config& config, std::unique_ptr<Bootstrap> bootstrap, const std::function<void(World&)>& body);
-  /// Blocks until every rank has ended. Threads cannot be ended from outside: when a world has failed and a rank does
-  /// not come back from it, the whole process ends.
+  /// Blocks until every rank has ended. A thread cannot be ended from outside: if a world has failed and a rank does
+  /// not return from it, the whole process ends.
   void await_end(std::chrono::nanoseconds patience);
-  /// Prints those that would be printed when all ranks have ended.
+  /// Prints now the errors that are kept until all ranks have ended.
   void print_errors() {
     const std::lock_guard lock(mutex_);
     print_followers();
   }
   [[nodiscard]] bool all_well() const { return all_well_; }
-  /// Whether this process was forked while the ranks ran, which are the parent's.
+  /// Whether this process was forked while the ranks ran; then the ranks are the parent's.
   [[nodiscard]] bool is_forked() const { return fork_depth_ != detail::fork_depth(); }
-  /// Those that have not ended.
+  /// The ranks that have not ended.
   [[nodiscard]] std::vector<int> running() {
     const std::lock_guard lock(mutex_);
     return running_;
@@ -105,35 +104,36 @@ class LocalRanks {
 
  private:
   /// Prints a rank's error.
-  ///   follows  from the end of another rank: it is printed when all ranks have ended, without the waits that the
-  ///            other's error lists
+  ///   follows  the error is a consequence of another rank's end: it is printed when all ranks have ended, without the
+  ///            waits that the other rank's error lists
   void report(int rank, const char* error, bool follows);
-  /// Ends a process that a rank's function has forked, and which has come to the function's end, too.
-  ///   error  what the function threw; nullptr: it returned
+  /// Ends a process that a rank's function has forked and that has reached the end of the function.
+  ///   error  text of the exception of the function; nullptr: it returned
   void end_child(int rank, const char* error);
-  /// Prints what waits for an error that it follows from, equal errors once.
+  /// Prints the kept errors that follow from others, equal errors once.
   void print_followers();
   [[nodiscard]] int stuck_rank() const;
 
   std::mutex mutex_;
   std::condition_variable ended_;
-  std::vector<int> running_;    ///< ranks; guarded by mutex_, like the rest
-  std::vector<World*> worlds_;  ///< those whose body runs
+  std::vector<int> running_;    ///< ranks; guarded by mutex_, as are the members below
+  std::vector<World*> worlds_;  ///< worlds whose body runs
   bool all_well_ = true;
   const std::uint32_t fork_depth_ = detail::fork_depth();
-  const bool is_lone_;  ///< no other rank's error is to come first
+  const bool is_lone_;  ///< the only rank: its errors are printed at once
   std::vector<RankError> followers_;
 };
 
-/// Ranks that are threads, while they run.
+/// The ranks that run as threads; nullptr: none.
 std::atomic<LocalRanks*> rank_threads{nullptr};
-/// That runs on this thread; -1: none.
+/// The rank that runs on this thread; -1: none.
 thread_local int rank_here = -1;
 
-/// Whether a rank that is a thread ends the process.
+/// Whether a rank that runs as a thread is ending the process.
 std::atomic<bool> is_exiting{false};
 
-/// A rank that calls exit takes all ranks of its process with it: that is no success. Returns if no rank runs.
+/// Ends the process with a failure if a rank calls exit, since this ends all ranks of the process. Returns if no rank
+/// runs.
 void end_with_all_ranks(int code, const std::string& call) {
   LocalRanks* const ranks = rank_threads;
   if (ranks == nullptr || ranks->is_forked()) return;
@@ -149,7 +149,8 @@ void end_with_all_ranks(int code, const std::string& call) {
   std::_Exit(code == 0 ? 1 : code);
 }
 
-/// A handler is called once, by one of the threads that exit at the same time: each rank finds one of its own.
+/// Installs exit handlers. If several threads exit at the same time, each handler is called by one of them only, so
+/// there is one for each rank.
 void watch_for_exit() {
   static const bool watches = [] {
     for (std::uint32_t rank = 0; rank < max_ranks; ++rank) {
@@ -184,7 +185,7 @@ void LocalRanks::report(int rank, const char* error, bool follows) {
 void LocalRanks::end_child(int rank, const char* error) {
   all_well_ = error == nullptr;
   if (error != nullptr) std::fputs(fmt::format("beeline error: a fork of rank {}: {}\n", rank, error).c_str(), stderr);
-  // The caller of a rank that is a thread is not in this process.
+  // If the rank is a thread, its caller is not in this process.
   if (rank_here >= 0) std::exit(all_well_ ? 0 : 1);
 }
 
@@ -230,7 +231,7 @@ void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
     try {
       if (world && world->failed() && !is_forked())
         watch.emplace(rank, patience_of(config), [this] { print_errors(); });
-    } catch (const Error& error) {  // the world's end is not watched then
+    } catch (const Error& error) {  // then the end of the world is not watched
       report(rank, error.what(), false);
     }
     world.reset();
@@ -260,7 +261,7 @@ void LocalRanks::await_end(std::chrono::nanoseconds patience) {
   print_followers();
 }
 
-/// Prints the error of a program whose ranks do not begin.
+/// Prints the error of a program whose ranks do not start.
 int exit_status_of(const Error& error) {
   std::fputs(fmt::format("beeline error: {}\n", error.what()).c_str(), stderr);
   return 1;
@@ -295,7 +296,7 @@ int run(const Config& config, const std::function<void(World&)>& body, Version h
   }
   LocalRanks ranks(config.size);
   watch_for_exit();
-  std::promise<bool> begins;  // whether the ranks do: a world of some of them would wait for the rest
+  std::promise<bool> begins;  // false if not all threads start: a part of the ranks would wait for the rest
   std::vector<std::thread> threads;
   const auto run_rank = [&, may_begin = begins.get_future().share()](std::unique_ptr<Bootstrap>& mine) {
     if (!may_begin.get()) return;

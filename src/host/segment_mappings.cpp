@@ -21,23 +21,23 @@ namespace {
 
 constexpr std::size_t most_ranks = detail::most_mapping_members, segments = SegmentMappings::most_segments;
 
-/// A capture neither shows memory nor maps it: CUDA allows it no such calls.
+/// During a capture memory is neither published nor mapped, since CUDA forbids the calls.
 constexpr const char* not_known_to_graph = "the ranks had not mapped it when a graph captured the call";
 
-/// A segment as its owner shows it. The generation is written last, and 0 while there is none.
+/// A segment as its owner publishes it. The generation is written last; 0: no segment.
 struct SegmentOffer {
   std::uint64_t generation, start;
   SegmentMemory::Handle handle;
 };
 
-/// Where a rank has mapped a segment of another's, of this generation; address 0: it cannot.
+/// The address at which a rank has mapped a peer's segment of this generation; address 0: it cannot.
 struct Seen {
   std::uint64_t generation, address;
 };
 
-/// Each rank's, written by it and read by all.
+/// A rank's board, written by that rank and read by all.
 struct Board {
-  std::uint64_t changes;  ///< of its offers
+  std::uint64_t changes;  ///< number of changes of `offers`
   SegmentOffer offers[segments];
   Seen seen[most_ranks][segments];  ///< by owner
 };
@@ -49,7 +49,7 @@ void write(std::uint64_t& word, std::uint64_t value) {
   detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_release);
 }
 
-/// What cudaMalloc gives, shared by CUDA IPC.
+/// Memory from cudaMalloc, shared by CUDA IPC.
 class CudaSegments final : public SegmentMemory {
  public:
   explicit CudaSegments(World& world)
@@ -117,16 +117,16 @@ class SegmentMappings::Implementation {
   }
 
  private:
-  /// Of this rank's.
+  /// A segment of this rank.
   struct Segment {
-    std::size_t bytes = 0, place = segments;  ///< on the board; none: it is not shown, for `reason`
+    std::size_t bytes = 0, place = segments;  ///< index on the board; `segments`: not published, for `reason`
     std::uint64_t id = 0, generation = 0;
-    std::array<std::uint64_t, most_ranks> addresses{};  ///< at which the ranks have mapped it; 0: not known
+    std::array<std::uint64_t, most_ranks> addresses{};  ///< the ranks' mappings; 0: not known
     std::string reason;
   };
   using Segments = std::map<std::uint64_t, Segment>;  ///< by start
 
-  /// Of a peer's segment in this process.
+  /// The mapping of a peer's segment in this process.
   struct Mapping {
     std::uint64_t generation = 0;
     std::uint64_t address = 0;
@@ -138,7 +138,7 @@ class SegmentMappings::Implementation {
     return world_part<Membership>(world_).shares_process(static_cast<int>(other));
   }
 
-  /// How far from a vector its mappings are; false unless all members have one.
+  /// Computes the distances from a vector to its mappings; false unless all members have mapped it.
   bool add(Team& team, Vector vector, std::int64_t (&distances)[most_ranks]) {
     const Context& ctx = team.context();
     if (vector.bytes == 0 || ctx.owner_of(vector.at) == ctx.own_world_rank) return true;
@@ -160,7 +160,7 @@ class SegmentMappings::Implementation {
     return complete;
   }
 
-  /// Where a rank has mapped it; 0: not, or not yet.
+  /// The address at which a rank has mapped the segment; 0: not mapped, or not yet.
   std::uint64_t address_on(std::size_t other, Segment& segment) {
     if (segment.addresses[other] != 0 || segment.place == segments) return segment.addresses[other];
     Seen& seen = board(other).seen[rank()][segment.place];
@@ -173,7 +173,7 @@ class SegmentMappings::Implementation {
     return seen.address;
   }
 
-  /// This rank's segment that holds a vector, which is shown if it is new; the end: no segment does.
+  /// This rank's segment that holds a vector; a new segment is published. The end iterator: no segment holds it.
   Segments::iterator segment_of(std::uint64_t at, std::size_t bytes) {
     auto place = segments_.upper_bound(at);
     if (place != segments_.begin() && at < std::prev(place)->first + std::prev(place)->second.bytes) {
@@ -204,7 +204,7 @@ class SegmentMappings::Implementation {
       reason_ = "it is in no allocation of this GPU's memory";
       return segments_.end();
     }
-    for (auto old = segments_.begin(); old != segments_.end();) {  // of memory that was freed
+    for (auto old = segments_.begin(); old != segments_.end();) {  // segments whose memory was freed
       const auto next = std::next(old);
       if (old->first < found.start + found.bytes && found.start < old->first + old->second.bytes) withdraw(old);
       old = next;
@@ -229,7 +229,7 @@ class SegmentMappings::Implementation {
     return segments_.insert_or_assign(found.start, std::move(segment)).first;
   }
 
-  /// A place that no peer has a mapping of.
+  /// An index on the board that no peer's mapping uses.
   [[nodiscard]] std::size_t free_place() const {
     for (std::size_t place = 0; place < segments; ++place) {
       bool free = board(rank()).offers[place].generation == 0;
@@ -259,7 +259,7 @@ class SegmentMappings::Implementation {
     if (looked_at_ != latest_ && memory_->id_at(looked_at_) != place->second.id) withdraw(place);
   }
 
-  /// Maps what the others have shown since, and closes what they have withdrawn.
+  /// Maps segments that peers have newly published, and closes mappings of segments that peers have withdrawn.
   void look_at_peers() {
     for (std::size_t owner = 0; owner < static_cast<std::size_t>(world_.size()); ++owner) {
       if (owner == rank() || memory_ == nullptr) continue;
@@ -281,7 +281,7 @@ class SegmentMappings::Implementation {
     if (generation == 0) return;
     const std::uint64_t start = offer.start;
     const SegmentMemory::Handle handle = offer.handle;
-    if (read(offer.generation) != generation) return;  // it changes now, which a later call will see
+    if (read(offer.generation) != generation) return;  // it is changing; a later call will read it
     try {
       mapping.address = memory_->open(static_cast<int>(owner), start, handle);
     } catch (const Error& error) {
@@ -305,8 +305,8 @@ class SegmentMappings::Implementation {
   std::uint64_t generation_ = 0, looked_at_ = 0;
   std::array<std::array<Mapping, segments>, most_ranks> mappings_;
   std::array<std::uint64_t, most_ranks> changes_{};
-  bool is_captured_ = false;  ///< the call that looks
-  std::uint64_t latest_ = 0;  ///< start of the segment that this call has found to be there; 0: none
+  bool is_captured_ = false;  ///< the current call is captured
+  std::uint64_t latest_ = 0;  ///< start of the segment that this call has verified; 0: none
   std::string reason_;
 };
 

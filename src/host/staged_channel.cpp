@@ -21,7 +21,7 @@ namespace beeline {
 
 namespace {
 
-/// What a call was given. A peer of -1: the call does not have that side.
+/// The arguments of a call. A peer of -1: the call does not have this side.
 struct Call {
   const void* source;
   int to;
@@ -40,7 +40,7 @@ std::string describe(const Call& call) {
   return fmt::format("a send_receive of {} bytes {}, and {}", call.bytes, out, in);
 }
 
-/// What the call expects and gets instead; empty: what it expects, as far as is known.
+/// Describes an arriving message whose length differs from the expected one; empty if no difference is known.
 std::string other_length(const StagedReceiver* receiver, const Call& call) {
   if (receiver == nullptr || !receiver->other_length()) return {};
   return fmt::format(
@@ -48,7 +48,7 @@ std::string other_length(const StagedReceiver* receiver, const Call& call) {
       call.bytes, call.from, *receiver->other_length());
 }
 
-/// What ranks give the constructor.
+/// The constructor's arguments, which ranks compare.
 struct Shape {
   std::uint64_t chunk_bytes, slots;
 
@@ -62,7 +62,7 @@ struct StagedChannel::Implementation {
   template <class End>
   struct Side {
     End end;
-    std::optional<Call> call;  ///< has begun and not ended
+    std::optional<Call> call;  ///< the pending call
 
     void begin(const Call& next) {
       end.begin(next.bytes);
@@ -72,12 +72,12 @@ struct StagedChannel::Implementation {
 
   Implementation(World& world, std::size_t chunk_bytes, std::uint32_t slots);
 
-  /// One ring as a sender or receiver of this rank sees it.
+  /// The ring from `sender` to `receiver`, with addresses for this rank.
   [[nodiscard]] StagedRing ring(int sender, int receiver) const;
   void check_peer(int peer, int least) const;
   /// Throws invalid_argument or unreachable for memory that this rank's streams cannot copy.
   void check_memory(const void* address, std::size_t bytes) const;
-  /// Begins a call, or finds that it continues one. Checks both sides before it touches either.
+  /// Begins a call, or continues a pending one. Checks both sides before it changes either.
   void enter(const Call& call);
   void leave(const Call& call);
   /// nullptr: the call has no such side.
@@ -92,8 +92,8 @@ struct StagedChannel::Implementation {
   const std::size_t chunk_bytes;
   const std::uint32_t slots;
   const Segment& segment;
-  SymmetricArray<std::uint64_t> lengths;           ///< [ranks, slots] of messages, from each peer
-  SymmetricArray<PaddedWord> published, consumed;  ///< [ranks] chunks, from or to each peer
+  SymmetricArray<std::uint64_t> lengths;           ///< [ranks, slots] lengths of messages from each peer
+  SymmetricArray<PaddedWord> published, consumed;  ///< [ranks] numbers of chunks, from or to each peer
   std::unique_ptr<Stream> out, in;
   std::vector<Side<StagedSender>> senders;      ///< [ranks]
   std::vector<Side<StagedReceiver>> receivers;  ///< [ranks]
@@ -140,7 +140,7 @@ void StagedChannel::Implementation::check_memory(const void* address, std::size_
 void StagedChannel::Implementation::enter(const Call& call) {
   Side<StagedSender>* const sender = sending(call);
   Side<StagedReceiver>* const receiver = receiving(call);
-  // The sides of a call begin and end together, so the first that is found under way stands for both.
+  // The sides of a call begin and end together, so the first pending side represents both.
   const Call* pending = sender && sender->call ? &*sender->call : nullptr;
   if (pending == nullptr && receiver && receiver->call) pending = &*receiver->call;
   if (pending != nullptr) {
@@ -166,7 +166,7 @@ StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_
   world_part<Routes>(world).require_direct(world, "StagedChannel");
   require(slots > 0, Status::invalid_argument, "a staged channel needs at least one slot");
   const Shape shape{chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots};
-  // Senders with another shape than the receiver would write over the ends of its rings.
+  // Senders whose shape differs from the receiver's would write beyond the ends of its rings.
   detail::require_same(world, "StagedChannel", shape,
                        [](std::size_t, const Shape& first, std::size_t rank, const Shape& theirs) {
                          return fmt::format("staged channels differ: {} bytes in {} slots, and on rank {} {} in {}",
@@ -210,7 +210,7 @@ Status StagedChannel::send_receive(const void* source, int to, void* destination
   const auto finished = [&] { return (sender ? sender->finished() : 0) + (receiver ? receiver->finished() : 0); };
   const auto over = [&] { return (!sender || sender->over()) && (!receiver || receiver->over()); };
   const std::uint64_t start = machine::clock_ns();
-  while (!over()) {  // each chunk has the whole deadline: long messages may take longer than that
+  while (!over()) {  // each chunk has the full deadline, since long messages may take longer than one deadline
     const bool receiving = receiver != nullptr && !receiver->over();
     const std::uint64_t before = finished(), elapsed = machine::clock_ns() - start;
     const Awaited awaited{receiving ? Operation::staged_receive : Operation::staged_send,

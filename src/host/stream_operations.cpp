@@ -18,15 +18,15 @@ namespace beeline {
 
 namespace {
 
-/// More than this copy engines move: one block would take longer than they take to start.
+/// Copy engines move more bytes than this: one block would then take longer than an engine's start.
 constexpr std::size_t most_by_block = std::size_t{64} << 10;
 
-/// The value of this run of a call. Every thread of the block calls it; the first has stored the sequence then.
+/// The value for this run of a call. Every thread of the block calls it; thread 0 stores the new sequence.
 template <class BlockGroup>
 BEELINE_HOST_DEVICE std::uint64_t next_value(const BlockGroup& block, std::uint64_t* sequence, std::uint64_t value) {
   if (sequence == nullptr) return value;
   const std::uint64_t next = *sequence + value;
-  block.sync();  // all have read it
+  block.sync();  // all threads have read it
   if (block.thread_rank() == 0) *sequence = next;
   return next;
 }
@@ -37,7 +37,7 @@ struct PutSignalKernel {
                                       std::size_t bytes, SignalCall call, std::uint32_t peer) const {
     const auto& block = grid.block();
     const std::uint64_t value = next_value(block, call.sequence, call.value);
-    // What fails is recorded where it fails. Without bytes there is no destination, which a put would check.
+    // The failing operation records the failure. A call without bytes has no destination, which a put would check.
     if (bytes == 0 && call.adds)
       signal_add(block, ctx, call.signal, value, peer);
     else if (bytes == 0)
@@ -69,8 +69,8 @@ void check_sequence(const std::uint64_t* sequence, bool adds, const char* call) 
   check_signal(sequence);
 }
 
-/// The address of the signal on `peer`, after a check of the call.
-///   name  of the function, for errors
+/// Checks the call and returns the address of the signal on `peer`.
+///   name  the function's, for errors
 std::uint64_t* signal_at(Team& team, const char* name, const SignalCall& call, int peer) {
   detail::require_symmetric(team.world(), {name, "signal"}, call.signal, sizeof *call.signal);
   check_signal(call.signal);
@@ -90,7 +90,7 @@ bool is_carried(Team& team, int peer) {
   return team.context().access_to(static_cast<std::uint32_t>(peer)).access == PeerAccess::engine;
 }
 
-/// Whether a kernel of this rank stores there, or posts to an engine that does.
+/// Whether a kernel of this rank can store at `place`, or post the store to an engine.
 bool kernels_reach(Team& team, int peer, const void* place) {
   return is_carried(team, peer) || world_part<Routes>(team.world()).of_kernel(place).is_direct();
 }
@@ -148,8 +148,8 @@ void put_signal_on_stream(Team& team, void* destination, const void* source, std
 
 namespace {
 
-/// Whether a kernel waits for a fixed value, too, instead of the GPU's front end: a front end that waits may hold up
-/// other streams, among them those of an engine that stores the signal.
+/// Whether a kernel, not the GPU's front end, waits also for fixed values: a waiting front end may block other streams,
+/// among them an engine's stream that stores the signal.
 bool is_awaited_by_kernel(Team& team, const Stream& stream) {
   return stream.device().is_gpu() && team.context().has_routes != 0;
 }

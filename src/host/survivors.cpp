@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Going on after a failure: agreeing on who is left, and a clean start for them.
+// Continuing after a failure: agreement on the survivors, and a reset of their state.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace beeline {
 
 namespace {
 
-/// Ends the remaining work of this rank's streams, whose waits would outlast the abort and end the world that goes on,
-/// and drops its results, which belong to the failed world.
+/// Ends the remaining work of this rank's streams, since its waits would outlast the abort and fail the continuing
+/// world. Drops the results of this work, which belong to the failed world.
 void drain(World& world) {
   World::Implementation& implementation = world.implementation();
   try {
@@ -31,7 +31,7 @@ void drain(World& world) {
 }
 
 /// Whether one of two ranks has lost the other.
-///   lost  [ranks] what each has said: a byte for each peer; of ranks that are gone nothing
+///   lost  [ranks] each rank's losses, a byte for each peer; empty for ranks that have ended
 bool are_apart(const std::vector<std::vector<std::byte>>& lost, int a, int b) {
   const auto has_lost = [&lost](int one, int other) {
     const auto& theirs = lost[static_cast<std::size_t>(one)];
@@ -76,7 +76,7 @@ void World::Implementation::leave_out(int kept) {
   const std::string text =
       fmt::format("it lost its connection to rank {}: of the two, the rank with the lower number goes on", kept);
   is_left_out = true;
-  engines->of_peers()->forget_failures();  // once it returns, this rank's losses end nothing of those who go on
+  engines->of_peers()->forget_failures();  // from then on this rank's losses do not affect the survivors
   bootstrap->abort(text);
   throw Error(Status::unreachable, fmt::format("rank {} is not among those that are left: {}", rank(), text), rank());
 }
@@ -101,7 +101,7 @@ std::uint32_t World::Implementation::agree_on_free_id() {
   const std::uint32_t mine = teams->free_ids();
   std::uint32_t common = mine;
   for (const auto& bytes : bootstrap->allgather(std::as_bytes(std::span(&mine, 1)), config.deadline_ns)) {
-    std::uint32_t theirs = ~0u;  // of a rank that is gone
+    std::uint32_t theirs = ~0u;  // for a rank that has ended
     if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
     common &= theirs;
   }

@@ -18,15 +18,15 @@ namespace {
 
 using detail::TaskCall;
 
-/// An idle engine's thread of a GPU rank polls for so long, then sleeps between looks.
+/// Time for which an idle engine's thread of a GPU rank polls without pause; then it sleeps between polls.
 constexpr std::uint64_t spin_ns = 200'000;
-/// A host rank's thread is woken by workers.
+/// Polling interval of a host rank's thread, which workers wake.
 constexpr int woken_poll_us = 100'000;
-/// Between looks at kernels that run.
+/// Polling interval while kernels run.
 constexpr int busy_poll_us = 20;
-/// Lanes that are made beforehand, while no kernel waits on the device; others when they are needed.
+/// Number of lanes made in advance, while no kernel waits on the device; further lanes are made when needed.
 constexpr std::size_t first_lanes = 3;
-/// For the trial of a device graph.
+/// Time limit of the trial of a device graph.
 constexpr std::uint64_t trial_ns = 1'000'000'000;
 
 }  // namespace
@@ -77,8 +77,8 @@ void TaskKernels::drain(Stream& stream) const {
   }
 }
 
-/// The service itself is there on all GPU ranks, whether their devices launch graphs or not: memory is allocated by all
-/// members together.
+/// All GPU ranks make the service, also those whose devices cannot launch graphs, since its memory is allocated
+/// collectively.
 void TaskKernels::make_service() {
   if (!is_gpu()) {
     why_no_graphs_ = "a host rank has no device graphs";
@@ -95,10 +95,10 @@ void TaskKernels::make_service() {
   if (why_no_graphs_.empty()) why_no_graphs_ = try_graphs();
 }
 
-/// Has the launch service start a kernel. Returns why it cannot; empty if it can.
+/// Lets the launch service start a kernel as a test. Returns the reason if it cannot; empty if it can.
 std::string TaskKernels::try_graphs() {
   World& world = team_.world();
-  TaskCall* const call = call_states_.data() + work_.workers;  // no worker's
+  TaskCall* const call = call_states_.data() + work_.workers;  // belongs to no worker
   try {
     const std::unique_ptr<Stream> stream = world.make_stream();
     recorded_.push_back(record_for_kernels(*stream, [&] { launch_trial(team_, *stream, call); }));
@@ -110,7 +110,7 @@ std::string TaskKernels::try_graphs() {
     std::uint64_t ended = 0;
     for (const std::uint64_t start = machine::clock_ns(); ended != number;) {
       if (machine::clock_ns() - start > trial_ns) {
-        world.copy(&call->started, &number, sizeof number);  // the service tries no more
+        world.copy(&call->started, &number, sizeof number);  // the service stops trying
         LaunchCounts counts{};
         world.copy(&counts, counts_.data(), sizeof counts);
         return fmt::format("a graph that the device launched did not run within {} s; error {} of {} launches",
@@ -128,12 +128,12 @@ std::string TaskKernels::try_graphs() {
 }
 
 void TaskKernels::start_lease(const Lease& lease) {
-  if (leases_begun_++ == 0) {  // all leases have the same arguments; the service ends the first at once
+  if (leases_begun_++ == 0) {  // all leases have the same arguments; the first ends at once
     terms_.kernels.service = lease;
     terms_.kernels.service.lease_ns = work_.lease_ns;
     for (std::size_t i = 0; i < std::min<std::size_t>(work_.workers + 1, first_lanes); ++i) add_lane();
   }
-  // Each lease whose kernels run has one at least, and the worker that asks has none: lanes are few.
+  // A lane in use has at least one running kernel, and the requesting worker has none, so the number of lanes is small.
   const auto is_free = [](const Lane& lane) { return lane.stream->drained(); };
   const auto free = std::find_if(lanes_.begin(), lanes_.end(), is_free);
   lane_ = static_cast<std::size_t>(free - lanes_.begin());
@@ -240,7 +240,7 @@ bool TaskKernels::serve() {
         any = true;
       }
       if (lent.is_busy && lent.stream->idle()) lent.is_busy = false;
-    } catch (...) {  // the kernel is the user's
+    } catch (...) {  // may be any exception: the kernel is user code
       lent.is_busy = false;
       team_.give_up(fmt::format("{}: {}", work_.name(worker), detail::current_exception_text()));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which functions a member registers, and where it takes payloads for them.
+// Registration of functions by a member, and its memory for their payloads.
 #include <fmt/format.h>
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace beeline {
 
-/// Tasks that may be under way to this rank.
+/// Largest number of tasks in flight to this rank.
 std::size_t TaskQueues::places_of_payloads() const { return slots_.count() / task_words; }
 
 std::size_t TaskQueues::payload_buffer_bytes(std::size_t bytes_of_one) const {
@@ -62,7 +62,7 @@ void TaskQueues::announce(std::uint32_t function, const TaskRegistration& what, 
   struct Offer {
     TaskPlace place;
     std::uint32_t function;
-    Status status;  ///< ok where nothing is wrong
+    Status status;  ///< ok without an error
   } mine{{}, function, Status::ok};
   std::string fault_of_place;
   mine.place = place_of(what, fault_of_place);

@@ -25,11 +25,11 @@ namespace {
 
 constexpr std::uint32_t most_queues = 64, most_depth = 4096, most_workers = 1024;
 constexpr unsigned warp_threads = 32;
-/// Between two looks at the tasks that run.
+/// Time between two checks of the running tasks.
 constexpr std::chrono::milliseconds task_watch_period(20);
-/// What a wait for all tasks gives the ranks that look at them, beyond the deadline.
+/// Time beyond the deadline that a wait for all tasks leaves to the ranks that watch their tasks.
 constexpr std::uint64_t quiet_margin_ns = 200'000'000;
-/// More tasks than a worker ever begins.
+/// Task number that no worker reaches.
 constexpr std::uint64_t no_task = ~std::uint64_t{0};
 
 template <class T>
@@ -37,7 +37,7 @@ detail::SystemAtomic<T> shared(const T& word) {
   return detail::SystemAtomic<T>(const_cast<T&>(word));
 }
 
-/// Throws where options or team are not as they must be. Returns `count`.
+/// Throws if options or team are invalid. Returns `count`.
 std::size_t checked(const Team& team, const TaskOptions& options, std::size_t count) {
   const Routes& routes = world_part<Routes>(team.world());
   const std::uint64_t room = std::uint64_t{options.multiprocessors} * detail::most_workers_of_block;
@@ -57,17 +57,17 @@ std::size_t checked(const Team& team, const TaskOptions& options, std::size_t co
   return count;
 }
 
-/// The grid of a GPU's workers: a block for each multiprocessor that they may take.
+/// The grid of a GPU's workers: one block for each multiprocessor that they may use.
 LaunchOptions shape_of(const TaskOptions& options) {
   const unsigned blocks = std::min(options.multiprocessors, options.workers);
   return {.blocks = blocks, .threads = warp_threads * ((options.workers + blocks - 1) / blocks), .name = "tasks"};
 }
 
-/// What members compare.
+/// The properties that members compare.
 struct TaskShape {
   std::uint64_t hash;
   std::uint32_t functions, queues, depth;
-  char names[92];  ///< of the functions, cut
+  char names[92];  ///< the functions' names, truncated
 
   [[nodiscard]] bool is_like(const TaskShape& other) const {
     return hash == other.hash && functions == other.functions && queues == other.queues && depth == other.depth;
@@ -117,7 +117,7 @@ TaskQueues::~TaskQueues() {
   if (!life_->is_usable()) {
     static_cast<void>(kernels_.release());
     static_cast<void>(grid_.release());
-    static_cast<void>(new std::vector<std::thread>(std::move(threads_)));  // they run on, or are not in this process
+    static_cast<void>(new std::vector<std::thread>(std::move(threads_)));  // they go on, or are the parent's
     return;
   }
   try {
@@ -128,7 +128,7 @@ TaskQueues::~TaskQueues() {
   end_workers();
 }
 
-/// Throws where members have other functions, or other queues.
+/// Throws if members have different functions, or different queues.
 void TaskQueues::check_alike() const {
   TaskShape mine{list_.hash, list_.functions, options_.queues, options_.depth, {}};
   std::string names;
@@ -200,7 +200,7 @@ void TaskQueues::end_workers() {
 std::uint64_t TaskQueues::leases() const { return grid_ == nullptr ? 0 : grid_->leases(); }
 
 void TaskQueues::start_lease(Stream& stream, const Lease& lease) {
-  // What a worker was in during an earlier lease has ended with it, but for kernels.
+  // Tasks of an earlier lease ended with it, except kernels.
   if (!list_.has_kernels) std::fill(seen_.begin(), seen_.end(), Seen{.begun = no_task, .at_ns = 0});
   detail::TaskService service = service_;
   service.channel.wanted = lease.wanted, service.lease = lease;
@@ -214,7 +214,7 @@ void TaskQueues::serve_on_host(std::uint32_t worker) {
   ctx.resident = true;
   try {
     list_.serve(ctx, service_, worker);
-  } catch (...) {  // the task's function is the user's
+  } catch (...) {  // may be any exception: the task's function is user code
     team_.give_up(fmt::format("{}: {}", name_of_task(worker), detail::current_exception_text()));
   }
 }
@@ -240,7 +240,7 @@ void TaskQueues::watch_host() {
   }
 }
 
-/// Also after another wait's deadline, which may have begun with the task: then this rank knows what that waited for.
+/// Called also after the deadline of another wait, which may have begun with the task: this rank then knows the cause.
 void TaskQueues::look_for_stuck_tasks() {
   if (has_given_up_) return;
   const std::uint64_t deadline_ns = team_.context().deadline_ns;
@@ -257,7 +257,7 @@ void TaskQueues::look_for_stuck_tasks() {
     RunningTask& task = running[worker];
     if (!team_.world().device().is_gpu()) {
       const RunningTask& live = running_.data()[worker];
-      // A worker counts a task before it shows the function: no task is taken for the one before.
+      // A worker counts a task before it publishes the function, so no task is mistaken for the previous one.
       task.what = shared(live.what).load(std::memory_order_acquire);
       task.begun = shared(live.begun).load(std::memory_order_relaxed);
     }
@@ -289,7 +289,7 @@ void TaskQueues::between_leases(const std::function<void()>& change) {
     change();
 }
 
-/// Workers of a GPU read the table when a lease begins, those of a host rank both words at any time.
+/// A GPU's workers read the table when a lease begins; a host rank's workers may read both words at any time.
 void TaskQueues::write(TaskTarget& target, const TaskTarget& value) {
   if (grid_ != nullptr) return between_leases([&] { team_.world().copy(&target, &value, sizeof target); });
   shared(target.object).store(value.object, std::memory_order_relaxed);
@@ -311,7 +311,8 @@ TaskQueues::Sums TaskQueues::count() const {
   return sums;
 }
 
-/// Until two rounds in a row find as many tasks done as posted, and no other number (Mattern's four counters).
+/// Waits until two consecutive rounds find equal numbers of posted and completed tasks, unchanged between the rounds
+/// (Mattern's four-counter method).
 void TaskQueues::quiet() {
   Totals last;
   std::uint64_t changed = machine::clock_ns();
@@ -321,7 +322,7 @@ void TaskQueues::quiet() {
     if (!is_first && all == last && all.posted == all.done) return;
     const std::uint64_t now = machine::clock_ns();
     if (is_first || all != last) changed = now;
-    // The rank whose task does not return is to name it first.
+    // The margin lets the rank whose task does not return report it first.
     if (now - changed > team_.context().deadline_ns + quiet_margin_ns) {
       std::string text = fmt::format("tasks: {} were posted, {} are known to have run, and no more by the deadline",
                                      all.posted, all.done);

@@ -16,16 +16,16 @@ namespace beeline {
 
 namespace {
 
-/// What a rank proposes: the team that it is to belong to, and the team ids that it has free.
+/// A rank's proposal: the team that it shall belong to, and its free team ids.
 struct Proposal {
-  std::uint32_t free_ids = ~0u;  // of a rank that has failed or left
+  std::uint32_t free_ids = ~0u;  // default: of a rank that has failed or left
   std::uint32_t count = 0;
-  std::uint64_t hash = 0;  ///< of the world ranks; two teams have the same with a chance of 2^-64
+  std::uint64_t hash = 0;  ///< of the world ranks; equal for two teams with probability 2^-64
 
   [[nodiscard]] bool has_same_team(const Proposal& other) const { return count == other.count && hash == other.hash; }
 };
 
-/// With the world ranks.
+/// A proposal with the members' world ranks.
 struct ListedProposal : Proposal {
   std::vector<std::uint16_t> ranks;
 };
@@ -63,7 +63,7 @@ std::vector<std::byte> bytes_of(const Proposal& head, const std::vector<std::uin
   return all;
 }
 
-/// What everyone has sent by `bytes_of`.
+/// The proposals that all ranks have sent by `bytes_of`.
 std::vector<ListedProposal> proposals(const std::vector<std::vector<std::byte>>& everyones) {
   std::vector<ListedProposal> all;
   for (const auto& bytes : everyones) {
@@ -77,7 +77,7 @@ std::vector<ListedProposal> proposals(const std::vector<std::vector<std::byte>>&
   return all;
 }
 
-/// Every rank looks at every proposal, so that all throw or none does.
+/// Compares all proposals on every rank, so that either all ranks throw or none.
 void check_agreement(const std::vector<ListedProposal>& all) {
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     for (const std::uint16_t member : all[rank].ranks)
@@ -85,7 +85,7 @@ void check_agreement(const std::vector<ListedProposal>& all) {
               fmt::format("ranks {} and {} propose different teams", rank, member));
 }
 
-/// The same where only the members of one team have met.
+/// As above, if only the members of one team have exchanged proposals.
 void check_members_agree(const std::vector<ListedProposal>& all, const std::vector<int>& ranks) {
   require(all.size() == ranks.size(), Status::invalid_argument,
           fmt::format("a team of {} ranks: its all-gather gave the bytes of {}", ranks.size(), all.size()));
@@ -126,7 +126,7 @@ void World::Implementation::open_team(std::uint32_t id, const std::vector<int>& 
 
 void World::Implementation::close_team(std::uint32_t id) {
   teams->close(id);
-  // What this rank has stored for the team is done.
+  // This rank's stores for the team are complete.
   PaddedWord& held = memory->areas().host_header()->held_teams[id];
   detail::SystemAtomic<std::uint64_t>(held.value).store(0, std::memory_order_release);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Symmetric memory of a team, the world among them.
+// Symmetric memory of a team, which may be the world.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t no_room = ~std::uint64_t{0};
 
-/// A request of a member, and the place that is free for it there; or what the member frees.
+/// A member's request with an offset that is free on that member, or the memory that the member frees.
 struct TeamOffer {
   std::uint64_t bytes, heap, offset;
 
@@ -31,7 +31,7 @@ struct TeamOffer {
   }
 };
 
-/// A place that is taken, unless the members agree on another.
+/// A reserved offset, which is given back if the members agree on another.
 class Reservation {
  public:
   Reservation(Heaps& heaps, Heap heap) : heaps_(heaps), heap_(heap) {}
@@ -39,7 +39,8 @@ class Reservation {
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
 
-  /// Takes the lowest place, or gives back its place for the highest one up to `most`; `no_room` if there is none.
+  /// Reserves the lowest free offset; with `most`, changes to the highest one up to `most`. Returns `no_room` if there
+  /// is none.
   [[nodiscard]] std::uint64_t take(std::size_t bytes, std::optional<std::uint64_t> most) {
     if (most && offset_ <= *most) return offset_;
     give_up();
@@ -50,13 +51,13 @@ class Reservation {
     }
     return offset_;
   }
-  /// Operations may use the place from now on.
+  /// Keeps the reservation; from now on operations may use its memory.
   [[nodiscard]] Heaps::Place keep() {
     const Heaps::Place kept{heap_, std::exchange(offset_, no_room)};
     heaps_.open(kept);
     return kept;
   }
-  /// Why there was none.
+  /// Throws the error of the last failed `take`.
   [[noreturn]] void refuse() const { std::rethrow_exception(full_); }
 
  private:
@@ -67,11 +68,11 @@ class Reservation {
   Heaps& heaps_;
   const Heap heap_;
   std::uint64_t offset_ = no_room;
-  std::exception_ptr full_;  ///< thrown after the exchange, in which the others wait for this rank
+  std::exception_ptr full_;  ///< thrown after the exchange, in which other members wait for this rank
 };
 
-/// Throws where a member's offer differs from this one's; names both.
-///   what, verb  as "allocations differ", "asks for"
+/// Throws if a member's offer differs from this member's; the error names both.
+///   what, verb  for the error, as "allocations differ", "asks for"
 template <class Differs>
 void require_alike(const Team& team, const std::vector<std::optional<TeamOffer>>& all, const TeamOffer& mine,
                    const char* what, const char* verb, const Differs& differs) {
@@ -148,11 +149,11 @@ void Team::free(void* pointer) {
 }
 
 void* Team::translate(void* local, int peer) const {
-  // Called for each transfer: no text is made where nothing is wrong.
+  // Called for each transfer, so texts are made for errors only.
   if (peer < 0 || peer >= size())
     throw Error(Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, size()));
   detail::require_symmetric(world_, {"at", "local"}, local, 1);
-  // Ranks of other nodes have slots, too: copies and streams know what to do with such an address.
+  // Ranks on other nodes have slots, too; copies and streams accept such addresses.
   const auto slots = static_cast<std::ptrdiff_t>(context_.world_rank(static_cast<std::uint32_t>(peer))) - world_.rank();
   return static_cast<std::byte*>(local) + slots * (std::ptrdiff_t{1} << context_.slot_shift);
 }
@@ -164,7 +165,7 @@ void detail::free_with_owner(const TeamLife& life, Team& team, void* pointer) no
   try {
     team.free(pointer);
   } catch (const std::exception& error) {
-    // Of a failure in the meantime the next call of the program says more.
+    // After a failure of the team or world the program's next call reports more.
     if (!team.failed() && !team.world().failed()) log(LogLevel::warning, error.what(), team.world().rank());
   }
 }

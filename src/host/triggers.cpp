@@ -38,7 +38,7 @@ const TriggerOptions& checked_options(const TriggerOptions& options) {
 
 }  // namespace
 
-/// What cancels operations of guarded streams.
+/// Words by which operations of guarded streams are cancelled.
 struct Triggers::Guards {
   SymmetricArray<GuardWords> words;
   SymmetricArray<std::uint64_t> verdicts;
@@ -84,7 +84,7 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
   counts_ = std::make_unique<Counts>(Counts{SymmetricArray<std::uint64_t>(team_, options.tags),
                                             SymmetricArray<std::uint64_t>(team_, options.streams + 1, Heap::pinned),
                                             team_.host_context()});
-  counts_->waiting.deadline_ns = std::numeric_limits<std::uint64_t>::max();  // theirs is that of what is armed
+  counts_->waiting.deadline_ns = std::numeric_limits<std::uint64_t>::max();  // armed operations have the deadline
   channel_.counters = counts_->counters.data();
   WaitingStreamsClient client;
   client.counters = channel_.counters;
@@ -115,7 +115,7 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
   back_end_ = std::make_unique<WaitingStreams>(std::move(client));
 }
 
-/// A waiting grid that left no room for the kernels that move would wait for them for ever.
+/// Books a share for guarded moves, since a waiting grid that left no room for their kernels would wait for ever.
 void Triggers::guard(WaitingStreamsClient& client) {
   World& world = team_.world();
   world_part<Routes>(world).require_one_node(team_, "a guarded stream");
@@ -211,7 +211,8 @@ std::uint32_t Triggers::checked(std::uint32_t tag) const {
   return tag;
 }
 
-/// Throws what a device operation with these arguments would be refused for.
+/// Builds the command of an operation. Throws the error for which a device operation with these arguments would be
+/// refused.
 Command Triggers::command_of(const TriggeredOperation::Part& part) const {
   const Context& ctx = team_.host_context();
   const std::string called = std::string(name(part.operation)) + " to arm: ";

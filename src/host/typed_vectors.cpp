@@ -10,7 +10,7 @@
 
 namespace beeline::detail {
 
-// Messages are made for errors only: every typed call comes by here.
+// Texts are made for errors only, since every typed call passes here.
 
 void require_elements(const char* call, const char* argument, std::size_t has, std::size_t parts, std::size_t count) {
   if (parts == 0 || (has % parts == 0 && has / parts == count)) return;

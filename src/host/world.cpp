@@ -49,7 +49,7 @@ World::World(std::unique_ptr<Implementation> implementation)
   implementation_->world = this;
 }
 World::~World() {
-  if (implementation_->process.is_forked()) {  // its threads and its part in the world are the parent's
+  if (implementation_->process.is_forked()) {  // threads and membership belong to the parent
     static_cast<void>(implementation_.release());
     return;
   }
@@ -150,7 +150,7 @@ Status World::synchronize(Event& event, Timeout timeout) {
 }
 
 Status World::Implementation::barrier(const Context& among, Timeout timeout) {
-  failures->check(1u << among.team);  // the others may have entered before it failed: that is none
+  failures->check(1u << among.team);  // others may have entered before the failure; this is no barrier
   const auto meet = [timeout](const Context& direct) {
     return beeline::barrier(Thread{}, direct, Order::memory, timeout);
   };
@@ -161,7 +161,7 @@ Status World::Implementation::barrier(const Context& among, Timeout timeout) {
     status = meet(among);
   } else {
     Context direct = among;
-    direct.set_routes(nullptr);  // its words lie in the control blocks of the node, which all of its ranks reach
+    direct.set_routes(nullptr);  // the words are in the node's control blocks, which all its ranks reach
     status = meet(direct);
   }
   if (status != Status::ok && status != Status::timeout) failures->fail(status, among.team);
@@ -187,7 +187,7 @@ std::vector<std::vector<std::byte>> World::Implementation::exchange(const char* 
 
 namespace {
 
-/// An error's first line, without the words that announce further lines: other ranks list them in their own errors.
+/// An error's first line, without the words that announce further lines; other ranks list those in their own errors.
 std::string first_line(const std::string& reason) {
   const std::size_t end = reason.find('\n');
   if (end == std::string::npos) return reason;

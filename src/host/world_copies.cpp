@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies that block: by CPU threads, by a device, by the engine.
+// Blocking copies: by CPU threads, by a device, by the engine.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ void World::Implementation::read_from(int other, void* to, const void* at, std::
 
 bool World::Implementation::read_soon(int other, void* to, const void* at, std::size_t bytes) {
   constexpr std::uint64_t longest_ns = 1'000'000'000;
-  WaitTable unused{};  // this wait is none of the program's
+  WaitTable unused{};  // errors of the program do not list this wait
   std::uint32_t claims = 0;
   Context asking = contexts->host();
   asking.deadline_ns = std::min(asking.deadline_ns, longest_ns);
@@ -62,14 +62,14 @@ bool World::Implementation::read_soon(int other, void* to, const void* at, std::
   const Status status =
       detail::move_by_engine(Thread{}, asking, request, QueueId{}, at, {buffer.data(), 1, buffer.size(), 0, 0});
   if (status == Status::deadline) {
-    engines->abandon(std::move(buffer));  // the engine may write it yet
+    engines->abandon(std::move(buffer));  // the engine may still write to it
     return false;
   }
-  std::memcpy(to, buffer.data(), bytes);  // zeros, unless they have come
+  std::memcpy(to, buffer.data(), bytes);  // zeros, unless the data have arrived
   return true;
 }
 
-/// What the engine refuses of CPU threads' operations concerns their callers at once.
+/// Throws if the engine has refused an operation of CPU threads, so that its caller gets the error at once.
 void World::Implementation::require_not_refused() const {
   const CommandRing& ring = *contexts->host().routes->queue(QueueId{}.index).ring;
   if (detail::load_acquired(ring.refused.value) == 0) return;
@@ -80,7 +80,7 @@ void World::Implementation::require_not_refused() const {
 
 void World::Implementation::copy_by_engine(void* destination, const void* source, std::size_t bytes) {
   const Context& ctx = contexts->host();
-  // An abort ends neither: the caller may free memory then, which the engine goes on to use.
+  // An abort ends neither wait: the caller could then free memory that the engine still uses.
   const auto carry = [&](Verb verb, const void* remote, const void* local, std::size_t count) {
     const detail::Request request = detail::move_request(verb == Verb::put, ctx.owner_of(remote));
     Status status = detail::move_by_engine(Thread{}, ctx, request, QueueId{}, remote, {local, 1, count, 0, 0});
@@ -90,7 +90,7 @@ void World::Implementation::copy_by_engine(void* destination, const void* source
     require_not_refused();
   };
   const bool to_remote = routes->needs_engine(destination), from_remote = routes->needs_engine(source);
-  const std::size_t most = std::min(bytes, config.chunk_bytes);  // each has the deadline for itself
+  const std::size_t most = std::min(bytes, config.chunk_bytes);  // each piece has a deadline of its own
   std::vector<std::byte> bounce(to_remote && from_remote ? most : 0);
   try {
     for (std::size_t done = 0; done < bytes; done += most) {

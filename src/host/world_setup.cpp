@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a world, part by part.
+// The construction of a world, part by part.
 #include <fmt/format.h>
 
 #include "beeline/host/impl/launch.hpp"
@@ -39,14 +39,14 @@ World::Implementation::Implementation(const Config& settings, std::unique_ptr<Bo
     launches->count_cores();
     fork_handler_.emplace([this] { seal_in_child(); });
   } catch (const std::exception& error) {
-    bootstrap->on_abort(nullptr);    // what the handler uses goes before the bootstrap does
-    bootstrap->abort(error.what());  // the others shall know why this rank does not come
+    bootstrap->on_abort(nullptr);    // the handler uses parts that are destroyed before the bootstrap
+    bootstrap->abort(error.what());  // so other ranks learn why this rank is missing
     throw;
   }
 }
 
 World::Implementation::~Implementation() {
-  bootstrap->on_abort(nullptr);  // it uses the copy stream
+  bootstrap->on_abort(nullptr);  // the handler uses the copy stream
   streams->end();
   engines->end();
   bootstrap.reset();  // no abort is handled from here on
@@ -123,7 +123,7 @@ EngineClient World::Implementation::engine_client() {
   client.rank = rank(), client.ranks = membership->size();
   client.device = membership->device();
   client.context = contexts->barrier();
-  // By value: threads ask for each command, and would wait for lines of the cache that others change.
+  // Captured by value: threads call it for each command, and would otherwise wait for cache lines that others change.
   client.address_of = [base = range.base(), slot = SlotLayout{config.slot_shift}.slot_bytes()](
                           std::uint32_t peer, std::uint64_t offset) { return base + peer * slot + offset; };
   client.piece_at = [&range](const void* address) { return range.piece_at(address); };
@@ -167,7 +167,7 @@ void World::Implementation::make_streams() {
 }
 
 void World::Implementation::seal_in_child() {
-  // The memory is the child's own (AddressRange): the abort words end every wait of the child alone.
+  // The memory is the child's own copy (AddressRange), so the abort words end only waits of the child.
   memory->checks().is_forked = true;
   for (std::uint64_t& word : memory->areas().host_header()->control.abort)
     word = abort_word(static_cast<std::uint32_t>(rank()));

@@ -14,13 +14,13 @@
 
 namespace beeline {
 
-/// Those that were handed out and not destroyed. It outlives the world, for their destructors.
+/// The streams that were handed out and not destroyed. This set outlives the world, since their destructors use it.
 struct WorldStreams::Living {
   std::mutex mutex;
   std::set<Handed*> streams;
 };
 
-/// Passes all calls on.
+/// The program's stream object, which forwards all calls to `own_`.
 class WorldStreams::Handed final : public ForwardingStream<Handed> {
  public:
   Handed(std::unique_ptr<Stream> own, std::shared_ptr<Living> living)
@@ -29,7 +29,7 @@ class WorldStreams::Handed final : public ForwardingStream<Handed> {
     living_->streams.insert(this);
   }
   ~Handed() override {
-    if (!own_.get_deleter().is_own()) return;  // the mutex may be held by a thread of the parent
+    if (!own_.get_deleter().is_own()) return;  // a thread of the parent may hold the mutex
     const std::lock_guard lock(living_->mutex);
     living_->streams.erase(this);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits of CPU threads for what devices do.
+// Waits of CPU threads for work of devices.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -15,11 +15,11 @@ namespace beeline {
 
 namespace {
 
-constexpr std::int64_t nap_ns = 10'000'000;  // from one look at the abort words to the next while a stream works
+constexpr std::int64_t nap_ns = 10'000'000;  // between checks of the abort words while a stream works
 constexpr std::uint32_t whatever_fails = 0;
 
-/// A thread that asks the driver for a stream again and again holds up others that call it, such as an engine's. So it
-/// asks the less often the longer it has waited, by a small part of that, and beside an engine more seldom still.
+/// A thread that polls a stream through the driver delays other threads' calls of the driver, such as an engine's. So
+/// the pause between polls grows with the time waited, of which it is a small part; beside an engine it may be longer.
 void let_others_call_driver(std::uint64_t wait_start_ns) {
   const std::uint64_t now = machine::clock_ns(), most_ns = HostEngine::call_driver() ? 20'000 : 5'000;
   const std::uint64_t end = now + std::min((now - wait_start_ns) / 32, most_ns);
@@ -63,7 +63,7 @@ void World::Implementation::check_gpu() const {
   const Device& device = membership->device();
   const std::string fault = device.is_gpu() ? detail::gpu_fault(device.index) : "";
   if (fault.empty()) return;
-  std::vector<int> together, beyond;  // a kernel that touches the memory of those beyond has such a fault
+  std::vector<int> together, beyond;  // beyond: a kernel that accesses their memory causes such a fault
   for (const int other : membership->everyone()) {
     if (membership->shares_process(other)) together.push_back(other);
     if (membership->of(other).device.is_gpu() && !routes->to_gpu_of(other).is_direct()) beyond.push_back(other);
@@ -75,7 +75,7 @@ void World::Implementation::check_gpu() const {
         "; kernels of rank {} do not reach the memory of {} (no peer access between the GPUs): use "
         "copies, signals of streams, or StagedChannel",
         rank(), detail::rank_list(beyond));
-  for (const WaitRecord& record : failures->waits())  // a kernel that had to be stopped says why
+  for (const WaitRecord& record : failures->waits())  // the record of a stopped kernel gives the reason
     if (detail::is_refusal(record)) message += "\n  " + failures->describe(record);
   throw Error(Status::internal, message, rank());
 }
@@ -97,14 +97,14 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
   const std::uint64_t start = machine::clock_ns();
   const auto nap = static_cast<std::int64_t>(std::min<std::uint64_t>(nap_ns, timeout.ns));
   const Polling polling = contexts->host().polling;
-  // A host rank's stream signals its end anyway; a GPU's has to be asked to.
+  // A host rank's stream signals its end in any case; a GPU's only on request.
   const bool by_condition =
       awaited != nullptr && (polling.policy() == WaitPolicy::event ||
                              (polling.policy() == WaitPolicy::automatic && !awaited->device().is_gpu()));
-  // To sleep and be woken takes longer than to give the core away some times.
+  // Sleeping and waking takes longer than a few yields.
   const std::uint32_t sleeps_from = polling.policy() == WaitPolicy::automatic ? 16 * polling.number() : 0;
   bool released = false;
-  // The thread of a host rank's stream may need this core, which polling without giving it away would hold up.
+  // The thread of a host rank's stream may need this core, and polling without a yield would delay it.
   const bool yields_at_once =
       awaited != nullptr && polling.policy() == WaitPolicy::automatic && !awaited->device().is_gpu();
   for (std::uint32_t poll = yields_at_once ? polling.number() : 0; !over(); ++poll) {
@@ -120,11 +120,11 @@ Status World::Implementation::poll_until_over(const char* what, std::int64_t dea
       if ((waited >= timeout.ns && !released) || interrupted) return Status::timeout;
       continue;
     }
-    if (over()) break;  // what came before the end counts, also while this process was stopped
+    if (over()) break;  // completion before the end counts, also while this process was stopped
     if (released)
       throw Error(Status::deadline, fmt::format("{} did not end, not even after it was aborted", what), rank());
     if (!aborted) give_up_streams(watched, waited, awaited == nullptr ? 0 : awaited->launched_teams().last_kernel());
-    released = true;  // kernels are told, and leave; give them time to
+    released = true;  // kernels are notified; they get time to end
     failures->notify_kernels();
     if (failures->failed()) streams->main().release_waits();
     if (awaited != nullptr) awaited->release_waits();

@@ -29,7 +29,7 @@ std::uint64_t load(const PaddedWord& word) {
 
 constexpr std::size_t whole_lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-/// Every GPU of this process copies to and from it.
+/// Pinned, so every GPU of this process copies to and from the memory.
 constexpr bool is_pinned = true;
 constexpr const char* purpose = "of host memory for vectors that cross nodes";
 
@@ -39,7 +39,7 @@ CpuLane::CpuLane(Team& team)
     : team_(team), words_(most_calls * sizeof(Words), is_pinned, purpose),
       thread_(make_host_stream(host_device(), team.host_context(), nullptr)) {}
 
-/// Its thread ends what it has been given; of a stream that does not come to it any more, by the deadline.
+/// The thread first ends its pending calls; the deadline ends the wait for a stream that does not reach its call.
 CpuLane::~CpuLane() = default;
 
 CpuLane::Words& CpuLane::words(std::uint64_t number) const {
@@ -88,7 +88,7 @@ void CpuLane::call(Stream& stream, const LaneVectors& vectors, Call work) {
   world_part<Teams>(team_.world()).note_launch(stream, team_.host_context(), false);
   thread_->enqueue([this, number, scratch, from, &state, work = std::move(work)] {
     if (await_stream(number)) work(team_.host_context(), scratch, from);
-    Word(state.done.value).store(number, std::memory_order_release);  // what failed is recorded
+    Word(state.done.value).store(number, std::memory_order_release);  // a failure is recorded already
   });
   stream.wait_signal(&state.done.value, number);
   if (vectors.destination_bytes != 0) stream.copy(vectors.destination, scratch, vectors.destination_bytes);

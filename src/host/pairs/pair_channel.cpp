@@ -14,7 +14,7 @@ namespace {
 
 using Word = SystemAtomic<std::uint64_t>;
 
-/// Parts of the memory, one after the other.
+/// Divides the memory into parts, one after the other.
 class Cutter {
  public:
   explicit Cutter(std::byte* memory) : at_(memory) {}
@@ -49,7 +49,7 @@ std::size_t bytes_for(std::size_t members, const PairSizes& sizes) {
   return reinterpret_cast<std::uintptr_t>(none.end());
 }
 
-/// What a member shows of a call: its number, and behind it the signature.
+/// The word that a member publishes for a call: its number, in the low bits its signature.
 std::uint64_t shown_number(std::uint64_t call, std::uint64_t packed, std::uint64_t count) {
   return call << signature_bits | unpacked_call(packed, count).signature();
 }
@@ -91,7 +91,7 @@ Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* dat
   std::memcpy(written, &sent, sizeof sent);
   Word(counts.told).store(received, std::memory_order_relaxed);
   if (head.bytes != 0 && data != written + sizeof head) std::memcpy(written + sizeof head, data, head.bytes);
-  std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, counts.sent);  // at the peer, too
+  std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, counts.sent);  // at the same offset on the peer
   std::uint64_t* const arrived = &channel_.arrived[ctx_.rank].value;
   const PairProgress progress{static_cast<std::uint32_t>(++counts.sent), static_cast<std::uint32_t>(received)};
   if (ctx_.access_to(peer).access == PeerAccess::direct) return signal(Thread{}, ctx_, arrived, progress.word(), peer);
@@ -142,7 +142,7 @@ Status PairLinks::check_call(std::uint32_t peer, const ChunkHead& head) const {
 
 Status PairLinks::compare_calls(std::uint32_t peer) const {
   const PairState& mine = *channel_.state;
-  ShownCall& own = channel_.shown[ctx_.rank];  // where the peers have it; here it is what has been shown last, to whom
+  ShownCall& own = channel_.shown[ctx_.rank];  // on peers: this call; here: the last one published, and to whom
   const std::uint64_t number = shown_number(mine.calls(), mine.packed, mine.count);
   if (own.number != number || own.count != peer) {
     own = {mine.packed, peer, number};
@@ -154,14 +154,14 @@ Status PairLinks::compare_calls(std::uint32_t peer) const {
   }
   for (std::uint32_t other = 0; other < ctx_.size; ++other) {
     if (other == ctx_.rank) continue;
-    // Who is ahead may have sent a chunk of its next call.
+    // A member that is ahead may have sent a chunk of its next call.
     if (const ChunkHead* const chunk = next(other); chunk != nullptr && chunk->call >> signature_bits <= mine.calls())
       if (const Status status = check_call(other, *chunk); status != Status::ok) return status;
     ShownCall& shown = channel_.shown[other];
     const std::uint64_t theirs = Word(shown.number).load(std::memory_order_acquire);
     const std::uint64_t packed = Word(shown.packed).load(std::memory_order_relaxed);
     const std::uint64_t count = Word(shown.count).load(std::memory_order_relaxed);
-    // A call that is being shown over it has another signature than these words.
+    // While a later call is being written, the signature does not match these words.
     if (theirs == number || theirs >> signature_bits != mine.calls()) continue;
     if (shown_number(mine.calls(), packed, count) == theirs) return refuse(other, CallDifference::call, packed, count);
   }

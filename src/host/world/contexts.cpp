@@ -8,12 +8,12 @@ namespace beeline {
 
 namespace {
 
-///   ranks  of this machine: nodes that are one machine share its cores
+///   ranks  number of ranks on this machine; several nodes on one machine share its cores
 Polling polling_of(const Config& config, int ranks) {
   if (config.wait_policy >= WaitPolicy::sleep)
     return {config.wait_policy, static_cast<std::uint32_t>(config.wait_period_us)};
-  // Spinning helps only if every rank has a core of its own; otherwise it takes the core from the rank that is waited
-  // for. A running rank answers within a microsecond, and a microsecond is lost if the scheduler puts two on one core.
+  // Spinning helps only if every rank has a core of its own; otherwise it takes the core from the awaited rank. A
+  // running rank answers within a microsecond; a wrong placement of two ranks on a core costs about a microsecond.
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   return {config.wait_policy, static_cast<unsigned>(ranks) <= cores ? 64u : 2u};
 }
@@ -40,7 +40,7 @@ Context Contexts::make(std::uint32_t team, const std::vector<int>& ranks, bool f
   made.resident = true;
   made.mixed = membership_.mixes_kinds(ranks);
   made.guarded_offsets = gpu ? guarded_offsets(made.mixed) : 0;
-  // What GPUs and CPUs both write and poll lies in host memory: a word for each writer, and no atomics.
+  // Words that GPUs and CPUs both write and poll are in host memory, one for each writer, without atomics.
   made.abort_words = gpu && !made.mixed ? heap.abort : header.control.abort;
   made.host_abort_words = header.control.abort;
   made.waits = gpu ? header.control.device_waits.records : header.control.host_waits.records;
@@ -63,7 +63,7 @@ Context Contexts::make(std::uint32_t team, const std::vector<int>& ranks, bool f
     const std::uint32_t place = places[member];
     if (place == no_place) continue;
     made.places = std::max(made.places, place + 1);
-    // None to other nodes, where nothing is mapped: what goes to all places stays here.
+    // The distance stays 0 for other nodes, whose memory is not mapped, so an access to all places stays on this rank.
     if (membership_.is_local(ranks[member]))
       made.distances[place] = (ranks[member] - rank) * (1 << (config_.slot_shift - min_slot_shift));
     if (membership_.of(ranks[member]).device.is_gpu()) made.gpu_members |= std::uint64_t{1} << place;
@@ -74,7 +74,7 @@ Context Contexts::make(std::uint32_t team, const std::vector<int>& ranks, bool f
 
 void Contexts::regroup(std::uint32_t id, const std::vector<int>& left) {
   barrier_ = make(id, left, true);
-  barrier_.team = Teams::world_id;  // it waits and aborts as the world
+  barrier_.team = Teams::world_id;  // waits and aborts are the world's
 }
 
 }  // namespace beeline

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of waits: which wait of which rank failed first, and what the others waited for.
+// Errors of waits: which wait of which rank failed first, and for what other ranks waited.
 #include "host/world/failures.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ using detail::is_cause;
 
 namespace {
 
-/// For the others' waits to notice an abort, and record themselves.
+/// Time for waits of other ranks to notice an abort and to be recorded.
 constexpr std::uint64_t gathering_ns = 50'000'000;
 
 std::uint64_t load_word(const std::uint64_t& word) {
@@ -32,7 +32,7 @@ void collect(const WaitTable& table, std::vector<WaitRecord>& found) {
       found.push_back(record);
 }
 
-/// Forgets the records of the teams `ids`; whether none is left.
+/// Deletes the records of the teams `ids`; returns whether the table is then empty.
 bool forget(WaitTable& table, std::uint32_t ids) {
   bool empty = true;
   for (WaitRecord& record : table.records) {
@@ -85,7 +85,7 @@ std::vector<WaitRecord> Failures::waits_of(std::uint32_t team) const {
   std::vector<WaitRecord> found = waits();
   const std::vector<int> members = teams_.members(team);
   std::erase_if(found, [&](const WaitRecord& record) {
-    // A rank that is gone may have left records of an earlier team of this id.
+    // A rank that has ended may have left records of an earlier team with this id.
     return record.team != team || (!members.empty() && !Teams::concerns(static_cast<int>(record.rank), members));
   });
   return found;
@@ -167,7 +167,7 @@ void Failures::keep_cause(Status status, const std::string& text) const {
   AbortCause& cause = areas_.host_header()->abort_cause;
   if (load_word(cause.complete) != 0) return;
   cause.status = status;
-  text.copy(cause.text, sizeof cause.text - 1);  // its end is zero already
+  text.copy(cause.text, sizeof cause.text - 1);  // the array ends with a zero already
   detail::SystemAtomic<std::uint64_t>(cause.complete).store(1, std::memory_order_release);
   machine::fence_system();
 }
@@ -189,13 +189,13 @@ void Failures::note_refusal(const std::string& text) const {
   std::uint64_t unclaimed = 0;
   const detail::SystemAtomic<std::uint64_t> claim(refused.is_claimed);
   if (!claim.compare_exchange_strong(unclaimed, 1, std::memory_order_relaxed)) return;
-  text.copy(refused.text, sizeof refused.text - 1);  // its end is zero already
+  text.copy(refused.text, sizeof refused.text - 1);  // the array ends with a zero already
   detail::SystemAtomic<std::uint64_t>(refused.complete).store(1, std::memory_order_release);
 }
 
 detail::KnownWait Failures::known(const WaitRecord& record) const {
   const auto fault = static_cast<CallFault>(record.sequence);
-  // Of other records the sequence may be any number, as that of a message.
+  // In other records `sequence` may be any number, for example a message's.
   const bool is_of_route = has_status(record, Status::unreachable) && record.observed < max_ranks &&
                            (fault == CallFault::no_route || fault == CallFault::by_engine_only);
   const HostAreaHeader& theirs = *areas_.host_header(static_cast<int>(record.rank));
@@ -216,11 +216,11 @@ void Failures::check(std::uint32_t watched) const {
 void Failures::fail(Status status, std::uint32_t team, const std::string& also) const {
   process_.require();
   const int rank = membership_.rank();
-  // Asked for first: the ranks that are waited for notice the abort, and may end soon.
+  // Read the calls first: the awaited ranks notice the abort, and may end soon.
   const std::string calls = status == Status::deadline ? meetings_.calls_in(team, waits_of(team)) : "";
   const std::vector<WaitRecord> failed = gather_waits(team);
   actions_.end_sources(
-      membership_.remote_among(teams_.members(team)));  // their owner catches the error, and frees them
+      membership_.remote_among(teams_.members(team)));  // the caller catches the error, and frees the memory
   // A wait that reached its deadline is the cause; a rank that ended then did so because of it.
   const bool has_cause = !failed.empty() && is_cause(failed.front());
   End end = end_of(team);
@@ -239,13 +239,13 @@ void Failures::fail(Status status, std::uint32_t team, const std::string& also) 
   others += describe_all(failed, message) + refusals_in(team);
   const bool is_late = has_cause && has_status(failed.front(), Status::deadline);
   if (is_late) others += calls;
-  // The error says whose it is.
+  // The error names its rank already.
   if (const std::string own = fmt::format("rank {}: ", rank); message.starts_with(own)) message.erase(0, own.size());
   if (detail::begins_with_rank(message))
     message.insert(0, "because of ");
   else if (has_cause && failed.front().rank != static_cast<std::uint32_t>(rank))
     message.insert(0, fmt::format("because of rank {}: ", failed.front().rank));
-  // Its status comes first.
+  // The error begins with its status.
   if (const std::string code = fmt::format(" ({})", name(status)); message.ends_with(code))
     message.erase(message.size() - code.size());
   if (is_late) {
@@ -263,7 +263,8 @@ void Failures::fail_meeting(const char* call, const Error& missing, const Contex
   if (const std::string prefix = fmt::format("{}: ", name(missing.code())); message.starts_with(prefix))
     message.erase(0, prefix.size());
   const bool is_late = missing.code() == Status::deadline;
-  // Another rank's wait may have begun with this call, and is its cause: then that wait is the one to report.
+  // Another rank's wait may have begun with this call and be the cause of its failure; then the error reports that
+  // wait.
   if (is_late && failed_soon()) fail(Status::aborted, 0, fmt::format("this rank was in {}", call));
   if (is_late) {
     raise_with_cause(Status::aborted, fmt::format("rank {}: {}: {}", rank, call, message), world);

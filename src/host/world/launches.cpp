@@ -33,7 +33,7 @@ void Launches::count_cores() {
 void Launches::name(std::uint16_t number, const std::string& text) {
   const std::lock_guard lock(mutex_);
   if (is_named(number)) return;
-  text.copy(areas_.host_header()->kernel_names[number - 1u], max_kernel_name - 1);  // its end is zero already
+  text.copy(areas_.host_header()->kernel_names[number - 1u], max_kernel_name - 1);  // its last byte is zero
   named_[number - 1u].store(true, std::memory_order_release);
 }
 

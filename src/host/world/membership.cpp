@@ -93,7 +93,7 @@ std::vector<std::string> lines(const std::string& text) {
   return found;
 }
 
-/// The number of a name: those that differ are numbered in the order of their first use.
+/// The number of a name. Names are numbered in the order of their first use.
 int number_of(const std::string& name, std::vector<std::string>& known) {
   const auto found = std::find(known.begin(), known.end(), name);
   const auto number = static_cast<int>(found - known.begin());
@@ -101,7 +101,7 @@ int number_of(const std::string& name, std::vector<std::string>& known) {
   return number;
 }
 
-/// Collective. What each rank's process sees, and the device that was chosen for this one.
+/// Collective. Returns the device that was chosen for this rank, and the devices that each rank's process sees.
 std::pair<Device, std::vector<DeviceInventory>> choose_device(Bootstrap& bootstrap, const Config& config) {
   const std::string choice =
       devices_of_ranks(config.device, bootstrap.size())[static_cast<std::size_t>(bootstrap.rank())];
@@ -117,7 +117,7 @@ std::pair<Device, std::vector<DeviceInventory>> choose_device(Bootstrap& bootstr
   return {index < 0 ? host_device() : gpus[static_cast<std::size_t>(index)], std::move(inventories)};
 }
 
-/// Numbers the nodes and hosts of `members`; throws where a node has too many.
+/// Numbers the nodes and hosts of `members`; throws if a node has too many members.
 void number_nodes(std::vector<Member>& members, const std::vector<std::string>& nodes) {
   std::vector<std::string> known, hosts;
   for (std::size_t each = 0; each < nodes.size(); ++each) {

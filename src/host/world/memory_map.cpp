@@ -25,19 +25,19 @@ Areas areas_of(const NodeMemory& memory, const Membership& membership) {
   return {membership.rank(), memory.range().layout(), std::move(heaps), std::move(host_areas)};
 }
 
-/// Slots of the chosen size, or smaller ones, if those of many ranks would not fit the address space.
+/// Keeps the chosen slot size, or reduces it if the slots of many ranks would not fit the address space.
 void fit_slots(Config& config, int rank, int ranks) {
-  constexpr std::uint32_t range_shift = 46;  // half of what a process has
+  constexpr std::uint32_t range_shift = 46;  // half of a process's address space
   const auto most = range_shift - static_cast<std::uint32_t>(std::bit_width(static_cast<unsigned>(ranks - 1)));
-  if (config.slot_shift <= most || config.slot_shift > max_slot_shift) return;  // the latter is refused
+  if (config.slot_shift <= most || config.slot_shift > max_slot_shift) return;  // a larger shift is refused elsewhere
   log(LogLevel::info,
       fmt::format("slots of 2^{} bytes: {} of 2^{} do not fit the address space", most, ranks, config.slot_shift),
       rank);
   config.slot_shift = most;
 }
 
-/// Host memory is taken when it is first touched, and a process that may have no more is killed then: what could never
-/// fit is refused before.
+/// Refuses heaps that cannot fit host memory. Host memory is allocated at the first touch, and a process that exceeds
+/// its limit is killed then.
 void check_host_memory(const Config& config, const Membership& membership, bool has_chosen_heaps) {
   const MemoryLimit limit = host_memory_limit();
   const std::vector<int>& local = membership.local_ranks();

@@ -36,7 +36,7 @@ std::vector<MemoryMember> find_copy_paths(const Membership& membership, bool has
   const auto reaches = [&](int from, int to) {
     return from == to || (has_peer_access && (to < 0 || peer_access(from, to)));
   };
-  std::vector<int> own_gpus;  // of this process's ranks
+  std::vector<int> own_gpus;  // GPUs of this process's ranks
   for (const Member& member : membership.all())
     if (member.process == membership.own().process) add_once(own_gpus, gpu_of(member));
   std::vector<MemoryMember> found;
@@ -49,7 +49,7 @@ std::vector<MemoryMember> find_copy_paths(const Membership& membership, bool has
     if (member.device.is_gpu()) path.gpu_here = index_here(gpus, member.device.uuid);
     if (!membership.has_gpus() && !has_peer_access && path.is_local && other != membership.rank())
       path.copies = CopyPath::staged;
-    const bool is_copied_to = path.is_local && member.device.is_gpu();  // others' is the engine's affair
+    const bool is_copied_to = path.is_local && member.device.is_gpu();  // other nodes: the engine copies
     if (own_gpu >= 0 && is_copied_to && !reaches(own_gpu, path.gpu_here))
       path.copies = path.gpu_here < 0 || !membership.device().is_gpu() ? CopyPath::none : CopyPath::staged;
     for (const int gpu : own_gpus)
@@ -147,7 +147,7 @@ PathToRank Routes::describe(int peer) const {
   if (route.access == PeerAccess::refused) return {"none", "none", route.reason};
   if (route.access == PeerAccess::engine) return {"commands to an engine", "commands to an engine", route.reason};
   constexpr const char* node = "both ranks are on one node";
-  constexpr const char* in_host_memory = "loads and stores in host memory only";  // as in that rank's pinned heap
+  constexpr const char* in_host_memory = "loads and stores in host memory only";  // such as that rank's pinned heap
   switch (copies_to(static_cast<std::uint32_t>(peer))) {
     case CopyPath::direct:
       if (!membership_.device().is_gpu() && membership_.of(peer).device.is_gpu())

@@ -28,14 +28,14 @@ Streams::Streams(const Membership& membership, const Context& context, Grids& gr
     if (copier.index >= 0) copying = make_gpu_stream(copier, context, nullptr);
     const auto needs_copies = [&routes, is_gpu_memory](const void* address) {
       if (!is_gpu_memory(address)) return false;
-      static_cast<void>(routes.of_kernel(address));  // refuses what this rank's GPU does not reach
+      static_cast<void>(routes.of_kernel(address));  // throws for memory that this rank's GPU does not reach
       return true;
     };
     gpu_reach_ = std::make_unique<GpuReach>(needs_copies, std::move(copying));
   }
   copies_ = make();
   main_ = make();
-  // Later a kernel may spin on the GPU, beside which no stream can be made where ranks share it.
+  // Made now: later another rank's kernel may spin on a shared GPU, and then no stream can be made.
   if (membership.device().is_gpu()) blocking_.add(make());
 }
 
@@ -79,7 +79,7 @@ void Streams::end_handed(bool has_failed) {
       handed_.release_waits();
     }
     handed_.end();
-  } catch (const Error& error) {  // a GPU that works no more holds nothing back
+  } catch (const Error& error) {  // a GPU with a fault does not block the end
     log(LogLevel::error, fmt::format("leaving a failed world: {}", error.what()), membership_.rank());
   }
 }

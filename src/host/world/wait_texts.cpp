@@ -40,8 +40,8 @@ std::string describe_lengths(std::uint32_t sender, std::uint64_t sent, std::uint
                      expected, name(Status::invalid_argument));
 }
 
-/// Members whose calls do not fit together, or one whose root is no member: see DifferingCalls.
-///   place  what made the call, as ` in kernel NAME`
+/// Describes calls of members that differ, or a call whose root is no member: see DifferingCalls.
+///   place  the caller, as ` in kernel NAME`
 std::string describe_difference(const WaitRecord& record, const std::string& place) {
   const CallDescription mine = unpacked_call(record.expected, record.sequence);
   const CallDescription theirs = unpacked_call(record.observed, record.waited_ns);
@@ -84,7 +84,7 @@ std::string describe_difference(const WaitRecord& record, const std::string& pla
       record.rank, mine.operation == Operation::none ? "" : fmt::format(", {},", describe_call(mine)), code);
 }
 
-/// A message that is not the one that its receiver expects.
+/// Describes a message that differs from the message that its receiver expects.
 std::string describe_message(const WaitRecord& record) {
   const auto message = [](std::uint64_t header) {
     const std::uint64_t slices = slices_in_header(header), tag = tag_in_header(header);
@@ -103,16 +103,16 @@ const char* symbol(std::uint8_t comparison) {
   return comparison < symbols.size() ? symbols[comparison] : "?";
 }
 
-/// Whether a wait was ended by its team's abort although its value had come: it says nothing.
+/// Whether a wait was ended by its team's abort although its value had arrived; such a record has no information.
 bool is_satisfied(const WaitRecord& record) {
   return has_status(record, Status::aborted) &&
          holds(record.observed, static_cast<Compare>(record.comparison), record.expected);
 }
 
-/// A wait that ended without success.
-///   who    waited, as `rank 3`
-///   place  what waited, as ` in kernel NAME`
-///   word   where the awaited one lies, as of awaited_place
+/// Describes a wait that ended without success.
+///   who    the waiting rank, as `rank 3`
+///   place  the waiting kernel, as ` in kernel NAME`
+///   word   the awaited word, as of Areas::describe_awaited
 std::string describe_wait(const WaitRecord& record, const std::string& who, const std::string& place,
                           const std::string& word) {
   const std::string peer = record.peer == record.rank ? ""
@@ -136,8 +136,8 @@ std::string describe_wait(const WaitRecord& record, const std::string& who, cons
                          : "");
 }
 
-/// A call that broke a rule, by what it was given.
-///   reason  of the peer's route, where it is that which refuses; else empty
+/// Describes a call that broke a rule, with its arguments.
+///   reason  the reason of the peer's route if that refuses; else empty
 std::string describe_refusal(const WaitRecord& record, const std::string& place, const std::string& reason) {
   const std::string peer =
       record.peer == no_peer || record.peer == record.rank ? "" : fmt::format(" on rank {}", record.peer);
@@ -148,7 +148,7 @@ std::string describe_refusal(const WaitRecord& record, const std::string& place,
                      reason.empty() ? "" : ": ", reason, name(static_cast<Status>(record.status)));
 }
 
-/// A kernel as errors place it: ` in kernel NAME`; empty of host code.
+/// The place of a wait for errors: ` in kernel NAME`; empty for host code.
 std::string place_of(const std::string& kernel) { return kernel.empty() ? "" : " in " + kernel; }
 
 }  // namespace
@@ -166,7 +166,7 @@ std::string describe(const KnownWait& wait) {
 
 std::string describe_all(const std::vector<KnownWait>& waits, const std::string& known) {
   struct SameWaits {
-    std::string text;  ///< but for ranks and time
+    std::string text;  ///< without ranks and time
     KnownWait longest;
     std::vector<int> ranks;
   };

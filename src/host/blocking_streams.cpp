@@ -70,8 +70,8 @@ BlockingStream::~BlockingStream() {
   lent_.loan = 0;
 }
 
-// The host waits, instead of the stream by an event, since the ledger counts waiting grids of different streams as
-// running at the same time.
+// The host waits. A wait of the stream for an event would not do, since the ledger counts waiting grids of different
+// streams as concurrent.
 void BlockingStream::await_default() { world_.synchronize(); }
 
 void BlockingStream::follow_default() {

@@ -27,7 +27,7 @@ class BlockingStreams {
  public:
   /// One call's use of a stream.
   struct Loan {
-    const LentStream* lent = nullptr;  ///< nullptr: none
+    const LentStream* lent = nullptr;  ///< nullptr: no loan
     std::uint64_t number = 0;
 
     [[nodiscard]] bool is_current() const { return lent != nullptr && lent->loan == number; }

@@ -73,7 +73,7 @@ class DeviceEngine {
   CommandRing* const rings_;
   const std::uint32_t queues_;
   SymmetricArray<ServedRing> served_;
-  SymmetricArray<ReachablePiece> pieces_, shown_;  ///< memory that the block reaches; the same list in host memory
+  SymmetricArray<ReachablePiece> pieces_, shown_;  ///< list of reachable memory for the block; its copy in host memory
   std::size_t shown_count_ = 0;
   SymmetricArray<HandedCommand> handed_;
   std::atomic<std::uint64_t> handed_bytes_{0};

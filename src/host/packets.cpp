@@ -98,7 +98,7 @@ ProtocolRings<Protocol>::ProtocolRings(Team& team, std::size_t slot_bytes, std::
   const auto ranks = static_cast<std::size_t>(team.size());
   channel_.states = reinterpret_cast<PacketState*>(memory_.data());
   channel_.rings = reinterpret_cast<machine::PacketPair*>(channel_.states + ranks);
-  // Flags start with the sequence number before the first, which none of the next 2^32 - 1 messages has.
+  // Flags start with the sequence number before the first; none of the next 2^32 - 1 messages has this number.
   const std::uint64_t stale = static_cast<std::uint64_t>(first_sequence) << 32;
   const std::vector<machine::PacketPair> unsent(pairs_of_ring(channel_), {stale, stale});
   const std::vector<PacketState> states(

@@ -70,7 +70,7 @@ void check_sequence(const std::uint64_t* sequence, bool adds, const char* call) 
 }
 
 /// Checks the call and returns the address of the signal on `peer`.
-///   name  the function's, for errors
+///   name  name of the function, for errors
 std::uint64_t* signal_at(Team& team, const char* name, const SignalCall& call, int peer) {
   detail::require_symmetric(team.world(), {name, "signal"}, call.signal, sizeof *call.signal);
   check_signal(call.signal);

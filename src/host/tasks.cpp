@@ -117,7 +117,7 @@ TaskQueues::~TaskQueues() {
   if (!life_->is_usable()) {
     static_cast<void>(kernels_.release());
     static_cast<void>(grid_.release());
-    static_cast<void>(new std::vector<std::thread>(std::move(threads_)));  // they go on, or are the parent's
+    static_cast<void>(new std::vector<std::thread>(std::move(threads_)));  // threads still run, or are the parent's
     return;
   }
   try {

@@ -192,7 +192,7 @@ void Collectives::Implementation::make_engine_scratch(std::optional<std::size_t>
     try {
       engine_scratch.emplace(team, bytes);
       return;
-    } catch (const Error& error) {  // on all ranks alike: no room, or no common offset
+    } catch (const Error& error) {  // the same error on all ranks: no room, or no common offset
       if (error.code() != Status::no_resource && error.code() != Status::invalid_argument) throw;
     }
   }

@@ -36,7 +36,7 @@ struct EngineCall {
 /// of the scratch memory in turn, and results directly to the destination, so vectors may have any address.
 ///
 ///     link     S0 S1 S2 S3 ...        S: a chunk to the other member
-///     kernels     C0 C1 C2 C3 ...     C: each combines what has come with its own
+///     kernels     C0 C1 C2 C3 ...     C: each combines the arrived chunk with its own
 ///
 /// *All-reduce of more than two members.* Each part is copied to the scratch memory of its owner, which combines it.
 /// The result is copied to the scratch memory of all members, which take it to their destinations; or directly to the
@@ -77,7 +77,7 @@ class CopyEngines {
   struct Slots {
     std::size_t arrivals, results;
   };
-  /// A result is taken two chunks later. Its slot is written again with the third chunk; a handshake lies in between.
+  /// A result is taken two chunks after its own chunk. The third chunk writes its slot again, after another handshake.
   static constexpr Slots staged{2, 3}, direct{2, 0};  ///< results are taken from scratch memory, or copied directly
   static constexpr Slots moved{4, 0};                 ///< data are only moved, or are reduced at their destination
   /// The chunks of the longest part, which use the slots in turn. Their lengths are equal, or decrease towards the end.
@@ -87,8 +87,8 @@ class CopyEngines {
     EngineCall call;
     std::unique_ptr<RecordedWork> work;  ///< nullptr: the call was made once
   };
-  /// The entry of the same call made before. If there is none, returns nullptr, and the call replaces the least recent
-  /// one.
+  /// Finds the entry of an equal earlier call. If there is none, stores the call in place of the least recent one and
+  /// returns nullptr.
   [[nodiscard]] Repeated* known(const EngineCall& call);
   void issue(const EngineCall& call);
   void exchange(const EngineCall& call, std::size_t part);

@@ -13,7 +13,7 @@ bool is_spread(const MovementPlan& plan) {
   return plan.call.operation == Operation::broadcast || plan.call.operation == Operation::allgather;
 }
 
-/// The member of `node`, another node than that of `origin`, that receives the data of `origin` and forwards them.
+/// The member of `node` that receives the data of `origin`, which is on another node, and forwards them.
 std::uint32_t relay(const NodeMap& nodes, std::uint32_t node, std::uint32_t origin) {
   return nodes.node_leader(node, origin);
 }

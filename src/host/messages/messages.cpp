@@ -225,7 +225,7 @@ class Messages::Implementation {
     return static_cast<unsigned>(std::clamp<std::size_t>(whole_grains(words, 32), 32, detail::message_threads));
   }
 
-  /// Flags start with the number before the first message's, which none of the next 2^32 - 1 messages has.
+  /// Flags start with the number before the first message's; none of the next 2^32 - 1 messages has this number.
   void start_at(std::uint32_t first) {
     const std::uint64_t stale = std::uint64_t{first} << 32;
     const std::vector<machine::PacketPair> unsent((layout.staging - layout.rings) / sizeof(machine::PacketPair),

@@ -147,7 +147,7 @@ PathToRank Routes::describe(int peer) const {
   if (route.access == PeerAccess::refused) return {"none", "none", route.reason};
   if (route.access == PeerAccess::engine) return {"commands to an engine", "commands to an engine", route.reason};
   constexpr const char* node = "both ranks are on one node";
-  constexpr const char* in_host_memory = "loads and stores in host memory only";  // such as that rank's pinned heap
+  constexpr const char* in_host_memory = "loads and stores in host memory only";  // such as the peer's pinned heap
   switch (copies_to(static_cast<std::uint32_t>(peer))) {
     case CopyPath::direct:
       if (!membership_.device().is_gpu() && membership_.of(peer).device.is_gpu())

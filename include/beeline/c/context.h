@@ -36,7 +36,7 @@ typedef struct beeline_context {
   uint32_t own_world_rank;      ///< 80: the calling rank in the world
   uint8_t mixed;                ///< 84: whether the team has GPU ranks and host ranks
   uint8_t resident;             ///< 85: whether all threads that use the context run at once
-  uint16_t kernel;              ///< 86: number of the kernel, for texts of errors; 0: none
+  uint16_t kernel;              ///< 86: number of the kernel, for error texts; 0: none
   uint64_t gpu_members;         ///< 88: a bit for each place: set for a GPU rank
   uint64_t guarded_offsets;     ///< 96: bits of offsets in `range` at which kernels may lack atomics
   const void* routes;           ///< 104: NULL: loads and stores reach every member, and member p has place p

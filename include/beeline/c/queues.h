@@ -33,7 +33,7 @@ beeline_status beeline_queues_destroy(beeline_queues* queues) BEELINE_NOEXCEPT;
 ///   queue        0 to count - 1;  timeout_ns  limit of the wait for room in the queue: after BEELINE_TIMEOUT nothing
 ///                was posted
 /// The data are visible at the peer after a later signal of the queue, or `beeline_queue_quiet`. BEELINE_UNREACHABLE
-/// for CPU threads of a GPU rank, on which only kernels may post. Threads: any.
+/// for CPU threads of a GPU rank, where only kernels may post. Threads: any.
 beeline_status beeline_post_put(beeline_queues* queues, uint32_t queue, void* destination, const void* source,
                                 size_t bytes, int32_t peer, uint64_t timeout_ns) BEELINE_NOEXCEPT;
 /// Posts a copy from the symmetric address `source` on the member `peer` to local `destination`; the bytes have arrived

@@ -122,7 +122,7 @@ class BulkCopies {
       machine::bulk_store(to + stored, buffer_->stages[turn_.stage], piece);
       stored += piece;
       turn_.pass();
-      // Refills the previous stage while the store that has just begun goes on.
+      // Refills the previous stage while the store that has just begun is in flight.
       if (stored <= bulk_stage_bytes || loaded == bytes) continue;
       machine::await_earlier_bulk_reads();
       load_next();

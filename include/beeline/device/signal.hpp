@@ -126,7 +126,7 @@ struct ChangeSignal {
 
 inline namespace BEELINE_CALLS {
 
-/// Sets `signal` on `peer` to `value` after everything that the group did before is visible there.
+/// Sets `signal` on `peer` to `value` after all earlier writes of the group are visible there.
 ///   signal   symmetric address, 8-byte aligned
 ///   queue    queue of the puts that the signal announces; used if an engine carries operations to `peer`
 /// Every thread of `group` calls it. Does not block. `Order::relaxed` saves half a microsecond, and orders nothing.

@@ -219,7 +219,7 @@ namespace detail {
 
 /// Number of acquiring polls of a word, which take some 7 us on a GPU. An acquiring poll does not lengthen a short
 /// wait, but it invalidates the multiprocessor's first-level cache, which slows down blocks that compute beside the
-/// waiter. So a long wait goes on with relaxed polls, and needs one more load at its end.
+/// waiter. So a long wait continues with relaxed polls, and needs one more load at its end.
 inline constexpr std::uint32_t acquiring_polls = 64;
 
 /// Polls `word` until `holds(value)`; `Order::memory` acquires the data that were released with the value. One thread

@@ -173,8 +173,8 @@ class Triggers {
   /// Blocks until the operation has ended or was cancelled. Returns ok or timeout. Throws invalid_argument if the
   /// operation was refused, deadline, and the error that ended the team.
   Status wait(ArmedOperation operation, Timeout timeout = Timeout::none());
-  /// Triggers a tag from the host. What the calling thread did before is visible to the operations that start. Throws
-  /// unavailable for streams of a GPU.
+  /// Triggers a tag from the host. Earlier writes of the calling thread are visible to the operations that start.
+  /// Throws unavailable for streams of a GPU.
   void trigger(std::uint32_t tag, std::uint64_t count = 1);
   /// The count of a tag, as the engine has it.
   [[nodiscard]] std::uint64_t count(std::uint32_t tag) const;

@@ -168,7 +168,7 @@ class World final : public Team {
   /// Throws the errors that a collective function throws before it touches anything: the errors of `check` for the
   /// world, and invalid_argument if a barrier that timed out has not been completed.
   void check_collective();
-  /// Every failed wait recorded so far, on all ranks.
+  /// All failed waits that are recorded, on all ranks.
   [[nodiscard]] std::vector<WaitRecord> failed_waits() const;
 
   /// Internal state, for the other host headers.

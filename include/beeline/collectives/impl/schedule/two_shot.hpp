@@ -100,7 +100,7 @@ enum PeerStage : std::uint32_t { compare = 0, reduce_in_place, end_in_place, cop
 ///   compare  a handshake: sets its argument to staged, or to how members reach all vectors
 ///   results  called with the index of an element, if members reach the vectors: returns the addresses of the results
 ///            from this element on
-///   on reduce   reduces this member's part; `staged`: of vectors in the channel's memory
+///   reduce   reduces this member's part; `staged`: of vectors in the channel's memory
 template <class T, class Group, class Compare, class Results, class Reduce>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce_in_two_shots(Session<Group>& session,
                                                                                const AllreduceCall<T>& call,

@@ -57,7 +57,7 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// The transfer that `address-space` makes by the stores of many threads, made by bulk copies that a kernel starts.
+/// Measures bulk copies that a kernel starts, with the sizes that `address-space` moves by the stores of many threads.
 std::vector<Measurement> copies_of_all_sizes(Bench& bench) {
   require_bulk_copies(bench);
   const GridShape shape = bulk_shapes(bench).back();

@@ -19,7 +19,7 @@ namespace beeline::launch {
 
 namespace {
 
-/// A socket bound to a free port. It does not listen, so that another socket with SO_REUSEADDR, as torch's, can.
+/// A socket bound to a free port. It does not listen, so that another socket with SO_REUSEADDR, as torch's, may.
 FileDescriptor reserve_port() {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;

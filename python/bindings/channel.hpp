@@ -70,7 +70,7 @@ class ChannelObject {
   /// From now on, dropping the object does not free the channel: only `free` or leaving the world does.
   void keep_when_dropped() { number_ = 0; }
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
-  /// Throws invalid_argument when it was freed, or the world was left.
+  /// Throws invalid_argument when the channel was freed, or the world was left.
   [[nodiscard]] Channel& channel() const {
     static_cast<void>(world_->world());
     if (kept_ == nullptr) throw Error(Status::invalid_argument, fmt::format("these {} were freed", name_));

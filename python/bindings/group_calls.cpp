@@ -32,9 +32,8 @@ void check_alike(const Elements& to, const Elements& from, const GroupCalls::Par
                             .c_str());
 }
 
-/// Whether this is CUDA's default stream, where most programs call. Another record is always possible there: no graph
-/// captures it, and nobody destroys it. An event that records the end of its last call only later includes more than
-/// that call.
+/// Whether this is CUDA's default stream, which most programs use. It is never captured or destroyed, so the end of its
+/// latest call can be recorded when it is first needed; the event then also covers later work of the stream.
 bool is_legacy(const Stream& stream) {
   return reinterpret_cast<std::uintptr_t>(stream.native()) == 1;  // cudaStreamLegacy
 }

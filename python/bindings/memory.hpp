@@ -34,7 +34,7 @@ class Memory {
   /// `count` elements of the first axis from `first` on; without `count` the single element, without the axis.
   [[nodiscard]] Memory part(std::size_t first, std::optional<std::size_t> count) const;
 
-  /// Throws invalid_argument when it was freed, or the world was left.
+  /// Throws invalid_argument when the memory was freed, or the world was left.
   [[nodiscard]] void* address() const;
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }

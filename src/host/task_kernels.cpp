@@ -240,7 +240,7 @@ bool TaskKernels::serve() {
         any = true;
       }
       if (lent.is_busy && lent.stream->idle()) lent.is_busy = false;
-    } catch (...) {  // may be any exception: the kernel is user code
+    } catch (...) {  // of any type, since the kernel is user code
       lent.is_busy = false;
       team_.give_up(fmt::format("{}: {}", work_.name(worker), detail::current_exception_text()));
     }

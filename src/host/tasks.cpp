@@ -214,7 +214,7 @@ void TaskQueues::serve_on_host(std::uint32_t worker) {
   ctx.resident = true;
   try {
     list_.serve(ctx, service_, worker);
-  } catch (...) {  // may be any exception: the task's function is user code
+  } catch (...) {  // of any type, since the task's function is user code
     team_.give_up(fmt::format("{}: {}", name_of_task(worker), detail::current_exception_text()));
   }
 }

@@ -42,8 +42,8 @@ class Failures {
   [[nodiscard]] int failed_team(std::uint32_t watched) const;
   /// Whether the world is aborted.
   [[nodiscard]] bool failed() const { return failed_team(Teams::world_only) >= 0; }
-  /// Whether the world is aborted now or shortly: waits for the time by which the ends of simultaneous waits may
-  /// differ.
+  /// Waits briefly for an abort of the world, since simultaneous waits may end at slightly different times; returns
+  /// whether the world is aborted.
   [[nodiscard]] bool failed_soon() const;
   /// All failed waits of this node's ranks.
   [[nodiscard]] std::vector<WaitRecord> waits() const;

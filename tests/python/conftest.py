@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import os
 import shutil
 import signal
@@ -102,6 +103,13 @@ def build_torch_part(**environment: str) -> None:
         command, capture_output=True, text=True, env={**os.environ, **paths, **environment}, timeout=240, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def skip_without_ucx(said: str) -> None:
+    """Skips the test whose ranks said that they need UCX; fails it where the system has the library."""
+    if "need UCX" in said:
+        assert ctypes.util.find_library("ucp") is None, said
+        pytest.skip("ranks on several nodes need UCX")
 
 
 # What programs of ranks import, and the most of what torch imports for them later.

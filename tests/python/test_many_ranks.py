@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from conftest import skip_without_ucx
 from hosts import PROGRAMS, Hosts, ends, hosts_of
 
 pytestmark = pytest.mark.timeout(300)
@@ -27,8 +28,7 @@ def start(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(PROGRAMS / "beeline-launch"), "-n", str(RANKS), "--device", "cpu", *arguments]
     environment = PATIENT | os.environ | SMALL
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)
-    if "need UCX" in done.stderr:
-        pytest.skip(done.stderr.strip())
+    skip_without_ucx(done.stderr)
     return done
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import skip_without_ucx
 
 pytest.importorskip("numpy")
 pytest.importorskip("beeline.library", exc_type=ImportError)
@@ -30,8 +31,7 @@ def launch(tmp_path: Path, ranks: int, program: str, **environment: str) -> subp
 def launch_on_nodes(tmp_path: Path, nodes: str, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """The same on two ranks, on one node or two."""
     result = launch(tmp_path, 2, program, BEELINE_SPLIT_NODES=nodes, **environment)
-    if "need UCX" in result.stderr:
-        pytest.skip("UCX is missing")
+    skip_without_ucx(result.stderr)
     return result
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import skip_without_ucx
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 try:
@@ -74,8 +75,7 @@ def test_back_ends_take_turns(torch_python: list[str]) -> None:
 @pytest.mark.timeout(250)
 def test_two_nodes_learn_the_same(torch_python: list[str]) -> None:
     done = train(torch_python, "cpu", "--backend", "gloo,beeline", "--model", "convolutional", "--steps", "50", nodes=2)
-    if "need UCX" in done.stderr:
-        pytest.skip(done.stderr.strip())
+    skip_without_ucx(done.stderr)
     gloo, own = results_of(done)
     assert (gloo["backend"], own["backend"]) == ("gloo", "beeline")
     assert abs(own["loss"] - gloo["loss"]) <= 1e-3 * gloo["loss"]

@@ -97,10 +97,10 @@ def native_part() -> None:
 
 
 def build_torch_part(**environment: str) -> None:
-    command = [sys.executable, "-m", "beeline", "build-torch", "--deadline", "200"]
+    command = [sys.executable, "-m", "beeline", "build-torch", "--deadline", "400"]
     paths = {"PYTHONPATH": str(REPOSITORY / "python")}
     done = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, **paths, **environment}, timeout=240, check=False
+        command, capture_output=True, text=True, env={**os.environ, **paths, **environment}, timeout=440, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -451,7 +451,7 @@ def test_a_benchmark_is_metered(powercap: Path) -> None:
     assert cpu["watts"] == pytest.approx(WATTS, rel=0.5)
     assert cpu["idle_watts"] == pytest.approx(WATTS, rel=0.5)
     seconds = one["energy"]["seconds"]  # a word's
-    assert cpu["joules"] == pytest.approx(cpu["watts"] * seconds)
+    assert cpu["joules"] == pytest.approx(cpu["watts"] * seconds, rel=0.2)  # each is a mean over the windows
     assert one["median"] == pytest.approx(WATTS * 1e9 * seconds, rel=0.7)
     assert (one["energy"]["wait_policy"], one["energy"]["wait_period_us"]) == ("automatic", 50)
     assert "power" not in one["energy"]

@@ -429,11 +429,14 @@ def test_two_builds_are_compared(tool, tmp_path, unit, figures, verdict):
             "unit": unit,
             "median": float(figure),
         }
-        plant(tmp_path, f"{build}/bin/beeline-launch", f"#!/bin/sh\necho '{json.dumps(result)}'\n")
+        said = [json.dumps(line) for line in ({"event": "environment", "commit": build}, result)]
+        plant(tmp_path, f"{build}/bin/beeline-launch", f"#!/bin/sh\necho '{said[0]}\n{said[1]}'\n")
         (tmp_path / build / "bin/beeline-launch").chmod(0o755)
     done = tool(
         "compare", tmp_path / "old", tmp_path / "new", "--output", tmp_path / "rows", "--", "beeline-bench", "put"
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "rows").read_text())["verdict"] == verdict
+    environment, row = (json.loads(line) for line in (tmp_path / "rows").read_text().splitlines())
+    assert (environment["commit"], environment["old_commit"]) == ("new", "old")
+    assert row["verdict"] == verdict
     assert done.stdout.startswith(verdict)

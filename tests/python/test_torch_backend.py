@@ -88,7 +88,7 @@ def ranks_on(device: str, most: int) -> int:
 
 
 @pytest.mark.usefixtures("native_part")
-@pytest.mark.timeout(250)
+@pytest.mark.timeout(500)
 @both_ways
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_operations_in_a_world_of_ones_own(device: str, native: str, torch_python: list[str]) -> None:

@@ -31,8 +31,8 @@ struct Need {
   std::size_t reference_bytes = 0;                    ///< host memory for the serial reference, of all ranks together
 };
 
-/// Sets the heap sizes of `config` so that the heaps hold what is needed. Throws no_resource when the machine's memory
-/// is too small even if nothing else runs; invalid_argument when slots are too small for the heaps.
+/// Sets the heap sizes of `config` to the bytes of `need`. Throws no_resource when the machine's memory is too small
+/// even if nothing else runs; invalid_argument when slots are too small for the heaps.
 void fit(beeline::Config& config, const Need& need, const Machine& machine);
 
 }  // namespace apps

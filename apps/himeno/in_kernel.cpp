@@ -2,8 +2,8 @@
 /// @file
 /// Method 4: the compute kernel communicates. There is one kernel per iteration. Blocks with points at a boundary wait
 /// for the neighbour's plane at their start, and compute the outermost plane first. The last of these blocks, found by
-/// a counter, sends the plane with put_signal, while the others go on with the next planes. Each side has two signals,
-/// for odd and even iterations.
+/// a counter, sends the plane with put_signal; the other blocks compute the next planes meanwhile. Each side has two
+/// signals, for odd and even iterations.
 ///
 /// One block stores about 45 GB/s to a peer, so large planes are cut into sections, each with its own last block.
 /// Source: seed 000 section 5.8.1, listing 5.6.

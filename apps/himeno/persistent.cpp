@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Method 6: one kernel for all iterations. Blocks stay on the device and synchronise at a grid barrier; the CPU starts
-/// one kernel and sleeps. If the device holds enough blocks, three of them compute nothing: two transfer planes, one
-/// for each side, and one exchanges gosa, while the others compute. Otherwise the first block does both jobs in turn.
+/// one kernel and sleeps. If the device holds enough blocks, three blocks only communicate: two transfer planes, one
+/// for each side, and one exchanges gosa. Otherwise the first block transfers the planes of both sides and exchanges
+/// gosa.
 ///
 /// Small planes travel as packets (no fence, no separate signal), larger planes by put_signal: a block unpacks packets
 /// only as fast as its loads return, 8 bytes per thread and round trip.

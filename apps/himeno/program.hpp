@@ -9,8 +9,8 @@
 
 namespace himeno {
 
-/// Reads the command line and does what it asks for with these methods. Returns the exit code of main: 0; 1 when a rank
-/// or a verification failed; 2 when the request is refused before anything is allocated, which only rank 0 reports.
+/// Reads the command line and runs the requested methods. Returns the exit code of main: 0; 1 when a rank or a
+/// verification failed; 2 when the request is refused before anything is allocated, which only rank 0 reports.
 [[nodiscard]] int run_program(int argc, char** argv, const std::vector<MethodInfo>& methods);
 
 }  // namespace himeno

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Scheme task: one kernel for all reductions, whose blocks add chunks and store them at the next rank, each followed
-/// by a task. A worker of that rank tells its kernel, which sends the chunk on. A message of seed 003's Extended Task
-/// Queuing is such a put with a command behind it; a payload in the task's own buffer would be copied once more.
+/// Scheme task: one kernel for all reductions. Its blocks add chunks, store each chunk at the next rank, and post a
+/// task behind it. The task, run by a worker of the next rank, signals the kernel there, which adds the chunk and sends
+/// it on. A message of seed 003's Extended Task Queuing is such a put followed by a command. As a payload of the task
+/// the chunk would be copied once more.
 
 #include "task.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Schemes triggered and triggered_stream: as proxy, but all transfers of several reductions are armed before the
-/// kernel starts, with the rank's engine or on a stream for each lane. The block that has added the last of a chunk
-/// counts for its lane, and neither says what is to be sent nor to whom. Source: seed 003, GPU Triggered Networking.
+/// kernel starts, with the rank's engine or on a stream for each lane. The block that completes a chunk's sum triggers
+/// its lane; source, size and target come from the armed transfer. Source: seed 003, GPU Triggered Networking.
 
 #include <algorithm>
 #include <string>

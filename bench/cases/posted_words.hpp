@@ -219,7 +219,7 @@ class Commands {
   struct RoundTrips {
     std::vector<std::uint64_t> whole, posting;  ///< nanoseconds, ascending
   };
-  /// Collective. Round trips of the first block while the others post so often.
+  /// Collective. Round trips of the first block, while each other block posts every `interval_ns`.
   ///   rest_ns  before each
   RoundTrips probe(std::uint64_t interval_ns, std::uint64_t rest_ns = 0, const Beside& beside = {}) {
     World& world = bench_.world();
@@ -340,7 +340,7 @@ inline Measurement quantile_of(const std::shared_ptr<Commands>& commands, const 
   measurement.settings.emplace_back("load", load);
   return measurement;
 }
-/// Of the first block, while the others post so often.
+/// Quantile of the first block's round trips, while each other block posts every `interval_ns`.
 inline Measurement quantile_of(const std::shared_ptr<Commands>& commands, const char* operation, double quantile,
                                std::uint64_t interval_ns, const char* load, std::uint64_t rest_ns = 0) {
   return quantile_of(commands, operation, quantile, load, [=] { return commands->probe(interval_ns, rest_ns).whole; });

@@ -163,8 +163,8 @@ struct State {
   std::uint64_t last = 0;
 };
 
-/// Single threads send what they can store at once; larger messages are sent by blocks with as many threads as are
-/// useful.
+/// Messages of up to two stores of 16 bytes are sent by single threads; larger messages by blocks with a thread for
+/// each store, up to 512.
 std::vector<Senders> senders_of(const Bench& bench, std::uint64_t bytes) {
   constexpr unsigned store_bytes = 16, most_threads = 512;
   std::vector<Senders> all;

@@ -86,6 +86,10 @@ bool holds(const std::deque<std::string>& lines, std::string reason) {
                      [&](const std::string& line) { return line.find(reason) != std::string::npos; });
 }
 
+bool contains(const std::vector<int>& ranks, int rank) {
+  return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
 /// Whether the process of a rank gets standard input; `rank` -1 is the process of all ranks.
 bool gets_input(const Options& options, int rank) {
   const std::string choice = options.standard_input.value_or(options.hosts.empty() ? "0" : "none");
@@ -166,6 +170,7 @@ class Job {
   Clock::time_point standstill_ends_at_ = Clock::time_point::max();
   std::vector<int> stopped_;   ///< ranks that a signal had stopped, which therefore could not end
   std::vector<int> given_up_;  ///< keep_going: ranks that count as failed, by their exit or by other ranks' reports
+  std::vector<int> outcasts_;  ///< of these the ones that were killed because they hung
 };
 
 Job::Job(const Options& options, int guardian)
@@ -381,9 +386,7 @@ void Job::go_on_without(std::size_t index) {
   console_.report(fmt::format("beeline-launch: {}; the others may go on (--keep-going)", end));
 }
 
-bool Job::is_given_up(const RankProcess& process) const {
-  return std::find(given_up_.begin(), given_up_.end(), process.rank()) != given_up_.end();
-}
+bool Job::is_given_up(const RankProcess& process) const { return contains(given_up_, process.rank()); }
 
 /// Kills ranks that the other ranks have given up and that may hang. This is immediate, so that such a rank does not
 /// write into the memory of ranks that go on.
@@ -394,11 +397,15 @@ void Job::end_outcasts() {
     given_up_.push_back(failure.culprit);
     const bool hangs = failure.noticed_by >= 0 && failure.noticed_by != failure.culprit;
     RankProcess& process = processes_[static_cast<std::size_t>(failure.culprit)];
-    if (hangs && !process.ending()) process.signal_group(SIGKILL);
+    if (!hangs || process.ending()) continue;
+    process.signal_group(SIGKILL);
+    outcasts_.push_back(failure.culprit);
   }
   // No rank goes on: those that still run were given up, and get their time to end.
-  if (!all_ended() && std::all_of(processes_.begin(), processes_.end(),
-                                  [&](const RankProcess& each) { return each.ending() || is_given_up(each); }))
+  const auto is_left = [&](const RankProcess& each) { return !each.ending() && !contains(outcasts_, each.rank()); };
+  if (std::any_of(processes_.begin(), processes_.end(), is_left) &&
+      std::all_of(processes_.begin(), processes_.end(),
+                  [&](const RankProcess& each) { return !is_left(each) || is_given_up(each); }))
     begin_end(culprit_ >= 0 ? culprit_ : given_up_.front());
 }
 
@@ -424,7 +431,7 @@ void Job::end_stopped() {
                            return process.group == each.pid() && process.stopped();
                          });
     if (!stopped || each.ending()) continue;
-    if (std::find(stopped_.begin(), stopped_.end(), each.rank()) == stopped_.end()) stopped_.push_back(each.rank());
+    if (!contains(stopped_, each.rank())) stopped_.push_back(each.rank());
     each.signal_group(SIGKILL);
   }
 }
@@ -466,7 +473,10 @@ void Job::finish_output() {
   };
   needs_room_ = false;  // the pipes hold little
   next_signal_at_ = end;
-  while (open() && Clock::now() < end) wait_for_events();
+  while (open()) {  // once at least: what the ranks have written is there, however late this process runs
+    wait_for_events();
+    if (Clock::now() >= end) break;
+  }
   for (RankProcess& each : processes_) each.finish_output();
 }
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import command_of
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 RANK = PROGRAMS / "hosts-rank"
@@ -18,7 +19,7 @@ CABLE = Path(__file__).resolve().parent / "cable.py"
 
 
 def run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=20)
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
 
 
 def lacking() -> str:
@@ -136,7 +137,7 @@ class Hosts:
         found = []
         for name in self.names:
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
-            found += [Path(f"/proc/{pid}/cmdline").read_text() for pid in pids.split() if Path(f"/proc/{pid}").exists()]
+            found += [command for pid in pids.split() if (command := command_of(int(pid)).decode())]
         return found
 
 
@@ -152,7 +153,7 @@ def hosts_of(count: int, network: str = "10.77.19.{}/24") -> Iterator[Hosts]:
     made.remove()
 
 
-def ends(ranks: list[subprocess.Popen[str]], seconds: float = 40) -> list[tuple[int, str, str]]:
+def ends(ranks: list[subprocess.Popen[str]], seconds: float = 100) -> list[tuple[int, str, str]]:
     """Of each rank: exit status, output, errors."""
     found = []
     for rank in ranks:

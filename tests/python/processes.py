@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 10) -> bool:
+def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
+    """The time is for a machine that is full; where the condition comes true it costs nothing."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
@@ -24,8 +25,19 @@ def is_full(pipe: int) -> bool:
 
 
 def state_of(pid: int) -> str:
-    """As /proc has it: 'T' is stopped, 'Z' has ended."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    """As /proc has it: 'T' is stopped, 'Z' has ended. Empty: there is no such process any more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def command_of(pid: int) -> bytes:
+    """Its words, each with a zero behind it. Empty: there is no such process any more."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def processes_with(mark: str) -> list[int]:

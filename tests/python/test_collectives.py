@@ -403,7 +403,7 @@ def test_a_missing_rank_is_named() -> None:
 
     over = threading.Event()
     with pytest.raises(KeyError):
-        beeline.run(2, body, deadline_s=0.5)
+        beeline.run(2, body, deadline_s=1.5)
 
 
 def test_nothing_is_called_after_leaving() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ import pytest
 from beeline.energy_record import read_record
 from beeline.errors import InvalidArgumentError
 from conftest import REPOSITORY
-from processes import eventually, is_full, state_of
+from processes import command_of, eventually, is_full, processes_with, state_of
 
 try:
     from beeline import energy
@@ -70,20 +71,24 @@ def metered(cli_process, tmp_path: Path):
     return run
 
 
+def until_it_is_known(run: Callable[[], tuple]) -> tuple:
+    """On a full machine a counter may be read so late that the error of a window of a second is too large, as the meter
+    says: it runs again then."""
+    for _ in range(5):
+        done, record = run()
+        if not any("has an error of" in (part["reason"] or "") for part in record.result["components"]):
+            break
+    return done, record
+
+
 def part_of(record, name: str) -> dict:
     assert record.result is not None
     return next(one for one in record.result["components"] if one["name"] == name)
 
 
 def test_a_program_is_metered(metered, powercap: Path, tmp_path: Path) -> None:
-    done, record = metered(
-        sys.executable,
-        "-c",
-        WORK,
-        LD_LIBRARY_PATH=str(FAKE_NVML),
-        BEELINE_POWERCAP=str(powercap),
-        FAKE_NVML_WATTS="250",
-    )
+    settings = {"LD_LIBRARY_PATH": str(FAKE_NVML), "BEELINE_POWERCAP": str(powercap), "FAKE_NVML_WATTS": "250"}
+    done, record = until_it_is_known(lambda: metered(sys.executable, "-c", WORK, **settings))
     assert done.returncode == 0, done.stderr
     used = int(done.stdout) / 1e6
     assert part_of(record, "cpu0")["joules"] == pytest.approx(used, rel=0.02), part_of(record, "cpu0")
@@ -102,8 +107,11 @@ def test_a_program_is_metered(metered, powercap: Path, tmp_path: Path) -> None:
 
 
 def test_counters_that_wrap(metered, powercap: Path) -> None:
-    (powercap / "intel-rapl:0" / "energy_uj").write_text(str(RANGE_MICROJOULES - 200_000))
-    done, record = metered(sys.executable, "-c", WORK, BEELINE_POWERCAP=str(powercap))
+    def run():
+        (powercap / "intel-rapl:0" / "energy_uj").write_text(str(RANGE_MICROJOULES - 200_000))
+        return metered(sys.executable, "-c", WORK, BEELINE_POWERCAP=str(powercap))
+
+    done, record = until_it_is_known(run)
     assert part_of(record, "cpu0")["joules"] == pytest.approx(int(done.stdout) / 1e6, rel=0.02)
 
 
@@ -199,7 +207,7 @@ def test_a_reader_that_stands_does_not_keep_the_meter_from_its_end(tmp_path: Pat
     with metering(tmp_path, "yes", stdout=writer, stderr=writer) as process:
         assert eventually(lambda: is_full(writer))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 128 + signal.SIGTERM
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
     os.close(reader)
     os.close(writer)
 
@@ -210,16 +218,17 @@ def test_with_sigchld_ignored_or_signals_blocked_all_is_as_ever(tmp_path: Path) 
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
 
     with metering(tmp_path, "sh", "-c", "exit 5", preexec_fn=inherit) as process:
-        assert process.wait(timeout=20) == 5
+        assert process.wait(timeout=60) == 5
 
 
 def test_a_shell_that_is_ended_leaves_nothing_running(tmp_path: Path) -> None:
-    program = "echo ready; sleep 300; echo over"
-    with metering(tmp_path, "sh", "-c", program, stdout=subprocess.PIPE) as process:
+    mark = f"MARK_{uuid.uuid4().hex}"
+    program, environment = "echo ready; sleep 300; echo over", {**os.environ, "MARK": mark}
+    with metering(tmp_path, "sh", "-c", program, stdout=subprocess.PIPE, env=environment) as process:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(0.1)  # until it waits for the other program
+        assert eventually(lambda: any(command_of(pid) == b"sleep\x00300\x00" for pid in processes_with(mark)))
         process.send_signal(signal.SIGTERM)
-        assert process.communicate(timeout=20)[0] == ""  # nobody holds the pipe
+        assert process.communicate(timeout=60)[0] == ""  # nobody holds the pipe
     assert process.returncode == 128 + signal.SIGTERM
 
 
@@ -227,7 +236,7 @@ def test_kill_9_of_the_meter_ends_the_program(tmp_path: Path) -> None:
     with metering(tmp_path, "sh", "-c", "echo $$; exec sleep 300", stdout=subprocess.PIPE) as process:
         number = int(process.stdout.readline())
         process.kill()
-    assert eventually(lambda: not Path(f"/proc/{number}").exists() or state_of(number) == "Z")
+    assert eventually(lambda: state_of(number) in ("", "Z"))
 
 
 def test_a_counter_that_is_a_pipe_is_not_waited_for(powercap: Path) -> None:

@@ -61,11 +61,21 @@ class TestOutput:
             assert os.read(process.stderr.fileno(), 100) == b"[0] second? "
             process.terminate()
 
-    def test_a_line_that_has_begun_is_ended_before_that_of_another_rank(self) -> None:
-        script = """
-            if [ $BEELINE_RANK = 0 ]; then printf begun; sleep 0.6; echo ' and ended'; exit; fi
-            sleep 0.3; echo between"""
-        assert shell(script).stdout == "[0] begun\n[1] between\n[0]  and ended\n"
+    def test_a_line_that_has_begun_is_ended_before_that_of_another_rank(self, tmp_path: Path) -> None:
+        script = f"""
+            until_there() {{ until [ -e {tmp_path}/$1 ]; do sleep 0.02; done; }}
+            if [ $BEELINE_RANK = 0 ]; then printf begun; until_there printed; echo ' and ended'; exit; fi
+            until_there begun; echo between"""
+        with subprocess.Popen(
+            [LAUNCHER, "-n", "2", "--", "sh", "-c", script], stdout=subprocess.PIPE, text=True
+        ) as process:
+            begun = "[0] begun"
+            assert process.stdout.read(len(begun)) == begun
+            (tmp_path / "begun").touch()
+            assert process.stdout.readline() == "\n"
+            assert process.stdout.readline() == "[1] between\n"
+            (tmp_path / "printed").touch()
+            assert process.stdout.read() == "[0]  and ended\n"
 
     def test_json_passes_only_json_lines(self) -> None:
         script = """echo "{\\"rank\\": $BEELINE_RANK}"; echo text; echo '{broken'; echo 7; echo '{"err": 1}' >&2"""
@@ -124,13 +134,14 @@ class TestEnvironment:
 
     def test_ranks_find_the_variables_of_torch(self) -> None:
         script = "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT .$TORCHELASTIC_RUN_ID"
+        listen = "import socket, sys; socket.create_server(('127.0.0.1', int(sys.argv[1])))"  # as torch's store does
+        script += f'; if [ $RANK = 0 ]; then exec {sys.executable} -c "{listen}" $MASTER_PORT; fi'  # kept for it
         outer = {"RANK": "7", "MASTER_ADDR": "elsewhere", "MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": "outer"}
-        lines = sorted(shell(script, **outer).stdout.splitlines())
+        result = shell(script, **outer)
+        assert result.returncode == 0, result.stderr
+        lines = sorted(result.stdout.splitlines())
         port = lines[0].split()[6]
         assert lines == [f"[{rank}] {rank} 2 {rank} 2 127.0.0.1 {port} ." for rank in (0, 1)]
-        with socket.socket() as listener:  # as torch's store: the port is kept for it
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", int(port)))
         own = shell("echo $MASTER_ADDR $MASTER_PORT", ranks=1, MASTER_ADDR="localhost", MASTER_PORT="29501")
         assert own.stdout == "[0] localhost 29501\n"
 
@@ -248,7 +259,8 @@ class TestRefusals:
 
 class TestDeaths:
     def test_exit_code_and_last_lines(self) -> None:
-        script = "for i in $(seq 20); do echo line $i; done; echo bye >&2; sleep 0.3; exit $((BEELINE_RANK * 40))"
+        # The launcher reads two pipes: it has read the first before the second has something.
+        script = "seq -f 'line %g' 20; sleep 0.5; echo bye >&2; sleep 0.3; exit $((BEELINE_RANK * 40))"
         result = shell(script, ranks=2)
         assert result.returncode == 40
         report = result.stderr[result.stderr.index("beeline-launch:") :]
@@ -300,9 +312,7 @@ class TestDeaths:
 
     def test_a_rank_that_ends_before_it_joins_is_noticed_at_once(self) -> None:
         program = "import os, beeline\nif os.environ['BEELINE_RANK'] == '0': beeline.World.create()"
-        start = time.monotonic()
-        result = launch("-n", "2", "--device", "cpu", "--deadline", "30", "--", sys.executable, "-c", program)
-        assert time.monotonic() - start < 10
+        result = launch("-n", "2", "--device", "cpu", "--deadline", "600", "--", sys.executable, "-c", program)
         assert result.returncode == 1
         assert "rank 1 ended before it joined the world" in result.stderr
         assert re.search(r"beeline-launch: rank 1 \(pid \d+\) exited with code 0 before it joined", result.stderr)
@@ -312,13 +322,13 @@ class TestDeaths:
         script = "if [ $BEELINE_RANK = 1 ]; then exit 7; fi; trap '' TERM; while :; do sleep 0.1; done"
         start = time.monotonic()
         result = shell(script, ranks=3, MARK=mark)
-        assert 4 < time.monotonic() - start < 8, "3 s of grace, then SIGTERM, then after 2 s SIGKILL"
+        assert time.monotonic() - start > 4, "3 s of grace, then SIGTERM, then after 2 s SIGKILL"
         assert result.returncode == 7
         assert "ranks 0, 2 did not end within 3 s and were terminated" in result.stderr
         assert processes_with(mark) == []
 
     def test_a_stopped_rank_ends_with_the_deadline_of_the_others(self) -> None:
-        deadline_s = 1.5
+        deadline_s = 3
         start = time.monotonic()
         result = launch("-n", "3", "--device", "cpu", "--deadline", f"{deadline_s}", "--", ENDING_RANK, "1", "stop")
         excess = time.monotonic() - start - deadline_s
@@ -326,7 +336,7 @@ class TestDeaths:
         assert result.returncode == 1
         assert "barrier on rank 1" in result.stderr
         assert "  rank 1 had been stopped by a signal, and was killed\n" in result.stderr
-        assert excess < 1 + 1.5, "1 s, and as much and a half for set-up and a busy machine; grace and SIGTERM take 5 s"
+        assert excess < 5, "1 s, and the rest for set-up and a busy machine; grace and SIGTERM take 5 s"
 
     def test_an_error_that_all_ranks_hear_of_has_few_lines_of_each(self) -> None:
         ranks = 12
@@ -343,10 +353,10 @@ class TestDeaths:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "MARK": mark},
         ) as process:  # fmt: skip
             assert eventually(lambda: any(state_of(pid) == "T" for pid in processes_with(mark)))
-            start = time.monotonic()
             process.terminate()
-            process.communicate(timeout=20)
-        assert time.monotonic() - start < 2.5
+            _, errors = process.communicate(timeout=60)
+        assert "  rank 1 had been stopped by a signal, and was killed\n" in errors
+        assert "did not end within" not in errors
         assert process.returncode == 128 + signal.SIGTERM
 
     @pytest.mark.parametrize(
@@ -358,12 +368,13 @@ class TestDeaths:
         script = "if [ $BEELINE_RANK = 1 ]; then kill -STOP $$; fi"
         start = time.monotonic()
         result = shell(script, *options, **variables)
-        assert time.monotonic() - start < 10, "the deadline is not the usual one, 30 s"
+        assert time.monotonic() - start < 30, "the deadline is not the usual one, 30 s"
         assert result.returncode == 128 + signal.SIGKILL
         assert "  rank 1 had been stopped by a signal, and was killed\n" in result.stderr
 
     def test_a_stopped_rank_that_goes_on_is_waited_for(self) -> None:
-        script = "if [ $BEELINE_RANK = 1 ]; then (sleep 0.5; kill -CONT $$) & kill -STOP $$; fi; sleep 0.5; echo ended"
+        goes_on = "until grep -q '^State:.T' /proc/$$/status; do sleep 0.1; done; sleep 0.5; kill -CONT $$"
+        script = f"if [ $BEELINE_RANK = 1 ]; then ({goes_on}) & kill -STOP $$; fi; sleep 0.5; echo ended"
         result = shell(script, "--deadline", "30")
         assert (result.returncode, result.stdout.count("ended")) == (0, 2), result.stderr
 
@@ -421,7 +432,8 @@ class TestKeepGoing:
     SURVIVING_RANK = str(PROGRAMS / "surviving-rank")
 
     def run(self, how: str, victim: int, *options: str) -> Result:
-        arguments = ["-n", "4", "--device", "cpu", "--deadline", "2", *options]
+        deadline = "5" if how == "hang" else "40"
+        arguments = ["-n", "4", "--device", "cpu", "--deadline", deadline, *options]
         return launch(*arguments, "--", self.SURVIVING_RANK, str(victim), how)
 
     @pytest.mark.parametrize("victim", [0, 2])
@@ -437,7 +449,7 @@ class TestKeepGoing:
         start = time.monotonic()
         result = self.run(how, victim, "--keep-going")
         assert result.returncode == 0, result.stderr
-        assert time.monotonic() - start < (8 if how == "hang" else 2.5)
+        assert time.monotonic() - start < 30, "those that fail by themselves are not waited for"
         survivors = [rank for rank in range(4) if rank != victim]
         expected = {f"[{rank}] went on as rank {place} of 3;" for place, rank in enumerate(survivors)}
         assert {line.partition(";")[0] + ";" for line in result.stdout.splitlines()} == expected

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 from launching import FAILING_RANK, LAUNCHER, launch, shell
-from processes import eventually, is_full, processes_with, state_of
+from processes import command_of, eventually, is_full, processes_with, state_of
 
 
 class TestStandingReader:
@@ -44,24 +44,27 @@ class TestStandingReader:
     def test_signals_end_the_job(self, number: signal.Signals, options: tuple[str, ...]) -> None:
         with self.standing(*options) as process:
             process.send_signal(number)
-            assert process.wait(timeout=20) == 128 + number
+            assert process.wait(timeout=60) == 128 + number
 
-    def test_a_death_ends_the_job(self) -> None:
-        with self.standing(script="if [ $BEELINE_RANK = 1 ]; then sleep 0.2; exit 7; fi; exec yes") as process:
-            assert process.wait(timeout=20) == 7
+    def test_a_death_ends_the_job(self, tmp_path: Path) -> None:
+        go = tmp_path / "go"  # so that the output stands before
+        script = f"if [ $BEELINE_RANK = 1 ]; then until [ -e {go} ]; do sleep 0.02; done; exit 7; fi; exec yes"
+        with self.standing(script=script) as process:
+            go.touch()
+            assert process.wait(timeout=60) == 7
 
     def test_after_a_right_end_output_waits_for_its_reader(self) -> None:
         with self.standing(script="seq 20000; seq 20000 >&2") as process:
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(timeout=0.5)
             process.terminate()
-            assert process.wait(timeout=20) == 128 + signal.SIGTERM
+            assert process.wait(timeout=60) == 128 + signal.SIGTERM
 
 
 class TestStandardInput:
     def run(self, script: str, *options: str, text: str, ranks: int = 2) -> str:
         command = [LAUNCHER, "-n", str(ranks), *options, "--", "sh", "-c", script]
-        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=20, check=False)
+        done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
         return "".join(sorted(done.stdout.splitlines(keepends=True)))
 
@@ -107,15 +110,17 @@ class TestNothingIsLeft:
     def job_of(launcher: int, mark: str) -> int:
         """The launcher's second process, which starts the ranks."""
         for pid in processes_with(mark):
-            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-            if parent == launcher and Path(f"/proc/{pid}/exe").resolve().name == "beeline-launch":
-                return pid
+            with contextlib.suppress(OSError):  # it has ended
+                parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+                if parent == launcher and Path(f"/proc/{pid}/exe").resolve().name == "beeline-launch":
+                    return pid
         raise AssertionError("no second process")
 
     def start(self, script: str, mark: str, ranks: int = 2) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [LAUNCHER, "-n", str(ranks), "--", "sh", "-c", script],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "MARK": mark},
+            preexec_fn=os.setpgrp,  # the system tells a group that is stopped when it loses its shell
         )  # fmt: skip
 
     @pytest.mark.parametrize("family", [FAMILY, DAEMONS])
@@ -130,7 +135,7 @@ class TestNothingIsLeft:
                 os.kill(self.job_of(process.pid, mark), signal.SIGKILL)
             process.wait()
             assert eventually(lambda: processes_with(mark) == [])
-            process.communicate(timeout=5)  # nobody holds its output open
+            process.communicate(timeout=60)  # nobody holds its output open
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_signals_to_the_launcher_end_the_job(self, number: signal.Signals) -> None:
@@ -141,7 +146,7 @@ class TestNothingIsLeft:
             assert process.stdout is not None
             assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
             process.send_signal(number)
-            output, errors = process.communicate(timeout=10)
+            output, errors = process.communicate(timeout=60)
         assert process.returncode == 128 + number
         assert output.count("caught") == 2
         assert f"the job was ended by {number.name}" in errors
@@ -165,7 +170,7 @@ while len(noted) < {len(numbers)}:
             for number in numbers:
                 process.send_signal(number)
                 assert [process.stdout.readline() for _ in range(2)] == [f"{number.name}\n"] * 2
-            assert process.wait(timeout=10) == 0
+            assert process.wait(timeout=60) == 0
 
     def test_signals_reach_ranks_on_other_hosts(self, tmp_path: Path) -> None:
         ssh = tmp_path / "ssh"
@@ -183,15 +188,17 @@ while len(noted) < {len(numbers)}:
             assert set(process.stdout) == {"[0] saved\n", "[1] saved\n"}
         assert process.returncode == 128 + signal.SIGTERM
 
-    def test_a_job_is_suspended_and_goes_on(self) -> None:
+    def test_a_job_is_suspended_and_goes_on(self, tmp_path: Path) -> None:
         mark = f"MARK_{uuid.uuid4().hex}"
-        with self.start("echo up; sleep 1; echo over", mark) as process:
+        go = tmp_path / "go"
+        with self.start(f"echo up; until [ -e {go} ]; do sleep 0.02; done; echo over", mark) as process:
             assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
             process.send_signal(signal.SIGTSTP)
             assert eventually(lambda: state_of(process.pid) == "T")
             assert eventually(lambda: sum(state_of(pid) == "T" for pid in processes_with(mark)) >= 1 + 2)
+            go.touch()
             process.send_signal(signal.SIGCONT)
-            output, _ = process.communicate(timeout=10)
+            output, _ = process.communicate(timeout=60)
         assert process.returncode == 0
         assert output.count("over") == 2
 
@@ -210,14 +217,14 @@ with beeline.World.create() as world:
     world.barrier()
     print("saved", flush=True)
 """
-        for how, saved in ("soon", 2), ("too long", 0):
-            command = [LAUNCHER, "-n", "2", "--device", "cpu", "--grace", "1", "--", sys.executable, "-c", program]
+        for how, grace, saved in ("soon", "30", 2), ("too long", "1", 0):
+            command = [LAUNCHER, "-n", "2", "--device", "cpu", "--grace", grace, "--", sys.executable, "-c", program]
             with subprocess.Popen(
                 [*command, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
             ) as process:
                 assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
                 process.terminate()
-                output, errors = process.communicate(timeout=20)
+                output, errors = process.communicate(timeout=60)
             assert (process.returncode, output.count("saved")) == (128 + signal.SIGTERM, saved), errors
             assert "the job was ended by SIGTERM" in errors
 
@@ -236,7 +243,7 @@ with beeline.World.create() as world:
             assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
             time.sleep(0.2)  # until rank 0 waits
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=20)
+            _, errors = process.communicate(timeout=60)
         frames = [line for line in errors.splitlines() if line.startswith('[0]   File "')]
         assert frames
         assert all(str(program) in line for line in frames), errors
@@ -247,14 +254,14 @@ with beeline.World.create() as world:
         with self.start("trap '' INT; echo up; while :; do sleep 0.1; done", mark) as process:
             assert process.stdout is not None
             assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
-            start = time.monotonic()
             process.send_signal(signal.SIGINT)
-            time.sleep(0.3)
+            time.sleep(1)  # the launcher takes one that comes within 0.2 s for the same
             process.send_signal(signal.SIGINT)
-            _, errors = process.communicate(timeout=10)
+            _, errors = process.communicate(timeout=60)
         assert process.returncode == 128 + signal.SIGINT
-        assert time.monotonic() - start < 2
-        assert re.search(r"ranks 0, 1 did not end within [01]\.\d+ s and were terminated", errors)
+        assert re.search(r"ranks 0, 1 did not end within [012](\.\d+)? s and were terminated", errors), (
+            "it takes 3 s alone"
+        )
         assert processes_with(mark) == []
 
     @pytest.mark.parametrize("child", ["sleep 300", "setsid sleep 300", "setsid sh -c '(sleep 300 &)'"])
@@ -276,7 +283,7 @@ with beeline.World.create() as world:
             line = process.stdout.readline()
             if not line and "unshare" in process.stderr.read():
                 pytest.skip("no namespaces here")
-            commands = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes_with(mark)]
+            commands = [command_of(pid) for pid in processes_with(mark)]
             process.kill()
         assert line == "0\n"
         left = sum(command.startswith(b"sleep") for command in commands)

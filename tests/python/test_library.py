@@ -373,9 +373,9 @@ class TestFailure:
         over = threading.Event()
         monkeypatch.setattr(beeline.library, "_PATIENCE_S", 0.1)
         with pytest.raises(LookupError) as first:
-            beeline.run(2, body, deadline_s=0.5)
+            beeline.run(2, body, deadline_s=1.5)
         over.set()
-        assert "rank 1 did not return within 0.6 s" in first.value.__notes__[0]
+        assert "rank 1 did not return within 1.6 s" in first.value.__notes__[0]
 
     def test_a_rank_that_leaves_does_not_wait_for_one_that_gave_up(self) -> None:
         def body(world: beeline.World) -> None:
@@ -384,7 +384,7 @@ class TestFailure:
 
         begin = time.monotonic()
         with pytest.raises(beeline.DeadlineError, match="rank 1 is in leave"):
-            beeline.run(2, body, deadline_s=0.3)
+            beeline.run(2, body, deadline_s=1)
         assert time.monotonic() - begin < 30  # the deadline of streams is 600 s
 
     def test_a_missing_rank_is_named(self) -> None:
@@ -398,7 +398,7 @@ class TestFailure:
                 assert over.wait(60)
 
         over = threading.Event()
-        beeline.run(2, body, deadline_s=0.3)
+        beeline.run(2, body, deadline_s=1)
 
     def test_nothing_works_after_leaving(self) -> None:
         world = beeline.World.create(device="cpu")

@@ -45,7 +45,10 @@ pytestmark = [
 
 def ports_of(pid: int) -> list[int]:
     """Ports at which a process listens. None is open to other machines."""
-    own = {str(each.readlink()) for each in Path(f"/proc/{pid}/fd").iterdir()}
+    own = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(OSError):  # it has been closed
+            own.add(str(each.readlink()))
     found = []
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         (

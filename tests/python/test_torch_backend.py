@@ -219,7 +219,7 @@ def test_ranks_that_torch_alone_counts(torch_python: list[str], tmp_path: Path) 
         )
         for rank in range(2)
     ]  # fmt: skip
-    for rank, (status, out, err) in enumerate(ends(ranks, 100)):
+    for rank, (status, out, err) in enumerate(ends(ranks)):
         assert status == 0, out + err
         assert f"rank {rank}: unlike_calls" in out
         assert "waitForInput" not in err

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ import beeline.torch_backend
 import pytest
 import torch
 import torch.distributed as dist
+from ports import free_port
 
 RANK, SIZE, FOLDER = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
 DEADLINE_S = 20
@@ -36,12 +36,6 @@ def agreed(name: str, value: Callable[[], object]) -> str:
 def meet(name: str) -> None:
     META.set(f"{name}/{RANK}", "here")
     META.wait([f"{name}/{rank}" for rank in range(SIZE)], timedelta(seconds=DEADLINE_S))
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def init(method: str | None = None, seconds: float = DEADLINE_S, **options: object) -> beeline.World:

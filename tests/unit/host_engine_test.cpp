@@ -149,7 +149,7 @@ TEST_F(Engines, FailWhereARefusedCommandWantsAnAnswer) {
   command.answers = true;
   post_raw(queue, command);
   const Stopwatch watch;
-  while (!has_failed_) ASSERT_LT(watch.seconds(), 10);
+  while (!has_failed_) ASSERT_LT(watch.seconds(), 60);
   EXPECT_NE(std::string::npos, failure_.find("no such rank")) << failure_;
 }
 
@@ -201,7 +201,7 @@ TEST_F(Engines, SleepUntilAPostWakesThem) {
   for (std::uint64_t round = 1; round <= 5; ++round) {
     const std::uint64_t slept = engine.statistics().sleeps;
     const Stopwatch watch;
-    while (engine.statistics().sleeps == slept) ASSERT_LT(watch.seconds(), 10);
+    while (engine.statistics().sleeps == slept) ASSERT_LT(watch.seconds(), 60);
     EXPECT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &round, 1, 0, queue.ends()));
     EXPECT_EQ(Status::ok, quiet(Thread{}, context_, queue.ends()));
     EXPECT_EQ(round, memory_[0]);
@@ -217,7 +217,7 @@ TEST_F(Engines, ThatNobodyWakesPollSeldom) {
     EngineThread engine(client_, refusals_, {.poll_us = poll_us, .make = make_host_worker});
     engine.add(*queue.source);
     const Stopwatch watch;
-    while (engine.statistics().sleeps == 0) ASSERT_LT(watch.seconds(), 10);
+    while (engine.statistics().sleeps == 0) ASSERT_LT(watch.seconds(), 60);
     std::atomic<bool> stops{false};
     std::atomic<int> sleeps{0};
     std::thread sleeper([&] {
@@ -362,7 +362,7 @@ TEST_F(Engines, TellPostersByADeviceThatHasNothingElseToDo) {
   const auto post = [&](std::uint64_t submissions) {
     ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &submissions, 1, 0, queue.ends()));
     const Stopwatch watch;
-    while (device.submitted < submissions) ASSERT_LT(watch.seconds(), 10);
+    while (device.submitted < submissions) ASSERT_LT(watch.seconds(), 60);
   };
   post(1);
   EXPECT_EQ(1u, device.told);
@@ -392,7 +392,7 @@ TEST_F(Engines, TellPostersOfWordsBehindOthers) {
   for (std::uint64_t posts = 1; posts <= most_word_batches; ++posts) {
     ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &posts, 1, 0, queue.ends()));
     const Stopwatch watch;
-    while (device.submitted < posts) ASSERT_LT(watch.seconds(), 10);
+    while (device.submitted < posts) ASSERT_LT(watch.seconds(), 60);
     EXPECT_EQ(posts, device.told);
   }
   device.ended = most_word_batches;

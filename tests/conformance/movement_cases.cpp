@@ -37,7 +37,8 @@ struct Pieces {
 
   void append_piece(std::vector<std::byte>& to, int from, int peer) const {
     const auto key = static_cast<std::uint64_t>(from * 64 + (parts_differ() ? peer : 0)) + 4096 * round;
-    for (std::size_t i = 0; i < bytes; ++i) to.push_back(static_cast<std::byte>((key + i) * 0x9e3779b97f4a7c15u >> 56));
+    to.resize(to.size() + bytes);
+    fill_pattern(to.data() + to.size() - bytes, key, bytes);
   }
   [[nodiscard]] std::vector<std::byte> source(int rank) const {
     std::vector<std::byte> all;

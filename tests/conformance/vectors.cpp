@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Built without sanitizers: see beeline_test_data().
 #include "tests/conformance/vectors.hpp"
 
 #include <algorithm>
@@ -13,9 +14,8 @@ using beeline::Reduction;
 namespace {
 
 template <class T>
-void append(std::vector<std::byte>& bytes, T value) {
-  const auto* first = reinterpret_cast<const std::byte*>(&value);
-  bytes.insert(bytes.end(), first, first + sizeof value);
+void store(std::byte* to, T value) {
+  std::memcpy(to, &value, sizeof value);
 }
 
 /// A 16-bit float of a number that it holds exactly: by its definition, not by the library's conversion.
@@ -34,20 +34,20 @@ std::uint16_t exact_float16(double number, int exponent_bits) {
 }
 
 /// `numerator` / `denominator`, which the type holds exactly; of integers, towards zero.
-void append_number(std::vector<std::byte>& bytes, ElementType type, std::int64_t numerator, std::int64_t denominator) {
+void write_number(std::byte* to, ElementType type, std::int64_t numerator, std::int64_t denominator) {
   switch (type) {
     case ElementType::int32:
-      return append(bytes, static_cast<std::int32_t>(numerator / denominator));
+      return store(to, static_cast<std::int32_t>(numerator / denominator));
     case ElementType::int64:
-      return append(bytes, numerator / denominator);
+      return store(to, numerator / denominator);
     case ElementType::uint8:
-      return append(bytes, static_cast<std::uint8_t>(numerator / denominator));
+      return store(to, static_cast<std::uint8_t>(numerator / denominator));
     case ElementType::uint32:
-      return append(bytes, static_cast<std::uint32_t>(numerator / denominator));
+      return store(to, static_cast<std::uint32_t>(numerator / denominator));
     case ElementType::uint64:
-      return append(bytes, static_cast<std::uint64_t>(numerator / denominator));
+      return store(to, static_cast<std::uint64_t>(numerator / denominator));
     default:
-      return append_float(bytes, type, static_cast<double>(numerator) / static_cast<double>(denominator));
+      return write_float(to, type, static_cast<double>(numerator) / static_cast<double>(denominator));
   }
 }
 
@@ -72,21 +72,7 @@ std::int64_t combine(Reduction reduction, std::int64_t a, std::int64_t b) {
   return 0;
 }
 
-}  // namespace
-
-void append_float(std::vector<std::byte>& bytes, ElementType type, double number) {
-  switch (type) {
-    case ElementType::float32:
-      return append(bytes, static_cast<float>(number));
-    case ElementType::float16:
-      return append(bytes, exact_float16(number, 5));
-    case ElementType::bfloat16:
-      return append(bytes, exact_float16(number, 8));
-    default:
-      return append(bytes, number);
-  }
-}
-
+/// Element `index` of `rank`'s vector, as a number.
 std::int64_t element_of(const VectorKey& key, int rank, std::size_t index) {
   const std::uint64_t mixed = (index + 31 * key.round + 17 * static_cast<std::uint64_t>(rank)) * 0x9e3779b97f4a7c15u;
   const auto few = static_cast<std::int64_t>(mixed >> 61);  // 0 to 7
@@ -104,23 +90,29 @@ std::int64_t element_of(const VectorKey& key, int rank, std::size_t index) {
   }
 }
 
-std::vector<std::byte> vector_of(const VectorKey& key, int rank, std::size_t count) {
-  std::vector<std::byte> bytes;
-  bytes.reserve(count * beeline::bytes_of(key.type));
-  for (std::size_t i = 0; i < count; ++i) append_number(bytes, key.type, element_of(key, rank, i), 1);
-  return bytes;
+}  // namespace
+
+void write_float(std::byte* to, ElementType type, double number) {
+  switch (type) {
+    case ElementType::float32:
+      return store(to, static_cast<float>(number));
+    case ElementType::float16:
+      return store(to, exact_float16(number, 5));
+    case ElementType::bfloat16:
+      return store(to, exact_float16(number, 8));
+    default:
+      return store(to, number);
+  }
 }
 
-std::vector<std::byte> reduced_vector(const VectorKey& key, const std::vector<int>& ranks, std::size_t count) {
-  std::vector<std::byte> bytes;
-  bytes.reserve(count * beeline::bytes_of(key.type));
+void fill_reduced(std::byte* to, const VectorKey& key, const int* ranks, std::size_t size, std::size_t count) {
+  const std::size_t bytes = beeline::bytes_of(key.type);
+  const auto divisor = static_cast<std::int64_t>(key.reduction == Reduction::average ? size : 1);
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t whole = element_of(key, ranks[0], i);
-    for (std::size_t k = 1; k < ranks.size(); ++k) whole = combine(key.reduction, whole, element_of(key, ranks[k], i));
-    const bool divides = key.reduction == Reduction::average;
-    append_number(bytes, key.type, whole, divides ? static_cast<std::int64_t>(ranks.size()) : 1);
+    for (std::size_t k = 1; k < size; ++k) whole = combine(key.reduction, whole, element_of(key, ranks[k], i));
+    write_number(to + i * bytes, key.type, whole, divisor);
   }
-  return bytes;
 }
 
 }  // namespace beeline_test

@@ -18,14 +18,27 @@ struct VectorKey {
   std::uint64_t round;  ///< other data in each
 };
 
-/// Appends an element of a float type, which holds the number exactly: zeros have a sign, infinities and NaNs are kept.
-void append_float(std::vector<std::byte>& bytes, beeline::ElementType type, double number);
-/// Element `index` of `rank`'s vector, as a number.
-[[nodiscard]] std::int64_t element_of(const VectorKey& key, int rank, std::size_t index);
-/// The vector's bytes.
-[[nodiscard]] std::vector<std::byte> vector_of(const VectorKey& key, int rank, std::size_t count);
-/// The bytes of the combination of all `ranks` vectors, computed in integers.
-[[nodiscard]] std::vector<std::byte> reduced_vector(const VectorKey& key, const std::vector<int>& ranks,
-                                                    std::size_t count);
+/// Writes an element of a float type, which holds the number exactly: zeros have a sign, infinities and NaNs are kept.
+void write_float(std::byte* to, beeline::ElementType type, double number);
+/// Writes `count` elements: the combination of the vectors of `size` ranks, computed in integers.
+void fill_reduced(std::byte* to, const VectorKey& key, const int* ranks, std::size_t size, std::size_t count);
+
+inline void append_float(std::vector<std::byte>& bytes, beeline::ElementType type, double number) {
+  bytes.resize(bytes.size() + beeline::bytes_of(type));
+  write_float(bytes.data() + bytes.size() - beeline::bytes_of(type), type, number);
+}
+
+/// The bytes of the combination of all `ranks` vectors.
+[[nodiscard]] inline std::vector<std::byte> reduced_vector(const VectorKey& key, const std::vector<int>& ranks,
+                                                           std::size_t count) {
+  std::vector<std::byte> bytes(count * beeline::bytes_of(key.type));
+  fill_reduced(bytes.data(), key, ranks.data(), ranks.size(), count);
+  return bytes;
+}
+
+/// The bytes of a rank's vector.
+[[nodiscard]] inline std::vector<std::byte> vector_of(const VectorKey& key, int rank, std::size_t count) {
+  return reduced_vector(key, {rank}, count);
+}
 
 }  // namespace beeline_test

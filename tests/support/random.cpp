@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <numeric>
 #include <random>
@@ -17,14 +18,6 @@
 namespace beeline_test {
 
 namespace {
-
-/// Steele, Lea, Flood: SplitMix64.
-std::uint64_t mix(std::uint64_t z) {
-  z += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
 
 std::uint64_t choose_seed() {
   const char* text = std::getenv("BEELINE_TEST_SEED");
@@ -61,25 +54,17 @@ std::size_t Random::offset() {
   return below(std::size_t{3}) == 0 ? any / 16 * 16 : any;
 }
 
-std::byte pattern_byte(std::uint64_t key, std::size_t index) {
-  return static_cast<std::byte>(mix(mix(key) + index / 8) >> (8 * (index % 8)));
-}
-
 std::vector<std::byte> pattern(std::uint64_t key, std::size_t bytes) {
   std::vector<std::byte> data(bytes);
-  for (std::size_t first = 0; first < bytes; first += 8) {
-    const std::uint64_t word = mix(mix(key) + first / 8);
-    for (std::size_t i = first; i < std::min(first + 8, bytes); ++i)
-      data[i] = static_cast<std::byte>(word >> (8 * (i % 8)));
-  }
+  fill_pattern(data.data(), key, bytes);
   return data;
 }
 
 void check_bytes(const std::vector<std::byte>& expected, const std::vector<std::byte>& observed,
                  std::string_view what) {
   BEELINE_CHECK_EQ(expected.size(), observed.size());
+  if (expected.empty() || std::memcmp(expected.data(), observed.data(), expected.size()) == 0) return;
   const auto difference = std::mismatch(expected.begin(), expected.end(), observed.begin());
-  if (difference.first == expected.end()) return;
   const auto wrong =
       std::inner_product(expected.begin(), expected.end(), observed.begin(), std::size_t{0}, std::plus<>(),
                          [](std::byte a, std::byte b) -> std::size_t { return a == b ? 0 : 1; });

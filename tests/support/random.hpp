@@ -13,6 +13,9 @@ namespace beeline_test {
 /// The run's seed: BEELINE_TEST_SEED, or a new one; printed when it is first asked for.
 [[nodiscard]] std::uint64_t seed();
 
+/// A number that shows nothing of `z`, from which it is made.
+[[nodiscard]] std::uint64_t mix(std::uint64_t z);
+
 /// A sequence of choices that depends on the seed and a label only.
 class Random {
  public:
@@ -34,6 +37,7 @@ class Random {
 
 /// Byte `index` of the data named `key`.
 [[nodiscard]] std::byte pattern_byte(std::uint64_t key, std::size_t index);
+void fill_pattern(std::byte* to, std::uint64_t key, std::size_t bytes);
 /// The first `bytes` bytes of the data named `key`.
 [[nodiscard]] std::vector<std::byte> pattern(std::uint64_t key, std::size_t bytes);
 

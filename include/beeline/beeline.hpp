@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// All of Beeline's public interface, except collectives/barrier_kernel.hpp, which needs relocatable device code.
+/// Beeline's public interface; without collectives/barrier_kernel.hpp (relocatable device code), host/verbs_queues.hpp.
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/barrier.hpp"

@@ -407,6 +407,7 @@ void EngineThread::check_triggers() const {
 }
 
 void EngineThread::refuse(Served& served, const Command& command, const char* reason) {
+  if (served.source->report_refusal(command, reason)) return count(counters_.refused, 1);
   const std::string text = refusal_of(client_.rank, command, reason);
   require(!command.answers, Status::invalid_argument, text);  // its poster would mistake the answer for a value
   count(counters_.refused, 1);
@@ -428,7 +429,9 @@ void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {
 void EngineThread::sleep() {
   check_triggers();
   for (const auto& served : served_) served->source->set_waker(&bell_);
-  const bool is_woken = order_with_posters() && !client_.device.is_gpu();
+  const bool is_woken =
+      order_with_posters() && !client_.device.is_gpu() &&
+      std::all_of(served_.begin(), served_.end(), [](const auto& served) { return served->source->is_woken(); });
   if (!has_posted()) {
     count(counters_.sleeps, 1);
     bell_.wait(is_woken ? woken_engine_poll_us : poll_us_);

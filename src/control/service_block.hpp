@@ -125,6 +125,53 @@ class ServiceThread {
     held_.ring = no_ring;  // another thread may have ended the command of that ring
   }
 
+  // --- Parts of carrying out a command, also for adapters (adapters/adapter_block.hpp) --------------------------
+
+  /// Bytes of a ring that are moved at a time; then it is another ring's turn.
+  static constexpr std::uint64_t part_bytes = std::uint64_t{256} << 10;
+  /// Up to this size the thread that takes the command moves the bytes itself: synchronizing the block takes longer.
+  static constexpr std::uint64_t few_bytes = 64;
+
+  /// The addresses that a command names at its peer, and whether the block may carry it out.
+  struct Targets {
+    std::uint64_t place, signal = 0;
+    bool are_sure = false;
+  };
+  BEELINE_HOST_DEVICE Targets targets_of(const Command& command) {
+    if (!has_signal(command)) {
+      const std::uint64_t place = target_of(command);
+      return {place, 0, place != 0};
+    }
+    const std::uint64_t place = target_of(put_of(command)), signal = target_of(signal_of(command));
+    const bool fits = has_shape<VerbShape::to_peer>(command.verb) || command.width <= max_inline_bytes_with_signal;
+    return {place, signal, fits && place != 0 && signal != 0};
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE static bool moves(const Command& command) {
+    return has_shape<VerbShape::to_peer, VerbShape::from_peer>(command.verb);
+  }
+  /// Carries out a command of few bytes by the calling thread. Returns the old value of an atomic.
+  BEELINE_HOST_DEVICE std::uint64_t carry_out(const Command& command, const Targets& targets) const {
+    std::uint64_t old = 0;
+    if (moves(command))
+      move_bytes(Thread{}, command, 0, command.row_bytes);
+    else if (has_shape<VerbShape::payload>(command.verb))
+      store_payload(reinterpret_cast<std::byte*>(targets.place), command);
+    else
+      old = detail::change_word(command, reinterpret_cast<void*>(targets.place));
+    if (has_signal(command)) store_signal(targets.signal, command);
+    return old;
+  }
+  template <class Group>
+  BEELINE_HOST_DEVICE void move_bytes(const Group& group, const Command& command, std::uint64_t first,
+                                      std::uint64_t bytes) const {
+    auto* const remote = reinterpret_cast<std::byte*>(address_of(command.peer, command.remote) + first);
+    auto* const local = reinterpret_cast<std::byte*>(command.local) + first;
+    if (has_shape<VerbShape::from_peer>(command.verb))
+      detail::copy_bytes(group, local, remote, bytes);
+    else
+      detail::copy_bytes(group, remote, local, bytes);
+  }
+
   /// Ends the thread's lease. The next poster asks for a new lease; if there is still work, this thread asks itself.
   BEELINE_HOST_DEVICE void end(std::uint32_t first, std::uint32_t step) {
     bool has_work = false;
@@ -137,11 +184,8 @@ class ServiceThread {
   }
 
  private:
-  /// Limits of commands and bytes of a ring at a time; then it is another ring's turn.
+  /// Limit of commands of a ring at a time; then it is another ring's turn.
   static constexpr std::uint64_t commands_at_once = 64;
-  static constexpr std::uint64_t part_bytes = std::uint64_t{256} << 10;
-  /// Up to this size the thread that takes the command moves the bytes itself: synchronizing the block takes longer.
-  static constexpr std::uint64_t few_bytes = 64;
 
   static constexpr std::uint32_t no_ring = ~std::uint32_t{0};
 
@@ -256,17 +300,8 @@ class ServiceThread {
       return false;
     }
     bytes += moves(command) ? command.row_bytes : command.width;
-    if (moves(command))
-      move_bytes(Thread{}, command, 0, command.row_bytes);
-    else if (has_shape<VerbShape::payload>(command.verb))
-      store_payload(reinterpret_cast<std::byte*>(targets.place), command);
-    else
-      static_cast<void>(detail::change_word(command, reinterpret_cast<void*>(targets.place)));
-    if (has_signal(command)) store_signal(targets.signal, command);
+    static_cast<void>(carry_out(command, targets));
     return true;
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE static bool moves(const Command& command) {
-    return has_shape<VerbShape::to_peer, VerbShape::from_peer>(command.verb);
   }
   BEELINE_HOST_DEVICE static void store_payload(std::byte* at, const Command& command) {
     if (command.width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
@@ -284,20 +319,6 @@ class ServiceThread {
     return reinterpret_cast<std::uintptr_t>(ctx_.range) + (std::uint64_t{peer} << ctx_.slot_shift) + offset;
   }
 
-  /// The addresses that a command names at its peer, and whether the block may carry it out.
-  struct Targets {
-    std::uint64_t place, signal = 0;
-    bool are_sure = false;
-  };
-  BEELINE_HOST_DEVICE Targets targets_of(const Command& command) {
-    if (!has_signal(command)) {
-      const std::uint64_t place = target_of(command);
-      return {place, 0, place != 0};
-    }
-    const std::uint64_t place = target_of(put_of(command)), signal = target_of(signal_of(command));
-    const bool fits = has_shape<VerbShape::to_peer>(command.verb) || command.width <= max_inline_bytes_with_signal;
-    return {place, signal, fits && place != 0 && signal != 0};
-  }
   /// The target address of a command without a signal; 0 if the block may not carry it out.
   BEELINE_HOST_DEVICE std::uint64_t target_of(const Command& command) {
     if (command.answers || command.peer >= service_.ranks || command.remote >> ctx_.slot_shift != 0) return 0;
@@ -362,16 +383,6 @@ class ServiceThread {
     fence();
     tell(service_.rings[ring].taken.value, served.next);
   }
-  template <class Group>
-  BEELINE_HOST_DEVICE void move_bytes(const Group& group, const Command& command, std::uint64_t first,
-                                      std::uint64_t bytes) const {
-    auto* const remote = reinterpret_cast<std::byte*>(address_of(command.peer, command.remote) + first);
-    auto* const local = reinterpret_cast<std::byte*>(command.local) + first;
-    if (has_shape<VerbShape::from_peer>(command.verb))
-      detail::copy_bytes(group, local, remote, bytes);
-    else
-      detail::copy_bytes(group, remote, local, bytes);
-  }
 
   /// Adds to counts that the host may read at any time.
   BEELINE_HOST_DEVICE static void add_counts(ServedRing& served, std::uint64_t bytes, std::uint64_t taken) {
@@ -399,6 +410,13 @@ struct ServiceKernel {
     const std::uint32_t first = one_takes && block.thread_rank() != 0 ? service.queues : block.thread_rank();
     const std::uint32_t step = one_takes ? 1 : block.size();
     ServiceThread thread(service, ctx);
+    serve(thread, block, ctx, service.lease, first, step);
+  }
+
+  /// Serves the rings of number `first`, `first + step`, ... by the calling thread, until the lease ends.
+  template <class Thread, class Block>
+  BEELINE_HOST_DEVICE static void serve(Thread& thread, const Block& block, const Context& ctx, const Lease& lease,
+                                        std::uint32_t first, std::uint32_t step) {
     const std::uint64_t start = machine::clock_ns();
     std::uint64_t busy_until = start;
     thread.begin(first, step);
@@ -408,8 +426,8 @@ struct ServiceKernel {
       const std::uint64_t now = machine::clock_ns();
       const bool is_busy = round.has_taken || round.is_moving;
       if (is_busy) busy_until = now;
-      if (block.any(round.is_handed || now - start >= service.lease.lease_ns)) break;
-      if (!block.any(now - busy_until < service.lease.idle_ns)) break;
+      if (block.any(round.is_handed || now - start >= lease.lease_ns)) break;
+      if (!block.any(now - busy_until < lease.idle_ns)) break;
       idle = is_busy ? 0 : idle + 1;
       if (idle > 0) machine::back_off(idle, ctx.polling);
     }

@@ -9,32 +9,20 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
-#include "beeline/host/launch.hpp"
 #include "control/command_check.hpp"
 #include "host/device_triggers.hpp"
+#include "host/resident_block.hpp"
 #include "host/world/engines.hpp"
-#include "host/world/memory_map.hpp"
 #include "host/world/part.hpp"
-#include "host/world/routes.hpp"
 
 namespace beeline {
-
-namespace {
-
-/// Few threads, so that the block fits beside kernels that occupy nearly all of each multiprocessor.
-constexpr unsigned engine_block_threads = 128;
-/// Largest number of memory pieces that the block knows. Commands on other memory are handed to the host.
-constexpr std::size_t max_pieces = 1024;
-
-}  // namespace
 
 DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
     : team_(team), client_(world_part<Engines>(team.world()).client()), worker_(make_worker(client_)),
       refusals_(world_part<Engines>(team.world()).device_refusals()), rings_(rings), queues_(queues),
-      served_(team, queues), pieces_(team, max_pieces), shown_(team, max_pieces, Heap::pinned),
-      handed_(team, queues, Heap::pinned) {
+      served_(team, queues), pieces_(team), handed_(team, queues, Heap::pinned) {
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
-                                       .share = share(),
+                                       .share = share_of_block<ServiceKernel, Service>(team.world()),
                                        .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },
                                        .after = [this] { answer_handed(); },
                                        .between =
@@ -49,47 +37,19 @@ DeviceEngine::~DeviceEngine() {
   for (std::uint32_t i = 0; i < queues_; ++i) refusals_.forget(&rings_[i]);
 }
 
-double DeviceEngine::share() const {
-  World& world = team_.world();
-  if (!world.device().is_gpu())
-    return std::max(1u, static_cast<unsigned>(world.config().host_threads)) / static_cast<double>(max_host_threads);
-  return LeasedGrid::share_of(world, resident_blocks<ServiceKernel, Service>(world, engine_block_threads), 1);
-}
-
 void DeviceEngine::start(Stream& stream, const Lease& lease) {
-  show_pieces(stream);
+  pieces_.show(stream);
   const Service service{.rings = rings_,
                         .served = served_.data(),
                         .handed = handed_.data(),
                         .pieces = pieces_.data(),
                         .queues = queues_,
-                        .piece_count = static_cast<std::uint32_t>(shown_count_),
+                        .piece_count = pieces_.count(),
                         .ranks = static_cast<std::uint32_t>(client_.ranks),
                         .lease = lease,
                         .triggers = triggers_ != nullptr ? triggers_.load()->show() : TriggerLists{}};
   launch(team_.world(), {.threads = engine_block_threads, .stream = &stream, .name = "device engine"}, ServiceKernel{},
          service);
-}
-
-void DeviceEngine::show_pieces(Stream& stream) {
-  std::size_t count = 0;
-  bool has_changed = false;
-  for (const std::span<const std::byte> piece : world_part<MemoryMap>(team_.world()).range().pieces()) {
-    if (count == max_pieces || !is_reachable(piece)) continue;
-    const ReachablePiece reachable{reinterpret_cast<std::uintptr_t>(piece.data()), piece.size()};
-    has_changed |= count >= shown_count_ || shown_.data()[count] != reachable;
-    shown_.data()[count++] = reachable;
-  }
-  shown_count_ = count;
-  if (has_changed) stream.copy(pieces_.data(), shown_.data(), count * sizeof(ReachablePiece));
-}
-
-/// Whether this rank's kernels reach a piece of memory.
-bool DeviceEngine::is_reachable(std::span<const std::byte> piece) const {
-  const Routes& routes = world_part<Routes>(team_.world());
-  const int owner = world_part<MemoryMap>(team_.world()).range().owner_of(piece.data());
-  if (owner < 0 || (!client_.device.is_gpu() && !client_.is_host_memory(piece.data()))) return false;
-  return routes.to_gpu_of(owner).is_direct() && routes.to(owner).is_direct();
 }
 
 void DeviceEngine::answer_handed() {

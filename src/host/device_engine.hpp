@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "control/refusals.hpp"
 #include "control/service_block.hpp"
 #include "host/leased_grid.hpp"
+#include "host/reachable_pieces.hpp"
 #include "memory/memory_users.hpp"
 
 namespace beeline {
@@ -52,12 +52,7 @@ class DeviceEngine {
   [[nodiscard]] std::uint64_t read(const std::uint64_t& word) const;
 
  private:
-  /// The share of the device that the block takes.
-  [[nodiscard]] double share() const;
   void start(Stream& stream, const Lease& lease);
-  /// Copies the list of reachable memory to the block, if the list has changed.
-  void show_pieces(Stream& stream);
-  [[nodiscard]] bool is_reachable(std::span<const std::byte> piece) const;
   void answer_handed();
   /// Carries out a command that the block has handed over. Returns the reason if it is refused; nullptr: it is
   /// complete.
@@ -73,8 +68,7 @@ class DeviceEngine {
   CommandRing* const rings_;
   const std::uint32_t queues_;
   SymmetricArray<ServedRing> served_;
-  SymmetricArray<ReachablePiece> pieces_, shown_;  ///< list of reachable memory for the block; its copy in host memory
-  std::size_t shown_count_ = 0;
+  ReachablePieces pieces_;  ///< commands on other memory are handed to the host
   SymmetricArray<HandedCommand> handed_;
   std::atomic<std::uint64_t> handed_bytes_{0};
   std::atomic<DeviceTriggers*> triggers_{nullptr};

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
+#include "beeline/host/verbs_queues.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "tests/support/check.hpp"
 #include "tests/support/killings.hpp"
@@ -150,6 +151,37 @@ void stores_to_the_victim(World& world) {
   }
 }
 
+/// Writes to the next rank, and waits for completions, until a wait fails.
+struct VerbsKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, VerbsQueuesView queues,
+                                      VerbsRequest request) const {
+    VerbsCompletion completion;
+    do {
+      if (post_send(grid.block(), queues, 0, request) != Status::ok) return;
+    } while (wait_completion(grid.block(), ctx, queues, 0, completion) == Status::ok);
+  }
+};
+
+/// The victim dies between a post and its completion, or the writer finds its end by the abort of the world.
+void verbs_requests(World& world) {
+  constexpr std::uint32_t bytes = 100'000;
+  const int next = (world.rank() + 1) % world.size(), previous = (world.rank() + world.size() - 1) % world.size();
+  const SymmetricArray<std::byte> area(world, 2 * bytes, Heap::pinned);
+  VerbsQueues queues(world, std::vector{next, previous});
+  const VerbsKey mine = queues.register_memory(area.data(), area.bytes());
+  world.barrier();
+  const VerbsKey theirs = queues.key_of(mine, next);
+  const VerbsRequest request = write_request(segment_of(world.host_context(), area.data() + bytes, bytes, theirs),
+                                             segment_of(world.host_context(), area.data(), bytes, mine));
+  LaunchOptions options;
+  options.waits = true;
+  for (;;) {
+    launch(world, options, VerbsKernel{}, queues.view(), request);
+    world.synchronize();
+  }
+}
+
 constexpr Activity activities[] = {
     {"Barrier",
      [](World& world) {
@@ -158,6 +190,7 @@ constexpr Activity activities[] = {
     {"KernelBarrier", barriers_in_kernels},
     {"Put", puts_to_the_victim},
     {"Store", stores_to_the_victim},
+    {"VerbsPairs", verbs_requests},
     {"Staged", staged_exchanges},
     {"Stream", waits_on_streams},
     {"Allgather",

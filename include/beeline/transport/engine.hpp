@@ -169,6 +169,14 @@ class CommandSource {
   /// Sets the object that posters wake from now on; nullptr: posters wake none.
   virtual void set_waker(Waker* waker) noexcept = 0;
   virtual void wake() const noexcept = 0;
+  /// Whether CPU threads that give this source work always wake the engine's thread, which otherwise looks for it.
+  [[nodiscard]] virtual bool is_woken() const noexcept { return true; }
+  /// Reports one refused command to its poster, if the source does so for each command: then the engine carries out
+  /// later commands. Returns false if it does not: the engine then refuses all later commands, and calls `refuse`.
+  [[nodiscard]] virtual bool report_refusal([[maybe_unused]] const Command& command,
+                                            [[maybe_unused]] const char* reason) {
+    return false;
+  }
 };
 
 /// A ring as the source of commands. Its thread changes this object for every command, so the object shares no

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What all blocks that serve rings from a rank's device share: their size, and the room that is reserved for them.
+
+#include <algorithm>
+
+#include "beeline/host/launch.hpp"
+#include "host/leased_grid.hpp"
+
+namespace beeline {
+
+/// Few threads, so that the block fits beside kernels that occupy nearly all of each multiprocessor.
+inline constexpr unsigned engine_block_threads = 128;
+
+/// The share of the device that a block takes.
+template <class Kernel, class Argument>
+[[nodiscard]] double share_of_block(World& world) {
+  if (!world.device().is_gpu())
+    return std::max(1u, static_cast<unsigned>(world.config().host_threads)) / static_cast<double>(max_host_threads);
+  return LeasedGrid::share_of(world, resident_blocks<Kernel, Argument>(world, engine_block_threads), 1);
+}
+
+}  // namespace beeline

@@ -92,6 +92,10 @@ std::vector<Measuring> commands() {
        {{"sizes", Type::sizes,
          "Message sizes: up to 256K for times of calls, up to 4K for rates, from 64K on for bandwidths",
          "8,64,512,4K,32K,256K,1M,4M"}}},
+      {Command::adapters,
+       "Requests in the formats of network adapters, in four placements of their rings and posters, beside command "
+       "queues: time one way, bandwidth, and what a post and a poll cost",
+       {{"sizes", Type::sizes, "Message sizes: up to 256K for times, from 4K on for bandwidths", "8,512,4K,64K,1M"}}},
       {Command::address_space, "Loads from the peer's memory and stores to it, against threads and strides", {}},
   };
 }

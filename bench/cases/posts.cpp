@@ -247,9 +247,9 @@ std::vector<Measurement> prepare_command(Bench& bench, EngineKind engine) {
 }
 
 template <class Kernel, Receivers receivers, EngineKind engine>
-Case messages() {
+Case messages(SizeRange sizes = {}) {
   return {receivers == Receivers::both ? "message" : "put", method_of(engine), true,
-          prepare_messages<Kernel, receivers, engine>};
+          prepare_messages<Kernel, receivers, engine>, sizes};
 }
 Case command(EngineKind engine) {
   return {"command", method_of(engine), false,
@@ -259,6 +259,13 @@ Case command(EngineKind engine) {
 const ListedCases latency_cases(Command::latency, {messages<PostedPingPong, Receivers::both, EngineKind::host>(),
                                                    messages<PostedPingPong, Receivers::both, EngineKind::device>(),
                                                    command(EngineKind::host), command(EngineKind::device)});
+// Beside adapters. A flood of short commands would end before its transfers.
+constexpr SizeRange floods{64 << 10};
+const ListedCases beside_adapters(Command::adapters,
+                                  {messages<PostedPingPong, Receivers::both, EngineKind::host>(),
+                                   messages<PostedPingPong, Receivers::both, EngineKind::device>(),
+                                   messages<PostedFlood, Receivers::second, EngineKind::host>(floods),
+                                   messages<PostedFlood, Receivers::second, EngineKind::device>(floods)});
 const ListedCases bandwidth_cases(Command::bandwidth, {messages<PostedFlood, Receivers::second, EngineKind::host>(),
                                                        messages<PostedFlood, Receivers::second, EngineKind::device>()});
 

@@ -44,8 +44,9 @@ void check(const Options& options) {
 }  // namespace
 
 const char* name(Command command) {
-  constexpr const char* names[] = {"latency", "bandwidth", "rate",        "methods",  "address-space", "network",
-                                   "energy",  "launch",    "collectives", "accuracy", "overlap",       "calls"};
+  constexpr const char* names[] = {"latency",  "bandwidth", "rate",   "methods", "address-space",
+                                   "network",  "adapters",  "energy", "launch",  "collectives",
+                                   "accuracy", "overlap",   "calls"};
   return names[static_cast<int>(command)];
 }
 

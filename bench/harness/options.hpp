@@ -21,6 +21,7 @@ enum class Command {
   methods,
   address_space,
   network,
+  adapters,
   energy,
   launch,
   collectives,

@@ -38,6 +38,10 @@ constexpr Part first_parts[] = {
     {"blocking", "calls that the CPU waits for"},
     {"task", "active messages, which a worker of the target runs"},
     {"bare", "the hardware without a library"},
+    {"resident", "posted by a kernel to a resident block of its device"},
+    {"proxy", "posted by a kernel to threads of the host"},
+    {"host", "posted by CPU threads"},
+    {"assisted", "posted by CPU threads when a kernel asks for it"},
     {"nccl", "NCCL", "GPUs, libnccl.so.2 or the file that BEELINE_NCCL names"},
     {"nvshmem", "NVSHMEM", "GPUs, a build with NVSHMEM"},
     {"network", "operations of CPU threads that the network carries", "ranks 0 and 1 on two nodes"},
@@ -85,6 +89,9 @@ constexpr Part second_parts[] = {
     {"put", "put by blocks"},
     {"puts", "puts, and a wait for a window of them"},
     {"atomic", "atomics"},
+    {"rma", "a three-word descriptor in a requester page"},
+    {"notification", "units of the adapter notify both ranks"},
+    {"flag", "a second put sets a flag"},
 };
 
 const char* machine_for(const AlgorithmInfo& info) {

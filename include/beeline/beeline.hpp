@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Beeline's public interface; without collectives/barrier_kernel.hpp (relocatable device code), host/verbs_queues.hpp.
+/// Beeline's public interface; without collectives/barrier_kernel.hpp (relocatable device code), and without adapters:
+/// host/rma_ports.hpp, host/verbs_queues.hpp.
 
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/barrier.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "control/adapters/rma_server.hpp"
 #include "control/adapters/verbs_server.hpp"
 #include "host/resident_adapter.hpp"
 #include "host/resident_block.hpp"
@@ -30,6 +31,7 @@ void ResidentAdapter<Server>::start(Stream& stream, const Lease& lease) {
          adapter);
 }
 
+template class ResidentAdapter<RmaServer>;
 template class ResidentAdapter<VerbsServer>;
 
 }  // namespace beeline

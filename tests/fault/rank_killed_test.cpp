@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "beeline/beeline.hpp"
+#include "beeline/host/rma_ports.hpp"
 #include "beeline/host/verbs_queues.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "tests/support/check.hpp"
@@ -182,6 +183,34 @@ void verbs_requests(World& world) {
   }
 }
 
+/// Puts to the next rank, of whose end and arrival units of the adapters notify, until a wait fails.
+struct RmaKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, RmaPortsView ports, std::uint64_t* area,
+                                      std::size_t count) const {
+    if (grid.thread_rank() != 0) return;
+    const RmaTo to{(ctx.rank + 1) % ctx.size, rma_requester | rma_completer};
+    for (Status status = Status::ok; status == Status::ok;) {
+      status = rma_put(Thread{}, ctx, ports.port(0), area, area + count, count, to);
+      for (int notifications = 2; notifications > 0 && status == Status::ok; --notifications) {
+        RmaNotification notification{};
+        status = rma_wait(ctx, ports.port(0), notification);
+        rma_free(ports.port(0));
+      }
+    }
+  }
+};
+
+void rma_requests(World& world) {
+  constexpr std::size_t count = 50'000;
+  const SymmetricArray<std::uint64_t> area(world, 2 * count, world.mixed() ? Heap::pinned : Heap::symmetric);
+  const RmaPorts ports(world);
+  LaunchOptions options;
+  options.waits = true;
+  launch(world, options, RmaKernel{}, ports.view(), area.data(), count);
+  world.synchronize();
+}
+
 constexpr Activity activities[] = {
     {"Barrier",
      [](World& world) {
@@ -191,6 +220,7 @@ constexpr Activity activities[] = {
     {"Put", puts_to_the_victim},
     {"Store", stores_to_the_victim},
     {"VerbsPairs", verbs_requests},
+    {"RmaPort", rma_requests},
     {"Staged", staged_exchanges},
     {"Stream", waits_on_streams},
     {"Allgather",

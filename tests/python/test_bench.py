@@ -533,8 +533,8 @@ def described(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 COMMANDS = [
-    "latency", "bandwidth", "rate", "methods", "energy", "launch", "network", "address-space", "collectives",
-    "accuracy", "overlap", "calls",
+    "latency", "bandwidth", "rate", "methods", "energy", "launch", "network", "adapters", "address-space",
+    "collectives", "accuracy", "overlap", "calls",
 ]  # fmt: skip
 
 
@@ -583,7 +583,7 @@ def test_commands_whose_program_is_not_built_say_so(tmp_path: Path) -> None:
     reasons = {one["name"]: one["reason"] for one in json.loads(done.stdout)["commands"]}
     assert list(reasons) == COMMANDS
     absent = f"{tmp_path}/beeline-bench-collectives is not there; tools/build builds it"
-    assert list(reasons.values()) == [None] * 8 + [absent] * 4
+    assert list(reasons.values()) == [None] * 9 + [absent] * 4
 
 
 def test_without_the_program_the_help_has_all_names_and_a_command_the_reason(

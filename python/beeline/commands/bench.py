@@ -49,6 +49,14 @@ def render_sweeps(results: list[Event]) -> RenderableType:
     return render_operations(results, sweep_table)
 
 
+def render_adapters(results: list[Event]) -> RenderableType:
+    """As `render`; the costs of posts and polls, with what was counted, have a line for each setting."""
+    measured = measured_of(results)
+    costs = [one for one in measured if one["operation"] in ("post", "poll")]
+    others = [one for one in measured if one not in costs]
+    return Group(*tables_of(others, operation_table), *tables_of(costs, settings_table), *not_measured(results))
+
+
 def is_of_commands(result: Event) -> bool:
     """Whether it was measured with many settings, each of which is a result of its own."""
     return str(result["operation"]).startswith(("command_", "part_", "engine_", "kernel_", "buffer_"))

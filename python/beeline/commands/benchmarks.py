@@ -26,6 +26,7 @@ from beeline.jobs import Event
 from beeline.programs import CliError, World
 
 HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
+    "adapters": (bench.measure, bench.render_adapters),
     "address-space": (bench.measure, bench.render_sweeps),
     "calls": (calls.calls, calls.render),
     "collectives": (collectives.collectives, collectives.render),

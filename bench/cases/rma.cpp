@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Requests in the RMA-style format (docs/adapters.md): ping-pong, message after message one way, and the cost of a
+/// post and of a poll. Four placements: a kernel posts to a resident block (resident), or to threads of the host
+/// (proxy); CPU threads post (host), or do so when a kernel asks them to (assisted). Two protocols: the units of the
+/// adapter notify both ranks (notification), or a second put sets a flag, which the receiver polls (flag).
+
+#include "beeline/control/rma.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "beeline/host/rma_ports.hpp"
+#include "cases/adapter_placements.hpp"
+#include "cases/cases.hpp"
+#include "harness/call_cost.hpp"
+#include "harness/message_buffers.hpp"
+#include "peers/bare_ping_pong.hpp"
+
+namespace beeline::bench::rma_cases {
+
+namespace {
+
+enum class Protocol { notification, flag };
+
+struct Message {
+  std::byte* destination;
+  const std::byte* source;
+  std::uint64_t bytes;
+  std::uint64_t *flag, *flag_source;  ///< in memory that the receiver polls
+  RmaPort port;
+  Protocol protocol;
+};
+
+/// Reads notifications up to one of `kind`, and frees their entries.
+BEELINE_HOST_DEVICE bool await_notification(const Context& ctx, const RmaPort& port, RmaUnit kind) {
+  for (RmaNotification notification{}; rma_wait(ctx, port, notification) == Status::ok;) {
+    rma_free(port);
+    if (notification.error() != RmaError::none) return false;
+    if (notification.kind() == kind) return true;
+  }
+  return false;
+}
+
+BEELINE_HOST_DEVICE bool send(const Context& ctx, const Message& m, std::uint64_t sequence, std::uint32_t peer) {
+  const bool notifies = m.protocol == Protocol::notification;
+  const RmaTo to{peer, notifies ? rma_requester | rma_completer : rma_none};
+  if (rma_put(Thread{}, ctx, m.port, m.destination, m.source, m.bytes, to) != Status::ok) return false;
+  if (notifies) return true;
+  *m.flag_source = sequence;  // the put of the last flag is over, since that of the data was posted after it
+  return rma_put(Thread{}, ctx, m.port, m.flag, m.flag_source, 1, to) == Status::ok;
+}
+
+BEELINE_HOST_DEVICE bool receive(const Context& ctx, const Message& m, std::uint64_t sequence, std::uint32_t peer) {
+  if (m.protocol == Protocol::notification) return await_notification(ctx, m.port, rma_completer);
+  return wait(Thread{}, ctx, m.flag, Compare::greater_equal, sequence, peer) == Status::ok;
+}
+
+/// A put, and the wait for its end: the seed's adapter has one request in flight.
+BEELINE_HOST_DEVICE bool put_and_wait(const Context& ctx, const Message& m, std::uint32_t peer) {
+  const bool notifies = m.protocol == Protocol::notification;
+  const RmaTo to{peer, notifies ? rma_requester : rma_none};
+  if (rma_put(Thread{}, ctx, m.port, m.destination, m.source, m.bytes, to) != Status::ok) return false;
+  return notifies ? await_notification(ctx, m.port, rma_requester) : rma_quiet(ctx, m.port) == Status::ok;
+}
+
+/// The actions of a placement: `adapter_placements.hpp`.
+struct Actions {
+  Message message;
+  std::uint32_t peer;
+
+  BEELINE_HOST_DEVICE bool send(const Context& ctx, std::uint64_t sequence) const {
+    return rma_cases::send(ctx, message, sequence, peer);
+  }
+  BEELINE_HOST_DEVICE bool receive(const Context& ctx, std::uint64_t sequence) const {
+    return rma_cases::receive(ctx, message, sequence, peer);
+  }
+  BEELINE_HOST_DEVICE bool put(const Context& ctx, std::uint64_t) const { return put_and_wait(ctx, message, peer); }
+};
+
+std::string method_of(Placement placement, Protocol protocol) {
+  return fmt::format("{}/rma/{}", name_of(placement), protocol == Protocol::notification ? "notification" : "flag");
+}
+
+/// One message size by one placement.
+class Rma {
+ public:
+  Rma(Bench& bench, std::uint64_t bytes, Placement placement, Protocol protocol)
+      : buffers_(std::make_shared<MessageBuffers>(bench, bytes)), flags_(bench.world(), 2, heap_of(placement)),
+        ports_(with_room(bench, placement).world(), {.engine = engine_of(placement), .depth = 8}),
+        placed_(bench, placement), protocol_(protocol) {}
+
+  [[nodiscard]] const std::shared_ptr<MessageBuffers>& buffers() const { return buffers_; }
+  [[nodiscard]] Actions actions(const Bench& bench) const {
+    return {{buffers_->destination(), buffers_->source(), buffers_->bytes(), &flags_.data()[0].value,
+             &flags_.data()[1].value, ports_.view().port(0), protocol_},
+            bench.peer()};
+  }
+  [[nodiscard]] Placed& placed() { return placed_; }
+
+ private:
+  std::shared_ptr<MessageBuffers> buffers_;
+  SymmetricArray<PaddedWord> flags_;
+  RmaPorts ports_;
+  Placed placed_;
+  const Protocol protocol_;
+};
+
+template <Placement placement, Protocol protocol>
+std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
+  const auto rma = std::make_shared<Rma>(bench, bytes, placement, protocol);
+  std::vector<Measurement> all;
+  const bool is_one_word = bytes == sizeof(std::uint64_t);
+  if (is_one_word) all.push_back(bare_put_signal(bench, rma->buffers()));
+  all.push_back(
+      message_measurement(bench, rma->buffers(), Receivers::both, method_of(placement, protocol),
+                          [=, &bench](Rounds rounds) { return rma->placed().ping_pong(rounds, rma->actions(bench)); }));
+  if (!is_one_word) return all;
+  all[0].peer_of = all[1].method;
+  all[1].baseline = 0;
+  return all;
+}
+
+template <Placement placement, Protocol protocol>
+std::vector<Measurement> prepare_puts(Bench& bench, std::uint64_t bytes) {
+  const auto rma = std::make_shared<Rma>(bench, bytes, placement, protocol);
+  return {message_measurement(bench, rma->buffers(), Receivers::second, method_of(placement, protocol),
+                              [=, &bench](Rounds rounds) { return rma->placed().flood(rounds, rma->actions(bench)); })};
+}
+
+/// A part of a put of eight bytes: its post to a free page, the same without checks of its arguments, or the wait for
+/// its notification, which is there, and the freeing of the entry.
+enum class Part { post, unchecked_post, poll };
+
+template <class Access>
+BEELINE_HOST_DEVICE bool do_part(const Context& ctx, const Message& m, std::uint32_t peer, Part part) {
+  const RmaTo to{peer, rma_requester};
+  if (part == Part::post)
+    return rma_put<Access>(Thread{}, ctx, m.port, m.destination, m.source, m.bytes, to) == Status::ok;
+  if (part == Part::unchecked_post)
+    return beeline::detail::post_pieces<Access>(ctx, m.port, {RmaCommand::put, m.destination, m.source, m.bytes}, to,
+                                                Timeout::none()) == Status::ok;
+  RmaNotification notification{};
+  const Status status = rma_wait<Access>(ctx, m.port, notification);
+  rma_free<Access>(m.port);
+  return status == Status::ok;
+}
+
+/// Times one part; the other one and the end of the request come in between.
+struct TimedPart {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Message m, Part part) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_parts(loop, [&](std::uint64_t) -> std::uint64_t {
+      bool is_done = part != Part::poll || do_part<beeline::detail::DirectAccess>(ctx, m, loop.peer, Part::post);
+      is_done = is_done && rma_quiet(ctx, m.port) == Status::ok;
+      const std::uint64_t start = machine::clock_ns();
+      is_done = is_done && do_part<beeline::detail::DirectAccess>(ctx, m, loop.peer, part);
+      const std::uint64_t ns = machine::clock_ns() - start;
+      if (part != Part::poll)
+        is_done = is_done && do_part<beeline::detail::DirectAccess>(ctx, m, loop.peer, Part::poll);
+      return is_done ? ns + 1 : 0;
+    });
+  }
+};
+
+/// The least of some counts of the part, since an engine that has fallen asleep has to be woken.
+struct CountedPart {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CallCost* cost, Message m, std::uint32_t peer,
+                                      Part part) const {
+    if (grid.block().thread_rank() != 0) return;
+    for (int i = 0; i < 8; ++i) {
+      const CallCost accesses = count(ctx, m, peer, part, [&] {
+        return accesses_of([&] { static_cast<void>(do_part<CountingAccess>(ctx, m, peer, part)); });
+      });
+      const std::uint64_t instructions = count(ctx, m, peer, part, [&] {
+        return instructions_of([&] { static_cast<void>(do_part<beeline::detail::DirectAccess>(ctx, m, peer, part)); });
+      });
+      if (i == 0 || instructions < cost->instructions)
+        *cost = {accesses.loads, accesses.stores, accesses.atomics, instructions};
+    }
+  }
+
+ private:
+  /// Calls `call()` for the part, and does the other part before or after it.
+  template <class Call>
+  static BEELINE_HOST_DEVICE auto count(const Context& ctx, const Message& m, std::uint32_t peer, Part part,
+                                        Call call) {
+    using beeline::detail::DirectAccess;
+    if (part == Part::poll) static_cast<void>(do_part<DirectAccess>(ctx, m, peer, Part::post));
+    static_cast<void>(rma_quiet(ctx, m.port));
+    const auto found = call();
+    if (part != Part::poll) static_cast<void>(do_part<DirectAccess>(ctx, m, peer, Part::poll));
+    return found;
+  }
+};
+
+CallCost cost_of(Bench& bench, const Message& message, Part part) {
+  const SymmetricArray<CallCost> cost(bench.world(), 1);
+  World& world = bench.world();
+  if (bench.leads()) {
+    launch(world, {.waits = true}, CountedPart{}, cost.data(), message, bench.peer(), part);
+    world.synchronize();
+  }
+  world.barrier();
+  CallCost found{};
+  world.copy(&found, cost.data(), sizeof found);
+  return found;
+}
+
+Measurement measurement_of(Bench& bench, const std::shared_ptr<Rma>& rma, std::string method, Part part) {
+  const Message message = rma->actions(bench).message;
+  Measurement measurement =
+      message_measurement(bench, rma->buffers(), Receivers::second, std::move(method), [=, &bench](Rounds rounds) {
+        return rma->placed().timed().run(single_thread(bench).threads, bench.leads(), rounds, TimedPart{}, message,
+                                         part);
+      });
+  measurement.operation = part == Part::poll ? "poll" : "post";
+  measurement.unit = Unit::microseconds;
+  measurement.settings = cost_of(bench, message, part).settings();
+  if (part != Part::poll) measurement.settings.emplace_back("checks", part == Part::post ? "yes" : "no");
+  return measurement;
+}
+
+template <Placement placement>
+std::vector<Measurement> prepare_posts(Bench& bench, std::uint64_t) {
+  const auto rma = std::make_shared<Rma>(bench, sizeof(std::uint64_t), placement, Protocol::notification);
+  const std::string method = method_of(placement, Protocol::notification);
+  return {measurement_of(bench, rma, method, Part::post), measurement_of(bench, rma, method, Part::unchecked_post)};
+}
+template <Placement placement>
+std::vector<Measurement> prepare_polls(Bench& bench, std::uint64_t) {
+  const auto rma = std::make_shared<Rma>(bench, sizeof(std::uint64_t), placement, Protocol::notification);
+  return {measurement_of(bench, rma, method_of(placement, Protocol::notification), Part::poll)};
+}
+
+template <Placement placement>
+std::vector<Case> cases_of() {
+  constexpr SizeRange latencies{0, 256 << 10}, bandwidths{4 << 10};
+  constexpr Protocol notification = Protocol::notification, flag = Protocol::flag;
+  const std::string notifying = method_of(placement, notification), flagging = method_of(placement, flag);
+  std::vector<Case> all = {{"message", notifying, true, prepare_messages<placement, notification>, latencies},
+                           {"message", flagging, true, prepare_messages<placement, flag>, latencies},
+                           {"put", notifying, true, prepare_puts<placement, notification>, bandwidths},
+                           {"put", flagging, true, prepare_puts<placement, flag>, bandwidths}};
+  if constexpr (kernels_post(placement)) {
+    all.push_back({"post", notifying, false, prepare_posts<placement>});
+    all.push_back({"poll", notifying, false, prepare_polls<placement>});
+  }
+  return all;
+}
+
+const ListedCases resident(Command::adapters, cases_of<Placement::resident>());
+const ListedCases proxy(Command::adapters, cases_of<Placement::proxy>());
+const ListedCases host(Command::adapters, cases_of<Placement::host>());
+const ListedCases assisted(Command::adapters, cases_of<Placement::assisted>());
+
+}  // namespace
+
+}  // namespace beeline::bench::rma_cases

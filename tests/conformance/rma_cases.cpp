@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests to an RMA-style adapter: what arrives, and who is notified of it, for every command with every set of
+// notifications, for sizes up to two pieces.
+#include <vector>
+
+#include "beeline/host/rma_ports.hpp"
+#include "tests/conformance/group_kind.hpp"
+#include "tests/conformance/queue_cases.hpp"
+#include "tests/conformance/rank_test.hpp"
+
+namespace beeline_test::rma_cases {
+
+namespace {
+
+using namespace beeline;
+
+struct MoveArguments {
+  std::byte *destination, *source;
+  std::size_t bytes;
+  RmaCommand command;
+  std::uint32_t ahead, behind, notifications;
+  RmaPort port;
+};
+
+/// Puts to the rank ahead, or gets from it. The rank behind does the same, and this one may be notified of it.
+struct MoveBody {
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
+                                      MoveArguments a) const {
+    const RmaTo to{a.ahead, a.notifications};
+    const Status posted = a.command == RmaCommand::put
+                              ? rma_put(group, ctx, a.port, a.destination, a.source, a.bytes, to)
+                              : rma_get(group, ctx, a.port, a.destination, a.source, a.bytes, to);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, posted);
+    if (group.thread_rank() != 0) return;
+    std::uint32_t awaited = a.notifications;
+    while (awaited != 0) {
+      RmaNotification notification{};
+      const Status status = rma_wait(ctx, a.port, notification);
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+      if (status != Status::ok) return;
+      check(report, a, notification);
+      BEELINE_DEVICE_CHECK_EQ(report, notification.kind(), awaited & notification.kind());
+      awaited &= ~static_cast<std::uint32_t>(notification.kind());
+      rma_free(a.port);
+    }
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, rma_quiet(ctx, a.port));
+  }
+
+ private:
+  static BEELINE_HOST_DEVICE void check(DeviceReport* report, const MoveArguments& a,
+                                        const RmaNotification& notification) {
+    const std::size_t last = (a.bytes - 1) % max_rma_bytes + 1;  // bytes of the last piece
+    const bool is_mine = notification.kind() == local_unit(a.command);
+    BEELINE_DEVICE_CHECK_EQ(report, RmaError::none, notification.error());
+    BEELINE_DEVICE_CHECK_EQ(report, a.command, notification.command());
+    BEELINE_DEVICE_CHECK_EQ(report, last, notification.bytes());
+    BEELINE_DEVICE_CHECK_EQ(report, is_mine ? a.ahead : a.behind, notification.node());
+    BEELINE_DEVICE_CHECK_EQ(report, 0, notification.vpid());
+  }
+};
+
+template <GroupKind kind>
+void move(RankTest& test, const RmaPorts& ports, RmaCommand command, std::uint32_t notifications, std::size_t bytes,
+          std::size_t skew) {
+  World& world = test.world();
+  const SymmetricArray<std::byte> memory(world, 2 * (bytes + 16));
+  std::byte *const destination = memory.data() + skew, *const source = memory.data() + bytes + 16;
+  const std::uint64_t key = 1000 * bytes + skew + notifications;
+  test.write(source, pattern(key + static_cast<std::uint64_t>(test.rank()), bytes));
+  world.barrier();
+  const int ahead = test.ahead(1), behind = test.behind(1);
+  test.run(test.shape(1, true), FirstGroup<kind, MoveBody>{},
+           MoveArguments{destination, source, bytes, command, static_cast<std::uint32_t>(ahead),
+                         static_cast<std::uint32_t>(behind), notifications, ports.view().port(0)},
+           "an RMA request");
+  world.barrier();
+  const int from = command == RmaCommand::put ? behind : ahead;
+  check_bytes(pattern(key + static_cast<std::uint64_t>(from), bytes), test.read(destination, bytes), "moved");
+  world.barrier();
+}
+
+void move_with_each_set(RankTest& test, const RmaPorts& ports, std::size_t bytes, std::size_t skew) {
+  for (const RmaCommand command : {RmaCommand::put, RmaCommand::get}) {
+    const std::uint32_t local = local_unit(command), sets[] = {rma_none, local, local | remote_unit(command)};
+    for (const std::uint32_t set : sets)
+      for_each_group_kind(test.world(), [&]<GroupKind kind>() { move<kind>(test, ports, command, set, bytes, skew); });
+  }
+}
+
+/// A case for either engine, on ranks of one node.
+#define RMA_CASE(name, least_ranks)                                                                                \
+  void name(RankTest& test, EngineKind engine);                                                                    \
+  BEELINE_CASE(post, rma_##name##_by_host, least_ranks) {                                                          \
+    need_ports(test);                                                                                              \
+    name(test, EngineKind::host);                                                                                  \
+  }                                                                                                                \
+  BEELINE_CASE(post, rma_##name##_by_device, least_ranks) {                                                        \
+    need_ports(test);                                                                                              \
+    test.skip_if(test.world().config().engines != nullptr, "kernels of a device engine do not reach other ranks"); \
+    name(test, EngineKind::device);                                                                                \
+  }                                                                                                                \
+  void name(RankTest& test, EngineKind engine)
+
+void need_ports(RankTest& test) {
+  need_reach(test, test.world());
+  test.skip_if(test.on_several_nodes(), "a port reaches its own node");
+}
+
+RMA_CASE(moves, 1) {
+  const RmaPorts ports(test.world(), {.engine = engine, .depth = 2});
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4097}})
+    for (const std::size_t skew : {0, 3}) move_with_each_set(test, ports, bytes, skew);
+}
+
+/// The largest piece, and two pieces.
+RMA_CASE(moves_of_two_pieces, 2) {
+  test.skip_if(test.size() > 2 || under_thread_sanitizer, "many bytes");
+  const RmaPorts ports(test.world(), {.engine = engine});
+  constexpr std::uint32_t both = rma_requester | rma_completer;
+  move<GroupKind::thread>(test, ports, RmaCommand::put, both, max_rma_bytes, 0);
+  move<GroupKind::thread>(test, ports, RmaCommand::put, both, max_rma_bytes + 1, 1);
+  move<GroupKind::thread>(test, ports, RmaCommand::get, rma_completer, max_rma_bytes + 1, 0);
+}
+
+struct LockArguments {
+  std::uint32_t* counter;  ///< of rank 0; only who holds the lock changes it
+  std::uint32_t* scratch;
+  std::uint32_t rounds;
+  RmaPortsView view;
+};
+
+/// Every block has a port, takes the lock of rank 0, and counts.
+struct LockKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LockArguments a) const {
+    if (grid.block().thread_rank() != 0) return;
+    const RmaPort port = a.view.port(grid.block_rank());
+    std::uint32_t& mine = a.scratch[grid.block_rank()];
+    for (std::uint32_t round = 0; round < a.rounds; ++round) {
+      while (old_value(ctx, report, port, 0, 1) != 0) {
+      }
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, rma_get(Thread{}, ctx, port, &mine, a.counter, 1, RmaTo{0}));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, rma_quiet(ctx, port));
+      ++mine;
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, rma_put(Thread{}, ctx, port, a.counter, &mine, 1, RmaTo{0}));
+      BEELINE_DEVICE_CHECK_EQ(report, 1, old_value(ctx, report, port, 1, ~std::uint32_t{0}));
+    }
+  }
+
+ private:
+  static BEELINE_HOST_DEVICE std::uint32_t old_value(const Context& ctx, DeviceReport* report, const RmaPort& port,
+                                                     std::uint32_t compare, std::uint32_t add) {
+    RmaNotification notification{};
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, rma_lock(ctx, port, 5, compare, add, {0, rma_completer}));
+    const Status status = rma_wait(ctx, port, notification);
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+    rma_free(port);
+    return status == Status::ok ? notification.lock_value() : 0;
+  }
+};
+
+RMA_CASE(locks, 1) {
+  constexpr std::uint32_t blocks = 2, rounds = 20;
+  const RmaPorts ports(test.world(), {.engine = engine, .ports = blocks, .locks = 6});
+  const SymmetricArray<std::uint32_t> counter(test.world(), 1), scratch(test.world(), blocks);
+  test.run(test.shape(blocks, true), LockKernel{}, LockArguments{counter.data(), scratch.data(), rounds, ports.view()},
+           "RMA locks");
+  test.world().barrier();
+  if (test.rank() == 0)
+    BEELINE_CHECK_EQ(blocks * rounds * static_cast<std::uint32_t>(test.size()), test.read_value(counter.data()));
+}
+
+struct NotifyArguments {
+  std::uint32_t peer, rounds;
+  RmaPortsView view;
+};
+
+/// Notifications without data, from port 0 to port 1 of the peer, more than its queue holds.
+struct NotifyKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, NotifyArguments a) const {
+    if (grid.block().thread_rank() != 0) return;
+    const RmaPort out = a.view.port(0), in = a.view.port(1);
+    RmaNotification notification{};
+    for (std::uint64_t value = 1; value <= a.rounds; ++value) {
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
+                              rma_notify(ctx, out, value, {a.peer, rma_requester | rma_completer, 1}));
+      for (const RmaPort& port : {out, in}) {
+        const Status status = rma_wait(ctx, port, notification);
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
+        if (status != Status::ok) return;
+        BEELINE_DEVICE_CHECK_EQ(report, value, notification.address);
+        rma_free(port);
+      }
+    }
+  }
+};
+
+RMA_CASE(notifications_without_data, 1) {
+  const RmaPorts ports(test.world(), {.engine = engine, .ports = 2, .depth = 4});
+  test.run(test.shape(1, true), NotifyKernel{},
+           NotifyArguments{static_cast<std::uint32_t>(test.ahead(1)), 20, ports.view()}, "RMA notifications");
+  test.world().barrier();
+}
+
+}  // namespace
+
+}  // namespace beeline_test::rma_cases

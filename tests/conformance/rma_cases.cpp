@@ -7,6 +7,7 @@
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/queue_cases.hpp"
 #include "tests/conformance/rank_test.hpp"
+#include "tests/support/errors.hpp"
 
 namespace beeline_test::rma_cases {
 
@@ -60,31 +61,43 @@ struct MoveBody {
   }
 };
 
-template <GroupKind kind>
-void move(RankTest& test, const RmaPorts& ports, RmaCommand command, std::uint32_t notifications, std::size_t bytes,
-          std::size_t skew) {
+/// The request of a case, which `by` carries out with these arguments.
+struct Moved {
+  RmaCommand command;
+  std::uint32_t notifications;
+  std::size_t bytes, skew;
+};
+template <class By>
+void move_by(RankTest& test, const RmaPorts& ports, const Moved& moved, By by) {
   World& world = test.world();
+  const std::size_t bytes = moved.bytes;
   const SymmetricArray<std::byte> memory(world, 2 * (bytes + 16));
-  std::byte *const destination = memory.data() + skew, *const source = memory.data() + bytes + 16;
-  const std::uint64_t key = 1000 * bytes + skew + notifications;
+  std::byte *const destination = memory.data() + moved.skew, *const source = memory.data() + bytes + 16;
+  const std::uint64_t key = 1000 * bytes + moved.skew + moved.notifications;
   test.write(source, pattern(key + static_cast<std::uint64_t>(test.rank()), bytes));
   world.barrier();
   const int ahead = test.ahead(1), behind = test.behind(1);
-  test.run(test.shape(1, true), FirstGroup<kind, MoveBody>{},
-           MoveArguments{destination, source, bytes, command, static_cast<std::uint32_t>(ahead),
-                         static_cast<std::uint32_t>(behind), notifications, ports.view().port(0)},
-           "an RMA request");
+  by(MoveArguments{destination, source, bytes, moved.command, static_cast<std::uint32_t>(ahead),
+                   static_cast<std::uint32_t>(behind), moved.notifications, ports.view().port(0)});
   world.barrier();
-  const int from = command == RmaCommand::put ? behind : ahead;
+  const int from = moved.command == RmaCommand::put ? behind : ahead;
   check_bytes(pattern(key + static_cast<std::uint64_t>(from), bytes), test.read(destination, bytes), "moved");
   world.barrier();
+}
+template <GroupKind kind>
+void move(RankTest& test, const RmaPorts& ports, const Moved& moved) {
+  move_by(test, ports, moved, [&](const MoveArguments& arguments) {
+    test.run(test.shape(1, true), FirstGroup<kind, MoveBody>{}, arguments, "an RMA request");
+  });
 }
 
 void move_with_each_set(RankTest& test, const RmaPorts& ports, std::size_t bytes, std::size_t skew) {
   for (const RmaCommand command : {RmaCommand::put, RmaCommand::get}) {
     const std::uint32_t local = local_unit(command), sets[] = {rma_none, local, local | remote_unit(command)};
     for (const std::uint32_t set : sets)
-      for_each_group_kind(test.world(), [&]<GroupKind kind>() { move<kind>(test, ports, command, set, bytes, skew); });
+      for_each_group_kind(test.world(), [&]<GroupKind kind>() {
+        move<kind>(test, ports, {command, set, bytes, skew});
+      });
   }
 }
 
@@ -118,9 +131,38 @@ RMA_CASE(moves_of_two_pieces, 2) {
   test.skip_if(test.size() > 2 || under_thread_sanitizer, "many bytes");
   const RmaPorts ports(test.world(), {.engine = engine});
   constexpr std::uint32_t both = rma_requester | rma_completer;
-  move<GroupKind::thread>(test, ports, RmaCommand::put, both, max_rma_bytes, 0);
-  move<GroupKind::thread>(test, ports, RmaCommand::put, both, max_rma_bytes + 1, 1);
-  move<GroupKind::thread>(test, ports, RmaCommand::get, rma_completer, max_rma_bytes + 1, 0);
+  move<GroupKind::thread>(test, ports, {RmaCommand::put, both, max_rma_bytes, 0});
+  move<GroupKind::thread>(test, ports, {RmaCommand::put, both, max_rma_bytes + 1, 1});
+  move<GroupKind::thread>(test, ports, {RmaCommand::get, rma_completer, max_rma_bytes + 1, 0});
+}
+
+/// CPU threads of GPU ranks, too, post to ports in host memory.
+BEELINE_CASE(post, rma_moves_by_cpu_threads, 1) {
+  need_ports(test);
+  const RmaPorts ports(test.world());
+  for (const RmaCommand command : {RmaCommand::put, RmaCommand::get})
+    move_by(test, ports, {command, std::uint32_t{local_unit(command)} | remote_unit(command), 777, 5},
+            [&](const MoveArguments& arguments) {
+              DeviceReport report{};
+              MoveBody{}(Thread{}, test.world().host_context(), &report, arguments);
+              BEELINE_CHECK_EQ(0u, report.failures);
+            });
+}
+
+BEELINE_CASE(post, rma_ports_refuse_options, 1) {
+  if (test.on_several_nodes())
+    return check_error(Status::unavailable, {"an RMA port needs memory that all members share"},
+                       [&] { const RmaPorts ports(test.world()); });
+  const auto refused = [&](const RmaPortOptions& options, const char* what) {
+    check_error(Status::invalid_argument, {"RMA ports with", what, "valid:"},
+                [&] { const RmaPorts ports(test.world(), options); });
+  };
+  refused({.ports = 0}, "0 ports for each rank");
+  refused({.ports = max_rma_ports + 1}, "257 ports for each rank");
+  refused({.depth = 1}, "1 entries");
+  refused({.locks = 0}, "0 locks");
+  const RmaPorts ports(test.world());
+  check_error(Status::invalid_argument, {"RMA port 1 of 1"}, [&] { static_cast<void>(ports.refusal(1)); });
 }
 
 struct LockArguments {
@@ -169,6 +211,7 @@ RMA_CASE(locks, 1) {
   test.world().barrier();
   if (test.rank() == 0)
     BEELINE_CHECK_EQ(blocks * rounds * static_cast<std::uint32_t>(test.size()), test.read_value(counter.data()));
+  BEELINE_CHECK_EQ(0u, test.read_value(&ports.locks()[5]));
 }
 
 struct NotifyArguments {

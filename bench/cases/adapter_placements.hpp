@@ -2,10 +2,10 @@
 #pragma once
 /// @file
 /// The placements of a software adapter (docs/adapters.md), and loops that are timed in each of them. A format gives
-/// its `Actions`, which kernels and CPU threads call with their context:
+/// its `Actions`, which kernels and CPU threads call with their context, and which have one or both of these:
 ///
 ///   bool send(ctx, sequence), receive(ctx, sequence)   one message of a ping-pong
-///   bool put(ctx, sequence)                            one message of those that go one way, and the wait for its end
+///   bool put(ctx, sequence)                            an operation of one side, and the wait for its end
 
 #include <cstdint>
 #include <type_traits>
@@ -87,9 +87,13 @@ struct Asking {
   template <class Actions>
   void answer(const Context& ctx, const Actions& actions, std::uint64_t question) const {
     const std::uint64_t sequence = question / calls / 2, call = question % calls;
-    const bool is_done = call == send_call      ? actions.send(ctx, sequence)
-                         : call == receive_call ? actions.receive(ctx, sequence)
-                                                : actions.put(ctx, sequence);
+    bool is_done = false;
+    if constexpr (requires { actions.send(ctx, sequence); }) {
+      if (call == send_call) is_done = actions.send(ctx, sequence);
+      if (call == receive_call) is_done = actions.receive(ctx, sequence);
+    }
+    if constexpr (requires { actions.put(ctx, sequence); })
+      if (call == put_call) is_done = actions.put(ctx, sequence);
     if (is_done) BareWord(*answered).store(question, std::memory_order_release);
   }
 

@@ -37,6 +37,11 @@ def test_messages_in_all_placements_beside_command_queues() -> None:
     assert {record["baseline"] for record in ours} == {"bare/put_signal"}
 
 
+def test_locks_in_all_placements() -> None:
+    found = measured("--operations", "lock")
+    assert {record["method"] for record in found} >= {f"{placement}/rma/notification" for placement in PLACEMENTS}
+
+
 def test_accesses_and_instructions_of_posts_and_polls() -> None:
     methods = [f"{placement}/rma/notification" for placement in PLACEMENTS[:2]]
     found = measured("--methods", ",".join(methods), "--operations", "post,poll")

@@ -90,8 +90,13 @@ constexpr Part second_parts[] = {
     {"puts", "puts, and a wait for a window of them"},
     {"atomic", "atomics"},
     {"rma", "a three-word descriptor in a requester page"},
+    {"verbs", "a work request of 64 bytes in a ring"},
+    {"command", "a command in a command queue"},
     {"notification", "units of the adapter notify both ranks"},
     {"flag", "a second put sets a flag"},
+    {"immediate", "the receiver polls a completion queue"},
+    {"completion", "the poster polls a completion queue"},
+    {"quiet", "the poster waits for the queue"},
 };
 
 const char* machine_for(const AlgorithmInfo& info) {

@@ -281,7 +281,10 @@ bool EngineThread::begin_ring(Served& served, Lane& lane, bool words_only) {
   // A trigger is complete when its operations are; those that did not fit into this batch follow in the next one.
   if (served.table == nullptr || !served.table->has_fired(served.number)) served.done_by_then = served.taken;
   part.done_by_then = served.done_by_then;
-  if (part.count == 0) return false;
+  if (part.count == 0) {  // a source may have worked without a command
+    const std::uint64_t taken = served.source->taken();
+    return std::exchange(served.seen, taken) != taken;
+  }
   count(counters_.commands, part.count);
   // This thread keeps the table of triggered operations: their posters are notified once it has updated the table. A
   // stream does not know of commands on other nodes. A store for posters after copies would delay the next copies: if

@@ -56,3 +56,31 @@ def test_accesses_and_instructions_of_posts_and_polls() -> None:
         if platform.machine() == "x86_64":
             assert 20 < posts["no"]["instructions"] < posts["yes"]["instructions"] < 1000
             assert 20 < poll["instructions"] < 500
+
+
+def test_queue_pairs_in_all_placements_and_steps() -> None:
+    found = measured("--sizes", "8", "--operations", "message,fetch_add,write")
+    for placement in PLACEMENTS:
+        mine = [record for record in found if record["method"].startswith(f"{placement}/verbs/")]
+        messages = {record["method"] for record in mine if record["operation"] == "message"}
+        assert messages == {f"{placement}/verbs/immediate", f"{placement}/verbs/flag"}
+        assert [record["unit"] for record in mine if record["operation"] == "fetch_add"] == ["us"]
+        pairs = [record["settings"]["queue_pairs"] for record in mine if record["operation"] == "write"]
+        assert pairs == [1, 2, 4, 8, 16, 32]
+
+
+def test_accesses_of_each_step_of_optimisation() -> None:
+    posters = [f"{placement}/{rest}" for placement in PLACEMENTS[:2] for rest in ("verbs/completion", "command/quiet")]
+    found = measured("--methods", ",".join(posters), "--operations", "post,poll,post_poll")
+    for placement in PLACEMENTS[:2]:
+        mine = [record for record in found if record["method"] == f"{placement}/verbs/completion"]
+        settings = {(r["operation"], r["settings"]["step"]): r["settings"] for r in mine}
+        # 12 fields, a stamp and the doorbell; 6 words in their place; without the stamp.
+        assert [settings["post", step]["stores"] for step in range(5)] == [14, 8, 8, 7, 7]
+        assert {settings["post", step]["atomics"] for step in range(5)} == {int(placement == "resident")}
+        # The owner, and 9 fields; or 4 words.
+        assert [settings["poll", step]["loads"] for step in range(5)] == [10, 5, 5, 5, 5]
+        assert {settings["poll", step]["stores"] for step in range(5)} == {1}
+        assert {step for operation, step in settings if operation == "post_poll"} == set(range(5))
+    command = {r["operation"] for r in found if r["method"].endswith("command/quiet")}
+    assert command == {"post", "poll", "post_poll"}

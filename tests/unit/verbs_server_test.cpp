@@ -411,7 +411,7 @@ TEST_F(VerbsRings, EndureRandomBytes) {
   Random random("verbs");
   std::vector<std::uint64_t> outside = memory_;
   std::set<VerbsStatus> statuses;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 20000; ++round) {
     for (std::size_t i = random.below(std::size_t{3}); i > 0; --i) {
       VerbsRequest receive = receive_request(to(random.below(words), static_cast<std::uint32_t>(random.below(64))));
       static_cast<void>(this->receive(receive));

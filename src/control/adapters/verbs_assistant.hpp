@@ -47,7 +47,8 @@ class VerbsAssistant final : public CommandSource {
       }
     return false;
   }
-  [[nodiscard]] std::uint64_t taken() const override { return 0; }
+  /// Requests posted and answered: a thread that finds this unchanged may sleep.
+  [[nodiscard]] std::uint64_t taken() const override { return steps_; }
   void release_slots() override {}
   void answer(const Command&, std::uint64_t) override {}
   void release_sources(DoneCount) override {}
@@ -93,6 +94,7 @@ class VerbsAssistant final : public CommandSource {
     static_cast<void>(receives ? post_receive<unchecked>(Thread{}, queues_, pair, request)
                                : post_send<unchecked>(Thread{}, queues_, pair, request));
     ++lines_[line].taken;
+    ++steps_;
     return true;
   }
 
@@ -110,6 +112,7 @@ class VerbsAssistant final : public CommandSource {
   void answer(std::uint32_t line, const VerbsCompletion& completion) {
     const std::uint64_t ticket = lines_[line].answered++;
     VerbsMailbox& to = mailbox(line, ticket);
+    ++steps_;
     to.completion = completion;
     detail::SystemAtomic<std::uint64_t>(to.answered).store(ticket + 1, std::memory_order_release);
   }
@@ -117,6 +120,7 @@ class VerbsAssistant final : public CommandSource {
   const VerbsQueuesView queues_;
   const VerbsAssistedView mailboxes_;
   std::vector<Line> lines_;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace beeline

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What a post to a verbs-style queue pair and a poll cost, by each step of optimisation (seed 000, tables 5.2 to 5.4),
+/// beside those of a command queue in the same placement: time, accesses to rings and queues, and instructions.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "beeline/control/post.hpp"
+#include "cases/cases.hpp"
+#include "cases/verbs_pairs.hpp"
+#include "harness/call_cost.hpp"
+
+namespace beeline::bench::verbs_calls_cases {
+
+namespace {
+
+using namespace verbs_pairs;
+
+/// Posts and polls by a step of optimisation: a write of eight bytes to the peer.
+template <VerbsSteps steps>
+struct VerbsCalls {
+  VerbsQueuesView queues;
+  VerbsSegment to, from;
+
+  template <class Access>
+  BEELINE_HOST_DEVICE bool post(const Context&) const {
+    return post_send<steps, Access>(Thread{}, queues, 0, write_request(to, from)) == Status::ok;
+  }
+  template <class Access>
+  BEELINE_HOST_DEVICE bool poll(const Context&) const {
+    VerbsCompletion done;
+    return poll_completion<steps, Access>(Thread{}, queues, 0, done) == Status::ok && done.status == VerbsStatus::ok;
+  }
+  /// Waits until a poll finds the completion.
+  BEELINE_HOST_DEVICE bool await(const Context& ctx) const {
+    const beeline::detail::VerbsPoller<steps, beeline::detail::DirectAccess> poller(queues, 0);
+    if (poller.wait(Thread{}, ctx, Timeout::none()) != Status::ok) return false;
+    // Polls of step 4 do not free entries, and those of other steps use the same queue pair.
+    if constexpr (!steps.checks) queues.posted[0].sends_done = queues.posted[0].sends;
+    return true;
+  }
+};
+
+/// The same by a command queue: a put of eight bytes in the command, and `quiet`.
+struct CommandCalls {
+  CommandQueuesView channel;
+  std::byte *to, *from;
+  std::uint32_t peer;
+
+  template <class Access>
+  BEELINE_HOST_DEVICE bool post(const Context& ctx) const {
+    return post_put(Thread{}, ctx, to, from, sizeof(std::uint64_t), peer, channel.queue(0)) == Status::ok;
+  }
+  template <class Access>
+  BEELINE_HOST_DEVICE bool poll(const Context& ctx) const {
+    return quiet(Thread{}, ctx, channel.queue(0)) == Status::ok;
+  }
+  BEELINE_HOST_DEVICE bool await(const Context& ctx) const {
+    return quiet(Thread{}, ctx, channel.queue(0)) == Status::ok;
+  }
+};
+
+enum class Part { post, poll, both };
+
+/// One post, the end of its request, and one poll; returns what `cost(call)` says of the part.
+template <Part part, class Calls, class Cost>
+BEELINE_HOST_DEVICE std::uint64_t cost_of_part(const Context& ctx, const Calls& calls, const Cost& cost) {
+  using Access = typename Cost::Access;
+  std::uint64_t sum = 0;
+  bool is_done = true;
+  const auto post = [&] { is_done &= calls.template post<Access>(ctx); };
+  const auto poll = [&] { is_done &= calls.template poll<Access>(ctx); };
+  if (part == Part::post)
+    sum = cost(post);
+  else
+    post();
+  is_done = is_done && calls.await(ctx);
+  if (part == Part::poll)
+    sum = cost(poll);
+  else
+    poll();
+  return is_done ? sum : ~std::uint64_t{0};
+}
+
+struct TimeOf {
+  using Access = beeline::detail::DirectAccess;
+  template <class Call>
+  BEELINE_HOST_DEVICE std::uint64_t operator()(Call call) const {
+    const std::uint64_t start = machine::clock_ns();
+    call();
+    return machine::clock_ns() - start;
+  }
+};
+struct AccessesOf {
+  using Access = CountingAccess;
+  CallCost* cost;
+  template <class Call>
+  BEELINE_HOST_DEVICE std::uint64_t operator()(Call call) const {
+    *cost = accesses_of(call);
+    return 0;
+  }
+};
+struct InstructionsOf {
+  using Access = beeline::detail::DirectAccess;
+  template <class Call>
+  BEELINE_HOST_DEVICE std::uint64_t operator()(Call call) const {
+    return instructions_of(call);
+  }
+};
+
+/// The whole of a post, its request and a poll, or one part of it.
+template <Part part>
+struct TimedCalls {
+  template <class Calls>
+  BEELINE_HOST_DEVICE static void time(const Context& ctx, const Loop& loop, const Calls& calls) {
+    if constexpr (part == Part::both)
+      time_rounds(Thread{}, loop, [&](std::uint64_t) {
+        using Access = beeline::detail::DirectAccess;
+        return calls.template post<Access>(ctx) && calls.await(ctx) && calls.template poll<Access>(ctx);
+      });
+    else
+      time_parts(loop, [&](std::uint64_t) { return cost_of_part<part>(ctx, calls, TimeOf{}) + 1; });
+  }
+  template <class Grid, class Calls>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Calls calls) const {
+    if (grid.block().thread_rank() == 0) time(ctx, loop, calls);
+  }
+};
+template <Part part>
+struct CountedCalls {
+  template <class Grid, class Calls>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CallCost* cost, Calls calls) const {
+    if (grid.block().thread_rank() != 0) return;
+    for (int i = 0; i < 8; ++i) {  // the least, since an engine that has fallen asleep has to be woken
+      CallCost found{};
+      static_cast<void>(cost_of_part<part>(ctx, calls, AccessesOf{&found}));
+      found.instructions = cost_of_part<part>(ctx, calls, InstructionsOf{});
+      if (i == 0 || found.instructions < cost->instructions) *cost = found;
+    }
+  }
+};
+
+///   owner  has the queues, and source and destination of the calls in its `buffers()`
+template <Part part, class Calls, class Owner>
+Measurement measurement_of(Bench& bench, const std::string& method, Calls calls, const Settings& settings,
+                           const std::shared_ptr<Owner>& owner) {
+  const auto timed = std::make_shared<TimedKernel>(bench);
+  constexpr const char* names[] = {"post", "poll", "post_poll"};
+  Measurement measurement =
+      message_measurement(bench, owner->buffers(), Receivers::second, method, [=, &bench](Rounds rounds) {
+        static_cast<void>(owner);
+        return timed->run(single_thread(bench).threads, bench.leads(), rounds, TimedCalls<part>{}, calls);
+      });
+  measurement.operation = names[static_cast<int>(part)];
+  measurement.unit = Unit::microseconds;
+  measurement.settings = settings;
+  if constexpr (part != Part::both) {
+    const SymmetricArray<CallCost> cost(bench.world(), 1);
+    if (bench.leads()) {
+      launch(bench.world(), {.waits = true}, CountedCalls<part>{}, cost.data(), calls);
+      bench.world().synchronize();
+    }
+    bench.world().barrier();
+    CallCost found{};
+    bench.world().copy(&found, cost.data(), sizeof found);
+    for (auto& each : found.settings()) measurement.settings.push_back(each);
+  }
+  return measurement;
+}
+
+/// The measurements of a part for all steps, which share the queue pairs.
+template <Part part, Placement placement, std::size_t... rows>
+std::vector<Measurement> prepare_steps(Bench& bench, std::index_sequence<rows...>) {
+  const auto verbs = std::make_shared<Verbs>(bench, sizeof(std::uint64_t), placement);
+  const Actions actions = verbs->actions(Protocol::flag);
+  std::vector<Measurement> all;
+  (all.push_back(measurement_of<part>(bench, method_of(placement, completion),
+                                      VerbsCalls<verbs_steps[rows]>{verbs->queues().view, actions.to, actions.from},
+                                      {{"step", std::uint64_t{rows}}}, verbs)),
+   ...);
+  return all;
+}
+template <Part part, Placement placement>
+std::vector<Measurement> prepare_calls(Bench& bench, std::uint64_t) {
+  return prepare_steps<part, placement>(bench, std::make_index_sequence<std::size(verbs_steps)>());
+}
+
+/// The command queue of the same placement.
+class Commands {
+ public:
+  Commands(Bench& bench, Placement placement)
+      : queues_(with_room(bench, placement).world(), 1, {.engine = engine_of(placement)}),
+        buffers_(std::make_shared<MessageBuffers>(bench, sizeof(std::uint64_t))) {}
+  [[nodiscard]] const std::shared_ptr<MessageBuffers>& buffers() const { return buffers_; }
+  [[nodiscard]] CommandCalls calls(std::uint32_t peer) const {
+    return {queues_.channel(), buffers_->destination(), buffers_->source(), peer};
+  }
+
+ private:
+  CommandQueues queues_;
+  std::shared_ptr<MessageBuffers> buffers_;
+};
+
+std::string command_method(Placement placement) { return std::string(name_of(placement)) + "/command/quiet"; }
+
+template <Part part, Placement placement>
+std::vector<Measurement> prepare_commands(Bench& bench, std::uint64_t) {
+  const auto commands = std::make_shared<Commands>(bench, placement);
+  return {measurement_of<part>(bench, command_method(placement), commands->calls(bench.peer()), {}, commands)};
+}
+
+template <Placement placement>
+std::vector<Case> cases_of() {
+  const std::string verbs = method_of(placement, completion), command = command_method(placement);
+  return {{"post", verbs, false, prepare_calls<Part::post, placement>},
+          {"post", command, false, prepare_commands<Part::post, placement>},
+          {"poll", verbs, false, prepare_calls<Part::poll, placement>},
+          {"poll", command, false, prepare_commands<Part::poll, placement>},
+          {"post_poll", verbs, false, prepare_calls<Part::both, placement>},
+          {"post_poll", command, false, prepare_commands<Part::both, placement>}};
+}
+
+const ListedCases resident(Command::adapters, cases_of<Placement::resident>());
+const ListedCases proxy(Command::adapters, cases_of<Placement::proxy>());
+
+}  // namespace
+
+}  // namespace beeline::bench::verbs_calls_cases

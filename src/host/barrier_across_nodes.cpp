@@ -6,8 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "beeline/device/impl/deadline_extension.hpp"
 #include "beeline/device/put_get.hpp"
-#include "host/deadline_extension.hpp"
 #include "host/node_map.hpp"
 #include "host/world_implementation.hpp"
 

@@ -52,10 +52,14 @@ void require_lines(Team& team, Heap heap) {
           fmt::format("no packets of 128 bytes among these ranks: {}; packets (PacketRings) serve instead", reason));
 }
 
+bool spans_nodes(Team& team) { return world_part<Routes>(team.world()).needs_engine(team); }
+
 /// A channel with the sizes of its rings; their addresses are set later.
 template <class Protocol>
 ProtocolChannel<Protocol> channel_of(Team& team, std::size_t slot_bytes, std::uint32_t depth, Heap heap) {
-  world_part<Routes>(team.world()).require_direct(team, "packets (put_signal works across nodes)");
+  static_cast<void>(world_part<Routes>(team.world()).to_members(team, "packets"));
+  require(!spans_nodes(team) || static_cast<std::uint32_t>(team.size()) <= max_node_ranks, Status::unavailable,
+          fmt::format("packets: a team of {} members on several nodes; at most {}", team.size(), max_node_ranks));
   require(slot_bytes > 0 && slot_bytes <= (std::size_t{1} << 30), Status::invalid_argument,
           fmt::format("packet slots of {} bytes: 1 to 2^30", slot_bytes));
   require(depth >= 2 && (depth & (depth - 1)) == 0, Status::invalid_argument,
@@ -70,10 +74,12 @@ std::size_t pairs_of_ring(const ProtocolChannel<Protocol>& channel) {
   return std::size_t{Protocol::unit_bytes} / sizeof(machine::PacketPair) * channel.depth * channel.slot_units;
 }
 
-/// Bytes of a channel's memory: first the states, then the rings.
+/// Bytes of a channel's memory: the states, the rings and, for members on other nodes, signals and copies.
 template <class Protocol>
-std::size_t memory_bytes(const ProtocolChannel<Protocol>& channel, int ranks) {
-  const std::size_t ring_bytes = detail::array_bytes(pairs_of_ring(channel), sizeof(machine::PacketPair));
+std::size_t memory_bytes(const ProtocolChannel<Protocol>& channel, int ranks, bool spans_nodes) {
+  std::size_t ring_bytes = detail::array_bytes(pairs_of_ring(channel), sizeof(machine::PacketPair));
+  if (spans_nodes)
+    ring_bytes = ring_bytes > SIZE_MAX / 4 ? SIZE_MAX : 2 * ring_bytes + channel.depth * sizeof(std::uint64_t);
   const std::size_t each = ring_bytes > SIZE_MAX - sizeof(PacketState) ? SIZE_MAX : sizeof(PacketState) + ring_bytes;
   return detail::array_bytes(static_cast<std::size_t>(ranks), each);
 }
@@ -94,11 +100,13 @@ ProtocolRings<Protocol>::ProtocolRings(Team& team, std::size_t slot_bytes, std::
                                        std::uint32_t first_sequence)
     : channel_(channel_of<Protocol>(team, slot_bytes, depth, heap)),
       // CPU threads store into the rings of GPU ranks.
-      memory_(team, memory_bytes(channel_, team.size()), team.context().mixed ? Heap::pinned : heap) {
+      memory_(team, memory_bytes(channel_, team.size(), spans_nodes(team)),
+              team.context().mixed ? Heap::pinned : heap) {
   const auto ranks = static_cast<std::size_t>(team.size());
   channel_.states = reinterpret_cast<PacketState*>(memory_.data());
   channel_.rings = reinterpret_cast<machine::PacketPair*>(channel_.states + ranks);
-  // Flags start with the sequence number before the first; none of the next 2^32 - 1 messages has this number.
+  // Flags start with the sequence number before the first; none of the next 2^32 - 1 messages has this
+  // number.
   const std::uint64_t stale = static_cast<std::uint64_t>(first_sequence) << 32;
   const std::vector<machine::PacketPair> unsent(pairs_of_ring(channel_), {stale, stale});
   const std::vector<PacketState> states(
@@ -107,6 +115,12 @@ ProtocolRings<Protocol>::ProtocolRings(Team& team, std::size_t slot_bytes, std::
     team.world().copy(channel_.rings + from * unsent.size(), unsent.data(),
                       unsent.size() * sizeof(machine::PacketPair));
   team.world().copy(channel_.states, states.data(), states.size() * sizeof(PacketState));
+  if (spans_nodes(team)) {
+    const detail::RemotePackets<PacketState> memory{channel_.states, static_cast<std::uint32_t>(ranks), depth,
+                                                    Protocol::unit_bytes * channel_.slot_units};
+    const std::vector<std::uint64_t> signals(ranks * depth, first_sequence);
+    team.world().copy(memory.signals(0), signals.data(), signals.size() * sizeof signals[0]);
+  }
   team.barrier();
 }
 

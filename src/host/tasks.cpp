@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
@@ -52,9 +54,21 @@ std::size_t checked(const Team& team, const TaskOptions& options, std::size_t co
                   detail::most_workers_of_block, options.multiprocessors, options.lease_ns, options.idle_ns));
   require(!team.context().mixed, Status::unavailable,
           "tasks: a team of GPU ranks and host ranks: its members cannot store in each other's memory");
-  routes.require_one_node(team, "a queue of tasks");
-  routes.require_direct(team, "a queue of tasks");
+  require(static_cast<std::uint32_t>(team.size()) <= max_node_ranks, Status::unavailable,
+          fmt::format("tasks: a team of {} members; at most {}", team.size(), max_node_ranks));
+  static_cast<void>(routes.to_members(team, "a queue of tasks"));
+  for (int member = 0; routes.needs_engine(team) && member < team.size(); ++member)
+    require(team.context().access_to(static_cast<std::uint32_t>(member)).access != PeerAccess::refused,
+            Status::unreachable,
+            fmt::format("tasks: rank {} does not reach rank {}: {}", team.world().rank(), team.world_rank(member),
+                        routes.why_not_direct(team.world_rank(member))));
   return count;
+}
+
+/// Memory for tasks to members on other nodes.
+std::optional<SymmetricArray<SignaledWord>> copies_of(Team& team, std::size_t words) {
+  if (!world_part<Routes>(team.world()).needs_engine(team)) return std::nullopt;
+  return std::optional<SymmetricArray<SignaledWord>>(std::in_place, team, words);
 }
 
 /// The grid of a GPU's workers: one block for each multiprocessor that they may use.
@@ -88,16 +102,18 @@ TaskQueues::TaskQueues(Team& team, const TaskOptions& options, const List& list)
       tickets_(team, std::size_t{options.queues} * static_cast<std::size_t>(team.size())),
       places_(team, static_cast<std::size_t>(team.size()) * list.functions), targets_(team, list.functions),
       heads_(team, tickets_.count()), asleep_(team, static_cast<std::size_t>(team.size())), last_task_(team, 1),
-      running_(team, most_workers), channel_{.slots = slots_.data(),
-                                             .tickets = tickets_.data(),
-                                             .places = places_.data(),
-                                             .asleep = asleep_.data(),
-                                             .wanted = nullptr,
-                                             .queues = options.queues,
-                                             .members = static_cast<std::uint32_t>(team.size()),
-                                             .depth = options.depth,
-                                             .functions = list.functions,
-                                             .running = outside_tasks},
+      running_(team, most_workers),
+      copies_(copies_of(team, slots_.count())), channel_{.slots = slots_.data(),
+                                                         .copies = copies_ ? copies_->data() : nullptr,
+                                                         .tickets = tickets_.data(),
+                                                         .places = places_.data(),
+                                                         .asleep = asleep_.data(),
+                                                         .wanted = nullptr,
+                                                         .queues = options.queues,
+                                                         .members = static_cast<std::uint32_t>(team.size()),
+                                                         .depth = options.depth,
+                                                         .functions = list.functions,
+                                                         .running = outside_tasks},
       service_{.channel = channel_,
                .targets = targets_.data(),
                .heads = heads_.data(),

@@ -192,13 +192,6 @@ BEELINE_CASE(network, memory_comes_and_goes, 2) {
   world.destroy_segment(segment.id);
 }
 
-struct BarrierKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, int) const {
-    BEELINE_DEVICE_CHECK_EQ(report, Status::unreachable, barrier(grid.block(), ctx));
-  }
-};
-
 /// What each rank's kernel has put at every other is there behind the barrier of the streams.
 struct TellAllKernel {
   template <class Grid>
@@ -223,7 +216,7 @@ BEELINE_CASE(network, barriers_on_streams_across_nodes, 2) {
   }
 }
 
-/// What needs memory that all members share. The team that a kernel's refusal aborts is not the world.
+/// What needs memory that all members share.
 BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   World& world = test.world();
   const char* const node = "on node 0";
@@ -233,8 +226,6 @@ BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   check_error(Status::unreachable, {"messages in kernels", "is on node"},
               [&] { static_cast<void>(messages.channel()); });
   check_error(Status::unreachable, {"StagedChannel", node}, [&] { const StagedChannel made(world, 1024, 2); });
-  check_error(Status::unreachable, {"packets (put_signal works across nodes)", node},
-              [&] { const PacketRings made(world, 64, 4); });
   check_error(Status::unavailable, {"command queue of a device engine", node},
               [&] { const CommandQueues made(world, 1, {.engine = EngineKind::device}); });
   check_error(Status::unavailable, {"command queue of a device engine", node},
@@ -252,11 +243,6 @@ BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
     const auto other = static_cast<std::uint32_t>(test.rank() == 0 ? 1 : 0);
     BEELINE_CHECK(!has_loads_and_stores(pair->context(), word.data(), other));
     BEELINE_CHECK(has_atomics(pair->context(), word.data(), other));
-    if (test.rank() == 0)
-      check_error(Status::unreachable, {"barrier on rank", "in kernel", "an engine does", "is on node"},
-                  [&] { test.run(*pair, test.shape(1, true), BarrierKernel{}, 0, "a barrier"); });
-    else
-      check_error(Status::aborted, {"rank 0: barrier on rank", "is on node"}, [&] { pair->barrier(); });
     check_error(Status::unreachable, {"an engine does"},
                 [&] { static_cast<void>(pair->host_context().at(word.data(), other)); });
   }

@@ -89,14 +89,7 @@ BEELINE_CASE(route, copies_of_the_host, 2) {
   world.barrier();
 }
 
-struct BarrierKernel {
-  template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, int) const {
-    BEELINE_DEVICE_CHECK_EQ(report, Status::unreachable, barrier(grid.block(), ctx));
-  }
-};
-
-/// What takes loads and stores. The team that a kernel's refusal aborts is not the world.
+/// What takes loads and stores.
 BEELINE_CASE(route, loads_are_refused, 2) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> word(world, 1);
@@ -112,13 +105,6 @@ BEELINE_CASE(route, loads_are_refused, 2) {
     const auto other = static_cast<std::uint32_t>(1 - test.rank());
     BEELINE_CHECK(!has_loads_and_stores(pair->context(), word.data(), other));
     BEELINE_CHECK(has_atomics(pair->context(), word.data(), other));
-    if (test.rank() == 0) {
-      check_error(Status::unreachable, {"barrier on rank 1 in kernel", "an engine does", "a test says so"},
-                  [&] { test.run(*pair, test.shape(1, true), BarrierKernel{}, 0, "a barrier"); });
-      test.check_report("a barrier");
-    } else {
-      check_error(Status::aborted, {"rank 0: barrier on rank 1", "a test says so"}, [&] { pair->barrier(); });
-    }
     if (!test.on_gpu())
       check_error(Status::unreachable, {"an engine does"},
                   [&] { static_cast<void>(pair->host_context().at(word.data(), other)); });

@@ -63,6 +63,31 @@ void try_puts(World& world) {
   BEELINE_CHECK_EQ(std::uint64_t{26}, counter.data()[0]);
 }
 
+struct BarrierKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* board) const {
+    const std::uint32_t ahead = (ctx.rank + ctx.size / 2) % ctx.size;
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+      if (grid.thread_rank() == 0) static_cast<void>(put_value(ctx, board, round, ahead, QueueId{1}));
+      Status status = barrier(grid.block(), ctx, Order::memory, Timeout::test());
+      while (status == Status::timeout) status = barrier(grid.block(), ctx, Order::memory, Timeout{1'000'000});
+      if (status != Status::ok || board[0] != round) return;
+      if (barrier(grid.block(), ctx) != Status::ok) return;  // the word is read before it is put again
+    }
+    board[1] = 1;
+  }
+};
+
+/// Barriers in kernels, with time-outs.
+void try_kernel_barriers(World& world) {
+  const SymmetricArray<std::uint64_t> board(world, 2);
+  world.barrier();
+  launch(world, {.waits = true}, BarrierKernel{}, board.data());
+  world.synchronize();
+  BEELINE_CHECK_EQ(std::uint64_t{1}, board.data()[1]);
+  world.barrier();
+}
+
 /// Loads and stores reach the members of the own node, wherever they stand in the team, and no others.
 void try_addresses(World& world) {
   const SymmetricArray<std::uint64_t> board(world, static_cast<std::size_t>(world.size()));
@@ -130,6 +155,7 @@ void try_all(World& world) {
   for (int round = 0; round < 20; ++round) world.barrier();
   try_polls(world);
   try_puts(world);
+  try_kernel_barriers(world);
   try_addresses(world);
   try_collectives(world);
   try_messages(world);

@@ -69,6 +69,13 @@ TEST(Ucx, ThatIsTooOldIsSaid) {
   expect_refused(OLD_UCX, {"ranks on several nodes need UCX", "version 1.12.1", "1.13 or later"});
 }
 
+struct BarrierKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, int) const {
+    static_cast<void>(barrier(grid.block(), ctx));
+  }
+};
+
 /// The waits that a death must end, by name.
 using Words = SymmetricArray<std::uint64_t>;
 struct Wait {
@@ -77,6 +84,11 @@ struct Wait {
 };
 const Wait waits[] = {
     {"barrier", [](World& world, Words&) { world.barrier(); }},
+    {"barrier_in_a_kernel",
+     [](World& world, Words&) {
+       launch(world, {.waits = true}, BarrierKernel{}, 0);
+       world.synchronize();
+     }},
     {"signal",
      [](World& world, Words& signals) {
        static_cast<void>(wait(Thread{}, world.host_context(), signals.data(), Compare::equal, 1, victim));
@@ -158,6 +170,65 @@ TEST_P(EndOfARankElsewhere, EndsEveryWaitWithItsName) {
 
 INSTANTIATE_TEST_SUITE_P(In, EndOfARankElsewhere, ::testing::ValuesIn(waits),
                          [](const auto& each) { return std::string(each.param.name); });
+
+struct Empty {};
+/// Ends the target's process while it runs the task.
+struct EndProcess {
+  static constexpr const char* name = "end_process";
+  using Arguments = Empty;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group&, const Context&, const Task&) const {
+#if !BEELINE_ON_GPU
+    ::kill(::getpid(), SIGKILL);
+#endif
+  }
+};
+struct DoNothing {
+  static constexpr const char* name = "do_nothing";
+  using Arguments = Empty;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group&, const Context&, const Task&) const {}
+};
+using EndingTasks = TaskList<EndProcess, DoNothing>;
+
+/// A target on another node ends in a task: the replies of earlier tasks have arrived, waits for that task and for
+/// those behind it end.
+TEST(EndOfATarget, EndsTheWaitsForItsTasks) {
+  SKIP_WITHOUT_UCX();
+  expect_others_passed(run_processes(
+      ranks,
+      [](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        const auto start = std::chrono::steady_clock::now();
+        try {
+          Words replies(*world, 3);
+          Tasks<EndingTasks> tasks(*world, {.queues = 1, .workers = 1});
+          tasks.register_function<EndProcess>({});
+          tasks.register_function<DoNothing>({});
+          const Context& ctx = world->host_context();
+          const auto post = [&](TaskPost what, std::uint64_t* reply) {
+            what.reply = reply;
+            return post_task(Thread{}, ctx, tasks.channel(), what);
+          };
+          const Empty none;
+          if (config.rank == 0) {
+            BEELINE_CHECK(post(task_of<EndingTasks, DoNothing>(none, victim), replies.data()) == Status::ok);
+            BEELINE_CHECK(wait(Thread{}, ctx, replies.data(), Compare::equal, 1, victim) == Status::ok);
+            BEELINE_CHECK(post(task_of<EndingTasks, EndProcess>(none, victim), replies.data() + 1) == Status::ok);
+            BEELINE_CHECK(post(task_of<EndingTasks, DoNothing>(none, victim), replies.data() + 2) == Status::ok);
+          }
+          static_cast<void>(wait(Thread{}, ctx, replies.data() + 2, Compare::equal, 1, victim));
+          world->check();
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
+          BEELINE_CHECK(error.code() == Status::peer_died);
+        }
+        BEELINE_CHECK(std::chrono::steady_clock::now() - start < 20s);
+        world->abort("its partner is gone");
+      },
+      split_config()));
+}
 
 /// Ends the process that has written its number to a word, if any has, whatever becomes of the check: a stopped one
 /// would stay for ever.

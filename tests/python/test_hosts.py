@@ -222,14 +222,19 @@ BRIEF = ("--iterations", "10")  # else about a second of each method
 
 
 @pytest.mark.parametrize(
-    ("app", "size", "methods"),
+    ("app", "options", "methods"),
     [
-        ("jacobi", "16", ["host", "stream", "proxy", "triggered", "device"]),
-        ("himeno", "16x16x16", ["in_kernel", "block_signals", "stream_kernels", "host_copy_engine"]),
+        ("jacobi", ("--size", "16", *BRIEF), ["host", "stream", "proxy", "triggered", "device", "task"]),
+        (
+            "himeno",
+            ("--size", "16x16x16", *BRIEF),
+            ["in_kernel", "block_signals", "stream_kernels", "host_copy_engine", "persistent"],
+        ),
+        ("tree-search", (), ["task"]),
     ],
 )
-def test_an_application_on_two_nodes_of_this_machine(app: str, size: str, methods: list[str]) -> None:
-    done = run_split("app", app, "--method", ",".join(methods), "--size", size, "--ranks", "4", *BRIEF, "--json")
+def test_an_application_on_two_nodes_of_this_machine(app: str, options: tuple[str, ...], methods: list[str]) -> None:
+    done = run_split("app", app, "--method", ",".join(methods), "--ranks", "4", *options, "--json")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     results = [line for line in lines if line["event"] == "result"]
@@ -242,9 +247,7 @@ def test_an_application_on_two_nodes_of_this_machine(app: str, size: str, method
     ("app", "size", "method", "reason"),
     [
         ("jacobi", "16", "proxy_device", "a command queue of a device engine"),
-        ("jacobi", "16", "task", "a queue of tasks"),
         ("himeno", "16x16x16", "host_staged", "StagedChannel"),
-        ("himeno", "16x16x16", "persistent", "packets (put_signal works across nodes)"),
     ],
 )
 def test_what_needs_one_node_is_refused(app: str, size: str, method: str, reason: str) -> None:

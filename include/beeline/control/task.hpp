@@ -36,6 +36,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "beeline/control/impl/task_by_engine.hpp"
 #include "beeline/control/impl/task_slot.hpp"
 #include "beeline/device/impl/ticket_machine.hpp"
 #include "beeline/device/put_get.hpp"
@@ -54,11 +55,12 @@ struct Task {
   std::uint32_t poster;  ///< rank of the team
   std::uint32_t worker;  ///< index of the worker that runs the task, for memory that each worker has
   TaskChannel channel;   ///< to post further tasks from here
-  std::uint64_t* reply;  ///< the poster's signal, in the poster's memory; nullptr: none
+  std::uint64_t* reply;  ///< the poster's signal, in the poster's memory; nullptr: none. If the poster is on another
+                         ///< node: a word of this rank, which the worker sends when the function has returned
 
-  /// Sets the poster's signal to `value` at once, in a task whose poster leaves the reply to the function
-  /// (`TaskPost::reply_value` 0). The signal carries only the value: it does not make earlier writes of the function
-  /// visible. One thread calls it.
+  /// Sets the poster's signal to `value`, which is not 0, in a task whose poster leaves the reply to the function
+  /// (`TaskPost::reply_value` 0): at once, or, if the poster is on another node, when the function has returned. The
+  /// signal carries only the value: it does not make earlier writes of the function visible. One thread calls it.
   BEELINE_HOST_DEVICE void answer(std::uint64_t value) const {
     if (reply != nullptr) detail::store_signal(reply, value, Order::relaxed);
   }
@@ -166,8 +168,9 @@ struct TaskPost {
   std::uint32_t queue = 0, function = 0;
   const void* arguments = nullptr;  ///< [argument_bytes] read before the call returns
   std::uint32_t argument_bytes = 0;
-  const void* payload = nullptr;  ///< [payload_bytes] at an address from which the caller can load; read before the
-                                  ///< call returns
+  const void* payload = nullptr;  ///< [payload_bytes] at an address from which the caller can load; for a target on
+                                  ///< another node, if the slot does not hold it, in this rank's heap or host memory.
+                                  ///< Read before the call returns
   std::size_t payload_bytes = 0;
   std::uint64_t* reply = nullptr;  ///< symmetric address of this rank's signal, set when the function has run
   std::uint64_t reply_value = 1;   ///< the signal's value; 0: the function sets it (`Task::answer`)
@@ -283,7 +286,7 @@ BEELINE_HOST_DEVICE inline void fence_towards(const Context& ctx, std::uint32_t 
 
 /// The ring and the header that a poster writes, as far as they are known before it has a ticket.
 struct TaskDraft {
-  SignaledWord* ring;  ///< ring at the target
+  SignaledWord* ring;  ///< ring at the target, or its copy for a target on another node
   TaskHeader header;
 };
 [[nodiscard]] BEELINE_HOST_DEVICE inline TaskDraft draft_of(const Context& ctx, const TaskChannel& channel,
@@ -328,8 +331,50 @@ BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChann
 
 }  // namespace detail
 
+namespace detail {
+
+/// Sends a task to a target on another node: the long payload into the target's buffer, then the slot. One thread calls
+/// it.
+BEELINE_HOST_DEVICE inline Status send_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
+                                            const TaskPlace& at, std::uint64_t ticket) {
+  const TaskLayout layout{post.argument_bytes};
+  const std::uint32_t index = channel.slot_index(channel.ring(post.queue, ctx.rank), ticket);
+  const bool is_long = !layout.holds(post.payload_bytes);
+  Status status = Status::ok;
+  if (is_long)
+    status = command_for_task(ctx, Verb::put, post.rank, at.payloads + index * at.payload_bytes,
+                              {post.payload, 1, post.payload_bytes, 0, 0});
+  if (status != Status::ok) return status;
+  const TaskDraft draft{&channel.copies[channel.slot_index(channel.ring(post.queue, post.rank), 0) * task_words],
+                        draft_of(ctx, channel, post).header};
+  publish_task(ctx, channel, post, draft, {}, ticket);
+  SignaledWord* const copy = &draft.ring[channel.slot_index(0, ticket) * task_words];
+  copy->signal = ticket + 1 - channel.depth;  // as at the target: the engine sets the signal behind the other words
+  status = send_slot(ctx, post.rank, &channel.slots[index * task_words], copy, draft.header.words, ticket + 1);
+  if (status == Status::ok && channel.wanted != nullptr)  // a lease of the target's workers may have ended meanwhile
+    status = store_for_task(ctx, post.rank, ctx.offset_in_slot(channel.wanted), 1);
+  if (status == Status::ok && is_long) status = drain_queue(ctx, Operation::flush, ctx.routes->queue(0), {}).status;
+  return status;
+}
+
+/// `post_task` for a target on another node, after the checks. Every thread of the group calls it.
+///   seen  the ring's tickets, as the first thread has read them
+template <class Group>
+BEELINE_COLD BEELINE_HOST_DEVICE Status post_by_engine(Group group, const Context& ctx, TaskChannel channel,
+                                                       TaskPost post, Timeout timeout, TaskPlace at, SeenTickets seen) {
+  Status status = Status::ok;
+  if (group.thread_rank() == 0) {
+    std::uint64_t ticket = 0;
+    status = claim_task(ctx, channel, post, timeout, seen, ticket);
+    if (status == Status::ok) status = send_task(ctx, channel, post, at, ticket);
+  }
+  return agree(group, status);
+}
+
+}  // namespace detail
+
 /// Posts a task: its payload is stored in the target's registered buffer, then a worker there runs the function. No CPU
-/// of the target takes part.
+/// of the target takes part, unless the target is on another node, where the engines of both carry the task.
 ///   timeout  limit of the wait for a free slot of the queue. A task (`Task::channel`) may wait only for queues with
 ///            lower numbers than its own, and passes `Timeout::test()` for others. Otherwise two ranks could wait for
 ///            each other's slots
@@ -370,6 +415,8 @@ template <class Group>
       static_cast<void>(detail::refuse(ctx, Operation::task, post.rank, found, Status::invalid_argument));
     return Status::invalid_argument;
   }
+  if (detail::is_reached_by_engine(ctx, post.rank)) [[unlikely]]
+    return detail::post_by_engine(group, ctx, channel, post, timeout, at, seen);
   Status status = Status::ok;
   std::uint64_t ticket = 0;
   if (group.thread_rank() == 0) status = detail::claim_task(ctx, channel, post, timeout, seen, ticket);

@@ -69,6 +69,8 @@ static_assert(TaskLayout{max_task_arguments}.payload_word() <= task_words);
 struct TaskTickets {
   alignas(64) std::uint64_t next;  ///< next ticket: tasks posted or being written; written by the posting threads
   alignas(64) std::uint64_t done;  ///< tasks that the target has run; written by the target's worker
+  std::uint64_t answer;  ///< if the member of this ring is on another node: the reply that a function of this rank has
+                         ///< set for the member's task, which the worker then sends
 };
 
 /// A target's payload buffer for a function. Every member has a copy of the entries of all members.
@@ -110,6 +112,8 @@ inline constexpr std::uint32_t outside_tasks = 0xffffffffu;
 /// The channel of a `Tasks` object, which kernels take by value.
 struct TaskChannel {
   SignaledWord* slots;    ///< [queues, members, depth, task_words] slots of this rank as target; symmetric
+  SignaledWord* copies;   ///< [queues, members, depth, task_words] tasks for members on other nodes, until they have
+                          ///< run; nullptr: all members are on one node
   TaskTickets* tickets;   ///< [queues, members] tickets of this rank as poster, for its posts to each member; symmetric
   TaskPlace* places;      ///< [members, functions]
   std::uint64_t* asleep;  ///< [members] whether a member's workers have ended; symmetric, written by the workers

@@ -2,10 +2,11 @@
 #pragma once
 /// @file
 /// Barrier of a team from inside kernels and CPU threads: every member writes one word to every other member
-/// (all-to-all).
+/// (all-to-all), by a store, or by its engine where loads and stores do not reach the member.
 
 #include <cstdint>
 
+#include "beeline/device/impl/barrier_by_routes.hpp"
 #include "beeline/device/signal.hpp"
 
 namespace beeline {
@@ -24,8 +25,8 @@ class Barrier {
     entered_ = ctx.sync->entered.value;
     completed_ = ctx.sync->completed.value;
     if (ctx.has_routes != 0) [[unlikely]] {
-      reachable_ = detail::check_all_direct(group_, ctx, Operation::barrier);
-      if (reachable_ != Status::ok) ++entered_;  // `sync` then enters no round
+      first_ = Status::unreachable;
+      ++entered_;  // `sync` then enters no round
     }
   }
 
@@ -33,12 +34,13 @@ class Barrier {
   ///   order    memory: writes of every member before the call are visible to all members after it; relaxed: execution
   ///            only
   ///   timeout  the call's own limit; after `timeout` the same call continues the same round
-  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted; unreachable if loads
-  /// and stores do not reach some member (the constructor has refused: see access.hpp). Source: seed 000 section 6.7;
-  /// OpenSHMEM 1.5 sync (relaxed) and barrier (memory).
+  /// Every thread of the group calls it, and gets the same status: ok, timeout, deadline, aborted; unreachable if there
+  /// is no route to some member (refused: see access.hpp). With `Order::memory` the call waits until the engine has
+  /// completed what this rank's threads have posted to any queue. Source: seed 000 section 6.7; OpenSHMEM 1.5 sync
+  /// (relaxed) and barrier (memory).
   [[nodiscard]] BEELINE_HOST_DEVICE Status sync(Order order = Order::memory, Timeout timeout = Timeout::none()) {
     if (entered_ == completed_) enter(order);
-    Status status = reachable_;
+    Status status = first_;
     for (std::uint32_t peer = group_.thread_rank(); peer < ctx_.size && status == Status::ok; peer += group_.size())
       status = await(peer, order, timeout);
     status = agree(group_, status);
@@ -46,6 +48,8 @@ class Barrier {
       completed_ = entered_;
       if (group_.thread_rank() == 0) ctx_.sync->completed.value = completed_;
     }
+    if (status == Status::unreachable) [[unlikely]]
+      return detail::barrier_by_routes(group_, ctx_, order, timeout);
     return status;
   }
 
@@ -71,7 +75,7 @@ class Barrier {
   Group group_;
   const Context& ctx_;
   std::uint64_t entered_ = 0, completed_ = 0;
-  Status reachable_ = Status::ok;  ///< unreachable if loads and stores do not reach all members; checked once
+  Status first_ = Status::ok;  ///< unreachable with routes: `sync` then waits for nothing here, and ends out of line
 };
 
 /// One round of the team's barrier; see `Barrier::sync`. Loops should keep a `Barrier` instead.

@@ -8,6 +8,8 @@
 /// The flag is the message's sequence number, which has 32 bits. A slot of the ring still holds flags of earlier laps.
 /// Every 2^30 messages the sender rewrites whole slots, so that after the sequence wraps no old flag is mistaken for a
 /// new one.
+///
+/// For peers on other nodes the engine carries the messages (device/impl/packets_by_engine.hpp).
 
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +62,12 @@ BEELINE_COLD BEELINE_HOST_DEVICE Status await_consumed(Group group, const Contex
 
 }  // namespace detail
 
+}  // namespace beeline
+
+#include "beeline/device/impl/packets_by_engine.hpp"
+
+namespace beeline {
+
 inline namespace BEELINE_CALLS {
 
 /// One rank's end of the channel to `peer`, opened by one group (for LL128 a warp or a block of whole warps); sequence
@@ -83,6 +91,8 @@ class PacketPort {
       detail::stop_call(ctx, Operation::packet_send, peer, {CallFault::partial_warp, 32, group.size()});
     group_.sync();  // the sequence numbers that an earlier port of this group wrote are visible
     first_sent_ = sent_ = state_->sent, first_received_ = received_ = state_->received, credit_ = state_->credit;
+    if (ctx.has_routes != 0) [[unlikely]]
+      if (ctx.access_to(peer).access != PeerAccess::direct) use_engine();
     prepare_slot();
     group_.sync();  // every thread has read the state before thread 0 changes it
   }
@@ -176,8 +186,15 @@ class PacketPort {
 
   /// Sends message `sent_` + 1, then prepares the slot of the next message while this one travels.
   BEELINE_HOST_DEVICE Status send_slot(const std::byte* source, std::uint32_t bytes, Timeout timeout) {
-    if (sent_ - credit_ == depth_) [[unlikely]]
+    if (sent_ - credit_ == depth_) [[unlikely]] {
+      if (uses_engine()) {
+        const Awaited awaited{Operation::packet_send, peer_, sent_ + 1, sent_ + 1 - depth_};
+        const Status status = detail::send_by_engine(group_, ctx_, remote(), awaited, source, bytes, timeout);
+        if (status == Status::ok) ++sent_, ++credit_;
+        return status;
+      }
       if (const Status status = renew_credit(timeout); status != Status::ok) return status;
+    }
     Protocol::write(group_, sent_ + 1, detail::OutgoingMessage{out_slot_, source, bytes},
                     rewrites_slot_ ? slot_units_ : units_for(bytes));
     ++sent_;
@@ -187,14 +204,32 @@ class PacketPort {
       static_cast<void>(renew_credit(Timeout::test()));
     return Status::ok;
   }
+  /// Prepares for a peer that only the engine reaches. Every message then takes the rare branches of `send_slot` and
+  /// `read_slot`, which the port has in any case: others pay nothing for these peers.
+  BEELINE_HOST_DEVICE void use_engine() {
+    credit_word_ = nullptr;
+    credit_ = sent_ - depth_;
+    owes_credit_ = true;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool uses_engine() const { return credit_word_ == nullptr; }
+  [[nodiscard]] BEELINE_HOST_DEVICE detail::RemotePackets<PacketState> remote() const {
+    return {state_ - peer_, ctx_.size, depth_, Protocol::unit_bytes * slot_units_};
+  }
   BEELINE_HOST_DEVICE void prepare_slot() {
     out_slot_ = slot_of(out_, sent_ + 1);
     rewrites_slot_ = ((sent_ + 1) & (detail::packet_sweep_period - 1)) < depth_;
   }
 
   BEELINE_HOST_DEVICE Status read_slot(std::byte* destination, std::uint32_t bytes, Timeout timeout) {
-    if (owes_credit_) [[unlikely]]
+    if (owes_credit_) [[unlikely]] {
+      if (uses_engine()) {
+        const Awaited awaited{Operation::packet_receive, peer_, received_ + 1, received_ + 1, Compare::equal};
+        const Status status = detail::receive_by_engine(group_, ctx_, remote(), awaited, destination, bytes, timeout);
+        if (status == Status::ok) ++received_;
+        return status;
+      }
       return_credit();
+    }
     const std::uint32_t sequence = received_ + 1;
     const Awaited awaited{Operation::packet_receive, peer_, sequence, sequence, Compare::equal};
     const Status mine =
@@ -212,7 +247,7 @@ class PacketPort {
     owes_credit_ = (sequence & (half_lap() - 1)) == 0;
   }
   BEELINE_HOST_DEVICE void return_credit() {
-    if (owes_credit_ && group_.thread_rank() == 0)
+    if (owes_credit_ && group_.thread_rank() == 0 && !uses_engine())
       detail::SystemAtomic<std::uint32_t>(*credit_word_).store(received_, std::memory_order_release);
     owes_credit_ = false;
   }
@@ -221,7 +256,7 @@ class PacketPort {
   const Context& ctx_;
   std::uint32_t peer_, depth_, slot_units_;
   PacketState* state_;
-  std::uint32_t* credit_word_;
+  std::uint32_t* credit_word_;  ///< at the peer; nullptr: only the engine reaches the peer
   machine::PacketPair* out_;
   machine::PacketPair* in_;
   std::uint32_t sent_ = 0, received_ = 0, credit_ = 0, first_sent_ = 0, first_received_ = 0;

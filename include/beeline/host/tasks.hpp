@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -165,6 +166,7 @@ class TaskQueues {
   SymmetricArray<TaskTarget> targets_;
   SymmetricArray<std::uint64_t> heads_, asleep_, last_task_;
   SymmetricArray<RunningTask> running_;
+  std::optional<SymmetricArray<SignaledWord>> copies_;  ///< see TaskChannel
   TaskChannel channel_;
   detail::TaskService service_;
   std::uint64_t closing_ = 0;

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <span>
 
-#include "host/deadline_extension.hpp"
+#include "beeline/device/impl/deadline_extension.hpp"
 #include "host/pairs/call_chunks.hpp"
 
 namespace beeline::detail {

@@ -85,7 +85,8 @@ class EarlyPayload {
 struct TaskScratch {
   alignas(task_alignment) std::uint64_t words[task_words];
   std::uint64_t heads[max_node_ranks];  ///< [members] number of tasks of each ring that have run
-  std::byte* posters[max_node_ranks];   ///< [members] start of each member's slot in the address range
+  std::byte* posters[max_node_ranks];   ///< [members] start of each member's slot in the address range; nullptr for
+                                        ///< members on other nodes
   std::uint8_t untold[max_node_ranks];  ///< [members] number of tasks that have run and are not acknowledged
 
   [[nodiscard]] BEELINE_HOST_DEVICE TaskHeader header() const {

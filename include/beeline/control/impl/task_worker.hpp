@@ -42,7 +42,8 @@ class TaskWorker {
     begun_ = SystemAtomic<std::uint64_t>(service.running[worker].begun).load(std::memory_order_relaxed);
     for (std::uint32_t poster = group.thread_rank(); poster < channel_.members; poster += group.size()) {
       scratch.heads[poster] = head(channel_.ring(queue_, poster)).load(std::memory_order_relaxed);
-      scratch.posters[poster] = ctx.translate(at_offset(ctx, 0), ctx.access_to(poster).place);
+      scratch.posters[poster] =
+          is_reached_by_engine(ctx, poster) ? nullptr : ctx.translate(at_offset(ctx, 0), ctx.access_to(poster).place);
       scratch.untold[poster] = 0;
     }
     group.sync();
@@ -183,7 +184,11 @@ class TaskWorker {
       is_paused_ = !run_kernel(header, target, poster, ticket);
       if (is_paused_) return true;
     } else {
-      if (group_.thread_rank() == 0) show(RunningTask::what_of(header.function, poster));
+      if (group_.thread_rank() == 0) {
+        show(RunningTask::what_of(header.function, poster));
+        if (scratch_.posters[poster] == nullptr) [[unlikely]]
+          *answer_of(poster) = 0;
+      }
       List::run(header.function, group_, ctx_, task(header, target, poster, ticket));
     }
     group_.sync();
@@ -269,7 +274,13 @@ class TaskWorker {
             poster,
             worker_,
             channel_,
-            header.reply == 0 ? nullptr : reply_of(poster, header.reply)};
+            header.reply == 0                     ? nullptr
+            : scratch_.posters[poster] == nullptr ? answer_of(poster)
+                                                  : reply_of(poster, header.reply)};
+  }
+  /// The word by which a function replies to a poster on another node.
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* answer_of(std::uint32_t poster) const {
+    return &channel_.tickets[channel_.ring(queue_, poster)].answer;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* reply_of(std::uint32_t poster, std::uint64_t offset) const {
     return reinterpret_cast<std::uint64_t*>(scratch_.posters[poster] + offset);
@@ -282,7 +293,11 @@ class TaskWorker {
     show(0);
     const TaskHeader header = scratch_.header();
     const bool has_answered = executor == DeviceKind::gpu && header.reply != 0;
-    std::uint64_t reply = header.reply_value == 0 ? 0 : header.reply;
+    std::uint64_t reply = header.reply_value == 0 ? 0 : header.reply, reply_value = header.reply_value;
+    if (scratch_.posters[poster] == nullptr && header.reply != 0 && reply == 0) [[unlikely]]
+      if (reply_value = SystemAtomic<std::uint64_t>(*answer_of(poster)).load(std::memory_order_relaxed);
+          reply_value != 0)
+        reply = header.reply;
     if (executor == DeviceKind::gpu && reply != 0 &&
         poster == ctx_.rank) {  // CPUs see the end of this task with the acknowledgement of later tasks
       machine::fence_device();
@@ -295,7 +310,7 @@ class TaskWorker {
       return;
     }
     is_awaited = false;
-    tell(poster, ticket + 1, target, reply, header.reply_value);
+    tell(poster, ticket + 1, target, reply, reply_value);
   }
   BEELINE_HOST_DEVICE void tell(std::uint32_t poster, std::uint64_t done, const TaskTarget& target, std::uint64_t reply,
                                 std::uint64_t reply_value) {
@@ -303,13 +318,20 @@ class TaskWorker {
     constexpr bool fences = executor == DeviceKind::gpu;
     constexpr auto order = fences ? std::memory_order_relaxed : std::memory_order_release;
     if constexpr (fences) machine::fence_acquire_release();
-    if (reply != 0) store_signal(reply_of(poster, reply), reply_value, fences ? Order::relaxed : Order::memory);
+    const bool is_direct = scratch_.posters[poster] != nullptr;
+    if (reply != 0 && is_direct)
+      store_signal(reply_of(poster, reply), reply_value, fences ? Order::relaxed : Order::memory);
+    if (reply != 0 && !is_direct) [[unlikely]]
+      static_cast<void>(store_for_task(ctx_, poster, reply, reply_value));
     if (target.completion > TaskTarget::registered_bit)
       SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(target.completion - TaskTarget::registered_bit))
           .fetch_add(1, order);
     TaskTickets& mine = channel_.tickets[channel_.ring(queue_, ctx_.rank)];  // symmetric: the poster has its tickets at
                                                                              // the same offset
-    SystemAtomic<std::uint64_t>(*reply_of(poster, ctx_.offset_in_slot(&mine.done))).store(done, order);
+    if (is_direct)
+      SystemAtomic<std::uint64_t>(*reply_of(poster, ctx_.offset_in_slot(&mine.done))).store(done, order);
+    else
+      static_cast<void>(store_for_task(ctx_, poster, ctx_.offset_in_slot(&mine.done), done));
     head(channel_.ring(queue_, poster)).store(done, std::memory_order_relaxed);
     scratch_.untold[poster] = 0;
   }
@@ -339,9 +361,10 @@ class TaskWorker {
     return now - start_ >= service_.lease.lease_ns || (now > busy && now - busy >= service_.lease.idle_ns);
   }
 
-  /// Publishes to each poster whether this rank's workers have ended.
+  /// Publishes to each poster of this node whether this rank's workers have ended.
   BEELINE_HOST_DEVICE void tell_posters(std::uint64_t asleep) const {
     for (std::uint32_t member = group_.thread_rank(); member < channel_.members; member += group_.size()) {
+      if (scratch_.posters[member] == nullptr) continue;  // its engine requests a lease behind each task
       std::uint64_t* const word = ctx_.translate(&channel_.asleep[ctx_.rank], ctx_.access_to(member).place);
       SystemAtomic<std::uint64_t>(*word).store(asleep, std::memory_order_relaxed);
     }

@@ -416,17 +416,6 @@ BEELINE_HOST_DEVICE std::int64_t distance_by_route(const Context& ctx, std::uint
   return ctx.distance_to(to.place);
 }
 
-/// `ok`, or `unreachable` after one thread of the group has refused an operation that needs loads and stores to every
-/// member.
-template <class Group>
-BEELINE_COLD BEELINE_HOST_DEVICE Status check_all_direct(Group group, const Context& ctx, Operation operation) {
-  BEELINE_NO_UNROLL
-  for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
-    if (ctx.access_to(peer).access != PeerAccess::direct)
-      return group.thread_rank() == 0 ? refuse_route(ctx, operation, peer) : Status::unreachable;
-  return Status::ok;
-}
-
 }  // namespace detail
 
 }  // namespace beeline

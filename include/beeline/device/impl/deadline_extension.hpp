@@ -3,7 +3,6 @@
 /// @file
 /// Extended deadlines of waits for ranks that may wait themselves.
 
-#include <algorithm>
 #include <cstdint>
 
 #include "beeline/device/context.hpp"
@@ -12,9 +11,10 @@ namespace beeline::detail {
 
 /// A context whose deadline is extended by `steps` × min(deadline / 40, 0.1 s). `steps`: hops between the waiting rank
 /// and the rank that fails, so a rank that waits for the failing rank directly reports first.
-[[nodiscard]] inline Context extend_deadline(const Context& ctx, std::uint32_t steps) {
+[[nodiscard]] BEELINE_HOST_DEVICE inline Context extend_deadline(const Context& ctx, std::uint32_t steps) {
+  const std::uint64_t quarter = ctx.deadline_ns / 4, most = 1'000'000'000;
   Context longer = ctx;
-  longer.deadline_ns += std::min<std::uint64_t>(ctx.deadline_ns / 4, 1'000'000'000) * steps / 10;
+  longer.deadline_ns += (quarter < most ? quarter : most) * steps / 10;
   return longer;
 }
 /// Steps of the waits that end last.

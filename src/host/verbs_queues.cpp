@@ -25,7 +25,7 @@ namespace beeline {
 
 namespace {
 
-constexpr std::uint32_t most_pairs = 1024, most_depth = 1u << 15;
+constexpr std::uint32_t most_queue_pairs = 1024, most_ring_entries = 1u << 15;
 
 Heap ring_heap(const VerbsOptions& options) {
   return options.engine == EngineKind::host ? Heap::pinned : Heap::symmetric;
@@ -34,17 +34,17 @@ Heap poster_heap(const VerbsOptions& options) {
   return options.posts_from_cpu || options.assisted ? Heap::pinned : Heap::symmetric;
 }
 
-bool is_depth(std::uint32_t depth) { return depth >= 2 && depth <= most_depth && std::has_single_bit(depth); }
+bool is_depth(std::uint32_t depth) { return depth >= 2 && depth <= most_ring_entries && std::has_single_bit(depth); }
 
 /// The options with all defaults filled in. Throws for options that are not valid.
 VerbsOptions checked(const Team& team, std::size_t pairs, VerbsOptions options) {
   const Routes& routes = world_part<Routes>(team.world());
   routes.require_one_node(team, "a verbs-style queue pair");
-  require(pairs > 0 && pairs <= most_pairs, Status::invalid_argument,
-          fmt::format("{} verbs-style queue pairs; valid: 1 to {}", pairs, most_pairs));
+  require(pairs > 0 && pairs <= most_queue_pairs, Status::invalid_argument,
+          fmt::format("{} verbs-style queue pairs; valid: 1 to {}", pairs, most_queue_pairs));
   require(is_depth(options.depth), Status::invalid_argument,
           fmt::format("rings of verbs-style queue pairs with {} entries; valid: powers of two from 2 to {}",
-                      options.depth, most_depth));
+                      options.depth, most_ring_entries));
   if (options.completion_queues == 0) options.completion_queues = static_cast<std::uint32_t>(pairs);
   require(
       options.completion_queues <= pairs, Status::invalid_argument,
@@ -55,7 +55,7 @@ VerbsOptions checked(const Team& team, std::size_t pairs, VerbsOptions options) 
   else
     require(is_depth(options.completion_depth), Status::invalid_argument,
             fmt::format("completion queues with {} entries; valid: powers of two from 2 to {}",
-                        options.completion_depth, most_depth));
+                        options.completion_depth, most_ring_entries));
   require(options.engine == EngineKind::host || (!options.posts_from_cpu && !options.assisted),
           Status::invalid_argument, "CPU threads post to verbs-style rings in host memory, which a host engine serves");
   require(options.engine == EngineKind::host || options.engine_threads == 0, Status::invalid_argument,
@@ -248,7 +248,7 @@ class VerbsQueues::Implementation {
   }
   [[nodiscard]] VerbsEnd end(int rank, std::uint32_t pair) const {
     const std::uint32_t queue = pair % options_.completion_queues;
-    return {static_cast<std::uint32_t>(rank) * most_pairs + pair,
+    return {static_cast<std::uint32_t>(rank) * most_queue_pairs + pair,
             static_cast<std::uint32_t>(team_.world_rank(rank)),
             requests_.at(rank) + std::size_t{pairs_ + pair} * options_.depth,
             doorbells_.at(rank) + pair,

@@ -108,8 +108,7 @@ class Rma {
   const Protocol protocol_;
 };
 
-template <Placement placement, Protocol protocol>
-std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
+std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes, Placement placement, Protocol protocol) {
   const auto rma = std::make_shared<Rma>(bench, bytes, placement, protocol);
   std::vector<Measurement> all;
   const bool is_one_word = bytes == sizeof(std::uint64_t);
@@ -123,8 +122,7 @@ std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-template <Placement placement, Protocol protocol>
-std::vector<Measurement> prepare_puts(Bench& bench, std::uint64_t bytes) {
+std::vector<Measurement> prepare_puts(Bench& bench, std::uint64_t bytes, Placement placement, Protocol protocol) {
   const auto rma = std::make_shared<Rma>(bench, bytes, placement, protocol);
   return {message_measurement(bench, rma->buffers(), Receivers::second, method_of(placement, protocol),
                               [=, &bench](Rounds rounds) { return rma->placed().flood(rounds, rma->actions(bench)); })};
@@ -145,8 +143,7 @@ struct LockActions {
   }
 };
 
-template <Placement placement>
-std::vector<Measurement> prepare_locks(Bench& bench, std::uint64_t) {
+std::vector<Measurement> prepare_locks(Bench& bench, Placement placement) {
   const auto rma = std::make_shared<Rma>(bench, sizeof(std::uint64_t), placement, Protocol::notification);
   const LockActions actions{rma->actions(bench).message.port, bench.peer()};
   Measurement measurement{
@@ -253,39 +250,48 @@ Measurement measurement_of(Bench& bench, const std::shared_ptr<Rma>& rma, std::s
   return measurement;
 }
 
-template <Placement placement>
-std::vector<Measurement> prepare_posts(Bench& bench, std::uint64_t) {
+std::vector<Measurement> prepare_posts(Bench& bench, Placement placement) {
   const auto rma = std::make_shared<Rma>(bench, sizeof(std::uint64_t), placement, Protocol::notification);
   const std::string method = method_of(placement, Protocol::notification);
   return {measurement_of(bench, rma, method, Part::post), measurement_of(bench, rma, method, Part::unchecked_post)};
 }
-template <Placement placement>
-std::vector<Measurement> prepare_polls(Bench& bench, std::uint64_t) {
+std::vector<Measurement> prepare_polls(Bench& bench, Placement placement) {
   const auto rma = std::make_shared<Rma>(bench, sizeof(std::uint64_t), placement, Protocol::notification);
   return {measurement_of(bench, rma, method_of(placement, Protocol::notification), Part::poll)};
 }
 
-template <Placement placement>
-std::vector<Case> cases_of() {
-  constexpr SizeRange latencies{0, 256 << 10}, bandwidths{4 << 10};
-  constexpr Protocol notification = Protocol::notification, flag = Protocol::flag;
-  const std::string notifying = method_of(placement, notification), flagging = method_of(placement, flag);
-  std::vector<Case> all = {{"message", notifying, true, prepare_messages<placement, notification>, latencies},
-                           {"message", flagging, true, prepare_messages<placement, flag>, latencies},
-                           {"put", notifying, true, prepare_puts<placement, notification>, bandwidths},
-                           {"put", flagging, true, prepare_puts<placement, flag>, bandwidths},
-                           {"lock", notifying, false, prepare_locks<placement>}};
-  if constexpr (kernels_post(placement)) {
-    all.push_back({"post", notifying, false, prepare_posts<placement>});
-    all.push_back({"poll", notifying, false, prepare_polls<placement>});
+void add_messages(std::vector<Case>& all, Placement placement, Protocol protocol) {
+  const std::string method = method_of(placement, protocol);
+  all.push_back({"message",
+                 method,
+                 true,
+                 [=](Bench& bench, std::uint64_t bytes) { return prepare_messages(bench, bytes, placement, protocol); },
+                 {0, 256 << 10}});
+  all.push_back({"put",
+                 method,
+                 true,
+                 [=](Bench& bench, std::uint64_t bytes) { return prepare_puts(bench, bytes, placement, protocol); },
+                 {4 << 10}});
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (const Placement placement : {Placement::resident, Placement::proxy, Placement::host, Placement::assisted}) {
+    add_messages(all, placement, Protocol::notification);
+    add_messages(all, placement, Protocol::flag);
+    const auto add = [&](const char* operation, auto prepare) {
+      all.push_back({operation, method_of(placement, Protocol::notification), false,
+                     [=](Bench& bench, std::uint64_t) { return prepare(bench, placement); }});
+    };
+    add("lock", prepare_locks);
+    if (!kernels_post(placement)) continue;
+    add("post", prepare_posts);
+    add("poll", prepare_polls);
   }
   return all;
 }
 
-const ListedCases resident(Command::adapters, cases_of<Placement::resident>());
-const ListedCases proxy(Command::adapters, cases_of<Placement::proxy>());
-const ListedCases host(Command::adapters, cases_of<Placement::host>());
-const ListedCases assisted(Command::adapters, cases_of<Placement::assisted>());
+const ListedCases rma_cases(Command::adapters, all_cases());
 
 }  // namespace
 

@@ -27,8 +27,7 @@ std::string method_of(Placement placement, Protocol protocol) {
   return placement == Placement::assisted ? Placement::proxy : placement;
 }
 
-template <Placement placement, Protocol protocol>
-std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
+std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes, Placement placement, Protocol protocol) {
   const auto verbs = std::make_shared<Verbs>(bench, bytes, placement);
   const auto placed = std::make_shared<Placed>(bench, caller_of(placement));
   if (protocol == Protocol::immediate) verbs->post_receives();
@@ -36,8 +35,7 @@ std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
                               [=](Rounds rounds) { return placed->ping_pong(rounds, verbs->actions(protocol)); })};
 }
 
-template <Placement placement>
-std::vector<Measurement> prepare_puts(Bench& bench, std::uint64_t bytes) {
+std::vector<Measurement> prepare_puts(Bench& bench, std::uint64_t bytes, Placement placement) {
   const auto verbs = std::make_shared<Verbs>(bench, bytes, placement);
   const auto placed = std::make_shared<Placed>(bench, caller_of(placement));
   Measurement measurement =
@@ -59,8 +57,7 @@ struct Atomics {
   }
 };
 
-template <Placement placement>
-std::vector<Measurement> prepare_atomics(Bench& bench, std::uint64_t) {
+std::vector<Measurement> prepare_atomics(Bench& bench, Placement placement) {
   const auto verbs = std::make_shared<Verbs>(bench, sizeof(std::uint64_t), placement);
   const auto placed = std::make_shared<Placed>(bench, caller_of(placement));
   Measurement measurement{.operation = "fetch_add",
@@ -151,30 +148,34 @@ Measurement rate_of(Bench& bench, Placement placement, std::uint32_t pairs) {
   return measurement;
 }
 
-template <Placement placement>
-std::vector<Measurement> prepare_rates(Bench& bench, std::uint64_t) {
+std::vector<Measurement> prepare_rates(Bench& bench, Placement placement) {
   std::vector<Measurement> all;
   for (std::uint32_t pairs = 1; pairs <= most_rate_pairs; pairs *= 2) all.push_back(rate_of(bench, placement, pairs));
   return all;
 }
 
-template <Placement placement>
-std::vector<Case> cases_of() {
+std::vector<Case> cases_of(Placement placement) {
   constexpr SizeRange latencies{0, 256 << 10}, bandwidths{4 << 10};
   const std::string completing = verbs_pairs::method_of(placement, completion);
-  return {
-      {"message", method_of(placement, Protocol::immediate), true, prepare_messages<placement, Protocol::immediate>,
-       latencies},
-      {"message", method_of(placement, Protocol::flag), true, prepare_messages<placement, Protocol::flag>, latencies},
-      {"put", completing, true, prepare_puts<placement>, bandwidths},
-      {"fetch_add", completing, false, prepare_atomics<placement>},
-      {"write", completing, false, prepare_rates<placement>}};
+  std::vector<Case> all;
+  for (const Protocol protocol : {Protocol::immediate, Protocol::flag})
+    all.push_back(
+        {"message", method_of(placement, protocol), true,
+         [=](Bench& bench, std::uint64_t bytes) { return prepare_messages(bench, bytes, placement, protocol); },
+         latencies});
+  all.push_back({"put", completing, true,
+                 [=](Bench& bench, std::uint64_t bytes) { return prepare_puts(bench, bytes, placement); }, bandwidths});
+  all.push_back(
+      {"fetch_add", completing, false, [=](Bench& bench, std::uint64_t) { return prepare_atomics(bench, placement); }});
+  all.push_back(
+      {"write", completing, false, [=](Bench& bench, std::uint64_t) { return prepare_rates(bench, placement); }});
+  return all;
 }
 
-const ListedCases resident(Command::adapters, cases_of<Placement::resident>());
-const ListedCases proxy(Command::adapters, cases_of<Placement::proxy>());
-const ListedCases host(Command::adapters, cases_of<Placement::host>());
-const ListedCases assisted(Command::adapters, cases_of<Placement::assisted>());
+const ListedCases resident(Command::adapters, cases_of(Placement::resident));
+const ListedCases proxy(Command::adapters, cases_of(Placement::proxy));
+const ListedCases host(Command::adapters, cases_of(Placement::host));
+const ListedCases assisted(Command::adapters, cases_of(Placement::assisted));
 
 }  // namespace
 

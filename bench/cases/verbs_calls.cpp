@@ -64,10 +64,11 @@ struct CommandCalls {
 };
 
 enum class Part { post, poll, both };
+constexpr const char* names[] = {"post", "poll", "post_poll"};
 
 /// One post, the end of its request, and one poll; returns what `cost(call)` says of the part.
-template <Part part, class Calls, class Cost>
-BEELINE_HOST_DEVICE std::uint64_t cost_of_part(const Context& ctx, const Calls& calls, const Cost& cost) {
+template <class Calls, class Cost>
+BEELINE_HOST_DEVICE std::uint64_t cost_of_part(const Context& ctx, const Calls& calls, Part part, const Cost& cost) {
   using Access = typename Cost::Access;
   std::uint64_t sum = 0;
   bool is_done = true;
@@ -111,56 +112,53 @@ struct InstructionsOf {
   }
 };
 
-/// The whole of a post, its request and a poll, or one part of it.
-template <Part part>
+/// Times the whole of a post, its request and a poll, or one part of it.
 struct TimedCalls {
-  template <class Calls>
-  BEELINE_HOST_DEVICE static void time(const Context& ctx, const Loop& loop, const Calls& calls) {
-    if constexpr (part == Part::both)
+  Part part;
+
+  template <class Grid, class Calls>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Calls calls) const {
+    using Access = beeline::detail::DirectAccess;
+    if (grid.block().thread_rank() != 0) return;
+    if (part == Part::both)
       time_rounds(Thread{}, loop, [&](std::uint64_t) {
-        using Access = beeline::detail::DirectAccess;
         return calls.template post<Access>(ctx) && calls.await(ctx) && calls.template poll<Access>(ctx);
       });
     else
-      time_parts(loop, [&](std::uint64_t) { return cost_of_part<part>(ctx, calls, TimeOf{}) + 1; });
-  }
-  template <class Grid, class Calls>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Calls calls) const {
-    if (grid.block().thread_rank() == 0) time(ctx, loop, calls);
+      time_parts(loop, [&](std::uint64_t) { return cost_of_part(ctx, calls, part, TimeOf{}) + 1; });
   }
 };
-template <Part part>
 struct CountedCalls {
+  Part part;
+
   template <class Grid, class Calls>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CallCost* cost, Calls calls) const {
     if (grid.block().thread_rank() != 0) return;
     for (int i = 0; i < 8; ++i) {  // the least, since an engine that has fallen asleep has to be woken
       CallCost found{};
-      static_cast<void>(cost_of_part<part>(ctx, calls, AccessesOf{&found}));
-      found.instructions = cost_of_part<part>(ctx, calls, InstructionsOf{});
+      static_cast<void>(cost_of_part(ctx, calls, part, AccessesOf{&found}));
+      found.instructions = cost_of_part(ctx, calls, part, InstructionsOf{});
       if (i == 0 || found.instructions < cost->instructions) *cost = found;
     }
   }
 };
 
 ///   owner  has the queues, and source and destination of the calls in its `buffers()`
-template <Part part, class Calls, class Owner>
-Measurement measurement_of(Bench& bench, const std::string& method, Calls calls, const Settings& settings,
+template <class Calls, class Owner>
+Measurement measurement_of(Bench& bench, const std::string& method, Part part, Calls calls,
                            const std::shared_ptr<Owner>& owner) {
   const auto timed = std::make_shared<TimedKernel>(bench);
-  constexpr const char* names[] = {"post", "poll", "post_poll"};
   Measurement measurement =
       message_measurement(bench, owner->buffers(), Receivers::second, method, [=, &bench](Rounds rounds) {
         static_cast<void>(owner);
-        return timed->run(single_thread(bench).threads, bench.leads(), rounds, TimedCalls<part>{}, calls);
+        return timed->run(single_thread(bench).threads, bench.leads(), rounds, TimedCalls{part}, calls);
       });
   measurement.operation = names[static_cast<int>(part)];
   measurement.unit = Unit::microseconds;
-  measurement.settings = settings;
-  if constexpr (part != Part::both) {
+  if (part != Part::both) {
     const SymmetricArray<CallCost> cost(bench.world(), 1);
     if (bench.leads()) {
-      launch(bench.world(), {.waits = true}, CountedCalls<part>{}, cost.data(), calls);
+      launch(bench.world(), {.waits = true}, CountedCalls{part}, cost.data(), calls);
       bench.world().synchronize();
     }
     bench.world().barrier();
@@ -172,20 +170,16 @@ Measurement measurement_of(Bench& bench, const std::string& method, Calls calls,
 }
 
 /// The measurements of a part for all steps, which share the queue pairs.
-template <Part part, Placement placement, std::size_t... rows>
-std::vector<Measurement> prepare_steps(Bench& bench, std::index_sequence<rows...>) {
+template <std::size_t... rows>
+std::vector<Measurement> prepare_steps(Bench& bench, Part part, Placement placement, std::index_sequence<rows...>) {
   const auto verbs = std::make_shared<Verbs>(bench, sizeof(std::uint64_t), placement);
   const Actions actions = verbs->actions(Protocol::flag);
-  std::vector<Measurement> all;
-  (all.push_back(measurement_of<part>(bench, method_of(placement, completion),
-                                      VerbsCalls<verbs_steps[rows]>{verbs->queues().view, actions.to, actions.from},
-                                      {{"step", std::uint64_t{rows}}}, verbs)),
-   ...);
+  std::vector<Measurement> all = {
+      measurement_of(bench, method_of(placement, completion), part,
+                     VerbsCalls<verbs_steps[rows]>{verbs->queues().view, actions.to, actions.from}, verbs)...};
+  for (std::size_t step = 0; step < all.size(); ++step)
+    all[step].settings.insert(all[step].settings.begin(), {"step", std::uint64_t{step}});
   return all;
-}
-template <Part part, Placement placement>
-std::vector<Measurement> prepare_calls(Bench& bench, std::uint64_t) {
-  return prepare_steps<part, placement>(bench, std::make_index_sequence<std::size(verbs_steps)>());
 }
 
 /// The command queue of the same placement.
@@ -204,27 +198,30 @@ class Commands {
   std::shared_ptr<MessageBuffers> buffers_;
 };
 
-std::string command_method(Placement placement) { return std::string(name_of(placement)) + "/command/quiet"; }
-
-template <Part part, Placement placement>
-std::vector<Measurement> prepare_commands(Bench& bench, std::uint64_t) {
-  const auto commands = std::make_shared<Commands>(bench, placement);
-  return {measurement_of<part>(bench, command_method(placement), commands->calls(bench.peer()), {}, commands)};
+Case of_verbs(Placement placement, const char* operation, Part part) {
+  return {operation, method_of(placement, completion), false, [=](Bench& bench, std::uint64_t) {
+            return prepare_steps(bench, part, placement, std::make_index_sequence<std::size(verbs_steps)>());
+          }};
+}
+Case of_commands(Placement placement, const char* operation, Part part) {
+  const std::string method = std::string(name_of(placement)) + "/command/quiet";
+  return {operation, method, false, [=](Bench& bench, std::uint64_t) -> std::vector<Measurement> {
+            const auto commands = std::make_shared<Commands>(bench, placement);
+            return {measurement_of(bench, method, part, commands->calls(bench.peer()), commands)};
+          }};
 }
 
-template <Placement placement>
-std::vector<Case> cases_of() {
-  const std::string verbs = method_of(placement, completion), command = command_method(placement);
-  return {{"post", verbs, false, prepare_calls<Part::post, placement>},
-          {"post", command, false, prepare_commands<Part::post, placement>},
-          {"poll", verbs, false, prepare_calls<Part::poll, placement>},
-          {"poll", command, false, prepare_commands<Part::poll, placement>},
-          {"post_poll", verbs, false, prepare_calls<Part::both, placement>},
-          {"post_poll", command, false, prepare_commands<Part::both, placement>}};
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
+  for (const Placement placement : {Placement::resident, Placement::proxy})
+    for (const Part part : {Part::post, Part::poll, Part::both}) {
+      all.push_back(of_verbs(placement, names[static_cast<int>(part)], part));
+      all.push_back(of_commands(placement, names[static_cast<int>(part)], part));
+    }
+  return all;
 }
 
-const ListedCases resident(Command::adapters, cases_of<Placement::resident>());
-const ListedCases proxy(Command::adapters, cases_of<Placement::proxy>());
+const ListedCases cases(Command::adapters, all_cases());
 
 }  // namespace
 

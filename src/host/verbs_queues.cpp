@@ -126,9 +126,10 @@ class VerbsQueues::Implementation {
       resident_.emplace(team, rings_.data(), pairs_, "engine of verbs-style queue pairs (1 block)");
       view_.wanted = resident_->wanted();
     }
-    for (std::uint32_t i = 0; i < pairs_; ++i) serve(i);
     if (options_.assisted) assistance_.emplace(team, view_);
     team.barrier();
+    // Last, since an engine must not serve sources of an object whose construction fails.
+    for (std::uint32_t i = 0; i < pairs_; ++i) serve(i);
   }
 
   ~Implementation() {

@@ -63,6 +63,7 @@ CHANGES = (
     "collective",
     "transport",
     "engine",
+    "adapter",
     "verb",
     "method",
     "bench case",

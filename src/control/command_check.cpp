@@ -101,6 +101,12 @@ CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const 
   return memory.holds(signal, signal_bytes) ? CommandTarget{nullptr, address, bytes, signal} : CommandTarget{not_there};
 }
 
+bool is_for_other_node(const EngineClient& client, const Command& command) {
+  const bool names_peer = !has_shape<VerbShape::between, VerbShape::count>(command.verb);
+  return client.network != nullptr && names_peer && command.peer < static_cast<std::uint32_t>(client.ranks) &&
+         client.is_remote(command.peer);
+}
+
 CommandTarget checked_for_far(const EngineClient& client, const Command& command) {
   if (command.answers) return {"a queue gives no answers"};
   const NamedBytes named = named_by(client, command);

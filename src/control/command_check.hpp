@@ -22,6 +22,8 @@ struct CommandTarget {
 
 [[nodiscard]] CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command);
 
+/// Whether a command goes to a rank of another node.
+[[nodiscard]] bool is_for_other_node(const EngineClient& client, const Command& command);
 /// The checks of a command for a rank of another node that do not need that rank's memory. `bytes` includes its signal.
 [[nodiscard]] CommandTarget checked_for_far(const EngineClient& client, const Command& command);
 

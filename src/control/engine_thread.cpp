@@ -355,9 +355,7 @@ const char* EngineThread::begin(Served& served, Lane& lane, Batch& batch, std::s
   if (has_shape<VerbShape::count>(command.verb))
     return served.table != nullptr ? served.table->trigger(command.remote, command.local)
                                    : refuse_trigger(command.remote, command.local, 0);
-  const bool is_remote = client_.network != nullptr && !has_shape<VerbShape::between>(command.verb) &&
-                         command.peer < static_cast<std::uint32_t>(client_.ranks) && client_.is_remote(command.peer);
-  if (is_remote) return hand_over(served, batch, bytes);
+  if (is_for_other_node(client_, command)) return hand_over(served, batch, bytes);
   const BegunCommand begun = begin_command(client_, memory_, *lane.worker, command, lane.slot(batch, batch.count));
   bytes += begun.bytes;
   return begun.refused;
@@ -367,7 +365,8 @@ const char* EngineThread::hand_over(Served& served, Batch& batch, std::size_t& b
   const Command& command = batch.commands[batch.count];
   const CommandTarget target = checked_for_far(client_, command);
   if (target.refused != nullptr) return target.refused;
-  if (served.remote == nullptr) served.remote = std::make_unique<RemoteQueue>(*client_.network, *served.source);
+  if (served.remote == nullptr)
+    served.remote = std::make_unique<RemoteQueue>(*client_.network, [source = served.source] { source->wake(); });
   const std::uint64_t number = command.sequence != 0 ? command.sequence : std::max<std::uint64_t>(1, served.taken);
   served.remote->hand_over(command, std::exchange(batch.fired[batch.count], {}), number - 1);
   bytes += target.bytes;

@@ -75,6 +75,6 @@ void RemoteQueue::refused(std::uint64_t command, const std::string& reason) noex
   }
 }
 
-void RemoteQueue::has_grown() noexcept { source_.wake(); }
+void RemoteQueue::has_grown() noexcept { wake_(); }
 
 }  // namespace beeline

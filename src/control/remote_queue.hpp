@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "beeline/transport/engine.hpp"
 #include "control/host_triggers.hpp"
@@ -24,9 +26,9 @@ class RemoteQueue final : public CarriedQueue {
     std::uint64_t number = 0;  ///< number of the command in the ring
   };
 
-  /// Keeps references to both.
-  ///   source  has the queue's commands; its engine's thread is woken when a command is over
-  RemoteQueue(Engine& network, const CommandSource& source) : network_(network), source_(source) {}
+  /// Keeps a reference to `network`.
+  ///   wake  called when a command is over, by a thread of the network's engine; throws nothing
+  RemoteQueue(Engine& network, std::function<void()> wake) : network_(network), wake_(std::move(wake)) {}
   /// Results of commands in flight are dropped.
   ~RemoteQueue() {
     if (is_open_) network_.close_queue(*this);
@@ -59,7 +61,7 @@ class RemoteQueue final : public CarriedQueue {
 
  private:
   Engine& network_;
-  const CommandSource& source_;
+  const std::function<void()> wake_;
   bool is_open_ = false;
   std::uint64_t posted_ = 0, submitted_ = 0;  ///< commands of the ring
   std::deque<Handed> handed_;                 ///< commands that are not over

@@ -5,11 +5,11 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
+#include "beeline/host/world.hpp"
 #include "control/host_engine.hpp"
 #include "host/device_engine.hpp"
 #include "host/world/engines.hpp"
 #include "host/world/part.hpp"
-#include "host/world/routes.hpp"
 
 namespace beeline {
 
@@ -17,9 +17,7 @@ namespace {
 
 Heap heap_of(EngineKind engine) { return engine == EngineKind::host ? Heap::pinned : Heap::symmetric; }
 
-std::uint32_t checked(const Team& team, std::uint32_t queues, const CommandQueueOptions& options) {
-  if (options.engine == EngineKind::device)
-    world_part<Routes>(team.world()).require_one_node(team, "a command queue of a device engine");
+std::uint32_t checked(std::uint32_t queues, const CommandQueueOptions& options) {
   require(queues > 0, Status::invalid_argument, "command queues: 0 of them; at least one");
   require(options.engine == EngineKind::host || (options.engine_threads == 0 && !options.is_timed),
           Status::invalid_argument, "command queues that a device engine serves have no threads of the host to time");
@@ -29,7 +27,7 @@ std::uint32_t checked(const Team& team, std::uint32_t queues, const CommandQueue
 }  // namespace
 
 CommandQueues::CommandQueues(Team& team, std::uint32_t queues, const CommandQueueOptions& options)
-    : team_(team), life_(team.life()), rings_(team, checked(team, queues, options), heap_of(options.engine)),
+    : team_(team), life_(team.life()), rings_(team, checked(queues, options), heap_of(options.engine)),
       tickets_(team, queues), channel_{rings_.data(), tickets_.data(), queues} {
   if (options.engine == EngineKind::device) {
     device_engine_ = std::make_unique<DeviceEngine>(team, rings_.data(), queues);

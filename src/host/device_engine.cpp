@@ -20,7 +20,7 @@ namespace beeline {
 DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
     : team_(team), client_(world_part<Engines>(team.world()).client()), worker_(make_worker(client_)),
       refusals_(world_part<Engines>(team.world()).device_refusals()), rings_(rings), queues_(queues),
-      served_(team, queues), pieces_(team), handed_(team, queues, Heap::pinned) {
+      served_(team, queues), pieces_(team), handed_(team, queues, Heap::pinned), remote_(queues) {
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
                                        .share = share_of_block<ServiceKernel, Service>(team.world()),
                                        .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },
@@ -53,17 +53,55 @@ void DeviceEngine::start(Stream& stream, const Lease& lease) {
 }
 
 void DeviceEngine::answer_handed() {
+  std::vector<std::uint32_t> sent;  // queues whose commands are in flight to other nodes, at the same time
   for (std::uint32_t i = 0; i < queues_; ++i) {
-    HandedCommand& handed = handed_.data()[i];
-    const std::uint64_t number = detail::load_acquired(handed.number);
-    if (number == handed.answered) continue;
-    const Command command = handed.command;
-    if (const char* reason = do_command(command)) {
-      refuse(i, command, reason);
-      detail::SystemAtomic<std::uint64_t>(handed.is_refused).store(1, std::memory_order_release);
-    }
-    detail::SystemAtomic<std::uint64_t>(handed.answered).store(number, std::memory_order_release);
+    const HandedCommand& handed = handed_.data()[i];
+    if (detail::load_acquired(handed.number) == handed.answered) continue;
+    const bool leaves = is_for_other_node(client_, handed.command);
+    const char* const reason = leaves ? send_command(i, handed.command) : do_command(handed.command);
+    if (leaves && reason == nullptr)
+      sent.push_back(i);
+    else
+      answer(i, reason == nullptr ? std::string() : reason);
   }
+  for (const std::uint32_t queue : sent) answer(queue, await_sent(queue));
+}
+
+void DeviceEngine::answer(std::uint32_t queue, const std::string& reason) {
+  HandedCommand& handed = handed_.data()[queue];
+  if (!reason.empty()) {
+    const std::string text = refusal_of(client_.rank, handed.command, reason.c_str());
+    log(LogLevel::error, text, client_.rank);
+    client_.note_refusal(text);
+    refusals_.add(&rings_[queue], text);
+    detail::SystemAtomic<std::uint64_t>(handed.is_refused).store(1, std::memory_order_release);
+  }
+  detail::SystemAtomic<std::uint64_t>(handed.answered)
+      .store(detail::load_acquired(handed.number), std::memory_order_release);
+}
+
+const char* DeviceEngine::send_command(std::uint32_t queue, const Command& command) {
+  if (command.answers) return "a device engine gives no answers";
+  const CommandTarget target = checked_for_far(client_, command);
+  if (target.refused != nullptr) return target.refused;
+  std::unique_ptr<RemoteQueue>& remote = remote_[queue];
+  if (remote == nullptr) remote = std::make_unique<RemoteQueue>(*client_.network, [] {});
+  remote->hand_over(command, {}, 0);
+  remote->submit();
+  handed_bytes_.fetch_add(target.bytes, std::memory_order_relaxed);
+  return nullptr;
+}
+
+std::string DeviceEngine::await_sent(std::uint32_t queue) {
+  RemoteQueue::Handed over;
+  std::string refusal;
+  const std::uint64_t start = machine::clock_ns();
+  for (std::uint32_t poll = 0; !remote_[queue]->take_over(over, refusal); ++poll) {
+    require(machine::clock_ns() - start < client_.context.deadline_ns, Status::deadline,
+            "the network has not ended a command by the deadline: " + text_of(handed_.data()[queue].command));
+    machine::back_off(poll, client_.context.polling);
+  }
+  return refusal;
 }
 
 const char* DeviceEngine::do_command(const Command& command) {
@@ -83,13 +121,6 @@ const char* DeviceEngine::do_command(const Command& command) {
     std::this_thread::yield();
   }
   return nullptr;
-}
-
-void DeviceEngine::refuse(std::uint32_t queue, const Command& command, const char* reason) {
-  const std::string text = refusal_of(client_.rank, command, reason);
-  log(LogLevel::error, text, client_.rank);
-  client_.note_refusal(text);
-  refusals_.add(&rings_[queue], text);
 }
 
 void DeviceEngine::serve_triggers(DeviceTriggers& triggers) {

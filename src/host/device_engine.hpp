@@ -15,6 +15,7 @@
 #include "beeline/transport/stream.hpp"
 #include "control/command_worker.hpp"
 #include "control/refusals.hpp"
+#include "control/remote_queue.hpp"
 #include "control/service_block.hpp"
 #include "host/leased_grid.hpp"
 #include "host/reachable_pieces.hpp"
@@ -57,7 +58,14 @@ class DeviceEngine {
   /// Carries out a command that the block has handed over. Returns the reason if it is refused; nullptr: it is
   /// complete.
   [[nodiscard]] const char* do_command(const Command& command);
-  void refuse(std::uint32_t queue, const Command& command, const char* reason);
+  /// Begins a command to a rank of another node. Returns the reason if it is refused; nullptr: it is in flight.
+  [[nodiscard]] const char* send_command(std::uint32_t queue, const Command& command);
+  /// Waits until the queue's command to another node is over. Returns the reason if the target has refused it; empty:
+  /// it is complete.
+  [[nodiscard]] std::string await_sent(std::uint32_t queue);
+  /// Tells the block that its command is over.
+  ///   reason  why it was refused; empty: it was not
+  void answer(std::uint32_t queue, const std::string& reason);
 
   Team& team_;
   const EngineClient client_;
@@ -70,6 +78,7 @@ class DeviceEngine {
   SymmetricArray<ServedRing> served_;
   ReachablePieces pieces_;  ///< commands on other memory are handed to the host
   SymmetricArray<HandedCommand> handed_;
+  std::vector<std::unique_ptr<RemoteQueue>> remote_;  ///< [queues] nullptr: the queue had no commands to other nodes
   std::atomic<std::uint64_t> handed_bytes_{0};
   std::atomic<DeviceTriggers*> triggers_{nullptr};
   std::optional<LeasedGrid> grid_;

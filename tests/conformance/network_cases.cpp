@@ -226,10 +226,6 @@ BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   check_error(Status::unreachable, {"messages in kernels", "is on node"},
               [&] { static_cast<void>(messages.channel()); });
   check_error(Status::unreachable, {"StagedChannel", node}, [&] { const StagedChannel made(world, 1024, 2); });
-  check_error(Status::unavailable, {"command queue of a device engine", node},
-              [&] { const CommandQueues made(world, 1, {.engine = EngineKind::device}); });
-  check_error(Status::unavailable, {"command queue of a device engine", node},
-              [&] { const Triggers made(world, {.by = TriggeredBy::device_engine}); });
   check_error(Status::unavailable, {"guarded stream", node},
               [&] { const Triggers made(world, {.by = TriggeredBy::guarded_stream}); });
   check_error(Status::unavailable, {"distributed array", node}, [&] { const DistributedArray<int> made(world, 100); });

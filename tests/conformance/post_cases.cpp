@@ -337,7 +337,6 @@ POST_CASE(large_puts_under_way_at_the_end, 1) {
 
 /// A grid that waits and fills the device would keep the block of a device engine out, and wait for it.
 BEELINE_CASE(post, a_device_engine_keeps_its_room, 1) {
-  need_device_engine(test);
   World& world = test.world();
   need_reach(test, world);
   const unsigned blocks = test.on_gpu()
@@ -371,7 +370,6 @@ struct BusyKernel {
 
 /// Kernels that fill the device, and calls that wait for all of its work, get through while queues are served.
 BEELINE_CASE(post, whole_devices_beside_a_device_engine, 1) {
-  need_device_engine(test);
   World& world = test.world();
   need_reach(test, world);
   constexpr std::uint32_t rounds = 20, posts = 100;

@@ -15,18 +15,12 @@ inline void need_reach(const RankTest& test, const beeline::World& world) {
   test.skip_if(world.mixed(), "the engine of a host rank does not reach GPU memory");
 }
 inline void need_one_kind(RankTest& test) { test.skip_if(test.world().mixed(), "ranks of both kinds have no tasks"); }
-inline void need_device_engine(const RankTest& test) {
-  test.skip_if(test.on_several_nodes(), "a device engine carries nothing to other nodes");
-}
 
 /// A case for either consumer of queues: `engine` in its body.
-#define POST_CASE(name, least_ranks)                                                         \
-  void name(RankTest& test, beeline::EngineKind engine);                                     \
-  BEELINE_CASE(post, name##_by_host, least_ranks) { name(test, beeline::EngineKind::host); } \
-  BEELINE_CASE(post, name##_by_device, least_ranks) {                                        \
-    need_device_engine(test);                                                                \
-    name(test, beeline::EngineKind::device);                                                 \
-  }                                                                                          \
+#define POST_CASE(name, least_ranks)                                                             \
+  void name(RankTest& test, beeline::EngineKind engine);                                         \
+  BEELINE_CASE(post, name##_by_host, least_ranks) { name(test, beeline::EngineKind::host); }     \
+  BEELINE_CASE(post, name##_by_device, least_ranks) { name(test, beeline::EngineKind::device); } \
   void name(RankTest& test, beeline::EngineKind engine)
 
 struct NoKernel {

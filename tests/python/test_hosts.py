@@ -224,7 +224,11 @@ BRIEF = ("--iterations", "10")  # else about a second of each method
 @pytest.mark.parametrize(
     ("app", "options", "methods"),
     [
-        ("jacobi", ("--size", "16", *BRIEF), ["host", "stream", "proxy", "triggered", "device", "task"]),
+        (
+            "jacobi",
+            ("--size", "16", *BRIEF),
+            ["host", "stream", "proxy", "triggered", "device", "task", "proxy_device"],
+        ),
         (
             "himeno",
             ("--size", "16x16x16", *BRIEF),
@@ -246,7 +250,6 @@ def test_an_application_on_two_nodes_of_this_machine(app: str, options: tuple[st
 @pytest.mark.parametrize(
     ("app", "size", "method", "reason"),
     [
-        ("jacobi", "16", "proxy_device", "a command queue of a device engine"),
         ("himeno", "16x16x16", "host_staged", "StagedChannel"),
     ],
 )

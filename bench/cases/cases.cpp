@@ -24,7 +24,8 @@ constexpr std::uint64_t kib = 1 << 10, any = SizeRange{}.most_bytes;
 constexpr Telling telling[] = {
     {Command::latency, "command", {0, any}},      {Command::latency, "message", {0, 64 * kib - 1}},
     {Command::latency, "trigger", {0, any}},      {Command::latency, "trigger_after_rest", {0, any}},
-    {Command::rate, "message_rate", {0, 8}},      {Command::bandwidth, "put", {64 * kib, any}},
+    {Command::rate, "message_rate", {0, 8}},      {Command::rate, "puts", {0, 8}},
+    {Command::network, "puts", {0, 8}},           {Command::bandwidth, "put", {64 * kib, any}},
     {Command::bandwidth, "get", {64 * kib, any}}, {Command::network, "message", {0, 64 * kib - 1}},
     {Command::network, "message_rate", {0, 8}},   {Command::network, "put", {64 * kib, any}}};
 

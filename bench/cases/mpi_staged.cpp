@@ -87,6 +87,8 @@ std::vector<Measurement> prepare_barrier(Bench& bench, std::uint64_t) {
 const ListedCases latency_cases(Command::latency, {{"message", method, true, prepare<Receivers::both>},
                                                    {"barrier", method, false, prepare_barrier}});
 const ListedCases bandwidth_cases(Command::bandwidth, {{"put", method, true, prepare<Receivers::second>}});
+const ListedCases network_cases(Command::network, {{"message", method, true, prepare<Receivers::both>},
+                                                   {"put", method, true, prepare<Receivers::second>, {64 << 10}}});
 
 }  // namespace
 

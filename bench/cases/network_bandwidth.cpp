@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <memory>
 #include <utility>
 
@@ -141,10 +142,11 @@ Flood bare_messages(const std::shared_ptr<NetworkPair>& pair, bool are_kept) {
           [] {}, [] {}};
 }
 
-std::vector<Measurement> prepare_windows(Bench& bench, std::uint64_t bytes, const char* operation, Unit unit) {
+std::vector<Measurement> prepare_windows(Bench& bench, std::uint64_t bytes, const char* operation, Unit unit,
+                                         std::initializer_list<std::uint64_t> windows = {1, 8, 64}) {
   std::vector<Measurement> all;
   std::uint64_t last = 0;
-  for (const std::uint64_t wanted : {1, 8, 64}) {
+  for (const std::uint64_t wanted : windows) {
     const std::uint64_t window = std::clamp<std::uint64_t>(most_window_bytes / bytes, 1, wanted);
     if (std::exchange(last, window) == window) continue;
     const auto pair = std::make_shared<NetworkPair>(bench, bytes, window);
@@ -165,6 +167,12 @@ std::vector<Measurement> prepare_windows(Bench& bench, std::uint64_t bytes, cons
 
 constexpr std::uint64_t kib = 1 << 10;
 
+/// Messages of 4 KiB with 4, 8 and 32 KiB in flight, and as many as a ring has commands. Source: seed 004, windows of
+/// requests to read a GPU's memory.
+std::vector<Measurement> prepare_byte_windows(Bench& bench, std::uint64_t) {
+  return prepare_windows(bench, 4 * kib, "window", Unit::gigabytes_per_second, {1, 2, 8, command_ring_depth});
+}
+
 const ListedCases network_cases(Command::network, {{"message_rate",
                                                     "network/puts",
                                                     true,
@@ -180,7 +188,8 @@ const ListedCases network_cases(Command::network, {{"message_rate",
                                                       return prepare_windows(bench, bytes, "put",
                                                                              Unit::gigabytes_per_second);
                                                     },
-                                                    {64 * kib}}});
+                                                    {64 * kib}},
+                                                   {"window", "network/puts", false, prepare_byte_windows}});
 
 }  // namespace
 

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// network/put_signal: ping-pong to random offsets in many segments; the target looks up each segment.
+/// network/put_signal: ping-pong to random offsets in many segments; the target looks up each segment. Beside it the
+/// look-up alone among as many buffers: in a list that is searched from its start, as in seed 004, and in an interval
+/// map.
+
+#include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "beeline/core/error.hpp"
 #include "cases/cases.hpp"
@@ -81,6 +87,59 @@ class Segments {
   std::uint64_t sequence_ = 0;
 };
 
+struct Buffer {
+  std::uintptr_t first;
+  std::size_t bytes;
+  [[nodiscard]] bool holds(std::uintptr_t address) const { return address - first < bytes; }
+};
+
+/// Registered buffers without a library.
+class Buffers {
+ public:
+  explicit Buffers(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      list_.push_back({(2 * i + 1) * bytes, bytes});
+      map_[list_.back().first] = list_.back();
+    }
+  }
+
+  ///   in_map  whether the map is searched, or the list
+  std::vector<double> time(Rounds rounds, bool in_map) {
+    return time_batches(rounds, [&] {
+      const std::uint64_t start = machine::clock_ns();
+      for (std::uint32_t i = 0; i < rounds.iterations; ++i) {
+        const std::uintptr_t address = list_[random_word(list_.size(), ++looked_up_) % list_.size()].first + 8;
+        has_found_all_ = has_found_all_ && (in_map ? found_in_map(address) : found_in_list(address));
+      }
+      return static_cast<double>(machine::clock_ns() - start);
+    });
+  }
+  [[nodiscard]] bool has_found_all() const { return has_found_all_; }
+
+ private:
+  [[nodiscard]] bool found_in_list(std::uintptr_t address) const {
+    return std::any_of(list_.begin(), list_.end(), [&](const Buffer& each) { return each.holds(address); });
+  }
+  [[nodiscard]] bool found_in_map(std::uintptr_t address) const {
+    const auto behind = map_.upper_bound(address);
+    return behind != map_.begin() && std::prev(behind)->second.holds(address);
+  }
+
+  static constexpr std::size_t bytes = 4096;
+  std::vector<Buffer> list_;
+  std::map<std::uintptr_t, Buffer> map_;
+  std::uint64_t looked_up_ = 0;
+  bool has_found_all_ = true;
+};
+
+Measurement bare_lookup(const std::shared_ptr<Buffers>& buffers, std::uint64_t count, bool in_map) {
+  Measurement measurement{.operation = "lookup", .method = in_map ? "bare/interval_map" : "bare/list"};
+  measurement.settings = {{"segments", count}};
+  measurement.time = [=](Rounds rounds) { return buffers->time(rounds, in_map); };
+  measurement.verify = [=](std::uint64_t) { return buffers->has_found_all(); };
+  return measurement;
+}
+
 Case among(std::uint64_t count) {
   const auto prepare = [count](Bench& bench, std::uint64_t) -> std::vector<Measurement> {
     require_host_ranks(bench);
@@ -94,7 +153,8 @@ Case among(std::uint64_t count) {
       static_cast<void>(segments->ping_pong({}));
       return segments->has_come();
     };
-    return {measurement};
+    const auto buffers = std::make_shared<Buffers>(count);
+    return {bare_lookup(buffers, count, false), bare_lookup(buffers, count, true), measurement};
   };
   return {"lookup", "network/put_signal", false, prepare};
 }

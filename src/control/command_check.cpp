@@ -3,8 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <optional>
+
+#include "control/copy_if_there.hpp"
 
 namespace beeline {
 
@@ -55,6 +60,10 @@ NamedBytes bytes_named_by(const Command& command, const VerbInfo& verb) {
       return is_word(command) ? width : NamedBytes{no_word};
     case VerbShape::count:
       return {refuse_trigger(command.remote, command.local, 0)};
+    case VerbShape::entries:
+      if (command.rows == 0 || command.rows > most_batch_entries || command.row_bytes != sizeof(BatchEntry))
+        return {"no batch has so many entries, or entries of such a size"};
+      return {nullptr, command.rows * command.row_bytes};
     default:
       return rows_named_by(command, !verb.has_signal);
   }
@@ -83,22 +92,30 @@ NamedBytes named_by(const EngineClient& client, const Command& command) {
   return named;
 }
 
-}  // namespace
-
-// Engines call this for each command: a signal is checked in place, without a command made for it.
-CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command) {
+/// Engines call this for each command and each entry: a signal is checked in place, without a command made for it.
+///   address_of  the address of an offset in the peer's slot
+template <class AddressOf>
+CommandTarget target_by(const EngineClient& client, MappedMemory& memory, const Command& command,
+                        AddressOf address_of) {
   constexpr const char* not_there = "no memory of its peer is there (any more)";
   const auto [refused, bytes, span, span_here] = named_by(client, command);
   if (refused != nullptr) return {refused};
+  if (has_shape<VerbShape::entries>(command.verb)) return {nullptr, nullptr, bytes};
   const bool has_peer = !has_shape<VerbShape::between>(command.verb);
-  std::byte* const address =
-      has_peer ? client.address_of(command.peer, command.remote) : reinterpret_cast<std::byte*>(command.remote);
+  std::byte* const address = has_peer ? address_of(command.remote) : reinterpret_cast<std::byte*>(command.remote);
   if (has_peer && !memory.holds(address, span)) return {not_there};
   if (span_here > 0 && overlap(reinterpret_cast<std::uintptr_t>(address), span, command.local, span_here))
     return {"its two places overlap"};
   if (!has_signal(command)) return {nullptr, address, bytes};
-  std::byte* const signal = client.address_of(command.peer, command.remote_stride);
+  std::byte* const signal = address_of(command.remote_stride);
   return memory.holds(signal, signal_bytes) ? CommandTarget{nullptr, address, bytes, signal} : CommandTarget{not_there};
+}
+
+}  // namespace
+
+CommandTarget target_of(const EngineClient& client, MappedMemory& memory, const Command& command) {
+  return target_by(client, memory, command,
+                   [&](std::uint64_t offset) { return client.address_of(command.peer, offset); });
 }
 
 bool is_for_other_node(const EngineClient& client, const Command& command) {
@@ -113,10 +130,62 @@ CommandTarget checked_for_far(const EngineClient& client, const Command& command
   return {named.refused, nullptr, named.bytes + (has_signal(command) ? signal_bytes : 0)};
 }
 
+BatchEntries::BatchEntries(const Command& batch, std::uint64_t first, MappedMemory& memory)
+    : count_(std::min<std::uint64_t>(batch.rows - first, most_batch_entries)) {
+  const auto* const from = reinterpret_cast<const std::byte*>(batch.local + first * sizeof(BatchEntry));
+  const std::size_t bytes = count_ * sizeof(BatchEntry);
+  auto* const to = reinterpret_cast<std::byte*>(entries_.data());
+  is_there_ = memory.holds_in_host_memory(from, bytes);
+  if (is_there_)
+    std::memcpy(to, from, bytes);
+  else
+    is_there_ = detail::copy_if_there(to, from, bytes);
+}
+
+const char* refuse_in_batch(const Command& entry) {
+  if (!is_for_batch(entry.verb)) return "a batch has no such operations";
+  const bool is_long = has_shape<VerbShape::to_peer>(entry.verb) ? entry.row_bytes > most_batched_bytes
+                                                                 : entry.width > max_inline_bytes_in_batch;
+  return is_long ? "no entry of a batch has so many bytes" : nullptr;
+}
+
+const char* refuse_entry(std::size_t index, const Command& entry, const char* reason) {
+  static thread_local std::string text;
+  text = fmt::format("entry {} ({}): {}", index, text_of(entry), reason);
+  return text.c_str();
+}
+
+namespace {
+
+/// Checks all entries before the first is carried out.
+BegunCommand begin_batch(const EngineClient& client, MappedMemory& memory, CommandWorker& worker, const Command& batch,
+                         std::size_t slot) {
+  const BatchEntries entries(batch, 0, memory);
+  if (!entries.is_there()) return {"memory of its poster is not there"};
+  std::byte* const peer = client.address_of(batch.peer, 0);
+  std::array<std::byte*, most_batch_entries> targets;
+  std::size_t bytes = 0, index = 0;
+  for (const BatchEntry& entry : entries.all()) {
+    const Command command = command_of(batch, entry);
+    CommandTarget target{refuse_in_batch(command)};
+    if (target.refused == nullptr)
+      target = target_by(client, memory, command, [peer](std::uint64_t offset) { return peer + offset; });
+    if (target.refused != nullptr) return {refuse_entry(index, command, target.refused)};
+    targets[index++] = target.address;
+    bytes += target.bytes;
+  }
+  index = 0;
+  const char* const refused = worker.begin_all(batch, entries.all(), targets.data(), slot, index);
+  return {refused == nullptr ? nullptr : refuse_entry(index, command_of(batch, entries.all()[index]), refused), bytes};
+}
+
+}  // namespace
+
 BegunCommand begin_command(const EngineClient& client, MappedMemory& memory, CommandWorker& worker,
                            const Command& command, std::size_t slot) {
   const CommandTarget target = target_of(client, memory, command);
   if (target.refused != nullptr) return {target.refused};
+  if (has_shape<VerbShape::entries>(command.verb)) return begin_batch(client, memory, worker, command, slot);
   if (const char* const reason = worker.begin(command, target.address, slot)) return {reason};
   if (target.signal == nullptr) return {nullptr, target.bytes};
   return {worker.begin(signal_of(command), target.signal, slot), target.bytes + signal_bytes};
@@ -141,6 +210,8 @@ std::string text_of(const Command& command) {
   switch (verb != nullptr ? verb->shape : VerbShape::word) {
     case VerbShape::count:
       return fmt::format("{} of tag {} by {}", name, command.remote, command.local);
+    case VerbShape::entries:
+      return fmt::format("{} of {} entries, rank {}", name, command.rows, command.peer);
     case VerbShape::between:
       return fmt::format("{} of {} bytes from {:#x} to {:#x}", name, command.row_bytes, command.local, command.remote);
     case VerbShape::to_peer:

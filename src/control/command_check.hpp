@@ -4,7 +4,9 @@
 /// The check of a command before an engine carries it out, since posters may have written anything. The texts of all
 /// refusals are here.
 
+#include <array>
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "control/command_worker.hpp"
@@ -35,6 +37,27 @@ struct BegunCommand {
 /// Begins a command and its signal, if all memory that it names is mapped. `slot` is the worker's.
 [[nodiscard]] BegunCommand begin_command(const EngineClient& client, MappedMemory& memory, CommandWorker& worker,
                                          const Command& command, std::size_t slot);
+
+/// The entries of a `batch`, copied so that their poster cannot change them between check and use.
+class BatchEntries {
+ public:
+  /// Copies the entries of a command from number `first` on, at most `most_batch_entries`; `is_there` says whether
+  /// their memory was mapped.
+  ///   memory  looks up the poster's memory
+  BatchEntries(const Command& batch, std::uint64_t first, MappedMemory& memory);
+  [[nodiscard]] bool is_there() const { return is_there_; }
+  [[nodiscard]] std::span<const BatchEntry> all() const { return std::span(entries_).first(count_); }
+
+ private:
+  std::array<BatchEntry, most_batch_entries> entries_;
+  std::size_t count_;
+  bool is_there_;
+};
+
+/// Why an operation cannot be an entry of a batch; nullptr if it can.
+[[nodiscard]] const char* refuse_in_batch(const Command& entry);
+/// Why a batch is refused for one of its entries, by its index. Valid until the thread's next call.
+[[nodiscard]] const char* refuse_entry(std::size_t index, const Command& entry, const char* reason);
 
 /// Why a trigger is refused; nullptr if it is not.
 ///   tags  of the table of its queue; 0: the queue has no table

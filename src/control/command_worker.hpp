@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "beeline/device/impl/verbs.hpp"
 #include "beeline/transport/engine.hpp"
@@ -38,6 +39,16 @@ class alignas(fetched_bytes) CommandWorker {
     if (has_shape<VerbShape::payload>(command.verb)) return put_inline(command, remote, slot), nullptr;
     if (has_shape<VerbShape::word, VerbShape::atomic>(command.verb)) return change(command, remote, slot), nullptr;
     return move(rows_of(command, remote));
+  }
+
+  /// Begins the entries of a `batch`, one after the other, whose targets have been checked. Returns nullptr, or why the
+  /// entry `index` is refused.
+  ///   targets  [entries] the address of each
+  [[nodiscard]] virtual const char* begin_all(const Command& batch, std::span<const BatchEntry> entries,
+                                              std::byte* const* targets, std::size_t slot, std::size_t& index) {
+    for (index = 0; index < entries.size(); ++index)
+      if (const char* const refused = begin(command_of(batch, entries[index]), targets[index], slot)) return refused;
+    return nullptr;
   }
 
   /// No command is added to a batch of this many bytes, since a batch's commands end together and no others begin

@@ -14,9 +14,23 @@ class HostWorker final : public CommandWorker {
  public:
   explicit HostWorker(const EngineClient& client) : destinations_(client), sources_(client) {}
 
+  /// Stores payloads itself, without a virtual call for each.
+  const char* begin_all(const Command& batch, std::span<const BatchEntry> entries, std::byte* const* targets,
+                        std::size_t slot, std::size_t& index) override {
+    for (index = 0; index < entries.size(); ++index) {
+      const Command command = command_of(batch, entries[index]);
+      if (has_shape<VerbShape::payload>(command.verb))
+        detail::put_inline(command, targets[index]);
+      else if (const char* const refused = begin(command, targets[index], slot))
+        return refused;
+    }
+    return nullptr;
+  }
+
  private:
   const char* move(const RowMove& rows) override {
-    if (destinations_.holds(rows.to, rows.to_span()) && sources_.holds(rows.from, rows.from_span()))
+    if (destinations_.holds(rows.to, rows.to_span()) &&
+        (rows.is_readable || sources_.holds(rows.from, rows.from_span())))
       return CommandWorker::move(rows);
     return rows.for_rows(detail::copy_if_there) ? nullptr : "memory of its poster is not there";
   }

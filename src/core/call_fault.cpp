@@ -31,6 +31,12 @@ std::string describe(CallFault fault, std::uint64_t expected, std::uint64_t obse
           observed, expected);
     case CallFault::forked:
       return "this process is a fork of the one that made the world: a forked process cannot use its parent's world";
+    case CallFault::batch_is_open:
+      return "the batch has begun and not ended: call end() first";
+    case CallFault::batch_is_closed:
+      return "the batch has not begun: call begin() first";
+    case CallFault::no_entries:
+      return "an engine reaches this peer, so the batch needs memory for entries: pass it to its constructor";
     case CallFault::misaligned:
       return fmt::format("address {:#x} is not aligned to {} bytes", observed, expected);
     case CallFault::blocks_overlap:

@@ -16,8 +16,8 @@ namespace beeline {
 /// A command that was taken and is not complete.
 struct PostedCommand {
   Command command{};
-  std::uint64_t pieces = 0;      ///< number of its messages
-  std::uint64_t next = 0;        ///< the piece to send next
+  std::uint64_t pieces = 0;      ///< number of its messages; of a batch's entries
+  std::uint64_t next = 0;        ///< the piece, or entry, to send next
   std::uint32_t sending = 0;     ///< messages whose source is in use
   std::uint32_t awaited = 0;     ///< answers that have not arrived
   std::uint64_t last = 0;        ///< number of its last message
@@ -106,7 +106,7 @@ class PostedCommands {
   [[nodiscard]] std::uint64_t sources_of(std::uint32_t peer) const {
     std::uint64_t found = 0;
     for (const PostedCommand& posted : commands_)
-      if (posted.is_open && posted.command.peer == peer && puts_rows(posted.command))
+      if (posted.is_open && posted.command.peer == peer && (puts_rows(posted.command) || is_batch(posted.command)))
         found += posted.sending + (posted.pieces - posted.next);
     return found;
   }

@@ -116,18 +116,18 @@ void RemoteKeys::release(std::uint32_t peer, const KeyOffer& key) {
   if (tables_[peer].keys.release(key.first)) peers_.reply_with(peer, MessageKind::key_ended, key.id);
 }
 
-void RemoteKeys::add_footprint(const NetworkMessage& message) {
-  const RemotePeer& peer = peers_[message.command.peer];
-  Table& to = tables_[message.command.peer];
-  if (to.worker == nullptr) return;
+void RemoteKeys::add_footprint(const Command& whole) {
+  const RemotePeer& peer = peers_[whole.peer];
+  Table& to = tables_[whole.peer];
+  if (to.worker == nullptr || is_batch(whole)) return;
   constexpr std::uint64_t word = sizeof(std::uint64_t);
-  const Command command = without_signal(message.command);
+  const Command command = without_signal(whole);
   to.footprints.end_up_to(peer.acknowledged);
   const std::uint64_t bytes = moves_rows(command)
                                   ? Rows{nullptr, command.rows, command.row_bytes, command.remote_stride}.extent()
                                   : std::max<std::uint64_t>(command.width, word);
   to.footprints.add(peer.sent, command.remote, bytes);
-  if (has_signal(message.command)) to.footprints.add(peer.sent, signal_of(message.command).remote, word);
+  if (has_signal(whole)) to.footprints.add(peer.sent, signal_of(whole).remote, word);
 }
 
 // The keys of this rank's memory.

@@ -46,8 +46,9 @@ class RemoteKeys {
   void release(std::uint32_t peer, const KeyOffer& key);
   void take_key(const NetworkMessage& message, std::span<const std::byte> payload);
   void take_end_of_key(const NetworkMessage& message);
-  /// Records the receiver's memory that the message sent last reads and writes.
-  void add_footprint(const NetworkMessage& message);
+  /// Records the receiver's memory that a command reads and writes, which the message sent last carries. A batch has no
+  /// memory of its own, but its entries have.
+  void add_footprint(const Command& command);
 
   // The keys of this rank's memory. The address of a piece's first byte identifies the piece.
 

@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "beeline/device/signal.hpp"
+#include "transports/packed_batch.hpp"
 
 namespace beeline {
 
@@ -141,7 +143,7 @@ void RemoteReceiver::fetch_ahead(RemotePeer& from) {
 bool RemoteReceiver::add_footprint(const NetworkMessage& message, std::vector<std::span<const std::byte>>& used) {
   if (message.kind != MessageKind::command && message.kind != MessageKind::placed)
     return true;  // an answer goes to the memory that this rank's command names
-  if (peers_.memory() == nullptr) return false;
+  if (peers_.memory() == nullptr || is_batch(message.command)) return false;  // a batch's entries are in its payload
   const auto add = [&](const Command& command) {
     const CommandTarget target = target_at(command);
     if (target.refused != nullptr) return false;
@@ -244,6 +246,7 @@ void RemoteReceiver::perform_command(const NetworkMessage& message, Payload payl
   const std::lock_guard in_use(memory.user);
   const CommandTarget target = target_at(command);
   if (target.refused != nullptr) return refuse(message, target.refused);
+  if (is_batch(command)) return perform_batch(message, payload.bytes);
   if (puts_rows(command) && !payload.is_placed && payload.bytes.size() != target.bytes)
     return refuse(message, "its data are not as long as it says, or longer than what fits a message");
   if (target.signal == nullptr) return static_cast<void>(do_command(message, target, std::move(payload)));
@@ -255,6 +258,28 @@ void RemoteReceiver::perform_command(const NetworkMessage& message, Payload payl
     detail::check_repetition(memory.client.context, reinterpret_cast<const std::uint64_t*>(target.signal),
                              signal.command.local, message.from);
   static_cast<void>(do_command(signal, {nullptr, target.signal, signal.command.width}, {}));
+}
+
+/// Checks all entries before the first is carried out.
+void RemoteReceiver::perform_batch(const NetworkMessage& message, std::span<const std::byte> payload) {
+  if (peers_.staging() != nullptr) return refuse(message, "its target takes entries one by one");
+  std::array<std::byte*, most_batch_entries> targets;
+  std::string refused;
+  const bool is_good =
+      for_entries(message.command, payload, [&](std::size_t i, const Command& entry, const std::byte*) {
+        const char* const unfit = refuse_in_batch(entry);
+        const CommandTarget target = unfit == nullptr ? target_at(entry) : CommandTarget{unfit};
+        if (target.refused != nullptr) refused = refuse_entry(i, entry, target.refused);
+        targets[i] = target.address;
+        return target.refused == nullptr;
+      });
+  if (!is_good) return refuse(message, refused.empty() ? "its data are not as long as its entries say" : refused);
+  NetworkMessage one = message;
+  static_cast<void>(
+      for_entries(message.command, payload, [&](std::size_t i, const Command& entry, const std::byte* data) {
+        one.command = entry;
+        return do_command(one, {nullptr, targets[i]}, {{data, entry.row_bytes}, {}, false});
+      }));
 }
 
 bool RemoteReceiver::do_command(const NetworkMessage& message, const CommandTarget& target, Payload payload) {

@@ -57,6 +57,7 @@ class RemoteReceiver final : public WorkerEvents {
   [[nodiscard]] std::span<std::byte> destination_of(const NetworkMessage& message, std::size_t bytes);
   void perform(const NetworkMessage& message, Payload payload);
   void perform_command(const NetworkMessage& message, Payload payload);
+  void perform_batch(const NetworkMessage& message, std::span<const std::byte> payload);
   /// Carries out a command without a signal, whose addresses have been checked. Returns false if the command is
   /// refused.
   bool do_command(const NetworkMessage& message, const CommandTarget& target, Payload payload);

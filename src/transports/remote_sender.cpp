@@ -10,6 +10,7 @@
 
 #include "beeline/core/error.hpp"
 #include "control/command_check.hpp"
+#include "transports/packed_batch.hpp"
 
 namespace beeline {
 
@@ -73,7 +74,7 @@ PostedCommand* RemoteSender::next_of(PostedCommands& ring) {
 bool RemoteSender::may_send(const PostedCommand& posted) const {
   const Staging* const staging = peers_.staging();
   return peers_[posted.command.peer].has_room() &&
-         (staging == nullptr || !puts_rows(posted.command) || staging->may_read());
+         (staging == nullptr || !(puts_rows(posted.command) || is_batch(posted.command)) || staging->may_read());
 }
 
 void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
@@ -84,10 +85,12 @@ void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
     return peers_.fail(fmt::format("rank {}'s engine cannot carry a {}", peers_.plan().rank, text_of(command)));
   const bool moves = moves_rows(command);
   const Rows rows = local_rows(without_signal(command));
-  posted.is_checked = moves && ring.queue() != nullptr && peers_.staging() == nullptr &&
+  const bool is_readable = puts_rows(command) && command.is_signed;
+  posted.is_checked = moves && !is_readable && ring.queue() != nullptr && peers_.staging() == nullptr &&
                       !peers_.memory()->mapped.holds_for_good(rows.first, rows.extent());
+  if (is_batch(command)) posted.is_checked = ring.queue() != nullptr && peers_.staging() == nullptr;
   posted.most_bytes = most_bytes(ring, posted);
-  posted.pieces = moves ? cut_for(posted).messages() : 1;
+  posted.pieces = is_batch(command) ? command.rows : moves ? cut_for(posted).messages() : 1;
 }
 
 /// Memory that a queue's command names may be unmapped before the command is done, unless it belongs to a heap: such
@@ -127,10 +130,12 @@ bool RemoteSender::unpack(const Rows& rows, bool is_checked, std::span<const std
 void RemoteSender::send_piece(std::uint32_t number, PostedCommands& ring, PostedCommand& posted) {
   const Command& whole = posted.command;
   RemotePeer& to = peers_[whole.peer];
-  const std::uint64_t piece = posted.next++;
   NetworkMessage message = peers_.make_message(MessageKind::command);
-  message.request = number << index_bits | ring.index_of(posted), message.piece = static_cast<std::uint32_t>(piece);
-  if (acknowledgement_may_wait(ring, posted)) message.may_wait = std::exchange(to.is_waited_for, false) ? 0 : 1;
+  message.request = number << index_bits | ring.index_of(posted);
+  if (is_batch(whole)) return send_entries(message, ring, posted);
+  const std::uint64_t piece = posted.next++;
+  message.piece = static_cast<std::uint32_t>(piece);
+  if (has_signal(whole)) let_acknowledgement_wait(message, ring, posted);
   message.command = whole;
   if (whole.answers || gets_rows(whole)) ++posted.awaited, ++to.unanswered;
   if (!moves_rows(whole)) return send_command(message, posted);
@@ -160,6 +165,54 @@ void RemoteSender::send_rows(const NetworkMessage& message, PostedCommands& ring
   send_command(message, posted, payload, std::move(bytes));
 }
 
+void RemoteSender::send_entries(NetworkMessage message, PostedCommands& ring, PostedCommand& posted) {
+  const Command& batch = posted.command;
+  const BatchEntries entries = entries_of(posted);
+  if (!entries.is_there()) return refuse_own(ring, posted, "memory of its poster is not there");
+  // A device carries out commands one by one, for which it has few buffers.
+  if (peers_.staging() != nullptr || peers_.plan().is_staged[batch.peer])
+    return send_entry(message, ring, posted, command_of(batch, entries.all().front()));
+  const BatchPart part = part_of(batch, entries.all());
+  const std::span<const BatchEntry> sent = entries.all().first(part.entries);
+  StagedBytes bytes = make_staged(part.bytes);
+  const char* const refused = part.refused != nullptr ? part.refused : packed_entries(posted, sent, bytes.get());
+  if (refused != nullptr) return refuse_own(ring, posted, refused);
+  message.command = batch;
+  message.command.local = 0, message.command.rows = part.entries;
+  posted.next += part.entries;
+  const bool ends_with_signal = has_shape<VerbShape::word>(command_of(batch, sent.back()).verb);
+  if (posted.is_sent() && ends_with_signal) let_acknowledgement_wait(message, ring, posted);
+  const std::span<const std::byte> payload(bytes.get(), part.bytes);
+  send_command(message, posted, payload, std::move(bytes));
+  for (const BatchEntry& entry : sent) keys_.add_footprint(command_of(batch, entry));
+}
+
+BatchEntries RemoteSender::entries_of(const PostedCommand& posted) {
+  const std::lock_guard in_use(peers_.memory()->user);
+  return {posted.command, posted.next, peers_.memory()->mapped};
+}
+
+const char* RemoteSender::packed_entries(const PostedCommand& posted, std::span<const BatchEntry> entries,
+                                         std::byte* payload) {
+  LocalMemory& memory = *peers_.memory();
+  const std::lock_guard in_use(memory.user);
+  return pack(posted.command, entries, payload, [&](std::byte* to, const std::byte* from, std::size_t bytes) {
+    if (posted.is_checked && !memory.mapped.holds(from, bytes)) return detail::copy_if_there(to, from, bytes);
+    std::memcpy(to, from, bytes);
+    return true;
+  });
+}
+
+void RemoteSender::send_entry(NetworkMessage message, PostedCommands& ring, PostedCommand& posted,
+                              const Command& entry) {
+  if (const char* const refused = refuse_in_batch(entry))
+    return refuse_own(ring, posted, refuse_entry(posted.next, entry, refused));
+  ++posted.next;
+  message.command = puts_rows(entry) ? message_of(entry, entry, false) : entry;
+  if (!puts_rows(entry)) return send_command(message, posted);
+  send_rows(message, ring, posted, entry);
+}
+
 void RemoteSender::send_command(const NetworkMessage& message, PostedCommand& posted,
                                 std::span<const std::byte> payload, StagedBytes staged) {
   const bool borrows = staged == nullptr && !payload.empty();
@@ -167,7 +220,7 @@ void RemoteSender::send_command(const NetworkMessage& message, PostedCommand& po
   posted.last = peers_.send(posted.command.peer, message, payload, borrows ? message.request : no_token,
                             std::move(staged), reusable);
   if (borrows && !reusable) ++posted.sending;
-  keys_.add_footprint(message);
+  keys_.add_footprint(message.command);
 }
 
 /// The message gets its number at once and is sent when its payload has been read: the target restores the order.
@@ -197,7 +250,7 @@ void RemoteSender::send_by_key(NetworkMessage message, PostedCommand& posted, st
   posted.last = message.number;
   ++posted.sending;
   if (keys_.put(peer, message, data, key)) placed(static_cast<int>(peer), message.number, true);
-  keys_.add_footprint(message);
+  keys_.add_footprint(message.command);
 }
 
 void RemoteSender::placed(int peer, std::uint64_t number, bool is_there) {
@@ -227,9 +280,10 @@ void RemoteSender::sent(std::uint64_t token) {
 /// Commands of queues and of GPUs do not report that a caller waits for them, so their acknowledgements may not wait.
 /// The target of a signal usually answers soon, and its answer carries the acknowledgement. A caller that waited after
 /// one message is likely to wait after the next: see RemotePeer::is_waited_for.
-bool RemoteSender::acknowledgement_may_wait(const PostedCommands& ring, const PostedCommand& posted) const {
-  return ring.queue() == nullptr && peers_.staging() == nullptr && !peers_.memory()->client.device.is_gpu() &&
-         has_signal(posted.command);
+void RemoteSender::let_acknowledgement_wait(NetworkMessage& message, const PostedCommands& ring,
+                                            const PostedCommand& posted) {
+  if (ring.queue() != nullptr || peers_.staging() != nullptr || peers_.memory()->client.device.is_gpu()) return;
+  message.may_wait = std::exchange(peers_[posted.command.peer].is_waited_for, false) ? 0 : 1;
 }
 
 /// After a failure no command completes any more: waits for commands end when the world is aborted.

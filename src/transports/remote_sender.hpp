@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "control/command_check.hpp"
 #include "transports/posted_commands.hpp"
 #include "transports/remote_keys.hpp"
 #include "transports/remote_peers.hpp"
@@ -80,6 +81,14 @@ class RemoteSender {
     return cut_of(without_signal(posted.command), posted.most_bytes);
   }
   void send_piece(std::uint32_t number, PostedCommands& ring, PostedCommand& posted);
+  /// Sends entries of a batch: as many as fit a message.
+  void send_entries(NetworkMessage message, PostedCommands& ring, PostedCommand& posted);
+  [[nodiscard]] BatchEntries entries_of(const PostedCommand& posted);
+  /// Writes the payload of such a message. Returns nullptr, or why an entry is refused.
+  [[nodiscard]] const char* packed_entries(const PostedCommand& posted, std::span<const BatchEntry> entries,
+                                           std::byte* payload);
+  /// Sends the next entry of a batch by itself.
+  void send_entry(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Command& entry);
   void send_rows(const NetworkMessage& message, PostedCommands& ring, PostedCommand& posted, const Command& part);
   /// Copies rows into one contiguous buffer; nullptr if the rows are not in mapped memory.
   [[nodiscard]] StagedBytes packed(const Rows& rows, bool is_checked);
@@ -94,8 +103,8 @@ class RemoteSender {
   /// nullptr if no ring or pending command has this number.
   [[nodiscard]] PostedCommands* ring_of(std::uint32_t request);
   [[nodiscard]] PostedCommand* posted_of(std::uint32_t request);
-  /// Whether the acknowledgement of a command may wait.
-  [[nodiscard]] bool acknowledgement_may_wait(const PostedCommands& ring, const PostedCommand& posted) const;
+  /// Lets the acknowledgement of a message with a signal wait, if its poster allows that.
+  void let_acknowledgement_wait(NetworkMessage& message, const PostedCommands& ring, const PostedCommand& posted);
   [[nodiscard]] Rows rows_of_piece(const PostedCommand& posted, std::uint32_t piece) const {
     return local_rows(piece_of(posted.command, cut_for(posted), piece));
   }

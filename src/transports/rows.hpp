@@ -19,6 +19,8 @@ namespace beeline {
 /// Whether a command is answered with rows of the target's memory.
 [[nodiscard]] inline bool gets_rows(const Command& command) { return has_shape<VerbShape::from_peer>(command.verb); }
 [[nodiscard]] inline bool moves_rows(const Command& command) { return puts_rows(command) || gets_rows(command); }
+/// Whether a command names a list of operations.
+[[nodiscard]] inline bool is_batch(const Command& command) { return has_shape<VerbShape::entries>(command.verb); }
 /// The command without its signal, if it has one.
 [[nodiscard]] inline Command without_signal(const Command& command) {
   return has_signal(command) ? put_of(command) : command;

@@ -144,8 +144,15 @@ def test_rates_of_every_method(threads: bool) -> None:
     for record in found:
         assert_measured(record, ranks=3)
     assert {(r["operation"], r["unit"]) for r in found} == {
-        ("message_rate", "Mmsg/s"), ("fetch_add", "us"), ("compare_swap", "us"),
+        ("message_rate", "Mmsg/s"), ("puts", "Mmsg/s"), ("fetch_add", "us"), ("compare_swap", "us"),
         ("random_update", "Gupdate/s"), ("random_store", "Gupdate/s"),
+    }  # fmt: skip
+    puts = [(r["method"], r["bytes"], r["settings"]["puts"]) for r in found if r["operation"] == "puts"]
+    carriers = (("device/peer", 8), ("device/peer", 70), ("proxy/copy_engine", 8), ("proxy/copy_engine", 70))
+    expected = [(f"{by}/{how}", size, n) for by, size in carriers for n in (1, 64) for how in ("signal", "batch")]
+    assert sorted(puts) == sorted([*expected, ("bare/puts", 8, 1), ("bare/puts", 8, 64)])
+    assert {r["baseline"] for r in found if r["method"].endswith("/batch")} == {
+        "device/peer/signal", "proxy/copy_engine/signal",
     }  # fmt: skip
     messages = [(r["method"], r["bytes"]) for r in found if r["operation"] == "message_rate"]
     assert sorted(messages) == [
@@ -484,47 +491,6 @@ def test_needs_two_ranks() -> None:
     result = subprocess.run(command, capture_output=True, text=True, env=alone, timeout=60, check=False)
     assert result.returncode == 2
     assert "needs two ranks or more: beeline run -n 2 beeline-bench latency" in result.stderr
-
-
-def network_records(*arguments: str) -> list[Record]:
-    """Of this machine as two nodes."""
-    found = results(records("network", *arguments, BEELINE_SPLIT_NODES="2"))
-    if any("UCX" in (record["reason"] or "") for record in found):
-        pytest.skip(found[0]["reason"])
-    return found
-
-
-def test_the_network_beside_bare_ucx() -> None:
-    found = network_records("--sizes", "8,64K", "--operations", "message,message_rate,put,overhead")
-    for record in found:
-        if record["method"] == "ucx/sink":
-            assert record["verified"] is None  # nobody keeps what arrives
-        else:
-            assert_measured(record, ranks=2)
-    units = {"message": "us", "overhead": "us", "put": "GB/s", "message_rate": "Mmsg/s"}
-    assert {record["operation"]: record["unit"] for record in found} == units
-    ours = [record for record in found if record["method"].startswith("network/")]
-    assert {record["operation"] for record in ours} == set(units)
-    baselines = {"message": "ucx/put_flush", "message_rate": "ucx/puts", "put": "ucx/puts", "overhead": "ucx/puts"}
-    for record in ours:
-        assert record["baseline"] == baselines[record["operation"]]
-        assert record["ratio_to_baseline"] > 0
-    assert {(record["settings"]["source"], record["settings"]["destination"]) for record in ours} == {("host", "host")}
-    windows = {(r["operation"], r["settings"]["window"]) for r in ours if "window" in r["settings"]}
-    assert windows == {(operation, window) for operation in ("put", "message_rate") for window in (1, 8, 64)}
-
-
-def test_the_network_among_many_segments() -> None:
-    found = network_records("--operations", "lookup")
-    assert [record["settings"]["segments"] for record in found] == [1, 10, 100, 1000, 10000]
-    for record in found:
-        assert_measured(record, ranks=2)
-
-
-def test_the_network_needs_two_nodes() -> None:
-    found = results(records("network", "--sizes", "8"))
-    assert found
-    assert all("--split-nodes 2" in record["reason"] for record in found)
 
 
 def described(*arguments: str) -> subprocess.CompletedProcess[str]:

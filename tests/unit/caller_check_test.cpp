@@ -57,7 +57,11 @@ enum class Call : std::uint32_t {
   wait,
   wait_for_word,
   wait_any,
-  exchange
+  exchange,
+  batch_put,
+  batch_signal,
+  batch_begun_twice,
+  batch_not_begun
 };
 
 struct Arguments {
@@ -98,6 +102,10 @@ struct CallKernel {
       case Call::signal:
       case Call::signal_add:
       case Call::wait:
+      case Call::batch_put:
+      case Call::batch_signal:
+      case Call::batch_begun_twice:
+      case Call::batch_not_begun:
         return false;
       default:
         return true;
@@ -109,7 +117,21 @@ struct CallKernel {
     if (call >= Call::fetch_add && call <= Call::compare_swap) return by_atomic(ctx, a);
     if (call == Call::bulk_put || call == Call::bulk_get || call == Call::bulk_put_signal)
       return by_port(block, ctx, a);
-    return by_operation(block, ctx, a);
+    return call >= Call::batch_put ? by_batch(block, ctx, a) : by_operation(block, ctx, a);
+  }
+
+  /// What follows a refused call of a batch does nothing.
+  template <class Block>
+  BEELINE_HOST_DEVICE Status by_batch(const Block& block, const Context& ctx, const Arguments& a) const {
+    PutBatch batch(ctx);
+    if (call == Call::batch_not_begun) return batch.put(block, a.words, a.words + 4, 2);
+    batch.begin(block, a.peer);
+    if (call == Call::batch_begun_twice) return batch.begin(block, a.peer);
+    if (call == Call::batch_put) batch.put(block, a.given, a.words, 2);
+    if (call == Call::batch_signal) batch.signal(block, a.given, 1);
+    batch.put(block, a.words, a.words + 4, 2);
+    batch.signal(block, a.words + 8, 1);
+    return batch.end(block);
   }
 
   template <class Block>
@@ -219,7 +241,11 @@ const std::vector<Operand>& operands() {
                                  {Call::wait, Operation::wait, 8, 8, false},
                                  {Call::wait_for_word, Operation::wait, 16, 16, false},
                                  {Call::wait_any, Operation::wait_any, 8, 8, false},
-                                 {Call::exchange, Operation::exchange, 8, 8, false}};
+                                 {Call::exchange, Operation::exchange, 8, 8, false},
+                                 {Call::batch_put, Operation::put, 16, 1},
+                                 {Call::batch_signal, Operation::signal, 8, 8},
+                                 {Call::batch_begun_twice, Operation::batch, 8, 1, false},
+                                 {Call::batch_not_begun, Operation::put, 8, 1, false}};
     for (auto call = static_cast<std::uint32_t>(Call::atomic_add);
          call <= static_cast<std::uint32_t>(Call::compare_swap); ++call)
       some.push_back({static_cast<Call>(call), Operation::atomic, 8, 8});
@@ -228,7 +254,13 @@ const std::vector<Operand>& operands() {
   return all;
 }
 
+/// Whether a call is wrong whatever its arguments are.
+bool is_misused(const Operand& operand) {
+  return operand.call == Call::batch_begun_twice || operand.call == Call::batch_not_begun;
+}
+
 bool can_break(const Operand& operand, Rule rule) {
+  if (is_misused(operand)) return rule == Rule::none;
   const bool takes_peer = operand.call != Call::wait_any && operand.call != Call::exchange;
   const bool is_strided = operand.call == Call::put_strided || operand.call == Call::get_strided;
   switch (rule) {
@@ -321,6 +353,12 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
       bad.why = refused + "3 blocks, 4611686018427387904 elements apart, reach beyond the end of the address space";
       break;
     case Rule::none:
+      if (is_misused(operand)) {
+        const bool is_open = operand.call == Call::batch_begun_twice;
+        bad.why = join(" on rank ", is_open ? 1 : 0, in_kernel, " refused: the batch has ",
+                       is_open ? "begun and not ended" : "not begun");
+        break;
+      }
       bad.arguments.signals = 0;
       bad.why = refused + "a wait for any of 0 signals";
       break;
@@ -340,7 +378,9 @@ void refuse_one(World& world, const Operand& operand, Rule rule) {
   std::uint64_t* const of_doer = words.at(0);
   const BadCall bad = bad_call(team->context(), operand, rule, {of_doer, of_doer, 1, returned.data()});
   const bool is_put_first = operand.call == Call::put_signal_signal || operand.call == Call::bulk_put_signal;
-  const Operation named = is_put_first && rule == Rule::peer ? Operation::put : operand.named;
+  const bool is_of_batch = operand.call == Call::batch_put || operand.call == Call::batch_signal;
+  const Operation of_peer = is_of_batch ? Operation::batch : is_put_first ? Operation::put : operand.named;
+  const Operation named = rule == Rule::peer ? of_peer : operand.named;
   const std::string words_of_error = join("rank 0: ", name(named), bad.why);
   if (world.rank() == 0) {
     check_error(Status::invalid_argument, {words_of_error}, [&] {

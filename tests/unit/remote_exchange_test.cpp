@@ -265,6 +265,90 @@ TEST_F(RemoteParts, AnswerAGetWithItsBytes) {
   EXPECT_EQ(42u, got);
 }
 
+class RemoteBatches : public RemoteParts {
+ protected:
+  /// A put of 9 bytes that the entry holds, one of `long_bytes` that it names, and a signal at `signal`.
+  [[nodiscard]] std::vector<BatchEntry> sample(std::uint64_t signal, std::uint64_t long_bytes = 100) const {
+    return {BatchEntry::of(Verb::put_inline, 9, 64, 0x0101'0101'0101'0101, 0x02),
+            BatchEntry::of(Verb::put, 0, 1024, reinterpret_cast<std::uintptr_t>(source_.data()), long_bytes),
+            BatchEntry::of(Verb::store, 8, signal, 77, 0)};
+  }
+  void post_batch(const std::vector<BatchEntry>& entries) {
+    Command batch{};
+    batch.verb = Verb::batch, batch.peer = 1, batch.local = reinterpret_cast<std::uintptr_t>(entries.data());
+    batch.rows = entries.size(), batch.row_bytes = sizeof(BatchEntry);
+    post(batch);
+    while (exchange_->sender.send_posted()) {
+    }
+  }
+  /// Rank 1 sends what this rank has sent.
+  void send_back(const FakeWorker::Sent& sent, std::span<const std::byte> payload) {
+    NetworkMessage message = sent.message;
+    message.from = 1, message.command.peer = 0, message.number = exchange_->peers[1].completed + 1;
+    message.acknowledged = 0;
+    exchange_->receiver.received(message, payload);
+    exchange_->turn();
+  }
+};
+
+TEST_F(RemoteBatches, AreOneMessage) {
+  const std::vector<BatchEntry> entries = sample(4096);
+  post_batch(entries);
+  ASSERT_EQ(1u, worker_->sent.size());
+  const FakeWorker::Sent sent = worker_->sent[0];
+  EXPECT_EQ(3 * sizeof(BatchEntry) + 104, sent.payload.size());
+  EXPECT_EQ(1u, reusable()) << "the message has its own copy";
+  acknowledge(1);
+  EXPECT_EQ(1u, completed());
+  send_back(sent, sent.payload);
+  EXPECT_EQ(0x0101'0101'0101'0101u, memory_[8]);
+  EXPECT_EQ(2u, memory_[9]);
+  EXPECT_EQ(0x05050505u, memory_[128 + 12]) << "the last 4 of 100 bytes";
+  EXPECT_EQ(77u, memory_[512]);
+  EXPECT_EQ(1u, exchange_->peers[1].completed);
+}
+
+TEST_F(RemoteBatches, ThatFitNoMessageAreSplit) {
+  std::vector<BatchEntry> entries(most_batch_entries, sample(4096, most_batched_bytes)[1]);
+  entries.back() = sample(4096)[2];
+  post_batch(entries);
+  std::size_t sent = 0;
+  for (const FakeWorker::Sent& each : worker_->sent) {
+    EXPECT_LE(each.payload.size(), most_packed_bytes);
+    sent += each.message.command.rows;
+  }
+  EXPECT_EQ(std::size_t{most_batch_entries}, sent);
+  EXPECT_EQ((most_batch_entries - 1u) / 15u, worker_->sent.size());
+  acknowledge(worker_->sent.size() - 1);
+  EXPECT_EQ(0u, completed());
+  acknowledge(worker_->sent.size());
+  EXPECT_EQ(1u, completed());
+}
+
+TEST_F(RemoteBatches, AreRefusedAsAWhole) {
+  post_batch(sample(bytes));  // of which only the target knows that nothing is there
+  const FakeWorker::Sent sent = worker_->sent.at(0);
+  const std::span<const std::byte> payload = sent.payload;
+  const auto refused = [&](std::span<const std::byte> as_sent) {
+    exchange_->peers[1].refused_rings.clear();
+    const std::size_t before = worker_->of(MessageKind::refusal).size();
+    send_back(sent, as_sent);
+    EXPECT_EQ(0u, memory_[8]) << "no entry has taken effect";
+    const auto refusals = worker_->of(MessageKind::refusal);
+    return refusals.size() == before + 1 ? text_in(refusals.back().payload) : "";
+  };
+  EXPECT_EQ(
+      "entry 2 (store of 8 bytes, rank 0, offset 0x100000 of its slot): no memory of its peer is there (any more)",
+      refused(payload));
+  for (const std::size_t length : {payload.size() - 1, 3 * sizeof(BatchEntry), std::size_t{71}, std::size_t{0}})
+    EXPECT_EQ("its data are not as long as its entries say", refused(payload.first(length)));
+  std::vector<BatchEntry> entries = sample(4096);
+  entries[1] = BatchEntry::of(Verb::get, 0, 64, 64, 8);
+  post_batch(entries);
+  EXPECT_NE(std::string::npos, exchange_->peers.take_failure().find("entry 1 (get of 8 x 0 bytes"));
+  EXPECT_EQ(1u, worker_->of(MessageKind::command).size()) << "its sender refuses it";
+}
+
 TEST_F(RemotePartsWithKeys, PutByAKeyOnceItHasCome) {
   constexpr std::uint64_t long_bytes = 128 << 10;
   EXPECT_EQ(", long puts by memory keys (rc_fake)", exchange_->keys.puts_to(1));

@@ -45,7 +45,7 @@ class Verbs : public LoneClient {
         [[fallthrough]];
       case VerbShape::to_peer:
       case VerbShape::from_peer:
-        command.local = reinterpret_cast<std::uintptr_t>(bytes_at(source));
+        command.local = address_of(source);
         command.rows = verb.has_signal ? 1 : 2, command.row_bytes = 16;
         command.remote_stride = 32, command.local_stride = 24;
         break;
@@ -58,6 +58,12 @@ class Verbs : public LoneClient {
         break;
       case VerbShape::count:
         command.remote = 3;
+        break;
+      case VerbShape::entries:
+        new (bytes_at(list)) BatchEntry[]{BatchEntry::of(Verb::put_inline, 16, 8 * target, operand, 11),
+                                          BatchEntry::of(Verb::put, 0, 8 * target + 32, address_of(source), 16),
+                                          BatchEntry::of(Verb::add, 8, 8 * signal, 99, 0)};
+        command.local = address_of(list), command.remote = 0, command.rows = 3, command.row_bytes = sizeof(BatchEntry);
     }
     if (verb.has_signal) command.remote_stride = 8 * signal, command.local_stride = 99;
     return command;
@@ -72,7 +78,9 @@ class Verbs : public LoneClient {
   }
   using Words = std::vector<std::uint64_t>;
 
-  static constexpr std::size_t target = 64, source = 256, signal = 300;
+  [[nodiscard]] std::uint64_t address_of(std::size_t word) { return reinterpret_cast<std::uintptr_t>(bytes_at(word)); }
+
+  static constexpr std::size_t target = 64, source = 256, signal = 300, list = 400;
   MappedMemory mapped_{client_};
   CommandWorker worker_;
 };
@@ -114,8 +122,9 @@ TEST_F(Verbs, AreRefusedForWhatTheyName) {
       spoil(bad);
       return refusal(bad);
     };
-    if (verb.shape != VerbShape::between) {
+    if (verb.shape != VerbShape::between)
       EXPECT_EQ("there is no such rank", refused([](Command& bad) { bad.peer = 1; })) << verb.name;
+    if (verb.shape != VerbShape::between && verb.shape != VerbShape::entries) {
       EXPECT_EQ("the place is not in its peer's memory",
                 refused([](Command& bad) { bad.remote = std::uint64_t{1} << min_slot_shift; }))
           << verb.name;
@@ -142,6 +151,11 @@ TEST_F(Verbs, AreRefusedForWhatTheyName) {
                   refused([](Command& bad) { bad.width = 2; }))
             << verb.name;
         break;
+      case VerbShape::entries:
+        for (const std::uint64_t rows : {0u, most_batch_entries + 1})
+          EXPECT_EQ("no batch has so many entries, or entries of such a size",
+                    refused([rows](Command& bad) { bad.rows = rows; }));
+        break;
       default:
         EXPECT_EQ("rows of no bytes, or beyond the end of the address space",
                   refused([](Command& bad) { bad.row_bytes = 0; }))
@@ -163,7 +177,7 @@ TEST_F(Verbs, AreCarriedOutByLoadsAndStores) {
     const BegunCommand begun = begin_command(client_, mapped_, worker_, command, 5);
     EXPECT_EQ(nullptr, begun.refused) << verb.name;
     EXPECT_TRUE(worker_.over()) << verb.name;
-    EXPECT_EQ(verb.has_signal ? 99u : 0u, memory_[signal]) << verb.name;
+    EXPECT_EQ(verb.has_signal || verb.shape == VerbShape::entries ? 99u : 0u, memory_[signal]) << verb.name;
     const std::size_t signal_bytes = verb.has_signal ? 8 : 0;
     switch (verb.shape) {
       case VerbShape::word:
@@ -176,6 +190,10 @@ TEST_F(Verbs, AreCarriedOutByLoadsAndStores) {
       case VerbShape::payload:
         EXPECT_EQ((Words{operand, 11, 12, 0}), words(target, 4)) << verb.name;
         EXPECT_EQ(24 + signal_bytes, begun.bytes) << verb.name;
+        break;
+      case VerbShape::entries:
+        EXPECT_EQ((Words{operand, 11, 0, 0, 100, 101}), words(target, 6));
+        EXPECT_EQ(40u, begun.bytes);
         break;
       case VerbShape::from_peer:
         EXPECT_EQ((Words{held, 0, 102, 0, 0}), words(source, 5)) << verb.name;
@@ -262,6 +280,39 @@ TEST_F(Verbs, ComeFromAnySource) {
   EXPECT_NE(std::string::npos, engine.refusals().of(&listed).find("refused command 202"))
       << engine.refusals().of(&listed);
   engine.remove(listed);
+}
+
+/// Whatever is wrong with the last entry, none before it takes effect.
+TEST_F(Verbs, BatchesAreRefusedAsAWhole) {
+  const Command batch = sample(*find_verb(Verb::batch));
+  auto* const entries = reinterpret_cast<BatchEntry*>(bytes_at(list));
+  const auto refused = [&](const BatchEntry& last) {
+    entries[2] = last;
+    const BegunCommand begun = begin_command(client_, mapped_, worker_, batch, 0);
+    EXPECT_EQ((Words{0, 0, 0, 0, 0, 0}), words(target, 6));
+    return std::string(begun.refused == nullptr ? "" : begun.refused);
+  };
+  const auto at_target = [&](Verb verb, std::size_t width, std::uint64_t length) {
+    return BatchEntry::of(verb, width, 8 * target, address_of(source), length);
+  };
+  for (const Verb verb : {Verb::get, Verb::compare_swap, Verb::put_signal, Verb::copy, Verb::batch, Verb{77}})
+    EXPECT_NE(std::string::npos, refused(at_target(verb, 8, 8)).find("a batch has no such operations"));
+  EXPECT_NE(std::string::npos,
+            refused(at_target(Verb::put, 0, most_batched_bytes + 1)).find("no entry of a batch has so many bytes"));
+  EXPECT_NE(std::string::npos, refused(at_target(Verb::put, 0, 0)).find("rows of no bytes"));
+  EXPECT_NE(std::string::npos,
+            refused(at_target(Verb::put_inline, 17, 0)).find("no entry of a batch has so many bytes"));
+  EXPECT_NE(std::string::npos, refused(BatchEntry::of(Verb::store, 8, 8 * target + 4, 0, 0)).find("not aligned"));
+  EXPECT_EQ(
+      "entry 2 (store of 8 bytes, rank 0, offset 0x100000 of its slot): no memory of its peer is there (any more)",
+      refused(BatchEntry::of(Verb::store, 8, bytes, 0, 0)));
+  Command elsewhere = batch;
+  elsewhere.local = 8;
+  client_.piece_at = [this](const void* at) {
+    return at == bytes_at(target) ? std::span<const std::byte>(context_.range, bytes) : std::span<const std::byte>();
+  };
+  MappedMemory mapped(client_);
+  EXPECT_STREQ("memory of its poster is not there", begin_command(client_, mapped, worker_, elsewhere, 0).refused);
 }
 
 TEST_F(Verbs, TriggersAreRefusedByOneText) {

@@ -63,19 +63,22 @@ inline namespace BEELINE_CALLS {
 ///   destination  [count] symmetric address
 ///   source       [count] any local address that the engine's device reads, reusable after `flush`
 ///   timeout      limit of the wait for a free place in the queue
+///   kind         what the caller knows of the source
 /// Every thread of `group` calls it, with the same arguments. Completion: visible at `peer` after a later `post_signal`
 /// of this queue, or `quiet`. With `count` 0 nothing is posted.
 template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_put(const Group& group, const Context& ctx, T* destination,
                                                   const T* source, std::size_t count, std::uint32_t peer,
-                                                  CommandQueue queue, Timeout timeout = Timeout::none()) {
+                                                  CommandQueue queue, Timeout timeout = Timeout::none(),
+                                                  SourceKind kind = SourceKind::unknown) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   const Status status = detail::check_call(group, ctx, Operation::put, detail::reach_of(destination, count), peer);
   if (status != Status::ok || count == 0) return status;
   return detail::post(group, ctx, queue, timeout, [&] {
     const std::size_t bytes = count * sizeof(T);
     if (bytes <= max_inline_bytes) return detail::inline_put(ctx, destination, source, bytes, peer);
-    return detail::fields_of(ctx, detail::move_request(true, peer), destination, {source, 1, bytes, 0, 0});
+    const detail::Request request{Operation::put, Verb::put, 0, kind == SourceKind::readable, 0, peer};
+    return detail::fields_of(ctx, request, destination, {source, 1, bytes, 0, 0});
   });
 }
 
@@ -116,6 +119,7 @@ template <class Group>
 ///                travel in the command, so that the source may be reused at once
 ///   signal       symmetric address, 8-byte aligned
 ///   timeout      limit of the wait for a free place in the queue
+///   kind         what the caller knows of the source
 /// Every thread of `group` calls it. A thread at the peer that acquires the signal's value sees the data, and
 /// everything posted to this queue before. With `count` 0 it is `post_signal`. If data or signal is refused, nothing is
 /// put. Source: OpenSHMEM 1.5 put_signal_nbi.
@@ -123,7 +127,8 @@ template <class Group, class T>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_put_signal(const Group& group, const Context& ctx, T* destination,
                                                          const T* source, std::size_t count, std::uint64_t* signal,
                                                          std::uint64_t value, std::uint32_t peer, CommandQueue queue,
-                                                         Timeout timeout = Timeout::none()) {
+                                                         Timeout timeout = Timeout::none(),
+                                                         SourceKind kind = SourceKind::unknown) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   if (count == 0) return post_signal(group, ctx, signal, value, peer, queue, timeout);
   Status status = detail::check_call(group, ctx, Operation::put, detail::reach_of(destination, count), peer);
@@ -134,7 +139,7 @@ template <class Group, class T>
     const std::size_t bytes = count * sizeof(T);
     if (bytes <= max_inline_bytes_with_signal)
       return detail::inline_put_signal(ctx, destination, source, bytes, peer, ctx.offset_in_slot(signal), value);
-    return detail::put_signal_fields(ctx, {destination, source, bytes, signal, value, peer});
+    return detail::put_signal_fields(ctx, {destination, source, bytes, signal, value, peer, kind});
   });
 }
 

@@ -24,9 +24,10 @@ namespace beeline {
 
 /// What an engine does for a command; device/impl/verbs.hpp has a row for each verb. `put`, `get` and `copy` move rows
 /// of bytes; `put_inline` moves bytes that the command itself holds. A name with `signal` adds a signal after the data.
-/// `trigger` increments the count of a tag, whose armed operations may then start (control/trigger.hpp). `store` and
-/// the verbs from `add` to `compare_swap` change one word. `add` to `compare_swap` are atomic towards the engine's
-/// other commands on that word, and towards all devices that share atomics with the engine.
+/// `trigger` increments the count of a tag, whose armed operations may then start (control/trigger.hpp). `batch` names
+/// a list of operations (`BatchEntry`). `store` and the verbs from `add` to `compare_swap` change one word. `add` to
+/// `compare_swap` are atomic towards the engine's other commands on that word, and towards all devices that share
+/// atomics with the engine.
 enum class Verb : std::uint8_t {
   put,
   get,
@@ -43,7 +44,16 @@ enum class Verb : std::uint8_t {
   copy,
   trigger,
   put_signal,
-  put_inline_signal
+  put_inline_signal,
+  batch
+};
+
+/// What the poster of a put knows of its source (`Command::is_signed`).
+enum class SourceKind : std::uint8_t {
+  unknown,  ///< the engine finds out whether its device reads the memory: for memory that is not symmetric by a call of
+            ///< the system or of CUDA
+  readable  ///< the engine's device reads the memory until `flush`: on a host rank it is mapped, on a GPU rank CUDA has
+            ///< allocated or pinned it. The engine does not ask, and the process may fault where this is wrong
 };
 
 /// One command. The poster checks peer and addresses, and stores `sequence` last, with release order.
@@ -51,7 +61,7 @@ struct alignas(64) Command {
   std::uint64_t sequence;  ///< ticket + 1
   Verb verb;
   std::uint8_t width;       ///< bytes of the word, or of `put_inline`; 0: rows
-  bool is_signed;           ///< whether minimum and maximum take the word as signed
+  bool is_signed;           ///< whether minimum and maximum take the word as signed; of a put: see `SourceKind`
   bool answers;             ///< the poster waits for an answer
   std::uint32_t peer;       ///< world rank; unused by `copy`
   std::uint64_t remote;     ///< offset in the peer's slot; for `copy` the destination's address; for `trigger` the tag
@@ -73,6 +83,28 @@ static_assert(offsetof(Command, local_stride) == 56);
 inline constexpr std::size_t max_inline_bytes = sizeof(Command) - offsetof(Command, local);
 /// Bytes of data that fit into a command with a signal.
 inline constexpr std::size_t max_inline_bytes_with_signal = offsetof(Command, remote_stride) - offsetof(Command, local);
+
+/// One operation of a `batch`: the fields of a command to the batch's peer, in three words.
+struct BatchEntry {
+  static constexpr unsigned remote_bits = 48;
+  std::uint64_t head;   ///< `Command::remote`; above `remote_bits` the verb, above that `Command::width`
+  std::uint64_t local;  ///< as `Command::local`
+  std::uint64_t bytes;  ///< put: bytes of its only row; put_inline: more of its data
+
+  [[nodiscard]] BEELINE_HOST_DEVICE static constexpr BatchEntry of(Verb verb, std::size_t width, std::uint64_t remote,
+                                                                   std::uint64_t local, std::uint64_t bytes) {
+    const std::uint64_t kind = static_cast<std::uint64_t>(verb) | std::uint64_t{width} << 8;
+    return {remote | kind << remote_bits, local, bytes};
+  }
+};
+static_assert(std::is_trivially_copyable_v<BatchEntry> && sizeof(BatchEntry) == 24);
+
+/// Most entries of one `batch`.
+inline constexpr std::uint32_t most_batch_entries = 256;
+/// Longest put that is an entry.
+inline constexpr std::size_t most_batched_bytes = 4096;
+/// Bytes of data that fit into an entry.
+inline constexpr std::size_t max_inline_bytes_in_batch = sizeof(BatchEntry) - offsetof(BatchEntry, local);
 
 /// An engine's answer to a command: the old value of a word, or, for a `get`, only the fact that the bytes have
 /// arrived.

@@ -41,6 +41,7 @@ enum class Operation : std::uint16_t {
   flush,
   quiet,
   copy,     ///< a posted copy, made by the engine's device
+  batch,    ///< many puts and signals with one completion (`PutBatch`)
   trigger,  ///< starts armed operations
   task,     ///< a task that is posted to a rank, or runs there
   barrier,  ///< from here on all operations are collectives
@@ -58,41 +59,18 @@ enum class Operation : std::uint16_t {
 namespace detail {
 
 /// Names in the order of the operations' values.
-inline constexpr const char* operation_names[] = {"none",
-                                                  "wait",
-                                                  "wait_any",
-                                                  "grid_sync",
-                                                  "packet_send",
-                                                  "packet_receive",
-                                                  "staged_send",
-                                                  "staged_receive",
-                                                  "stream_synchronize",
-                                                  "setup",
-                                                  "user",
-                                                  "put",
-                                                  "get",
-                                                  "signal",
-                                                  "signal_add",
-                                                  "atomic",
-                                                  "collective",
-                                                  "send",
-                                                  "receive",
-                                                  "exchange",
-                                                  "at",
-                                                  "flush",
-                                                  "quiet",
-                                                  "copy",
-                                                  "trigger",
-                                                  "task",
-                                                  "barrier",
-                                                  "broadcast",
-                                                  "scatter",
-                                                  "gather",
-                                                  "allgather",
-                                                  "reduce",
-                                                  "allreduce",
-                                                  "reduce_scatter",
-                                                  "alltoall",
+inline constexpr const char* operation_names[] = {"none",        "wait",           "wait_any",
+                                                  "grid_sync",   "packet_send",    "packet_receive",
+                                                  "staged_send", "staged_receive", "stream_synchronize",
+                                                  "setup",       "user",           "put",
+                                                  "get",         "signal",         "signal_add",
+                                                  "atomic",      "collective",     "send",
+                                                  "receive",     "exchange",       "at",
+                                                  "flush",       "quiet",          "copy",
+                                                  "batch",       "trigger",        "task",
+                                                  "barrier",     "broadcast",      "scatter",
+                                                  "gather",      "allgather",      "reduce",
+                                                  "allreduce",   "reduce_scatter", "alltoall",
                                                   "alltoallv"};
 
 }  // namespace detail

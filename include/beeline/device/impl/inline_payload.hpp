@@ -55,11 +55,12 @@ struct SignaledBytes {
   std::uint64_t* signal;
   std::uint64_t value;
   std::uint32_t peer;
+  SourceKind kind = SourceKind::unknown;
 };
 
 /// The command of a put with a signal; the engine reads the source later.
 BEELINE_HOST_DEVICE inline CommandFields put_signal_fields(const Context& ctx, const SignaledBytes& put) {
-  const Request request{Operation::put, Verb::put_signal, 0, 0, 0, put.peer};
+  const Request request{Operation::put, Verb::put_signal, 0, put.kind == SourceKind::readable, 0, put.peer};
   return fields_of(ctx, request, put.destination,
                    {put.source, 1, put.bytes, ctx.offset_in_slot(put.signal), put.value});
 }

@@ -28,7 +28,8 @@ enum class VerbShape : std::uint8_t {
   payload,    ///< `width` bytes that the command itself holds, to `remote`
   word,       ///< the word at `remote`, which becomes `local`
   atomic,     ///< the word at `remote`, which is changed by `local`; its old value is the answer
-  count       ///< the count of the tag `remote`, which grows by `local`
+  count,      ///< the count of the tag `remote`, which grows by `local`
+  entries     ///< `rows` entries of `row_bytes` bytes from `local`: operations on the peer, carried out in their order
 };
 
 struct VerbInfo {
@@ -57,6 +58,7 @@ inline constexpr VerbInfo verb_infos[] = {
     {Verb::trigger, "trigger", VerbShape::count},
     {Verb::put_signal, "put_signal", VerbShape::to_peer, true},
     {Verb::put_inline_signal, "put_inline_signal", VerbShape::payload, true},
+    {Verb::batch, "batch", VerbShape::entries},
 };
 inline constexpr std::size_t command_verbs = std::size(verb_infos);
 
@@ -132,6 +134,23 @@ template <VerbShape... shapes>
   signal.sequence = command.sequence, signal.verb = Verb::store, signal.width = sizeof(std::uint64_t);
   signal.peer = command.peer, signal.remote = command.remote_stride, signal.local = command.local_stride;
   return signal;
+}
+
+/// Whether a batch may have entries of a verb: it needs no answer, and an entry has room for its fields.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_for_batch(Verb verb) {
+  return has_shape_alone<VerbShape::to_peer, VerbShape::payload, VerbShape::word>(verb) ||
+         is_atomic_without_answer(verb);
+}
+/// An entry of a batch, as a command.
+[[nodiscard]] BEELINE_HOST_DEVICE inline Command command_of(const Command& batch, const BatchEntry& entry) {
+  Command command{};
+  const std::uint64_t kind = entry.head >> BatchEntry::remote_bits;
+  command.sequence = batch.sequence, command.peer = batch.peer;
+  command.verb = static_cast<Verb>(kind & 0xff), command.width = static_cast<std::uint8_t>(kind >> 8);
+  command.remote = entry.head & ((std::uint64_t{1} << BatchEntry::remote_bits) - 1), command.local = entry.local;
+  const bool moves = has_shape<VerbShape::to_peer>(command.verb);
+  command.rows = moves ? 1 : entry.bytes, command.row_bytes = moves ? entry.bytes : 0;
+  return command;
 }
 
 /// Whether width and alignment of a command on a word are valid for its verb.
@@ -214,6 +233,7 @@ struct RowMove {
   std::byte* to;
   const std::byte* from;
   std::uint64_t rows, row_bytes, to_stride, from_stride;
+  bool is_readable = false;  ///< the poster vouches for `from`: SourceKind::readable
 
   /// Bytes from the start of the first row to the end of the last row.
   [[nodiscard]] std::uint64_t to_span() const { return (rows - 1) * to_stride + row_bytes; }
@@ -233,8 +253,9 @@ struct RowMove {
   auto* const local = reinterpret_cast<std::byte*>(command.local);
   if (has_shape<VerbShape::from_peer>(command.verb))
     return {local, remote, command.rows, command.row_bytes, command.local_stride, command.remote_stride};
-  if (has_signal(command)) return {remote, local, command.rows, command.row_bytes, 0, 0};
-  return {remote, local, command.rows, command.row_bytes, command.remote_stride, command.local_stride};
+  const bool is_readable = has_shape<VerbShape::to_peer>(command.verb) && command.is_signed;
+  if (has_signal(command)) return {remote, local, command.rows, command.row_bytes, 0, 0, is_readable};
+  return {remote, local, command.rows, command.row_bytes, command.remote_stride, command.local_stride, is_readable};
 }
 
 /// Whether [a, a + bytes) and [b, b + more) have bytes in common.

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// .../batch: one thread sends many small puts as a batch, and the peer answers with as many; beside them the same puts
+/// with a signal each, and bare stores with one flag. A round ends when all of the answer has arrived.
+
+#include "beeline/control/put_batch.hpp"
+#include "beeline/host/command_queues.hpp"
+#include "cases/cases.hpp"
+#include "cases/network_pair.hpp"
+#include "harness/group_choice.hpp"
+#include "harness/message_buffers.hpp"
+#include "harness/timed_kernel.hpp"
+#include "peers/bare_words.hpp"
+
+namespace beeline::bench::put_batches_cases {
+
+namespace {
+
+/// Who carries the puts: loads and stores, the rank's engine, or the network.
+enum class Carrier { stores, engine, network };
+
+constexpr const char* batch_method(Carrier carrier) {
+  return carrier == Carrier::stores   ? "device/peer/batch"
+         : carrier == Carrier::engine ? "proxy/copy_engine/batch"
+                                      : "network/batch";
+}
+constexpr const char* single_method(Carrier carrier) {
+  return carrier == Carrier::stores   ? "device/peer/signal"
+         : carrier == Carrier::engine ? "proxy/copy_engine/signal"
+                                      : "network/put_signal";
+}
+
+struct Puts {
+  std::byte* destination;
+  const std::byte* source;
+  std::uint64_t* arrived;  ///< [count]
+  BatchEntry* entries;     ///< [most_batch_entries]
+  std::uint64_t bytes;
+  std::uint32_t count;
+  CommandQueue queue;  ///< no ring: puts go by their route
+  std::byte* destination_there;
+  std::uint64_t* arrived_there;
+};
+
+/// Each put has a signal of its own.
+struct Singly {
+  BEELINE_HOST_DEVICE static bool send(const Context& ctx, const Puts& puts, std::uint64_t sequence,
+                                       std::uint32_t peer) {
+    Status status = Status::ok;
+    for (std::uint32_t i = 0; i < puts.count && status == Status::ok; ++i) {
+      std::byte* const to = puts.destination + i * puts.bytes;
+      const std::byte* const from = puts.source + i * puts.bytes;
+      status = puts.queue.ring != nullptr
+                   ? post_put_signal(Thread{}, ctx, to, from, puts.bytes, &puts.arrived[i], sequence, peer, puts.queue)
+                   : put_signal(Thread{}, ctx, to, from, puts.bytes, &puts.arrived[i], sequence, peer);
+    }
+    return status == Status::ok;
+  }
+  BEELINE_HOST_DEVICE static bool receive(const Context& ctx, const Puts& puts, std::uint64_t sequence,
+                                          std::uint32_t peer) {
+    for (std::uint32_t i = 0; i < puts.count; ++i)
+      if (wait(Thread{}, ctx, &puts.arrived[i], Compare::greater_equal, sequence, peer) != Status::ok) return false;
+    return true;
+  }
+};
+
+struct InOne {
+  BEELINE_HOST_DEVICE static bool receive(const Context& ctx, const Puts& puts, std::uint64_t sequence,
+                                          std::uint32_t peer) {
+    return wait(Thread{}, ctx, puts.arrived, Compare::greater_equal, sequence, peer) == Status::ok;
+  }
+};
+struct Batched : InOne {
+  BEELINE_HOST_DEVICE static bool send(const Context& ctx, const Puts& puts, std::uint64_t sequence,
+                                       std::uint32_t peer) {
+    PutBatch batch(ctx, puts.entries, most_batch_entries);
+    if (puts.queue.ring != nullptr)
+      batch.begin(Thread{}, peer, puts.queue);
+    else
+      batch.begin(Thread{}, peer);
+    for (std::uint32_t i = 0; i < puts.count; ++i)
+      batch.put(Thread{}, puts.destination + i * puts.bytes, puts.source + i * puts.bytes, puts.bytes);
+    batch.signal(Thread{}, puts.arrived, sequence);
+    return batch.end(Thread{}) == Status::ok;
+  }
+};
+/// Stores of words, and one flag.
+struct Bare : InOne {
+  BEELINE_HOST_DEVICE static bool send(const Context&, const Puts& puts, std::uint64_t sequence, std::uint32_t) {
+    for (std::uint32_t i = 0; i < puts.count; ++i)
+      reinterpret_cast<std::uint64_t*>(puts.destination_there)[i] =
+          reinterpret_cast<const std::uint64_t*>(puts.source)[i];
+    BareWord(*puts.arrived_there).store(sequence, std::memory_order_release);
+    return true;
+  }
+};
+
+template <class How>
+struct RoundTrips {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Puts puts) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
+      return round_trip(
+          loop.leads, [&] { return How::send(ctx, puts, sequence, loop.peer); },
+          [&] { return How::receive(ctx, puts, sequence, loop.peer); });
+    });
+  }
+};
+
+struct State {
+  State(Bench& bench_in, std::uint64_t bytes_in, std::uint32_t count_in, Carrier carrier)
+      : bench(bench_in), bytes(bytes_in), count(count_in),
+        buffers(std::make_shared<MessageBuffers>(bench, bytes * count)), arrived(bench.world(), count),
+        entries(bench.world(), most_batch_entries, Heap::pinned),
+        queues(carrier == Carrier::engine ? std::make_unique<CommandQueues>(bench.world(), 1) : nullptr), timed(bench) {
+  }
+
+  template <class How>
+  std::vector<double> time(Rounds rounds) {
+    const int peer = static_cast<int>(bench.peer());
+    const bool is_bare = std::is_same_v<How, Bare>;
+    return timed.run(
+        single_thread(bench).threads, bench.paired(), rounds, RoundTrips<How>{},
+        Puts{buffers->destination(), buffers->source(), arrived.data(), entries.data(), bytes, count,
+             queues != nullptr ? queues->channel().queue(0) : CommandQueue{nullptr, nullptr},
+             is_bare ? bench.world().at(buffers->destination(), peer) : nullptr, is_bare ? arrived.at(peer) : nullptr});
+  }
+
+  Bench& bench;
+  std::uint64_t bytes;
+  std::uint32_t count;
+  std::shared_ptr<MessageBuffers> buffers;
+  SymmetricArray<std::uint64_t> arrived;
+  SymmetricArray<BatchEntry> entries;
+  std::unique_ptr<CommandQueues> queues;
+  TimedKernel timed;
+};
+
+template <class How>
+void add(std::vector<Measurement>& all, const std::shared_ptr<State>& state, const char* method) {
+  Measurement measurement = message_measurement(state->bench, state->buffers, Receivers::both, method,
+                                                [=](Rounds rounds) { return state->time<How>(rounds); });
+  measurement.operation = "puts", measurement.bytes = state->bytes;
+  measurement.unit = Unit::million_messages_per_second;
+  measurement.operations_per_iteration = 2.0 * state->count;
+  measurement.settings = single_thread(state->bench).settings();
+  measurement.settings.emplace_back("puts", std::uint64_t{state->count});
+  all.push_back(std::move(measurement));
+}
+
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes, Carrier carrier) {
+  bench.require_alike();
+  if (carrier == Carrier::network) require_two_nodes(bench);
+  std::vector<Measurement> all;
+  for (const std::uint32_t count : {1, 64}) {
+    const auto state = std::make_shared<State>(bench, bytes, count, carrier);
+    const std::size_t first = all.size();
+    if (carrier == Carrier::stores && bytes == sizeof(std::uint64_t)) {
+      add<Bare>(all, state, "bare/puts");
+      all.back().stores_to_peer = true;
+    }
+    add<Singly>(all, state, single_method(carrier));
+    add<Batched>(all, state, batch_method(carrier));
+    for (std::size_t i = first; i + 1 < all.size(); ++i) all[i].peer_of = batch_method(carrier);
+    all.back().baseline = all.size() - 2;
+  }
+  return all;
+}
+
+/// Longer puts are no entries of a batch.
+constexpr SizeRange sizes{1, most_batched_bytes};
+
+Case batches_by(Carrier carrier) {
+  return {"puts", batch_method(carrier), true,
+          [carrier](Bench& bench, std::uint64_t bytes) { return prepare(bench, bytes, carrier); }, sizes};
+}
+
+const ListedCases rate_cases(Command::rate, {batches_by(Carrier::stores), batches_by(Carrier::engine)});
+const ListedCases network_cases(Command::network, {batches_by(Carrier::network)});
+
+}  // namespace
+
+}  // namespace beeline::bench::put_batches_cases

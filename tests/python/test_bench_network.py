@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""beeline-bench network, on two host ranks of this machine, which counts as two nodes."""
+
+from __future__ import annotations
+
+import pytest
+from test_bench import Record, assert_measured, records, results
+
+
+def network_records(*arguments: str) -> list[Record]:
+    """Of this machine as two nodes."""
+    found = results(records("network", *arguments, BEELINE_SPLIT_NODES="2"))
+    if any("UCX" in (record["reason"] or "") for record in found):
+        pytest.skip(found[0]["reason"])
+    return found
+
+
+def test_the_network_beside_bare_ucx() -> None:
+    operations = "message,message_rate,put,overhead,puts,window,log_p,loop_back,source_kind,bus_read,socket_read"
+    found = network_records("--sizes", "8,64K", "--operations", operations)
+    lacking = [record for record in found if not record["available"]]
+    assert {record["operation"] for record in lacking} <= {"message", "put", "bus_read", "socket_read"}
+    assert {record["method"] for record in lacking} <= {"mpi/staged", "bare/reads"}
+    found = [record for record in found if record not in lacking]
+    for record in found:
+        if record["method"] in {"ucx/sink", "bare/reads"}:
+            assert record["verified"] is None  # nobody keeps what arrives
+        elif record["settings"].get("parameter") != "L":  # a difference, which may be negative
+            assert_measured(record, ranks=2)
+    units = {"message": "us", "overhead": "us", "put": "GB/s", "message_rate": "Mmsg/s", "puts": "Mmsg/s"}
+    units |= {"window": "GB/s", "log_p": "us", "loop_back": "GB/s", "source_kind": "us"}
+    assert {record["operation"]: record["unit"] for record in found} == units
+    ours = [record for record in found if record["baseline"] is not None]
+    assert {record["operation"] for record in ours} == set(units) - {"source_kind"}
+    baselines = {"message": "ucx/put_flush", "log_p": "ucx/active_messages", "puts": "network/put_signal"}
+    baselines["loop_back"] = "bare/copy"
+    for record in ours:
+        assert record["baseline"] == baselines.get(record["operation"], "ucx/puts")
+    network = [r for r in found if r["method"].startswith("network/") and r["operation"] != "puts"]
+    assert {(r["settings"]["source"], r["settings"]["destination"]) for r in network} == {("host", "host")}
+    windows = {(r["operation"], r["settings"]["window"]) for r in network if "window" in r["settings"]}
+    of_messages = {(operation, window) for operation in ("put", "message_rate") for window in (1, 8, 64)}
+    assert windows == of_messages | {("window", window) for window in (1, 2, 8, 256)}
+    parameters = {r["settings"]["parameter"] for r in found if r["operation"] == "log_p"}
+    assert parameters == {"half_round_trip", "o_s", "o_r", "g", "L"}
+
+
+def test_the_network_among_many_segments() -> None:
+    found = network_records("--operations", "lookup")
+    rows = [(record["settings"]["segments"], record["method"]) for record in found]
+    methods = ("bare/list", "bare/interval_map", "network/put_signal")
+    assert rows == [(count, method) for count in (1, 10, 100, 1000, 10000) for method in methods]
+    for record in found:
+        assert_measured(record, ranks=2)
+
+
+def test_the_network_needs_two_nodes() -> None:
+    found = results(records("network", "--sizes", "8"))
+    assert found
+    assert all("--split-nodes 2" in record["reason"] for record in found)

@@ -168,7 +168,7 @@ void RemoteSender::send_rows(const NetworkMessage& message, PostedCommands& ring
 void RemoteSender::send_entries(NetworkMessage message, PostedCommands& ring, PostedCommand& posted) {
   const Command& batch = posted.command;
   const BatchEntries entries = entries_of(posted);
-  if (!entries.is_there()) return refuse_own(ring, posted, "memory of its poster is not there");
+  if (!entries.is_there()) return refuse_batch(ring, posted, "memory of its poster is not there");
   // A device carries out commands one by one, for which it has few buffers.
   if (peers_.staging() != nullptr || peers_.plan().is_staged[batch.peer])
     return send_entry(message, ring, posted, command_of(batch, entries.all().front()));
@@ -176,7 +176,7 @@ void RemoteSender::send_entries(NetworkMessage message, PostedCommands& ring, Po
   const std::span<const BatchEntry> sent = entries.all().first(part.entries);
   StagedBytes bytes = make_staged(part.bytes);
   const char* const refused = part.refused != nullptr ? part.refused : packed_entries(posted, sent, bytes.get());
-  if (refused != nullptr) return refuse_own(ring, posted, refused);
+  if (refused != nullptr) return refuse_batch(ring, posted, refused);
   message.command = batch;
   message.command.local = 0, message.command.rows = part.entries;
   posted.next += part.entries;
@@ -185,6 +185,11 @@ void RemoteSender::send_entries(NetworkMessage message, PostedCommands& ring, Po
   const std::span<const std::byte> payload(bytes.get(), part.bytes);
   send_command(message, posted, payload, std::move(bytes));
   for (const BatchEntry& entry : sent) keys_.add_footprint(command_of(batch, entry));
+}
+
+void RemoteSender::refuse_batch(PostedCommands& ring, PostedCommand& posted, const char* reason) {
+  posted.next = posted.pieces;
+  refuse_own(ring, posted, reason);
 }
 
 BatchEntries RemoteSender::entries_of(const PostedCommand& posted) {
@@ -206,7 +211,7 @@ const char* RemoteSender::packed_entries(const PostedCommand& posted, std::span<
 void RemoteSender::send_entry(NetworkMessage message, PostedCommands& ring, PostedCommand& posted,
                               const Command& entry) {
   if (const char* const refused = refuse_in_batch(entry))
-    return refuse_own(ring, posted, refuse_entry(posted.next, entry, refused));
+    return refuse_batch(ring, posted, refuse_entry(posted.next, entry, refused));
   ++posted.next;
   message.command = puts_rows(entry) ? message_of(entry, entry, false) : entry;
   if (!puts_rows(entry)) return send_command(message, posted);

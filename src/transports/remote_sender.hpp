@@ -83,6 +83,8 @@ class RemoteSender {
   void send_piece(std::uint32_t number, PostedCommands& ring, PostedCommand& posted);
   /// Sends entries of a batch: as many as fit a message.
   void send_entries(NetworkMessage message, PostedCommands& ring, PostedCommand& posted);
+  /// Refuses a batch of this rank; no further entry of it is sent.
+  void refuse_batch(PostedCommands& ring, PostedCommand& posted, const char* reason);
   [[nodiscard]] BatchEntries entries_of(const PostedCommand& posted);
   /// Writes the payload of such a message. Returns nullptr, or why an entry is refused.
   [[nodiscard]] const char* packed_entries(const PostedCommand& posted, std::span<const BatchEntry> entries,

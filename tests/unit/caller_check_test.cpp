@@ -355,7 +355,7 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
     case Rule::none:
       if (is_misused(operand)) {
         const bool is_open = operand.call == Call::batch_begun_twice;
-        bad.why = join(" on rank ", is_open ? 1 : 0, in_kernel, " refused: the batch has ",
+        bad.why = join(is_open ? " on rank 1" : "", in_kernel, " refused: the batch has ",
                        is_open ? "begun and not ended" : "not begun");
         break;
       }

@@ -51,6 +51,7 @@
 #include "beeline/host/collectives.hpp"
 #include "beeline/host/command_queues.hpp"
 #include "beeline/host/distributed_array.hpp"
+#include "beeline/host/hybrid_transfers.hpp"
 #include "beeline/host/launch.hpp"
 #include "beeline/host/messages.hpp"
 #include "beeline/host/packets.hpp"

@@ -10,7 +10,7 @@ namespace beeline {
 namespace {
 
 constexpr std::array controls = {"host", "stream", "proxy", "triggered", "device", "task"};
-constexpr std::array paths = {"peer", "bulk", "copy_engine", "staged", "network"};
+constexpr std::array paths = {"peer", "bulk", "copy_engine", "staged", "network", "hybrid"};
 constexpr std::array protocols = {"signal", "ll", "ll128", "pipelined", "sequential", "verbs", "rma"};
 
 constexpr bool infos_are_in_order() {

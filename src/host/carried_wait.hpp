@@ -35,4 +35,19 @@ BEELINE_HOST_DEVICE Status await_carried(const Group& group, const Context& ctx,
   return agree_on_engine(group, status);
 }
 
+/// As `await_carried`, for the first `posted` commands of the queue. One thread calls it.
+BEELINE_HOST_DEVICE inline Status await_posted(const Context& ctx, Operation operation, std::uint64_t posted,
+                                               std::uint32_t peer) {
+  const CommandQueue queue = ctx.routes->queue(QueueId{}.index);
+  const std::uint64_t& done = operation == Operation::quiet ? queue.ring->completed.value : queue.ring->reusable.value;
+  std::uint64_t observed = 0;
+  constexpr bool heeds_abort = false;
+  const Status status = await_engine(ctx, {heeds_abort}, [&] {
+    observed = DoneCount{load_acquired(done)}.commands();
+    return observed >= posted;
+  });
+  if (status != Status::ok) give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, peer}, posted, observed, status);
+  return status;
+}
+
 }  // namespace beeline::detail

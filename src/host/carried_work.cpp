@@ -89,6 +89,30 @@ struct CarrySignal {
   }
 };
 
+struct CarryChunk {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CarriedChunk chunk) const {
+    const auto& block = grid.block();
+    if (block.any(detail::read_abort_word(ctx) != 0)) return end_with(Status::aborted);
+    const detail::Request put = detail::move_request(true, chunk.peer);
+    Status status = detail::move_by_engine(block, ctx, put, QueueId{}, chunk.to, {chunk.buffer, 1, chunk.bytes, 0, 0});
+    if (status != Status::ok) return end_with(status);
+    if (block.thread_rank() == 0) {
+      const CommandQueue queue = ctx.routes->queue(QueueId{}.index);
+      *chunk.posted = detail::TicketWord(queue.tickets->next).load(std::memory_order_acquire);
+      status = detail::await_posted(ctx, Operation::flush, *chunk.awaited, chunk.peer);
+    }
+    end_with(detail::agree_on_engine(block, status));
+  }
+};
+
+struct CarryQuiet {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint32_t peer) const {
+    end_with(detail::await_carried(grid.block(), ctx, Operation::quiet, peer));
+  }
+};
+
 /// Whether the waits of a stream are booked; not so for the library's own streams, which have no grid state.
 bool is_booked(const Stream& stream) { return stream.grid_state() != nullptr; }
 
@@ -135,6 +159,16 @@ void carry_signal(World& world, Stream& stream, std::uint64_t* signal, std::uint
   refuse_captured(stream, "a signal with a fixed value", fixed_in_graphs);
   launch(world, {.threads = 32, .stream = &stream, .name = "stream signal"}, CarrySignal{}, signal, value,
          world.host_context().owner_of(signal));
+}
+
+void carry_chunk(World& world, Stream& stream, const CarriedChunk& chunk) {
+  launch(world, {.threads = 32, .waits = is_booked(stream), .stream = &stream, .name = "hybrid chunk"}, CarryChunk{},
+         chunk);
+}
+
+void carry_quiet(World& world, Stream& stream, std::uint32_t peer) {
+  launch(world, {.threads = 32, .waits = is_booked(stream), .stream = &stream, .name = "hybrid transfer"}, CarryQuiet{},
+         peer);
 }
 
 }  // namespace beeline

@@ -27,4 +27,19 @@ void carry_fill(World& world, Stream& stream, void* destination, unsigned char v
 /// unavailable while the stream is captured.
 void carry_signal(World& world, Stream& stream, std::uint64_t* signal, std::uint64_t value);
 
+/// A chunk in a buffer of host memory, to be put to a rank that only the engine reaches. Each buffer has a word in host
+/// memory, used by one stream: the number of commands that had been posted once its chunk had been.
+struct CarriedChunk {
+  std::byte* to;  ///< in the slot of `peer`
+  const std::byte* buffer;
+  std::size_t bytes;
+  std::uint64_t* posted;         ///< word of this buffer
+  const std::uint64_t* awaited;  ///< word of the buffer that is to be free
+  std::uint32_t peer;
+};
+/// Puts a chunk, then waits until the engine no longer reads the buffer of `awaited`.
+void carry_chunk(World& world, Stream& stream, const CarriedChunk& chunk);
+/// Holds later work of the stream until all that the rank's streams and threads have put to `peer` is in place.
+void carry_quiet(World& world, Stream& stream, std::uint32_t peer);
+
 }  // namespace beeline

@@ -2,13 +2,13 @@
 #include "transport/bounce_stream.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "memory/host_buffer.hpp"
 #include "transport/checks.hpp"
+#include "transport/chunk_ring.hpp"
 #include "transport/forwarding_stream.hpp"
 
 namespace beeline {
@@ -21,16 +21,12 @@ constexpr int own_device = -1;
 /// The buffers for copies from one device to another. Both devices are driven by streams of one BounceStream.
 struct Ring {
   Ring(Stream& out, Stream& in, std::size_t chunk_bytes, bool pinned)
-      : buffers(chunk_bytes * buffer_count, pinned, "to stage copies through") {
-    for (auto& event : filled) event = out.make_event();
-    for (auto& event : emptied) event = in.make_event();
-  }
-  [[nodiscard]] std::byte* buffer(std::size_t index) const {
-    return buffers.data() + index * (buffers.bytes() / buffer_count);
+      : buffers(chunk_bytes * buffer_count, pinned, "to stage copies through"),
+        chunks(out, in, buffers.data(), buffers.bytes()) {
+    chunks.divide(chunk_bytes, buffer_count);
   }
   HostBuffer buffers;
-  std::array<std::unique_ptr<Event>, buffer_count> filled, emptied;
-  std::size_t next = 0;
+  ChunkRing chunks;
 };
 
 /// A stream of another device, and the events that order its work with the own stream's.
@@ -53,8 +49,10 @@ class BounceStream final : public ForwardingStream<BounceStream> {
     if (there.kind == RouteKind::engine || here.kind == RouteKind::engine)
       return routes_.copy_by_engine(*own_, destination, source, bytes);
     if (there.is_direct() && here.is_direct()) return own_->copy(destination, source, bytes);
-    const int to = there.device, from = here.device;
+    int to = there.device, from = here.device;
     refuse_if_captured();
+    if (there.is_direct() && routes_.all_devices_reach(destination)) to = from;
+    if (here.is_direct() && routes_.all_devices_reach(source)) from = to;
     const std::lock_guard lock(mutex_);
     if (to == from) return on(to, [&](Stream& there) { there.copy(destination, source, bytes); });
     begin(from);
@@ -121,15 +119,9 @@ class BounceStream final : public ForwardingStream<BounceStream> {
   void stage(int from, int to, std::byte* destination, const std::byte* source, std::size_t bytes) {
     Stream &out = stream_of(from), &in = stream_of(to);
     Ring& ring = rings_.try_emplace({from, to}, out, in, routes_.chunk_bytes, routes_.pinned).first->second;
-    for (std::size_t offset = 0; offset < bytes; offset += routes_.chunk_bytes) {
-      const std::size_t piece = std::min(routes_.chunk_bytes, bytes - offset), buffer = ring.next++ % buffer_count;
-      out.wait_event(*ring.emptied[buffer]);  // by the chunk that used it before
-      out.copy(ring.buffer(buffer), source + offset, piece);
-      out.record(*ring.filled[buffer]);
-      in.wait_event(*ring.filled[buffer]);
-      in.copy(destination + offset, ring.buffer(buffer), piece);
-      in.record(*ring.emptied[buffer]);
-    }
+    ring.chunks.stage(source, bytes, 0, [&](const ChunkRing::Chunk& chunk) {
+      in.copy(destination + chunk.offset, chunk.buffer, chunk.bytes);
+    });
   }
 
   const StreamRoutes routes_;

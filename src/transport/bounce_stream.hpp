@@ -16,6 +16,8 @@ namespace beeline {
 struct StreamRoutes {
   /// Returns the route to an address for copies, fills and signals. Throws unreachable if there is none.
   std::function<Route(const void*)> route_to;
+  /// Whether every device copies to and from an address of this rank: then one copy suffices.
+  std::function<bool(const void*)> all_devices_reach;
   /// Makes a stream of the device that a route names.
   std::function<std::unique_ptr<Stream>(int device)> make_stream;
   std::size_t chunk_bytes = 0;  ///< length of each buffer in host memory

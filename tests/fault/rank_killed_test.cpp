@@ -115,6 +115,15 @@ void staged_exchanges(World& world) {
                          (world.rank() + world.size() - 1) % world.size(), out.bytes());
 }
 
+void hybrid_puts_to_the_victim(World& world) {
+  HybridTransfers hybrid(world, {.threshold_bytes = 1, .chunk_bytes = 4096, .chunks = 2});
+  const SymmetricArray<std::byte> out(world, 50'000), in(world, 50'000);
+  for (;;) {
+    hybrid.put(in.data(), out.data(), out.bytes(), victim_of(world.size()));
+    world.check();
+  }
+}
+
 void waits_on_streams(World& world) {
   const Signals signals(world, 1);
   for (std::uint64_t round = 1;; ++round) {
@@ -222,6 +231,7 @@ constexpr Activity activities[] = {
     {"VerbsPairs", verbs_requests},
     {"RmaPort", rma_requests},
     {"Staged", staged_exchanges},
+    {"Hybrid", hybrid_puts_to_the_victim},
     {"Stream", waits_on_streams},
     {"Allgather",
      [](World& world) {

@@ -143,6 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                       BadValue{"BEELINE_HEAP_BYTES", "-1"}, BadValue{"BEELINE_HEAP_BYTES", "1.5G"},
                       BadValue{"BEELINE_HEAP_BYTES", "99999999999G"}, BadValue{"BEELINE_SLOT_SHIFT", "31"},
                       BadValue{"BEELINE_SLOT_SHIFT", "41"}, BadValue{"BEELINE_CHUNK_BYTES", "0"},
+                      BadValue{"BEELINE_HYBRID_CHUNK_BYTES", "0"}, BadValue{"BEELINE_HYBRID_CHUNKS", "65"},
                       BadValue{"BEELINE_HOST_THREADS", "0"}, BadValue{"BEELINE_HOST_THREADS", "257"},
                       BadValue{"BEELINE_GPU_PAYLOADS", "1"}, BadValue{"BEELINE_MEMORY_KEYS", "1"},
                       BadValue{"BEELINE_WAIT_POLICY", "doze"}, BadValue{"BEELINE_CPU_STORES", "yes"},

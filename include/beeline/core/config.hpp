@@ -51,6 +51,10 @@ struct Config {
   std::uint32_t slot_shift = 38;  ///< BEELINE_SLOT_SHIFT: log2 of a rank's slot in the address range, 32 to 40;
                                   ///< in worlds of more than 64 ranks at most 46 - log2 of their number
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
+  /// BEELINE_HYBRID_THRESHOLD_BYTES: bytes that `HybridTransfers` move directly at most; 0: it depends on the path
+  std::size_t hybrid_threshold_bytes = 0;
+  std::size_t hybrid_chunk_bytes = std::size_t{512} << 10;  ///< BEELINE_HYBRID_CHUNK_BYTES: their chunk
+  int hybrid_chunks = 4;                                    ///< BEELINE_HYBRID_CHUNKS: their chunks in flight, 1 to 64
   bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as without peer access
   int split_nodes = 1;  ///< BEELINE_SPLIT_NODES: nodes into which each machine is split, by blocks of ranks, 1 to 1024
   /// BEELINE_TRANSPORTS: transports between nodes, in order of preference, each with settings: ucx,sockets:delay_us=100

@@ -9,7 +9,7 @@
 namespace beeline {
 
 enum class Control : std::uint8_t { host, stream, proxy, triggered, device, task };
-enum class Path : std::uint8_t { peer, bulk, copy_engine, staged, network };
+enum class Path : std::uint8_t { peer, bulk, copy_engine, staged, network, hybrid };
 enum class Protocol : std::uint8_t { signal, ll, ll128, pipelined, sequential, verbs, rma };
 
 /// A way of moving data: what issues the transfer, how bytes move, and how the receiver detects their arrival.

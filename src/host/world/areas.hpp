@@ -128,6 +128,9 @@ class Areas {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - at(heaps_, rank_));
   }
 
+  /// Whether an offset in a slot is in the host area or a host segment.
+  [[nodiscard]] bool is_host_memory(std::uint64_t offset) const { return offset >= slot_.host_area_offset(); }
+
   /// Describes an offset in a rank's slot, as `offset 0x40 of its own symmetric heap`.
   [[nodiscard]] std::string describe_offset(std::uint64_t offset) const;
   /// Describes the word that a wait for a signal waited for, as ` at offset 0x40 of its own symmetric heap`; empty:

@@ -190,9 +190,13 @@ void Routes::require_one_node(const Team& team, const char* what) const {
                   membership_.rank());
 }
 
+bool Routes::is_on_gpu(const void* address) const {
+  return is_gpu_memory_(address) || gpu_memory::describe(address).kind == gpu_memory::PointerKind::device;
+}
+
 bool Routes::is_gpu_memory_elsewhere(const void* address, std::uint32_t owner) const {
   if (membership_.of(static_cast<int>(owner)).device.kind == DeviceKind::host) return false;
-  const bool on_gpu = is_gpu_memory_(address) || gpu_memory::describe(address).kind == gpu_memory::PointerKind::device;
+  const bool on_gpu = is_on_gpu(address);
   require(
       !on_gpu || copies_to(owner) != CopyPath::none, Status::unreachable,
       fmt::format("{} is memory of rank {}'s GPU, which rank {} reaches neither directly (no peer access) nor staged "
@@ -217,6 +221,19 @@ Route Routes::of_copy(const void* address) const {
   if (!membership_.has_gpus()) return {RouteKind::copy, static_cast<int>(owner), "no peer access"};
   if (!is_gpu_memory_elsewhere(address, owner)) return {};
   return {RouteKind::copy, paths_[owner].gpu_here, "no peer access"};
+}
+
+bool Routes::all_devices_reach(const void* address) const {
+  return addresses_.is_in_slot(address) &&
+         addresses_.owner_of(address) == static_cast<std::uint32_t>(membership_.rank()) &&
+         areas_.is_host_memory(areas_.offset_in_slot(address));
+}
+
+bool Routes::passes_host_memory(const void* destination, const void* source) const {
+  const Route to = of_copy(destination), from = of_copy(source);
+  if (from.kind == RouteKind::engine) return false;
+  if (to.kind == RouteKind::engine) return membership_.device().is_gpu() && is_on_gpu(source);
+  return to.device != from.device && !all_devices_reach(destination) && !all_devices_reach(source);
 }
 
 Route Routes::of_kernel(const void* address) const {

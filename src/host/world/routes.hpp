@@ -82,6 +82,11 @@ class Routes {
   /// The route for loads and stores of this rank's kernels: direct; refused if only copies reach the address. Throws
   /// unreachable if nothing reaches it.
   [[nodiscard]] Route of_kernel(const void* address) const;
+  /// Whether every device of this process copies to and from an address: host memory in this rank's slot.
+  [[nodiscard]] bool all_devices_reach(const void* address) const;
+  /// Whether a copy passes through host memory on its way: no device reaches both ends, or this rank's engine, which
+  /// sends the bytes, does not read the source.
+  [[nodiscard]] bool passes_host_memory(const void* destination, const void* source) const;
   /// Whether other devices make some of this rank's copies.
   [[nodiscard]] bool has_staged_copies() const { return has_staged_copies_; }
   /// Whether this rank's own device makes all its copies.
@@ -89,6 +94,8 @@ class Routes {
 
  private:
   [[nodiscard]] CopyPath copies_to(std::uint32_t rank) const { return paths_[rank].copies; }
+  /// Whether an address is GPU memory, of the ranks or of the program.
+  [[nodiscard]] bool is_on_gpu(const void* address) const;
   /// Whether only another rank's GPU reaches `address`, so copies must be staged. Throws unreachable if none does.
   [[nodiscard]] bool is_gpu_memory_elsewhere(const void* address, std::uint32_t owner) const;
 

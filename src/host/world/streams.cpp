@@ -15,6 +15,7 @@ Streams::Streams(const Membership& membership, const Context& context, Grids& gr
                  const std::function<bool(const void*)>& is_gpu_memory, StreamRoutes by_engine)
     : membership_(membership), context_(context), grids_(grids), routes_(routes), stream_routes_(std::move(by_engine)) {
   stream_routes_.route_to = [this](const void* address) { return routes_.of_copy(address); };
+  stream_routes_.all_devices_reach = [this](const void* address) { return routes_.all_devices_reach(address); };
   stream_routes_.make_stream = [this](int index) {
     Device there = membership_.device();
     if (there.is_gpu()) there.index = index;

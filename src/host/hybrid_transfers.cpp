@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/host/hybrid_transfers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "beeline/core/error.hpp"
+#include "beeline/host/world.hpp"
+#include "host/carried_work.hpp"
+#include "host/channel_agreement.hpp"
+#include "host/ranges.hpp"
+#include "host/world/memory_map.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
+#include "transport/checks.hpp"
+#include "transport/chunk_ring.hpp"
+
+namespace beeline {
+
+namespace {
+
+constexpr std::uint32_t most_chunks = 64;
+
+/// The options with `others` in place of zeros.
+HybridOptions completed(HybridOptions options, const HybridOptions& others) {
+  if (options.threshold_bytes == 0) options.threshold_bytes = others.threshold_bytes;
+  if (options.chunk_bytes == 0) options.chunk_bytes = others.chunk_bytes;
+  if (options.chunks == 0) options.chunks = others.chunks;
+  return options;
+}
+
+HybridOptions configured(const Config& config) {
+  return {config.hybrid_threshold_bytes, config.hybrid_chunk_bytes, static_cast<std::uint32_t>(config.hybrid_chunks)};
+}
+
+/// Bytes that certainly go directly, whatever the path.
+std::size_t always_direct(const HybridOptions& options) {
+  return options.threshold_bytes == 0 ? options.chunk_bytes : options.threshold_bytes;
+}
+
+/// The sizes of the buffers, which members compare.
+struct Shape {
+  std::uint64_t chunk_bytes, chunks;
+
+  bool operator==(const Shape&) const = default;
+};
+
+/// Collective.
+HybridOptions agreed(Team& team, const HybridOptions& options) {
+  const HybridOptions all = completed(options, configured(team.world().config()));
+  detail::require_same(team, "HybridTransfers", Shape{all.chunk_bytes, all.chunks},
+                       [](std::size_t, const Shape& first, std::size_t rank, const Shape& theirs) {
+                         return fmt::format("hybrid transfers differ: {} chunks of {} bytes, and on rank {} {} of {}",
+                                            first.chunks, first.chunk_bytes, rank, theirs.chunks, theirs.chunk_bytes);
+                       });
+  require(all.chunks <= most_chunks, Status::invalid_argument,
+          fmt::format("hybrid transfers with {} chunks in flight: at most {}", all.chunks, most_chunks));
+  return all;
+}
+
+struct Transfer {
+  void* destination;
+  const void* source;
+  std::size_t bytes;
+
+  bool operator==(const Transfer&) const = default;
+};
+
+}  // namespace
+
+struct HybridTransfers::Implementation {
+  /// A blocking call that timed out.
+  struct Pending {
+    Transfer transfer;
+    std::unique_ptr<Event> done;
+  };
+
+  Implementation(Team& members, const HybridOptions& options)
+      : team(members), world(members.world()), routes(world_part<Routes>(world)), made(options), current(options),
+        buffers(members, detail::array_bytes(options.chunks, options.chunk_bytes), Heap::pinned),
+        posted(members, most_chunks, Heap::pinned), out(world.make_stream()), in(world.make_stream()),
+        ring(*out, *in, buffers.data(), buffers.bytes()), begun(out->make_event()), done(in->make_event()) {}
+
+  /// Locks `mutex`, and counts the time that this takes.
+  [[nodiscard]] std::unique_lock<std::mutex> lock();
+  void check(const char* call, const Transfer& transfer) const;
+  [[nodiscard]] bool is_staged(const HybridOptions& by, const Transfer& transfer) const;
+  /// A put to a rank of the team as a transfer between addresses.
+  [[nodiscard]] Transfer put_to(const char* call, Transfer put, int peer) const;
+  /// Enqueues a transfer, which ends on the stream `in`. The caller holds the lock.
+  void enqueue(const Transfer& transfer);
+  void stage(std::byte* to, const std::byte* from, std::size_t bytes);
+  /// The event behind a transfer that a blocking call makes or continues; nullptr: it needs none of this object's
+  /// streams.
+  [[nodiscard]] std::unique_ptr<Event> begin(const Transfer& transfer, Timeout timeout);
+  [[nodiscard]] Status blocking(const char* call, const Transfer& transfer, Timeout timeout);
+  void on_stream(const char* call, const Transfer& transfer, Stream* given);
+
+  Team& team;
+  World& world;
+  const Routes& routes;
+  const HybridOptions made;
+  mutable std::mutex mutex;
+  HybridOptions current;
+  std::atomic<std::size_t> direct_bytes{always_direct(current)};  ///< of `current`, for calls that take no lock
+  SymmetricArray<std::byte> buffers;
+  SymmetricArray<std::uint64_t> posted;  ///< see CarriedChunk
+  std::unique_ptr<Stream> out, in;
+  ChunkRing ring;
+  std::unique_ptr<Event> begun, done;  ///< order the own streams with the stream of a call
+  std::vector<Pending> pending;
+  std::atomic<bool> has_pending{false};
+  std::vector<std::unique_ptr<Event>> unused;  ///< events for blocking calls
+  std::atomic<std::uint64_t> lock_wait_ns{0};
+};
+
+std::unique_lock<std::mutex> HybridTransfers::Implementation::lock() {
+  std::unique_lock held(mutex, std::try_to_lock);
+  if (held.owns_lock()) return held;
+  const std::uint64_t start = machine::clock_ns();
+  held.lock();
+  lock_wait_ns.fetch_add(machine::clock_ns() - start, std::memory_order_relaxed);
+  return held;
+}
+
+Transfer HybridTransfers::Implementation::put_to(const char* call, Transfer put, int peer) const {
+  static_cast<void>(team.world_rank(peer));
+  if (put.bytes == 0) return put;
+  detail::require_symmetric(world, {call, "destination"}, put.destination, put.bytes);
+  put.destination = team.at(static_cast<std::byte*>(put.destination), peer);
+  return put;
+}
+
+void HybridTransfers::Implementation::check(const char* call, const Transfer& transfer) const {
+  detail::require_extent(world, {call, "destination"}, transfer.destination, transfer.bytes);
+  detail::require_extent(world, {call, "source"}, transfer.source, transfer.bytes);
+  static_cast<void>(routes.of_copy(transfer.destination));
+  static_cast<void>(routes.of_copy(transfer.source));
+}
+
+bool HybridTransfers::Implementation::is_staged(const HybridOptions& by, const Transfer& transfer) const {
+  if (transfer.bytes <= always_direct(by)) return false;
+  return by.threshold_bytes == 0 ? routes.passes_host_memory(transfer.destination, transfer.source)
+                                 : !routes.needs_engine(transfer.source);
+}
+
+void HybridTransfers::Implementation::stage(std::byte* to, const std::byte* from, std::size_t bytes) {
+  ring.divide(current.chunk_bytes, current.chunks);
+  if (!routes.needs_engine(to))
+    return ring.stage(from, bytes, 0,
+                      [&](const ChunkRing::Chunk& chunk) { in->copy(to + chunk.offset, chunk.buffer, chunk.bytes); });
+  const std::uint32_t peer = world.host_context().owner_of(to);
+  const std::size_t lag = (ring.count() - 1) / 2;  // the other buffers are filled meanwhile
+  ring.stage(from, bytes, lag, [&](const ChunkRing::Chunk& chunk) {
+    carry_chunk(world, *in,
+                {to + chunk.offset, chunk.buffer, chunk.bytes, posted.data() + chunk.number,
+                 posted.data() + chunk.freed, peer});
+  });
+  carry_quiet(world, *in, peer);
+  ring.free_all();
+}
+
+void HybridTransfers::Implementation::enqueue(const Transfer& transfer) {
+  if (is_staged(current, transfer))
+    world_part<MemoryMap>(world).for_pieces(
+        transfer.destination, transfer.source, transfer.bytes,
+        [this](std::byte* to, const std::byte* from, std::size_t piece) { stage(to, from, piece); });
+  else
+    world.copy(transfer.destination, transfer.source, transfer.bytes, *in);
+}
+
+std::unique_ptr<Event> HybridTransfers::Implementation::begin(const Transfer& transfer, Timeout timeout) {
+  const std::unique_lock held = lock();
+  const auto known =
+      std::find_if(pending.begin(), pending.end(), [&](const Pending& each) { return each.transfer == transfer; });
+  if (known != pending.end()) {
+    std::unique_ptr<Event> over = std::move(known->done);
+    pending.erase(known);
+    return over;
+  }
+  if (timeout.ns == Timeout::none().ns && !is_staged(current, transfer)) return nullptr;
+  if (unused.empty()) unused.push_back(in->make_event());
+  enqueue(transfer);
+  std::unique_ptr<Event> over = std::move(unused.back());
+  unused.pop_back();
+  in->record(*over);
+  return over;
+}
+
+Status HybridTransfers::Implementation::blocking(const char* call, const Transfer& transfer, Timeout timeout) {
+  std::unique_ptr<Event> over;
+  const bool is_simple = timeout.ns == Timeout::none().ns && transfer.bytes <= direct_bytes && !has_pending;
+  if (!is_simple && moves_anything(transfer.destination, transfer.source, transfer.bytes)) {
+    check(call, transfer);
+    over = begin(transfer, timeout);
+  }
+  if (over == nullptr) {
+    world.copy(transfer.destination, transfer.source, transfer.bytes);
+    return Status::ok;
+  }
+  const Status status = world.synchronize(*over, timeout);
+  const std::unique_lock held = lock();
+  if (status == Status::ok)
+    unused.push_back(std::move(over));
+  else
+    pending.push_back({transfer, std::move(over)});
+  has_pending = !pending.empty();
+  return status;
+}
+
+void HybridTransfers::Implementation::on_stream(const char* call, const Transfer& transfer, Stream* given) {
+  Stream& stream = given == nullptr ? world.stream() : *given;
+  if (transfer.bytes <= direct_bytes || !moves_anything(transfer.destination, transfer.source, transfer.bytes))
+    return world.copy(transfer.destination, transfer.source, transfer.bytes, stream);
+  check(call, transfer);
+  const std::unique_lock held = lock();
+  if (!is_staged(current, transfer)) return world.copy(transfer.destination, transfer.source, transfer.bytes, stream);
+  refuse_captured(stream, "a staged transfer", "transfers that follow each other use the same buffers");
+  stream.record(*begun);
+  out->wait_event(*begun);
+  enqueue(transfer);
+  in->record(*done);
+  stream.wait_event(*done);
+}
+
+HybridTransfers::HybridTransfers(Team& team, const HybridOptions& options)
+    : implementation_(new Implementation(team, agreed(team, options)), detail::DeleteWithTeam{team.life()}) {}
+
+HybridTransfers::~HybridTransfers() = default;
+
+void HybridTransfers::set(const HybridOptions& options) {
+  const HybridOptions next = completed(options, implementation_->made);
+  require(next.chunks <= most_chunks && implementation_->ring.fits(next.chunk_bytes, next.chunks),
+          Status::invalid_argument,
+          fmt::format("{} chunks of {} bytes in flight: these hybrid transfers were made with buffers of {} bytes, and "
+                      "at most {} chunks are in flight",
+                      next.chunks, next.chunk_bytes, implementation_->buffers.bytes(), most_chunks));
+  const std::unique_lock held = implementation_->lock();
+  implementation_->current = next;
+  implementation_->direct_bytes = always_direct(next);
+}
+
+HybridOptions HybridTransfers::options() const {
+  const std::unique_lock held = implementation_->lock();
+  return implementation_->current;
+}
+
+bool HybridTransfers::is_staged(const void* destination, const void* source, std::size_t bytes) const {
+  return implementation_->is_staged(options(), {const_cast<void*>(destination), source, bytes});
+}
+
+Status HybridTransfers::copy(void* destination, const void* source, std::size_t bytes, Timeout timeout) {
+  return implementation_->blocking("HybridTransfers::copy", {destination, source, bytes}, timeout);
+}
+
+Status HybridTransfers::put(void* destination, const void* source, std::size_t bytes, int peer, Timeout timeout) {
+  constexpr const char* call = "HybridTransfers::put";
+  return implementation_->blocking(call, implementation_->put_to(call, {destination, source, bytes}, peer), timeout);
+}
+
+void HybridTransfers::copy_on_stream(void* destination, const void* source, std::size_t bytes, Stream* stream) {
+  implementation_->on_stream("HybridTransfers::copy_on_stream", {destination, source, bytes}, stream);
+}
+
+void HybridTransfers::put_on_stream(void* destination, const void* source, std::size_t bytes, int peer,
+                                    Stream* stream) {
+  constexpr const char* call = "HybridTransfers::put_on_stream";
+  implementation_->on_stream(call, implementation_->put_to(call, {destination, source, bytes}, peer), stream);
+}
+
+std::uint64_t HybridTransfers::lock_wait_ns() const { return implementation_->lock_wait_ns; }
+
+}  // namespace beeline

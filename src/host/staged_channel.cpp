@@ -115,12 +115,17 @@ StagedChannel::Implementation::Implementation(World& on, std::size_t chunk, std:
 StagedRing StagedChannel::Implementation::ring(int sender, int receiver) const {
   std::byte* rings = segment.parts[static_cast<std::size_t>(receiver)].address;
   const std::size_t first = static_cast<std::size_t>(sender) * slots;
+  const int peer = sender == world.rank() ? receiver : sender;
+  const bool is_carried = world_part<Routes>(world).to(peer).kind == RouteKind::engine;
+  const auto at = [&](const auto& words, int owner) { return is_carried ? words.data() : words.at(owner); };
   return {rings + first * chunk_bytes,
-          &lengths.at(receiver)[first],
-          &published.at(receiver)[sender].value,
-          &consumed.at(sender)[receiver].value,
+          &at(lengths, receiver)[first],
+          &at(published, receiver)[sender].value,
+          &at(consumed, sender)[receiver].value,
           chunk_bytes,
-          slots};
+          slots,
+          is_carried ? &world.host_context() : nullptr,
+          static_cast<std::uint32_t>(peer)};
 }
 
 void StagedChannel::Implementation::check_peer(int peer, int least) const {
@@ -163,7 +168,7 @@ void StagedChannel::Implementation::leave(const Call& call) {
 }
 
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
-  world_part<Routes>(world).require_direct(world, "StagedChannel");
+  static_cast<void>(world_part<Routes>(world).to_members(world, "StagedChannel"));
   require(slots > 0, Status::invalid_argument, "a staged channel needs at least one slot");
   const Shape shape{chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots};
   // Senders whose shape differs from the receiver's would write beyond the ends of its rings.

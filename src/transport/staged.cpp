@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "beeline/device/impl/machine.hpp"
-#include "beeline/device/signal.hpp"
+#include "beeline/device/put_get.hpp"
 
 namespace beeline {
 
@@ -19,6 +19,11 @@ void StagedEnd::begin(std::size_t bytes) {
 }
 
 std::size_t StagedEnd::chunk_size(std::size_t offset) const { return std::min(ring_.chunk_bytes, bytes_ - offset); }
+
+void StagedEnd::publish(std::uint64_t* word, std::uint64_t value) const {
+  if (ring_.carried_by == nullptr) return detail::store_signal(word, value, Order::memory);
+  static_cast<void>(signal(Thread{}, *ring_.carried_by, word, value, ring_.peer));
+}
 
 void StagedEnd::note_wait(std::uint64_t limit) {
   const bool waits = started_ < target_ && started_ >= limit && finished_ == started_;
@@ -41,25 +46,32 @@ bool StagedEnd::advance(std::uint64_t limit, Start start) {
   return finished_ != before;
 }
 
+void StagedSender::store_length() const {
+  if (ring_.carried_by == nullptr)
+    *first_length() = bytes_;
+  else
+    static_cast<void>(put_value(*ring_.carried_by, first_length(), std::uint64_t{bytes_}, ring_.peer));
+}
+
 void StagedSender::progress(const std::byte* source) {
   const std::uint64_t consumed = detail::load_signal(ring_.consumed, Order::memory);
   const bool more = advance(consumed + ring_.slots, [&](std::byte* slot, std::size_t offset, std::size_t bytes) {
-    if (offset == 0) first_length() = bytes_;
+    if (offset == 0) store_length();
     stream_.copy(slot, source + offset, bytes);
   });
-  if (more) detail::store_signal(ring_.published, finished(), Order::memory);
+  if (more) publish(ring_.published, finished());
 }
 
 void StagedReceiver::progress(std::byte* destination) {
   const std::uint64_t published = detail::load_signal(ring_.published, Order::memory);
-  if (waits_for_first() && published > finished() && first_length() != bytes_) {
-    other_length_ = first_length();
+  if (waits_for_first() && published > finished() && *first_length() != bytes_) {
+    other_length_ = *first_length();
     return abandon();
   }
   const bool more = advance(published, [&](std::byte* slot, std::size_t offset, std::size_t bytes) {
     stream_.copy(destination + offset, slot, bytes);
   });
-  if (more) detail::store_signal(ring_.consumed, finished(), Order::memory);
+  if (more) publish(ring_.consumed, finished());
 }
 
 }  // namespace beeline

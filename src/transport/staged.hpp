@@ -15,13 +15,16 @@
 namespace beeline {
 
 /// A ring in the receiver's memory with the lengths of messages, and the two words that pace it: the number of chunks
-/// published (at the receiver) and consumed (at the sender).
+/// published (at the receiver) and consumed (at the sender). If an engine carries operations to the peer, words in the
+/// peer's memory are given by this rank's address of the same symmetric memory.
 struct StagedRing {
   std::byte* buffers;      ///< [slots, chunk_bytes] host memory that both processes and their GPUs reach
   std::uint64_t* lengths;  ///< [slots] bytes of the message that begins in a slot
   std::uint64_t *published, *consumed;
   std::size_t chunk_bytes;
   std::uint32_t slots;
+  const Context* carried_by = nullptr;  ///< context of CPU threads for stores by the engine; nullptr: plain stores
+  std::uint32_t peer = no_peer;         ///< the rank at the other end, for stores by the engine
 };
 
 /// One side of a ring. Its chunks are started on the stream, then finished, in order. A message has at least one chunk,
@@ -52,7 +55,10 @@ class StagedEnd {
   /// Whether no chunk of the current message has been started.
   [[nodiscard]] bool waits_for_first() const { return !over() && started_ == first_; }
   /// The length that the message's first chunk carries.
-  [[nodiscard]] std::uint64_t& first_length() const { return ring_.lengths[first_ % ring_.slots]; }
+  [[nodiscard]] std::uint64_t* first_length() const { return &ring_.lengths[first_ % ring_.slots]; }
+  /// Sets one of the two words in the peer's memory, after the copies that have ended. A failure ends the caller's
+  /// wait, since it aborts the world.
+  void publish(std::uint64_t* word, std::uint64_t value) const;
   /// Ends a message none of whose chunks has been started.
   void abandon() { target_ = finished_; }
 
@@ -74,6 +80,9 @@ class StagedSender : public StagedEnd {
   using StagedEnd::StagedEnd;
   /// Makes progress without blocking. Call it until `over()`; then `source` may be reused.
   void progress(const std::byte* source);
+
+ private:
+  void store_length() const;
 };
 
 /// The receiving side. One thread drives it.

@@ -225,7 +225,6 @@ BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   check_error(Status::unreachable, {"collectives in kernels", node}, [&] { static_cast<void>(collectives.channel()); });
   check_error(Status::unreachable, {"messages in kernels", "is on node"},
               [&] { static_cast<void>(messages.channel()); });
-  check_error(Status::unreachable, {"StagedChannel", node}, [&] { const StagedChannel made(world, 1024, 2); });
   check_error(Status::unavailable, {"guarded stream", node},
               [&] { const Triggers made(world, {.by = TriggeredBy::guarded_stream}); });
   check_error(Status::unavailable, {"distributed array", node}, [&] { const DistributedArray<int> made(world, 100); });

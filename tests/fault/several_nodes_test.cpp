@@ -242,6 +242,37 @@ TEST(EndOfATarget, EndsTheWaitsForItsTasks) {
       split_config()));
 }
 
+/// Chunks are posted, on their way and in buffers when their target dies; rank 1 waits for one of the victim's.
+TEST(StagedTransfers, EndWithTheirPeer) {
+  expect_others_passed(run_processes(
+      ranks,
+      [](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        HybridTransfers hybrid(*world, {.threshold_bytes = 1, .chunk_bytes = 3000, .chunks = 3});
+        StagedChannel channel(*world, 3000, 2);
+        const SymmetricArray<std::byte> memory(*world, 100'000);
+        std::vector<std::byte> mine(memory.bytes());
+        try {
+          world->barrier();
+          if (config.rank == victim) {
+            std::this_thread::sleep_for(50ms);
+            ::kill(::getpid(), SIGKILL);
+          }
+          if (config.rank == 1) channel.receive(mine.data(), mine.size(), victim);
+          if (config.rank == 2) channel.send(mine.data(), mine.size(), victim);
+          for (;;) {
+            hybrid.put(memory.data(), mine.data(), mine.size(), victim);
+            world->check();
+          }
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
+          BEELINE_CHECK(error.code() == Status::peer_died);
+        }
+        world->abort("its partner is gone");
+      },
+      split_config(20'000'000'000, "sockets")));
+}
+
 /// Ends the process that has written its number to a word, if any has, whatever becomes of the check: a stopped one
 /// would stay for ever.
 class StoppedProcess {

@@ -17,8 +17,8 @@ from beeline.programs import World, mpirun_command
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 METHODS = [
     "device/peer/ll", "device/peer/signal", "proxy/copy_engine/signal", "proxy/peer/signal",
-    "triggered/copy_engine/signal", "stream/copy_engine/signal", "host/copy_engine/signal", "host/staged/sequential",
-    "host/staged/pipelined",
+    "triggered/copy_engine/signal", "stream/copy_engine/signal", "host/copy_engine/signal", "host/hybrid/pipelined",
+    "host/staged/sequential", "host/staged/pipelined",
 ]  # fmt: skip
 QUICK = ["--iterations", "2"]
 RESULT_FIELDS = {
@@ -227,7 +227,8 @@ def without_launched_copies(found: list[Record]) -> list[Record]:
 def test_methods_of_commands_and_of_both_ways() -> None:
     operations = (
         "command_load,command_leases,command_together,command_rate,command_parts,control_parts,copy_rate,"
-        "started_copy,engine_cpu,engine_idle,kernel_start,kernel_parts,arrival,two_way,accumulate"
+        "started_copy,engine_cpu,engine_idle,kernel_start,kernel_parts,arrival,two_way,one_way,"
+        "synchronize,thread_wait,accumulate"
     )
     found = without_launched_copies(
         results(records("methods", "--sizes", "256K", "--operations", operations, threads=True))
@@ -238,10 +239,10 @@ def test_methods_of_commands_and_of_both_ways() -> None:
         by_operation.setdefault(record["operation"], []).append(record)
     parts = {f"part_{name}" for name in ["post", "engine", "transfer", "completion", "start", "execution", "whole"]}
     times = {"command_p50", "command_p99", "engine_cpu", "engine_idle", "kernel_start", "arrival", "started_copy"}
-    units = dict.fromkeys(parts | times | {"buffer_wait", "accumulate"}, "us")
-    units |= {"command_rate": "Mmsg/s", "copy_rate": "Mmsg/s", "copy": "GB/s", "two_way": "GB/s"}
+    units = dict.fromkeys(parts | times | {"buffer_wait", "thread_wait", "synchronize", "accumulate"}, "us")
+    units |= {"command_rate": "Mmsg/s", "copy_rate": "Mmsg/s", "copy": "GB/s", "two_way": "GB/s", "one_way": "GB/s"}
     assert {name: each[0]["unit"] for name, each in by_operation.items()} == units
-    timed_only = {"kernel_start", "arrival", "blocking/kernel", "bare/post"}
+    timed_only = {"kernel_start", "arrival", "blocking/kernel", "bare/post", "synchronize", "thread_wait"}
     assert all(r["verified"] for r in found if r["operation"] not in timed_only and r["method"] not in timed_only)
     for p50, p99 in zip(by_operation["command_p50"], by_operation["command_p99"], strict=True):
         assert p50["settings"]["load"] == p99["settings"]["load"]
@@ -262,8 +263,9 @@ def test_methods_of_commands_and_of_both_ways() -> None:
     assert shapes == [(1, 1), (4, 1)]
     assert [r["settings"]["work_us"] for r in by_operation["engine_cpu"]] == [0, 10, 100, 1000]
     assert [r["settings"]["queued"] for r in by_operation["kernel_start"]] == [1, 4, 16, 64, 256]
-    stages = [r["settings"]["buffers"] for r in by_operation["two_way"] if "buffers" in r["settings"]]
-    assert stages == ["pageable", "pinned"]  # a message of more than 1 MiB has the others
+    stages = [r["settings"]["buffers"] for r in found if "buffers" in r["settings"] and r["unit"] == "GB/s"]
+    assert stages == ["pageable", "pinned"] * 2  # both ways, and one; a message of more than 1 MiB has the others
+    assert [r["settings"]["threads"] for r in by_operation["thread_wait"]] == [1, 2, 4] * 2
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])

@@ -49,7 +49,7 @@ std::string Method::id() const {
 }
 
 std::string needs_of(const AlgorithmInfo& info) {
-  if (info.path == Path::staged) return "host memory";
+  if (info.path == Path::staged || info.path == Path::hybrid) return "host memory";
   if (info.path == Path::network) return "ranks on several nodes, and UCX";
   if ((info.needs & needs::whole_lines) != 0) return "peer access between GPUs, and a self-test that sees no torn line";
   return fmt::format("peer access between GPUs{}; shared memory between host ranks",

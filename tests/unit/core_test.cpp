@@ -91,6 +91,7 @@ TEST(Registry, RowsDiffer) {
   EXPECT_EQ(count, rows.size());
   EXPECT_TRUE(ids.contains("device/peer/ll"));
   EXPECT_TRUE(ids.contains("host/staged/pipelined"));
+  EXPECT_TRUE(ids.contains("host/hybrid/pipelined"));
   EXPECT_TRUE(ids.contains("proxy/peer/signal"));
   EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::peer, Control::stream));
   EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::copy_engine, Control::device));

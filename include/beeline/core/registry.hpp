@@ -46,9 +46,10 @@ enum class Algorithm : std::uint32_t {
   flat,
   dissemination,
   hierarchical,
-  across_nodes
+  across_nodes,
+  hybrid_pipelined
 };
-inline constexpr std::uint32_t algorithms = 25;
+inline constexpr std::uint32_t algorithms = 26;
 
 /// The algorithm's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] const char* name(Algorithm algorithm) noexcept;
@@ -142,6 +143,8 @@ inline constexpr AlgorithmInfo algorithm_infos[] = {
      "the blocks of each grid meet, then the members as in alltoall"},
     {Algorithm::across_nodes, "across_nodes", Schedule::hierarchical, Path::network, Protocol::signal,
      needs::several_nodes, "the members of each node, then the nodes: puts and signals, through memory or the network"},
+    {Algorithm::hybrid_pipelined, "hybrid_pipelined", Schedule::direct, Path::hybrid, Protocol::pipelined,
+     needs::nothing, "directly up to a threshold, above it in chunks through buffers of the sender"},
 };
 
 /// What an algorithm requires, in words.
@@ -196,6 +199,7 @@ inline constexpr MethodRow rows[] = {
     {Operation::put, Algorithm::copy_engine, stream | host | proxy | triggered},
     {Operation::put, Algorithm::staged_sequential, host},
     {Operation::put, Algorithm::staged_pipelined, host},
+    {Operation::put, Algorithm::hybrid_pipelined, host},
     {Operation::get, Algorithm::peer, kernel | proxy},
     {Operation::get, Algorithm::bulk, kernel},
     {Operation::get, Algorithm::copy_engine, stream | host | proxy | triggered},

@@ -35,3 +35,18 @@ if(BEELINE_WITH_SOCKETS)
     message(FATAL_ERROR "BEELINE_WITH_SOCKETS is ON, but asio.hpp was not found: install libasio-dev")
   endif()
 endif()
+
+# OpenSSL's headers: Debian's libssl-dev. Its library is opened at run time. Sets BEELINE_OPENSSL,
+# BEELINE_OPENSSL_INCLUDE and BEELINE_OPENSSL_CONFIGURATION (on Debian the processor's folder).
+set(BEELINE_WITH_OPENSSL "AUTO" CACHE STRING
+  "Encrypted connections (--secure): ON (fail if the headers of OpenSSL 3 are missing), OFF, AUTO")
+set(BEELINE_OPENSSL OFF)
+if(BEELINE_WITH_OPENSSL)
+  find_path(BEELINE_OPENSSL_INCLUDE openssl/ssl.h NO_CACHE)
+  find_path(BEELINE_OPENSSL_CONFIGURATION openssl/configuration.h NO_CACHE)  # since version 3
+  if(BEELINE_OPENSSL_INCLUDE AND BEELINE_OPENSSL_CONFIGURATION)
+    set(BEELINE_OPENSSL ON)
+  elseif(BEELINE_WITH_OPENSSL STREQUAL "ON")
+    message(FATAL_ERROR "BEELINE_WITH_OPENSSL is ON, but the headers of OpenSSL 3 were not found: install libssl-dev")
+  endif()
+endif()

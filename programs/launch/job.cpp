@@ -43,6 +43,7 @@ constexpr auto end_time = 3s;          // for the other ranks to end by themselv
 constexpr auto termination_time = 2s;  // from SIGTERM to SIGKILL
 constexpr auto last_output_time = 500ms;
 constexpr auto reader_time = 1s;       // after a job that failed: for a reader to take more of its output
+constexpr int ssh_failed = 255;        // ssh's exit code for an error of its own
 constexpr auto insists_after = 200ms;  // an earlier signal may be the first one again, sent to the process group
 
 /// Returns a descriptor from which the job reads its signals, which are blocked.
@@ -182,7 +183,7 @@ Job::Job(const Options& options, int guardian)
   torch_.emplace(options_);
   token_ = make_token();
   if (options_.bind.empty()) options_.bind = options_.hosts.empty() ? "127.0.0.1" : address_for(options_.hosts);
-  server_.emplace(RendezvousServer::Options{options_.ranks, token_, options_.bind});
+  server_.emplace(RendezvousServer::Options{options_.ranks, token_, options_.bind, options_.secure});
 }
 
 Job::~Job() {
@@ -200,6 +201,7 @@ Environment Job::environment(int rank) const {
   if (options_.device) changes["BEELINE_DEVICE"] = *options_.device;
   if (torch_) torch_->add_to(changes, rank);
   if (options_.split_nodes) changes["BEELINE_SPLIT_NODES"] = fmt::format("{}", *options_.split_nodes);
+  if (options_.secure) changes["BEELINE_SECURE"] = "1";
   if (options_.check) changes["BEELINE_CHECK"] = "1";
   if (options_.deadline_s) changes["BEELINE_DEADLINE_S"] = fmt::format("{}", *options_.deadline_s);
   // Lazy loading of kernels would block behind a waiting kernel; each stream that waits needs its own connection.
@@ -509,8 +511,11 @@ void Job::find_cause() {
 
 std::string Job::describe_end(const RankProcess& process, bool with_reason) const {
   const Ending& ending = *process.ending();
-  const std::string who = process.rank() < 0 ? "the program" : fmt::format("rank {}", process.rank());
-  const std::string text = fmt::format("{} (pid {}) {}", who, process.pid(), ending.text());
+  std::string who = process.rank() < 0 ? "the program" : fmt::format("rank {}", process.rank());
+  if (!options_.hosts.empty()) who += " on " + options_.hosts[host_index(options_, process.rank())];
+  std::string text = fmt::format("{} (pid {}) {}", who, process.pid(), ending.text());
+  if (!options_.hosts.empty() && !ending.killed && ending.value == ssh_failed)
+    text += ": ssh did not reach the host, or has lost it";
   if (const std::string reason = reason_of(process); !reason.empty()) return with_reason ? text + "; " + reason : text;
   if (!ending.success()) return text;
   const bool is_missed = server_ && server_->is_missed(process.rank());

@@ -16,6 +16,7 @@
 #include "guardian.hpp"
 #include "job.hpp"
 #include "process.hpp"
+#include "runtime/tls/session.hpp"
 
 namespace {
 
@@ -46,6 +47,18 @@ void check_hosts(const beeline::launch::Options& options) {
   if (options.hosts.size() > static_cast<std::size_t>(options.ranks))
     throw CLI::ValidationError(
         "--hosts", fmt::format("{} hosts for {} ranks: each has one at least", options.hosts.size(), options.ranks));
+}
+
+void check_security(beeline::launch::Options& options) {
+  options.secure = options.secure || options.environment.secure;
+  if (options.secure)
+    if (const std::string reason = beeline::detail::tls_reason(); !reason.empty())
+      throw CLI::ValidationError("--secure", reason);
+  if (!options.hosts.empty() && !options.secure && !options.trusted_network)
+    throw CLI::ValidationError(
+        "--hosts",
+        "whoever can reach the ranks' network ports could write to their memory: --secure encrypts the connections, "
+        "--trusted-network says that the network is private (docs/security.md)");
 }
 
 /// Ranks go to hosts, and to parts of a machine, in blocks of consecutive ranks.
@@ -111,8 +124,10 @@ int main(int argument_count, char** arguments) {
                  "Seconds after SIGTERM, which ranks get, in which they go on together, to save their state")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
+  app.add_flag("--secure", options.secure,
+               "Encrypt the ranks' connections (TLS 1.3), for which they need the world's token");
   app.add_flag("--trusted-network", options.trusted_network,
-               "No warning that whoever reaches the ranks' ports can write to their memory")
+               "With --hosts, without --secure: only hosts and users that may write to the ranks' memory reach them")
       ->needs(hosts);
   app.add_flag("--no-prefix", options.no_prefix, "Print the ranks' lines without \"[rank] \"");
   app.add_flag("--json", options.json, "Standard output: the ranks' JSON lines only; all else goes to standard error");
@@ -124,15 +139,12 @@ int main(int argument_count, char** arguments) {
     read_settings(options);
     check_devices(options);
     check_hosts(options);
+    check_security(options);
     check_nodes(options);
     if (options.command.empty()) throw CLI::RequiredError("PROGRAM");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : usage_error;
   }
-  if (!options.hosts.empty() && !options.trusted_network)
-    fmt::print(stderr,
-               "beeline-launch: warning: whoever can reach the ranks' network ports can write to their memory: use a "
-               "private network, and say so with --trusted-network (docs/network.md, \"Who can write\")\n");
   const auto run = [&options](int guardian) {
     try {
       return beeline::launch::run(options, guardian);

@@ -25,7 +25,8 @@ struct Options {
   std::string ssh = "ssh";         ///< starts a command on a host: words, followed by the host and the command
   std::optional<std::string> standard_input;  ///< ranks that get standard input: none, 0 or all
   double grace_s = 25;                        ///< time for the ranks to save, between SIGTERM and the end of the world
-  bool trusted_network = false;  ///< no warning that a process that reaches the ranks' ports can write to their memory
+  bool secure = false;                        ///< replaces the environment's: connections are encrypted
+  bool trusted_network = false;               ///< ranks on several hosts need no `secure`
   bool no_prefix = false;
   bool json = false;                 ///< standard output carries the ranks' JSON lines only
   std::vector<std::string> command;  ///< program and arguments

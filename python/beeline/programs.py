@@ -42,7 +42,8 @@ class World:
     stdin: str | None = None  # ranks that get standard input; None: 0, or none with hosts
     grace_s: float | None = None  # between SIGTERM and the end of the world
     check: bool = False  # warns of signals that repeat a value
-    trusted_network: bool = False  # no warning about the ports of ranks on several hosts
+    secure: bool = False  # encrypted connections; False: as BEELINE_SECURE says
+    trusted_network: bool = False  # several hosts without encryption
     mpirun: bool = False  # mpirun starts the ranks, instead of Beeline's launcher
     variables: tuple[str, ...] = ()  # of the environment, NAME=VALUE
 
@@ -93,6 +94,7 @@ def launch_command(world: World, program: str | Path, arguments: list[str], as_j
         "hosts": world.hosts,
         "ssh": world.ssh,
         "bind": world.bind,
+        "secure": world.secure,
         "trusted-network": world.trusted_network,
         "check": world.check,
         "deadline": None if world.deadline_s is None else f"{world.deadline_s:g}",

@@ -140,6 +140,9 @@ constexpr std::array rows = {
     row<Rank>("BEELINE_RANK", "this process's rank", true),
     row<Text<&Config::rendezvous>>("BEELINE_RENDEZVOUS", "host:port of the launcher's server", true),
     row<Secret<&Config::token>>("BEELINE_TOKEN", "the world's secret"),
+    row<Flag<&Config::secure>>("BEELINE_SECURE",
+                               "1: TLS 1.3 with keys from the token, for the rendezvous and between nodes, which "
+                               "sockets connect"),
     row<Flag<&Config::threads>>("BEELINE_THREADS", "1: all ranks are threads of this process"),
     row<Text<&Config::device>>("BEELINE_DEVICE", "auto, cpu, cuda:ID[,ID...], or an entry for each rank: cuda:0,cpu"),
     row<Seconds<&Config::deadline_ns>>("BEELINE_DEADLINE_S", "seconds after which a wait fails"),

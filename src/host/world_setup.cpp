@@ -89,7 +89,7 @@ void World::Implementation::make_engine(std::uint64_t secret) {
 std::unique_ptr<Engine> World::Implementation::make_network(std::uint64_t secret) {
   NetworkPlan plan;
   plan.rank = rank(), plan.world = secret, plan.is_split = config.split_nodes > 1;
-  plan.transports = config.transports;
+  plan.transports = config.transports, plan.is_secure = config.secure, plan.token = config.token;
   plan.keys = config.memory_keys, plan.gpu_payloads = config.gpu_payloads;
   plan.is_gpu = membership->device().is_gpu();
   plan.deadline_ns = config.deadline_ns, plan.poll_us = config.engine_poll_us;

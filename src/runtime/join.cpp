@@ -49,7 +49,8 @@ void require_token(const Config& config) {
 template <class Publish>
 std::unique_ptr<Bootstrap> serve_world(Config config, const std::string& address, const Deadline& deadline,
                                        const Publish& publish) {
-  auto server = std::make_unique<RendezvousServer>(RendezvousServer::Options{config.size, config.token, address});
+  auto server =
+      std::make_unique<RendezvousServer>(RendezvousServer::Options{config.size, config.token, address, config.secure});
   config.rendezvous = server->address();
   auto published = publish(config);
   RendezvousServer& mine = *server;
@@ -135,21 +136,24 @@ std::unique_ptr<Bootstrap> join_world(const Config& config) {
 std::unique_ptr<Bootstrap> join_world(const Config& config, const std::string& host, const ShareText& share) {
   const Deadline deadline(config.deadline_ns);
   Config joined = config;
+  require(!config.secure || !config.token.empty(), Status::invalid_argument,
+          "BEELINE_SECURE=1 needs a BEELINE_TOKEN here, the same for all ranks: torch's store does not encrypt what it "
+          "passes on");
   if (config.rank == 0) {
-    joined.token = make_token();
+    if (!config.secure) joined.token = make_token();
     const bool version6 = host.find(':') != std::string::npos;
-    return serve_world(std::move(joined), version6 ? fmt::format("[{}]", host) : host, deadline,
-                       [&](const Config& served) {
-                         static_cast<void>(share(fmt::format("{} {}", served.rendezvous, served.token)));
-                         return std::unique_ptr<detail::RendezvousFile>();  // nothing to withdraw
-                       });
+    return serve_world(
+        std::move(joined), version6 ? fmt::format("[{}]", host) : host, deadline, [&](const Config& served) {
+          static_cast<void>(share(fmt::format("{} {}", served.rendezvous, served.secure ? "" : served.token)));
+          return std::unique_ptr<detail::RendezvousFile>();  // nothing to withdraw
+        });
   }
   const std::string shared = share({});
   const std::size_t space = shared.find(' ');
   require(space != std::string::npos, Status::invalid_argument,
           fmt::format("rank 0 says '{}', which is not an address and a secret", shared));
   joined.rendezvous = shared.substr(0, space);
-  joined.token = shared.substr(space + 1);
+  if (!config.secure) joined.token = shared.substr(space + 1);
   return join_served_world(joined, deadline);
 }
 

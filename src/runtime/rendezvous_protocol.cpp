@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/rendezvous_protocol.hpp"
 
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace beeline::detail {
@@ -19,10 +18,9 @@ EncodedFrame encode(FrameHeader header, const void* payload, std::size_t bytes) 
 
 EncodedFrame encode(FrameHeader header, const std::string& text) { return encode(header, text.data(), text.size()); }
 
-bool FrameReader::fill(int socket, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result) {
+bool FrameReader::fill(Stream& stream, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result) {
   while (filled < bytes) {
-    const ssize_t got = ::recv(socket, target + filled, bytes - filled, 0);
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = stream.read({target + filled, bytes - filled});
     if (got <= 0) {
       const bool blocked = got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
       result = blocked ? Result::would_block : Result::closed;
@@ -33,16 +31,16 @@ bool FrameReader::fill(int socket, std::byte* target, std::size_t bytes, std::si
   return true;
 }
 
-FrameReader::Result FrameReader::read(int socket) {
+FrameReader::Result FrameReader::read(Stream& stream) {
   Result result{};
   auto* header = reinterpret_cast<std::byte*>(&frame_.header);
   const bool fresh = header_filled_ < sizeof(FrameHeader);
-  if (!fill(socket, header, sizeof(FrameHeader), header_filled_, result)) return result;
+  if (!fill(stream, header, sizeof(FrameHeader), header_filled_, result)) return result;
   if (fresh) {
     if (frame_.header.magic != FrameHeader::frame_magic || frame_.header.bytes > max_bytes_) return Result::garbage;
     frame_.payload.resize(frame_.header.bytes);
   }
-  if (!fill(socket, frame_.payload.data(), frame_.payload.size(), payload_filled_, result)) return result;
+  if (!fill(stream, frame_.payload.data(), frame_.payload.size(), payload_filled_, result)) return result;
   return Result::frame;
 }
 
@@ -51,10 +49,10 @@ Frame FrameReader::take() {
   return std::exchange(frame_, Frame{});
 }
 
-bool write_some(int socket, const std::vector<std::byte>& frame, std::size_t& offset) {
+bool write_some(Stream& stream, const std::vector<std::byte>& frame, std::size_t& offset) {
+  if (!stream.flush() && !stream.is_blocked()) return false;
   while (offset < frame.size()) {
-    const ssize_t sent = ::send(socket, frame.data() + offset, frame.size() - offset, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
+    const ssize_t sent = stream.write(std::span(frame).subspan(offset));
     if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
     offset += static_cast<std::size_t>(sent);
   }

@@ -11,10 +11,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "runtime/stream.hpp"
+
 namespace beeline::detail {
 
 enum class FrameType : std::uint16_t {
-  hello = 1,   ///< rank -> server: rank, number = size; payload: token
+  hello = 1,   ///< rank -> server: rank, number = size; payload: token, but with TLS nothing
   contribute,  ///< rank -> server: one allgather; sequence, deadline_ns; payload: this rank's bytes
   abort,       ///< rank -> server; payload: reason
   goodbye,     ///< rank -> server: this rank leaves; a connection that closes without this frame is a death
@@ -61,7 +63,7 @@ using EncodedFrame = std::shared_ptr<const std::vector<std::byte>>;
 [[nodiscard]] EncodedFrame encode(FrameHeader header, const void* payload, std::size_t bytes);
 [[nodiscard]] EncodedFrame encode(FrameHeader header, const std::string& text = {});
 
-/// Reads frames from a non-blocking socket.
+/// Reads frames from a connection.
 class FrameReader {
  public:
   enum class Result { frame, would_block, closed, garbage };
@@ -69,20 +71,20 @@ class FrameReader {
   explicit FrameReader(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
   void set_max_bytes(std::uint64_t max_bytes) { max_bytes_ = max_bytes; }
 
-  /// Reads until a frame is complete (then take() returns it), or the socket has no more bytes.
-  [[nodiscard]] Result read(int socket);
+  /// Reads until a frame is complete (then take() returns it), or there are no more bytes.
+  [[nodiscard]] Result read(Stream& stream);
   [[nodiscard]] Frame take();
 
  private:
   /// Reads until `filled` is `bytes`. Returns false, and sets `result`, if reading ends before.
-  [[nodiscard]] bool fill(int socket, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result);
+  [[nodiscard]] bool fill(Stream& stream, std::byte* target, std::size_t bytes, std::size_t& filled, Result& result);
   std::uint64_t max_bytes_;
   Frame frame_;
   std::size_t header_filled_ = 0, payload_filled_ = 0;
 };
 
-/// Writes `frame` from `offset` on, as far as the socket accepts it, and advances `offset`. Returns false if the
-/// connection is broken.
-[[nodiscard]] bool write_some(int socket, const std::vector<std::byte>& frame, std::size_t& offset);
+/// Writes `frame` from `offset` on, as far as the connection accepts it, and advances `offset`. All is sent once the
+/// stream is not blocked, too. Returns false if the connection is broken.
+[[nodiscard]] bool write_some(Stream& stream, const std::vector<std::byte>& frame, std::size_t& offset);
 
 }  // namespace beeline::detail

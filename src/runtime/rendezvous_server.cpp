@@ -17,6 +17,7 @@
 #include "beeline/core/layout.hpp"
 #include "beeline/core/log.hpp"
 #include "runtime/rank_list.hpp"
+#include "runtime/tls/rendezvous_keys.hpp"
 
 namespace beeline {
 
@@ -55,14 +56,15 @@ void Connection::send(EncodedFrame frame) {
 }
 
 void Connection::flush() {
+  if (!stream.flush() && stream.is_blocked()) return;
   while (!queue_.empty()) {
-    listens_ = write_some(socket.get(), *queue_.front(), sent_);
+    listens_ = write_some(stream, *queue_.front(), sent_);
     if (!listens_) return queue_.clear();
     if (sent_ < queue_.front()->size()) return;
     queue_.pop_front();
     sent_ = 0;
   }
-  if (!broken && refused) ::shutdown(socket.get(), SHUT_WR);
+  if (!broken && refused && !stream.is_blocked()) ::shutdown(stream.descriptor(), SHUT_WR);
 }
 
 void ServedWorld::send_to_all(const EncodedFrame& frame) {
@@ -88,6 +90,7 @@ RendezvousServer::Implementation::Implementation(Options options)
           fmt::format("a world has 1 to {} ranks, not {}", max_ranks, options_.size));
   require(!options_.token.empty() && options_.token.size() <= detail::max_hello_bytes, Status::invalid_argument,
           fmt::format("the token has {} characters: expected 1 to {}", options_.token.size(), detail::max_hello_bytes));
+  if (options_.secure) require(detail::tls_reason().empty(), Status::unavailable, detail::tls_reason());
   listener_ = detail::listen_tcp(options_.address);
   address_ = detail::local_endpoint(listener_.get());
   thread_ = detail::start_thread(
@@ -186,7 +189,7 @@ void RendezvousServer::Implementation::serve() {
     if (pause_ && pause_->passed()) pause_.reset();
     std::vector<pollfd> set = {{wake_.descriptor(), POLLIN, 0}, {pause_ ? -1 : listener_.get(), POLLIN, 0}};
     for (const auto& each : connections_)
-      set.push_back({each->socket.get(), static_cast<short>(each->sending() ? POLLIN | POLLOUT : POLLIN), 0});
+      set.push_back({each->stream.descriptor(), static_cast<short>(each->sending() ? POLLIN | POLLOUT : POLLIN), 0});
     if (::poll(set.data(), set.size(), poll_milliseconds()) < 0) continue;
     if (set[0].revents != 0) wake_.lower();
     if (closing_.load()) listener_.reset();
@@ -228,7 +231,8 @@ void RendezvousServer::Implementation::accept() {
     if (!socket) return;
     if (strangers() >= max_strangers) static_cast<void>(drop_oldest_stranger());
     detail::tune_connection(socket.get());
-    connections_.push_back(std::make_unique<Connection>(std::move(socket)));
+    connections_.push_back(std::make_unique<Connection>(
+        detail::Stream(std::move(socket), options_.secure ? detail::serve_rendezvous(options_.token) : nullptr)));
   }
 }
 
@@ -243,7 +247,7 @@ bool RendezvousServer::Implementation::drop_oldest_stranger() {
   const auto oldest = std::find_if(connections_.begin(), connections_.end(),
                                    [](const auto& each) { return each->rank < 0 && !each->broken; });
   if (oldest == connections_.end()) return false;
-  (*oldest)->socket.reset();
+  (*oldest)->stream.close();
   (*oldest)->broken = true;
   return true;
 }
@@ -271,12 +275,12 @@ void RendezvousServer::Implementation::note_ended_ranks() {
 void RendezvousServer::Implementation::receive(Connection& connection) {
   if (connection.refused) {
     std::array<char, 4096> ignored;
-    const ssize_t got = ::recv(connection.socket.get(), ignored.data(), ignored.size(), 0);
+    const ssize_t got = ::recv(connection.stream.descriptor(), ignored.data(), ignored.size(), 0);
     connection.broken = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
     return;
   }
   while (!connection.broken && !connection.refused) {
-    switch (connection.reader.read(connection.socket.get())) {
+    switch (connection.reader.read(connection.stream)) {
       case FrameReader::Result::frame:
         dispatch(connection, connection.reader.take());
         break;
@@ -308,12 +312,15 @@ void RendezvousServer::Implementation::dispatch(Connection& connection, Frame fr
   refuse(connection, fmt::format("unexpected frame of type {}", static_cast<unsigned>(type)));
 }
 
-std::string RendezvousServer::Implementation::why_refuse(const Frame& hello) const {
+std::string RendezvousServer::Implementation::why_refuse(const Connection& connection, const Frame& hello) const {
   const int rank = hello.header.rank, size = hello.header.number;
   if (hello.header.version != detail::FrameHeader::protocol_version)
     return fmt::format("protocol version {}, but the server's is {}", hello.header.version,
                        detail::FrameHeader::protocol_version);
-  if (!same_token(hello.text(), options_.token)) return "wrong token";
+  if (!options_.secure && !same_token(hello.text(), options_.token)) return "wrong token";
+  if (const std::string* shown = connection.stream.identity();
+      shown != nullptr && *shown != detail::rendezvous_identity(rank, size))
+    return fmt::format("it introduces itself as {}, by the key of {}", detail::rendezvous_identity(rank, size), *shown);
   if (size != options_.size) return fmt::format("size {}, but the world has {} ranks", size, options_.size);
   if (rank < 0 || rank >= size) return fmt::format("rank {} is not in a world of {} ranks", rank, size);
   const Rank& known = ranks_[static_cast<std::size_t>(rank)];
@@ -323,7 +330,7 @@ std::string RendezvousServer::Implementation::why_refuse(const Frame& hello) con
 }
 
 void RendezvousServer::Implementation::greet(Connection& connection, const Frame& hello) {
-  if (const std::string why = why_refuse(hello); !why.empty()) return refuse(connection, why);
+  if (const std::string why = why_refuse(connection, hello); !why.empty()) return refuse(connection, why);
   const auto index = static_cast<std::size_t>(hello.header.rank);
   Rank& rank = ranks_[index];
   ServedWorld& world = worlds_.try_emplace(rank.worlds++, ranks_.size()).first->second;

@@ -20,6 +20,7 @@
 #include "beeline/runtime/rendezvous.hpp"
 #include "runtime/rendezvous_protocol.hpp"
 #include "runtime/socket.hpp"
+#include "runtime/stream.hpp"
 
 namespace beeline {
 
@@ -38,13 +39,13 @@ struct ServedWorld;
 /// One client: a stranger (rank -1, no world) until its hello is accepted.
 class Connection {
  public:
-  explicit Connection(FileDescriptor descriptor) : socket(std::move(descriptor)) {}
+  explicit Connection(Stream connected) : stream(std::move(connected)) {}
   /// Sends nothing after the client has closed its end. Frames that it sent before are still read, possibly a goodbye.
   void send(EncodedFrame frame);
   void flush();
-  [[nodiscard]] bool sending() const { return !queue_.empty(); }
+  [[nodiscard]] bool sending() const { return !queue_.empty() || stream.is_blocked(); }
 
-  FileDescriptor socket;
+  Stream stream;
   FrameReader reader{max_hello_bytes};
   int rank = -1;
   ServedWorld* world = nullptr;
@@ -126,7 +127,7 @@ class RendezvousServer::Implementation {
   void note_ended_ranks();
   void receive(detail::Connection& connection);
   void dispatch(detail::Connection& connection, detail::Frame frame);
-  [[nodiscard]] std::string why_refuse(const detail::Frame& hello) const;
+  [[nodiscard]] std::string why_refuse(const detail::Connection& connection, const detail::Frame& hello) const;
   void greet(detail::Connection& connection, const detail::Frame& hello);
   void refuse(detail::Connection& connection, const std::string& why);
   void contribute(detail::Connection& connection, detail::Frame frame);

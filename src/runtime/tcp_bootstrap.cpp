@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -22,6 +23,8 @@
 #include "runtime/process_id.hpp"
 #include "runtime/rendezvous_protocol.hpp"
 #include "runtime/socket.hpp"
+#include "runtime/stream.hpp"
+#include "runtime/tls/rendezvous_keys.hpp"
 
 namespace beeline {
 
@@ -63,8 +66,13 @@ class TcpBootstrap final : public Bootstrap {
  private:
   /// Connects to the server. Connects again if the server drops the connection before the hello, in favour of others.
   void join(const Config& config, const Deadline& deadline);
+  /// Agrees on the keys of TLS. Returns false if the server has closed the connection.
+  [[nodiscard]] bool shake_hands(const Deadline& deadline);
   /// Sends the hello. Returns false if the server has closed the connection without an answer.
   [[nodiscard]] bool greet(const std::string& token, const Deadline& deadline);
+  [[nodiscard]] FrameReader::Result read_frame();
+  /// Writes a frame from `offset` on. Returns whether it is sent, or why it is not: `closed` or `would_block`.
+  [[nodiscard]] FrameReader::Result write_some(const detail::EncodedFrame& frame, std::size_t& offset);
   void send(const detail::EncodedFrame& frame, const Deadline& deadline);
   void read_frames();
   void take(Frame frame);
@@ -81,7 +89,8 @@ class TcpBootstrap final : public Bootstrap {
   int rank_, size_;
   std::int64_t deadline_ns_;
   detail::ServerHost host_;
-  FileDescriptor socket_;
+  std::mutex stream_mutex_;  ///< of stream_, between the thread that reads and those that send
+  detail::Stream stream_;
   const std::uint64_t most_answer_bytes_;
   FrameReader reader_;
   bool left_ = false;
@@ -117,7 +126,7 @@ TcpBootstrap::TcpBootstrap(const Config& config, const Deadline& deadline, detai
   thread_ = detail::start_thread(
       "news of the rendezvous server", [](void* self) { static_cast<TcpBootstrap*>(self)->read_frames(); }, this);
   // A forked child that keeps the socket and outlives this process would hide the process's end from the server.
-  fork_handler_.emplace([socket = socket_.get()] { ::close(socket); });
+  fork_handler_.emplace([socket = stream_.descriptor()] { ::close(socket); });
 }
 
 void TcpBootstrap::leave() {
@@ -143,37 +152,69 @@ TcpBootstrap::~TcpBootstrap() {
 }
 
 void TcpBootstrap::join(const Config& config, const Deadline& deadline) {
+  require(!config.secure || !config.token.empty(), Status::invalid_argument,
+          "BEELINE_SECURE=1 derives keys from BEELINE_TOKEN, which is not set");
   // The limit covers a crowd of strangers at a real server; another program at this address closes connections forever.
-  const Deadline patience(std::min<std::int64_t>(deadline.remaining_ns(), most_patience_ns));
+  const Deadline patience(std::min<std::int64_t>(deadline.remaining_ns() / 2, most_patience_ns));
   for (std::chrono::milliseconds pause{1};; pause = std::min(pause * 2, longest_pause)) {
-    socket_ = detail::connect_tcp(config.rendezvous, deadline);
+    stream_ = detail::Stream(detail::connect_tcp(config.rendezvous, deadline),
+                             config.secure ? detail::greet_rendezvous(config.token, rank_, size_) : nullptr);
     reader_ = FrameReader(most_answer_bytes_);
-    if (greet(config.token, deadline)) return;
+    if (shake_hands(deadline) && greet(config.secure ? "" : config.token, deadline)) return;
     if (patience.passed())
       throw Error(
           Status::unreachable,
           fmt::format("the program that listens at the rendezvous has closed every connection for {} s: it is no "
-                      "Beeline server, or has too many connections of others",
-                      patience.total_seconds()),
+                      "Beeline server, or has too many connections of others{}",
+                      patience.total_seconds(),
+                      config.secure ? ", or another BEELINE_TOKEN" : ", or expects BEELINE_SECURE=1"),
           rank_);
     detail::throw_if_interrupted(rank_);
     std::this_thread::sleep_for(pause);
   }
 }
 
+bool TcpBootstrap::shake_hands(const Deadline& deadline) {
+  while (!stream_.is_ready()) {
+    const ssize_t got = stream_.read({});  // goes on with the handshake
+    const int error = errno;
+    if (stream_.is_ready()) break;
+    if (got == 0 || error == ECONNRESET || error == EPIPE) return false;
+    require(error == EAGAIN || error == EWOULDBLOCK, Status::unreachable,
+            fmt::format("the program that listens at the rendezvous does not agree on keys: {}; is BEELINE_SECURE set "
+                        "for it, too?",
+                        stream_.failure(error)));
+    const short events = stream_.is_blocked() ? POLLIN | POLLOUT : POLLIN;
+    if (detail::wait_ready(stream_.descriptor(), events, -1, deadline) == detail::Ready::deadline)
+      throw Error(Status::deadline,
+                  fmt::format("the rendezvous server agreed on no keys within {} s", deadline.total_seconds()), rank_);
+  }
+  return true;
+}
+
+FrameReader::Result TcpBootstrap::read_frame() {
+  const std::scoped_lock lock(stream_mutex_);
+  return reader_.read(stream_);
+}
+
+FrameReader::Result TcpBootstrap::write_some(const detail::EncodedFrame& frame, std::size_t& offset) {
+  const std::scoped_lock lock(stream_mutex_);
+  if (!detail::write_some(stream_, *frame, offset)) return FrameReader::Result::closed;
+  return offset < frame->size() || stream_.is_blocked() ? FrameReader::Result::would_block : FrameReader::Result::frame;
+}
+
 bool TcpBootstrap::greet(const std::string& token, const Deadline& deadline) {
   const detail::EncodedFrame hello =
       encode({.type = FrameType::hello, .rank = rank_, .number = size_, .sequence = detail::process_id()}, token);
   std::size_t offset = 0;
-  while (offset < hello->size()) {
-    if (!detail::write_some(socket_.get(), *hello, offset)) return false;
-    if (offset < hello->size() && detail::wait_ready(socket_.get(), POLLOUT, -1, deadline) == detail::Ready::deadline)
+  FrameReader::Result result;
+  while ((result = write_some(hello, offset)) == FrameReader::Result::would_block)
+    if (detail::wait_ready(stream_.descriptor(), POLLOUT, -1, deadline) == detail::Ready::deadline)
       throw Error(Status::deadline,
                   fmt::format("the rendezvous server took no data within {} s", deadline.total_seconds()), rank_);
-  }
-  FrameReader::Result result;
-  while ((result = reader_.read(socket_.get())) == FrameReader::Result::would_block)
-    if (detail::wait_ready(socket_.get(), POLLIN, -1, deadline) == detail::Ready::deadline)
+  if (result == FrameReader::Result::closed) return false;
+  while ((result = read_frame()) == FrameReader::Result::would_block)
+    if (detail::wait_ready(stream_.descriptor(), POLLIN, -1, deadline) == detail::Ready::deadline)
       throw Error(Status::deadline,
                   fmt::format("the rendezvous server did not answer within {} s", deadline.total_seconds()), rank_);
   if (result == FrameReader::Result::closed) return false;
@@ -189,13 +230,14 @@ void TcpBootstrap::send(const detail::EncodedFrame& frame, const Deadline& deadl
   const std::scoped_lock lock(send_mutex_);
   std::size_t offset = 0;
   while (true) {
-    if (!detail::write_some(socket_.get(), *frame, offset)) {
+    const FrameReader::Result result = write_some(frame, offset);
+    if (result == FrameReader::Result::closed) {
       lose(end_of_server("the connection to the launcher is lost"));
       throw_failure();
     }
-    if (offset == frame->size()) return;
+    if (result == FrameReader::Result::frame) return;
     // Not even a failure ends this wait: after a frame that is sent in part, no other frame could follow.
-    if (detail::wait_ready(socket_.get(), POLLOUT, -1, deadline) == detail::Ready::yes) continue;
+    if (detail::wait_ready(stream_.descriptor(), POLLOUT, -1, deadline) == detail::Ready::yes) continue;
     lose({-1, Status::deadline, fmt::format("{} took no data within {} s", server_name(), deadline.total_seconds())});
     throw_failure();
   }
@@ -204,12 +246,13 @@ void TcpBootstrap::send(const detail::EncodedFrame& frame, const Deadline& deadl
 void TcpBootstrap::read_frames() {
   const Deadline never(INT64_MAX);
   while (true) {
-    switch (reader_.read(socket_.get())) {
+    switch (read_frame()) {
       case FrameReader::Result::frame:
         take(reader_.take());
         break;
       case FrameReader::Result::would_block:
-        if (detail::wait_ready(socket_.get(), POLLIN, stop_.descriptor(), never) == detail::Ready::cancelled) return;
+        if (detail::wait_ready(stream_.descriptor(), POLLIN, stop_.descriptor(), never) == detail::Ready::cancelled)
+          return;
         break;
       default:
         lose(end_of_server("the launcher has ended, or closed the connection"));

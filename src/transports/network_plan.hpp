@@ -21,6 +21,8 @@ struct NetworkPlan {
   std::uint64_t world = 0;      ///< secret that the world's ranks have in common
   bool is_split = false;        ///< the nodes are parts of one machine, whose shared memory is not to be used
   std::string transports;       ///< as `Config::transports`
+  bool is_secure = false;       ///< connections between nodes are encrypted
+  std::string token;            ///< as `Config::token`
   MemoryKeys keys = MemoryKeys::automatic;
   GpuPayloads gpu_payloads = GpuPayloads::staged;
   bool is_gpu = false;  ///< whether this rank's device is a GPU

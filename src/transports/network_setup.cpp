@@ -80,7 +80,7 @@ void allow_sockets(const NetworkPlan& plan) {
 std::vector<const TransportRow*> open_transports(const NetworkPlan& plan, RemoteExchange& exchange) {
   std::vector<const TransportRow*> opened;
   std::string why_first;
-  for (const ChosenTransport& each : choose_transports(plan.transports)) {
+  for (const ChosenTransport& each : choose_transports(plan.transports, plan.is_secure)) {
     if (const std::string why = each.row->reason(); !why.empty()) {
       log(LogLevel::info, fmt::format("the transport {} is not used: {}", each.row->name, why), plan.rank);
       if (why_first.empty()) why_first = why;

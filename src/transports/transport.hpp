@@ -25,6 +25,7 @@ struct TransportRow {
   /// Why this build or machine lacks the transport, and what to install; empty if it has it. Opens its library.
   std::string (*reason)();
   bool is_built = true;        ///< false: its headers were missing
+  bool encrypts = false;       ///< in worlds with BEELINE_SECURE, connections are encrypted and need a key
   bool device_memory = false;  ///< the transport reads and writes GPU memory, if BEELINE_GPU_PAYLOADS asks for it
   std::span<const TransportSetting> settings = {};
   /// The remaining functions are called only if `reason` returns an empty text.
@@ -49,7 +50,8 @@ struct ChosenTransport {
 /// All transports. The first one that was built is the default.
 [[nodiscard]] std::span<const TransportRow* const> transport_rows();
 /// The transports in a list of the form of `Config::transports`, in its order. Throws invalid_argument.
-[[nodiscard]] std::vector<ChosenTransport> choose_transports(const std::string& list);
+///   is_secure  only transports that encrypt
+[[nodiscard]] std::vector<ChosenTransport> choose_transports(const std::string& list, bool is_secure = false);
 /// A row's settings and their meanings; "none" if it has no settings.
 [[nodiscard]] std::string settings_text(const TransportRow& row);
 

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "core/environment.hpp"
+#include "runtime/tls/session.hpp"
 #include "transports/transport.hpp"
 
 namespace beeline {
@@ -58,7 +59,9 @@ std::string settings_text(const TransportRow& row) {
 
 std::span<const TransportRow* const> transport_rows() { return transport_table; }
 
-std::vector<ChosenTransport> choose_transports(const std::string& list) {
+std::vector<ChosenTransport> choose_transports(const std::string& list, bool is_secure) {
+  if (list.empty() && is_secure)
+    return {{*std::ranges::find_if(transport_table, [](const TransportRow* row) { return row->encrypts; }), {}}};
   if (list.empty()) {
     const auto built = std::ranges::find_if(transport_table, [](const TransportRow* row) { return row->is_built; });
     return {{built == std::end(transport_table) ? transport_table[0] : *built, {}}};
@@ -66,6 +69,11 @@ std::vector<ChosenTransport> choose_transports(const std::string& list) {
   std::vector<ChosenTransport> chosen;
   for (std::string_view rest = list; !rest.empty();) {
     chosen.push_back(choose_entry(take_part(rest, ','), list));
+    require(
+        !is_secure || chosen.back().row->encrypts, Status::invalid_argument,
+        fmt::format("BEELINE_TRANSPORTS=\"{}\" with BEELINE_SECURE=1 (--secure): {} authenticates no connection and "
+                    "encrypts nothing; sockets does",
+                    list, chosen.back().row->name));
     const auto again = [&](const ChosenTransport& each) { return each.row == chosen.back().row; };
     if (std::ranges::count_if(chosen, again) > 1) detail::refuse("BEELINE_TRANSPORTS", list, "each transport once");
   }
@@ -79,9 +87,10 @@ std::vector<TransportInfo> transports() {
   return all;
 }
 
-std::string no_network_reason(const std::string& list) {
-  std::string first;
-  for (const ChosenTransport& each : choose_transports(list)) {
+std::string no_network_reason(const std::string& list, bool secure) {
+  std::string first = secure ? detail::tls_reason() : std::string();
+  if (!first.empty()) return first;
+  for (const ChosenTransport& each : choose_transports(list, secure)) {
     const std::string reason = each.row->reason();
     if (reason.empty()) return {};
     if (first.empty()) first = reason;

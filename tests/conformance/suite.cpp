@@ -54,7 +54,8 @@ std::vector<const EngineRow*> engines_of(const WorldShape& shape) {
 std::string name_of(const WorldShape& shape, const EngineRow* engine) {
   constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
   const std::string_view list = shape.transports;
-  const std::string transport(list.substr(0, list.find_first_of(":,")));
+  const std::string transport =
+      std::string(list.substr(0, list.find_first_of(":,"))) + (shape.secure ? "_with_tls" : "");
   return fmt::format("{}_{}_{}{}{}", shape.kind == WorldKind::threads ? "threads" : "processes", shape.size,
                      names[static_cast<std::size_t>(shape.devices)],
                      shape.nodes > 1 ? fmt::format("_on_{}_nodes{}{}", shape.nodes, shape.keyed ? "_by_keys" : "",
@@ -81,6 +82,7 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
   config.host_threads = shape.host_threads;
   config.split_nodes = shape.nodes;
   config.transports = shape.transports;
+  config.secure = shape.secure;
   if (shape.keyed) config.memory_keys = beeline::MemoryKeys::always;
   if (shape.devices != Devices::gpus) config.device = device_choice(shape);
   if (!shape.peer_access) {
@@ -95,7 +97,7 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
 std::string reason(const WorldShape& shape) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
   if (shape.nodes > 1)
-    if (std::string why = beeline::no_network_reason(shape.transports); !why.empty()) return why;
+    if (std::string why = beeline::no_network_reason(shape.transports, shape.secure); !why.empty()) return why;
   if (shape.devices == Devices::cpu) return {};
   std::string why;
   const int gpus = gpus_here(&why);
@@ -205,7 +207,7 @@ std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
       {.kind = processes, .size = 5, .nodes = 3},
       {.kind = processes, .size = 2, .devices = Devices::gpus, .nodes = 2},
       {.kind = threads, .size = 4, .nodes = 2, .transports = "sockets"},
-      {.kind = threads, .size = 2, .host_threads = 2, .nodes = 2, .transports = "sockets"},
+      {.kind = threads, .size = 2, .host_threads = 2, .nodes = 2, .transports = "sockets", .secure = true},
       {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2},
       {threads, 1, 1, Devices::cpu, false},
       {threads, 2, 3, Devices::cpu, false},

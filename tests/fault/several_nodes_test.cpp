@@ -576,11 +576,15 @@ void send_noise(int port, const std::vector<std::byte>& noise) {
 }
 
 class RandomBytes : public ::testing::TestWithParam<const char*> {};
-INSTANTIATE_TEST_SUITE_P(Over, RandomBytes, ::testing::Values("ucx", "sockets"),
+INSTANTIATE_TEST_SUITE_P(Over, RandomBytes, ::testing::Values("ucx", "sockets", "tls"),
                          [](const auto& transport) { return std::string(transport.param); });
 
 TEST_P(RandomBytes, OnEveryPortHarmNothing) {
-  SKIP_WITHOUT(GetParam());
+  const bool secure = GetParam() == std::string_view("tls");
+  Config config = split_config(20'000'000'000, secure ? "sockets" : GetParam());
+  config.secure = secure;
+  SKIP_WITHOUT(config.transports);
+  if (const std::string why = secure ? no_network_reason("sockets", true) : ""; !why.empty()) GTEST_SKIP() << why;
   expect_all_passed(run_ranks(
       WorldKind::processes, 2,
       [](World& world) {
@@ -597,7 +601,7 @@ TEST_P(RandomBytes, OnEveryPortHarmNothing) {
           world.barrier();
         }
       },
-      split_config(20'000'000'000, GetParam())));
+      config));
 }
 
 }  // namespace

@@ -119,11 +119,13 @@ class Hosts:
         script.chmod(0o755)
         return script
 
-    def launch(self, ssh: Path, *arguments: str, program: Path = RANK) -> subprocess.Popen[str]:
+    def launch(
+        self, ssh: Path, *arguments: str, program: Path = RANK, security: str = "--trusted-network"
+    ) -> subprocess.Popen[str]:
         """On the first host, ranks on hosts of their own."""
         command = [
             "-m", "beeline", "run", "-n", str(len(self.names)), "--device", "cpu", "--deadline", "5",
-            "--hosts", ",".join(f"[{each}]" if ":" in each else each for each in self.addresses), "--trusted-network",
+            "--hosts", ",".join(f"[{each}]" if ":" in each else each for each in self.addresses), security,
             "--ssh", str(ssh), str(program), *arguments,
         ]  # fmt: skip
         return subprocess.Popen(
@@ -151,6 +153,15 @@ def hosts_of(count: int, network: str = "10.77.19.{}/24") -> Iterator[Hosts]:
         pytest.skip(f"no network namespaces here: {error.stderr.strip()}")
     yield made
     made.remove()
+
+
+def skip_without_tls() -> None:
+    done = subprocess.run(
+        [str(PROGRAMS / "beeline-launch"), "-n", "1", "--secure", "true"],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    if done.returncode == 2:
+        pytest.skip(done.stderr.strip())
 
 
 def ends(ranks: list[subprocess.Popen[str]], seconds: float = 100) -> list[tuple[int, str, str]]:

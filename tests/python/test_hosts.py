@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import beeline
 import pytest
-from hosts import RANK, Hosts, ends, hosts_of, run
+from hosts import RANK, Hosts, ends, hosts_of, run, skip_without_tls
 from processes import eventually
 
 
@@ -137,8 +138,11 @@ def test_a_wrong_token_is_refused(hosts: Hosts) -> None:
     assert "rank 1" in first
 
 
-def test_run_starts_ranks_over_ssh(hosts: Hosts, tmp_path: Path) -> None:
-    [(status, out, err)] = ends([hosts.launch(hosts.write_ssh(tmp_path), "50")])
+@pytest.mark.parametrize("security", ["--trusted-network", "--secure"])
+def test_run_starts_ranks_over_ssh(hosts: Hosts, tmp_path: Path, security: str) -> None:
+    if security == "--secure":
+        skip_without_tls()
+    [(status, out, err)] = ends([hosts.launch(hosts.write_ssh(tmp_path), "50", security=security)])
     assert status == 0, err
     for rank in range(2):
         assert f"[{rank}] rank {rank} has played 50 rounds" in out
@@ -199,15 +203,34 @@ def test_bad_hosts_are_refused(options: list[str], words: str) -> None:
     assert words in done.stderr
 
 
-def test_a_network_that_may_not_be_trusted_is_warned_of() -> None:
-    def warning(*options: str) -> str:
-        command = ["-m", "beeline", "run", "-n", "1", "--hosts", "127.0.0.1", "--ssh", "echo", *options, "true"]
-        done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=60, check=False)
-        assert "127.0.0.1 sh -c" in done.stdout, done.stderr
-        return done.stderr
+def test_several_hosts_need_encryption_or_a_trusted_network() -> None:
+    command = [sys.executable, "-m", "beeline", "run", "-n", "1", "--hosts", "127.0.0.1", "--ssh", "echo"]
 
-    assert warning().count("whoever can reach the ranks' network ports can write to their memory") == 1
-    assert warning("--trusted-network") == ""
+    def run_with(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *options, "true"], capture_output=True, text=True, timeout=30, check=False)
+
+    refused = run_with()
+    assert refused.returncode == 2
+    assert "whoever can reach the ranks' network ports could write to their memory: --secure" in refused.stderr
+    trusted = run_with("--trusted-network")
+    assert "127.0.0.1 sh -c" in trusted.stdout
+    assert "BEELINE_SECURE" not in trusted.stdout
+    assert trusted.stderr == ""
+    skip_without_tls()
+    assert "BEELINE_SECURE=" in run_with("--secure").stdout
+
+
+def test_a_host_that_ssh_does_not_reach_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\necho "$1 $2: no route to $3" >&2\nexit 255\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    command = ["-m", "beeline", "run", "-n", "1", "--hosts", "127.0.0.1", "--trusted-network", "true"]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 255
+    assert "-o ConnectTimeout=8: no route to 127.0.0.1" in done.stderr
+    assert "rank 0 on 127.0.0.1 (pid " in done.stderr
+    assert "exited with code 255: ssh did not reach the host, or has lost it" in done.stderr
 
 
 def run_split(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -131,7 +131,7 @@ std::vector<RankOutcome> run_processes(int size, const std::function<void(const 
     });
   }
   // Only now: children that held the server's sockets would keep its connections open.
-  const beeline::RendezvousServer server({size, token});
+  const beeline::RendezvousServer server({size, token, "127.0.0.1", config.secure});
   for (ChildProcess& child : children) child.tell(server.address());
   std::vector<RankOutcome> outcomes(static_cast<std::size_t>(size));
   wait_for(children, limit_s, outcomes);

@@ -361,7 +361,8 @@ TEST_F(Rendezvous, TheLaunchersAbortReachesRanksAndLatecomers) {
 TEST(RendezvousConnection, HearsTheGoodbyeOfAClientThatHasClosedWithNewsUnread) {
   const FileDescriptor listener = detail::listen_tcp("127.0.0.1");
   FileDescriptor client = connect_to(detail::local_endpoint(listener.get()));
-  detail::Connection connection(FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK)));
+  detail::Connection connection(
+      detail::Stream(FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_NONBLOCK))));
   const detail::EncodedFrame news = detail::encode({.type = detail::FrameType::left, .rank = 0});
   connection.send(news);
   pollfd readable{client.get(), POLLIN, 0};
@@ -369,14 +370,14 @@ TEST(RendezvousConnection, HearsTheGoodbyeOfAClientThatHasClosedWithNewsUnread) 
   const Header goodbye{.type = goodbye_frame};
   EXPECT_EQ(::send(client.get(), &goodbye, sizeof(goodbye), 0), static_cast<ssize_t>(sizeof(goodbye)));
   client.reset();
-  pollfd closed{connection.socket.get(), POLLRDHUP, 0};
+  pollfd closed{connection.stream.descriptor(), POLLRDHUP, 0};
   EXPECT_EQ(::poll(&closed, 1, 5000), 1);
   connection.send(news);
   EXPECT_FALSE(connection.broken);
   EXPECT_FALSE(connection.sending());
-  ASSERT_EQ(connection.reader.read(connection.socket.get()), detail::FrameReader::Result::frame);
+  ASSERT_EQ(connection.reader.read(connection.stream), detail::FrameReader::Result::frame);
   EXPECT_EQ(connection.reader.take().header.type, detail::FrameType::goodbye);
-  EXPECT_EQ(connection.reader.read(connection.socket.get()), detail::FrameReader::Result::closed);
+  EXPECT_EQ(connection.reader.read(connection.stream), detail::FrameReader::Result::closed);
 }
 
 TEST(RendezvousServer, ItsEndFreesTheRanks) {

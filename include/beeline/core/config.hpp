@@ -41,6 +41,7 @@ struct Config {
   bool threads = false;         ///< BEELINE_THREADS: all ranks are threads of this process
   std::string rendezvous;       ///< BEELINE_RENDEZVOUS: host:port of the launcher's server
   std::string token;            ///< BEELINE_TOKEN: the world's secret, never printed
+  bool secure = false;          ///< BEELINE_SECURE: 1: connections are encrypted, and need the token
   std::string device = "auto";  ///< BEELINE_DEVICE: auto, cpu, cuda:ID[,ID...], or a list with one of these for each
                                 ///< rank
   std::int64_t deadline_ns = 30'000'000'000;  ///< BEELINE_DEADLINE_S: limit of every wait; the variable has seconds

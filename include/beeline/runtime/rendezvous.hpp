@@ -26,17 +26,19 @@ struct WorldFailure {
 /// may make several worlds, one after the other or at the same time; the n-th worlds of all ranks are one world. A
 /// client without the token, with a wrong size, or with a rank that another process has, is refused with a reason and
 /// does not disturb other clients. A client that has not sent the token within 10 s is dropped; if there are too many
-/// such clients, the oldest are dropped earlier.
+/// such clients, the oldest are dropped earlier. A `secure` server closes connections without the token's key, and
+/// answers nothing.
 class RendezvousServer {
  public:
   struct Options {
     int size = 1;                       ///< ranks in the world
     std::string token;                  ///< the world's secret, from make_token()
     std::string address = "127.0.0.1";  ///< host[:port] to listen on; without a port the system chooses one
+    bool secure = false;                ///< TLS with a key from the token: as `Config::secure`, on all ranks
   };
 
-  /// Begins to listen. Throws invalid_argument (size, token, address) or unreachable (the address does not belong to
-  /// this machine, or is in use).
+  /// Begins to listen. Throws invalid_argument (size, token, address), unreachable (the address does not belong to
+  /// this machine, or is in use) or unavailable (`secure`, without OpenSSL).
   explicit RendezvousServer(Options options);
   /// Closes every connection: ranks that are still connected see that their launcher has ended.
   ~RendezvousServer();

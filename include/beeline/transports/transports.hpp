@@ -21,7 +21,8 @@ struct TransportInfo {
 
 /// Why this build or machine cannot connect ranks on several nodes, and what to install; empty if it can. Opens the
 /// libraries of the transports.
-///   list  as `Config::transports`
-[[nodiscard]] std::string no_network_reason(const std::string& list = {});
+///   list    as `Config::transports`
+///   secure  as `Config::secure`; also says why nothing can be encrypted
+[[nodiscard]] std::string no_network_reason(const std::string& list = {}, bool secure = false);
 
 }  // namespace beeline

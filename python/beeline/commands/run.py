@@ -90,11 +90,19 @@ def run(
             show_default="25",
         ),
     ] = None,
+    secure: Annotated[
+        bool,
+        typer.Option(
+            "--secure",
+            help="Encrypt the ranks' connections (TLS 1.3), for which they need the world's token.",
+            show_default="BEELINE_SECURE, or off",
+        ),
+    ] = False,
     trusted_network: Annotated[
         bool,
         typer.Option(
             "--trusted-network",
-            help="No warning that whoever reaches the ranks' ports can write to their memory. Needs --hosts.",
+            help="With --hosts, without --secure: only hosts and users that may write to the ranks' memory reach them.",
         ),
     ] = False,
     as_json: options.Json = False,
@@ -123,6 +131,7 @@ def run(
             stdin,
             grace,
             check,
+            secure,
             trusted_network,
         ),
         resolve_program(program),

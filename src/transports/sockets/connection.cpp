@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <asio/buffer.hpp>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -25,11 +25,8 @@ Value value_at(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-void Connection::open(Socket socket, std::vector<std::byte> first) {
-  asio::error_code ignored;  // an error means that the connection has ended: its first read reports that
-  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);
-  socket_.emplace(std::move(socket));
+void Connection::open(detail::Stream stream, std::vector<std::byte> first) {
+  stream_ = std::move(stream);
   buffer_.resize(most_frame_bytes);
   if (!first.empty()) {
     Outgoing& outgoing = queue_.emplace_front(make_outgoing({}, nullptr));
@@ -39,6 +36,7 @@ void Connection::open(Socket socket, std::vector<std::byte> first) {
     outgoing.payload = {outgoing.staged.get(), first.size()};
   }
   write();
+  if (is_open() && stream_.has_input()) read();
 }
 
 Connection::Outgoing Connection::make_outgoing(const Frame& frame, const NetworkMessage* message) {
@@ -92,17 +90,16 @@ bool Connection::push(Outgoing outgoing) {
 bool Connection::write_some(Outgoing& outgoing) {
   const std::size_t of_head = std::min(outgoing.written, outgoing.head_bytes);
   const std::size_t of_payload = outgoing.written - of_head;
-  const std::array<asio::const_buffer, 2> parts = {
-      asio::buffer(outgoing.head.data() + of_head, outgoing.head_bytes - of_head),
-      asio::buffer(outgoing.payload.data() + of_payload, outgoing.payload.size() - of_payload)};
-  asio::error_code error;
-  outgoing.written += socket_->write_some(parts, error);
-  is_blocked_ = error == asio::error::would_block;
-  if (error && !is_blocked_) lose(error.message());
-  return !error;
+  const ssize_t written =
+      stream_.write(std::as_bytes(std::span(outgoing.head).subspan(of_head, outgoing.head_bytes - of_head)),
+                    outgoing.payload.subspan(of_payload));
+  if (written >= 0) outgoing.written += static_cast<std::size_t>(written);
+  if (const int error = errno; written < 0 && error != EAGAIN) lose_stream(error);
+  return written >= 0;
 }
 
 void Connection::write() {
+  if (is_open() && !stream_.flush() && !stream_.is_blocked()) return lose_stream(errno);
   while (is_open() && !queue_.empty()) {
     Outgoing& next = queue_.front();
     if (!next.is_written() && !write_some(next)) return;
@@ -142,8 +139,7 @@ void Connection::drop(Parcel& parcel) {
 
 void Connection::lose(const std::string& reason) {
   if (std::exchange(is_lost_, true)) return;
-  socket_.reset();
-  is_blocked_ = false;
+  stream_.close();
   events_.lost(peer_, reason);
   for (Outgoing& each : std::exchange(queue_, {})) end(each);
   for (auto& [departure, each] : std::exchange(delayed_, {})) end(each);
@@ -156,17 +152,27 @@ void Connection::lose(const std::string& reason) {
     }
 }
 
+void Connection::lose_stream(int error) {
+  const std::string reason = error == 0 ? "Connection reset by remote peer" : stream_.failure(error);
+  lose(stream_.is_ready() ? reason : reason + " before TLS had keys: do BEELINE_SECURE and BEELINE_TOKEN differ?");
+}
+
 std::size_t Connection::read_some(std::span<std::byte> to) {
-  asio::error_code error;
-  const std::size_t bytes = socket_->read_some(asio::buffer(to.data(), to.size()), error);
-  if (error == asio::error::eof)
-    lose("Connection reset by remote peer");
-  else if (error && error != asio::error::would_block)
-    lose(error.message());
-  return error ? 0 : bytes;
+  const bool was_ready = stream_.is_ready();
+  const ssize_t bytes = stream_.read(to);
+  if (const int error = bytes == 0 ? 0 : errno; bytes == 0 || (bytes < 0 && error != EAGAIN)) lose_stream(error);
+  if (!was_ready && is_open() && stream_.is_ready()) write();
+  return static_cast<std::size_t>(std::max<ssize_t>(bytes, 0));
 }
 
 bool Connection::read() {
+  bool any = false;
+  do any = read_once() || any;
+  while (is_open() && stream_.has_input());
+  return any;
+}
+
+bool Connection::read_once() {
   if (arriving_ != nullptr) return read_parcel();
   if (begin_ != 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);

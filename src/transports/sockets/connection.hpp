@@ -6,16 +6,15 @@
 /// buffer.
 
 #include <array>
-#include <asio/ip/tcp.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "runtime/stream.hpp"
 #include "transports/sockets/faults.hpp"
 #include "transports/worker.hpp"
 
@@ -50,18 +49,16 @@ struct Parcel {
 /// Used by one thread at a time.
 class Connection {
  public:
-  using Socket = asio::ip::tcp::socket;
-
   Connection(int peer, WorkerEvents& events, SocketFaults& faults) : peer_(peer), events_(events), faults_(faults) {}
 
-  /// Takes a connected socket, and sends the queued frames.
+  /// Takes a connection, sends the queued frames, and reads what has been received.
   ///   first  bytes that are sent before everything else
-  void open(Socket socket, std::vector<std::byte> first);
-  [[nodiscard]] bool is_open() const { return socket_.has_value(); }
+  void open(detail::Stream stream, std::vector<std::byte> first);
+  [[nodiscard]] bool is_open() const { return static_cast<bool>(stream_); }
   [[nodiscard]] bool is_lost() const { return is_lost_; }
-  [[nodiscard]] int descriptor() { return socket_->native_handle(); }
+  [[nodiscard]] int descriptor() const { return stream_.descriptor(); }
   /// Whether the connection waits until the socket accepts more bytes.
-  [[nodiscard]] bool is_blocked() const { return is_blocked_; }
+  [[nodiscard]] bool is_blocked() const { return is_open() && stream_.is_blocked(); }
   [[nodiscard]] bool has_delayed() const { return !delayed_.empty(); }
 
   // These are as in TransportWorker.
@@ -69,7 +66,7 @@ class Connection {
   void fetch(Parcel& parcel, std::span<std::byte> to, std::uint64_t number);
   void drop(Parcel& parcel);
 
-  /// Reads bytes that have arrived, up to one buffer. Returns whether there were any.
+  /// Reads bytes that have arrived, received at once. Returns whether there were any.
   bool read();
   /// Sends queued frames until the socket accepts no more.
   void write();
@@ -78,7 +75,7 @@ class Connection {
   /// Ends the connection at once: sources may be reused, and fetches end.
   void lose(const std::string& reason);
   /// Ends the connection without a report.
-  void close() { socket_.reset(); }
+  void close() { stream_.close(); }
 
  private:
   struct Outgoing {
@@ -100,6 +97,7 @@ class Connection {
   /// Writes part of a frame. Returns false if the socket accepts no more, or the connection is lost.
   bool write_some(Outgoing& outgoing);
   void end(Outgoing& outgoing);
+  bool read_once();
   /// Handles the next frame in the buffer. Returns whether the buffer held a whole frame.
   bool take_frame();
   void take_message(const Frame& frame, std::span<const std::byte> all);
@@ -107,14 +105,16 @@ class Connection {
   /// Reads the payload of a parcel into its destination. Returns whether any bytes have arrived.
   bool read_parcel();
   void take_parcel_bytes(std::size_t bytes);
+  /// Ends the connection because of an errno of its stream; 0: the peer has closed it.
+  void lose_stream(int error);
   /// Reads into `to`. Returns the number of bytes; 0 if there are none, or the connection is lost.
   std::size_t read_some(std::span<std::byte> to);
 
   const int peer_;
   WorkerEvents& events_;
   SocketFaults& faults_;
-  std::optional<Socket> socket_;
-  bool is_lost_ = false, is_blocked_ = false;
+  detail::Stream stream_;
+  bool is_lost_ = false;
   std::deque<Outgoing> queue_;
   std::multimap<std::uint64_t, Outgoing> delayed_;  ///< by their time of departure
   std::uint64_t last_departure_ns_ = 0;

@@ -13,6 +13,7 @@ constinit const TransportRow sockets_transport = {
               "sockets between nodes need Asio, whose headers this build did not find: install Debian's "
               "libasio-dev, and build again");
         },
-    .is_built = false};
+    .is_built = false,
+    .encrypts = true};
 
 }  // namespace beeline

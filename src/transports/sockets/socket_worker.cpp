@@ -7,7 +7,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <asio/ip/v6_only.hpp>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
@@ -16,6 +15,7 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/device/impl/machine.hpp"
+#include "transports/sockets/connection_keys.hpp"
 
 namespace beeline {
 
@@ -28,10 +28,17 @@ constexpr int most_ready = 64;
 // The data of `ready_` for a connection is its rank; these are the data for other descriptors.
 constexpr std::uint64_t of_acceptor = ~std::uint64_t{0}, of_visitor = of_acceptor - 1, of_dial = of_acceptor - 2;
 
+detail::Stream stream_of(asio::ip::tcp::socket socket, std::unique_ptr<detail::TlsSession> tls) {
+  asio::error_code ignored;  // an error means that the connection has ended: its first read reports that
+  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
+  return detail::Stream(FileDescriptor(socket.release(ignored)), std::move(tls));
+}
+
 }  // namespace
 
 SocketWorker::SocketWorker(const NetworkPlan& plan, const SocketFaults& faults, WorkerEvents& events)
-    : plan_(plan), faults_(faults), events_(events), ready_(::epoll_create1(EPOLL_CLOEXEC)), acceptor_(context_),
+    : plan_(plan), faults_(faults), events_(events), ready_(::epoll_create1(EPOLL_CLOEXEC)),
       waits_to_write_(plan.node_of.size()) {
   require(static_cast<bool>(ready_) &&
               ::getrandom(secret_.data(), secret_.size(), 0) == static_cast<ssize_t>(sizeof(Secret)),
@@ -45,30 +52,30 @@ SocketWorker::SocketWorker(const NetworkPlan& plan, const SocketFaults& faults, 
   }
 }
 
-/// If all ranks are on one host, listens on the loop-back address alone: other machines find no port.
+/// Listens on the addresses of the chosen devices alone: other networks find no port. If all ranks are on one host, on
+/// the loop-back address.
 void SocketWorker::listen() {
-  const bool has_v6 = std::ranges::any_of(plan_.devices, [](const NetworkDevice& device) {
-    return std::ranges::any_of(device.addresses, [](const std::string& each) { return each.find(':') != each.npos; });
-  });
-  const bool is_v6 = !plan_.is_one_host && has_v6;
-  acceptor_.open(is_v6 ? Tcp::v6() : Tcp::v4());
-  if (is_v6) acceptor_.set_option(asio::ip::v6_only(false));
-  if (plan_.is_one_host)
-    acceptor_.bind({asio::ip::address_v4::loopback(), 0});
-  else
-    acceptor_.bind({is_v6 ? Tcp::v6() : Tcp::v4(), 0});
-  acceptor_.listen(static_cast<int>(std::max<std::size_t>(plan_.node_of.size(), 64)));
-  acceptor_.non_blocking(true);
-  watch(acceptor_.native_handle(), EPOLLIN, of_acceptor);
+  if (plan_.is_one_host) listen_at({asio::ip::address_v4::loopback(), 0});
+  for (const NetworkDevice& device : plan_.devices)
+    for (const std::string& each : device.addresses) listen_at({asio::ip::make_address(each), 0});
+}
+
+void SocketWorker::listen_at(const Tcp::endpoint& endpoint) {
+  Tcp::acceptor acceptor(context_, endpoint.protocol());
+  acceptor.bind(endpoint);
+  acceptor.listen(static_cast<int>(std::max<std::size_t>(plan_.node_of.size(), 64)));
+  acceptor.non_blocking(true);
+  watch(acceptor.native_handle(), EPOLLIN, of_acceptor);
+  acceptors_.push_back(std::move(acceptor));
 }
 
 std::vector<std::byte> SocketWorker::address() const {
   std::vector<std::byte> all(secret_.begin(), secret_.end());
-  const std::uint16_t port = acceptor_.local_endpoint().port();
-  std::string text = fmt::format("{}\n", port);
-  if (plan_.is_one_host) text += "127.0.0.1\n";
-  for (const NetworkDevice& device : plan_.devices)
-    for (const std::string& each : device.addresses) text += each + "\n";
+  std::string text;
+  for (const Tcp::acceptor& each : acceptors_) {
+    const Tcp::endpoint endpoint = each.local_endpoint();
+    text += fmt::format("{} {}\n", endpoint.port(), endpoint.address().to_string());
+  }
   std::ranges::copy(std::as_bytes(std::span(text)), std::back_inserter(all));
   return all;
 }
@@ -79,14 +86,11 @@ void SocketWorker::connect(int peer, std::span<const std::byte> address, const s
   if (address.size() >= sizeof(Secret)) {
     std::memcpy(dial.secret.data(), address.data(), sizeof(Secret));
     std::string text = text_in(address.subspan(sizeof(Secret)));
-    std::uint16_t port = 0;
     for (std::size_t end = text.find('\n'); end != text.npos; text.erase(0, end + 1), end = text.find('\n')) {
-      const std::string line = text.substr(0, end);
+      const std::string port = text.substr(0, std::min(text.find(' '), end));
       asio::error_code error;
-      if (port == 0)
-        port = static_cast<std::uint16_t>(std::stoul(line));
-      else if (const auto each = asio::ip::make_address(line, error); !error)
-        dial.left.emplace_back(each, port);
+      const auto each = asio::ip::make_address(text.substr(port.size() + 1, end - port.size() - 1), error);
+      if (!error) dial.left.emplace_back(each, static_cast<std::uint16_t>(std::stoul("0" + port)));
     }
   }
   require(!dial.left.empty(), Status::unreachable, fmt::format("sockets find no address of rank {}; {}", peer, remark));
@@ -130,7 +134,8 @@ void SocketWorker::end_dials() {
         const Introduction mine{dial->secret, static_cast<std::uint32_t>(plan_.rank),
                                 static_cast<std::uint32_t>(dial->peer)};
         const auto first = std::as_bytes(std::span(&mine, 1));
-        open(dial->peer, std::move(*dial->socket), {first.begin(), first.end()});
+        open(dial->peer, stream_of(std::move(*dial->socket), dialing_session(plan_, dial->peer, dial->secret)),
+             {first.begin(), first.end()});
         dial->socket.reset();
       }
     }
@@ -138,16 +143,17 @@ void SocketWorker::end_dials() {
   }
 }
 
-void SocketWorker::accept() {
+void SocketWorker::accept(Tcp::acceptor& acceptor) {
   for (;;) {
     asio::error_code error;
     Tcp::socket socket(context_);
-    acceptor_.accept(socket, error);
+    acceptor.accept(socket, error);
     if (error) return;
     if (visitors_.size() >= most_visitors) continue;  // the socket is closed
     socket.non_blocking(true, error);
     watch(socket.native_handle(), EPOLLIN, of_visitor);
-    visitors_.push_back({std::move(socket), machine::clock_ns() + introduction_ns});
+    visitors_.push_back(
+        {stream_of(std::move(socket), accepting_session(plan_, secret_)), machine::clock_ns() + introduction_ns});
   }
 }
 
@@ -158,24 +164,28 @@ bool SocketWorker::read_introductions() {
 }
 
 bool SocketWorker::is_over(Visitor& visitor) {
-  asio::error_code error;
-  const auto rest = std::span(visitor.introduction).subspan(visitor.bytes);
-  visitor.bytes += visitor.socket.read_some(asio::buffer(rest.data(), rest.size()), error);
-  if (error == asio::error::would_block) return machine::clock_ns() > visitor.deadline_ns;
-  if (error) return true;
+  const ssize_t bytes = visitor.stream.read(std::span(visitor.introduction).subspan(visitor.bytes));
+  if (bytes < 0 && errno == EAGAIN) return machine::clock_ns() > visitor.deadline_ns;
+  if (bytes <= 0) return true;
+  visitor.bytes += static_cast<std::size_t>(bytes);
   if (visitor.bytes < sizeof(Introduction)) return false;
   Introduction theirs;
   std::memcpy(&theirs, visitor.introduction.data(), sizeof theirs);
   const bool is_ours = theirs.secret == secret_ && theirs.to == static_cast<std::uint32_t>(plan_.rank) &&
-                       theirs.from < theirs.to && !to(static_cast<int>(theirs.from)).is_open() &&
-                       !to(static_cast<int>(theirs.from)).is_lost();
-  if (is_ours) open(static_cast<int>(theirs.from), std::move(visitor.socket), {});
+                       theirs.from < theirs.to && is_own_key(visitor.stream, static_cast<int>(theirs.from)) &&
+                       !to(static_cast<int>(theirs.from)).is_open() && !to(static_cast<int>(theirs.from)).is_lost();
+  if (is_ours) open(static_cast<int>(theirs.from), std::move(visitor.stream), {});
   return true;
 }
 
-void SocketWorker::open(int peer, Tcp::socket socket, std::vector<std::byte> first) {
-  watch(socket.native_handle(), EPOLLIN, static_cast<std::uint64_t>(peer));
-  to(peer).open(std::move(socket), std::move(first));
+bool SocketWorker::is_own_key(const detail::Stream& stream, int from) const {
+  return !plan_.is_secure ||
+         (stream.identity() != nullptr && *stream.identity() == connection_identity(from, plan_.rank));
+}
+
+void SocketWorker::open(int peer, detail::Stream stream, std::vector<std::byte> first) {
+  watch(stream.descriptor(), EPOLLIN, static_cast<std::uint64_t>(peer));
+  to(peer).open(std::move(stream), std::move(first));
   watch_blocked(peer);
 }
 
@@ -230,7 +240,8 @@ bool SocketWorker::progress() {
   bool has_visitors = !visitors_.empty(), has_dials = false;
   for (int each = 0; each < count; ++each) {
     const epoll_event event = ready[static_cast<std::size_t>(each)];
-    if (event.data.u64 == of_acceptor) accept();
+    if (event.data.u64 == of_acceptor)
+      for (Tcp::acceptor& acceptor : acceptors_) accept(acceptor);
     has_visitors = has_visitors || event.data.u64 == of_acceptor || event.data.u64 == of_visitor;
     has_dials = has_dials || event.data.u64 == of_dial;
     if (event.data.u64 >= of_dial) continue;

@@ -3,7 +3,8 @@
 /// @file
 /// The transport `sockets`: a TCP connection for each pair of ranks. The lower rank opens the connection and introduces
 /// itself by a secret of the higher rank, which only ranks of the world know. Without this introduction a connection is
-/// closed before anything else is read from it.
+/// closed before anything else is read from it. In a secure world TLS precedes the introduction: see
+/// connection_keys.hpp.
 
 #include <array>
 #include <asio/io_context.hpp>
@@ -52,21 +53,24 @@ class SocketWorker final : public TransportWorker {
   };
   /// A connection whose other end has not introduced itself.
   struct Visitor {
-    Tcp::socket socket;
+    detail::Stream stream;
     std::uint64_t deadline_ns;
     std::array<std::byte, sizeof(Introduction)> introduction{};
     std::size_t bytes = 0;
   };
 
   void listen();
+  void listen_at(const Tcp::endpoint& endpoint);
   /// Tries the next address of a rank; the rank is lost if there is none left.
   void dial_next(Dial& dial, const std::string& why_not);
   void end_dials();
-  void accept();
+  void accept(Tcp::acceptor& acceptor);
   /// Reads from all visitors. Returns whether any visitor has introduced itself or was closed.
   bool read_introductions();
   [[nodiscard]] bool is_over(Visitor& visitor);
-  void open(int peer, Tcp::socket socket, std::vector<std::byte> first);
+  /// Whether a visitor has shown the key of rank `from`, where connections have keys.
+  [[nodiscard]] bool is_own_key(const detail::Stream& stream, int from) const;
+  void open(int peer, detail::Stream stream, std::vector<std::byte> first);
   /// Adds a descriptor to `ready_`.
   void watch(int descriptor, std::uint32_t events, std::uint64_t what);
   void watch_blocked(int peer);
@@ -77,8 +81,8 @@ class SocketWorker final : public TransportWorker {
   WorkerEvents& events_;
   asio::io_context context_;  ///< owns sockets; runs nothing
   Secret secret_;
-  FileDescriptor ready_;  ///< the set (epoll) of all sockets
-  Tcp::acceptor acceptor_;
+  FileDescriptor ready_;                ///< the set (epoll) of all sockets
+  std::list<Tcp::acceptor> acceptors_;  ///< one for each address that other ranks may connect to
   std::deque<Connection> connections_;  ///< [ranks]
   std::vector<bool> waits_to_write_;    ///< [ranks] whether `ready_` watches for room to write
   std::list<Dial> dials_;

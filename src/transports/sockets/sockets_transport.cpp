@@ -18,6 +18,7 @@ extern const TransportRow sockets_transport;
 constinit const TransportRow sockets_transport = {
     .name = "sockets",
     .reason = [] { return std::string(); },
+    .encrypts = true,
     .settings = socket_settings,
     .label = [] { return std::string("sockets"); },
     .devices = [](const NetworkPlan& plan) { return plan.is_one_host ? std::string("lo") : text_of(plan.devices); },

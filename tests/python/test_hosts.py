@@ -189,7 +189,7 @@ def test_the_end_of_the_launchers_host_ends_ranks_elsewhere(hosts: Hosts, tmp_pa
     [
         (["-n", "1", "--hosts", "a,b"], "2 hosts for 1 ranks"),
         (["-n", "2", "--hosts", "a,-oProxyCommand=x"], "is no host"),
-        (["-n", "2", "--hosts", "host.invalid"], "host.invalid"),
+        (["-n", "2", "--hosts", "host.invalid", "--trusted-network"], "host.invalid"),
         (["-n", "2", "--hosts", "a", "--threads"], "--threads"),
         (["-n", "2", "--ssh", "rsh"], "--hosts"),
     ],

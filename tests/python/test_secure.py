@@ -8,13 +8,12 @@ import json
 import pwd
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hosts import Hosts, ends, hosts_of, skip_without_tls
-from test_hosts_faults import FOR_EVER, open_ports
+from test_hosts_faults import open_ports
 
 
 @pytest.fixture
@@ -22,16 +21,28 @@ def hosts() -> Iterator[Hosts]:
     yield from hosts_of(3)
 
 
+# Meets the others, and is idle until its launcher is ended.
+RANK = """#!/bin/sh
+exec {python} -c '
+import time
+import beeline
+with beeline.World.create() as world:
+    print("has met", flush=True)
+    for _ in range(1000):
+        time.sleep(1)
+        world.barrier()
+'
+"""
 # What each connection gets to read, and after how many seconds it was closed; null: it was not.
 STRANGER = """
 import json, os, selectors, socket, ssl, sys, time
 user, *places = sys.argv[1:]
-os.setgroups([]), os.setgid(int(user)), os.setuid(int(user))
 hello = ssl.MemoryBIO()
 try:
     ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), hello, server_hostname="a").do_handshake()
 except ssl.SSLWantReadError:
     hello = hello.read()
+os.setgroups([]), os.setgid(int(user)), os.setuid(int(user))  # from here on it may import no module
 contents = {"nothing": b"", "a byte": b"\\x16", "half a hello": hello[: len(hello) // 2], "a hello": hello,
             "text": b"GET / HTTP/1.1\\r\\n\\r\\n", "noise": os.urandom(3000)}
 waiting, found, start = selectors.DefaultSelector(), {}, time.monotonic()
@@ -58,7 +69,10 @@ print(json.dumps(found))
 
 def test_strangers_read_nothing_and_are_closed(hosts: Hosts, tmp_path: Path) -> None:
     skip_without_tls()
-    launcher = hosts.launch(hosts.write_ssh(tmp_path), FOR_EVER, security="--secure")
+    program = tmp_path / "rank"
+    program.write_text(RANK.format(python=sys.executable))
+    program.chmod(0o755)
+    launcher = hosts.launch(hosts.write_ssh(tmp_path), program=program, security="--secure")
     assert launcher.stdout is not None
     for _ in hosts.names:
         line = launcher.stdout.readline()
@@ -78,7 +92,6 @@ def test_strangers_read_nothing_and_are_closed(hosts: Hosts, tmp_path: Path) -> 
         for content, (answer, closed_after_s) in json.loads(out).items():
             assert answer == "", content
             assert closed_after_s is not None, content
-    time.sleep(6)  # longer than a wait in vain lasts
-    assert launcher.poll() is None, ends([launcher])
+    assert launcher.poll() is None, ends([launcher])  # no barrier beside the strangers took its deadline, which is 5 s
     launcher.terminate()
     ends([launcher])

@@ -205,7 +205,8 @@ TEST_F(SecureRendezvous, SaysWhatARankLacks) {
     EXPECT_TRUE(mentions(error, reason)) << error.what();
   }
   const ShareText alone = [](const std::string& text) { return text; };
-  EXPECT_EQ(Status::invalid_argument, error_of([&] { join_world(no_token, "127.0.0.1", alone); }).code());
+  EXPECT_EQ(Status::invalid_argument,
+            error_of([&] { static_cast<void>(join_world(no_token, "127.0.0.1", alone)); }).code());
   expect_world();
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// Many puts and signals to one peer with one completion. By loads and stores a batch saves the search for a route and
-/// the signal of each put. An engine gets it as one command, and a rank on another node as one message, which costs
-/// much less than a command or a message for each put.
+/// the signal of each put. An engine gets it as one command, and a rank on another node as one message, in place of a
+/// command or a message for each put.
 
 #include <cstdint>
 #include <type_traits>

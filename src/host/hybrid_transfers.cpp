@@ -64,12 +64,12 @@ HybridOptions agreed(Team& team, const HybridOptions& options) {
   return all;
 }
 
-struct Transfer {
+struct HybridTransfer {
   void* destination;
   const void* source;
   std::size_t bytes;
 
-  bool operator==(const Transfer&) const = default;
+  bool operator==(const HybridTransfer&) const = default;
 };
 
 }  // namespace
@@ -77,7 +77,7 @@ struct Transfer {
 struct HybridTransfers::Implementation {
   /// A blocking call that timed out.
   struct Pending {
-    Transfer transfer;
+    HybridTransfer transfer;
     std::unique_ptr<Event> done;
   };
 
@@ -89,18 +89,18 @@ struct HybridTransfers::Implementation {
 
   /// Locks `mutex`, and counts the time that this takes.
   [[nodiscard]] std::unique_lock<std::mutex> lock();
-  void check(const char* call, const Transfer& transfer) const;
-  [[nodiscard]] bool is_staged(const HybridOptions& by, const Transfer& transfer) const;
+  void check(const char* call, const HybridTransfer& transfer) const;
+  [[nodiscard]] bool is_staged(const HybridOptions& by, const HybridTransfer& transfer) const;
   /// A put to a rank of the team as a transfer between addresses.
-  [[nodiscard]] Transfer put_to(const char* call, Transfer put, int peer) const;
+  [[nodiscard]] HybridTransfer put_to(const char* call, HybridTransfer put, int peer) const;
   /// Enqueues a transfer, which ends on the stream `in`. The caller holds the lock.
-  void enqueue(const Transfer& transfer);
+  void enqueue(const HybridTransfer& transfer);
   void stage(std::byte* to, const std::byte* from, std::size_t bytes);
   /// The event behind a transfer that a blocking call makes or continues; nullptr: it needs none of this object's
   /// streams.
-  [[nodiscard]] std::unique_ptr<Event> begin(const Transfer& transfer, Timeout timeout);
-  [[nodiscard]] Status blocking(const char* call, const Transfer& transfer, Timeout timeout);
-  void on_stream(const char* call, const Transfer& transfer, Stream* given);
+  [[nodiscard]] std::unique_ptr<Event> begin(const HybridTransfer& transfer, Timeout timeout);
+  [[nodiscard]] Status blocking(const char* call, const HybridTransfer& transfer, Timeout timeout);
+  void on_stream(const char* call, const HybridTransfer& transfer, Stream* given);
 
   Team& team;
   World& world;
@@ -129,7 +129,7 @@ std::unique_lock<std::mutex> HybridTransfers::Implementation::lock() {
   return held;
 }
 
-Transfer HybridTransfers::Implementation::put_to(const char* call, Transfer put, int peer) const {
+HybridTransfer HybridTransfers::Implementation::put_to(const char* call, HybridTransfer put, int peer) const {
   static_cast<void>(team.world_rank(peer));
   if (put.bytes == 0) return put;
   detail::require_symmetric(world, {call, "destination"}, put.destination, put.bytes);
@@ -137,14 +137,14 @@ Transfer HybridTransfers::Implementation::put_to(const char* call, Transfer put,
   return put;
 }
 
-void HybridTransfers::Implementation::check(const char* call, const Transfer& transfer) const {
+void HybridTransfers::Implementation::check(const char* call, const HybridTransfer& transfer) const {
   detail::require_extent(world, {call, "destination"}, transfer.destination, transfer.bytes);
   detail::require_extent(world, {call, "source"}, transfer.source, transfer.bytes);
   static_cast<void>(routes.of_copy(transfer.destination));
   static_cast<void>(routes.of_copy(transfer.source));
 }
 
-bool HybridTransfers::Implementation::is_staged(const HybridOptions& by, const Transfer& transfer) const {
+bool HybridTransfers::Implementation::is_staged(const HybridOptions& by, const HybridTransfer& transfer) const {
   if (transfer.bytes <= always_direct(by)) return false;
   return by.threshold_bytes == 0 ? routes.passes_host_memory(transfer.destination, transfer.source)
                                  : !routes.needs_engine(transfer.source);
@@ -166,7 +166,7 @@ void HybridTransfers::Implementation::stage(std::byte* to, const std::byte* from
   ring.free_all();
 }
 
-void HybridTransfers::Implementation::enqueue(const Transfer& transfer) {
+void HybridTransfers::Implementation::enqueue(const HybridTransfer& transfer) {
   if (is_staged(current, transfer))
     world_part<MemoryMap>(world).for_pieces(
         transfer.destination, transfer.source, transfer.bytes,
@@ -175,7 +175,7 @@ void HybridTransfers::Implementation::enqueue(const Transfer& transfer) {
     world.copy(transfer.destination, transfer.source, transfer.bytes, *in);
 }
 
-std::unique_ptr<Event> HybridTransfers::Implementation::begin(const Transfer& transfer, Timeout timeout) {
+std::unique_ptr<Event> HybridTransfers::Implementation::begin(const HybridTransfer& transfer, Timeout timeout) {
   const std::unique_lock held = lock();
   const auto known =
       std::find_if(pending.begin(), pending.end(), [&](const Pending& each) { return each.transfer == transfer; });
@@ -193,7 +193,7 @@ std::unique_ptr<Event> HybridTransfers::Implementation::begin(const Transfer& tr
   return over;
 }
 
-Status HybridTransfers::Implementation::blocking(const char* call, const Transfer& transfer, Timeout timeout) {
+Status HybridTransfers::Implementation::blocking(const char* call, const HybridTransfer& transfer, Timeout timeout) {
   std::unique_ptr<Event> over;
   const bool is_simple = timeout.ns == Timeout::none().ns && transfer.bytes <= direct_bytes && !has_pending;
   if (!is_simple && moves_anything(transfer.destination, transfer.source, transfer.bytes)) {
@@ -214,7 +214,7 @@ Status HybridTransfers::Implementation::blocking(const char* call, const Transfe
   return status;
 }
 
-void HybridTransfers::Implementation::on_stream(const char* call, const Transfer& transfer, Stream* given) {
+void HybridTransfers::Implementation::on_stream(const char* call, const HybridTransfer& transfer, Stream* given) {
   Stream& stream = given == nullptr ? world.stream() : *given;
   if (transfer.bytes <= direct_bytes || !moves_anything(transfer.destination, transfer.source, transfer.bytes))
     return world.copy(transfer.destination, transfer.source, transfer.bytes, stream);

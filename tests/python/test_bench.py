@@ -128,7 +128,7 @@ def test_bandwidth_of_every_method(threads: bool) -> None:
         assert_measured(record, ranks=2)
         assert record["unit"] == "GB/s"
         assert record["bytes"] == 70001
-    puts = {*METHODS, "device/bulk/signal", "bare/copy", "bare/store"}
+    puts = {*METHODS, "device/bulk/signal", "bare/copy", "bare/double_buffered", "bare/store"}
     assert {r["method"] for r in found if r["operation"] == "put"} == puts
     assert [r["method"] for r in found if r["operation"] == "get"] == ["device/peer/signal"]
     assert [r["method"] for r in found if r["operation"] == "send_receive"] == ["stream/automatic", "stream/staged"]

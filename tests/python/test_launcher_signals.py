@@ -178,7 +178,8 @@ while len(noted) < {len(numbers)}:
         ssh.chmod(0o755)
         script = "trap 'echo noted' USR1; trap 'echo saved; exit 0' TERM; echo up; while :; do sleep 0.02; done"
         with subprocess.Popen(
-            [LAUNCHER, "-n", "2", "--hosts", "127.0.0.1,127.0.0.2", "--ssh", str(ssh), "--", "sh", "-c", script],
+            [LAUNCHER, "-n", "2", "--hosts", "127.0.0.1,127.0.0.2", "--trusted-network", "--ssh", str(ssh), "--",
+             "sh", "-c", script],
             stdout=subprocess.PIPE, text=True,
         ) as process:  # fmt: skip
             assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}

@@ -288,7 +288,10 @@ struct LookKernel {
     const std::uint32_t peer = (ctx.rank + 1) % ctx.size;
     const Look::Arguments none{};
     for (std::uint64_t value = 1; value <= looks; ++value) {
-      ctx.at(a.looked, peer)->words[value - 1] = value;
+      if (ctx.access_to(peer).access == PeerAccess::direct)
+        ctx.at(a.looked, peer)->words[value - 1] = value;
+      else
+        put_value(ctx, &a.looked->words[value - 1], value, peer);
       TaskPost post = task_of<Looks, Look>(none, peer);
       post.reply = a.reply, post.reply_value = 0;
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_task(Thread{}, ctx, a.channel, post));

@@ -145,6 +145,8 @@ void Team::free(void* pointer) {
   const auto all = detail::values_in(*this, "free", mine);  // after this no rank uses the memory
   require_alike(*this, all, mine, "ranks free different memory", "frees",
                 [&](const TeamOffer& theirs) { return theirs.heap != mine.heap || theirs.offset != mine.offset; });
+  // Messages that no member has waited for, such as credits, would change memory that was allocated again.
+  if (world.routes->needs_engine(*this)) barrier();
   heaps.free(*place);
 }
 

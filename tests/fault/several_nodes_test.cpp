@@ -287,6 +287,7 @@ void with_a_stopped_rank(
         SymmetricArray<std::byte> memory(*world, bytes);
         world->barrier();
         if (config.rank == victim) {
+          std::this_thread::sleep_for(300ms);  // meanwhile its engine acknowledges what the barrier has sent
           put_value(world->host_context(), words.data(), static_cast<std::uint64_t>(::getpid()), 0);
           BEELINE_CHECK(quiet(Thread{}, world->host_context()) == Status::ok);  // rank 0 knows whom to end
           ::raise(SIGSTOP);

@@ -348,8 +348,7 @@ BEELINE_HOST_DEVICE inline Status send_task(const Context& ctx, const TaskChanne
   const TaskDraft draft{&channel.copies[channel.slot_index(channel.ring(post.queue, post.rank), 0) * task_words],
                         draft_of(ctx, channel, post).header};
   publish_task(ctx, channel, post, draft, {}, ticket);
-  SignaledWord* const copy = &draft.ring[channel.slot_index(0, ticket) * task_words];
-  copy->signal = ticket + 1 - channel.depth;  // as at the target: the engine sets the signal behind the other words
+  const SignaledWord* const copy = &draft.ring[channel.slot_index(0, ticket) * task_words];
   status = send_slot(ctx, post.rank, &channel.slots[index * task_words], copy, draft.header.words, ticket + 1);
   if (status == Status::ok && channel.wanted != nullptr)  // a lease of the target's workers may have ended meanwhile
     status = store_for_task(ctx, post.rank, ctx.offset_in_slot(channel.wanted), 1);

@@ -33,14 +33,18 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status store_for_task(const Context& ctx
   return command_for_task(ctx, Verb::store, member, offset, {reinterpret_cast<const void*>(value), 0, 0, 0, 0});
 }
 
-/// Puts a task into its slot at the target. The words of `copy` have their signals, except the first: the engine sets
-/// its signal behind the others, so a worker that finds the first word finds all of them.
+/// Puts a task into its slot at the target: the value of the first word, then the other words with their signals, then
+/// the signal of the first word. A worker that finds the first word finds all of them, and polls no word while the
+/// engine copies bytes to it.
 ///   copy  the task's slot in this rank's memory; unchanged until the target has run the task
 BEELINE_HOST_DEVICE inline Status send_slot(const Context& ctx, std::uint32_t target, const SignaledWord* slot,
                                             const SignaledWord* copy, std::uint32_t words, std::uint64_t sequence) {
-  const std::uint64_t offset = ctx.offset_in_slot(slot);
-  return command_for_task(ctx, Verb::put_signal, target, offset,
-                          {copy, 1, words * sizeof(SignaledWord), offset + offsetof(SignaledWord, signal), sequence});
+  const std::uint64_t first = ctx.offset_in_slot(slot), others = first + sizeof(SignaledWord);
+  const Status status = store_for_task(ctx, target, first, copy->value);
+  if (status != Status::ok) return status;
+  return command_for_task(
+      ctx, Verb::put_signal, target, others,
+      {copy + 1, 1, (words - 1) * sizeof(SignaledWord), first + offsetof(SignaledWord, signal), sequence});
 }
 
 }  // namespace beeline::detail

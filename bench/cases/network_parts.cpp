@@ -96,7 +96,7 @@ class LogP {
       return static_cast<double>(machine::clock_ns() - start) / messages;
     });
   }
-  /// L: what is left of the time of a message.
+  /// L: the time of a message less the overheads of sender and receiver.
   std::vector<double> latency(Rounds rounds) const {
     std::vector<double> all = half_round_trip(rounds);
     exchange_.settle();
@@ -209,7 +209,7 @@ class OwnMemory {
       bench_.world().synchronize(*stream_);
     });
   }
-  /// Reads host memory, and drops what was read.
+  /// Reads host memory; the values are not used.
   std::vector<double> by_reads(Rounds rounds) {
     return on_leader(rounds, [this] {
       const auto* const words = reinterpret_cast<const std::uint64_t*>(from_.data());

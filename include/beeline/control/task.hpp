@@ -329,10 +329,6 @@ BEELINE_HOST_DEVICE inline void wake_workers(const Context& ctx, const TaskChann
         .store(1, std::memory_order_relaxed);
 }
 
-}  // namespace detail
-
-namespace detail {
-
 /// Sends a task to a target on another node: the long payload into the target's buffer, then the slot. One thread calls
 /// it.
 BEELINE_HOST_DEVICE inline Status send_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,

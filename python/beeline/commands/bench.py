@@ -50,7 +50,7 @@ def render_sweeps(results: list[Event]) -> RenderableType:
 
 
 def render_adapters(results: list[Event]) -> RenderableType:
-    """As `render`; the costs of posts and polls, with what was counted, have a line for each setting."""
+    """As `render`; costs of posts and polls have a line for each setting, with their counts."""
     measured = measured_of(results)
     costs = [one for one in measured if one["operation"] in ("post", "poll")]
     others = [one for one in measured if one not in costs]

@@ -37,7 +37,7 @@ class VerbsAssistant final : public CommandSource {
       if (Poller(queues_, queue).has_next()) return true;
     return false;
   }
-  /// Engines, also of other processes, write completions and wake nobody.
+  /// Engines, also of other processes, write completions without waking a thread.
   [[nodiscard]] bool is_woken() const noexcept override { return false; }
   [[nodiscard]] Verb next_verb() const override { return Verb::copy; }
   [[nodiscard]] bool take(Command&) override {

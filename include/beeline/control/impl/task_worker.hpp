@@ -184,11 +184,7 @@ class TaskWorker {
       is_paused_ = !run_kernel(header, target, poster, ticket);
       if (is_paused_) return true;
     } else {
-      if (group_.thread_rank() == 0) {
-        show(RunningTask::what_of(header.function, poster));
-        if (scratch_.posters[poster] == nullptr) [[unlikely]]
-          *answer_of(poster) = 0;
-      }
+      if (group_.thread_rank() == 0) show(RunningTask::what_of(header.function, poster));
       List::run(header.function, group_, ctx_, task(header, target, poster, ticket));
     }
     group_.sync();
@@ -294,10 +290,12 @@ class TaskWorker {
     const TaskHeader header = scratch_.header();
     const bool has_answered = executor == DeviceKind::gpu && header.reply != 0;
     std::uint64_t reply = header.reply_value == 0 ? 0 : header.reply, reply_value = header.reply_value;
-    if (scratch_.posters[poster] == nullptr && header.reply != 0 && reply == 0) [[unlikely]]
-      if (reply_value = SystemAtomic<std::uint64_t>(*answer_of(poster)).load(std::memory_order_relaxed);
-          reply_value != 0)
-        reply = header.reply;
+    if (scratch_.posters[poster] == nullptr && header.reply != 0) [[unlikely]] {
+      const SystemAtomic<std::uint64_t> answer(*answer_of(poster));
+      const std::uint64_t given = answer.load(std::memory_order_relaxed);
+      answer.store(0, std::memory_order_relaxed);  // the next task, a function or a kernel, finds no answer
+      if (reply == 0 && given != 0) reply = header.reply, reply_value = given;
+    }
     if (executor == DeviceKind::gpu && reply != 0 &&
         poster == ctx_.rank) {  // CPUs see the end of this task with the acknowledgement of later tasks
       machine::fence_device();

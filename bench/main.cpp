@@ -59,11 +59,11 @@ std::vector<Measuring> commands() {
        .options =
            {{"set",
              Type::name,
-             "default: a few of each; full: every size; collectives: beside NCCL's; applications: Himeno, Jacobi, "
-             "reductions, random updates; poll-period: how the host waits; table-002: direct against staged, under "
-             "mpirun",
+             "default: a few of each; full: every size; collectives: beside NCCL's; applications: Jacobi, reductions, "
+             "random updates; himeno: Himeno by method; poll-period: how the host waits; table-002: direct against "
+             "staged, under mpirun",
              "default",
-             {"default", "full", "collectives", "applications", "poll-period", "table-002"}},
+             {"default", "full", "collectives", "applications", "himeno", "poll-period", "table-002"}},
             window,
             integer_option("budget", "Seconds for the whole set (default: the set's own, 240 to 1,800)", 10, 100'000)},
        .in_python = true},

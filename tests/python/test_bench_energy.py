@@ -45,7 +45,7 @@ def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, 
     assert metered[0]["settings"]["values"]["energy"] == 2000
     (putting,) = (one["settings"]["values"]["energy-budget"] for one in metered if one["bytes"] == 1 << 28)
     rows = [2, 2, 2]  # of each step: methods and sizes
-    assert putting == pytest.approx((240 - 8 * len(rows)) * rows[0] / sum(rows), abs=15)
+    assert putting == pytest.approx((joules.BUDGETS_S["default"] - 8 * len(rows)) * rows[0] / sum(rows), abs=15)
     (ranking,) = (one for one in events_of(done) if one["event"] == "ranking" and one["bytes"] == 1 << 28)
     assert (ranking["operation"], ranking["methods"]) == ("put", [["device/peer/ll"]])
     lines = record.read_text().splitlines()
@@ -106,6 +106,19 @@ def test_the_budget_is_shared_by_rows_and_tells_what_is_left(monkeypatch: pytest
     now[0] += 80
     shared.begin(["b"])
     assert (shared.metering_s, shared.left({})) == (0, "at most 0 s left")
+
+
+def test_where_the_budget_is_too_short_the_earlier_steps_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget.time, "monotonic", lambda: 1000.0)
+    shared = budget.Budget(84, {"barrier": 3, "message": 9, "put": 12})  # a share of 7.5 s for three rows
+    shared.begin(["barrier", "message", "put"])
+    assert shared.metering_s == int(3 * budget.LEAST_S)
+    shared.begin(["message", "put"])
+    assert shared.metering_s == int(9 * budget.LEAST_S)
+    assert shared.left({"left_s": 0}) == "about 8 s left"  # of the step that is left out
+    monkeypatch.setattr(budget.time, "monotonic", lambda: 1074.0)
+    shared.begin(["put"])
+    assert shared.metering_s == 0
 
 
 def test_what_is_written_behind_a_line_that_was_cut_short_is_whole(cli, tmp_path: Path) -> None:
@@ -218,6 +231,17 @@ def test_applications_are_metered_as_far_as_the_budget_goes(cli, monkeypatch: py
     shown = cli("bench", "energy", "--set", "applications").stdout
     assert [line.split()[-6:] for line in shown.splitlines() if "in_kernel" in line] == [
         ["2", "2", "MFLOP", "0.0", "600", "1"]
+    ]
+
+
+def test_a_program_that_some_builds_lack_is_named(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    launched = joules.Application("himeno-device-launched", ("--size", "S"), ("device_launched",))
+    monkeypatch.setitem(joules.SETS, "himeno", [launched])
+    done = cli("bench", "energy", "--set", "himeno", "--json")
+    (lacking,) = results_of(done)
+    assert (lacking["method"], lacking["reason"]) == ("device_launched", "no GPU")
+    assert [one["method"] for one in results_of(cli("bench", "energy", "--set", "himeno", "--json", FAKE_GPU="1"))] == [
+        "device_launched"
     ]
 
 

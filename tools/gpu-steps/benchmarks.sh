@@ -77,7 +77,7 @@ if several since; then
   compare himeno 60 2 himeno --size L --method all
 fi
 if several joules; then
-  for set in default table-002 collectives applications; do
+  for set in default table-002 collectives applications himeno; do
     bench "joules-$set" 480 energy --ranks 2 --set "$set" --budget 240
   done
 fi

@@ -14,7 +14,8 @@ START_S = 8.0  # of a step besides its rows: start and end of ranks, idle power,
 
 
 class Budget:
-    """Divides the remaining time among the remaining steps, in proportion to the rows that they measure."""
+    """Divides the remaining time among the remaining steps, in proportion to the rows that they measure. Where it is
+    too short for all of them, earlier steps measure all their rows, and later steps are left out."""
 
     def __init__(self, seconds: float, rows: Mapping[str, int]) -> None:
         self.seconds = seconds
@@ -25,7 +26,8 @@ class Budget:
     def begin(self, names: list[str]) -> None:
         """Called when the first of these steps begins; all of them share the remaining time."""
         left, rows = self._end - time.monotonic(), [self._rows[name] for name in names]
-        measuring = max(left - START_S * len(names), 0.0) * rows[0] / max(sum(rows), 1)
+        share = max(left - START_S * len(names), 0.0) * rows[0] / max(sum(rows), 1)
+        measuring = min(max(share, LEAST_S * rows[0]), left - START_S)
         self.metering_s = int(measuring) if measuring >= LEAST_S else 0
         """What the step may meter for; 0: too little for one row."""
         self._later = max(left - measuring - START_S, 0.0)

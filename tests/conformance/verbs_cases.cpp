@@ -15,6 +15,8 @@ namespace {
 
 using namespace beeline;
 
+using Words = std::vector<std::uint64_t>;  // named where it has one word: nvcc drops the braces around a lone value
+
 /// What a kernel posts and polls: requests in symmetric memory, one after the other, then completions.
 struct Script {
   VerbsQueuesView queues;
@@ -75,7 +77,7 @@ class Verbs {
     world_.copy(values.data(), memory_.data() + word, count * sizeof values[0]);
     return values;
   }
-  void expect(const std::vector<std::uint64_t>& expected, std::size_t word) {
+  void expect(const Words& expected, std::size_t word) {
     const std::vector<std::uint64_t> observed = read(word, expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) BEELINE_CHECK_EQ(expected[i], observed[i]);
   }
@@ -197,9 +199,9 @@ void every_opcode(RankTest& test, VerbsOptions options) {
   world.barrier();
   const auto from = [](int owner, std::size_t first) { return Verbs::value_of(owner, first); };
   verbs.expect({from(behind, 0), from(behind, 1), from(behind, 3), from(behind, 4), from(behind, 5)}, 10);
-  verbs.expect({from(behind, 7)}, 20);
-  verbs.expect({from(behind, 8)}, 30);
-  verbs.expect({77}, 40);
+  verbs.expect(Words{from(behind, 7)}, 20);
+  verbs.expect(Words{from(behind, 8)}, 30);
+  verbs.expect(Words{77}, 40);
   verbs.expect({from(behind, 2000), from(behind, 2001), from(rank, 1002)}, 1000);
   verbs.expect({from(behind, 2002), from(behind, 2003)}, 1100);
   verbs.expect({from(behind, 2699), from(rank, 1798)}, 1797);
@@ -472,7 +474,7 @@ BEELINE_CASE(post, verbs_assisted, 1) {
   test.run(test.shape(1, true), AssistedStart{}, a, "a send that a CPU posts");
   test.run(test.shape(1, true), AssistedKernel{}, a, "posts by a CPU");
   world.barrier();
-  verbs.expect({Verbs::value_of(test.rank(), 300) + 3u * a.rounds}, 300);
+  verbs.expect(Words{Verbs::value_of(test.rank(), 300) + 3u * a.rounds}, 300);
   verbs.expect({Verbs::value_of(test.behind(1), 100), Verbs::value_of(test.behind(1), 101)}, 400);
   test.run(test.shape(1, true), AssistedErrors{}, a, "bad requests that a CPU posts");
   verbs.queues().reset(0);

@@ -44,7 +44,7 @@ def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, 
     assert {line["method"] for line in metered} == {"device/peer/ll"}
     assert metered[0]["settings"]["values"]["energy"] == 2000
     (putting,) = (one["settings"]["values"]["energy-budget"] for one in metered if one["bytes"] == 1 << 28)
-    rows = [2, 2, 2]  # of each step: methods and sizes
+    rows = [2 + 2, 2 + 1, 2]  # of each step: methods and sizes, and peers
     assert putting == pytest.approx((joules.BUDGETS_S["default"] - 8 * len(rows)) * rows[0] / sum(rows), abs=15)
     (ranking,) = (one for one in events_of(done) if one["event"] == "ranking" and one["bytes"] == 1 << 28)
     assert (ranking["operation"], ranking["methods"]) == ("put", [["device/peer/ll"]])

@@ -31,6 +31,7 @@ class Bench:
     methods: str = ""  # names, or a prefix of names that ends with a slash; empty: all
     launcher: Launcher = "beeline"
     waits: Waits = ()
+    peers: int = 0  # rows of bare loops and other peers, which come with the methods
 
     @property
     def name(self) -> str:
@@ -49,6 +50,10 @@ class Bench:
             if method in names
             for size in self.sizes.split(",")
         ]
+
+    @property
+    def row_count(self) -> int:
+        return len(self.rows) + self.peers
 
     def run(self, view: ResultView, world: World, window_ms: int, budget: Budget, label: str) -> bool:
         if budget.metering_s == 0:
@@ -105,6 +110,10 @@ class Application:
     def rows(self) -> list[str]:
         return list(self.methods) or [""] * 6  # a guess: the program has not been queried yet
 
+    @property
+    def row_count(self) -> int:
+        return len(self.rows)
+
     def run(self, view: ResultView, world: World, window_ms: int, budget: Budget, label: str) -> bool:
         ranks = self.ranks or world.ranks
         here = with_launcher(replace(world, variables=self.waits), self.launcher)
@@ -157,10 +166,10 @@ WAITS: list[Waits] = [
 ]  # fmt: skip
 SETS: dict[str, list[Bench | Application]] = {
     "default": [
-        Bench("bandwidth", "put", "256M", PUTS),
-        Bench("latency", "message", "8", PUTS),
+        Bench("bandwidth", "put", "256M", PUTS, peers=2),
+        Bench("latency", "message", "8", PUTS, peers=1),
         Bench("latency", "barrier", ""),
-        Bench("rate", "puts", "8", BATCHES),
+        Bench("rate", "puts", "8", BATCHES, peers=3),
         Bench("collectives", "allreduce", "256M", f"{CHOSEN},{BY_NAME}", "auto"),
     ],
     "full": [
@@ -196,8 +205,8 @@ SETS: dict[str, list[Bench | Application]] = {
     # Seed 002, whose baseline is MPI; compared with staging by the library, in chunks of the best size.
     "table-002": [
         Bench("latency", "barrier", "", DIRECT_AND_STAGED, "auto"),
-        Bench("latency", "message", "8,4K,256K", DIRECT_AND_STAGED, "auto"),
-        Bench("bandwidth", "put", "64K,1M,16M", f"{DIRECT_AND_STAGED},host/staged/pipelined", "auto"),
+        Bench("latency", "message", "8,4K,256K", DIRECT_AND_STAGED, "auto", peers=1),
+        Bench("bandwidth", "put", "64K,1M,16M", f"{DIRECT_AND_STAGED},host/staged/pipelined", "auto", peers=3),
     ],
 }
 BUDGETS_S = {
@@ -212,7 +221,7 @@ def energy(call: Call, view: ResultView, world: World) -> None:
     steps = {step.name: step for step in SETS[call.values["set"]] if step.rows}
     window = call.values["window"]
     budget = Budget(
-        call.values["budget"] or BUDGETS_S[call.values["set"]], {name: len(step.rows) for name, step in steps.items()}
+        call.values["budget"] or BUDGETS_S[call.values["set"]], {name: step.row_count for name, step in steps.items()}
     )
     asked = {
         "set": call.values["set"],

@@ -21,7 +21,7 @@ double relative_deviation(const std::vector<double>& samples) {
   std::vector<double> distances;
   distances.reserve(samples.size());
   for (double sample : samples) distances.push_back(std::abs(sample - center));
-  return center == 0 ? 0 : median(std::move(distances)) / center;
+  return center == 0 ? 0 : median(std::move(distances)) / std::abs(center);
 }
 
 Figure figure_of(const std::vector<double>& windows, double bound) {

@@ -35,7 +35,13 @@ template <class Batch>
 /// The settings of a measurement, as the record shows them: group, threads_per_block, blocks, order, chunk_bytes, ...
 using Settings = std::vector<std::pair<std::string, std::variant<std::uint64_t, std::string>>>;
 
-enum class Unit { microseconds, gigabytes_per_second, million_messages_per_second, giga_updates_per_second };
+enum class Unit {
+  microseconds,
+  gigabytes_per_second,
+  million_messages_per_second,
+  giga_updates_per_second,
+  requests  ///< a count, which `time` returns in place of nanoseconds
+};
 
 /// One line of the results: one method of an operation, in one setting.
 struct Measurement {

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 const char* text(Unit unit) {
-  static constexpr const char* names[] = {"us", "GB/s", "Mmsg/s", "Gupdate/s"};
+  static constexpr const char* names[] = {"us", "GB/s", "Mmsg/s", "Gupdate/s", "requests"};
   return names[static_cast<int>(unit)];
 }
 

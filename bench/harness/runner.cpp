@@ -87,6 +87,8 @@ double sample_of(const Measurement& measurement, std::uint32_t iterations, doubl
       return operations / ns * 1e3;
     case Unit::giga_updates_per_second:
       return operations / ns;
+    case Unit::requests:
+      return ns / operations;
   }
   return 0;
 }

@@ -215,31 +215,35 @@ def test_methods_of_tasks() -> None:
     assert [r["settings"]["queues"] for r in found[15:]] == [1, 2]
 
 
-def without_launched_copies(found: list[Record]) -> list[Record]:
-    """Without the row of copies by graphs that kernels launch, which CPUs do not have, and say so."""
-    launched = [record for record in found if record["method"] == "device_launched/copy_engine"]
-    assert len(launched) == 1
-    assert not launched[0]["available"]
-    assert "kernels of GPUs alone launch graphs" in launched[0]["reason"]
-    return [record for record in found if record not in launched]
+def without_launched(found: list[Record], **reasons: str) -> list[Record]:
+    """Without the operations by kernels and graphs that kernels launch, which CPUs do not have, and say so."""
+    launched = {r["operation"]: r for r in found if r["method"].startswith("device_launched/")}
+    assert set(launched) == set(reasons)
+    for operation, reason in reasons.items():
+        assert not launched[operation]["available"]
+        assert reason in launched[operation]["reason"]
+    return [record for record in found if record not in launched.values()]
+
+
+NO_GRAPHS = {"started_copy": "kernels of GPUs alone launch graphs"}
 
 
 def test_methods_of_commands_and_of_both_ways() -> None:
     operations = (
         "command_load,command_leases,command_together,command_rate,command_parts,control_parts,copy_rate,"
         "started_copy,engine_cpu,engine_idle,kernel_start,kernel_parts,arrival,two_way,one_way,"
-        "synchronize,thread_wait,accumulate"
+        "synchronize,thread_wait,accumulate,exchange,post_work_wait"
     )
-    found = without_launched_copies(
-        results(records("methods", "--sizes", "256K", "--operations", operations, threads=True))
-    )
+    found = results(records("methods", "--sizes", "256K", "--operations", operations, threads=True))
+    found = without_launched(found, **NO_GRAPHS, exchange="kernels of GPUs alone launch kernels")
     assert all(record["available"] for record in found)
     by_operation: dict[str, list[Record]] = {}
     for record in found:
         by_operation.setdefault(record["operation"], []).append(record)
     parts = {f"part_{name}" for name in ["post", "engine", "transfer", "completion", "start", "execution", "whole"]}
     times = {"command_p50", "command_p99", "engine_cpu", "engine_idle", "kernel_start", "arrival", "started_copy"}
-    units = dict.fromkeys(parts | times | {"buffer_wait", "thread_wait", "synchronize", "accumulate"}, "us")
+    times |= {"buffer_wait", "thread_wait", "synchronize", "accumulate", "exchange", "post_work_wait"}
+    units = dict.fromkeys(parts | times, "us")
     units |= {"command_rate": "Mmsg/s", "copy_rate": "Mmsg/s", "copy": "GB/s", "two_way": "GB/s", "one_way": "GB/s"}
     assert {name: each[0]["unit"] for name, each in by_operation.items()} == units
     timed_only = {"kernel_start", "arrival", "blocking/kernel", "bare/post", "synchronize", "thread_wait"}
@@ -266,11 +270,22 @@ def test_methods_of_commands_and_of_both_ways() -> None:
     stages = [r["settings"]["buffers"] for r in found if "buffers" in r["settings"] and r["unit"] == "GB/s"]
     assert stages == ["pageable", "pinned"] * 2  # both ways, and one; a message of more than 1 MiB has the others
     assert [r["settings"]["threads"] for r in by_operation["thread_wait"]] == [1, 2, 4] * 2
+    exchanges = [(r["bytes"], r["method"], r["settings"]["separated_by"]) for r in by_operation["exchange"]]
+    by_cpu = [("stream/peer/signal", "order of kernels"), ("stream/peer/signal", "last block")]
+    by_one = [("device/peer/signal", "grid barrier")]
+    assert exchanges == [(size, *row) for rows in (by_cpu, by_one) for size in (8, 64 << 10) for row in rows]
+    overlapped = {r["method"]: r["settings"] for r in by_operation["post_work_wait"]}
+    assert set(overlapped) == {
+        "proxy/copy_engine/signal", "proxy/peer/signal", "device/peer/signal", "stream/copy_engine/signal",
+        "host/hybrid/pipelined", "bare/copy",
+    }  # fmt: skip
+    assert all(one["work_ns"] >= one["transfer_ns"] > 0 for one in overlapped.values())
 
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
 def test_address_space_against_threads_and_strides(threads: bool) -> None:
-    found = without_launched_copies(results(records("address-space", threads=threads, BEELINE_HOST_THREADS="2")))
+    found = results(records("address-space", threads=threads, BEELINE_HOST_THREADS="2"))
+    found = without_launched(found, **NO_GRAPHS)
     started = [record for record in found if record["operation"] == "started_copy"]
     assert {r["method"] for r in started} == {"proxy/copy_engine/signal", "device/peer/signal"}
     assert all(r["verified"] and r["iterations"] == 1 for r in started), "one copy at a time"
@@ -279,8 +294,16 @@ def test_address_space_against_threads_and_strides(threads: bool) -> None:
             assert_measured(record, ranks=2)
     for operation in ("write_latency", "read_latency", "store", "load"):
         assert [r["settings"]["threads"] for r in found if r["operation"] == operation] == [1, 2]
-    for operation in ("strided_store", "strided_load"):
+    for operation in ("strided_store", "strided_load", "strided_local_store"):
         assert [r["settings"]["stride"] for r in found if r["operation"] == operation] == [1, 2, 4, 8, 16, 32]
+    for operation in ("store_requests", "load_requests"):
+        rows = [(r["settings"], r["median"]) for r in found if r["operation"] == operation]
+        counts = {(s["values"], s["width"], s["stride"]): (s["instructions"], n, s["sectors"]) for s, n in rows}
+        assert len(counts) == len(rows) == 28
+        assert [counts[n, 4, 1] for n in (1, 16, 64, 4096)] == [(1, 1, 1), (1, 1, 2), (2, 2, 8), (128, 128, 512)]
+        assert [counts[n, 4, 2] for n in (1, 16, 64, 4096)] == [(1, 1, 1), (1, 1, 4), (2, 4, 16), (128, 256, 1024)]
+        assert counts[1024, 16, 1] == (32, 128, 512)
+        assert counts[1024, 16, 32] == counts[1024, 8, 32] == (32, 1024, 1024)  # a request for each value
 
 
 def collectives(*arguments: str, ranks: int, threads: bool = False) -> tuple[list[Record], list[Record]]:

@@ -282,6 +282,37 @@ def test_bench_address_space_shows_what_was_swept(cli, operation, column, value)
         assert text in done.stdout
 
 
+FAKE_NCU = """#!/bin/sh
+[ "$1" = --query-metrics ] && echo "nvltx__bytes  Counter" && exit
+while [ "$1" != --log-file ]; do shift; done
+cat > "$2" <<END
+==PROF== Connected to process 1
+"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"
+"0","WarpAccess","nvltx__bytes.sum","byte","1,024"
+END
+shift 2
+exec "$@"
+"""
+
+
+def test_bench_address_space_has_the_counts_of_the_hardware(cli, tmp_path, monkeypatch):
+    (tmp_path / "ncu").write_text(FAKE_NCU)
+    (tmp_path / "ncu").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    counted = ("bench", "address-space", "--operations", "store_requests")
+    found = results_of(cli(*counted, "--json"))
+    (by_hardware,) = (one for one in found if one["method"] == "hardware/ncu")
+    assert (by_hardware["median"], by_hardware["settings"]["counter"]) == (1024, "nvltx__bytes.sum")
+    assert by_hardware["settings"]["stride"] == 16
+    assert not [
+        one for one in results_of(cli(*counted, "--device", "cpu", "--json")) if one["method"] == "hardware/ncu"
+    ]
+    (tmp_path / "ncu").write_text("#!/bin/sh\nexit 1\n")
+    failed = cli(*counted)
+    assert failed.returncode == 0
+    assert "requests are not counted by the hardware: ncu knows none of the counters" in failed.stderr
+
+
 def test_bench_rate_passes_on_the_table(cli):
     result = results_of(cli("bench", "rate", "--table", "16M", "--operations", "random_update", "--json"))[0]
     assert result["settings"]["values"]["table"] == 16 << 20

@@ -45,7 +45,8 @@ def render(results: list[Event]) -> RenderableType:
 
 
 def render_sweeps(results: list[Event]) -> RenderableType:
-    """A table for each operation and unit: what was swept across; below, what this machine lacks."""
+    """A table for each operation and unit: what was swept across, of counts all settings; below, what this machine
+    lacks."""
     return render_operations(results, sweep_table)
 
 
@@ -59,7 +60,7 @@ def render_adapters(results: list[Event]) -> RenderableType:
 
 def is_of_commands(result: Event) -> bool:
     """Whether it was measured with many settings, each of which is a result of its own."""
-    return str(result["operation"]).startswith(("command_", "part_", "engine_", "kernel_", "buffer_"))
+    return str(result["operation"]).startswith(("command_", "part_", "engine_", "kernel_", "buffer_", "exchange"))
 
 
 def render_methods(results: list[Event]) -> RenderableType:
@@ -108,8 +109,10 @@ def parts_table(results: list[Event]) -> FittedTable:
 
 def settings_table(title: str, unit: str, results: list[Event]) -> FittedTable:
     table = new_table(title, "method", "settings", f">{unit}")
+    several = len({one.get("bytes") for one in results}) > 1
     for one in results:
-        shown = ", ".join(f"{name} {value}" for name, value in one.get("settings", {}).items())
+        size = [format_bytes(one["bytes"])] if several and one.get("bytes") else []
+        shown = ", ".join([*size, *(f"{name} {value}" for name, value in one.get("settings", {}).items())])
         table.add_row(str(one["method"]), shown, cell([one], unit))
     return explained(table)
 
@@ -161,6 +164,8 @@ def row_of(result: Event) -> str:
 
 
 def sweep_table(title: str, unit: str, results: list[Event]) -> FittedTable:
+    if unit == "requests":
+        return settings_table(title, unit, results)
     swept = "stride" if str(results[0].get("operation")).startswith("strided") else "threads"
     table = new_table(title, f">{swept}", ">bytes", "method", f">{unit}", keys=3)
     for result in results:

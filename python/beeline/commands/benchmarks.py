@@ -10,7 +10,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 from beeline import options
-from beeline.commands import accuracy, bench, calls, collectives, joules, joules_tables, launch, overlap
+from beeline.commands import accuracy, bench, calls, collectives, joules, joules_tables, launch, overlap, requests
 from beeline.description import (
     Described,
     absent,
@@ -27,7 +27,7 @@ from beeline.programs import CliError, World
 
 HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "adapters": (bench.measure, bench.render_adapters),
-    "address-space": (bench.measure, bench.render_sweeps),
+    "address-space": (requests.address_space, bench.render_sweeps),
     "calls": (calls.calls, calls.render),
     "collectives": (collectives.collectives, collectives.render),
     "accuracy": (accuracy.accuracy, accuracy.render),

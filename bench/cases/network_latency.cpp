@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// network/put_signal: ping-pong of CPU threads on different nodes, and the time that a call takes of its thread,
-/// compared with bare UCX.
+/// network/put_signal: ping-pong of CPU threads on different nodes, the time that a call takes of its thread, and the
+/// time of a get, compared with bare UCX.
 
 #include "cases/cases.hpp"
 #include "cases/network_pair.hpp"
@@ -103,11 +103,44 @@ std::vector<Measurement> prepare_overhead(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
+/// Rank 0 gets again and again. Rank 1 serves: it waits until it is told that rank 0 has ended.
+Measurement gets_of(const std::shared_ptr<NetworkPair>& pair, const char* method, const Step& get, const Step& tell,
+                    const Step& serve) {
+  Measurement measurement =
+      network_measurement(pair, Receivers::first, method, [=, &bench = pair->bench()](Rounds rounds) {
+        std::vector<double> times;
+        if (bench.leads()) {
+          times = time_on_host(bench, rounds, get);
+          tell();
+        } else {
+          bench.world().barrier();
+          if (bench.paired()) serve();
+        }
+        return times;
+      });
+  measurement.unit = Unit::microseconds;
+  return measurement;
+}
+
+std::vector<Measurement> prepare_gets(Bench& bench, std::uint64_t bytes) {
+  require_host_ranks(bench);
+  const auto pair = std::make_shared<NetworkPair>(bench, bytes, 1);
+  std::vector<Measurement> all;
+  all.push_back(gets_of(
+      pair, "ucx/get", [=] { pair->bare_get(); }, [] {}, [] {}));
+  all[0].peer_of = "network/get";
+  all.push_back(gets_of(
+      pair, "network/get", [=] { pair->get(); }, [=] { pair->signal(); }, [=] { pair->await_signal(); }));
+  all.back().baseline = 0;
+  return all;
+}
+
 constexpr std::uint64_t most_overhead_bytes = 256 << 10;
 
 const ListedCases network_cases(Command::network,
                                 {{"message", "network/put_signal", true, prepare_messages},
-                                 {"overhead", "network/puts", true, prepare_overhead, {0, most_overhead_bytes}}});
+                                 {"overhead", "network/puts", true, prepare_overhead, {0, most_overhead_bytes}},
+                                 {"get", "network/get", true, prepare_gets}});
 
 }  // namespace
 

@@ -46,7 +46,7 @@ NetworkPair::NetworkPair(Bench& bench, std::uint64_t bytes, std::uint64_t slots)
                      ? std::make_shared<SymmetricArray<std::byte>>(bench.world(), 2 * all, Heap::pinned)
                      : memory_;
   buffers_ = buffers_in(host_memories);
-  bare_ = ucx::make_pair(bench, {buffers_->destination(), all});
+  bare_ = ucx::make_pair(bench, {buffers_->source(), 2 * all});
 }
 
 std::shared_ptr<MessageBuffers> NetworkPair::buffers_in(Memories memories) const {
@@ -69,12 +69,17 @@ void NetworkPair::put(std::uint64_t slot) {
   beeline::put(Thread{}, context(), buffers_->destination() + place(slot), buffers_->source() + place(slot), bytes_,
                bench_.peer());
 }
+void NetworkPair::get() {
+  const Status status =
+      beeline::get(Thread{}, context(), buffers_->destination(), buffers_->source(), bytes_, bench_.peer());
+  bench_.require_ok(status, "a get");
+}
 void NetworkPair::signal() { beeline::signal(Thread{}, context(), &signals_.data()->value, ++sent_, bench_.peer()); }
 void NetworkPair::quiet() { bench_.require_ok(beeline::quiet(Thread{}, context()), "puts"); }
 
 void NetworkPair::bare_put_from(std::uint64_t place) {
   word_of(buffers_->source()) = ++bare_sent_;
-  bare().put(buffers_->source() + place, place, word_place_ + sizeof(std::uint64_t) - place);
+  bare().put(buffers_->source() + place, there(place), word_place_ + sizeof(std::uint64_t) - place);
   bare().flush();
 }
 void NetworkPair::await_bare_put() { bare().await(word_of(buffers_->destination()), ++bare_awaited_); }

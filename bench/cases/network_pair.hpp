@@ -54,6 +54,7 @@ class NetworkPair {
   void put_signal();
   void await_signal();
   void put(std::uint64_t slot);
+  void get();
   void signal();
   void quiet();
 
@@ -66,16 +67,18 @@ class NetworkPair {
   /// UCX's calls: a put of the only slot and of the word after it, flushed; and the wait for the peer's word.
   void bare_put_flush() { bare_put_from(0); }
   /// A put alone, and the word alone, which is flushed.
-  void bare_put(std::uint64_t slot) { bare().put(buffers_->source() + place(slot), place(slot), bytes_); }
+  void bare_put(std::uint64_t slot) { bare().put(buffers_->source() + place(slot), there(place(slot)), bytes_); }
+  /// A get of the only slot of the peer's source.
+  void bare_get() { bare().get(buffers_->destination(), 0, bytes_); }
   void bare_signal() { bare_put_from(word_place_); }
   void await_bare_put();
   /// One active message into a slot, and the wait for `messages` of them.
   ///   is_kept  false: the receiver drops the message
   void bare_send(std::uint64_t slot, bool is_kept = true) {
-    bare().send(buffers_->source() + place(slot), is_kept ? place(slot) : ucx::sink, bytes_);
+    bare().send(buffers_->source() + place(slot), is_kept ? there(place(slot)) : ucx::sink, bytes_);
   }
   /// Sends an active message without bytes.
-  void bare_answer() { bare().send(buffers_->source(), 0, 0); }
+  void bare_answer() { bare().send(buffers_->source(), there(0), 0); }
   void await_bare_messages(std::uint64_t messages);
   /// Called after a loop of bare UCX: each rank makes progress until the other's pending operations are complete.
   void bare_settle();
@@ -85,6 +88,8 @@ class NetworkPair {
     return *reinterpret_cast<std::uint64_t*>(buffer + word_place_);
   }
   void bare_put_from(std::uint64_t place);
+  /// The offset of the peer's destination in the target of bare UCX, which begins with the source.
+  [[nodiscard]] std::size_t there(std::size_t place) const { return host_memory_->count() / 2 + place; }
 
   Bench& bench_;
   const std::uint64_t bytes_, slots_, word_place_;

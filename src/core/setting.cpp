@@ -171,7 +171,7 @@ constexpr std::array rows = {
         "BEELINE_GPU_PAYLOADS",
         "how long payloads in GPU memory go to other nodes: staged by this library, or by ucx and its CUDA transports"),
     row<Choice<&Config::memory_keys, memory_keys_names>>("BEELINE_MEMORY_KEYS",
-                                                         "which long puts to other nodes go by memory keys"),
+                                                         "which puts to and gets from other nodes use memory keys"),
     row<Choice<&Config::wait_policy, policy_names>>("BEELINE_WAIT_POLICY", "what CPU threads do between polls"),
     row<Number<&Config::wait_period_us, 1, 1'000'000>>("BEELINE_WAIT_PERIOD_US",
                                                        "time between polls of a thread that sleeps, microseconds"),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Memory keys, which UCX needs to write to another rank's memory without that rank's CPU. A rank gives keys of its
-/// pieces of memory, and takes them back before it unmaps a piece. It stores the keys that other ranks have given it.
+/// Memory keys, which UCX needs to write and read another rank's memory without that rank's CPU. A rank gives keys of
+/// its pieces of memory, and takes them back before it unmaps a piece. It stores the keys that other ranks have given
+/// it.
 
 #include <algorithm>
 #include <cstddef>
@@ -58,8 +59,8 @@ using KeyHandle = std::shared_ptr<void>;
 struct PeerKey {
   KeyOffer offer;
   KeyHandle key;           ///< nullptr: UCX cannot use the key
-  std::uint64_t uses = 0;  ///< puts in flight
-  bool is_ended = false;   ///< the key is being given back: no further put uses it
+  std::uint64_t uses = 0;  ///< puts and gets in flight
+  bool is_ended = false;   ///< the key is being given back: no further put or get uses it
 };
 
 /// The keys that one rank has given.
@@ -76,8 +77,8 @@ class PeerKeys {
   }
   /// Stores a key. Returns false if there is already a key for the same offset.
   [[nodiscard]] bool add(PeerKey key) { return keys_.emplace(key.offer.first, std::move(key)).second; }
-  /// The owner takes a key back: from now on no put begins with it. Returns whether the key is removed, or was unknown;
-  /// otherwise it is removed with the last put that uses it.
+  /// The owner takes a key back: from now on nothing begins with it. Returns whether the key is removed, or was
+  /// unknown; otherwise it is removed with the last put or get that uses it.
   [[nodiscard]] bool end(std::uint64_t id) {
     const auto found =
         std::find_if(keys_.begin(), keys_.end(), [id](const auto& key) { return key.second.offer.id == id; });
@@ -85,11 +86,13 @@ class PeerKeys {
     found->second.is_ended = true;
     return remove_unused(found);
   }
-  /// A put that used a key is complete. Returns whether the key was removed with it.
-  [[nodiscard]] bool release(std::uint64_t first) {
-    const auto found = keys_.find(first);
+  /// A put or get that used the key of the piece that contains an offset is complete. Returns the key's id if the key
+  /// was removed with it.
+  [[nodiscard]] std::optional<std::uint64_t> release(std::uint64_t offset) {
+    const auto found = std::prev(keys_.upper_bound(offset));
+    const std::uint64_t id = found->second.offer.id;
     --found->second.uses;
-    return found->second.is_ended && remove_unused(found);
+    return found->second.is_ended && remove_unused(found) ? std::optional(id) : std::nullopt;
   }
   [[nodiscard]] std::size_t size() const { return keys_.size(); }
 
@@ -156,8 +159,8 @@ class KeyedPieces {
   std::uint64_t last_id_ = 0;
 };
 
-/// Memory of one rank that is read or written by messages to the rank that may not be done yet. A put by key would
-/// overtake these messages, so it must not use the same memory.
+/// Memory of one rank that is read or written by messages to the rank that may not be done yet. A put or get by
+/// key would overtake these messages, so it must not use the same memory.
 class Footprints {
  public:
   void add(std::uint64_t number, std::uint64_t first, std::uint64_t bytes) {

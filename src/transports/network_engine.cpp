@@ -120,11 +120,11 @@ NetworkEngine::~NetworkEngine() {
   ring();
   thread_.join();
   for (CommandRing* ring : client_.rings) set_waker(*ring, nullptr);
-  const NetworkStatistics puts = exchange_.keys.statistics();
-  if (puts.key_hits + puts.key_misses + puts.key_overlaps != 0)
+  const NetworkStatistics all = exchange_.keys.statistics();
+  if (all.key_hits + all.key_misses + all.key_overlaps != 0)
     log(LogLevel::info,
-        fmt::format("{} long puts went by memory keys; in messages {} that had none, and {} that overlap others",
-                    puts.key_hits, puts.key_misses, puts.key_overlaps),
+        fmt::format("{} puts and gets went by memory keys; in messages {} that had none, and {} that overlap others",
+                    all.key_hits, all.key_misses, all.key_overlaps),
         plan_.rank);
 }
 
@@ -138,7 +138,7 @@ PeerRoute NetworkEngine::route_to(int peer) const {
   if (node(peer) == node(plan_.rank)) return {};
   return {PeerAccess::engine,
           fmt::format("rank {} is on node {}, rank {} on node {}: {} carries operations{}", peer, node(peer),
-                      plan_.rank, node(plan_.rank), peer_of(peer).transport->label(), exchange_.keys.puts_to(peer))};
+                      plan_.rank, node(plan_.rank), peer_of(peer).transport->label(), exchange_.keys.uses_of(peer))};
 }
 
 void NetworkEngine::serve(const EngineClient& client) {
@@ -170,7 +170,7 @@ void NetworkEngine::before_unmap(const std::byte* start, std::int64_t deadline_n
       if (holders.empty()) return exchange_.keys.unregister(start);
       if (is_late)
         throw Error(Status::deadline,
-                    fmt::format("memory is not unmapped: {} puts to it by a key, and has not given the key back for "
+                    fmt::format("memory is not unmapped: {} uses a key of it, and has not given the key back for "
                                 "{} s",
                                 detail::rank_list(holders), deadline.total_seconds()),
                     plan_.rank);

@@ -18,7 +18,7 @@ struct PostedCommand {
   Command command{};
   std::uint64_t pieces = 0;      ///< number of its messages; of a batch's entries
   std::uint64_t next = 0;        ///< the piece, or entry, to send next
-  std::uint32_t sending = 0;     ///< messages whose source is in use
+  std::uint32_t sending = 0;     ///< messages whose source is in use; gets by key that are in flight
   std::uint32_t awaited = 0;     ///< answers that have not arrived
   std::uint64_t last = 0;        ///< number of its last message
   std::uint64_t most_bytes = 0;  ///< largest part of a row that one message carries
@@ -76,12 +76,13 @@ class PostedCommands {
   void answer(const PostedCommand& posted, std::uint64_t value) {
     if (posted.command.answers) reader_.answer(posted.command, value);
   }
-  /// Answers commands whose answers will not arrive, because they were refused or their target is lost. Their posters
-  /// find that the world has ended.
+  /// Answers commands whose answers will not arrive, because they were refused or their target is lost, once nothing
+  /// writes to their memory. Their posters find that the world has ended.
   template <class IsLost>
   void end_answers(const IsLost& is_lost) {
     for (PostedCommand& posted : commands_) {
       if (!posted.is_open || posted.awaited == 0 || !(posted.is_refused || is_lost(posted.command.peer))) continue;
+      if (gets_rows(posted.command) && posted.sending != 0) continue;
       posted.awaited = 0;
       answer(posted, 0);
     }

@@ -17,8 +17,9 @@ namespace beeline {
 
 namespace {
 
-/// With the automatic choice, shorter puts go in messages: the flush after a put takes another round trip.
-constexpr std::uint64_t least_keyed_bytes = std::uint64_t{64} << 10;
+/// With the automatic choice, shorter puts go in messages: the flush after a put takes another round trip. A get takes
+/// one round trip in either case.
+constexpr std::uint64_t least_put_bytes = std::uint64_t{64} << 10;
 
 }  // namespace
 
@@ -30,7 +31,7 @@ void RemoteKeys::clear() {
 void RemoteKeys::choose(int peer) {
   const NetworkPlan& plan = peers_.plan();
   const auto rank = static_cast<std::size_t>(peer);
-  KeyedPuts* const worker = peers_[static_cast<std::uint32_t>(peer)].worker->keyed_puts();
+  KeyedTransfers* const worker = peers_[static_cast<std::uint32_t>(peer)].worker->keyed_transfers();
   if (worker == nullptr || plan.is_staged[static_cast<std::size_t>(plan.rank)] || plan.is_staged[rank]) return;
   const std::vector<std::string> links = worker->links_to(peer);
   if (plan.keys == MemoryKeys::always || std::any_of(links.begin(), links.end(), has_remote_access))
@@ -38,18 +39,18 @@ void RemoteKeys::choose(int peer) {
   tables_[rank].links = links.empty() ? "a transport that it does not name" : fmt::format("{}", fmt::join(links, ", "));
 }
 
-std::string RemoteKeys::puts_to(int peer) const {
+std::string RemoteKeys::uses_of(int peer) const {
   const auto rank = static_cast<std::uint32_t>(peer);
   if (peers_[rank].takes_device_memory) return ", long payloads in GPU memory by its CUDA transports";
   const Table& table = tables_[rank];
-  return table.worker != nullptr ? fmt::format(", long puts by memory keys ({})", table.links) : std::string();
+  return table.worker != nullptr ? fmt::format(", gets and long puts by memory keys ({})", table.links) : std::string();
 }
 
 PeerKey* RemoteKeys::key_for(std::uint32_t peer, const Command& part) {
   Table& to = tables_[peer];
   const std::uint64_t bytes = part.row_bytes;
   if (to.worker == nullptr || peers_[peer].is_lost() || part.rows != 1 || bytes == 0) return nullptr;
-  if (peers_.plan().keys != MemoryKeys::always && bytes < least_keyed_bytes) return nullptr;
+  if (peers_.plan().keys != MemoryKeys::always && puts_rows(part) && bytes < least_put_bytes) return nullptr;
   PeerKey* const found = to.keys.find(part.remote);
   if (found == nullptr) {
     ++statistics_.key_misses;
@@ -88,7 +89,7 @@ void RemoteKeys::take_key(const NetworkMessage& message, std::span<const std::by
       key.key = from.worker->unpack_key(static_cast<int>(message.from), offer->second);
   } catch (const Error& error) {
     log(LogLevel::warning,
-        fmt::format("puts to a piece of rank {}'s memory go by messages: {}", message.from, error.what()),
+        fmt::format("puts to and gets from a piece of rank {}'s memory go by messages: {}", message.from, error.what()),
         peers_.plan().rank);
   }
   if (!from.keys.add(std::move(key))) peers_.fail(fmt::format("rank {} sends a key twice", message.from));
@@ -102,18 +103,26 @@ void RemoteKeys::take_end_of_key(const NetworkMessage& message) {
 bool RemoteKeys::put(std::uint32_t peer, const NetworkMessage& message, std::span<const std::byte> data, PeerKey& key) {
   Table& to = tables_[peer];
   ++key.uses;
-  to.puts.emplace(message.number, KeyedPut{message, key.offer});
+  to.puts.emplace(message.number, message);
   const std::uint64_t address = key.offer.address + (message.command.remote - key.offer.first);
   return to.worker->put(static_cast<int>(peer), data, address, key.key, message.number);
 }
 
-std::optional<KeyedPut> RemoteKeys::take_put(std::uint32_t peer, std::uint64_t number) {
+std::optional<NetworkMessage> RemoteKeys::take_put(std::uint32_t peer, std::uint64_t number) {
   const auto found = tables_[peer].puts.extract(number);
   return found ? std::optional(found.mapped()) : std::nullopt;
 }
 
-void RemoteKeys::release(std::uint32_t peer, const KeyOffer& key) {
-  if (tables_[peer].keys.release(key.first)) peers_.reply_with(peer, MessageKind::key_ended, key.id);
+bool RemoteKeys::get(const Command& part, std::uint64_t token, PeerKey& key) {
+  ++key.uses;
+  const Rows rows = local_rows(part);
+  const std::uint64_t address = key.offer.address + (part.remote - key.offer.first);
+  return tables_[part.peer].worker->get(static_cast<int>(part.peer), {rows.first, rows.bytes()}, address, key.key,
+                                        token);
+}
+
+void RemoteKeys::release(std::uint32_t peer, std::uint64_t offset) {
+  if (const auto id = tables_[peer].keys.release(offset)) peers_.reply_with(peer, MessageKind::key_ended, *id);
 }
 
 void RemoteKeys::add_footprint(const Command& whole) {
@@ -132,7 +141,7 @@ void RemoteKeys::add_footprint(const Command& whole) {
 
 // The keys of this rank's memory.
 
-KeyedPiece* RemoteKeys::piece_for_key(const std::byte* address, KeyedPuts& worker) {
+KeyedPiece* RemoteKeys::piece_for_key(const std::byte* address, KeyedTransfers& worker) {
   const EngineClient& client = peers_.memory()->client;
   const std::span<const std::byte> bytes = client.piece_at(address);
   if (bytes.empty() || !client.is_host_memory(bytes.data())) return nullptr;
@@ -145,8 +154,8 @@ KeyedPiece* RemoteKeys::piece_for_key(const std::byte* address, KeyedPuts& worke
     piece.key = worker.key_of(piece.registration);
   } catch (const Error& error) {
     log(LogLevel::warning,
-        fmt::format("{} bytes of this rank's memory have no key, puts to them go by messages: {}", bytes.size(),
-                    error.what()),
+        fmt::format("{} bytes of this rank's memory have no key, puts to and gets from them go by messages: {}",
+                    bytes.size(), error.what()),
         peers_.plan().rank);
     piece.key.clear();
   }
@@ -156,7 +165,7 @@ KeyedPiece* RemoteKeys::piece_for_key(const std::byte* address, KeyedPuts& worke
 void RemoteKeys::give_key(const NetworkMessage& message) {
   const auto own = static_cast<std::uint32_t>(peers_.plan().rank);
   LocalMemory& memory = *peers_.memory();
-  KeyedPuts* const worker = tables_[message.from].worker;
+  KeyedTransfers* const worker = tables_[message.from].worker;
   KeyedPiece* piece = nullptr;
   if (worker != nullptr && message.value < SlotLayout{memory.client.context.slot_shift}.slot_bytes()) {
     const std::lock_guard in_use(memory.user);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Puts by memory keys: keys of other ranks' memory, and keys that this rank has given of its own memory. Requests for
-/// keys, keys, and their ends are messages in the order of all other messages.
+/// Puts and gets by memory keys: keys of other ranks' memory, and keys that this rank has given of its own memory.
+/// Requests for keys, keys, and their ends are messages in the order of all other messages.
 
 #include <map>
 #include <optional>
@@ -14,12 +14,6 @@
 
 namespace beeline {
 
-/// A put by key that is in flight.
-struct KeyedPut {
-  NetworkMessage message;  ///< sent when the data are in place
-  KeyOffer key;
-};
-
 /// Used by one thread at a time.
 class RemoteKeys {
  public:
@@ -27,23 +21,26 @@ class RemoteKeys {
   /// Ends all keys and registrations: after the puts that use them, before the workers end.
   void clear();
 
-  /// Decides whether puts to a rank may use keys. Called once the rank has greeted.
+  /// Decides whether puts and gets may use keys of a rank. Called once the rank has greeted.
   void choose(int peer);
-  /// A text for users, after a comma; empty if no puts to the rank use keys.
-  [[nodiscard]] std::string puts_to(int peer) const;
+  /// A text for users, after a comma; empty if nothing uses keys of the rank.
+  [[nodiscard]] std::string uses_of(int peer) const;
 
   // The keys of other ranks' memory.
 
-  /// The key that part of a put uses; nullptr if the part goes in a message.
+  /// The key that part of a put or get uses; nullptr if the part goes in a message.
   [[nodiscard]] PeerKey* key_for(std::uint32_t peer, const Command& part);
   /// Writes the data of a message, which is sent once the data are in place. Returns whether the data are in place at
   /// once; if not, `WorkerEvents::placed` reports it later.
   [[nodiscard]] bool put(std::uint32_t peer, const NetworkMessage& message, std::span<const std::byte> data,
                          PeerKey& key);
-  /// Takes a put that is complete; nothing if no such put is known.
-  [[nodiscard]] std::optional<KeyedPut> take_put(std::uint32_t peer, std::uint64_t number);
-  /// Records that a put no longer uses the key.
-  void release(std::uint32_t peer, const KeyOffer& key);
+  /// Takes the message of a put that is complete; nothing if no such put is known.
+  [[nodiscard]] std::optional<NetworkMessage> take_put(std::uint32_t peer, std::uint64_t number);
+  /// Reads the memory that part of a get names. Returns whether the data are here at once; if not, `WorkerEvents::got`
+  /// reports it later.
+  [[nodiscard]] bool get(const Command& part, std::uint64_t token, PeerKey& key);
+  /// Records that a put or get no longer uses the key of the piece that contains an offset.
+  void release(std::uint32_t peer, std::uint64_t offset);
   void take_key(const NetworkMessage& message, std::span<const std::byte> payload);
   void take_end_of_key(const NetworkMessage& message);
   /// Records the receiver's memory that a command reads and writes, which the message sent last carries. A batch has no
@@ -67,18 +64,18 @@ class RemoteKeys {
   [[nodiscard]] NetworkStatistics statistics() const;
 
  private:
-  /// Keys and puts of one rank.
+  /// Keys of one rank, and puts to it.
   struct Table {
-    KeyedPuts* worker = nullptr;  ///< nullptr: puts to the rank go in messages
-    std::string links;            ///< names of the connection's links, for users
+    KeyedTransfers* worker = nullptr;  ///< nullptr: nothing uses keys of the rank
+    std::string links;                 ///< names of the connection's links, for users
     PeerKeys keys;
-    Footprints footprints;                   ///< memory in use by messages to the rank
-    std::map<std::uint64_t, KeyedPut> puts;  ///< by the number of their message
+    Footprints footprints;                         ///< memory in use by messages to the rank
+    std::map<std::uint64_t, NetworkMessage> puts;  ///< in flight, by number: sent when the data are in place
   };
 
   void ask_key(std::uint32_t peer, std::uint64_t offset);
   /// The registered piece of this rank's memory that contains `address`; nullptr if other ranks get no key of it.
-  [[nodiscard]] KeyedPiece* piece_for_key(const std::byte* address, KeyedPuts& worker);
+  [[nodiscard]] KeyedPiece* piece_for_key(const std::byte* address, KeyedTransfers& worker);
 
   RemotePeers& peers_;
   std::vector<Table> tables_;  ///< [ranks]

@@ -28,6 +28,7 @@ class RemoteReceiver final : public WorkerEvents {
   void fetched(int peer, std::uint64_t number, bool is_there) override;
   void sent(std::uint64_t token) override { sender_.sent(token); }
   void placed(int peer, std::uint64_t number, bool is_there) override { sender_.placed(peer, number, is_there); }
+  void got(int peer, std::uint64_t token, bool is_there) override { sender_.got(peer, token, is_there); }
   void lost(int peer, const std::string& reason) override { peers_.lose(peer, reason); }
   void failed(const char* reason) noexcept override { peers_.failed(reason); }
 

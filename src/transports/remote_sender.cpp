@@ -141,8 +141,7 @@ void RemoteSender::send_piece(std::uint32_t number, PostedCommands& ring, Posted
   if (!moves_rows(whole)) return send_command(message, posted);
   const Command part = piece_of(without_signal(whole), cut_for(posted), piece);
   message.command = message_of(part, whole, posted.is_sent());
-  if (gets_rows(whole)) return send_command(message, posted);
-  send_rows(message, ring, posted, part);
+  gets_rows(whole) ? send_get(message, ring, posted, part) : send_rows(message, ring, posted, part);
 }
 
 void RemoteSender::send_rows(const NetworkMessage& message, PostedCommands& ring, PostedCommand& posted,
@@ -258,13 +257,34 @@ void RemoteSender::send_by_key(NetworkMessage message, PostedCommand& posted, st
   keys_.add_footprint(message.command);
 }
 
+/// A get by key has no message: nothing that was sent before uses the same memory, and its poster waits for it before
+/// anything that comes later.
+void RemoteSender::send_get(const NetworkMessage& message, PostedCommands& ring, PostedCommand& posted,
+                            const Command& part) {
+  const std::uint32_t peer = posted.command.peer;
+  PeerKey* const key = ring.queue() == nullptr && !posted.is_checked ? keys_.key_for(peer, part) : nullptr;
+  if (key == nullptr) return send_command(message, posted);
+  const std::uint64_t token = message.request | std::uint64_t{message.piece} << 32;
+  ++posted.sending;
+  if (keys_.get(part, token, *key)) got(static_cast<int>(peer), token, true);
+}
+
+void RemoteSender::got(int peer, std::uint64_t token, bool is_there) {
+  const auto request = static_cast<std::uint32_t>(token);
+  PostedCommand* const posted = posted_of(request);
+  if (posted == nullptr) return;
+  --posted->sending;
+  keys_.release(static_cast<std::uint32_t>(peer), piece_of(posted->command, cut_for(*posted), token >> 32).remote);
+  if (is_there) end_answer(request, *posted, 0);
+}
+
 void RemoteSender::placed(int peer, std::uint64_t number, bool is_there) {
   const auto to = static_cast<std::uint32_t>(peer);
-  const std::optional<KeyedPut> put = keys_.take_put(to, number);
-  if (!put) return;
-  sent(put->message.request);
-  if (is_there && !peers_[to].is_lost()) static_cast<void>(peers_.transmit(to, put->message, {}, no_token));
-  keys_.release(to, put->key);
+  const std::optional<NetworkMessage> message = keys_.take_put(to, number);
+  if (!message) return;
+  sent(message->request);
+  if (is_there && !peers_[to].is_lost()) static_cast<void>(peers_.transmit(to, *message, {}, no_token));
+  keys_.release(to, message->command.remote);
 }
 
 PostedCommands* RemoteSender::ring_of(std::uint32_t request) {
@@ -328,7 +348,7 @@ void RemoteSender::take_answer(const NetworkMessage& message, Payload payload) {
   if (posted == nullptr || posted->awaited == 0 || posted->command.peer != message.from ||
       is_data != gets_rows(posted->command))
     return peers_.fail(fmt::format("rank {} answers what nobody asked", message.from));
-  if (!is_data || payload.is_placed) return end_answer(message, *posted);
+  if (!is_data || payload.is_placed) return end_answer(message.request, *posted, message.value);
   if (message.piece >= posted->pieces)
     return peers_.fail(fmt::format("rank {} answers with piece {} of {}", message.from, message.piece, posted->pieces));
   const Rows rows = rows_of_piece(*posted, message.piece);
@@ -339,12 +359,12 @@ void RemoteSender::take_answer(const NetworkMessage& message, Payload payload) {
     return stage_answer(message, *posted, rows, std::move(payload));
   if (!unpack(rows, posted->is_checked, payload.bytes))
     refuse_own(*ring_of(message.request), *posted, "memory of its poster is not there");
-  end_answer(message, *posted);
+  end_answer(message.request, *posted, message.value);
 }
 
-void RemoteSender::end_answer(const NetworkMessage& message, PostedCommand& posted) {
-  --peers_[message.from].unanswered;
-  if (--posted.awaited == 0) ring_of(message.request)->answer(posted, message.value);
+void RemoteSender::end_answer(std::uint32_t request, PostedCommand& posted, std::uint64_t value) {
+  --peers_[posted.command.peer].unanswered;
+  if (--posted.awaited == 0) ring_of(request)->answer(posted, value);
 }
 
 void RemoteSender::stage_answer(const NetworkMessage& message, PostedCommand& posted, const Rows& rows,
@@ -354,7 +374,8 @@ void RemoteSender::stage_answer(const NetworkMessage& message, PostedCommand& po
   const auto end = [this, &from, message, sequence = posted.command.sequence](std::uint64_t) {
     PostedCommand* const asked = posted_of(message.request);
     const bool is_awaited = asked != nullptr && asked->command.sequence == sequence && asked->awaited != 0;
-    if (is_awaited) end_answer(message, *asked);  // if not, the world has ended, and the poster's wait too
+    if (is_awaited)
+      end_answer(message.request, *asked, message.value);  // if not, the world has ended, and the poster's wait too
     from.end_in_device(message.number);
   };
   const char* const refused = peers_.staging()->write(rows, staged_bytes(*peers_.staging(), std::move(payload)), end);
@@ -362,7 +383,7 @@ void RemoteSender::stage_answer(const NetworkMessage& message, PostedCommand& po
   --from.in_device;
   PostedCommands& ring = *ring_of(message.request);
   refuse_own(ring, posted, refused);
-  if (ring.queue() != nullptr) end_answer(message, posted);
+  if (ring.queue() != nullptr) end_answer(message.request, posted, message.value);
 }
 
 bool RemoteSender::reads_sources_for(int peer) const {

@@ -46,9 +46,10 @@ class RemoteSender {
   /// Publishes which commands are done.
   void advance();
 
-  // What WorkerEvents reports about messages and puts.
+  // What WorkerEvents reports about messages, puts and gets.
   void sent(std::uint64_t token);
   void placed(int peer, std::uint64_t number, bool is_there);
+  void got(int peer, std::uint64_t token, bool is_there);
 
   // Answers to this rank's commands.
 
@@ -92,6 +93,8 @@ class RemoteSender {
   /// Sends the next entry of a batch by itself.
   void send_entry(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Command& entry);
   void send_rows(const NetworkMessage& message, PostedCommands& ring, PostedCommand& posted, const Command& part);
+  /// Sends a get, or reads the peer's memory by a key.
+  void send_get(const NetworkMessage& message, PostedCommands& ring, PostedCommand& posted, const Command& part);
   /// Copies rows into one contiguous buffer; nullptr if the rows are not in mapped memory.
   [[nodiscard]] StagedBytes packed(const Rows& rows, bool is_checked);
   /// Copies bytes into rows. Returns false if the rows are not in mapped memory.
@@ -110,7 +113,8 @@ class RemoteSender {
   [[nodiscard]] Rows rows_of_piece(const PostedCommand& posted, std::uint32_t piece) const {
     return local_rows(piece_of(posted.command, cut_for(posted), piece));
   }
-  void end_answer(const NetworkMessage& message, PostedCommand& posted);
+  ///   value  of the word, if the command has changed one
+  void end_answer(std::uint32_t request, PostedCommand& posted, std::uint64_t value);
   void stage_answer(const NetworkMessage& message, PostedCommand& posted, const Rows& rows, Payload payload);
 
   RemotePeers& peers_;

@@ -16,7 +16,7 @@
 
 namespace beeline {
 
-/// What a worker reports; called from `progress`, `send`, `fetch` and `put`.
+/// What a worker reports; called from `progress`, `send`, `fetch`, `put` and `get`.
 class WorkerEvents {
  public:
   /// A message has arrived. Its payload is valid until this function returns.
@@ -31,6 +31,9 @@ class WorkerEvents {
   /// A put has ended.
   ///   is_there  whether the data are in the target's memory; if not, the rank is lost
   virtual void placed(int peer, std::uint64_t number, bool is_there) = 0;
+  /// A get has ended.
+  ///   is_there  whether the data are in this rank's memory; if not, the rank is lost
+  virtual void got(int peer, std::uint64_t token, bool is_there) = 0;
   /// The connection to a rank is lost: no further message goes to the rank or comes from it.
   virtual void lost(int peer, const std::string& reason) = 0;
   /// One of these functions has thrown.
@@ -40,12 +43,12 @@ class WorkerEvents {
   ~WorkerEvents() = default;
 };
 
-/// Puts by memory keys, for the transports that have them. Registrations and keys end before the worker.
-class KeyedPuts {
+/// Puts and gets by memory keys, for the transports that have them. Registrations and keys end before the worker.
+class KeyedTransfers {
  public:
   /// The transport's names of the links that carry the connection to a rank; empty if it reports none.
   [[nodiscard]] virtual std::vector<std::string> links_to(int peer) const = 0;
-  /// Registers memory, so that other ranks may put to it. Throws unavailable.
+  /// Registers memory, so that other ranks may write and read it. Throws unavailable.
   [[nodiscard]] virtual KeyHandle register_memory(std::span<const std::byte> memory) = 0;
   /// The key of registered memory, for other ranks. Throws unavailable.
   [[nodiscard]] virtual std::vector<std::byte> key_of(const KeyHandle& registration) const = 0;
@@ -55,9 +58,13 @@ class KeyedPuts {
   /// `placed` reports the end.
   virtual bool put(int peer, std::span<const std::byte> from, std::uint64_t to, const KeyHandle& key,
                    std::uint64_t number) = 0;
+  /// Reads bytes of a rank's memory, at its address `from`. Returns true if the bytes are here at once; otherwise `got`
+  /// reports the end.
+  virtual bool get(int peer, std::span<std::byte> to, std::uint64_t from, const KeyHandle& key,
+                   std::uint64_t token) = 0;
 
  protected:
-  ~KeyedPuts() = default;
+  ~KeyedTransfers() = default;
 };
 
 /// Used by one thread at a time.
@@ -84,8 +91,8 @@ class TransportWorker {
   virtual bool fetch(int peer, void* parcel, std::span<std::byte> to, std::uint64_t number, DeviceKind kind) = 0;
   /// Discards a payload that a rank has announced.
   virtual void drop(void* parcel) = 0;
-  /// nullptr if this worker has no puts by keys.
-  [[nodiscard]] virtual KeyedPuts* keyed_puts() { return nullptr; }
+  /// nullptr if this worker has no transfers by keys.
+  [[nodiscard]] virtual KeyedTransfers* keyed_transfers() { return nullptr; }
 
   /// Ends all connections at once, as `disconnect` does. No key is in use from now on.
   virtual void close() = 0;

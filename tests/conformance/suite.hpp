@@ -25,7 +25,7 @@ struct WorldShape {
   int nodes = 1;                ///< that this machine counts as; only the cases that suit
   const char* transports = "";  ///< between nodes, as Config::transports; empty: the default
   bool secure = false;          ///< connections between nodes are encrypted
-  bool keyed = false;           ///< true: puts to other nodes go by memory keys; only the cases that put
+  bool keyed = false;           ///< true: puts to and gets from other nodes go by memory keys; only the cases that do
   bool routed = false;  ///< true: engines carry what goes to other ranks, each in turn; only the cases that suit them
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts to other nodes by memory keys: order among overlapping operations, memory that is unmapped, ranks that die.
+// Puts and gets by memory keys: order among overlapping operations, memory that is unmapped, ranks that die.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/uio.h>
@@ -82,6 +82,39 @@ TEST_P(MemoryKeysIn, CarryLongPuts) {
     BEELINE_CHECK(world.rank() == 1 || puts.key_hits > 25);
     BEELINE_CHECK(world.rank() == 1 || puts.key_misses > 0);  // the first of all asks for the key
     BEELINE_CHECK(world.rank() == 0 || (puts.registered_pieces > 0 && puts.registered_bytes > long_bytes));
+  });
+}
+
+/// What a signal announces is there; one's own puts are, too.
+TEST_P(MemoryKeysIn, CarryGets) {
+  run(2, [](World& world) {
+    constexpr std::size_t most = std::size_t{1} << 20;
+    const SymmetricArray<std::byte> data(world, most);
+    const SymmetricArray<std::uint64_t> signals(world, 1);
+    const Context& ctx = world.host_context();
+    const std::uint32_t peer = world.rank() == 0 ? 1 : 0;
+    std::vector<std::byte> here(most), mine(most);
+    if (world.rank() == 0) get_key(world, data.data(), std::vector<std::byte>(long_bytes), 1);
+    const std::uint64_t hits = network_statistics(world).key_hits;
+    for (std::uint64_t round = 1; round <= 40; ++round) {
+      const std::size_t bytes = round % 4 == 0 ? most : round % 2 == 0 ? long_bytes : 1 + round;
+      if (world.rank() == 1) {
+        std::fill_n(data.data(), bytes, std::byte(round));
+        BEELINE_CHECK(signal(Thread{}, ctx, signals.data(), round, peer) == Status::ok);
+      } else {
+        BEELINE_CHECK(wait(Thread{}, ctx, signals.data(), Compare::equal, round, peer) == Status::ok);
+        BEELINE_CHECK(get(Thread{}, ctx, here.data(), data.data(), bytes, peer) == Status::ok);
+        BEELINE_CHECK(std::all_of(here.begin(), here.begin() + static_cast<std::ptrdiff_t>(bytes),
+                                  [&](std::byte byte) { return byte == std::byte(round); }));
+        std::fill(mine.begin(), mine.end(), std::byte(round + 100));
+        put(Thread{}, ctx, data.data(), mine.data(), bytes, peer);
+        BEELINE_CHECK(get(Thread{}, ctx, here.data(), data.data(), bytes, peer) == Status::ok);
+        BEELINE_CHECK(std::equal(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(bytes), here.begin()));
+        BEELINE_CHECK(quiet(Thread{}, ctx) == Status::ok);
+      }
+      world.barrier();
+    }
+    BEELINE_CHECK(world.rank() == 1 || network_statistics(world).key_hits >= hits + 40);
   });
 }
 
@@ -170,6 +203,24 @@ TEST_P(MemoryKeysIn, OfMemoryThatIsGoneAreNotUsed) {
   });
 }
 
+TEST_P(MemoryKeysIn, OfMemoryThatIsGoneAreNotUsedByGets) {
+  run(2, [](World& world) {
+    std::vector<std::byte> mine(long_bytes, std::byte{7});
+    const Segment segment = world.create_segment(MemoryKind::host, long_bytes);
+    if (world.rank() == 0) get_key(world, segment.parts[0].address, mine, 1);
+    world.destroy_segment(segment.id);
+    try {
+      if (world.rank() == 0)
+        BEELINE_CHECK(get(Thread{}, world.host_context(), mine.data(), segment.parts[0].address, mine.size(), 1) ==
+                      Status::aborted);
+      world.barrier();
+      throw CheckFailure("no error");
+    } catch (const Error& error) {
+      BEELINE_CHECK_CONTAINS(error.what(), "rank 1's engine refused: get of 1 x 100000 bytes");
+    }
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, MemoryKeysIn, ::testing::Values(WorldKind::processes, WorldKind::threads),
                          [](const ::testing::TestParamInfo<WorldKind>& kind) {
                            return kind.param == WorldKind::threads ? "threads" : "processes";
@@ -189,7 +240,8 @@ TEST(MemoryKeys, OfARankThatDiesAreGone) {
         std::byte* const own = segment.parts[static_cast<std::size_t>(config.rank)].address;
         try {
           if (config.rank == 3) get_key(*world, own, mine, 0);
-          if (config.rank == 0) get_key(*world, own, mine, 3);
+          if (config.rank < 2) get_key(*world, own, mine, 3);
+          std::vector<std::byte> here(bytes);
           world->barrier();
           if (config.rank == 3) {
             std::this_thread::sleep_for(50ms);
@@ -197,6 +249,7 @@ TEST(MemoryKeys, OfARankThatDiesAreGone) {
           }
           for (;;) {
             if (config.rank == 0) put(Thread{}, world->host_context(), own, mine.data(), bytes, 3);
+            if (config.rank == 1) static_cast<void>(get(Thread{}, world->host_context(), here.data(), own, bytes, 3));
             world->check();
           }
         } catch (const Error& error) {

@@ -16,7 +16,7 @@ def network_records(*arguments: str) -> list[Record]:
 
 
 def test_the_network_beside_bare_ucx() -> None:
-    operations = "message,message_rate,put,overhead,puts,window,log_p,loop_back,source_kind,bus_read,socket_read"
+    operations = "message,message_rate,put,get,overhead,puts,window,log_p,loop_back,source_kind,bus_read,socket_read"
     found = network_records("--sizes", "8,64K", "--operations", operations)
     lacking = [record for record in found if not record["available"]]
     assert {record["operation"] for record in lacking} <= {"message", "put", "bus_read", "socket_read"}
@@ -28,12 +28,12 @@ def test_the_network_beside_bare_ucx() -> None:
         elif record["settings"].get("parameter") != "L":  # a difference, which may be negative
             assert_measured(record, ranks=2)
     units = {"message": "us", "overhead": "us", "put": "GB/s", "message_rate": "Mmsg/s", "puts": "Mmsg/s"}
-    units |= {"window": "GB/s", "log_p": "us", "loop_back": "GB/s", "source_kind": "us"}
+    units |= {"get": "us", "window": "GB/s", "log_p": "us", "loop_back": "GB/s", "source_kind": "us"}
     assert {record["operation"]: record["unit"] for record in found} == units
     ours = [record for record in found if record["baseline"] is not None]
     assert {record["operation"] for record in ours} == set(units) - {"source_kind"}
     baselines = {"message": "ucx/put_flush", "log_p": "ucx/active_messages", "puts": "network/put_signal"}
-    baselines["loop_back"] = "bare/copy"
+    baselines |= {"loop_back": "bare/copy", "get": "ucx/get"}
     for record in ours:
         assert record["baseline"] == baselines.get(record["operation"], "ucx/puts")
     network = [r for r in found if r["method"].startswith("network/") and r["operation"] != "puts"]

@@ -313,4 +313,4 @@ def test_info_says_which_puts_go_by_memory_keys(monkeypatch: pytest.MonkeyPatch)
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
     for path in json.loads(done.stdout)["paths"]:
-        assert "carries operations, long puts by memory keys (" in path["reason"]
+        assert "carries operations, gets and long puts by memory keys (" in path["reason"]

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t world_secret = 77;
 
 /// A transport whose test says what arrives and when anything is over.
-class FakeWorker final : public TransportWorker, KeyedPuts {
+class FakeWorker final : public TransportWorker, KeyedTransfers {
  public:
   struct Sent {
     NetworkMessage message;
@@ -42,7 +42,7 @@ class FakeWorker final : public TransportWorker, KeyedPuts {
     return false;
   }
   void drop(void*) override { ++dropped; }
-  [[nodiscard]] KeyedPuts* keyed_puts() override { return has_keys ? this : nullptr; }
+  [[nodiscard]] KeyedTransfers* keyed_transfers() override { return has_keys ? this : nullptr; }
   void close() override { is_closed = true; }
   void disconnect(int peer) override { disconnected.push_back(peer); }
   bool progress() override { return false; }
@@ -59,6 +59,10 @@ class FakeWorker final : public TransportWorker, KeyedPuts {
     puts[number] = {from.size(), to};
     return false;
   }
+  bool get(int, std::span<std::byte> to, std::uint64_t from, const KeyHandle&, std::uint64_t token) override {
+    gets.push_back({to, from, token});
+    return false;
+  }
 
   /// The messages of a kind so far.
   [[nodiscard]] std::vector<Sent> of(MessageKind kind) const {
@@ -71,6 +75,11 @@ class FakeWorker final : public TransportWorker, KeyedPuts {
   std::vector<Sent> sent;
   std::map<std::uint64_t, std::span<std::byte>> fetches;                ///< by number
   std::map<std::uint64_t, std::pair<std::size_t, std::uint64_t>> puts;  ///< bytes and address, by number
+  struct Get {
+    std::span<std::byte> to;
+    std::uint64_t from, token;
+  };
+  std::vector<Get> gets;
   std::vector<int> disconnected;
   int dropped = 0, registered = 0;
   bool is_quick = true, has_keys = false, is_closed = false;
@@ -105,6 +114,13 @@ class RemoteParts : public LoneContext {
     exchange_->serve(client_);
   }
 
+  /// Rank 1 gives the key of all its memory.
+  void give_key(std::uint64_t number, std::uint64_t acknowledged) {
+    NetworkMessage key = from_peer(MessageKind::key, number);
+    key.acknowledged = acknowledged;
+    const std::byte raw{1};
+    exchange_->receiver.received(key, message_with({7, 0, bytes, 0x10000}, {&raw, 1}));
+  }
   void post(const Command& command) {
     Command& slot = ring_.commands[posted_ % command_ring_depth];
     slot = command;
@@ -351,16 +367,13 @@ TEST_F(RemoteBatches, AreRefusedAsAWhole) {
 
 TEST_F(RemotePartsWithKeys, PutByAKeyOnceItHasCome) {
   constexpr std::uint64_t long_bytes = 128 << 10;
-  EXPECT_EQ(", long puts by memory keys (rc_fake)", exchange_->keys.puts_to(1));
+  EXPECT_EQ(", gets and long puts by memory keys (rc_fake)", exchange_->keys.uses_of(1));
   post(put_of(4096, source_.data(), long_bytes));
   exchange_->turn();
   EXPECT_TRUE(worker_->puts.empty()) << "no key has come";
   ASSERT_EQ(1u, worker_->of(MessageKind::ask_key).size());
   EXPECT_EQ(4096u, worker_->of(MessageKind::ask_key)[0].message.value);
-  NetworkMessage key = from_peer(MessageKind::key, 1);
-  key.acknowledged = 2;
-  const std::byte raw{1};
-  exchange_->receiver.received(key, message_with({7, 0, bytes, 0x10000}, {&raw, 1}));
+  give_key(1, 2);
   post(put_of(4096, source_.data(), long_bytes));
   exchange_->turn();
   ASSERT_EQ(1u, worker_->puts.count(3));
@@ -387,6 +400,59 @@ TEST_F(RemotePartsWithKeys, PutByAKeyOnceItHasCome) {
   EXPECT_EQ(1u, statistics.key_hits);
   EXPECT_EQ(1u, statistics.key_misses);
   EXPECT_EQ(1u, statistics.key_overlaps);
+}
+
+TEST_F(RemotePartsWithKeys, GetByAKeyWithoutAMessage) {
+  const auto get_of = [&](std::uint64_t remote) {
+    Command command = put_of(remote, source_.data(), 8);
+    command.verb = Verb::get, command.answers = true;
+    return command;
+  };
+  const auto answered = [&](std::uint64_t sequence) { return ring_.answers[sequence - 1].sequence == sequence; };
+  post(get_of(64));
+  exchange_->turn();
+  ASSERT_EQ(1u, worker_->of(MessageKind::command).size()) << "no key has come";
+  ASSERT_EQ(1u, worker_->of(MessageKind::ask_key).size());
+  NetworkMessage data = from_peer(MessageKind::data, 1);
+  data.request = worker_->of(MessageKind::command)[0].message.request;
+  exchange_->receiver.received(data, std::span(source_).first(8));
+  give_key(2, 2);
+  EXPECT_TRUE(answered(1));
+  post(put_of(4096, source_.data(), 100));
+  post(get_of(4096 + 99));
+  post(get_of(4096 + 100));
+  exchange_->turn();
+  EXPECT_EQ(3u, worker_->of(MessageKind::command).size()) << "the get that overlaps the put follows it";
+  ASSERT_EQ(1u, worker_->gets.size());
+  EXPECT_EQ(source_.data(), worker_->gets[0].to.data());
+  EXPECT_EQ(8u, worker_->gets[0].to.size());
+  EXPECT_EQ(0x10000u + 4096u + 100u, worker_->gets[0].from);
+  NetworkMessage end = from_peer(MessageKind::end_key, 3);
+  end.value = 7, end.acknowledged = 4;
+  exchange_->receiver.received(end, {});
+  exchange_->turn();
+  EXPECT_TRUE(worker_->of(MessageKind::key_ended).empty()) << "a get uses it";
+  EXPECT_FALSE(answered(4));
+  exchange_->receiver.got(1, worker_->gets[0].token, true);
+  exchange_->turn();
+  EXPECT_TRUE(answered(4));
+  EXPECT_EQ(1u, worker_->of(MessageKind::key_ended).size());
+}
+
+TEST_F(RemotePartsWithKeys, AGetFromALostRankEndsOnceNothingWrites) {
+  give_key(1, 0);
+  Command get = put_of(64, source_.data(), 8);
+  get.verb = Verb::get, get.answers = true;
+  post(get);
+  exchange_->turn();
+  ASSERT_EQ(1u, worker_->gets.size());
+  exchange_->give_up(1, "it takes nothing");
+  exchange_->end_lost();
+  EXPECT_EQ(0u, ring_.answers[0].sequence) << "the transport may still write to the destination";
+  exchange_->receiver.got(1, worker_->gets[0].token, false);
+  exchange_->end_lost();
+  EXPECT_EQ(1u, ring_.answers[0].sequence);
+  EXPECT_EQ(1u, completed());
 }
 
 TEST_F(RemotePartsWithKeys, TakeKeysBackBeforeMemoryGoes) {

@@ -20,7 +20,7 @@ struct PathToRank {
 /// The path from this rank to `rank`. Throws invalid_argument for a bad rank.
 [[nodiscard]] PathToRank path_to(World& world, int rank);
 
-/// Statistics of this rank's puts to other nodes by memory keys.
+/// Statistics of this rank's puts to and gets from other nodes by memory keys.
 [[nodiscard]] NetworkStatistics network_statistics(const World& world);
 
 }  // namespace beeline

@@ -87,12 +87,12 @@ class CarriedQueue {
   ~CarriedQueue() = default;
 };
 
-/// Statistics of puts to other nodes by memory keys (docs/network.md).
+/// Statistics of puts to and gets from other nodes by memory keys (docs/memory-keys.md).
 struct NetworkStatistics {
-  std::uint64_t key_hits = 0;           ///< long puts that used a key
-  std::uint64_t key_misses = 0;         ///< long puts sent in a message because the key had not arrived or does not
+  std::uint64_t key_hits = 0;           ///< puts and gets that used a key
+  std::uint64_t key_misses = 0;         ///< those sent in a message because the key had not arrived or does not
                                         ///< exist
-  std::uint64_t key_overlaps = 0;       ///< long puts sent in a message because an earlier put may still use the same
+  std::uint64_t key_overlaps = 0;       ///< those sent in a message because an earlier message may still use the same
                                         ///< memory
   std::uint64_t keys_ended = 0;         ///< keys that this rank has returned because their memory was to be unmapped
   std::uint64_t registered_pieces = 0;  ///< pieces of this rank's memory for which other ranks have keys
@@ -117,7 +117,7 @@ class Engine {
   virtual void open_queue([[maybe_unused]] CarriedQueue& queue) {}
   virtual void close_queue([[maybe_unused]] CarriedQueue& queue) {}
 
-  /// Statistics of the engine's puts. Engines of one node return zeros.
+  /// Statistics of the engine's puts and gets. Engines of one node return zeros.
   [[nodiscard]] virtual NetworkStatistics network_statistics() const { return {}; }
 
   // Functions for the time after a failure. Engines of one node complete every command at once, so these functions do

@@ -56,8 +56,8 @@ void check(const UcxFunctions& ucx, ucs_status_t status, const char* call) {
 
 }  // namespace
 
-UcxWorker::UcxWorker(WorkerEvents& events, std::span<const UcxSetting> settings, bool puts)
-    : ucx_(ucx()), events_(events), puts_(puts) {
+UcxWorker::UcxWorker(WorkerEvents& events, std::span<const UcxSetting> settings, bool keys)
+    : ucx_(ucx()), events_(events), keys_(keys) {
   try {
     open_context(settings);
     open_worker();
@@ -76,7 +76,7 @@ void UcxWorker::open_context(std::span<const UcxSetting> settings) {
       static_cast<void>(ucx_.ucp_config_modify(config, name_for(ucx_, each.name), each.value));
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_NAME;
-  parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (puts_ ? UCP_FEATURE_RMA : 0);
+  parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP | (keys_ ? UCP_FEATURE_RMA : 0);
   parameters.name = "beeline";
   const ucs_status_t status = ucx_.ucp_init_version(1, 13, &parameters, config, &context_);
   ucx_.ucp_config_release(config);
@@ -276,6 +276,15 @@ bool UcxWorker::put(int peer, std::span<const std::byte> from, std::uint64_t to,
            ucx_.ucp_put_nbx(endpoint, from.data(), from.size(), to, static_cast<ucp_rkey_h>(key.get()), &how));
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   if (transfer->status == UCS_OK) add_part(*transfer, ucx_.ucp_ep_flush_nbx(endpoint, &how));
+  return end_begin(transfer);
+}
+
+bool UcxWorker::get(int peer, std::span<std::byte> to, std::uint64_t from, const KeyHandle& key, std::uint64_t token) {
+  const auto transfer = begin(peer, token, &WorkerEvents::got);
+  ucp_request_param_t how = how_for(*transfer, DeviceKind::host);
+  how.cb.send = &UcxWorker::on_part_over;
+  add_part(*transfer, ucx_.ucp_get_nbx(line_of_[static_cast<std::size_t>(peer)]->endpoint, to.data(), to.size(), from,
+                                       static_cast<ucp_rkey_h>(key.get()), &how));
   return end_begin(transfer);
 }
 

@@ -21,12 +21,12 @@ struct UcxSetting {
 };
 
 /// Used by one thread at a time.
-class UcxWorker final : public TransportWorker, KeyedPuts {
+class UcxWorker final : public TransportWorker, KeyedTransfers {
  public:
   ///   settings  apply unless the environment sets the same variables
-  ///   puts      whether memory is registered and `put` is called
+  ///   keys      whether memory is registered, and `put` and `get` are called
   /// Throws unavailable.
-  UcxWorker(WorkerEvents& events, std::span<const UcxSetting> settings, bool puts);
+  UcxWorker(WorkerEvents& events, std::span<const UcxSetting> settings, bool keys);
   ~UcxWorker() override;
   UcxWorker(const UcxWorker&) = delete;
   UcxWorker& operator=(const UcxWorker&) = delete;
@@ -37,7 +37,7 @@ class UcxWorker final : public TransportWorker, KeyedPuts {
             StagedBytes staged, DeviceKind kind) override;
   bool fetch(int peer, void* parcel, std::span<std::byte> to, std::uint64_t number, DeviceKind kind) override;
   void drop(void* parcel) override { ucx_.ucp_am_data_release(worker_, parcel); }
-  [[nodiscard]] KeyedPuts* keyed_puts() override { return puts_ ? this : nullptr; }
+  [[nodiscard]] KeyedTransfers* keyed_transfers() override { return keys_ ? this : nullptr; }
   void close() override;
   void disconnect(int peer) override;
   bool progress() override { return ucx_.ucp_worker_progress(worker_) != 0; }
@@ -47,13 +47,14 @@ class UcxWorker final : public TransportWorker, KeyedPuts {
   [[nodiscard]] bool has_gpu_memory() const;
 
  private:
-  // KeyedPuts
+  // KeyedTransfers
   [[nodiscard]] std::vector<std::string> links_to(int peer) const override;  ///< none before UCX 1.14
   [[nodiscard]] KeyHandle register_memory(std::span<const std::byte> memory) override;
   [[nodiscard]] std::vector<std::byte> key_of(const KeyHandle& registration) const override;
   [[nodiscard]] KeyHandle unpack_key(int peer, std::span<const std::byte> key) override;
   bool put(int peer, std::span<const std::byte> from, std::uint64_t to, const KeyHandle& key,
            std::uint64_t number) override;
+  bool get(int peer, std::span<std::byte> to, std::uint64_t from, const KeyHandle& key, std::uint64_t token) override;
   /// An endpoint. UCX has the address of this object.
   struct Line {
     UcxWorker* worker;
@@ -69,7 +70,7 @@ class UcxWorker final : public TransportWorker, KeyedPuts {
     std::uint64_t token;
   };
 
-  /// A fetch, or a put and the flush after it. UCX has the address of this object.
+  /// A fetch, a get, or a put and the flush after it. UCX has the address of this object.
   struct Transfer {
     using Over = void (WorkerEvents::*)(int peer, std::uint64_t number, bool is_there);
     UcxWorker* worker;
@@ -103,7 +104,7 @@ class UcxWorker final : public TransportWorker, KeyedPuts {
 
   const UcxFunctions& ucx_;
   WorkerEvents& events_;
-  const bool puts_;
+  const bool keys_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int descriptor_ = -1;

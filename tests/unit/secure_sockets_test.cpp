@@ -39,6 +39,7 @@ struct Reports final : WorkerEvents {
   void fetched(int, std::uint64_t number, bool is_there) override { is_fetched[number] = is_there; }
   void sent(std::uint64_t) override { ++sends; }
   void placed(int, std::uint64_t, bool) override {}
+  void got(int, std::uint64_t, bool) override {}
   void lost(int peer, const std::string& reason) override { losses[peer] = reason; }
   void failed(const char* reason) noexcept override { ADD_FAILURE() << reason; }
 

@@ -89,6 +89,7 @@ constexpr Part second_parts[] = {
     {"barrier", "a barrier inside a kernel"},
     {"put", "put by blocks"},
     {"puts", "puts, and a wait for a window of them"},
+    {"get", "a get, and the wait for its data"},
     {"batch", "many puts with one signal"},
     {"reads", "loads whose values are dropped"},
     {"list", "a list of buffers, searched from its start"},

@@ -95,6 +95,7 @@ TEST_P(MemoryKeysIn, CarryGets) {
     const std::uint32_t peer = world.rank() == 0 ? 1 : 0;
     std::vector<std::byte> here(most), mine(most);
     if (world.rank() == 0) get_key(world, data.data(), std::vector<std::byte>(long_bytes), 1);
+    world.barrier();
     const std::uint64_t hits = network_statistics(world).key_hits;
     for (std::uint64_t round = 1; round <= 40; ++round) {
       const std::size_t bytes = round % 4 == 0 ? most : round % 2 == 0 ? long_bytes : 1 + round;

@@ -420,13 +420,13 @@ TEST_F(RemotePartsWithKeys, GetByAKeyWithoutAMessage) {
   EXPECT_TRUE(answered(1));
   post(put_of(4096, source_.data(), 100));
   post(get_of(4096 + 99));
-  post(get_of(4096 + 100));
+  post(get_of(4096 + 200));
   exchange_->turn();
   EXPECT_EQ(3u, worker_->of(MessageKind::command).size()) << "the get that overlaps the put follows it";
   ASSERT_EQ(1u, worker_->gets.size());
   EXPECT_EQ(source_.data(), worker_->gets[0].to.data());
   EXPECT_EQ(8u, worker_->gets[0].to.size());
-  EXPECT_EQ(0x10000u + 4096u + 100u, worker_->gets[0].from);
+  EXPECT_EQ(0x10000u + 4096u + 200u, worker_->gets[0].from);
   NetworkMessage end = from_peer(MessageKind::end_key, 3);
   end.value = 7, end.acknowledged = 4;
   exchange_->receiver.received(end, {});

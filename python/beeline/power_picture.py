@@ -35,18 +35,20 @@ def draw_power(record: Record, output: Path) -> list[str]:
 
 
 def draw_runs(results: list[Event], output: Path) -> list[str]:
-    """Draws power over time of applications' methods, with a panel for each component. For each method and number of
-    ranks it shows the run with the most iterations. Returns the curves' names."""
+    """Draws power over time of applications' methods, with a panel for each component. For each method, number of
+    ranks and size it shows the run with the most iterations. Returns the curves' names."""
+    sizes = {str(one.get("size")) for one in results}
     longest: dict[str, Event] = {}
     for one in sorted(results, key=lambda one: one.get("iterations") or 0):
-        longest[f"{one['method']}, {one['ranks']} ranks"] = one
+        size = ["×".join(map(str, one.get("size") or []))] if len(sizes) > 1 else []
+        longest[", ".join([one["method"], f"{one['ranks']} ranks", *size])] = one
     components = list(dict.fromkeys(name for one in longest.values() for name in one["energy"]["power"]))
     figure, panels = new_figure(len(components), (5 + 5 * len(components), 5))
     for panel, component in zip(panels, components, strict=True):
         for label, one in longest.items():
-            points = one["energy"]["power"].get(component)
-            if points:
-                panel.plot(*zip(*points, strict=True), label=label_of(label), linewidth=1)
+            points = one["energy"]["power"].get(component, [])
+            times, watts = zip(*points, strict=True) if points else ((), ())  # empty: the next curve keeps its colour
+            panel.plot(times, watts, label=label_of(label), linewidth=1)
         panel.set_xlabel("time, s")
         panel.set_ylabel(printable(f"power of {component}, W"))
         panel.set_ylim(bottom=0)

@@ -44,7 +44,7 @@ def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, 
     assert {line["method"] for line in metered} == {"device/peer/ll"}
     assert metered[0]["settings"]["values"]["energy"] == 2000
     (putting,) = (one["settings"]["values"]["energy-budget"] for one in metered if one["bytes"] == 1 << 28)
-    rows = [2 + 2, 2 + 1, 2]  # of each step: methods and sizes, and peers
+    rows = [2 + 3, 2 + 2, 2]  # of each step: methods and sizes, and peers
     assert putting == pytest.approx((joules.BUDGETS_S["default"] - 8 * len(rows)) * rows[0] / sum(rows), abs=15)
     (ranking,) = (one for one in events_of(done) if one["event"] == "ranking" and one["bytes"] == 1 << 28)
     assert (ranking["operation"], ranking["methods"]) == ("put", [["device/peer/ll"]])
@@ -328,6 +328,11 @@ def test_pictures_of_joules_launches_and_power(cli, tmp_path: Path) -> None:
     assert drawn == {
         "launch": methods, "power": [f"{method}, 1 ranks" for method in methods], "message-joules": ["a/b", "c/d"],
     }  # fmt: skip
+    sizes = [one | {"size": size} for one in results_of_record(launch) if one.get("app") for size in ([1, 2], [3, 4])]
+    words.write_text("".join(json.dumps(one) + "\n" for one in sizes))
+    done = cli("plot", str(words), "-o", str(tmp_path / "sizes.svg"), "--json")
+    (curves,) = (event["curves"] for event in events_of(done) if event["operation"] == "power")
+    assert set(curves) == {f"{method}, 1 ranks, {size}" for method in methods for size in ("1×2", "3×4")}
     without = [one | {"mflop_per_joule": None, "energy": None} for one in results_of_record(launch) if one.get("app")]
     words.write_text("".join(json.dumps(one) + "\n" for one in without))
     assert cli("plot", str(words), "-o", str(tmp_path / "times.svg")).returncode == 0  # where no joules are known

@@ -6,9 +6,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 
 from beeline.applications import Study, list_methods, raise_failures, run_methods
-from beeline.commands.budget import Budget, is_out_of_budget
+from beeline.commands.budget import LEAST_S, Budget, is_out_of_budget
 from beeline.commands.collectives import Launcher, lacking, nccl_library, start_command, with_launcher
 from beeline.commands.himeno import PROGRAMS
 from beeline.commands.joules_tables import groups_of, metered_of
@@ -73,11 +74,12 @@ class Bench:
         return [self.command, "--operations", self.operations, *sizes, *methods, "--energy", str(window_ms)]
 
     def methods_here(self) -> list[str]:
-        """The methods that the program describes, so that later ones are metered without a line here."""
+        """The methods that the program describes, so that later ones are metered without a line here; in the order of
+        `methods`, since the last ones are not metered if time is short."""
         names = [one["name"] for one in commands()[self.command]["methods"]]
         asked = self.methods.split(",") if self.methods else names
-        beginnings = tuple(one for one in asked if one.endswith("/"))
-        return [name for name in names if name in asked or name.startswith(beginnings)]
+        found = [name for one in asked for name in names if name == one or (one[-1:] == "/" and name.startswith(one))]
+        return list(dict.fromkeys(found))
 
 
 def check_meter(view: ResultView, event: Event) -> None:
@@ -98,7 +100,7 @@ class Application:
     launcher: Launcher = "beeline"
     waits: Waits = ()
 
-    WINDOWS, LEAST_WINDOW_S, REST_S = 3, 1.0, 5.0  # of a method; the rest: times, verification, settling, idle power
+    WINDOWS, LEAST_WINDOW_S, REST_S = 3, 1.0, 7.0  # of a method; the rest: times, verification, settling, idle power
 
     @property
     def name(self) -> str:
@@ -112,7 +114,8 @@ class Application:
 
     @property
     def row_count(self) -> int:
-        return len(self.rows)
+        """As many rows of a benchmark as take as long."""
+        return ceil(len(self.rows) * (self.WINDOWS * self.LEAST_WINDOW_S + self.REST_S) / LEAST_S)
 
     def run(self, view: ResultView, world: World, window_ms: int, budget: Budget, label: str) -> bool:
         ranks = self.ranks or world.ranks
@@ -150,10 +153,11 @@ COLLECTIVES = [
     Bench("collectives", FIVE, "256M", f"{CHOSEN},{BY_NAME}", "auto"),
     Bench("collectives", FIVE, "64K", f"{CHOSEN},stream/copy_engine", "auto"),
 ]
-PUTS = "device/peer/ll,device/peer/signal,device/bulk/signal,stream/copy_engine/,host/copy_engine/,host/staged/"
+PUTS = "host/copy_engine/,host/staged/,stream/copy_engine/,device/bulk/signal,device/peer/signal,device/peer/ll"
+MESSAGES = "device/peer/signal,device/peer/ll,stream/copy_engine/,host/copy_engine/,host/staged/"
 DIRECT_AND_STAGED = "device/peer/signal,mpi/staged,host/staged/sequential"
 BATCHES = "device/peer/batch,proxy/copy_engine/batch"  # single puts with a signal each are their peers
-HIMENO = ("host_staged", "host_copy_engine", "stream_kernels", "in_kernel", "persistent")
+HIMENO = ("host_copy_engine", "stream_kernels", "in_kernel", "persistent", "host_staged")
 LARGE = ("--size", "512x512x512", "--no-verify")
 # How the host waits. Seed 000, sections 5.8.3 and 5.8.5: an application that the CPU drives may poll every 1,000 us
 # without loss; one that the GPU drives, every 5,000 us. The other periods come last, for which time may not suffice.
@@ -166,10 +170,10 @@ WAITS: list[Waits] = [
 ]  # fmt: skip
 SETS: dict[str, list[Bench | Application]] = {
     "default": [
-        Bench("bandwidth", "put", "256M", PUTS, peers=2),
-        Bench("latency", "message", "8", PUTS, peers=1),
-        Bench("latency", "barrier", ""),
+        Bench("bandwidth", "put", "256M", PUTS, peers=3),
         Bench("rate", "puts", "8", BATCHES, peers=3),
+        Bench("latency", "message", "8", MESSAGES, peers=2),
+        Bench("latency", "barrier", ""),
         Bench("collectives", "allreduce", "256M", f"{CHOSEN},{BY_NAME}", "auto"),
     ],
     "full": [
@@ -210,7 +214,7 @@ SETS: dict[str, list[Bench | Application]] = {
     ],
 }
 BUDGETS_S = {
-    "default": 300, "full": 1800, "collectives": 420, "applications": 270, "himeno": 240, "poll-period": 300,
+    "default": 300, "full": 1800, "collectives": 420, "applications": 270, "himeno": 300, "poll-period": 300,
     "table-002": 270,
 }  # fmt: skip
 

@@ -134,11 +134,16 @@ StreamMove WaitingStreams::move_of(const Command& command) const {
     move = {rows.to, rows.from, rows.row_bytes};
   }
   if (move.to != nullptr) static_cast<void>(moves_anything(move.to, move.from, move.bytes));
-  const bool is_remote = lanes_.front().stream->device().is_gpu() &&
-                         (client_.needs_engine(remote) || (move.to != nullptr && client_.needs_engine(local)));
-  require(!is_remote, Status::unreachable,
-          "a GPU's streams do not reach that memory, an engine does: arm it with TriggeredBy::engine");
+  if (client_.move_guarded) find_carrier(move);
   return move;
+}
+
+void WaitingStreams::find_carrier(StreamMove& move) const {
+  const std::uint32_t from = move.from == nullptr ? no_peer : client_.carried_to(move.from);
+  const std::uint32_t to = client_.carried_to(move.signal != nullptr ? move.signal : move.to);
+  require(from == no_peer || to == no_peer, Status::unreachable,
+          "a guarded stream copies from no rank to another that only its engine reaches: use TriggeredBy::engine");
+  move.puts = from == no_peer, move.peer = move.puts ? to : from;
 }
 
 /// If enqueuing fails after the wait, the wait stays on the stream: the operation moves nothing; its deadline holds.

@@ -28,10 +28,12 @@ struct WaitingStreamsClient {
   std::function<std::unique_ptr<Stream>()> make_stream;
   std::function<std::byte*(std::uint32_t peer, std::uint64_t offset)> address_of;
   std::function<std::uint64_t(const std::uint64_t* counter)> read;
-  std::function<bool(const void* address)> needs_engine;  ///< whether no stream of a GPU reaches an address
-  std::function<bool()> has_failed;                       ///< whether the team or its world is aborted
-  std::function<void()> end_team;                         ///< aborts the team if only its world is aborted
-  std::function<void(const std::string& reason)> fail;    ///< aborts the team
+  /// Of guarded operations: the rank of the team whose memory has an address that only the engine reaches; `no_peer` if
+  /// kernels reach it. Throws unreachable if nothing reaches it.
+  std::function<std::uint32_t(const void* address)> carried_to;
+  std::function<bool()> has_failed;                     ///< whether the team or its world is aborted
+  std::function<void()> end_team;                       ///< aborts the team if only its world is aborted
+  std::function<void(const std::string& reason)> fail;  ///< aborts the team
   /// Enqueues an operation that its guard may stop; empty: copy engines carry it out, whatever has released the wait.
   std::function<void(Stream&, const StreamMove& first, const StreamMove& second, const MoveGuard& guard)> move_guarded;
   std::uint64_t* released = nullptr;  ///< in host memory; nullptr: operations have no guards
@@ -85,6 +87,8 @@ class WaitingStreams final : public TriggerBackEnd {
   [[nodiscard]] Lane& lane_for(const TriggeredCommands& what);
   /// Throws what a stream would refuse, before the stream has any work of the operation.
   [[nodiscard]] StreamMove move_of(const Command& command) const;
+  /// Fills in which end of a guarded move the engine reaches.
+  void find_carrier(StreamMove& move) const;
   void enqueue(Lane& lane, const TriggeredCommands& what, std::uint64_t* completed);
   void look(Lane& lane, std::uint64_t now_ns);
   [[nodiscard]] MoveGuard guard_of(const Lane& lane, std::uint64_t number) const;

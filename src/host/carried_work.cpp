@@ -7,6 +7,7 @@
 #include "beeline/host/launch.hpp"
 #include "beeline/host/world.hpp"
 #include "host/carried_wait.hpp"
+#include "host/leased_grid.hpp"
 #include "host/world/part.hpp"
 #include "host/world/routes.hpp"
 #include "host/world/streams.hpp"
@@ -18,6 +19,7 @@ namespace {
 
 /// Size of the buffer for fills, and for copies between two ranks on other nodes.
 constexpr std::size_t buffer_bytes = std::size_t{1} << 20;
+constexpr unsigned copy_threads = 32;
 
 /// Bytes to get from a rank, to put to a rank, or both, one piece after the other. Each piece has a deadline of its
 /// own.
@@ -138,8 +140,8 @@ void carry_copy(World& world, Stream& stream, void* destination, const void* sou
     what.through = world_part<Streams>(world).carry_buffer(stream, buffer_bytes);
     what.piece = std::min(what.piece, buffer_bytes);
   }
-  launch(world, {.threads = 32, .waits = is_booked(stream), .stream = &stream, .name = "stream copy"}, CarryBytes{},
-         what);
+  launch(world, {.threads = copy_threads, .waits = is_booked(stream), .stream = &stream, .name = "stream copy"},
+         CarryBytes{}, what);
 }
 
 void carry_fill(World& world, Stream& stream, void* destination, unsigned char value, std::size_t bytes) {
@@ -164,6 +166,10 @@ void carry_signal(World& world, Stream& stream, std::uint64_t* signal, std::uint
 void carry_chunk(World& world, Stream& stream, const CarriedChunk& chunk) {
   launch(world, {.threads = 32, .waits = is_booked(stream), .stream = &stream, .name = "hybrid chunk"}, CarryChunk{},
          chunk);
+}
+
+double share_of_carried_work(World& world, unsigned streams) {
+  return LeasedGrid::share_of(world, resident_blocks<CarryBytes, CarriedBytes>(world, copy_threads), streams);
 }
 
 void carry_quiet(World& world, Stream& stream, std::uint32_t peer) {

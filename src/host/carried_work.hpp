@@ -39,6 +39,8 @@ struct CarriedChunk {
 };
 /// Puts a chunk, then waits until the engine no longer reads the buffer of `awaited`.
 void carry_chunk(World& world, Stream& stream, const CarriedChunk& chunk);
+/// The share of the device that the kernels of carried copies on so many streams take.
+[[nodiscard]] double share_of_carried_work(World& world, unsigned streams);
 /// Holds later work of the stream until all that the rank's streams and threads have put to `peer` is in place.
 void carry_quiet(World& world, Stream& stream, std::uint32_t peer);
 

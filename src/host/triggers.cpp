@@ -13,6 +13,7 @@
 #include "control/host_triggers.hpp"
 #include "control/waiting_streams.hpp"
 #include "core/faulty_argument.hpp"
+#include "host/carried_work.hpp"
 #include "host/device_triggers.hpp"
 #include "host/guarded_moves.hpp"
 #include "host/world/engines.hpp"
@@ -79,6 +80,7 @@ void Triggers::be_done_by_device_engine(const TriggerOptions& options) {
   back_end_ = std::move(table);
 }
 
+/// A share is booked for the kernels that move, since a waiting grid that left no room for them would wait for ever.
 void Triggers::be_done_by_streams(const TriggerOptions& options) {
   World& world = team_.world();
   counts_ = std::make_unique<Counts>(Counts{SymmetricArray<std::uint64_t>(team_, options.tags),
@@ -103,22 +105,21 @@ void Triggers::be_done_by_streams(const TriggerOptions& options) {
     world.copy(&value, counter, sizeof value);
     return value;
   };
-  client.needs_engine = [&routes = world_part<Routes>(world)](const void* address) {
-    return routes.needs_engine(address);
-  };
   client.has_failed = [&team = team_] { return team.failed() || team.world().failed(); };
   client.end_team = [&team = team_] {
     if (!team.failed()) team.give_up("its triggers end with the world");
   };
   client.fail = [&team = team_](const std::string& reason) { team.give_up(reason); };
-  if (options.by == TriggeredBy::guarded_stream) guard(client);
+  const bool is_guarded = options.by == TriggeredBy::guarded_stream;
+  if (is_guarded) guard(client);
+  if (world.device().is_gpu() && (is_guarded || team_.context().has_routes != 0))
+    world_part<Grids>(world).ledger().keep(
+        counts_.get(), is_guarded ? share_of_guarded_moves(world) : share_of_carried_work(world, options.streams),
+        [rank = world.rank()] { return fmt::format("rank {}'s triggers by streams", rank); });
   back_end_ = std::make_unique<WaitingStreams>(std::move(client));
 }
 
-/// Books a share for guarded moves, since a waiting grid that left no room for their kernels would wait for ever.
 void Triggers::guard(WaitingStreamsClient& client) {
-  World& world = team_.world();
-  world_part<Routes>(world).require_one_node(team_, "a guarded stream");
   std::uint64_t* const released = client.completed + client.streams;
   client.released = released;
   guards_ = std::make_unique<Guards>(
@@ -129,14 +130,20 @@ void Triggers::guard(WaitingStreamsClient& client) {
                                         const MoveGuard& guard) {
     start_guarded_move(team, stream, first, second, guard);
   };
-  if (!world.device().is_gpu()) return;
-  client.needs_engine = [&team = team_](const void* address) {
-    return team.context().has_routes != 0 || !world_part<Routes>(team.world()).of_kernel(address).is_direct() ||
-           gpu_memory::describe(address).kind == gpu_memory::PointerKind::host;
+  client.carried_to = [&team = team_](const void* address) {
+    const Routes& routes = world_part<Routes>(team.world());
+    if (routes.needs_engine(address)) {
+      const auto owner = static_cast<int>(team.host_context().owner_of(address));
+      int member = 0;
+      while (member + 1 < team.size() && team.world_rank(member) != owner) ++member;
+      return static_cast<std::uint32_t>(member);
+    }
+    require(!team.world().device().is_gpu() || (routes.of_kernel(address).is_direct() &&
+                                                gpu_memory::describe(address).kind != gpu_memory::PointerKind::host),
+            Status::unreachable,
+            "a GPU's kernels do not reach that memory, an engine does: arm it with TriggeredBy::engine");
+    return no_peer;
   };
-  world_part<Grids>(world).ledger().keep(counts_.get(), share_of_guarded_moves(world), [rank = world.rank()] {
-    return fmt::format("rank {}'s guarded triggers", rank);
-  });
 }
 
 Triggers::~Triggers() {

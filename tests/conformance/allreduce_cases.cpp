@@ -304,7 +304,10 @@ struct OpenSessionKernel {
                                          bool mixed) {
     const Algorithm algorithms[] = {Algorithm::ll_one_shot, Algorithm::ll_two_shot,    Algorithm::automatic,
                                     Algorithm::two_shot,    Algorithm::ll128_one_shot, Algorithm::ll128_two_shot};
-    const Algorithm algorithm = algorithms[round % (mixed ? 3 : session.area_lines() == 0 ? 4 : 6)];
+    const Algorithm algorithm = session.spans_nodes() ? Algorithm::automatic
+                                                      : algorithms[round % (mixed                       ? 3
+                                                                            : session.area_lines() == 0 ? 4
+                                                                                                        : 6)];
     return allreduce(session, out, in, a.count, Reduction::sum, {timeout, algorithm});
   }
 };
@@ -312,7 +315,7 @@ struct OpenSessionKernel {
 void run_lanes(RankTest& test, const CollectiveOptions& options, unsigned blocks, bool some_are_late) {
   World& world = test.world();
   Collectives collectives(world, options);
-  const std::uint32_t rounds = some_are_late ? 12 : under_thread_sanitizer ? 20 : 100;
+  const std::uint32_t rounds = some_are_late ? 12 : under_thread_sanitizer || test.on_several_nodes() ? 20 : 100;
   for (const std::uint32_t count : {1u, 501u}) {
     const SymmetricArray<std::int64_t> vectors(world, 2 * std::size_t{blocks} * count);
     const SymmetricArray<std::uint64_t> waiting(world, max_ranks, test.common_heap());
@@ -322,12 +325,12 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, unsigned blocks
   }
 }
 
-BEELINE_CASE(sessions, all_algorithms_in_one_session, 1) {
+BEELINE_CASE(sessions_across_nodes, all_algorithms_in_one_session, 1) {
   run_lanes(test, small_channel, 1, false);
   run_lanes(test, small_channel, 3, false);
 }
 
-BEELINE_CASE(sessions, allreduce_continues_after_a_timeout, 2) { run_lanes(test, small_channel, 1, true); }
+BEELINE_CASE(sessions_across_nodes, allreduce_continues_after_a_timeout, 2) { run_lanes(test, small_channel, 1, true); }
 
 /// Rounds from just below where flags are refreshed, of either parity, and where they repeat.
 BEELINE_CASE(sessions, collective_flags_wrap, 1) {

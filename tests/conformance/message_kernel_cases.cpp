@@ -45,11 +45,12 @@ BEELINE_HOST_DEVICE Status insist(bool some_are_late, Call call, Tell tell) {
 }
 
 /// Who is late in a round, for the other to time out first: the sender, the receiver of what is not eager, or nobody.
+/// Across nodes the sender of a few chunks does not wait.
 BEELINE_HOST_DEVICE bool sender_is_late(const KernelArguments& a, std::uint32_t round) {
   return a.some_are_late && round % 3 == 0;
 }
 BEELINE_HOST_DEVICE bool receiver_is_late(const KernelArguments& a, std::uint32_t round) {
-  return a.some_are_late && round % 3 == 1 && !is_eager_round(round);
+  return a.some_are_late && round % 3 == 1 && !is_eager_round(round) && a.channel.across == nullptr;
 }
 
 /// Sends by `send(data, bytes, timeout)`.
@@ -138,7 +139,7 @@ void run_kernels(RankTest& test, bool some_are_late) {
   World& world = test.world();
   Messages messages(world, small_messages);
   MessageMemory source(test, 4 * most_words), destination(test, 4 * most_words);
-  const std::uint32_t rounds = some_are_late ? 21 : under_thread_sanitizer ? 14 : 70;
+  const std::uint32_t rounds = some_are_late ? 21 : under_thread_sanitizer || test.on_several_nodes() ? 14 : 70;
   for (const bool source_in_heap : {true, false})
     for (const bool destination_in_heap : {true, false}) {
       const auto run = [&](auto kernel, const char* what) {
@@ -210,6 +211,31 @@ BEELINE_CASE(message_sessions, messages_by_grids, 2) {
                GridArguments{messages.channel(), nullptr, bytes, sends, false, Status::invalid_argument},
                "4 blocks on 3 sessions");
   calls.send_receive({.bytes = 500}, ++number, 1);
+}
+
+/// A call of the host on one rank is the other end of a grid's call on another.
+BEELINE_CASE(message_sessions, messages_between_grids_and_hosts, 2) {
+  test.skip_if(test.on_several_nodes() && (test.on_gpu() || test.world().mixed()),
+               "kernels of a GPU have links of their own");
+  Messages messages(test.world(), small_messages);
+  MessageCalls calls(test, messages, 20'000);
+  constexpr unsigned blocks = 3;
+  std::uint64_t number = 0;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{20}, std::size_t{500}, std::size_t{20'000}})
+    calls.check({.bytes = bytes}, ++number, 1, [&](const SentMessage& sent, const ReceivedMessage& received) {
+      auto* const source = static_cast<std::byte*>(const_cast<void*>(sent.source));
+      auto* const destination = static_cast<std::byte*>(received.destination);
+      if (test.rank() % 2 == 0) {
+        test.run(test.shape(blocks, true), GridKernel{}, GridArguments{messages.channel(), source, bytes, true, false},
+                 "sent by a grid");
+        messages.receive_on_stream(destination, bytes, ElementType::uint8, received.peer, {.blocks = blocks});
+      } else {
+        messages.receive_on_stream(destination, bytes, ElementType::uint8, received.peer, {.blocks = blocks});
+        test.run(test.shape(blocks, true), GridKernel{}, GridArguments{messages.channel(), source, bytes, true, false},
+                 "sent by a grid");
+      }
+      test.world().synchronize();
+    });
 }
 
 }  // namespace

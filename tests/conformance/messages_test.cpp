@@ -6,7 +6,6 @@ int main(int argc, char** argv) {
   using namespace beeline_test;
   return run_suite(argc, argv, channel_shapes({64}), [](const WorldShape& shape) {
     if (shape.crowd) return cases_of({CaseGroup::crowded_messages});
-    if (shape.nodes > 1) return cases_of({CaseGroup::messages});
     return cases_of({CaseGroup::messages, CaseGroup::message_sessions});
   });
 }

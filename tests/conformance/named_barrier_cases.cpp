@@ -69,20 +69,23 @@ struct GridKernel {
 };
 
 template <class Body>
-void for_each_algorithm(Body body) {
+void for_each_algorithm(const RankTest& test, Body body) {
   for (const MethodRow& row : method_rows)
-    if (row.operation == Operation::barrier && row.is_by(Control::device)) body(row.algorithm);
+    if (row.operation == Operation::barrier && row.is_by(Control::device) &&
+        (!test.on_several_nodes() || row.algorithm == Algorithm::alltoall))
+      body(row.algorithm);
 }
 
-BEELINE_CASE(sessions, barriers_by_name, 1) {
+BEELINE_CASE(sessions_across_nodes, barriers_by_name, 1) {
   World& world = test.world();
   const Collectives collectives(world, channel_options);
   // Of a grid only block 0 meets the others, so it may have more blocks than the channel has sessions.
   CollectiveOptions few_sessions = channel_options;
   few_sessions.sessions = 1;
   const Collectives narrow(world, few_sessions);
-  const std::uint32_t rounds = test.on_gpu() ? 1000 : under_thread_sanitizer || test.size() > 4 ? 20 : 100;
-  for_each_algorithm([&](Algorithm algorithm) {
+  const bool is_slow = under_thread_sanitizer || test.size() > 4 || test.on_several_nodes();
+  const std::uint32_t rounds = test.on_gpu() ? 1000 : is_slow ? 20 : 100;
+  for_each_algorithm(test, [&](Algorithm algorithm) {
     for_each_group_kind(world, [&]<GroupKind kind>() {
       const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, test.common_heap());
       test.run(test.shape(1, true), GroupKernel<kind>{},
@@ -114,7 +117,7 @@ BEELINE_CASE(sessions, barriers_on_streams, 1) {
   const SymmetricArray<std::uint64_t> board(world, 2 * max_ranks, test.common_heap());
   std::uint32_t round = 0;
   for (int i = 0; i < 5; ++i)
-    for_each_algorithm([&](Algorithm algorithm) {
+    for_each_algorithm(test, [&](Algorithm algorithm) {
       const BoardArguments arguments{collectives.channel(), board.data(), ++round, 1, algorithm};
       launch(world, test.shape(1, false), WriteKernel{}, arguments);
       collectives.barrier_on_stream({.algorithm = algorithm});
@@ -162,9 +165,9 @@ struct LateKernel {
   }
 };
 
-BEELINE_CASE(sessions, named_barriers_continue_after_a_timeout, 2) {
+BEELINE_CASE(sessions_across_nodes, named_barriers_continue_after_a_timeout, 2) {
   const Collectives collectives(test.world(), channel_options);
-  for_each_algorithm([&](Algorithm algorithm) {
+  for_each_algorithm(test, [&](Algorithm algorithm) {
     const SymmetricArray<std::uint64_t> waiting(test.world(), max_ranks, test.common_heap());
     test.run(test.shape(1, true), LateKernel{}, LateArguments{collectives.channel(), waiting.data(), 6, algorithm},
              join(name(algorithm), " barriers with time-outs"));

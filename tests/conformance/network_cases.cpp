@@ -220,13 +220,6 @@ BEELINE_CASE(network, barriers_on_streams_across_nodes, 2) {
 BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   World& world = test.world();
   const char* const node = "on node 0";
-  const Collectives collectives(world);
-  const Messages messages(world);
-  check_error(Status::unreachable, {"collectives in kernels", node}, [&] { static_cast<void>(collectives.channel()); });
-  check_error(Status::unreachable, {"messages in kernels", "is on node"},
-              [&] { static_cast<void>(messages.channel()); });
-  check_error(Status::unavailable, {"guarded stream", node},
-              [&] { const Triggers made(world, {.by = TriggeredBy::guarded_stream}); });
   check_error(Status::unavailable, {"distributed array", node}, [&] { const DistributedArray<int> made(world, 100); });
   std::vector<std::byte> memory(4096);
   check_error(Status::unavailable, {"register_memory", node},

@@ -133,8 +133,9 @@ enum class CaseGroup {
   put_get,
   registered,
   post,
-  route,     ///< ranks reach each other by engines alone
-  sessions,  ///< collectives in kernels
+  route,                  ///< ranks reach each other by engines alone
+  sessions,               ///< collectives in kernels
+  sessions_across_nodes,  ///< and those that members on several nodes have
   signal,
   staged,
   stream,

@@ -13,27 +13,15 @@ namespace beeline_test::trigger_stream_cases {
 
 namespace {
 
-/// Whether streams find the memory that is triggered here.
-void need_reach_of_streams(const RankTest& test, const World& world) {
-  need_reach(test, world);
-  test.skip_if(world.device().is_gpu() && world.context().has_routes != 0,
-               "an engine reaches the others, no stream does");
-}
-
-void need_guarded_streams(const RankTest& test) {
-  test.skip_if(test.on_several_nodes(), "the kernels of a guarded stream load and store in the peer's memory");
-}
-
 constexpr TriggerOptions by_streams = {.by = TriggeredBy::stream};
 constexpr TriggerOptions by_guarded_streams = {.by = TriggeredBy::guarded_stream};
 
 BEELINE_CASE(trigger, streams_never_before_the_data, 1) {
-  need_reach_of_streams(test, test.world());
+  need_reach(test, test.world());
   for (const std::uint32_t words : {1u, 100u, 20'000u}) send_rounds(test, by_streams, words, 50);
 }
 BEELINE_CASE(trigger, guarded_streams_never_before_the_data, 1) {
-  need_reach_of_streams(test, test.world());
-  need_guarded_streams(test);
+  need_reach(test, test.world());
   for (const std::uint32_t words : {1u, 100u, 20'000u}) send_rounds(test, by_guarded_streams, words, 50);
 }
 
@@ -73,19 +61,18 @@ void rise(RankTest& test, const TriggerOptions& options) {
 }
 
 BEELINE_CASE(trigger, streams_and_rising_thresholds, 1) {
-  need_reach_of_streams(test, test.world());
+  need_reach(test, test.world());
   rise(test, by_streams);
 }
 BEELINE_CASE(trigger, guarded_streams_and_rising_thresholds, 1) {
-  need_reach_of_streams(test, test.world());
-  need_guarded_streams(test);
+  need_reach(test, test.world());
   rise(test, by_guarded_streams);
 }
 
 /// As many tags as there are streams, each with its own; another only when one is free.
 BEELINE_CASE(trigger, streams_are_few, 1) {
   World& world = test.world();
-  need_reach_of_streams(test, world);
+  need_reach(test, world);
   constexpr std::uint32_t streams = 3;
   Triggers triggers(world, {.tags = 100, .by = TriggeredBy::stream, .streams = streams});
   const SymmetricArray<std::uint64_t> words(world, 100);
@@ -137,9 +124,6 @@ BEELINE_CASE(trigger, what_streams_refuse, 1) {
   check_error(Status::invalid_argument, {"overlap"}, [&] {
     triggers.arm(TriggeredOperation::copy(words.data(), reinterpret_cast<std::byte*>(words.data()) + 1, 8), {});
   });
-  if (test.on_gpu() && world.context().has_routes != 0)
-    check_error(Status::unreachable, {"TriggeredBy::engine"},
-                [&] { triggers.arm(TriggeredOperation::put(words.data(), words.data() + 1, 1, test.ahead(1)), {}); });
   BEELINE_CHECK_EQ(0u, triggers.armed());
   const ArmedOperation armed = triggers.arm(TriggeredOperation::copy(words.data(), words.data() + 1, 8), {.tag = 3});
   unavailable({"cannot be cancelled"}, [&] { triggers.cancel(armed); });
@@ -157,8 +141,7 @@ BEELINE_CASE(trigger, what_streams_refuse, 1) {
 /// What is cancelled never moves, those behind it on its stream do, and one that nobody triggers ends with the streams.
 BEELINE_CASE(trigger, cancelled_operations_of_guarded_streams, 1) {
   World& world = test.world();
-  need_reach_of_streams(test, world);
-  need_guarded_streams(test);
+  need_reach(test, world);
   const SymmetricArray<std::uint64_t> words(world, 4);
   Triggers triggers(world, by_guarded_streams);
   const auto set = [&](std::uint32_t tag, std::uint64_t threshold) {
@@ -184,8 +167,7 @@ BEELINE_CASE(trigger, cancelled_operations_of_guarded_streams, 1) {
 /// Who cancels while the count is reached hears what has become of the operation.
 BEELINE_CASE(trigger, cancelled_while_they_fire, 1) {
   World& world = test.world();
-  need_reach_of_streams(test, world);
-  need_guarded_streams(test);
+  need_reach(test, world);
   constexpr std::uint64_t rounds = 50;
   const SymmetricArray<std::uint64_t> word(world, 1);
   Triggers triggers(world, by_guarded_streams);

@@ -35,15 +35,6 @@ using namespace std::chrono_literals;
 constexpr int ranks = 4;
 constexpr int victim = 3;  // ranks 2 and 3 are on the other node
 
-/// As run_processes, but that the victim ends by a signal of its own making.
-void expect_others_passed(const std::vector<RankOutcome>& outcomes) {
-  for (std::size_t rank = 0; rank < outcomes.size(); ++rank)
-    if (rank == victim)
-      EXPECT_EQ(SIGKILL, outcomes[rank].signal) << outcomes[rank].failure;
-    else
-      EXPECT_TRUE(outcomes[rank].passed()) << "rank " << rank << ": " << outcomes[rank].failure;
-}
-
 /// What UCX lacks is known before any rank waits for another, and concerns nobody inside one node.
 void expect_refused(const std::string& ucx, std::initializer_list<std::string_view> words) {
   const auto outcomes = run_processes(
@@ -156,28 +147,28 @@ class EndOfARankElsewhere : public ::testing::TestWithParam<Wait> {};
 
 TEST_P(EndOfARankElsewhere, EndsEveryWaitWithItsName) {
   SKIP_WITHOUT_UCX();
-  expect_others_passed(run_processes(
-      ranks,
-      [wait = GetParam()](const Config& config) {
-        const std::unique_ptr<World> world = World::create(config);
-        Words signals(*world, 1024);
-        const auto start = std::chrono::steady_clock::now();
-        try {
-          world->barrier();  // some may be in it still when the victim has left it
-          if (config.rank == victim) {
-            std::this_thread::sleep_for(50ms);
-            ::kill(::getpid(), SIGKILL);
-          }
-          wait.wait(*world, signals);
-          throw CheckFailure("no error");
-        } catch (const Error& error) {
-          BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
-          BEELINE_CHECK(error.code() == Status::peer_died);
-        }
-        BEELINE_CHECK(std::chrono::steady_clock::now() - start < 5s);
-        world->abort("its partner is gone");
-      },
-      split_config()));
+  expect_others_passed(victim, run_processes(
+                                   ranks,
+                                   [wait = GetParam()](const Config& config) {
+                                     const std::unique_ptr<World> world = World::create(config);
+                                     Words signals(*world, 1024);
+                                     const auto start = std::chrono::steady_clock::now();
+                                     try {
+                                       world->barrier();  // some may be in it still when the victim has left it
+                                       if (config.rank == victim) {
+                                         std::this_thread::sleep_for(50ms);
+                                         ::kill(::getpid(), SIGKILL);
+                                       }
+                                       wait.wait(*world, signals);
+                                       throw CheckFailure("no error");
+                                     } catch (const Error& error) {
+                                       BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
+                                       BEELINE_CHECK(error.code() == Status::peer_died);
+                                     }
+                                     BEELINE_CHECK(std::chrono::steady_clock::now() - start < 5s);
+                                     world->abort("its partner is gone");
+                                   },
+                                   split_config()));
 }
 
 INSTANTIATE_TEST_SUITE_P(In, EndOfARankElsewhere, ::testing::ValuesIn(waits),
@@ -199,63 +190,66 @@ struct EndProcess {
 /// those behind it end.
 TEST(EndOfATarget, EndsTheWaitsForItsTasks) {
   SKIP_WITHOUT_UCX();
-  expect_others_passed(run_processes(
-      ranks,
-      [](const Config& config) {
-        const std::unique_ptr<World> world = World::create(config);
-        try {
-          Words replies(*world, 3);
-          Tasks<TaskList<EndProcess>> tasks(*world, {.queues = 1, .workers = 1});
-          tasks.register_function<EndProcess>({});
-          const Context& ctx = world->host_context();
-          for (int task = 0; task < 3 && config.rank == 0; ++task) {
-            const bool ends = task == 1;
-            TaskPost post = task_of<TaskList<EndProcess>, EndProcess>(ends, victim);
-            post.reply = replies.data() + task;
-            BEELINE_CHECK(post_task(Thread{}, ctx, tasks.channel(), post) == Status::ok);
-            if (task == 0) BEELINE_CHECK(wait(Thread{}, ctx, post.reply, Compare::equal, 1, victim) == Status::ok);
-          }
-          static_cast<void>(wait(Thread{}, ctx, replies.data() + 2, Compare::equal, 1, victim));
-          world->check();
-          throw CheckFailure("no error");
-        } catch (const Error& error) {
-          BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
-          BEELINE_CHECK(error.code() == Status::peer_died);
-        }
-        world->abort("its partner is gone");
-      },
-      split_config()));
+  expect_others_passed(
+      victim, run_processes(
+                  ranks,
+                  [](const Config& config) {
+                    const std::unique_ptr<World> world = World::create(config);
+                    try {
+                      Words replies(*world, 3);
+                      Tasks<TaskList<EndProcess>> tasks(*world, {.queues = 1, .workers = 1});
+                      tasks.register_function<EndProcess>({});
+                      const Context& ctx = world->host_context();
+                      for (int task = 0; task < 3 && config.rank == 0; ++task) {
+                        const bool ends = task == 1;
+                        TaskPost post = task_of<TaskList<EndProcess>, EndProcess>(ends, victim);
+                        post.reply = replies.data() + task;
+                        BEELINE_CHECK(post_task(Thread{}, ctx, tasks.channel(), post) == Status::ok);
+                        if (task == 0)
+                          BEELINE_CHECK(wait(Thread{}, ctx, post.reply, Compare::equal, 1, victim) == Status::ok);
+                      }
+                      static_cast<void>(wait(Thread{}, ctx, replies.data() + 2, Compare::equal, 1, victim));
+                      world->check();
+                      throw CheckFailure("no error");
+                    } catch (const Error& error) {
+                      BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
+                      BEELINE_CHECK(error.code() == Status::peer_died);
+                    }
+                    world->abort("its partner is gone");
+                  },
+                  split_config()));
 }
 
 /// Chunks are posted, on their way and in buffers when their target dies; rank 1 waits for one of the victim's.
 TEST(StagedTransfers, EndWithTheirPeer) {
-  expect_others_passed(run_processes(
-      ranks,
-      [](const Config& config) {
-        const std::unique_ptr<World> world = World::create(config);
-        HybridTransfers hybrid(*world, {.threshold_bytes = 1, .chunk_bytes = 3000, .chunks = 3});
-        StagedChannel channel(*world, 3000, 2);
-        const SymmetricArray<std::byte> memory(*world, 100'000);
-        std::vector<std::byte> mine(memory.bytes());
-        try {
-          world->barrier();
-          if (config.rank == victim) {
-            std::this_thread::sleep_for(50ms);
-            ::kill(::getpid(), SIGKILL);
-          }
-          if (config.rank == 1) channel.receive(mine.data(), mine.size(), victim);
-          if (config.rank == 2) channel.send(mine.data(), mine.size(), victim);
-          for (;;) {
-            hybrid.put(memory.data(), mine.data(), mine.size(), victim);
-            world->check();
-          }
-        } catch (const Error& error) {
-          BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
-          BEELINE_CHECK(error.code() == Status::peer_died);
-        }
-        world->abort("its partner is gone");
-      },
-      split_config(20'000'000'000, "sockets")));
+  expect_others_passed(victim, run_processes(
+                                   ranks,
+                                   [](const Config& config) {
+                                     const std::unique_ptr<World> world = World::create(config);
+                                     HybridTransfers hybrid(*world,
+                                                            {.threshold_bytes = 1, .chunk_bytes = 3000, .chunks = 3});
+                                     StagedChannel channel(*world, 3000, 2);
+                                     const SymmetricArray<std::byte> memory(*world, 100'000);
+                                     std::vector<std::byte> mine(memory.bytes());
+                                     try {
+                                       world->barrier();
+                                       if (config.rank == victim) {
+                                         std::this_thread::sleep_for(50ms);
+                                         ::kill(::getpid(), SIGKILL);
+                                       }
+                                       if (config.rank == 1) channel.receive(mine.data(), mine.size(), victim);
+                                       if (config.rank == 2) channel.send(mine.data(), mine.size(), victim);
+                                       for (;;) {
+                                         hybrid.put(memory.data(), mine.data(), mine.size(), victim);
+                                         world->check();
+                                       }
+                                     } catch (const Error& error) {
+                                       BEELINE_CHECK_CONTAINS(error.what(), "rank 3 ended");
+                                       BEELINE_CHECK(error.code() == Status::peer_died);
+                                     }
+                                     world->abort("its partner is gone");
+                                   },
+                                   split_config(20'000'000'000, "sockets")));
 }
 
 /// Ends the process that has written its number to a word, if any has, whatever becomes of the check: a stopped one
@@ -279,30 +273,32 @@ class StoppedProcess {
 void with_a_stopped_rank(
     std::int64_t deadline_ns, std::size_t bytes,
     const std::function<void(World& world, SymmetricArray<std::byte>& memory, std::uint64_t* signal)>& check) {
-  expect_others_passed(run_processes(
-      ranks,
-      [&](const Config& config) {
-        const std::unique_ptr<World> world = World::create(config);
-        Words words(*world, 2);
-        SymmetricArray<std::byte> memory(*world, bytes);
-        world->barrier();
-        if (config.rank == victim) {
-          std::this_thread::sleep_for(300ms);  // meanwhile its engine acknowledges what the barrier has sent
-          put_value(world->host_context(), words.data(), static_cast<std::uint64_t>(::getpid()), 0);
-          BEELINE_CHECK(quiet(Thread{}, world->host_context()) == Status::ok);  // rank 0 knows whom to end
-          ::raise(SIGSTOP);
-        }
-        {
-          const StoppedProcess stopped(words.data());  // only rank 0 has its number
-          if (config.rank == 0)
-            BEELINE_CHECK(wait(Thread{}, world->host_context(), words.data(), Compare::not_equal, 0, victim) ==
-                          Status::ok);
-          check(*world, memory, words.data() + 1);
-          std::this_thread::sleep_for(400ms);  // all have their errors
-        }
-        world->abort("its partner has stopped");
-      },
-      split_config(deadline_ns)));
+  expect_others_passed(
+      victim,
+      run_processes(
+          ranks,
+          [&](const Config& config) {
+            const std::unique_ptr<World> world = World::create(config);
+            Words words(*world, 2);
+            SymmetricArray<std::byte> memory(*world, bytes);
+            world->barrier();
+            if (config.rank == victim) {
+              std::this_thread::sleep_for(300ms);  // meanwhile its engine acknowledges what the barrier has sent
+              put_value(world->host_context(), words.data(), static_cast<std::uint64_t>(::getpid()), 0);
+              BEELINE_CHECK(quiet(Thread{}, world->host_context()) == Status::ok);  // rank 0 knows whom to end
+              ::raise(SIGSTOP);
+            }
+            {
+              const StoppedProcess stopped(words.data());  // only rank 0 has its number
+              if (config.rank == 0)
+                BEELINE_CHECK(wait(Thread{}, world->host_context(), words.data(), Compare::not_equal, 0, victim) ==
+                              Status::ok);
+              check(*world, memory, words.data() + 1);
+              std::this_thread::sleep_for(400ms);  // all have their errors
+            }
+            world->abort("its partner has stopped");
+          },
+          split_config(deadline_ns)));
 }
 
 TEST(StoppedRank, EndsWaitsByTheirDeadline) {

@@ -29,21 +29,46 @@ def test_the_python_program_runs(repository: Path, tmp_path: Path, document: str
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("program", ["hello", "symmetric", "on_streams", "ring"])
-def test_the_programs_of_the_tutorial_run_on_two_nodes(repository: Path, program: str) -> None:
-    """Those that its section on two nodes names."""
-    path = repository / f"build/bin/example_{program}"
+def run_on_two_nodes(repository: Path, program: str, *arguments: str) -> list[str]:
+    """What four host ranks of a built program print."""
+    path = repository / "build/bin" / program
     if not path.exists():
         pytest.skip(f"build/bin has no {path.name}")
     launcher = str(repository / "build/bin/beeline-launch")
     done = subprocess.run(
-        [launcher, "-n", "4", "--device", "cpu", "--split-nodes", "2", "--", str(path)],
+        [launcher, "-n", "4", "--device", "cpu", "--split-nodes", "2", "--", str(path), *arguments],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     if "need UCX" in done.stderr:
         pytest.skip(done.stderr.splitlines()[0])
     assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout.splitlines()) == 4
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    "program", ["hello", "symmetric", "neighbour", "ping_pong", "largest", "team_sum", "on_streams", "ring"]
+)
+def test_the_programs_of_the_tutorial_run_on_two_nodes(repository: Path, program: str) -> None:
+    assert len(run_on_two_nodes(repository, f"example_{program}")) == (1 if program == "ping_pong" else 4)
+
+
+HIMENO = "host_staged,host_copy_engine,stream_kernels,in_kernel,block_signals,persistent"
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "methods"),
+    [
+        ("ring-reduction", ["--size", "64K", "--reductions", "3"], 9),
+        ("jacobi", ["--size", "32", "--iterations", "5"], 8),
+        ("himeno", ["--size", "20x20x20", "--iterations", "3", "--method", HIMENO], 6),  # all but loads and stores
+        ("tree-search", ["--nodes", "20000", "--searches", "2"], 2),
+    ],
+)
+def test_the_programs_of_apps_are_verified_on_two_nodes(repository: Path, program, arguments, methods) -> None:
+    lines = [json.loads(line.partition(" ")[2]) for line in run_on_two_nodes(repository, program, *arguments)]
+    results = [line for line in lines if line["event"] == "result"]
+    assert len({result["method"] for result in results}) == methods
+    assert all(result["verified"] for result in results)
 
 
 def test_the_memory_model_names_tests_that_exist(repository: Path) -> None:

@@ -4,9 +4,11 @@
 /// Worlds on this machine as two nodes, whose ranks communicate over UCX or another transport.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "beeline/transports/transports.hpp"
 #include "tests/support/child_process.hpp"
@@ -22,6 +24,15 @@ namespace beeline_test {
   config.transports = transports;
   config.deadline_ns = deadline_ns;
   return config;
+}
+
+/// As expect_all_passed, but that the victim ends by a signal of its own making.
+inline void expect_others_passed(std::size_t victim, const std::vector<RankOutcome>& outcomes) {
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank)
+    if (rank == victim)
+      EXPECT_EQ(SIGKILL, outcomes[rank].signal) << outcomes[rank].failure;
+    else
+      EXPECT_TRUE(outcomes[rank].passed()) << "rank " << rank << ": " << outcomes[rank].failure;
 }
 
 /// Asked in a child: this process does not open UCX, so that its other children may open another.

@@ -3,6 +3,7 @@
 /// @file
 /// All-reduce: every member gets the combination of all members' vectors, with the same bits.
 
+#include "beeline/collectives/impl/allreduce_chunks.hpp"
 #include "beeline/collectives/impl/allreduce_packets.hpp"
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/impl/reduce_by.hpp"
@@ -66,8 +67,9 @@ template <Algorithm known = Algorithm::automatic, std::uint32_t members = 0, cla
 /// after ok the result is visible to the group, and `source` may change. The call orders no other memory accesses
 /// between members. A call with 0 elements is a barrier.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team cannot use (teams with GPU
-/// ranks and host ranks have only algorithms in packets), or if members make different calls: in this case the team is
-/// aborted, and the host's error names the calls of all members. Source: seed 000, 6.8; MPI 4.0, 6.9.
+/// ranks and host ranks have only algorithms in packets, and teams with members on several nodes only `automatic`), or
+/// if members make different calls: in this case the team is aborted, and the host's error names the calls of all
+/// members. Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
 [[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allreduce(Session<Group>& session, T* destination,
                                                                   const T* source, std::size_t count,
@@ -79,6 +81,15 @@ template <class T, class Group>
                              .algorithm = how.algorithm,
                              .slices = session.slices(),
                              .count = count};
+  if (session.spans_nodes()) [[unlikely]] {
+    if (session.is_refused() || how.algorithm != Algorithm::automatic) return Status::invalid_argument;
+    const detail::PairChannel& channel = session.pair_channels()[session.index()];
+    if (count == 0)
+      return detail::meet_by_chunks(session.group(), session.context(), channel, call, Order::memory, how.timeout);
+    return detail::allreduce_by_chunks(session.group(), session.context(), channel,
+                                       detail::AllreduceCall<T>{call, destination, source, count, session.slice()},
+                                       how.timeout);
+  }
   if (count == 0) return detail::empty_call(session, call, how.timeout);
   return detail::run_allreduce(session, detail::AllreduceCall<T>{call, destination, source, count, session.slice()},
                                how);

@@ -4,6 +4,7 @@
 /// Barriers of a team on a channel, with a choice of algorithm, for a group of each member or for whole grids. The
 /// barrier of device/barrier.hpp needs no channel.
 
+#include "beeline/collectives/impl/allreduce_chunks.hpp"
 #include "beeline/collectives/session.hpp"
 
 namespace beeline {
@@ -25,6 +26,11 @@ namespace detail {
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status meet(Session<Group>& session, const SessionBarrierCall& how) {
   const CallDescription call{.operation = Operation::barrier, .algorithm = how.algorithm};
+  if (session.spans_nodes()) [[unlikely]] {
+    if (session.is_refused() || how.algorithm != Algorithm::alltoall) return Status::invalid_argument;
+    return meet_by_chunks(session.group(), session.context(), session.pair_channels()[session.index()], call, how.order,
+                          how.timeout);
+  }
   if (const Status status = session.begin(call); status != Status::ok) return status;
   return session.barrier(how.algorithm, how.order, how.timeout);
 }
@@ -34,8 +40,8 @@ template <class Group>
 /// Blocks until every member's group has called this function. With sessions of grids, each block waits for the blocks
 /// with the same number.
 /// Every thread of the session calls it, and gets the same status: ok, timeout, deadline, aborted; invalid_argument for
-/// a grid with more blocks than sessions, for an algorithm that barriers do not have, or if members make different
-/// calls: then the team is aborted. Source: seed 000, 6.7; MPI 4.0, 6.3.
+/// a grid with more blocks than sessions, for an algorithm that barriers do not have (with members on several nodes any
+/// but `alltoall`), or if members make different calls: then the team is aborted. Source: seed 000, 6.7; MPI 4.0, 6.3.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status barrier(Session<Group>& session, const SessionBarrierCall& how = {}) {
   if (!session.exists() || !detail::is_barrier(how.algorithm)) return Status::invalid_argument;

@@ -12,6 +12,10 @@
 
 namespace beeline {
 
+namespace detail {
+struct PairChannel;
+}
+
 /// Number of a session's last calls whose descriptions a member publishes: see impl/session_wait.hpp.
 inline constexpr std::uint32_t shown_calls = 4;
 
@@ -57,6 +61,8 @@ struct CollectiveChannel {
   std::uint64_t vector_bytes;   ///< bytes of a vector and its flag (8 bytes), a multiple of 256; 0 unless all members
                                 ///< are host ranks
   std::uint64_t staging_bytes;  ///< a multiple of 256
+  /// [sessions] in a team with members on several nodes, instead of all memory above but the states; otherwise nullptr
+  const detail::PairChannel* across;
 };
 static_assert(std::is_trivially_copyable_v<CollectiveChannel>);
 

@@ -12,6 +12,10 @@
 
 namespace beeline {
 
+namespace detail {
+struct PairChannel;
+}
+
 /// A member's progress in one direction of the messages with one peer on one session. Kept between calls, and after a
 /// time-out.
 struct alignas(64) MessageProgress {
@@ -20,7 +24,7 @@ struct alignas(64) MessageProgress {
   std::uint32_t handshakes;      ///< number of rendezvous messages that have begun
   std::uint32_t is_in_progress;  ///< whether the last rendezvous message is in progress
   std::uint64_t chunks;          ///< total number of chunks of all rendezvous messages
-  std::uint64_t done;            ///< finished chunks of the message in progress
+  std::uint64_t done;            ///< finished chunks of the message in progress; bytes, if `across` carries it
 };
 
 /// One member's state of the messages with one peer on one session.
@@ -49,14 +53,16 @@ struct MessageChannel {
   std::uint32_t sessions;
   std::uint32_t depth;        ///< messages in flight on a session at most: a power of two, at least 2
   std::uint32_t slot_pairs;   ///< packets of a slot: one for the header, the others with 8 bytes of payload each
-  std::uint64_t eager_bytes;  ///< longest message in bytes that is sent eagerly
+  std::uint64_t eager_end;    ///< longer by 1 than the longest message in bytes that is sent eagerly; 0: none is
   std::uint64_t chunk_bytes;  ///< a multiple of 256
+  /// [sessions] in a team with members on several nodes, instead of rings and staging; otherwise nullptr
+  const detail::PairChannel* across;
 
   /// Bytes of the longest slice of an eager message: a multiple of 16.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const { return std::size_t{8} * (slot_pairs - 1); }
   /// Whether a message is sent eagerly, without a handshake. Either all slices of a message are eager, or none is.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_eager(std::size_t bytes, std::uint32_t slices) const {
-    return bytes <= eager_bytes && bytes <= slices * slot_bytes();
+    return bytes < eager_end && bytes <= slices * slot_bytes();
   }
 };
 static_assert(std::is_trivially_copyable_v<MessageChannel>);

@@ -3,6 +3,7 @@
 /// @file
 /// The receiving end of messages. message_sender.hpp describes the protocols.
 
+#include "beeline/collectives/impl/message_chunks.hpp"
 #include "beeline/collectives/impl/message_handshake.hpp"
 #include "beeline/collectives/message_session.hpp"
 
@@ -88,6 +89,7 @@ class MessageReceiver {
   [[nodiscard]] BEELINE_HOST_DEVICE Status receive_by_handshake(const detail::MessageSlice<std::byte>& slice,
                                                                 Timeout timeout) {
     if (!session_.exists()) return Status::invalid_argument;
+    if (link_.channel.across != nullptr) return detail::move_by_chunks(session_.group(), link_, slice, timeout);
     save();
     session_.group().sync();
     const Status status = detail::move_by_handshake(session_.group(), link_, slice, timeout);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The sending end of messages. Messages of up to `MessageChannel::eager_bytes` are *eager*: the sender writes header
+/// The sending end of messages. Messages shorter than `MessageChannel::eager_end` are *eager*: the sender writes header
 /// and data into the receiver's ring, in packets. If the ring has room, the sender does not wait for the receiver.
 /// Longer messages use a rendezvous, a handshake of sender and receiver (impl/message_handshake.hpp).
 
+#include "beeline/collectives/impl/message_chunks.hpp"
 #include "beeline/collectives/impl/message_handshake.hpp"
 #include "beeline/collectives/message_session.hpp"
 
@@ -55,6 +56,7 @@ class MessageSender {
   [[nodiscard]] BEELINE_HOST_DEVICE Status send_by_handshake(const detail::MessageSlice<const std::byte>& slice,
                                                              Timeout timeout) {
     if (!session_.exists()) return Status::invalid_argument;
+    if (link_.channel.across != nullptr) return detail::move_by_chunks(session_.group(), link_, slice, timeout);
     save();
     session_.group().sync();
     const Status status = detail::move_by_handshake(session_.group(), link_, slice, timeout);

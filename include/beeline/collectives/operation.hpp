@@ -90,7 +90,7 @@ struct CallDescription {
 static_assert(operations <= 64 && element_types <= 16 && reductions <= 8 && algorithms <= 128 && max_ranks <= 0x400);
 
 /// The description with the word that `packed` returned and the count.
-[[nodiscard]] constexpr CallDescription unpacked_call(std::uint64_t word, std::uint64_t count) {
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr CallDescription unpacked_call(std::uint64_t word, std::uint64_t count) {
   return {.operation = static_cast<Operation>(word & 0x3f),
           .element = {static_cast<ElementType>(word >> 6 & 0xf), static_cast<std::uint32_t>(word >> 41)},
           .reduction = static_cast<Reduction>(word >> 10 & 0x7),

@@ -64,6 +64,14 @@ BEELINE_COLD BEELINE_HOST_DEVICE void refresh_flags(Group group, machine::Packet
   group.sync();
 }
 
+/// Refuses a call that kernels have by loads and stores only, in a team with members on several nodes.
+template <class Group>
+BEELINE_COLD BEELINE_HOST_DEVICE Status refuse_across(Group group, const Context& ctx, Operation operation) {
+  std::uint32_t peer = 0;
+  while (peer + 1 < ctx.size && ctx.access_to(peer).access == PeerAccess::direct) ++peer;
+  return group.thread_rank() == 0 ? refuse_route(ctx, operation, peer) : Status::unreachable;
+}
+
 /// The peer at `distance` (at most the number of members) after this member, on a ring, so that members begin with
 /// different peers.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t peer_ahead(const Context& ctx, std::uint32_t distance) {
@@ -138,6 +146,14 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slices() const { return slices_; }
   /// Whether the channel has a session for every block.
   [[nodiscard]] BEELINE_HOST_DEVICE bool exists() const { return slices_ <= channel_.sessions; }
+  /// Whether members are on several nodes; the one with the session's index of `pair_channels` then carries the
+  /// session's calls.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool spans_nodes() const { return channel_.across != nullptr; }
+  [[nodiscard]] BEELINE_HOST_DEVICE const detail::PairChannel* pair_channels() const { return channel_.across; }
+  /// Whether a CPU has refused the session, since another one of this rank is open.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_refused() const {
+    return detail::executor == DeviceKind::host && is_taken_;
+  }
 
   // --- Where an interrupted call continues ------------------------------------------------------------------------
 
@@ -167,7 +183,9 @@ class Session {
   /// its description. At least one round follows. Returns invalid_argument on a CPU if another session of this rank is
   /// open; kernels on GPUs detect that while they wait.
   [[nodiscard]] BEELINE_HOST_DEVICE Status begin(const CallDescription& call) {
-    if (detail::executor == DeviceKind::host && is_taken_) return Status::invalid_argument;
+    if (is_refused()) return Status::invalid_argument;
+    if (spans_nodes()) [[unlikely]]
+      return detail::refuse_across(group_, ctx_, call.operation);
     if (!starts_kernel_ && (entered_ || stage_ != 0 || offset_ != 0)) return Status::ok;
     // The last round's signature is the signature of the previous call, also if a time-out has ended this call before
     // its first round.

@@ -19,11 +19,15 @@ namespace {
 
 /// Chunks in flight that hide a round trip, and the approximate memory of the chunks of all peers for each direction.
 constexpr std::uint32_t chunk_depth = 4;
-constexpr std::size_t all_chunks = std::size_t{2} << 20, least_chunk = 4096, most_chunk = std::size_t{128} << 10;
+constexpr std::size_t all_chunks = std::size_t{2} << 20, least_chunk = 4096, most_chunk = std::size_t{128} << 10,
+                      short_chunk = 1024;
 
-PairSizes sizes_for(const Team& team) {
+/// Channels other than the first are of kernels alone, whose calls are short.
+std::vector<PairSizes> sizes_for(const Team& team, unsigned sessions) {
   const std::size_t share = all_chunks / (chunk_depth * static_cast<std::size_t>(team.size()));
-  return {chunk_depth, std::clamp(share, least_chunk, most_chunk) / 64 * 64};
+  std::vector sizes(sessions + (kernels_share_links(team) ? 0 : 1), PairSizes{chunk_depth, short_chunk});
+  sizes.front().chunk_bytes = std::clamp(share, least_chunk, most_chunk) / 64 * 64;
+  return sizes;
 }
 
 /// Exists while this member is in a call. Checks that no other call uses the channel, and that all chunks of earlier
@@ -121,9 +125,9 @@ LaneVectors vectors_of(const Context& ctx, const MovementPlan& plan) {
 
 }  // namespace
 
-AcrossNodes::AcrossNodes(Team& team)
-    : team_(team), nodes_(world_part<Membership>(team.world()).node_map(team.host_context())),
-      shares_heaps_(!world_part<Membership>(team.world()).has_gpus()), memory_(team, sizes_for(team)),
+AcrossNodes::AcrossNodes(Team& team, unsigned sessions)
+    : team_(team), sessions_(sessions), nodes_(world_part<Membership>(team.world()).node_map(team.host_context())),
+      shares_heaps_(!world_part<Membership>(team.world()).has_gpus()), memory_(team, sizes_for(team, sessions)),
       lane_(team.world().device().is_gpu() ? std::make_unique<CpuLane>(team) : nullptr) {}
 
 template <class Kernel, class Placed>

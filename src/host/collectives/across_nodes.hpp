@@ -5,6 +5,7 @@
 /// combines its members' contributions first, and the receiving node forwards the piece to its members.
 
 #include <memory>
+#include <span>
 
 #include "beeline/collectives/impl/movement_plan.hpp"
 #include "beeline/host/launch_options.hpp"
@@ -19,7 +20,10 @@ namespace beeline::detail {
 class AcrossNodes {
  public:
   /// Collective.
-  explicit AcrossNodes(Team& team);
+  AcrossNodes(Team& team, unsigned sessions);
+
+  /// [sessions] The channels of kernels; see `kernels_share_links`.
+  [[nodiscard]] std::span<const PairChannel> kernel_channels() const { return memory_.channels().last(sessions_); }
 
   void move(const LaunchOptions& options, const MovementPlan& plan);
   /// `move` with the lengths and positions in `pieces`.
@@ -36,6 +40,7 @@ class AcrossNodes {
   void start(const LaunchOptions& options, Kernel kernel, const LaneVectors& vectors, Placed placed);
 
   Team& team_;
+  const unsigned sessions_;
   const NodeMap nodes_;      ///< the kernels of calls refer to this object
   const bool shares_heaps_;  ///< CPU threads of a node reach each other's heaps
   PairMemory memory_;

@@ -41,8 +41,10 @@ unsigned default_sessions(Team& team) {
   constexpr int few = detail::selection::most_pushing_members;
   const bool are_few = &team == &world && world.size() > 1 && world.size() <= few && have_own_gpus(world);
   const bool has_room = world.config().heap_bytes >= sizes.least_heap_of_few;
-  const unsigned mine = any_host_rank(world)  ? 4
-                        : are_few && has_room ? 128
+  const bool spans_nodes = world_part<Routes>(world).needs_engine(team);
+  const unsigned mine = spans_nodes && team.size() > static_cast<int>(max_node_ranks) ? 1
+                        : any_host_rank(world) || spans_nodes                         ? 4
+                        : are_few && has_room                                         ? 128
                                               : 64 / static_cast<unsigned>(world.ranks_on_device());
   return detail::least_of_all(team, "Collectives", std::max(1u, mine));
 }
@@ -101,8 +103,11 @@ bool has_hosts_only(const World& world) { return !world.mixed() && !world.device
 
 Layout layout_of(const Team& team, const CollectiveOptions& options, bool has_lines) {
   Layout layout{};
-  layout.bytes = 256;
-  if (world_part<Routes>(team.world()).needs_engine(team)) return layout;
+  if (world_part<Routes>(team.world()).needs_engine(team)) {
+    layout.across = std::size_t{options.sessions} * sizeof(SessionState);
+    layout.bytes = layout.across + options.sessions * sizeof(detail::PairChannel);
+    return layout;
+  }
   layout.area_lines = has_lines ? area_lines_of(options) : 0;
   const auto after = [](std::size_t offset, std::size_t bytes) { return whole_lines(offset + bytes); };
   const std::size_t words = std::size_t{options.sessions} * max_node_ranks * sizeof(PaddedWord);
@@ -120,6 +125,10 @@ Layout layout_of(const Team& team, const CollectiveOptions& options, bool has_li
 }
 
 CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const CollectiveOptions& options) {
+  if (layout.across != 0)
+    return {.states = reinterpret_cast<SessionState*>(memory),
+            .sessions = options.sessions,
+            .across = reinterpret_cast<detail::PairChannel*>(memory + layout.across)};
   return {.states = reinterpret_cast<SessionState*>(memory),
           .arrived = reinterpret_cast<PaddedWord*>(memory + layout.arrived),
           .finished = reinterpret_cast<PaddedWord*>(memory + layout.finished),
@@ -131,7 +140,8 @@ CollectiveChannel make_channel(std::byte* memory, const Layout& layout, const Co
           .area_pairs = static_cast<std::uint32_t>(options.packet_bytes / 8),
           .area_lines = layout.area_lines,
           .vector_bytes = layout.vector_bytes,
-          .staging_bytes = options.staging_bytes};
+          .staging_bytes = options.staging_bytes,
+          .across = nullptr};
 }
 
 }  // namespace
@@ -145,7 +155,8 @@ Collectives::Implementation::Implementation(Team& members, const CollectiveOptio
   if (world_part<Routes>(world).needs_engine(team)) {
     require(options.engine_bytes.value_or(0) == 0, Status::unavailable,
             "engine_bytes: copy engines do not serve members on several nodes");
-    across_nodes = std::make_unique<detail::AcrossNodes>(team);
+    across_nodes = std::make_unique<detail::AcrossNodes>(team, options.sessions);
+    world.copy(memory.data() + layout.across, across_nodes->kernel_channels().data(), layout.bytes - layout.across);
     team.barrier();
     return;
   }
@@ -226,12 +237,7 @@ Collectives::Collectives(Team& team, const CollectiveOptions& options)
 
 Collectives::~Collectives() = default;
 
-const CollectiveChannel& Collectives::channel() const {
-  if (implementation_->across_nodes != nullptr)
-    world_part<Routes>(implementation_->world)
-        .require_direct(implementation_->team, "collectives in kernels (the host's calls work across nodes)");
-  return implementation_->channel;
-}
+const CollectiveChannel& Collectives::channel() const { return implementation_->channel; }
 
 Team& Collectives::team() const { return implementation_->team; }
 

@@ -23,6 +23,7 @@ namespace detail {
 /// Offsets of the parts of a channel's memory.
 struct ChannelLayout {
   std::size_t arrived, finished, packets, lines, vectors, staging, tables, bytes;
+  std::size_t across;        ///< of the sessions' pair channels, if members are on several nodes, otherwise 0
   std::uint32_t area_lines;  ///< 0 if these ranks exchange no lines
   std::size_t vector_bytes;  ///< 0 if a rank has a GPU
 };
@@ -63,7 +64,7 @@ class Collectives::Implementation {
   detail::ChannelLayout layout;
   SymmetricArray<std::byte> memory;
   CollectiveChannel channel;
-  std::unique_ptr<detail::AcrossNodes> across_nodes;        ///< instead of the channel if members are on several nodes
+  std::unique_ptr<detail::AcrossNodes> across_nodes;        ///< if members are on several nodes
   std::optional<SymmetricArray<std::byte>> engine_scratch;  ///< empty: the channel's staging is used
   std::unique_ptr<detail::CopyEngines> engine;              ///< made at first use
   /// For copies within this rank's memory that run beside those on the caller's stream.

@@ -33,7 +33,7 @@ constexpr std::size_t whole_grains(std::size_t bytes, std::size_t grain) { retur
 /// GPU. So a rank's memory does not depend on the number of ranks.
 unsigned default_sessions(Team& team) {
   const World& world = team.world();
-  if (any_host_rank(world)) return 2;
+  if (any_host_rank(world) || world_part<Routes>(world).needs_engine(team)) return 2;
   const unsigned sessions = std::clamp(64u / static_cast<unsigned>(team.size()), 4u, 32u);
   return std::max(1u, sessions / static_cast<unsigned>(world.ranks_on_device()));
 }
@@ -109,13 +109,19 @@ Layout layout_of(const MessageChannel& channel, int ranks) {
   return layout;
 }
 
+/// The states, then the pair channels of the sessions.
+Layout layout_across_nodes(const MessageChannel& channel, int ranks) {
+  const std::size_t states = std::size_t{channel.sessions} * static_cast<std::size_t>(ranks) * sizeof(MessageState);
+  return {states, 0, states + channel.sessions * sizeof(detail::PairChannel)};
+}
+
 /// A channel with its sizes; its addresses are set later. A session's slot holds its share of the longest eager
 /// message, or the whole message of one block.
 MessageChannel channel_of(const World& world, const MessageOptions& options) {
   MessageChannel channel{};
   channel.sessions = options.sessions;
   channel.depth = options.depth;
-  channel.eager_bytes = options.eager_bytes;
+  channel.eager_end = options.eager_bytes + 1;
   channel.chunk_bytes = options.chunk_bytes;
   const std::size_t share = (options.eager_bytes + options.sessions - 1) / options.sessions;
   const std::size_t slot = std::max(share, std::min(options.eager_bytes, sizes_of(world).eager_block));
@@ -130,15 +136,14 @@ class Messages::Implementation {
   /// Collective.
   Implementation(Team& members, const MessageOptions& options)
       : team(members), world(team.world()), channel(channel_of(world, options)),
-        layout(world_part<Routes>(world).needs_engine(team) ? Layout{0, 0, 256} : layout_of(channel, team.size())),
+        layout(world_part<Routes>(world).needs_engine(team) ? layout_across_nodes(channel, team.size())
+                                                            : layout_of(channel, team.size())),
         memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric) {
+    channel.states = reinterpret_cast<MessageState*>(memory.data());
     if (world_part<Routes>(world).needs_engine(team)) {
-      pairs = std::make_unique<detail::PairMemory>(team, detail::pair_sizes_for(team, options));
-      if (world.device().is_gpu()) lanes = std::make_unique<detail::CpuLanes>(team);
-      team.barrier();
+      go_across_nodes(options);
       return;
     }
-    channel.states = reinterpret_cast<MessageState*>(memory.data());
     channel.rings = reinterpret_cast<machine::PacketPair*>(memory.data() + layout.rings);
     channel.staging = memory.data() + layout.staging;
     if (options.first_message != 0) start_at(options.first_message);
@@ -174,7 +179,7 @@ class Messages::Implementation {
   [[nodiscard]] unsigned blocks_for(std::size_t bytes, const MessageCall& call) const {
     if (call.blocks != 0) return call.blocks;
     const MessageSizes& sizes = sizes_of(world);
-    const std::size_t block_bytes = bytes <= channel.eager_bytes ? sizes.eager_block : sizes.block;
+    const std::size_t block_bytes = bytes < channel.eager_end ? sizes.eager_block : sizes.block;
     const std::size_t wanted = bytes == 0 ? 1 : (bytes - 1) / block_bytes + 1;
     return static_cast<unsigned>(std::min<std::size_t>(wanted, channel.sessions));
   }
@@ -198,8 +203,8 @@ class Messages::Implementation {
                     fmt::format("{} blocks for a message on a channel of {} sessions (MessageOptions::sessions)",
                                 end->blocks, channel.sessions));
     if (pairs != nullptr)
-      return detail::launch_pair_messages(team, {.waits = true, .stream = stream, .name = call}, pairs->channel(), sent,
-                                          received, lanes.get());
+      return detail::launch_pair_messages(team, {.waits = true, .stream = stream, .name = call},
+                                          pairs->channels().data(), sent, received, lanes.get());
     const LaunchOptions options{.blocks = sent.blocks + received.blocks,
                                 .threads = std::max(threads_for(sent), threads_for(received)),
                                 .waits = true,
@@ -210,13 +215,25 @@ class Messages::Implementation {
 
   Team& team;
   World& world;
-  MessageChannel channel;
+  MessageChannel channel;  ///< of kernels in one node, and of calls
   Layout layout;
   SymmetricArray<std::byte> memory;
+  MessageChannel across{};                    ///< of kernels if members are on several nodes
   std::unique_ptr<detail::PairMemory> pairs;  ///< instead of the channel if members are on several nodes
   std::unique_ptr<detail::CpuLanes> lanes;    ///< for `pairs` on a GPU rank
 
  private:
+  /// Collective. The links and lanes of a team with members on several nodes.
+  void go_across_nodes(const MessageOptions& options) {
+    pairs = std::make_unique<detail::PairMemory>(team, detail::pair_sizes_for(team, options));
+    if (world.device().is_gpu()) lanes = std::make_unique<detail::CpuLanes>(team);
+    across = channel;
+    across.eager_end = 0, across.across = reinterpret_cast<detail::PairChannel*>(memory.data() + layout.rings);
+    const auto channels = pairs->channels().last(options.sessions);
+    world.copy(memory.data() + layout.rings, channels.data(), channels.size_bytes());
+    team.barrier();
+  }
+
   /// Number of threads: one for each word of an eager message, since threads without work make others wait.
   [[nodiscard]] unsigned threads_for(const detail::MessageEnd& end) const {
     if (end.blocks == 0) return 1;
@@ -247,10 +264,7 @@ Messages::Messages(Team& team, const MessageOptions& options)
 Messages::~Messages() = default;
 
 const MessageChannel& Messages::channel() const {
-  if (implementation_->pairs != nullptr)
-    world_part<Routes>(implementation_->world)
-        .require_direct(implementation_->team, "messages in kernels (the host's calls work across nodes)");
-  return implementation_->channel;
+  return implementation_->pairs == nullptr ? implementation_->channel : implementation_->across;
 }
 
 Team& Messages::team() const { return implementation_->team; }
@@ -277,7 +291,7 @@ void Messages::send_on_stream(const void* source, std::size_t count, ElementType
     throw Error(Status::invalid_argument,
                 fmt::format("rank {} sends {} bytes to itself, more than the {} of an eager message: it would wait for "
                             "its receiver, which comes behind it; send_receive_on_stream does both",
-                            sent.peer, sent.bytes, implementation_->channel.eager_bytes));
+                            sent.peer, sent.bytes, implementation_->channel.eager_end - 1));
   implementation_->launch("send", sent, {}, call.stream);
 }
 

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "beeline/collectives/impl/message_chunks.hpp"
+#include "beeline/collectives/impl/words.hpp"
 #include "beeline/host/launch.hpp"
 #include "host/pairs/pair_transfers.hpp"
 
@@ -12,46 +14,60 @@ namespace {
 
 std::uint64_t header_of(const MessageEnd& end) { return message_header(end.bytes, end.blocks, end.tag, end.elements); }
 
+/// Slice `index` of one end.
+Range slice_of(const MessageEnd& end, unsigned index) { return part_of(end.bytes, end.blocks, index, 16); }
+
+/// Moves slice `index` of one or both ends by the links of session `index`.
+Status move_slice(const PairLinks& links, unsigned index, const MessageEnd& sent, const MessageEnd& received) {
+  PairTransfers transfers(links, header_of(sent), 0);
+  if (index < sent.blocks) {
+    const Range slice = slice_of(sent, index);
+    transfers.send({sent.peer, links.context().rank, sent.data + slice.first, slice.count});
+  }
+  if (index < received.blocks) {
+    const Range slice = slice_of(received, index);
+    transfers.receive({received.peer, received.peer, received.data + slice.first, slice.count});
+  }
+  return transfers.run({Operation::receive, Operation::send}, false,
+                       [&](const PairReceipt& receipt, const ChunkHead& chunk) {
+                         return check_message(links, receipt.peer, chunk, header_of(received), receipt.bytes);
+                       });
+}
+
+/// One thread moves the slices, one after the other. The failing operation records the failure.
 struct PairMessageKernel {
   template <class Grid>
-  void operator()(Grid& grid, const Context& ctx, PairChannel channel, MessageEnd sent, MessageEnd received) const {
+  void operator()(Grid& grid, const Context& ctx, const PairChannel* channels, MessageEnd sent,
+                  MessageEnd received) const {
     if (grid.thread_rank() != 0) return;
-    const PairLinks links(ctx, channel);
-    PairTransfers transfers(links, header_of(sent), 0);
-    if (sent.blocks != 0) transfers.send({sent.peer, ctx.rank, sent.data, sent.bytes});
-    if (received.blocks != 0) transfers.receive({received.peer, received.peer, received.data, received.bytes});
-    const auto check = [&](const PairReceipt& receipt, const ChunkHead& chunk) {
-      const std::uint64_t expected = header_of(received);
-      if (is_same_message(chunk.packed, expected)) return Status::ok;
-      const Awaited awaited{Operation::receive, receipt.peer, links.awaited_number(receipt.peer), expected};
-      return give_up(ctx, awaited, chunk.packed, 0, Status::invalid_argument);
-    };
-    // The failing operation records the failure.
-    static_cast<void>(transfers.run({Operation::receive, Operation::send}, false, check));
+    for (unsigned index = 0; index < std::max(sent.blocks, received.blocks); ++index)
+      if (move_slice({ctx, channels[index]}, index, sent, received) != Status::ok) return;
   }
 };
 
 }  // namespace
 
-PairSizes pair_sizes_for(const Team& team, const MessageOptions& options) {
+std::vector<PairSizes> pair_sizes_for(const Team& team, const MessageOptions& options) {
   constexpr std::size_t all = std::size_t{1} << 20, least = 4096, most = std::size_t{64} << 10, line = 64;
-  const std::size_t share = all / (options.depth * static_cast<std::size_t>(team.size()));
+  const std::size_t pairs = static_cast<std::size_t>(team.size()) * std::max(1u, options.sessions / 2);
+  const std::size_t share = all / (options.depth * pairs);
   const std::size_t chunk = std::max(options.eager_bytes, std::clamp(share, least, most));
-  return {options.depth, (chunk + line - 1) / line * line};
+  const std::size_t channels = std::size_t{options.sessions} * (kernels_share_links(team) ? 1 : 2);
+  return std::vector(channels, PairSizes{options.depth, (chunk + line - 1) / line * line});
 }
 
-void launch_pair_messages(Team& team, const LaunchOptions& options, const PairChannel& channel, const MessageEnd& sent,
+void launch_pair_messages(Team& team, const LaunchOptions& options, const PairChannel* channels, const MessageEnd& sent,
                           const MessageEnd& received, CpuLanes* lanes) {
-  if (lanes == nullptr) return launch(team, options, PairMessageKernel{}, channel, sent, received);
+  if (lanes == nullptr) return launch(team, options, PairMessageKernel{}, channels, sent, received);
   Stream& stream = options.stream == nullptr ? team.world().stream() : *options.stream;
   const LaneVectors vectors{received.data, received.blocks == 0 ? 0 : received.bytes, sent.data,
                             sent.blocks == 0 ? 0 : sent.bytes};
   lanes->of(stream).call(stream, vectors,
-                         [channel, sent, received](const Context& ctx, std::byte* to, const std::byte* from) {
+                         [channels, sent, received](const Context& ctx, std::byte* to, const std::byte* from) {
                            MessageEnd sending = sent, receiving = received;
                            sending.data = const_cast<std::byte*>(from), receiving.data = to;
                            LoneThread alone;
-                           PairMessageKernel{}(alone, ctx, channel, sending, receiving);
+                           PairMessageKernel{}(alone, ctx, channels, sending, receiving);
                          });
 }
 

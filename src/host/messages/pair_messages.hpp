@@ -3,6 +3,8 @@
 /// @file
 /// Messages of teams with members on several nodes, over pair links. A short message is one chunk.
 
+#include <vector>
+
 #include "beeline/host/messages.hpp"
 #include "host/messages/message_kernels.hpp"
 #include "host/pairs/cpu_lane.hpp"
@@ -10,11 +12,13 @@
 
 namespace beeline::detail {
 
-/// Sizes for which a chunk holds the longest eager message, with the depth in the options.
-[[nodiscard]] PairSizes pair_sizes_for(const Team& team, const MessageOptions& options);
+/// [sessions] or, if kernels have links of their own, those of kernels behind them: sizes for which a chunk holds the
+/// longest eager message, with the depth in the options.
+[[nodiscard]] std::vector<PairSizes> pair_sizes_for(const Team& team, const MessageOptions& options);
 
+///   channels  [sessions] outlive the launch
 ///   lanes  of a GPU rank; nullptr: the stream's thread carries out the messages
-void launch_pair_messages(Team& team, const LaunchOptions& options, const PairChannel& channel, const MessageEnd& sent,
+void launch_pair_messages(Team& team, const LaunchOptions& options, const PairChannel* channels, const MessageEnd& sent,
                           const MessageEnd& received, CpuLanes* lanes);
 
 }  // namespace beeline::detail

@@ -23,24 +23,14 @@ class CallChunks {
     return status == Status::ok ? links_.put(peer, head, data) : status;
   }
   [[nodiscard]] Status await_room(std::uint32_t peer) const {
-    const std::uint64_t number = links_.next_number(peer);
-    const PairWait wait{Operation::collective, peer, number, &links_};
-    return poll_until(waiting_, wait, Timeout::none(), [&](std::uint64_t& observed) {
-      observed = number - 1;
-      return links_.has_room(peer) || (links_.work_for(peer) && links_.has_room(peer));
-    });
+    return links_.await_room(waiting_, Operation::collective, peer, &links_, Timeout::none());
   }
   /// Waits for the next chunk from a peer.
   [[nodiscard]] Status await(std::uint32_t peer, const ChunkHead*& chunk) const {
-    const std::uint64_t number = links_.awaited_number(peer);
-    const PairWait wait{Operation::collective, peer, number, &links_};
-    const Status status = poll_until(waiting_, wait, Timeout::none(), [&](std::uint64_t& observed) {
-      observed = number - 1;
-      chunk = links_.next(peer);
-      if (chunk == nullptr && links_.work_for(peer)) chunk = links_.next(peer);
-      return chunk != nullptr;
-    });
-    return status == Status::ok ? links_.check_call(peer, *chunk) : status;
+    const Status status = links_.await_chunk(waiting_, Operation::collective, peer, &links_, Timeout::none());
+    if (status != Status::ok) return status;
+    chunk = links_.arriving(peer);
+    return links_.check_call(peer, *chunk);
   }
   /// Waits for the next chunk from a peer, calls `use(data)` and frees its box.
   template <class Use>

@@ -104,6 +104,15 @@ void try_addresses(World& world) {
   world.barrier();
 }
 
+struct LargestKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
+                                      std::int64_t* value) const {
+    Session session(grid.block(), ctx, channel);
+    static_cast<void>(allreduce(session, value, value, 1, Reduction::maximum));
+  }
+};
+
 void try_collectives(Team& team) {
   const auto ranks = static_cast<std::size_t>(team.size());
   const int rank = team.rank(), last = team.size() - 1;
@@ -129,6 +138,10 @@ void try_collectives(Team& team) {
   std::int64_t piece = 0;
   collectives.reduce_scatter(std::span(&piece, 1), given);
   BEELINE_CHECK_EQ(std::int64_t{last} * (last + 1) / 2, piece);
+  piece = rank;
+  launch(team, {.waits = true}, LargestKernel{}, collectives.channel(), &piece);
+  team.world().synchronize();
+  BEELINE_CHECK_EQ(std::int64_t{last}, piece);
   collectives.barrier();
 }
 

@@ -33,7 +33,8 @@ constexpr std::size_t whole_grains(std::size_t bytes, std::size_t grain) { retur
 /// GPU. So a rank's memory does not depend on the number of ranks.
 unsigned default_sessions(Team& team) {
   const World& world = team.world();
-  if (any_host_rank(world) || world_part<Routes>(world).needs_engine(team)) return 2;
+  if (world_part<Routes>(world).needs_engine(team)) return team.size() > static_cast<int>(max_node_ranks) ? 1 : 2;
+  if (any_host_rank(world)) return 2;
   const unsigned sessions = std::clamp(64u / static_cast<unsigned>(team.size()), 4u, 32u);
   return std::max(1u, sessions / static_cast<unsigned>(world.ranks_on_device()));
 }

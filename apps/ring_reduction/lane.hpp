@@ -65,19 +65,26 @@ struct Lanes {
     if (shape.blocks == 1) return true;
     return apps::is_last(block, &added[(transfer.step - 1) * ring.chunks + transfer.chunk], shape.blocks);
   }
-  /// Stores the chunk of a transfer at the next rank; if it is a sum, adds while storing. Every thread of the block
-  /// calls it. Does not order memory.
+  /// Stores the chunk of a transfer at the next rank; if it is a sum, adds while storing. If only an engine reaches
+  /// that rank, adds at `source`, and puts the sum from there. Every thread of the block calls it. Does not order
+  /// memory.
   template <class Block>
   BEELINE_HOST_DEVICE void store(const Block& block, const beeline::Context& ctx, const Transfer& transfer) const {
     const std::uint32_t next = ring.next();
     float *mine = data + transfer.sends.first, *there = destination(transfer);
     // The first step of the all-gather sends the complete sum, which is this rank's result, too.
-    if (sends_sum(transfer))
+    if (sends_sum(transfer) && !beeline::has_loads_and_stores(ctx, there, next)) {
+      float* const sum = source(transfer);
+      store_sum(block.thread_rank(), block.size(),
+                {mine, arrived_before(transfer), sum, nullptr, transfer.sends.count});
+      beeline::put(block, ctx, there, sum, transfer.sends.count, next);
+    } else if (sends_sum(transfer)) {
       store_sum(block.thread_rank(), block.size(),
                 {mine, arrived_before(transfer), ctx.at(there, next), transfer.reduces ? nullptr : mine,
                  transfer.sends.count});
-    else
+    } else {
       beeline::put(block, ctx, there, mine, transfer.sends.count, next);
+    }
   }
   /// Number of chunks of a part that a lane carries.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t chunks_of(unsigned lane) const {

@@ -10,10 +10,8 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "beeline/host/world.hpp"
-#include "control/adapters/adapter_source.hpp"
 #include "control/adapters/rma_server.hpp"
-#include "control/host_engine.hpp"
-#include "host/resident_adapter.hpp"
+#include "host/adapter_rings.hpp"
 #include "host/world/engines.hpp"
 #include "host/world/part.hpp"
 #include "host/world/routes.hpp"
@@ -47,16 +45,10 @@ class RmaPorts::Implementation {
       : team_(team), options_(checked(team, options)), memory_(team, options.ports, heap()),
         queues_(team, std::size_t{options.ports} * options.depth, heap()), locks_(team, options.locks, heap()),
         members_(team, static_cast<std::size_t>(team.size()), heap()),
-        served_(team, options.ports, heap()), view_{memory_.data(), queues_.data(), options.ports, options.depth,
-                                                    options.locks} {
+        served_(team, options.ports, heap()) {
     show_members();
-    if (options.engine == EngineKind::device) {
-      resident_.emplace(team, served_.data(), options.ports, "engine of RMA ports (1 block)");
-      view_.wanted = resident_->wanted();
-    } else {
-      for (std::uint32_t vpid = 0; vpid < options.ports; ++vpid)
-        engine().add(*sources_.emplace_back(std::make_unique<Source>(served_.data()[vpid])));
-    }
+    rings_.emplace(team, served_.data(), options.ports, engine(), "engine of RMA ports (1 block)");
+    view_ = {memory_.data(), queues_.data(), options.ports, options.depth, options.locks, rings_->wanted()};
     team.barrier();
   }
   ~Implementation() {
@@ -65,22 +57,20 @@ class RmaPorts::Implementation {
     } catch (const std::exception& error) {
       log(LogLevel::error, fmt::format("RMA ports end: {}", error.what()), team_.world().rank());
     }
-    for (const auto& source : sources_) engine().remove(*source);
   }
 
   [[nodiscard]] const RmaPortsView& view() const { return view_; }
   [[nodiscard]] std::uint32_t* locks() const { return locks_.data(); }
   [[nodiscard]] std::string refusal(std::uint32_t port) const {
     require(port < options_.ports, Status::invalid_argument, fmt::format("RMA port {} of {}", port, options_.ports));
-    const char* const reason = resident_ ? nullptr : sources_[port]->refusal();
-    return reason == nullptr ? "" : reason;
+    return rings_->refusal(port);
   }
 
  private:
-  using Source = AdapterSource<RmaServer>;
-
   [[nodiscard]] Heap heap() const { return options_.engine == EngineKind::host ? Heap::pinned : Heap::symmetric; }
-  [[nodiscard]] HostEngine& engine() const { return world_part<Engines>(team_.world()).of_queues(); }
+  [[nodiscard]] HostEngine* engine() const {
+    return options_.engine == EngineKind::host ? &world_part<Engines>(team_.world()).of_queues() : nullptr;
+  }
 
   /// Writes what the servers know of the team.
   void show_members() {
@@ -124,9 +114,8 @@ class RmaPorts::Implementation {
   SymmetricArray<std::uint32_t> locks_;
   SymmetricArray<RmaMember> members_;
   SymmetricArray<RmaServed> served_;
-  RmaPortsView view_;
-  std::vector<std::unique_ptr<Source>> sources_;        ///< [ports] for a host engine
-  std::optional<ResidentAdapter<RmaServer>> resident_;  ///< for a device engine
+  std::optional<AdapterRings<RmaServer>> rings_;
+  RmaPortsView view_{};
 };
 
 RmaPorts::RmaPorts(Team& team, const RmaPortOptions& options)

@@ -12,11 +12,9 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/host/world.hpp"
-#include "control/adapters/adapter_source.hpp"
 #include "control/adapters/verbs_assistant.hpp"
 #include "control/adapters/verbs_server.hpp"
-#include "control/host_engine.hpp"
-#include "host/resident_adapter.hpp"
+#include "host/adapter_rings.hpp"
 #include "host/world/engines.hpp"
 #include "host/world/part.hpp"
 #include "host/world/routes.hpp"
@@ -105,36 +103,25 @@ class VerbsQueues::Implementation {
         words_(team, options_.completion_queues, ring_heap(options_)), keys_(team, max_verbs_keys, ring_heap(options_)),
         posted_(team, pairs_, poster_heap(options_)), polled_(team, options_.completion_queues, poster_heap(options_)),
         ends_(team, pairs_, Heap::pinned), rings_(team, pairs_, ring_heap(options_)),
-        pending_(team, std::size_t{pairs_} * options_.depth, ring_heap(options_)), view_{requests_.data(),
-                                                                                         requests_.data() +
-                                                                                             std::size_t{pairs_} *
-                                                                                                 options_.depth,
-                                                                                         doorbells_.data(),
-                                                                                         posted_.data(),
-                                                                                         completions_.data(),
-                                                                                         words_.data(),
-                                                                                         polled_.data(),
-                                                                                         pairs_,
-                                                                                         options_.depth,
-                                                                                         options_.completion_queues,
-                                                                                         options_.completion_depth,
-                                                                                         nullptr} {
+        pending_(team, std::size_t{pairs_} * options_.depth, ring_heap(options_)) {
     connect(peers);
     if (options_.engine_threads != 0)
       own_engine_ = world_part<Engines>(team.world()).make_host_engine(options_.engine_threads, false);
-    if (options_.engine == EngineKind::device) {
-      resident_.emplace(team, rings_.data(), pairs_, "engine of verbs-style queue pairs (1 block)");
-      view_.wanted = resident_->wanted();
-    }
+    served_.emplace(team, rings_.data(), pairs_, engine(), "engine of verbs-style queue pairs (1 block)");
+    view_ = {requests_.data(),
+             requests_.data() + std::size_t{pairs_} * options_.depth,
+             doorbells_.data(),
+             posted_.data(),
+             completions_.data(),
+             words_.data(),
+             polled_.data(),
+             pairs_,
+             options_.depth,
+             options_.completion_queues,
+             options_.completion_depth,
+             served_->wanted()};
     if (options_.assisted) assistance_.emplace(team, view_);
     team.barrier();
-    // Last, since an engine must not serve sources of an object whose construction fails.
-    for (std::uint32_t i = 0; i < pairs_; ++i) serve(i);
-  }
-
-  ~Implementation() {
-    assistance_.reset();
-    for (const auto& source : sources_) engine().remove(*source);
   }
 
   [[nodiscard]] const VerbsQueuesView& view() const { return view_; }
@@ -181,15 +168,9 @@ class VerbsQueues::Implementation {
   }
 
   void reset(std::uint32_t index) {
-    require(index < pairs_, Status::invalid_argument, fmt::format("queue pair {} of {}", index, pairs_));
-    const auto change = [&] {
-      engine().remove(*sources_[index]);
-      clear(index);
-      serve(index);
-    };
-    if (resident_)
-      resident_->between_leases([&] { clear(index); });
-    else if (assistance_)
+    require_pair(index);
+    const auto change = [&] { served_->change(index, [&] { drop_requests(index); }); };
+    if (assistance_)
       assistance_->reset(index, change);
     else
       change();
@@ -201,13 +182,11 @@ class VerbsQueues::Implementation {
   }
 
   [[nodiscard]] std::string refusal(std::uint32_t index) const {
-    require(index < pairs_, Status::invalid_argument, fmt::format("queue pair {} of {}", index, pairs_));
-    const char* const reason = resident_ ? nullptr : sources_[index]->refusal();
-    return reason == nullptr ? "" : reason;
+    require_pair(index);
+    return served_->refusal(index);
   }
 
  private:
-  using Source = AdapterSource<VerbsServer>;
   struct Registered {
     std::uint32_t key = 0, generation = 0;  ///< key 0: the entry is free
   };
@@ -262,30 +241,23 @@ class VerbsQueues::Implementation {
     return ctx.range + (std::uint64_t{ctx.own_world_rank} << ctx.slot_shift);
   }
 
-  /// Begins to serve a pair whose ring is new or cleared; a resident block serves all of them.
-  void serve(std::uint32_t index) {
-    if (resident_) return;
-    if (sources_.size() <= index) sources_.resize(index + 1);
-    sources_[index] = std::make_unique<Source>(rings_.data()[index]);
-    engine().add(*sources_[index]);
+  void require_pair(std::uint32_t index) const {
+    require(index < pairs_, Status::invalid_argument, fmt::format("queue pair {} of {}", index, pairs_));
   }
-  /// Empties the send ring of a pair that is not served meanwhile.
-  void clear(std::uint32_t index) {
+  /// Frees all entries of the send ring of a pair that is not served meanwhile. Later requests have later indices, so
+  /// that completions which were not polled yet are not taken for theirs.
+  void drop_requests(std::uint32_t index) {
     World& world = team_.world();
-    const std::vector<VerbsRequestEntry> empty(options_.depth);
-    world.copy(view_.sends + std::size_t{index} * options_.depth, empty.data(), empty.size() * sizeof empty[0]);
     VerbsPosted posted{};
     world.copy(&posted, &posted_.data()[index], sizeof posted);
-    posted.sends = posted.sends_done = 0;
+    posted.sends_done = posted.sends;
     world.copy(&posted_.data()[index], &posted, sizeof posted);
     // The peer's engine may read the receives' doorbell at any time.
-    store(doorbells_.data()[index].send.value, std::uint64_t{0});
+    store(doorbells_.data()[index].send.value, detail::big_endian(posted.sends));
     store(doorbells_.data()[index].receive.value, detail::big_endian(posted.receives));
     VerbsServed served{};
     world.copy(&served, &rings_.data()[index].served, sizeof served);
-    const std::uint64_t receives = served.receives;  // the peer's ring goes on
-    served = {};
-    served.receives = receives;
+    served = served.behind(posted.sends);
     world.copy(&rings_.data()[index].served, &served, sizeof served);
   }
 
@@ -305,8 +277,9 @@ class VerbsQueues::Implementation {
       team_.world().copy(&to, &value, sizeof value);
   }
 
-  [[nodiscard]] HostEngine& engine() const {
-    return own_engine_ != nullptr ? *own_engine_ : world_part<Engines>(team_.world()).of_queues();
+  [[nodiscard]] HostEngine* engine() const {
+    if (options_.engine == EngineKind::device) return nullptr;
+    return own_engine_ != nullptr ? own_engine_.get() : &world_part<Engines>(team_.world()).of_queues();
   }
 
   Team& team_;
@@ -323,9 +296,8 @@ class VerbsQueues::Implementation {
   SymmetricArray<std::int32_t> ends_;  ///< the peer of each pair
   SymmetricArray<VerbsRing> rings_;
   SymmetricArray<VerbsPending> pending_;  ///< [pairs][depth]
-  VerbsQueuesView view_;
-  std::vector<std::unique_ptr<Source>> sources_;          ///< [pairs] for a host engine
-  std::optional<ResidentAdapter<VerbsServer>> resident_;  ///< for a device engine
+  std::optional<AdapterRings<VerbsServer>> served_;
+  VerbsQueuesView view_{};
   std::optional<Assistance> assistance_;
   std::mutex mutex_;  ///< guards `entries_`
   std::vector<Registered> entries_;

@@ -211,6 +211,39 @@ BEELINE_CASE(post, a_batch_to_memory_that_is_gone, 2) {
   world.barrier();
 }
 
+/// A segment that is freed while an engine carries out batches: each is in place or refused as a whole.
+BEELINE_CASE(post, batches_to_memory_that_is_freed_in_flight, 2) {
+  World& world = test.world();
+  need_one_node(test);
+  test.skip_if(test.on_gpu(), "CPU threads of GPU ranks post no commands");
+  constexpr std::uint32_t puts = 64, batches = 16;
+  constexpr std::size_t pitch = most_batched_bytes;
+  CommandQueues queues(world, 1);
+  const SymmetricArray<std::byte> source(world, puts * pitch);
+  const SymmetricArray<BatchEntry> entries(world, puts * batches);
+  const Segment& segment = world.create_segment(MemoryKind::host, puts * pitch);
+  std::byte* const part = segment.parts[static_cast<std::size_t>(test.rank())].address;
+  world.barrier();
+  const Context& ctx = world.host_context();
+  const CommandQueue queue = queues.channel().queue(0);
+  PutBatch batch(ctx, entries.data(), puts * batches);
+  for (std::uint32_t i = 0; i < batches; ++i) {
+    batch.begin(Thread{}, static_cast<std::uint32_t>(test.ahead(1)), queue);
+    for (std::uint32_t put = 0; put < puts; ++put)
+      batch.put(Thread{}, part + put * pitch, static_cast<const std::byte*>(source.data()) + put * pitch, pitch);
+    BEELINE_CHECK_EQ(name(Status::ok), name(batch.end(Thread{})));
+  }
+  world.destroy_segment(segment.id);
+  const Status status = quiet(Thread{}, ctx, queue);
+  const std::vector<std::string> refusals = queues.refusals();
+  BEELINE_CHECK_EQ(name(refusals.empty() ? Status::ok : Status::invalid_argument), name(status));
+  for (const std::string& refusal : refusals) BEELINE_CHECK_CONTAINS(refusal, "no memory of its peer is there");
+  if (!refusals.empty())
+    check_error(Status::invalid_argument, {"engine refused command"}, [&] { world.synchronize(); });
+  BEELINE_CHECK(!world.failed());
+  world.barrier();
+}
+
 struct KnownArguments {
   std::byte *destination, *source;
   std::uint64_t* signal;

@@ -23,6 +23,28 @@ inline void need_one_kind(RankTest& test) { test.skip_if(test.world().mixed(), "
   BEELINE_CASE(post, name##_by_device, least_ranks) { name(test, beeline::EngineKind::device); } \
   void name(RankTest& test, beeline::EngineKind engine)
 
+/// Software adapters serve ranks of one node.
+inline void need_one_node(RankTest& test) {
+  need_reach(test, test.world());
+  test.skip_if(test.on_several_nodes(), "adapters need memory that all members share");
+}
+/// Whether kernels of a rank reach its peers only by an engine.
+inline bool is_routed(RankTest& test) { return test.world().config().engines != nullptr && test.size() > 1; }
+
+/// A case of a software adapter's format, whose rings either kind of engine serves: `engine` in its body.
+#define ADAPTER_CASE(format, name, least_ranks)                                                    \
+  void name(RankTest& test, beeline::EngineKind engine);                                           \
+  BEELINE_CASE(post, format##_##name##_by_host, least_ranks) {                                     \
+    need_one_node(test);                                                                           \
+    name(test, beeline::EngineKind::host);                                                         \
+  }                                                                                                \
+  BEELINE_CASE(post, format##_##name##_by_device, least_ranks) {                                   \
+    need_one_node(test);                                                                           \
+    test.skip_if(is_routed(test), "a block of the device does not reach peers that only engines reach"); \
+    name(test, beeline::EngineKind::device);                                                       \
+  }                                                                                                \
+  void name(RankTest& test, beeline::EngineKind engine)
+
 struct NoKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid&, const beeline::Context&, DeviceReport*, std::uint32_t) const {}

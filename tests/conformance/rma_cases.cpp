@@ -101,33 +101,14 @@ void move_with_each_set(RankTest& test, const RmaPorts& ports, std::size_t bytes
   }
 }
 
-/// A case for either engine, on ranks of one node.
-#define RMA_CASE(name, least_ranks)                                                                                \
-  void name(RankTest& test, EngineKind engine);                                                                    \
-  BEELINE_CASE(post, rma_##name##_by_host, least_ranks) {                                                          \
-    need_ports(test);                                                                                              \
-    name(test, EngineKind::host);                                                                                  \
-  }                                                                                                                \
-  BEELINE_CASE(post, rma_##name##_by_device, least_ranks) {                                                        \
-    need_ports(test);                                                                                              \
-    test.skip_if(test.world().config().engines != nullptr, "kernels of a device engine do not reach other ranks"); \
-    name(test, EngineKind::device);                                                                                \
-  }                                                                                                                \
-  void name(RankTest& test, EngineKind engine)
-
-void need_ports(RankTest& test) {
-  need_reach(test, test.world());
-  test.skip_if(test.on_several_nodes(), "a port reaches its own node");
-}
-
-RMA_CASE(moves, 1) {
+ADAPTER_CASE(rma, moves, 1) {
   const RmaPorts ports(test.world(), {.engine = engine, .depth = 2});
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4097}})
     for (const std::size_t skew : {0, 3}) move_with_each_set(test, ports, bytes, skew);
 }
 
 /// The largest piece, and two pieces.
-RMA_CASE(moves_of_two_pieces, 2) {
+ADAPTER_CASE(rma, moves_of_two_pieces, 2) {
   test.skip_if(test.size() > 2 || under_thread_sanitizer, "many bytes");
   const RmaPorts ports(test.world(), {.engine = engine});
   constexpr std::uint32_t both = rma_requester | rma_completer;
@@ -138,7 +119,7 @@ RMA_CASE(moves_of_two_pieces, 2) {
 
 /// CPU threads of GPU ranks, too, post to ports in host memory.
 BEELINE_CASE(post, rma_moves_by_cpu_threads, 1) {
-  need_ports(test);
+  need_one_node(test);
   const RmaPorts ports(test.world());
   for (const RmaCommand command : {RmaCommand::put, RmaCommand::get})
     move_by(test, ports, {command, std::uint32_t{local_unit(command)} | remote_unit(command), 777, 5},
@@ -163,6 +144,34 @@ BEELINE_CASE(post, rma_ports_refuse_options, 1) {
   refused({.locks = 0}, "0 locks");
   const RmaPorts ports(test.world());
   check_error(Status::invalid_argument, {"RMA port 1 of 1"}, [&] { static_cast<void>(ports.refusal(1)); });
+}
+
+/// A segment that is freed while an engine writes to it: each request is over, or refused with a notification.
+BEELINE_CASE(post, rma_memory_that_is_freed_in_flight, 1) {
+  World& world = test.world();
+  need_one_node(test);
+  test.skip_if(test.on_gpu(), "the segments are in host memory");
+  constexpr std::uint32_t puts = 8;
+  constexpr std::size_t bytes = 1 << 20;
+  const RmaPorts ports(world, {.ports = puts});
+  const SymmetricArray<std::byte> source(world, bytes);
+  const Segment& segment = world.create_segment(MemoryKind::host, bytes);
+  std::byte* const part = segment.parts[static_cast<std::size_t>(test.rank())].address;
+  world.barrier();
+  const RmaTo to{static_cast<std::uint32_t>(test.ahead(1)), rma_requester};
+  for (std::uint32_t i = 0; i < puts; ++i)
+    BEELINE_CHECK_EQ(name(Status::ok), name(rma_put(Thread{}, world.host_context(), ports.view().port(i), part,
+                                                    static_cast<const std::byte*>(source.data()), bytes, to)));
+  world.destroy_segment(segment.id);
+  for (std::uint32_t i = 0; i < puts; ++i) {
+    RmaNotification over{};
+    BEELINE_CHECK_EQ(name(Status::ok), name(rma_wait(world.host_context(), ports.view().port(i), over)));
+    rma_free(ports.view().port(i));
+    BEELINE_CHECK(over.error() == RmaError::none || over.error() == RmaError::address);
+    BEELINE_CHECK_EQ(over.error() == RmaError::none, ports.refusal(i).empty());
+  }
+  BEELINE_CHECK(!world.failed());
+  world.barrier();
 }
 
 struct LockArguments {
@@ -202,7 +211,7 @@ struct LockKernel {
   }
 };
 
-RMA_CASE(locks, 1) {
+ADAPTER_CASE(rma, locks, 1) {
   constexpr std::uint32_t blocks = 2, rounds = 20;
   const RmaPorts ports(test.world(), {.engine = engine, .ports = blocks, .locks = 6});
   const SymmetricArray<std::uint32_t> counter(test.world(), 1), scratch(test.world(), blocks);
@@ -240,7 +249,7 @@ struct NotifyKernel {
   }
 };
 
-RMA_CASE(notifications_without_data, 1) {
+ADAPTER_CASE(rma, notifications_without_data, 1) {
   const RmaPorts ports(test.world(), {.engine = engine, .ports = 2, .depth = 4});
   test.run(test.shape(1, true), NotifyKernel{},
            NotifyArguments{static_cast<std::uint32_t>(test.ahead(1)), 20, ports.view()}, "RMA notifications");

@@ -266,6 +266,63 @@ void outlast(RankTest& test, KernelStarter by) {
   world.barrier();
 }
 
+/// Answers its poster.
+struct Answer {
+  static constexpr const char* name = "answer";
+  struct Arguments {
+    std::uint64_t value;
+  };
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context&, const Task& task) const {
+    if (group.thread_rank() == 0) task.answer(task.as<Arguments>().value);
+  }
+};
+/// A kernel that does not.
+struct Silent {
+  static constexpr const char* name = "silent";
+  static constexpr bool is_kernel = true;
+  struct Arguments {};
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid&, const Context&, const Task&) const {}
+};
+using Replies = TaskList<Answer, Silent>;
+
+struct ReplyArguments {
+  TaskChannel channel;
+  std::uint64_t* replies;  ///< [2]
+};
+struct PostReplies {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
+                                      ReplyArguments a) const {
+    if (grid.thread_rank() != 0) return;
+    const std::uint32_t peer = (ctx.rank + 1) % ctx.size;
+    const Answer::Arguments value{5};
+    const Silent::Arguments nothing{};
+    TaskPost posts[] = {task_of<Replies, Answer>(value, peer), task_of<Replies, Silent>(nothing, peer)};
+    for (int i = 0; i < 2; ++i) {
+      posts[i].reply = a.replies + i, posts[i].reply_value = 0;
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_task(Thread{}, ctx, a.channel, posts[i]));
+    }
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(Thread{}, ctx, a.channel, peer, 0));
+  }
+};
+
+/// The answer of a function is not that of the kernel behind it, also if the poster is on another node.
+BEELINE_CASE(task, kernels_that_do_not_answer, 1) {
+  need_one_kind(test);
+  World& world = test.world();
+  Tasks<Replies> tasks(world, {.queues = 1, .workers = 1});
+  const Signals replies(world, 2);
+  tasks.register_function<Answer>({nullptr, nullptr, 0, nullptr});
+  tasks.register_kernel<Silent>({nullptr, nullptr, 0, nullptr}, {.blocks = 1, .threads = 32});
+  test.run(test.shape(1, true), PostReplies{}, ReplyArguments{tasks.channel(), replies.data()}, "replies");
+  world.barrier();
+  BEELINE_CHECK_EQ(std::uint64_t{5}, test.read_value(&replies.data()[0]));
+  BEELINE_CHECK_EQ(std::uint64_t{0}, test.read_value(&replies.data()[1]));
+  world.barrier();
+}
+
 BEELINE_CASE(task, kernels_that_outlast_leases, 1) { outlast(test, KernelStarter::any); }
 BEELINE_CASE(task, engine_kernels_that_outlast_leases, 1) { outlast(test, KernelStarter::engine); }
 

@@ -119,33 +119,6 @@ class Verbs {
   VerbsKey mine_, theirs_;
 };
 
-void need_one_node(RankTest& test, const World& world) {
-  need_reach(test, world);
-  test.skip_if(test.on_several_nodes(), "queue pairs need memory that all members share");
-}
-/// Kernels reach no peer where engines carry everything.
-void need_direct(RankTest& test) {
-  if (test.world().config().engines == nullptr || test.size() == 1) return;
-  check_error(Status::unreachable, {"verbs-style queue pair"}, [&] {
-    const VerbsQueues queues(test.world(), std::vector{test.rank()}, {.engine = EngineKind::device});
-  });
-  test.skip_if(true, "a block of the device does not reach peers that only engines reach");
-}
-
-/// A case for rings in host memory and for those that a resident block serves: `options` in its body.
-#define VERBS_CASE(name, least_ranks)                         \
-  void name(RankTest& test, VerbsOptions options);            \
-  BEELINE_CASE(post, verbs_##name##_by_host, least_ranks) {   \
-    need_one_node(test, test.world());                        \
-    name(test, {.engine = EngineKind::host});                 \
-  }                                                           \
-  BEELINE_CASE(post, verbs_##name##_by_device, least_ranks) { \
-    need_one_node(test, test.world());                        \
-    need_direct(test);                                        \
-    name(test, {.engine = EngineKind::device});               \
-  }                                                           \
-  void name(RankTest& test, VerbsOptions options)
-
 void expect(const VerbsCompletion& completion, VerbsOpcode opcode, std::uint32_t index, std::uint32_t bytes,
             std::uint64_t value = 0) {
   BEELINE_CHECK_EQ(std::string("ok"), std::string(describe(completion.status)));
@@ -157,9 +130,9 @@ void expect(const VerbsCompletion& completion, VerbsOpcode opcode, std::uint32_t
 }
 
 template <VerbsSteps steps>
-void every_opcode(RankTest& test, VerbsOptions options) {
+void every_opcode(RankTest& test, EngineKind engine) {
   World& world = test.world();
-  Verbs verbs(test, options);
+  Verbs verbs(test, {.engine = engine});
   const int rank = test.rank(), behind = test.behind(1);
   VerbsRequest receive = receive_request(verbs.here(1000, 2));
   receive.segments = 2, receive.local[1] = verbs.here(1100, 1000);
@@ -210,10 +183,10 @@ void every_opcode(RankTest& test, VerbsOptions options) {
   world.barrier();
 }
 
-VERBS_CASE(opcodes, 1) {
-  every_opcode<verbs_steps[0]>(test, options);
-  every_opcode<VerbsSteps{}>(test, options);
-  every_opcode<verbs_steps[4]>(test, options);
+ADAPTER_CASE(verbs, opcodes, 1) {
+  every_opcode<verbs_steps[0]>(test, engine);
+  every_opcode<VerbsSteps{}>(test, engine);
+  every_opcode<verbs_steps[4]>(test, engine);
 }
 
 struct FloodArguments {
@@ -262,12 +235,11 @@ struct FloodKernel {
   }
 };
 
-VERBS_CASE(more_than_rings_hold, 1) {
+ADAPTER_CASE(verbs, more_than_rings_hold, 1) {
   World& world = test.world();
   constexpr std::uint32_t pairs = 5, posts = 300;
-  options.depth = 8;
   const int other = test.rank() ^ 1, peer = other < test.size() ? other : test.rank();
-  VerbsQueues queues(world, std::vector<int>(pairs, peer), options);
+  VerbsQueues queues(world, std::vector<int>(pairs, peer), {.engine = engine, .depth = 8});
   const SymmetricArray<std::uint64_t> words(world, pairs);
   const std::vector<std::uint64_t> start(pairs, 7'000'000);
   world.copy(words.data(), start.data(), words.bytes());
@@ -281,15 +253,16 @@ VERBS_CASE(more_than_rings_hold, 1) {
 }
 
 /// Errors are completions, in the order of the ring; the pair works after a reset, and nothing else has noticed.
-VERBS_CASE(errors, 1) {
+ADAPTER_CASE(verbs, errors, 1) {
   World& world = test.world();
-  Verbs verbs(test, options);
+  Verbs verbs(test, {.engine = engine});
+  std::uint32_t index = 0;
   const auto expect_statuses = [&](const std::vector<VerbsRequest>& requests,
                                    const std::vector<VerbsStatus>& statuses) {
     const std::vector<VerbsCompletion> done = verbs.send<verbs_steps[4]>(requests);
     for (std::size_t i = 0; i < statuses.size(); ++i) {
       BEELINE_CHECK_EQ(std::string(describe(statuses[i])), std::string(describe(done[i].status)));
-      BEELINE_CHECK_EQ(static_cast<std::uint32_t>(i), done[i].index);
+      BEELINE_CHECK_EQ(index++, done[i].index);
     }
     verbs.queues().reset(0);
     world.barrier();
@@ -315,10 +288,10 @@ VERBS_CASE(errors, 1) {
 /// A segment that is freed while requests name it: the engine refuses them, and never touches it.
 BEELINE_CASE(post, verbs_memory_that_is_freed, 1) {
   World& world = test.world();
-  need_one_node(test, world);
+  need_one_node(test);
   test.skip_if(test.on_gpu(), "the segments are in host memory");
   for (const EngineKind engine : {EngineKind::host, EngineKind::device}) {
-    if (engine == EngineKind::device) need_direct(test);
+    if (engine == EngineKind::device && is_routed(test)) continue;
     Verbs verbs(test, {.engine = engine});
     constexpr std::size_t bytes = 1 << 20;
     const Segment& segment = world.create_segment(MemoryKind::host, bytes);
@@ -344,10 +317,42 @@ BEELINE_CASE(post, verbs_memory_that_is_freed, 1) {
   }
 }
 
+/// A segment that is freed while an engine writes to it: each request is complete or refused, and none touches what is
+/// unmapped.
+BEELINE_CASE(post, verbs_memory_that_is_freed_in_flight, 1) {
+  World& world = test.world();
+  need_one_node(test);
+  test.skip_if(test.on_gpu(), "the segments are in host memory");
+  constexpr std::uint32_t bytes = 1 << 20, writes = 16;
+  VerbsQueues queues(world, std::vector{test.ahead(1), test.behind(1)}, {.posts_from_cpu = true});
+  const VerbsQueuesView& view = queues.view();
+  const SymmetricArray<std::byte> source(world, bytes);
+  const Segment& segment = world.create_segment(MemoryKind::host, bytes);
+  const std::byte* const part = segment.parts[static_cast<std::size_t>(test.rank())].address;
+  const VerbsKey from = queues.register_memory(source.data(), bytes), mine = queues.register_memory(part, bytes);
+  world.barrier();
+  const VerbsKey theirs = queues.key_of(mine, test.ahead(1));
+  const VerbsRequest write = write_request(segment_of(world.host_context(), part, bytes, theirs),
+                                           segment_of(world.host_context(), source.data(), bytes, from));
+  for (std::uint32_t i = 0; i < writes; ++i)
+    BEELINE_CHECK_EQ(name(Status::ok), name(post_send(Thread{}, view, 0, write)));
+  world.destroy_segment(segment.id);
+  VerbsStatus expected = VerbsStatus::ok;
+  for (std::uint32_t i = 0; i < writes; ++i) {
+    VerbsCompletion done;
+    BEELINE_CHECK_EQ(name(Status::ok), name(wait_completion(Thread{}, world.host_context(), view, 0, done)));
+    if (expected == VerbsStatus::ok && done.status != VerbsStatus::ok) expected = VerbsStatus::refused;
+    BEELINE_CHECK_EQ(std::string(describe(expected)), std::string(describe(done.status)));
+    if (expected == VerbsStatus::refused) expected = VerbsStatus::flushed;
+  }
+  BEELINE_CHECK(!world.failed());
+  world.barrier();
+}
+
 /// Several pairs, one completion queue, and CPU threads that post.
 BEELINE_CASE(post, verbs_by_cpu_threads_with_one_completion_queue, 1) {
   World& world = test.world();
-  need_one_node(test, world);
+  need_one_node(test);
   constexpr std::uint32_t pairs = 4;
   VerbsQueues queues(world, std::vector<int>(pairs, test.rank()),
                      {.posts_from_cpu = true, .completion_queues = 1, .engine_threads = 2});
@@ -451,7 +456,7 @@ struct AssistedErrors {
 /// A CPU thread posts what kernels ask for, and forwards completions and errors.
 BEELINE_CASE(post, verbs_assisted, 1) {
   World& world = test.world();
-  need_one_node(test, world);
+  need_one_node(test);
   Verbs verbs(test, {.assisted = true, .depth = 8});
   const std::uint32_t incoming = verbs.incoming();
   AssistedArguments a{verbs.queues().assisted(),
@@ -486,7 +491,7 @@ BEELINE_CASE(post, verbs_assisted, 1) {
 
 BEELINE_CASE(post, verbs_bad_options, 1) {
   World& world = test.world();
-  need_one_node(test, world);
+  need_one_node(test);
   const std::vector<int> self{test.rank()}, nobody{};
   const auto refused = [&](std::span<const int> peers, const VerbsOptions& options, const char* text) {
     check_error(Status::invalid_argument, {text}, [&] { const VerbsQueues queues(world, peers, options); });
@@ -501,6 +506,9 @@ BEELINE_CASE(post, verbs_bad_options, 1) {
   refused(self, {.engine = EngineKind::device, .assisted = true}, "CPU threads post");
   refused(std::vector{test.size()}, {}, "not in the team");
   if (test.size() > 1) refused(std::vector{1}, {}, "no counterpart");
+  if (is_routed(test))
+    check_error(Status::unreachable, {"verbs-style queue pair"},
+                [&] { const VerbsQueues queues(world, self, {.engine = EngineKind::device}); });
   BEELINE_CHECK(!world.failed());
 }
 

@@ -22,13 +22,13 @@
 namespace beeline {
 
 /// Posts a request to the send ring of a queue pair.
-///   pair   less than `queues.pairs`
 ///   rings  whether to ring the doorbell, after which the engine takes the request; `ring_doorbell` rings it for all
 ///          requests posted before
 /// Earlier writes of the group are visible to the engine. Local memory may be reused after the request's completion.
-/// Returns ok; invalid_argument for a bad request; no_resource if the ring has no free entry: poll completions first.
-/// Without `checks` it returns ok: bad requests then have error completions, and the caller posts at most depth - 1
-/// requests that are not known to be complete. Entries of unsignaled requests are free once a later request completes.
+/// Returns ok; invalid_argument for a bad request, or for a pair that there is not; no_resource if the ring has no free
+/// entry: poll completions first. Without `checks` it returns ok: bad requests then have error completions, and the
+/// caller passes a pair that there is, and posts at most depth - 1 requests that are not known to be complete. Entries
+/// of unsignaled requests are free once a later request completes.
 template <VerbsSteps steps = VerbsSteps{}, class Access = detail::DirectAccess, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_send(const Group& group, const VerbsQueuesView& queues,
                                                    std::uint32_t pair, const VerbsRequest& request, bool rings = true) {
@@ -44,21 +44,23 @@ template <VerbsSteps steps = VerbsSteps{}, class Access = detail::DirectAccess, 
   return detail::VerbsPoster<steps, Access>(queues, pair, true).post(group, request, rings);
 }
 
-/// Rings the doorbell of the send ring, for all requests posted before.
+/// Rings the doorbell of the send ring, for all requests posted before. Returns ok; invalid_argument for a pair that
+/// there is not.
 template <class Access = detail::DirectAccess, class Group>
-BEELINE_HOST_DEVICE void ring_doorbell(const Group& group, const VerbsQueuesView& queues, std::uint32_t pair) {
-  detail::VerbsPoster<VerbsSteps{}, Access>(queues, pair, false).ring(group);
+BEELINE_HOST_DEVICE Status ring_doorbell(const Group& group, const VerbsQueuesView& queues, std::uint32_t pair) {
+  return detail::VerbsPoster<VerbsSteps{}, Access>(queues, pair, false).ring(group);
 }
 
 /// Takes the next completion, if there is one. Completions of one queue pair's requests come in their order.
-/// Returns ok, or in_progress: there is none. A request's error is in `completion.status`.
+/// Returns ok; in_progress: there is none; with `checks` invalid_argument for a queue that there is not. A request's
+/// error is in `completion.status`.
 template <VerbsSteps steps = VerbsSteps{}, class Access = detail::DirectAccess, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status poll_completion(const Group& group, const VerbsQueuesView& queues,
                                                          std::uint32_t completion_queue, VerbsCompletion& completion) {
   return detail::VerbsPoller<steps, Access>(queues, completion_queue).poll(group, completion);
 }
 
-/// As `poll_completion`, but waits for the completion. Returns ok; timeout; deadline; aborted.
+/// As `poll_completion`, but waits for the completion. Returns ok; invalid_argument; timeout; deadline; aborted.
 template <VerbsSteps steps = VerbsSteps{}, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status wait_completion(const Group& group, const Context& ctx,
                                                          const VerbsQueuesView& queues, std::uint32_t completion_queue,

@@ -37,17 +37,19 @@ struct VerbsAssistedView {
 };
 
 /// Asks for a post to the send ring of a pair, or to its receive ring if `request` is a receive. Each request has a
-/// completion, which `poll_completion` takes; bad requests have an error in it.
-/// Returns ok; invalid_argument for payload in the request, which the CPU may not reach; no_resource if no mailbox of
-/// the ring is free.
+/// completion, which `wait_assisted` takes.
+/// Returns ok; invalid_argument for a bad request, for payload in it, which the CPU may not reach, or for a pair that
+/// there is not; no_resource if no mailbox of the ring is free.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_assisted(const Group& group, const VerbsAssistedView& queues,
                                                        std::uint32_t pair, const VerbsRequest& request) {
+  const bool receives = request.opcode == VerbsOpcode::receive;
+  if (pair >= queues.pairs || request.payload != nullptr || !detail::is_valid(request, receives))
+    return Status::invalid_argument;
   group.sync();
-  const std::uint32_t line = 2 * pair + (request.opcode == VerbsOpcode::receive ? 1 : 0);
+  const std::uint32_t line = 2 * pair + (receives ? 1 : 0);
   VerbsAsked& asked = queues.asked[line];
   const std::uint64_t ticket = asked.asked;
-  if (request.payload != nullptr) return Status::invalid_argument;
   if (ticket - asked.answered >= queues.depth - 1) return Status::no_resource;
   group.sync();
   if (group.thread_rank() != 0) return Status::ok;
@@ -61,17 +63,19 @@ template <class Group>
 }
 
 /// Takes the completion of the next request of a pair's send ring, or receive ring, in the order of the posts. Waits
-/// for it up to `timeout`. Returns ok; timeout; deadline; aborted.
+/// for it up to `timeout`. Returns ok; invalid_argument for a pair that there is not; timeout; deadline; aborted.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status wait_assisted(const Group& group, const Context& ctx,
                                                        const VerbsAssistedView& queues, std::uint32_t pair,
                                                        bool receives, VerbsCompletion& completion,
                                                        Timeout timeout = Timeout::none()) {
+  if (pair >= queues.pairs) return Status::invalid_argument;
   group.sync();
-  VerbsAsked& asked = queues.asked[2 * pair + (receives ? 1 : 0)];
+  const std::uint32_t line = 2 * pair + (receives ? 1 : 0);
+  VerbsAsked& asked = queues.asked[line];
   const std::uint64_t ticket = asked.answered;
   const VerbsMailbox& mailbox =
-      queues.mailboxes[std::size_t{2 * pair + (receives ? 1u : 0u)} * queues.depth + (ticket & (queues.depth - 1))];
+      queues.mailboxes[std::size_t{line} * queues.depth + (ticket & (queues.depth - 1))];
   Status status = Status::ok;
   if (group.thread_rank() == 0) {
     status = detail::await_engine(ctx, {true, timeout},

@@ -83,7 +83,9 @@ namespace detail {
 }
 /// A write of up to `max_verbs_payload` bytes at any address, which may be reused after the post.
 [[nodiscard]] BEELINE_HOST_DEVICE inline VerbsRequest inline_write_request(const VerbsSegment& to, const void* from) {
-  VerbsRequest request{.opcode = VerbsOpcode::write, .payload_bytes = static_cast<std::uint8_t>(to.bytes)};
+  constexpr std::uint32_t too_many = 255;  // of what fits into the field; refused by the post
+  const std::uint32_t payload_bytes = to.bytes < too_many ? to.bytes : too_many;
+  VerbsRequest request{.opcode = VerbsOpcode::write, .payload_bytes = static_cast<std::uint8_t>(payload_bytes)};
   request.remote = to, request.payload = from;
   return request;
 }
@@ -118,7 +120,7 @@ namespace detail {
 /// A completion, in the machine's byte order.
 struct VerbsCompletion {
   std::uint32_t pair = 0;                  ///< number of the queue pair: `VerbsPosted::number`
-  std::uint32_t index = 0;                 ///< of the request in its ring, counted from 0 since the last reset
+  std::uint32_t index = 0;                 ///< of the request in its ring, counted from 0
   VerbsOpcode opcode = VerbsOpcode::none;  ///< none if the request was not decoded
   VerbsStatus status = VerbsStatus::ok;
   bool is_receive = false;

@@ -65,8 +65,8 @@ class VerbsQueues {
   /// same order. Call it after a barrier. Throws invalid_argument if the peer has none.
   [[nodiscard]] VerbsKey key_of(VerbsKey mine, int peer) const;
 
-  /// Empties the send ring of a pair, whose requests may have failed, and lets it begin at request 0 again. Nothing
-  /// posts to the pair meanwhile. Completions that were not polled stay.
+  /// Empties the send ring of a pair, whose requests may have failed; the index of the next request is that behind the
+  /// last one. Nothing posts to the pair meanwhile. Completions that were not polled stay.
   void reset(std::uint32_t pair);
 
   /// Why a host engine refused a request of a pair last; empty if it has refused none.

@@ -23,11 +23,9 @@ class VerbsAssistant final : public CommandSource {
   void reset(std::uint32_t pair) {
     take_completions(pair % queues_.completion_queues);
     Line& line = lines_[2 * pair];
-    while (line.answered != line.taken) {
-      const auto index = static_cast<std::uint32_t>(line.answered - line.first);
-      answer(2 * pair, {queues_.posted[pair].number, index, VerbsOpcode::none, VerbsStatus::flushed});
-    }
-    line.first = line.taken;
+    while (line.answered != line.taken)
+      answer(2 * pair, {queues_.posted[pair].number, static_cast<std::uint32_t>(line.answered), VerbsOpcode::none,
+                        VerbsStatus::flushed});
   }
 
   [[nodiscard]] bool has_next() const override {
@@ -68,7 +66,6 @@ class VerbsAssistant final : public CommandSource {
   /// A ring of a pair: counts of requests.
   struct Line {
     std::uint64_t taken = 0, answered = 0;
-    std::uint64_t first = 0;  ///< requests taken before the ring's request 0
   };
 
   [[nodiscard]] VerbsMailbox& mailbox(std::uint32_t line, std::uint64_t ticket) const {
@@ -104,7 +101,7 @@ class VerbsAssistant final : public CommandSource {
       const std::uint32_t pair = completion.pair - queues_.posted[0].number;  // the numbers of a rank follow each other
       Line& line = lines_[2 * pair + (completion.is_receive ? 1 : 0)];
       // Completions from before a reset were answered by it.
-      if (static_cast<std::uint32_t>(line.answered - line.first) == completion.index && line.answered != line.taken)
+      if (static_cast<std::uint32_t>(line.answered) == completion.index && line.answered != line.taken)
         answer(2 * pair + (completion.is_receive ? 1 : 0), completion);
     }
   }

@@ -58,12 +58,20 @@ struct VerbsServed {
   std::uint32_t first_staged, end_staged;
   bool failed;   ///< a request has failed: later ones are flushed
   bool is_lost;  ///< the doorbell was rung too far: nothing is known of later requests
+
+  /// The state of a server that goes on behind `sends` posted requests; those that have no completion yet get none.
+  [[nodiscard]] VerbsServed behind(std::uint64_t sends) const {
+    VerbsServed next{};
+    next.next = next.done = sends;
+    next.receives = receives;  // the peer's ring goes on
+    return next;
+  }
 };
 
 /// A queue pair for its server. Engines change it for each request, so it shares no `fetched_bytes`.
 struct alignas(128) VerbsRing {
   VerbsConnection connection;
-  VerbsServed served;     ///< zeroed at first, and after a reset
+  VerbsServed served;     ///< zeroed at first
   VerbsPending* pending;  ///< [depth]
 };
 

@@ -12,20 +12,45 @@
 
 namespace beeline::detail {
 
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_atomic(const VerbsRequest& request) {
+  return request.opcode == VerbsOpcode::fetch_add || request.opcode == VerbsOpcode::compare_swap;
+}
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t request_bytes(const VerbsRequest& request) {
+  if (request.payload != nullptr) return request.payload_bytes;
+  if (is_atomic(request)) return sizeof(std::uint64_t);
+  std::uint32_t sum = 0;
+  BEELINE_UNROLL
+  for (std::uint32_t i = 0; i < max_verbs_segments; ++i) sum += i < request.segments ? request.local[i].bytes : 0;
+  return sum;
+}
+/// Whether a request can be written into a ring: as a request of this ring, with as many bytes at both ends.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_valid(const VerbsRequest& request, bool receives) {
+  const VerbsOpcode opcode = request.opcode;
+  if (opcode == VerbsOpcode::none || opcode > VerbsOpcode::receive || (opcode == VerbsOpcode::receive) != receives)
+    return false;
+  const bool has_target = opcode != VerbsOpcode::send && !receives;
+  if (has_target && request.remote.bytes != request_bytes(request)) return false;
+  if (request.payload != nullptr)
+    return request.payload_bytes <= max_verbs_payload && request.segments == 0 && !receives && !is_atomic(request) &&
+           opcode != VerbsOpcode::read;
+  return request.segments <= max_verbs_segments && request.payload_bytes == 0;
+}
+
 /// One ring of a queue pair, for its poster.
 template <VerbsSteps steps, class Access>
 class VerbsPoster {
  public:
   BEELINE_HOST_DEVICE VerbsPoster(const VerbsQueuesView& queues, std::uint32_t pair, bool receives)
-      : queues_(queues), posted_(queues.posted[pair]), doorbells_(queues.doorbells[pair]), receives_(receives),
-        ring_((receives ? queues.receives : queues.sends) + std::size_t{pair} * queues.depth) {}
+      : queues_(queues), pair_(pair), posted_(queues.posted[pair]), doorbells_(queues.doorbells[pair]),
+        receives_(receives), ring_((receives ? queues.receives : queues.sends) + std::size_t{pair} * queues.depth) {}
 
   template <class Group>
   BEELINE_HOST_DEVICE Status post(const Group& group, const VerbsRequest& request, bool rings) const {
+    if (steps.checks && pair_ >= queues_.pairs) return Status::invalid_argument;
     group.sync();
     const std::uint64_t number = receives_ ? posted_.receives : posted_.sends;
     if constexpr (steps.checks) {
-      if (!is_valid(request)) return Status::invalid_argument;
+      if (!is_valid(request, receives_)) return Status::invalid_argument;
       // One entry stays free, for the stamp.
       if (number - (receives_ ? posted_.receives_done : posted_.sends_done) >= queues_.depth - 1)
         return Status::no_resource;
@@ -39,9 +64,11 @@ class VerbsPoster {
   }
 
   template <class Group>
-  BEELINE_HOST_DEVICE void ring(const Group& group) const {
+  BEELINE_HOST_DEVICE Status ring(const Group& group) const {
+    if (pair_ >= queues_.pairs) return Status::invalid_argument;
     group.sync();
     if (group.thread_rank() == 0) publish(posted_.sends);
+    return Status::ok;
   }
 
  private:
@@ -61,28 +88,6 @@ class VerbsPoster {
     }
   }
 
-  BEELINE_HOST_DEVICE bool is_valid(const VerbsRequest& request) const {
-    const bool is_receive = request.opcode == VerbsOpcode::receive;
-    if (request.opcode == VerbsOpcode::none || request.opcode > VerbsOpcode::receive || is_receive != receives_)
-      return false;
-    if (request.payload != nullptr)
-      return request.payload_bytes <= max_verbs_payload && request.segments == 0 &&
-             (request.opcode == VerbsOpcode::write || request.opcode == VerbsOpcode::write_with_immediate ||
-              request.opcode == VerbsOpcode::send);
-    return request.segments <= max_verbs_segments && request.payload_bytes == 0;
-  }
-
-  [[nodiscard]] BEELINE_HOST_DEVICE static bool is_atomic(const VerbsRequest& request) {
-    return request.opcode == VerbsOpcode::fetch_add || request.opcode == VerbsOpcode::compare_swap;
-  }
-  [[nodiscard]] BEELINE_HOST_DEVICE static std::uint32_t bytes_of(const VerbsRequest& request) {
-    if (request.payload != nullptr) return request.payload_bytes;
-    if (is_atomic(request)) return sizeof(std::uint64_t);
-    std::uint32_t sum = 0;
-    BEELINE_UNROLL
-    for (std::uint32_t i = 0; i < max_verbs_segments; ++i) sum += i < request.segments ? request.local[i].bytes : 0;
-    return sum;
-  }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_opcode(const VerbsRequest& request,
                                                                std::uint64_t number) const {
     return owner_of_lap(number, queues_.depth) << 31 | static_cast<std::uint32_t>(request.opcode);
@@ -104,7 +109,7 @@ class VerbsPoster {
     else if (group.thread_rank() == 0)
       write_fields(entry(number), request, number);
     if (request.payload != nullptr)
-      for (unsigned i = group.thread_rank(); i < request.payload_bytes; i += group.size())
+      for (unsigned i = group.thread_rank(); i < request.payload_bytes && i < max_verbs_payload; i += group.size())
         Access::store(entry(number) + offsetof(VerbsRequestEntry, local) + i,
                       static_cast<const std::byte*>(request.payload)[i]);
     if (steps.stamps && group.thread_rank() == 0) Access::store(entry(number + 1), verbs_stamp);
@@ -130,7 +135,7 @@ class VerbsPoster {
     put(0, big_endian(joined(owner_opcode(request, number), control(request))));
     put(1, big_endian(joined(static_cast<std::uint32_t>(number), request.immediate)));
     put(2, big_endian(request.remote.address));
-    put(3, key_word(request.remote.key, bytes_of(request), true));
+    put(3, key_word(request.remote.key, request_bytes(request), true));
     if (request.payload != nullptr) return;
     if (is_atomic(request)) {
       put(4, big_endian(request.operand));
@@ -160,7 +165,7 @@ class VerbsPoster {
     put(12, request.immediate);
     put_two(16, request.remote.address);
     put_key(24, request.remote.key);
-    put(28, bytes_of(request));
+    put(28, request_bytes(request));
     if (request.payload != nullptr) return;
     if (is_atomic(request)) {
       put_two(32, request.operand);
@@ -175,6 +180,7 @@ class VerbsPoster {
   }
 
   const VerbsQueuesView& queues_;
+  const std::uint32_t pair_;
   VerbsPosted& posted_;
   VerbsDoorbells& doorbells_;
   const bool receives_;
@@ -191,6 +197,7 @@ class VerbsPoller {
 
   template <class Group>
   BEELINE_HOST_DEVICE Status poll(const Group& group, VerbsCompletion& completion) const {
+    if (!is_there()) return Status::invalid_argument;
     group.sync();
     const std::uint64_t number = polled_.next;
     if (!group.any(group.thread_rank() == 0 && has(number))) return Status::in_progress;
@@ -212,6 +219,7 @@ class VerbsPoller {
   /// Waits until there is a completion.
   template <class Group>
   BEELINE_HOST_DEVICE Status wait(const Group& group, const Context& ctx, Timeout timeout) const {
+    if (!is_there()) return Status::invalid_argument;
     group.sync();
     Status status = Status::ok;
     const std::uint64_t number = polled_.next;
@@ -226,6 +234,9 @@ class VerbsPoller {
   }
 
  private:
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_there() const {
+    return !steps.checks || index_ < queues_.completion_queues;
+  }
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* entry(std::uint64_t number) const {
     return reinterpret_cast<std::byte*>(&ring_[number & (queues_.completion_depth - 1)]);
   }
@@ -257,13 +268,15 @@ class VerbsPoller {
     completion.is_receive = byte(26) != 0;
   }
 
-  /// Finds the queue pair of a completion, and marks its entries up to this request's as free.
+  /// Finds the queue pair of a completion, and marks its entries up to this request's as free. `VerbsQueues::reset` has
+  /// freed those of completions that are older.
   BEELINE_HOST_DEVICE void free_entries(const VerbsCompletion& completion) const {
     for (std::uint32_t pair = index_; pair < queues_.pairs; pair += queues_.completion_queues) {
       VerbsPosted& posted = queues_.posted[pair];
       if (posted.number != completion.pair) continue;
       std::uint64_t& done = completion.is_receive ? posted.receives_done : posted.sends_done;
-      done += static_cast<std::uint32_t>(completion.index + 1 - static_cast<std::uint32_t>(done));
+      const std::uint32_t more = completion.index + 1 - static_cast<std::uint32_t>(done);
+      if (static_cast<std::int32_t>(more) > 0) done += more;
       return;
     }
   }

@@ -41,9 +41,11 @@ enum class Placement {
   return kernels_post(placement) ? Heap::symmetric : Heap::pinned;
 }
 
-/// Throws unavailable on GPU ranks that share a GPU: blocks of adapters book multiprocessors.
+/// Throws unavailable where a host rank's engine would have to reach memory of a GPU, and on GPU ranks that share a
+/// GPU: blocks of adapters book multiprocessors.
 inline Bench& with_room(Bench& bench, Placement placement) {
   const World& world = bench.world();
+  bench.require_reach_of_engines(false);
   require(placement != Placement::resident || !world.device().is_gpu() || world.ranks_on_device() == 1,
           Status::unavailable, "the resident blocks of ranks that share a GPU leave their kernels no multiprocessors");
   return bench;
@@ -124,6 +126,19 @@ struct AdapterFlood {
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) { return by.put(ctx, actions, sequence); });
   }
 };
+
+/// Collective. A CPU thread of rank 0 calls `round()`, which returns the nanoseconds of its timed part.
+template <class Round>
+std::vector<double> time_parts_on_host(Bench& bench, Rounds rounds, Round round) {
+  bench.world().barrier();
+  if (!bench.leads()) return {};
+  for (std::uint32_t i = 0; i < rounds.warm_up; ++i) round();
+  return time_batches(rounds, [&] {
+    double ns = 0;
+    for (std::uint32_t i = 0; i < rounds.iterations; ++i) ns += round();
+    return ns;
+  });
+}
 
 /// Runs loops in a placement.
 class Placed {

@@ -99,6 +99,7 @@ struct State {
 
 template <class Kernel, Receivers receivers, EngineKind engine>
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes) {
+  bench.require_reach_of_engines(receivers == Receivers::both);
   const std::shared_ptr<State> state = std::make_shared<State>(bench, bytes, engine);
   std::vector<Measurement> all;
   all.push_back(message_measurement(bench, state->buffers, receivers, method_of(engine),

@@ -7,6 +7,7 @@
 #include "beeline/host/command_queues.hpp"
 #include "cases/cases.hpp"
 #include "cases/network_pair.hpp"
+#include "harness/call_cost.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_kernel.hpp"
@@ -108,6 +109,39 @@ struct RoundTrips {
   }
 };
 
+/// The time of the calls that send; the rest of each round comes in between.
+template <class How>
+struct SendCalls {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Puts puts) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_parts(loop, [&](std::uint64_t sequence) -> std::uint64_t {
+      std::uint64_t ns = 0;
+      const auto send = [&] {
+        const std::uint64_t start = machine::clock_ns();
+        const bool is_sent = How::send(ctx, puts, sequence, loop.peer);
+        ns = machine::clock_ns() - start;
+        return is_sent;
+      };
+      const bool is_done = round_trip(loop.leads, send, [&] { return How::receive(ctx, puts, sequence, loop.peer); });
+      return is_done ? ns + 1 : 0;
+    });
+  }
+};
+
+/// Instructions of the calls by loads and stores; 0 on a GPU.
+template <class How>
+struct CountedCalls {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* count, Puts puts,
+                                      std::uint32_t peer) const {
+    if (grid.block().thread_rank() != 0) return;
+    constexpr std::uint64_t unset = 0;  // the peer waits for larger values
+    for (int i = 0; i < 2; ++i)         // the first call also loads pages
+      *count = instructions_of([&] { static_cast<void>(How::send(ctx, puts, unset, peer)); });
+  }
+};
+
 struct State {
   State(Bench& bench_in, std::uint64_t bytes_in, std::uint32_t count_in, Carrier carrier)
       : bench(bench_in), bytes(bytes_in), count(count_in),
@@ -117,14 +151,36 @@ struct State {
   }
 
   template <class How>
-  std::vector<double> time(Rounds rounds) {
+  [[nodiscard]] Puts puts() const {
     const int peer = static_cast<int>(bench.peer());
     const bool is_bare = std::is_same_v<How, Bare>;
-    return timed.run(
-        single_thread(bench).threads, bench.paired(), rounds, RoundTrips<How>{},
-        Puts{buffers->destination(), buffers->source(), arrived.data(), entries.data(), bytes, count,
-             queues != nullptr ? queues->channel().queue(0) : CommandQueue{nullptr, nullptr},
-             is_bare ? bench.world().at(buffers->destination(), peer) : nullptr, is_bare ? arrived.at(peer) : nullptr});
+    return {buffers->destination(),
+            buffers->source(),
+            arrived.data(),
+            entries.data(),
+            bytes,
+            count,
+            queues != nullptr ? queues->channel().queue(0) : CommandQueue{nullptr, nullptr},
+            is_bare ? bench.world().at(buffers->destination(), peer) : nullptr,
+            is_bare ? arrived.at(peer) : nullptr};
+  }
+  template <class How, class Kernel>
+  std::vector<double> time(Rounds rounds) {
+    return timed.run(single_thread(bench).threads, bench.paired(), rounds, Kernel{}, puts<How>());
+  }
+  /// Collective.
+  template <class How>
+  [[nodiscard]] std::uint64_t instructions() const {
+    World& world = bench.world();
+    const SymmetricArray<std::uint64_t> found(world, 1);
+    if (bench.leads()) {
+      launch(world, {}, CountedCalls<How>{}, found.data(), puts<How>(), bench.peer());
+      world.synchronize();
+    }
+    world.barrier();
+    std::uint64_t value = 0;
+    world.copy(&value, found.data(), sizeof value);
+    return value;
   }
 
   Bench& bench;
@@ -137,31 +193,43 @@ struct State {
   TimedKernel timed;
 };
 
+/// What is measured: whole rounds, or the calls that send.
+enum class Measured { rounds, calls };
+constexpr const char* operation_of(Measured measured) { return measured == Measured::rounds ? "puts" : "puts_call"; }
+
+///   counts  whether the instructions of the calls are counted
 template <class How>
-void add(std::vector<Measurement>& all, const std::shared_ptr<State>& state, const char* method) {
-  Measurement measurement = message_measurement(state->bench, state->buffers, Receivers::both, method,
-                                                [=](Rounds rounds) { return state->time<How>(rounds); });
-  measurement.operation = "puts", measurement.bytes = state->bytes;
-  measurement.unit = Unit::million_messages_per_second;
-  measurement.operations_per_iteration = 2.0 * state->count;
+void add(std::vector<Measurement>& all, const std::shared_ptr<State>& state, const char* method, Measured measured,
+         bool counts = false) {
+  const bool is_of_calls = measured == Measured::calls;
+  Measurement measurement =
+      message_measurement(state->bench, state->buffers, Receivers::both, method, [=](Rounds rounds) {
+        return is_of_calls ? state->time<How, SendCalls<How>>(rounds) : state->time<How, RoundTrips<How>>(rounds);
+      });
+  measurement.operation = operation_of(measured), measurement.bytes = state->bytes;
+  measurement.unit = is_of_calls ? Unit::microseconds : Unit::million_messages_per_second;
+  measurement.operations_per_iteration = is_of_calls ? 1 : 2.0 * state->count;
+  if (is_of_calls) measurement.most_iterations = 500;  // the rest of each round takes longer than the calls
   measurement.settings = single_thread(state->bench).settings();
   measurement.settings.emplace_back("puts", std::uint64_t{state->count});
+  if (counts && is_of_calls) measurement.settings.emplace_back("instructions", state->instructions<How>());
   all.push_back(std::move(measurement));
 }
 
-std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes, Carrier carrier) {
+std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes, Carrier carrier, Measured measured) {
   bench.require_alike();
   if (carrier == Carrier::network) require_two_nodes(bench);
   std::vector<Measurement> all;
+  const bool counts = carrier == Carrier::stores && !bench.world().device().is_gpu();
   for (const std::uint32_t count : {1, 64}) {
     const auto state = std::make_shared<State>(bench, bytes, count, carrier);
     const std::size_t first = all.size();
     if (carrier == Carrier::stores && bytes == sizeof(std::uint64_t)) {
-      add<Bare>(all, state, "bare/puts");
+      add<Bare>(all, state, "bare/puts", measured, counts);
       all.back().stores_to_peer = true;
     }
-    add<Singly>(all, state, single_method(carrier));
-    add<Batched>(all, state, batch_method(carrier));
+    add<Singly>(all, state, single_method(carrier), measured, counts);
+    add<Batched>(all, state, batch_method(carrier), measured, counts);
     for (std::size_t i = first; i + 1 < all.size(); ++i) all[i].peer_of = batch_method(carrier);
     all.back().baseline = all.size() - 2;
   }
@@ -171,13 +239,18 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t bytes, Carrier carr
 /// Longer puts are no entries of a batch.
 constexpr SizeRange sizes{1, most_batched_bytes};
 
-Case batches_by(Carrier carrier) {
-  return {"puts", batch_method(carrier), true,
-          [carrier](Bench& bench, std::uint64_t bytes) { return prepare(bench, bytes, carrier); }, sizes};
+std::vector<Case> batches_by(std::initializer_list<Carrier> carriers) {
+  std::vector<Case> all;
+  for (const Measured measured : {Measured::rounds, Measured::calls})
+    for (const Carrier carrier : carriers)
+      all.push_back({operation_of(measured), batch_method(carrier), true,
+                     [=](Bench& bench, std::uint64_t bytes) { return prepare(bench, bytes, carrier, measured); },
+                     sizes});
+  return all;
 }
 
-const ListedCases rate_cases(Command::rate, {batches_by(Carrier::stores), batches_by(Carrier::engine)});
-const ListedCases network_cases(Command::network, {batches_by(Carrier::network)});
+const ListedCases rate_cases(Command::rate, batches_by({Carrier::stores, Carrier::engine}));
+const ListedCases network_cases(Command::network, batches_by({Carrier::network}));
 
 }  // namespace
 

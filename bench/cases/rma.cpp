@@ -109,6 +109,7 @@ class Rma {
 };
 
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes, Placement placement, Protocol protocol) {
+  bench.require_reach_of_engines(true);
   const auto rma = std::make_shared<Rma>(bench, bytes, placement, protocol);
   std::vector<Measurement> all;
   const bool is_one_word = bytes == sizeof(std::uint64_t);
@@ -172,92 +173,104 @@ BEELINE_HOST_DEVICE bool do_part(const Context& ctx, const Message& m, std::uint
   return status == Status::ok;
 }
 
-/// Times one part; the other one and the end of the request come in between.
+/// Nanoseconds of one part, and 1; the other part and the end of the request come before or after it. 0: it failed.
+BEELINE_HOST_DEVICE inline std::uint64_t time_part(const Context& ctx, const Message& m, std::uint32_t peer,
+                                                   Part part) {
+  using beeline::detail::DirectAccess;
+  bool is_done = part != Part::poll || do_part<DirectAccess>(ctx, m, peer, Part::post);
+  is_done = is_done && rma_quiet(ctx, m.port) == Status::ok;
+  const std::uint64_t start = machine::clock_ns();
+  is_done = is_done && do_part<DirectAccess>(ctx, m, peer, part);
+  const std::uint64_t ns = machine::clock_ns() - start;
+  if (part != Part::poll) is_done = is_done && do_part<DirectAccess>(ctx, m, peer, Part::poll);
+  return is_done ? ns + 1 : 0;
+}
 struct TimedPart {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Message m, Part part) const {
     if (grid.block().thread_rank() != 0) return;
-    time_parts(loop, [&](std::uint64_t) -> std::uint64_t {
-      bool is_done = part != Part::poll || do_part<beeline::detail::DirectAccess>(ctx, m, loop.peer, Part::post);
-      is_done = is_done && rma_quiet(ctx, m.port) == Status::ok;
-      const std::uint64_t start = machine::clock_ns();
-      is_done = is_done && do_part<beeline::detail::DirectAccess>(ctx, m, loop.peer, part);
-      const std::uint64_t ns = machine::clock_ns() - start;
-      if (part != Part::poll)
-        is_done = is_done && do_part<beeline::detail::DirectAccess>(ctx, m, loop.peer, Part::poll);
-      return is_done ? ns + 1 : 0;
-    });
+    time_parts(loop, [&](std::uint64_t) { return time_part(ctx, m, loop.peer, part); });
   }
 };
 
+/// Calls `call()` for the part, and does the other part before or after it.
+template <class Call>
+BEELINE_HOST_DEVICE auto count_part(const Context& ctx, const Message& m, std::uint32_t peer, Part part, Call call) {
+  using beeline::detail::DirectAccess;
+  if (part == Part::poll) static_cast<void>(do_part<DirectAccess>(ctx, m, peer, Part::post));
+  static_cast<void>(rma_quiet(ctx, m.port));
+  const auto found = call();
+  if (part != Part::poll) static_cast<void>(do_part<DirectAccess>(ctx, m, peer, Part::poll));
+  return found;
+}
 /// The least of some counts of the part, since an engine that has fallen asleep has to be woken.
+BEELINE_HOST_DEVICE inline CallCost least_cost(const Context& ctx, const Message& m, std::uint32_t peer, Part part) {
+  CallCost least{};
+  for (int i = 0; i < 8; ++i) {
+    CallCost found = count_part(ctx, m, peer, part, [&] {
+      return accesses_of([&] { static_cast<void>(do_part<CountingAccess>(ctx, m, peer, part)); });
+    });
+    found.instructions = count_part(ctx, m, peer, part, [&] {
+      return instructions_of([&] { static_cast<void>(do_part<beeline::detail::DirectAccess>(ctx, m, peer, part)); });
+    });
+    if (i == 0 || found.instructions < least.instructions) least = found;
+  }
+  return least;
+}
 struct CountedPart {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CallCost* cost, Message m, std::uint32_t peer,
                                       Part part) const {
-    if (grid.block().thread_rank() != 0) return;
-    for (int i = 0; i < 8; ++i) {
-      const CallCost accesses = count(ctx, m, peer, part, [&] {
-        return accesses_of([&] { static_cast<void>(do_part<CountingAccess>(ctx, m, peer, part)); });
-      });
-      const std::uint64_t instructions = count(ctx, m, peer, part, [&] {
-        return instructions_of([&] { static_cast<void>(do_part<beeline::detail::DirectAccess>(ctx, m, peer, part)); });
-      });
-      if (i == 0 || instructions < cost->instructions)
-        *cost = {accesses.loads, accesses.stores, accesses.atomics, instructions};
-    }
-  }
-
- private:
-  /// Calls `call()` for the part, and does the other part before or after it.
-  template <class Call>
-  static BEELINE_HOST_DEVICE auto count(const Context& ctx, const Message& m, std::uint32_t peer, Part part,
-                                        Call call) {
-    using beeline::detail::DirectAccess;
-    if (part == Part::poll) static_cast<void>(do_part<DirectAccess>(ctx, m, peer, Part::post));
-    static_cast<void>(rma_quiet(ctx, m.port));
-    const auto found = call();
-    if (part != Part::poll) static_cast<void>(do_part<DirectAccess>(ctx, m, peer, Part::poll));
-    return found;
+    if (grid.block().thread_rank() == 0) *cost = least_cost(ctx, m, peer, part);
   }
 };
 
-CallCost cost_of(Bench& bench, const Message& message, Part part) {
+/// Collective. By a kernel of rank 0, or by its CPU thread.
+CallCost cost_of(Bench& bench, Placement placement, const Message& message, Part part) {
   const SymmetricArray<CallCost> cost(bench.world(), 1);
   World& world = bench.world();
-  if (bench.leads()) {
+  CallCost found{};
+  if (bench.leads() && placement == Placement::host) {
+    found = least_cost(world.host_context(), message, bench.peer(), part);
+  } else if (bench.leads()) {
     launch(world, {.waits = true}, CountedPart{}, cost.data(), message, bench.peer(), part);
     world.synchronize();
+    world.copy(&found, cost.data(), sizeof found);
   }
   world.barrier();
-  CallCost found{};
-  world.copy(&found, cost.data(), sizeof found);
   return found;
 }
 
-Measurement measurement_of(Bench& bench, const std::shared_ptr<Rma>& rma, std::string method, Part part) {
+Measurement measurement_of(Bench& bench, const std::shared_ptr<Rma>& rma, Placement placement, Part part) {
   const Message message = rma->actions(bench).message;
+  const std::string method = method_of(placement, Protocol::notification);
   Measurement measurement =
-      message_measurement(bench, rma->buffers(), Receivers::second, std::move(method), [=, &bench](Rounds rounds) {
+      message_measurement(bench, rma->buffers(), Receivers::second, method, [=, &bench](Rounds rounds) {
+        if (placement == Placement::host)
+          return time_parts_on_host(bench, rounds, [&] {
+            const std::uint64_t ns = time_part(bench.world().host_context(), message, bench.peer(), part);
+            require(ns != 0, Status::internal, "a request to an adapter failed");
+            return static_cast<double>(ns - 1);
+          });
         return rma->placed().timed().run(single_thread(bench).threads, bench.leads(), rounds, TimedPart{}, message,
                                          part);
       });
   measurement.operation = part == Part::poll ? "poll" : "post";
   measurement.unit = Unit::microseconds;
   measurement.most_iterations = 500;  // the rest of each request takes longer than the part
-  measurement.settings = cost_of(bench, message, part).settings();
+  measurement.settings = cost_of(bench, placement, message, part).settings();
   if (part != Part::poll) measurement.settings.emplace_back("checks", part == Part::post ? "yes" : "no");
   return measurement;
 }
 
 std::vector<Measurement> prepare_posts(Bench& bench, Placement placement) {
   const auto rma = std::make_shared<Rma>(bench, sizeof(std::uint64_t), placement, Protocol::notification);
-  const std::string method = method_of(placement, Protocol::notification);
-  return {measurement_of(bench, rma, method, Part::post), measurement_of(bench, rma, method, Part::unchecked_post)};
+  return {measurement_of(bench, rma, placement, Part::post),
+          measurement_of(bench, rma, placement, Part::unchecked_post)};
 }
 std::vector<Measurement> prepare_polls(Bench& bench, Placement placement) {
   const auto rma = std::make_shared<Rma>(bench, sizeof(std::uint64_t), placement, Protocol::notification);
-  return {measurement_of(bench, rma, method_of(placement, Protocol::notification), Part::poll)};
+  return {measurement_of(bench, rma, placement, Part::poll)};
 }
 
 void add_messages(std::vector<Case>& all, Placement placement, Protocol protocol) {
@@ -284,7 +297,7 @@ std::vector<Case> all_cases() {
                      [=](Bench& bench, std::uint64_t) { return prepare(bench, placement); }});
     };
     add("lock", prepare_locks);
-    if (!kernels_post(placement)) continue;
+    if (placement == Placement::assisted) continue;  // the CPU thread's calls are those of `host`
     add("post", prepare_posts);
     add("poll", prepare_polls);
   }

@@ -28,6 +28,7 @@ std::string method_of(Placement placement, Protocol protocol) {
 }
 
 std::vector<Measurement> prepare_messages(Bench& bench, std::uint64_t bytes, Placement placement, Protocol protocol) {
+  bench.require_reach_of_engines(true);
   const auto verbs = std::make_shared<Verbs>(bench, bytes, placement);
   const auto placed = std::make_shared<Placed>(bench, caller_of(placement));
   if (protocol == Protocol::immediate) verbs->post_receives();

@@ -44,6 +44,28 @@ struct VerbsCalls {
   }
 };
 
+/// The same by a kernel that asks a CPU thread. Its accesses are not counted.
+struct AssistedCalls {
+  VerbsAssistedView queues;
+  VerbsSegment to, from;
+
+  template <class Access>
+  BEELINE_HOST_DEVICE bool post(const Context&) const {
+    return post_assisted(Thread{}, queues, 0, write_request(to, from)) == Status::ok;
+  }
+  template <class Access>
+  BEELINE_HOST_DEVICE bool poll(const Context& ctx) const {
+    VerbsCompletion done;
+    return wait_assisted(Thread{}, ctx, queues, 0, false, done) == Status::ok && done.status == VerbsStatus::ok;
+  }
+  BEELINE_HOST_DEVICE bool await(const Context& ctx) const {
+    const std::uint64_t ticket = queues.asked[0].answered;
+    const VerbsMailbox& mailbox = queues.mailboxes[ticket & (queues.depth - 1)];
+    return beeline::detail::await_engine(
+               ctx, {}, [&] { return beeline::detail::load_acquired(mailbox.answered) == ticket + 1; }) == Status::ok;
+  }
+};
+
 /// The same by a command queue: a put of eight bytes in the command, and `quiet`.
 struct CommandCalls {
   CommandQueuesView channel;
@@ -128,43 +150,77 @@ struct TimedCalls {
       time_parts(loop, [&](std::uint64_t) { return cost_of_part(ctx, calls, part, TimeOf{}) + 1; });
   }
 };
+/// The least of some counts, since an engine that has fallen asleep has to be woken.
+template <class Calls>
+BEELINE_HOST_DEVICE CallCost least_cost(const Context& ctx, const Calls& calls, Part part) {
+  CallCost least{};
+  for (int i = 0; i < 8; ++i) {
+    CallCost found{};
+    static_cast<void>(cost_of_part(ctx, calls, part, AccessesOf{&found}));
+    found.instructions = cost_of_part(ctx, calls, part, InstructionsOf{});
+    if (i == 0 || found.instructions < least.instructions) least = found;
+  }
+  return least;
+}
 struct CountedCalls {
   Part part;
 
   template <class Grid, class Calls>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CallCost* cost, Calls calls) const {
-    if (grid.block().thread_rank() != 0) return;
-    for (int i = 0; i < 8; ++i) {  // the least, since an engine that has fallen asleep has to be woken
-      CallCost found{};
-      static_cast<void>(cost_of_part(ctx, calls, part, AccessesOf{&found}));
-      found.instructions = cost_of_part(ctx, calls, part, InstructionsOf{});
-      if (i == 0 || found.instructions < cost->instructions) *cost = found;
-    }
+    if (grid.block().thread_rank() == 0) *cost = least_cost(ctx, calls, part);
   }
 };
+/// Collective. By a kernel of rank 0, or by its CPU thread.
+template <class Calls>
+CallCost cost_of_calls(Bench& bench, Placement placement, Part part, const Calls& calls) {
+  World& world = bench.world();
+  const SymmetricArray<CallCost> cost(world, 1);
+  CallCost found{};
+  if (bench.leads() && placement == Placement::host) {
+    found = least_cost(world.host_context(), calls, part);
+  } else if (bench.leads()) {
+    launch(world, {.waits = true}, CountedCalls{part}, cost.data(), calls);
+    world.synchronize();
+    world.copy(&found, cost.data(), sizeof found);
+  }
+  world.barrier();
+  return found;
+}
+template <class Calls>
+std::vector<double> time_by_cpu(Bench& bench, Rounds rounds, Part part, const Calls& calls) {
+  const Context& ctx = bench.world().host_context();
+  using Access = beeline::detail::DirectAccess;
+  return time_parts_on_host(bench, rounds, [&] {
+    const std::uint64_t start = machine::clock_ns();
+    std::uint64_t ns = 0;
+    if (part != Part::both) {
+      ns = cost_of_part(ctx, calls, part, TimeOf{});
+    } else {
+      const bool is_done = calls.template post<Access>(ctx) && calls.await(ctx) && calls.template poll<Access>(ctx);
+      ns = is_done ? machine::clock_ns() - start : ~std::uint64_t{0};
+    }
+    require(ns != ~std::uint64_t{0}, Status::internal, "a request to an adapter failed");
+    return static_cast<double>(ns);
+  });
+}
 
 ///   owner  has the queues, and source and destination of the calls in its `buffers()`
 template <class Calls, class Owner>
-Measurement measurement_of(Bench& bench, const std::string& method, Part part, Calls calls,
+Measurement measurement_of(Bench& bench, const std::string& method, Placement placement, Part part, Calls calls,
                            const std::shared_ptr<Owner>& owner) {
   const auto timed = std::make_shared<TimedKernel>(bench);
   Measurement measurement =
       message_measurement(bench, owner->buffers(), Receivers::second, method, [=, &bench](Rounds rounds) {
         static_cast<void>(owner);
+        if (placement == Placement::host) return time_by_cpu(bench, rounds, part, calls);
         return timed->run(single_thread(bench).threads, bench.leads(), rounds, TimedCalls{part}, calls);
       });
   measurement.operation = names[static_cast<int>(part)];
   measurement.unit = Unit::microseconds;
   if (part != Part::both) {
-    const SymmetricArray<CallCost> cost(bench.world(), 1);
-    if (bench.leads()) {
-      launch(bench.world(), {.waits = true}, CountedCalls{part}, cost.data(), calls);
-      bench.world().synchronize();
-    }
-    bench.world().barrier();
-    CallCost found{};
-    bench.world().copy(&found, cost.data(), sizeof found);
-    for (auto& each : found.settings()) measurement.settings.push_back(each);
+    measurement.most_iterations = 500;  // the rest of each request takes longer than the part
+    if constexpr (!std::is_same_v<Calls, AssistedCalls>)
+      for (auto& each : cost_of_calls(bench, placement, part, calls).settings()) measurement.settings.push_back(each);
   }
   return measurement;
 }
@@ -175,7 +231,7 @@ std::vector<Measurement> prepare_steps(Bench& bench, Part part, Placement placem
   const auto verbs = std::make_shared<Verbs>(bench, sizeof(std::uint64_t), placement);
   const Actions actions = verbs->actions(Protocol::flag);
   std::vector<Measurement> all = {
-      measurement_of(bench, method_of(placement, completion), part,
+      measurement_of(bench, method_of(placement, completion), placement, part,
                      VerbsCalls<verbs_steps[rows]>{verbs->queues().view, actions.to, actions.from}, verbs)...};
   for (std::size_t step = 0; step < all.size(); ++step)
     all[step].settings.insert(all[step].settings.begin(), {"step", std::uint64_t{step}});
@@ -207,17 +263,30 @@ Case of_commands(Placement placement, const char* operation, Part part) {
   const std::string method = std::string(name_of(placement)) + "/command/quiet";
   return {operation, method, false, [=](Bench& bench, std::uint64_t) -> std::vector<Measurement> {
             const auto commands = std::make_shared<Commands>(bench, placement);
-            return {measurement_of(bench, method, part, commands->calls(bench.peer()), commands)};
+            return {measurement_of(bench, method, placement, part, commands->calls(bench.peer()), commands)};
+          }};
+}
+Case of_assisted(const char* operation, Part part) {
+  constexpr Placement placement = Placement::assisted;
+  return {operation, method_of(placement, completion), false,
+          [=](Bench& bench, std::uint64_t) -> std::vector<Measurement> {
+            const auto verbs = std::make_shared<Verbs>(bench, sizeof(std::uint64_t), placement);
+            const Actions actions = verbs->actions(Protocol::flag);
+            const AssistedCalls calls{verbs->queues().mailboxes, actions.to, actions.from};
+            return {measurement_of(bench, method_of(placement, completion), placement, part, calls, verbs)};
           }};
 }
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const Placement placement : {Placement::resident, Placement::proxy})
-    for (const Part part : {Part::post, Part::poll, Part::both}) {
-      all.push_back(of_verbs(placement, names[static_cast<int>(part)], part));
-      all.push_back(of_commands(placement, names[static_cast<int>(part)], part));
-    }
+  for (const Part part : {Part::post, Part::poll, Part::both}) {
+    const char* const name = names[static_cast<int>(part)];
+    for (const Placement placement : {Placement::resident, Placement::proxy, Placement::host})
+      all.push_back(of_verbs(placement, name, part));
+    for (const Placement placement : {Placement::resident, Placement::proxy})
+      all.push_back(of_commands(placement, name, part));
+    all.push_back(of_assisted(name, part));
+  }
   return all;
 }
 

@@ -44,6 +44,13 @@ void Bench::require_alike() const {
             fmt::format("grids of a GPU and of a host rank do not match: ranks 0 and {} differ in kind", rank));
 }
 
+void Bench::require_reach_of_engines(bool both_send) const {
+  if (world_.size() < 2) return;
+  const bool first = world_.device(0).is_gpu(), second = world_.device(1).is_gpu();
+  require(first == second || (first && !both_send), Status::unavailable,
+          "the engine of a host rank does not reach memory of a GPU");
+}
+
 void Bench::require_loads_and_stores() const {
   for (int rank = 0; rank < world_.size(); ++rank)
     require(world_.host_context().access_to(static_cast<std::uint32_t>(rank)).access == PeerAccess::direct,

@@ -36,6 +36,9 @@ class Bench {
   [[nodiscard]] std::vector<double> slowest(const std::vector<double>& mine) const;
   /// Throws unavailable in worlds of GPU and host ranks, whose grids do not match.
   void require_alike() const;
+  /// Throws unavailable if the engine of a host rank would have to write to memory of a GPU: rank 0's engine, or, if
+  /// both send, that of rank 0 or 1.
+  void require_reach_of_engines(bool both_send) const;
   /// Throws unreachable if this rank does not reach every other rank by loads and stores, as in a world on several
   /// nodes.
   void require_loads_and_stores() const;

@@ -12,6 +12,7 @@
 #include <random>
 #include <utility>
 
+#include "beeline/host/paths.hpp"
 #include "environment/statistics.hpp"
 #include "harness/energy.hpp"
 #include "harness/record.hpp"
@@ -199,9 +200,13 @@ std::vector<Measurement> kept(std::vector<Measurement> all, const std::vector<st
   return left;
 }
 
-/// The measurements without those that would store to memory on another node.
+/// The measurements without those that would store to memory which this rank's device does not reach as its own: on
+/// another node, or on a GPU without peer access.
 std::vector<Measurement> reached(Bench& bench, std::vector<Measurement> all) {
-  const bool is_direct = bench.world().host_context().access_to(bench.peer()).access == PeerAccess::direct;
+  World& world = bench.world();
+  const int peer = static_cast<int>(bench.peer());
+  const auto reach = [&](int rank) { return path_to(world, rank).operations; };
+  const bool is_direct = peer >= world.size() || reach(peer) == reach(world.rank());
   if (bench.from_leader(is_direct ? 1 : 0) != 0) return all;
   std::vector<std::size_t> indices;
   for (std::size_t i = 0; i < all.size(); ++i)

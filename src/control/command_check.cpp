@@ -97,18 +97,24 @@ NamedBytes named_by(const EngineClient& client, const Command& command) {
 template <class AddressOf>
 CommandTarget target_by(const EngineClient& client, MappedMemory& memory, const Command& command,
                         AddressOf address_of) {
-  constexpr const char* not_there = "no memory of its peer is there (any more)";
+  const auto not_there = [&](const std::byte* address) {
+    const bool is_on_gpu =
+        !client.device.is_gpu() && !client.is_host_memory(address) && !client.piece_at(address).empty();
+    return is_on_gpu ? "it is memory of a GPU, which threads of a host rank do not access"
+                     : "no memory of its peer is there (any more)";
+  };
   const auto [refused, bytes, span, span_here] = named_by(client, command);
   if (refused != nullptr) return {refused};
   if (has_shape<VerbShape::entries>(command.verb)) return {nullptr, nullptr, bytes};
   const bool has_peer = !has_shape<VerbShape::between>(command.verb);
   std::byte* const address = has_peer ? address_of(command.remote) : reinterpret_cast<std::byte*>(command.remote);
-  if (has_peer && !memory.holds(address, span)) return {not_there};
+  if (has_peer && !memory.holds(address, span)) return {not_there(address)};
   if (span_here > 0 && overlap(reinterpret_cast<std::uintptr_t>(address), span, command.local, span_here))
     return {"its two places overlap"};
   if (!has_signal(command)) return {nullptr, address, bytes};
   std::byte* const signal = address_of(command.remote_stride);
-  return memory.holds(signal, signal_bytes) ? CommandTarget{nullptr, address, bytes, signal} : CommandTarget{not_there};
+  if (!memory.holds(signal, signal_bytes)) return {not_there(signal)};
+  return {nullptr, address, bytes, signal};
 }
 
 }  // namespace

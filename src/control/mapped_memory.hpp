@@ -26,7 +26,8 @@ class MappedMemory {
  public:
   explicit MappedMemory(const EngineClient& client) : client_(client) {}
 
-  /// Whether all bytes from `address` on lie in one piece of symmetric memory.
+  /// Whether all bytes from `address` on lie in one piece of symmetric memory; on a host rank, whose threads do not
+  /// access GPU memory, of host memory.
   [[nodiscard]] bool holds(const void* address, std::size_t bytes) {
     const std::uint64_t unmaps = client_.unmaps->load(std::memory_order_acquire);
     if (unmaps != unmaps_) {
@@ -60,6 +61,7 @@ class MappedMemory {
     if (behind != pieces_.begin()) last_ = std::prev(behind)->second;
     if (last_.holds(address, 1)) return last_;
     last_ = {client_.piece_at(address), client_.is_host_memory(address)};
+    if (!last_.is_host && !client_.device.is_gpu()) last_ = {};
     if (!last_.bytes.empty()) pieces_[last_.bytes.data()] = last_;
     return last_;
   }

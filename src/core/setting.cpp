@@ -157,7 +157,7 @@ constexpr std::array rows = {
     row<Bytes<&Config::chunk_bytes, 1>>("BEELINE_CHUNK_BYTES", "chunk of staged, pipelined transfers"),
     row<Bytes<&Config::hybrid_threshold_bytes, 0>>(
         "BEELINE_HYBRID_THRESHOLD_BYTES", "longest hybrid transfer that goes directly; 0: it depends on the path"),
-    row<Bytes<&Config::hybrid_chunk_bytes, 1>>("BEELINE_HYBRID_CHUNK_BYTES", "chunk of hybrid transfers"),
+    row<Bytes<&Config::hybrid_chunk_bytes, 1>>("BEELINE_HYBRID_CHUNK_BYTES", "largest chunk of hybrid transfers"),
     row<Number<&Config::hybrid_chunks, 1, 64>>("BEELINE_HYBRID_CHUNKS", "chunks of a hybrid transfer in flight"),
     row<Flag<&Config::peer_access>>(
         "BEELINE_PEER_ACCESS", "0: copies are staged through host memory, as if no device reached another's memory"),

@@ -3,17 +3,36 @@
 /// @file
 /// The service of a software adapter's rings: by threads of a host engine, or by a resident block of the device.
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "beeline/core/error.hpp"
+#include "beeline/host/world.hpp"
 #include "control/adapters/adapter_source.hpp"
 #include "control/host_engine.hpp"
 #include "host/resident_adapter.hpp"
+#include "host/world/part.hpp"
+#include "host/world/routes.hpp"
 
 namespace beeline {
+
+/// Throws unavailable if members are on several nodes; for a block of the device unreachable if it does not reach the
+/// rings of a member.
+///   what  the caller, named in errors
+inline void require_reach_of_adapter(Team& team, EngineKind engine, const std::string& what) {
+  const Routes& routes = world_part<Routes>(team.world());
+  routes.require_one_node(team, what.c_str());
+  if (engine == EngineKind::host) return;
+  const std::string of_block = what + " of a device engine";
+  routes.require_direct(team, of_block.c_str());
+  require(!team.host_context().mixed, Status::unreachable,
+          fmt::format("{}: members on CPUs do not reach the rings of members on GPUs", of_block));
+}
 
 template <class Server>
 class AdapterRings {

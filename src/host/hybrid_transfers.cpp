@@ -26,6 +26,8 @@ namespace beeline {
 namespace {
 
 constexpr std::uint32_t most_chunks = 64;
+/// Where the path decides: the shortest chunk, and the longest transfer that goes directly.
+constexpr std::size_t least_chunk = std::size_t{128} << 10;
 
 /// The options with `others` in place of zeros.
 HybridOptions completed(HybridOptions options, const HybridOptions& others) {
@@ -41,7 +43,15 @@ HybridOptions configured(const Config& config) {
 
 /// Bytes that certainly go directly, whatever the path.
 std::size_t always_direct(const HybridOptions& options) {
-  return options.threshold_bytes == 0 ? options.chunk_bytes : options.threshold_bytes;
+  return options.threshold_bytes == 0 ? std::min(options.chunk_bytes, least_chunk) : options.threshold_bytes;
+}
+
+/// The chunk of a transfer. Where the path decides, short transfers have shorter ones, so that they use all buffers.
+std::size_t chunk_of(const HybridOptions& options, std::size_t bytes) {
+  if (options.threshold_bytes != 0) return options.chunk_bytes;
+  constexpr std::size_t page = 4096;
+  const std::size_t part = (bytes / options.chunks + page - 1) / page * page;
+  return std::min(options.chunk_bytes, std::max(least_chunk, part));
 }
 
 /// The sizes of the buffers, which members compare.
@@ -151,7 +161,7 @@ bool HybridTransfers::Implementation::is_staged(const HybridOptions& by, const H
 }
 
 void HybridTransfers::Implementation::stage(std::byte* to, const std::byte* from, std::size_t bytes) {
-  ring.divide(current.chunk_bytes, current.chunks);
+  ring.divide(chunk_of(current, bytes), current.chunks);
   if (!routes.needs_engine(to))
     return ring.stage(from, bytes, 0,
                       [&](const ChunkRing::Chunk& chunk) { in->copy(to + chunk.offset, chunk.buffer, chunk.bytes); });

@@ -12,6 +12,7 @@
 #include "beeline/host/world.hpp"
 #include "control/adapters/rma_server.hpp"
 #include "host/adapter_rings.hpp"
+#include "host/channel_agreement.hpp"
 #include "host/world/engines.hpp"
 #include "host/world/part.hpp"
 #include "host/world/routes.hpp"
@@ -27,10 +28,10 @@ void require_range(const char* what, std::uint32_t value, std::uint32_t least, s
           fmt::format("RMA ports with {} {}; valid: {} to {}", value, what, least, most));
 }
 
-const RmaPortOptions& checked(const Team& team, const RmaPortOptions& options) {
-  const Routes& routes = world_part<Routes>(team.world());
-  routes.require_one_node(team, "an RMA port");
-  if (options.engine == EngineKind::device) routes.require_direct(team, "a device engine's RMA port");
+/// Collective.
+const RmaPortOptions& checked(Team& team, const RmaPortOptions& options) {
+  detail::require_same_options(team, "RmaPorts", "RMA ports", options);
+  require_reach_of_adapter(team, options.engine, "an RMA port");
   require_range("ports for each rank", options.ports, 1, max_rma_ports);
   require_range("entries for each notification queue", options.depth, 2, max_depth);
   require_range("locks for each rank", options.locks, 1, max_locks);
@@ -44,8 +45,7 @@ class RmaPorts::Implementation {
   Implementation(Team& team, const RmaPortOptions& options)
       : team_(team), options_(checked(team, options)), memory_(team, options.ports, heap()),
         queues_(team, std::size_t{options.ports} * options.depth, heap()), locks_(team, options.locks, heap()),
-        members_(team, static_cast<std::size_t>(team.size()), heap()),
-        served_(team, options.ports, heap()) {
+        members_(team, static_cast<std::size_t>(team.size()), heap()), served_(team, options.ports, heap()) {
     show_members();
     rings_.emplace(team, served_.data(), options.ports, engine(), "engine of RMA ports (1 block)");
     view_ = {memory_.data(), queues_.data(), options.ports, options.depth, options.locks, rings_->wanted()};

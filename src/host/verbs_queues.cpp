@@ -15,6 +15,7 @@
 #include "control/adapters/verbs_assistant.hpp"
 #include "control/adapters/verbs_server.hpp"
 #include "host/adapter_rings.hpp"
+#include "host/channel_agreement.hpp"
 #include "host/world/engines.hpp"
 #include "host/world/part.hpp"
 #include "host/world/routes.hpp"
@@ -34,10 +35,17 @@ Heap poster_heap(const VerbsOptions& options) {
 
 bool is_depth(std::uint32_t depth) { return depth >= 2 && depth <= most_ring_entries && std::has_single_bit(depth); }
 
-/// The options with all defaults filled in. Throws for options that are not valid.
-VerbsOptions checked(const Team& team, std::size_t pairs, VerbsOptions options) {
-  const Routes& routes = world_part<Routes>(team.world());
-  routes.require_one_node(team, "a verbs-style queue pair");
+/// What members compare.
+struct Shape {
+  VerbsOptions options;
+  std::size_t pairs;
+
+  bool operator==(const Shape&) const = default;
+};
+
+/// Collective. The options with all defaults filled in. Throws for options that differ or are not valid.
+VerbsOptions checked(Team& team, std::size_t pairs, VerbsOptions options) {
+  detail::require_same_options(team, "VerbsQueues", "verbs-style queue pairs", Shape{options, pairs});
   require(pairs > 0 && pairs <= most_queue_pairs, Status::invalid_argument,
           fmt::format("{} verbs-style queue pairs; valid: 1 to {}", pairs, most_queue_pairs));
   require(is_depth(options.depth), Status::invalid_argument,
@@ -58,7 +66,7 @@ VerbsOptions checked(const Team& team, std::size_t pairs, VerbsOptions options) 
           Status::invalid_argument, "CPU threads post to verbs-style rings in host memory, which a host engine serves");
   require(options.engine == EngineKind::host || options.engine_threads == 0, Status::invalid_argument,
           "verbs-style rings that a device engine serves have no threads of the host");
-  if (options.engine == EngineKind::device) routes.require_direct(team, "a device engine's verbs-style queue pair");
+  require_reach_of_adapter(team, options.engine, "a verbs-style queue pair");
   return options;
 }
 

@@ -244,6 +244,29 @@ BEELINE_CASE(post, batches_to_memory_that_is_freed_in_flight, 2) {
   world.barrier();
 }
 
+/// The engine of a host rank refuses to write to a GPU, whose memory its process may have mapped.
+BEELINE_CASE(post, host_ranks_put_nothing_to_gpus, 2) {
+  World& world = test.world();
+  test.skip_if(!world.mixed(), "all ranks are of one kind");
+  CommandQueues queues(world, 1);
+  const SymmetricArray<std::uint64_t> words(world, 4);
+  int gpu = 0;
+  while (!test.on_gpu(gpu)) ++gpu;
+  world.barrier();
+  if (!test.on_gpu()) {
+    const CommandQueue queue = queues.channel().queue(0);
+    const auto peer = static_cast<std::uint32_t>(gpu);
+    for (const std::size_t count : {1, 4})
+      BEELINE_CHECK_EQ(name(Status::ok),
+                       name(post_put(Thread{}, world.host_context(), words.data(), words.data(), count, peer, queue)));
+    BEELINE_CHECK_EQ(name(Status::invalid_argument), name(quiet(Thread{}, world.host_context(), queue)));
+    for (const std::string& refusal : queues.refusals()) BEELINE_CHECK_CONTAINS(refusal, "it is memory of a GPU");
+    check_error(Status::invalid_argument, {"engine refused command"}, [&] { world.synchronize(); });
+  }
+  BEELINE_CHECK(!world.failed());
+  world.barrier();
+}
+
 struct KnownArguments {
   std::byte *destination, *source;
   std::uint64_t* signal;

@@ -32,17 +32,17 @@ inline void need_one_node(RankTest& test) {
 inline bool is_routed(RankTest& test) { return test.world().config().engines != nullptr && test.size() > 1; }
 
 /// A case of a software adapter's format, whose rings either kind of engine serves: `engine` in its body.
-#define ADAPTER_CASE(format, name, least_ranks)                                                    \
-  void name(RankTest& test, beeline::EngineKind engine);                                           \
-  BEELINE_CASE(post, format##_##name##_by_host, least_ranks) {                                     \
-    need_one_node(test);                                                                           \
-    name(test, beeline::EngineKind::host);                                                         \
-  }                                                                                                \
-  BEELINE_CASE(post, format##_##name##_by_device, least_ranks) {                                   \
-    need_one_node(test);                                                                           \
+#define ADAPTER_CASE(format, name, least_ranks)                                                          \
+  void name(RankTest& test, beeline::EngineKind engine);                                                 \
+  BEELINE_CASE(post, format##_##name##_by_host, least_ranks) {                                           \
+    need_one_node(test);                                                                                 \
+    name(test, beeline::EngineKind::host);                                                               \
+  }                                                                                                      \
+  BEELINE_CASE(post, format##_##name##_by_device, least_ranks) {                                         \
+    need_one_node(test);                                                                                 \
     test.skip_if(is_routed(test), "a block of the device does not reach peers that only engines reach"); \
-    name(test, beeline::EngineKind::device);                                                       \
-  }                                                                                                \
+    name(test, beeline::EngineKind::device);                                                             \
+  }                                                                                                      \
   void name(RankTest& test, beeline::EngineKind engine)
 
 struct NoKernel {

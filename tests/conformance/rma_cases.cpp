@@ -142,6 +142,9 @@ BEELINE_CASE(post, rma_ports_refuse_options, 1) {
   refused({.ports = max_rma_ports + 1}, "257 ports for each rank");
   refused({.depth = 1}, "1 entries");
   refused({.locks = 0}, "0 locks");
+  if (test.size() > 1)
+    check_error(Status::invalid_argument, {"ranks 0 and 1 give different options for RMA ports"},
+                [&] { const RmaPorts ports(test.world(), {.ports = test.rank() == 1 ? 0u : 1u}); });
   const RmaPorts ports(test.world());
   check_error(Status::invalid_argument, {"RMA port 1 of 1"}, [&] { static_cast<void>(ports.refusal(1)); });
 }

@@ -293,8 +293,7 @@ struct ReplyArguments {
 };
 struct PostReplies {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
-                                      ReplyArguments a) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, ReplyArguments a) const {
     if (grid.thread_rank() != 0) return;
     const std::uint32_t peer = (ctx.rank + 1) % ctx.size;
     const Answer::Arguments value{5};

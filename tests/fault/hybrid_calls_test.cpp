@@ -115,7 +115,9 @@ TEST_P(HybridCalls, ZerosMeanTheConfiguration) {
     std::byte* const there = scene.world.at(scene.memory.data(), scene.other());
     const bool needs_buffers = GetParam() == Way::staged_by_world;
     BEELINE_CHECK_EQ(needs_buffers, hybrid.is_staged(there, mine.data(), mine.size()));
-    BEELINE_CHECK(!hybrid.is_staged(there, mine.data(), all.chunk_bytes));
+    constexpr std::size_t always_direct = std::size_t{128} << 10;
+    BEELINE_CHECK_EQ(needs_buffers, hybrid.is_staged(there, mine.data(), always_direct + 1));
+    BEELINE_CHECK(!hybrid.is_staged(there, mine.data(), always_direct));
     BEELINE_CHECK(!hybrid.is_staged(mine.data() + 1, mine.data(), mine.size()));
   });
 }

@@ -419,8 +419,7 @@ TEST_F(VerbsRings, CompleteUnsignaledRequestsWithLaterOnes) {
 TEST_F(VerbsRings, GoOnBehindCompletionsThatWereNotPolled) {
   VerbsRequest bad = write_request(to(0, 8), from(0, 8));
   bad.opcode = static_cast<VerbsOpcode>(200);
-  for (int i = 0; i < 3; ++i)
-    ASSERT_EQ(Status::ok, (post_send<verbs_steps[4]>(one, own_->view(), 0, bad)));
+  for (int i = 0; i < 3; ++i) ASSERT_EQ(Status::ok, (post_send<verbs_steps[4]>(one, own_->view(), 0, bad)));
   serve();
   own_->posted.sends_done = own_->posted.sends;
   ring_.served = ring_.served.behind(own_->posted.sends);

@@ -167,6 +167,19 @@ TEST_F(Verbs, AreRefusedForWhatTheyName) {
   }
 }
 
+/// Such memory may be mapped in a host rank's process.
+TEST_F(Verbs, OfHostRanksTouchNoGpuMemory) {
+  client_.is_host_memory = [](const void*) { return false; };
+  MappedMemory mapped(client_);
+  for (const VerbInfo& verb : verb_infos) {
+    if (verb.shape == VerbShape::count || verb.shape == VerbShape::between || verb.shape == VerbShape::entries)
+      continue;
+    EXPECT_STREQ("it is memory of a GPU, which threads of a host rank do not access",
+                 target_of(client_, mapped, sample(verb)).refused)
+        << verb.name;
+  }
+}
+
 TEST_F(Verbs, AreCarriedOutByLoadsAndStores) {
   for (const VerbInfo& verb : verb_infos) {
     if (verb.shape == VerbShape::count) continue;

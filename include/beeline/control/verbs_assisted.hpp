@@ -74,8 +74,7 @@ template <class Group>
   const std::uint32_t line = 2 * pair + (receives ? 1 : 0);
   VerbsAsked& asked = queues.asked[line];
   const std::uint64_t ticket = asked.answered;
-  const VerbsMailbox& mailbox =
-      queues.mailboxes[std::size_t{line} * queues.depth + (ticket & (queues.depth - 1))];
+  const VerbsMailbox& mailbox = queues.mailboxes[std::size_t{line} * queues.depth + (ticket & (queues.depth - 1))];
   Status status = Status::ok;
   if (group.thread_rank() == 0) {
     status = detail::await_engine(ctx, {true, timeout},

@@ -54,8 +54,8 @@ struct Config {
   std::size_t chunk_bytes = std::size_t{4} << 20;  ///< BEELINE_CHUNK_BYTES: chunk of staged, pipelined transfers
   /// BEELINE_HYBRID_THRESHOLD_BYTES: bytes that `HybridTransfers` move directly at most; 0: it depends on the path
   std::size_t hybrid_threshold_bytes = 0;
-  std::size_t hybrid_chunk_bytes = std::size_t{512} << 10;  ///< BEELINE_HYBRID_CHUNK_BYTES: their chunk
-  int hybrid_chunks = 4;                                    ///< BEELINE_HYBRID_CHUNKS: their chunks in flight, 1 to 64
+  std::size_t hybrid_chunk_bytes = std::size_t{2} << 20;  ///< BEELINE_HYBRID_CHUNK_BYTES: their largest chunk
+  int hybrid_chunks = 4;                                  ///< BEELINE_HYBRID_CHUNKS: their chunks in flight, 1 to 64
   bool peer_access = true;  ///< BEELINE_PEER_ACCESS: 0: copies are staged, as without peer access
   int split_nodes = 1;  ///< BEELINE_SPLIT_NODES: nodes into which each machine is split, by blocks of ranks, 1 to 1024
   /// BEELINE_TRANSPORTS: transports between nodes, in order of preference, each with settings: ucx,sockets:delay_us=100

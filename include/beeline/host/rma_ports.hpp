@@ -22,13 +22,15 @@ struct RmaPortOptions {
   std::uint32_t ports = 1;   ///< of each rank; 1 to `max_rma_ports`
   std::uint32_t depth = 64;  ///< entries of each notification queue; 2 to 65,536
   std::uint32_t locks = 64;  ///< 32-bit words of each rank's lock address space, which begin with 0; 1 to 1,048,576
+
+  bool operator==(const RmaPortOptions&) const = default;
 };
 
 /// The ports of the calling rank, in a team whose members are on one node. A port takes 512 bytes and 16 for each entry
 /// of its queue.
 class RmaPorts {
  public:
-  /// Collective, with the same options on all members. Throws invalid_argument for options outside their range;
+  /// Collective. Throws invalid_argument for options that members pass differently, or that are outside their range;
   /// unavailable if members are on several nodes; unreachable for a device engine if kernels do not reach a member;
   /// no_resource if waiting kernels leave no room for a device engine; otherwise see `Team::allocate`.
   explicit RmaPorts(Team& team, const RmaPortOptions& options = {});

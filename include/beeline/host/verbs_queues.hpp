@@ -31,6 +31,8 @@ struct VerbsOptions {
   /// that there is no room. 0: enough for all requests of its pairs.
   std::uint32_t completion_depth = 0;
   int engine_threads = 0;  ///< for EngineKind::host: as in `CommandQueueOptions`
+
+  bool operator==(const VerbsOptions&) const = default;
 };
 
 /// Queue pairs of the calling rank, each connected to one of a team member.
@@ -39,8 +41,8 @@ class VerbsQueues {
   /// Collective, with as many queue pairs and the same options on all members.
   ///   peers  [pairs] the member to which each pair is connected. The k-th pair to a member is connected to that
   ///          member's k-th pair to this rank; a pair to this rank itself is connected to itself
-  /// Throws invalid_argument for options that are not valid, and if a pair has no counterpart; unavailable if members
-  /// are on several nodes; unreachable for a device engine if kernels do not reach a member; otherwise as
+  /// Throws invalid_argument for options that differ or are not valid, and if a pair has no counterpart; unavailable if
+  /// members are on several nodes; unreachable for a device engine if kernels do not reach a member; otherwise as
   /// `CommandQueues`.
   VerbsQueues(Team& team, std::span<const int> peers, const VerbsOptions& options = {});
   /// Collective. Kernels and threads that post must have ended. Requests in flight may stay undone.

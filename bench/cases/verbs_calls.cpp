@@ -19,15 +19,16 @@ namespace {
 
 using namespace verbs_pairs;
 
-/// Posts and polls by a step of optimisation: a write of eight bytes to the peer.
+/// Posts and polls by a step of optimisation: a write of eight bytes to the peer, which the request holds, as the
+/// commands of a queue do.
 template <VerbsSteps steps>
 struct VerbsCalls {
   VerbsQueuesView queues;
-  VerbsSegment to, from;
+  Actions actions;
 
   template <class Access>
   BEELINE_HOST_DEVICE bool post(const Context&) const {
-    return post_send<steps, Access>(Thread{}, queues, 0, write_request(to, from)) == Status::ok;
+    return post_send<steps, Access>(Thread{}, queues, 0, actions.write()) == Status::ok;
   }
   template <class Access>
   BEELINE_HOST_DEVICE bool poll(const Context&) const {
@@ -41,6 +42,13 @@ struct VerbsCalls {
     // Polls of step 4 do not free entries, and those of other steps use the same queue pair.
     if constexpr (!steps.checks) queues.posted[0].sends_done = queues.posted[0].sends;
     return true;
+  }
+  /// Waits for the completion, and takes it.
+  BEELINE_HOST_DEVICE bool finish(const Context& ctx) const {
+    VerbsCompletion done;
+    if (wait_completion<steps>(Thread{}, ctx, queues, 0, done) != Status::ok) return false;
+    if constexpr (!steps.checks) queues.posted[0].sends_done = queues.posted[0].sends;
+    return done.status == VerbsStatus::ok;
   }
 };
 
@@ -64,6 +72,7 @@ struct AssistedCalls {
     return beeline::detail::await_engine(
                ctx, {}, [&] { return beeline::detail::load_acquired(mailbox.answered) == ticket + 1; }) == Status::ok;
   }
+  BEELINE_HOST_DEVICE bool finish(const Context& ctx) const { return poll<beeline::detail::DirectAccess>(ctx); }
 };
 
 /// The same by a command queue: a put of eight bytes in the command, and `quiet`.
@@ -83,6 +92,7 @@ struct CommandCalls {
   BEELINE_HOST_DEVICE bool await(const Context& ctx) const {
     return quiet(Thread{}, ctx, channel.queue(0)) == Status::ok;
   }
+  BEELINE_HOST_DEVICE bool finish(const Context& ctx) const { return await(ctx); }
 };
 
 enum class Part { post, poll, both };
@@ -134,7 +144,7 @@ struct InstructionsOf {
   }
 };
 
-/// Times the whole of a post, its request and a poll, or one part of it.
+/// Times the whole of a post, its request and the wait for its completion, or one part of it.
 struct TimedCalls {
   Part part;
 
@@ -143,9 +153,7 @@ struct TimedCalls {
     using Access = beeline::detail::DirectAccess;
     if (grid.block().thread_rank() != 0) return;
     if (part == Part::both)
-      time_rounds(Thread{}, loop, [&](std::uint64_t) {
-        return calls.template post<Access>(ctx) && calls.await(ctx) && calls.template poll<Access>(ctx);
-      });
+      time_rounds(Thread{}, loop, [&](std::uint64_t) { return calls.template post<Access>(ctx) && calls.finish(ctx); });
     else
       time_parts(loop, [&](std::uint64_t) { return cost_of_part(ctx, calls, part, TimeOf{}) + 1; });
   }
@@ -196,7 +204,7 @@ std::vector<double> time_by_cpu(Bench& bench, Rounds rounds, Part part, const Ca
     if (part != Part::both) {
       ns = cost_of_part(ctx, calls, part, TimeOf{});
     } else {
-      const bool is_done = calls.template post<Access>(ctx) && calls.await(ctx) && calls.template poll<Access>(ctx);
+      const bool is_done = calls.template post<Access>(ctx) && calls.finish(ctx);
       ns = is_done ? machine::clock_ns() - start : ~std::uint64_t{0};
     }
     require(ns != ~std::uint64_t{0}, Status::internal, "a request to an adapter failed");
@@ -230,9 +238,9 @@ template <std::size_t... rows>
 std::vector<Measurement> prepare_steps(Bench& bench, Part part, Placement placement, std::index_sequence<rows...>) {
   const auto verbs = std::make_shared<Verbs>(bench, sizeof(std::uint64_t), placement);
   const Actions actions = verbs->actions(Protocol::flag);
-  std::vector<Measurement> all = {
-      measurement_of(bench, method_of(placement, completion), placement, part,
-                     VerbsCalls<verbs_steps[rows]>{verbs->queues().view, actions.to, actions.from}, verbs)...};
+  std::vector<Measurement> all = {measurement_of(bench, method_of(placement, completion), placement, part,
+                                                 VerbsCalls<verbs_steps[rows]>{verbs->queues().view, actions},
+                                                 verbs)...};
   for (std::size_t step = 0; step < all.size(); ++step)
     all[step].settings.insert(all[step].settings.begin(), {"step", std::uint64_t{step}});
   return all;

@@ -62,17 +62,23 @@ struct Actions {
   VerbsSegment to, from;
   VerbsSegment flag_to, flag_from;
   std::uint64_t *flag, *flag_source;
+  const void* payload;  ///< `from` if the request is to hold its bytes; otherwise nullptr
   std::uint32_t peer;
   Protocol protocol;
 
+  BEELINE_HOST_DEVICE VerbsRequest write() const {
+    return payload == nullptr ? write_request(to, from) : inline_write_request(to, payload);
+  }
   BEELINE_HOST_DEVICE bool send(const Context& ctx, std::uint64_t sequence) const {
+    VerbsRequest data = write();
     if (protocol == Protocol::immediate) {
-      VerbsRequest request = write_request(to, from, static_cast<std::uint32_t>(sequence));
-      request.signaled = sequence % window == 0;
-      return queues.post(ctx, 0, request);
+      data.opcode = VerbsOpcode::write_with_immediate, data.immediate = static_cast<std::uint32_t>(sequence);
+      data.signaled = sequence % window == 0;
+      return queues.post(ctx, 0, data);
     }
-    VerbsRequest data = write_request(to, from), word = write_request(flag_to, flag_from);
-    *flag_source = sequence;  // its last value was written, since the peer has answered
+    VerbsRequest word =
+        queues.is_assisted ? write_request(flag_to, flag_from) : inline_write_request(flag_to, &sequence);
+    if (queues.is_assisted) *flag_source = sequence;  // its last value was written, since the peer has answered
     data.signaled = false, word.signaled = sequence % window == 0;
     return queues.post(ctx, 0, data) && queues.post(ctx, 0, word);
   }
@@ -87,7 +93,7 @@ struct Actions {
   }
   /// A window of writes, and the wait for their completion.
   BEELINE_HOST_DEVICE bool put(const Context& ctx, std::uint64_t) const {
-    VerbsRequest request = write_request(to, from);
+    VerbsRequest request = write();
     for (std::uint32_t i = 0; i < window; ++i) {
       request.signaled = i + 1 == window;
       if (!queues.post(ctx, 0, request)) return false;
@@ -150,6 +156,7 @@ class Verbs {
             segment(source, sizeof *source, flag_),
             flag,
             source,
+            holds_payload() ? buffers_->source() : nullptr,
             bench_.peer(),
             protocol};
   }
@@ -165,6 +172,12 @@ class Verbs {
   }
 
  private:
+  /// Whether requests hold their bytes: few, and in memory that the thread which writes the requests can read.
+  [[nodiscard]] bool holds_payload() const {
+    const bool is_readable = placement_ != Placement::host || !bench_.world().device().is_gpu();
+    return bytes_ <= max_verbs_payload && is_readable && placement_ != Placement::assisted;
+  }
+
   Bench& bench_;
   const Placement placement_;
   std::shared_ptr<MessageBuffers> buffers_;

@@ -12,11 +12,11 @@
 namespace beeline::bench {
 
 struct CallCost {
-  std::uint64_t loads, stores, atomics;  ///< of rings, queues and doorbells
-  std::uint64_t instructions;            ///< 0: not counted
+  std::uint64_t loads, stores;  ///< of rings, queues and doorbells
+  std::uint64_t instructions;   ///< 0: not counted
 
   [[nodiscard]] Settings settings() const {
-    Settings settings{{"loads", loads}, {"stores", stores}, {"atomics", atomics}};
+    Settings settings{{"loads", loads}, {"stores", stores}};
     if (instructions != 0) settings.emplace_back("instructions", instructions);
     return settings;
   }
@@ -52,9 +52,9 @@ struct CountingAccess {
     ++counts().stores;
     Direct::store_released(to, value);
   }
-  BEELINE_HOST_DEVICE static std::uint64_t exchange(std::uint64_t& word, std::uint64_t value) {
-    ++counts().atomics;
-    return Direct::exchange(word, value);
+  BEELINE_HOST_DEVICE static void store_released_on_device(std::uint64_t& to, std::uint64_t value) {
+    ++counts().stores;
+    Direct::store_released_on_device(to, value);
   }
 
  private:

@@ -62,6 +62,7 @@ class AdapterRings {
   void change(std::uint32_t ring, const Change& change) {
     if (resident_) return resident_->between_leases(change);
     host_->remove(*sources_[ring]);
+    sources_[ring].reset();
     change();
     serve(ring);
   }

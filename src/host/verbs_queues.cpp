@@ -57,7 +57,7 @@ VerbsOptions checked(Team& team, std::size_t pairs, VerbsOptions options) {
       fmt::format("{} completion queues for {} queue pairs: at most one for each", options.completion_queues, pairs));
   const std::size_t sharing = (pairs + options.completion_queues - 1) / options.completion_queues;
   if (options.completion_depth == 0)
-    options.completion_depth = static_cast<std::uint32_t>(std::bit_ceil(2 * sharing * options.depth));
+    options.completion_depth = static_cast<std::uint32_t>(std::bit_ceil(4 * sharing * options.depth));
   else
     require(is_depth(options.completion_depth), Status::invalid_argument,
             fmt::format("completion queues with {} entries; valid: powers of two from 2 to {}",
@@ -68,6 +68,14 @@ VerbsOptions checked(Team& team, std::size_t pairs, VerbsOptions options) {
           "verbs-style rings that a device engine serves have no threads of the host");
   require_reach_of_adapter(team, options.engine, "a verbs-style queue pair");
   return options;
+}
+
+/// How many completions may be read before engines are told: room that stays when all rings are full.
+std::uint32_t completion_lag(std::uint32_t pairs, const VerbsOptions& options) {
+  const std::uint32_t sharing = (pairs + options.completion_queues - 1) / options.completion_queues;
+  const std::uint64_t most = std::uint64_t{2} * sharing * options.depth;
+  const std::uint64_t room = options.completion_depth > most ? options.completion_depth - most : 1;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(room, options.completion_depth / 4 + 1));
 }
 
 }  // namespace
@@ -109,6 +117,7 @@ class VerbsQueues::Implementation {
         doorbells_(team, pairs_, ring_heap(options_)),
         completions_(team, std::size_t{options_.completion_queues} * options_.completion_depth, ring_heap(options_)),
         words_(team, options_.completion_queues, ring_heap(options_)), keys_(team, max_verbs_keys, ring_heap(options_)),
+        withdrawn_(team, static_cast<std::size_t>(team.size()), ring_heap(options_)),
         posted_(team, pairs_, poster_heap(options_)), polled_(team, options_.completion_queues, poster_heap(options_)),
         ends_(team, pairs_, Heap::pinned), rings_(team, pairs_, ring_heap(options_)),
         pending_(team, std::size_t{pairs_} * options_.depth, ring_heap(options_)) {
@@ -127,6 +136,7 @@ class VerbsQueues::Implementation {
              options_.depth,
              options_.completion_queues,
              options_.completion_depth,
+             completion_lag(pairs_, options_),
              served_->wanted()};
     if (options_.assisted) assistance_.emplace(team, view_);
     team.barrier();
@@ -164,6 +174,9 @@ class VerbsQueues::Implementation {
             fmt::format("rank {}: {:#x} is no key of memory that it has registered", team_.rank(), key.value));
     entries_[index].key = 0;
     publish(index, {});
+    ++withdrawals_;
+    for (int member = 0; member < team_.size(); ++member)
+      store(withdrawn_.at(member)[team_.rank()].value, withdrawals_, member);
   }
 
   [[nodiscard]] VerbsKey key_of(VerbsKey mine, int peer) const {
@@ -219,6 +232,7 @@ class VerbsQueues::Implementation {
       const VerbsRing ring{{end(team_.rank(), i), end(peers[i], *counterparts[i]),
                             requests_.data() + std::size_t{i} * options_.depth, slot(), options_.depth},
                            {},
+                           {},
                            pending_.data() + std::size_t{i} * options_.depth};
       team_.world().copy(&rings_.data()[i], &ring, sizeof ring);
       const VerbsPosted posted{0, 0, 0, 0, ring.connection.own.number, static_cast<std::uint32_t>(peers[i])};
@@ -242,7 +256,8 @@ class VerbsQueues::Implementation {
             doorbells_.at(rank) + pair,
             keys_.at(rank),
             {completions_.at(rank) + std::size_t{queue} * options_.completion_depth, words_.at(rank) + queue,
-             options_.completion_depth}};
+             options_.completion_depth},
+            withdrawn_.data() + rank};
   }
   [[nodiscard]] std::byte* slot() const {
     const Context& ctx = team_.host_context();
@@ -279,7 +294,11 @@ class VerbsQueues::Implementation {
   }
   template <class T>
   void store(T& to, T value) const {
-    if (options_.engine == EngineKind::host || !team_.world().device().is_gpu())
+    store(to, value, team_.rank());
+  }
+  template <class T>
+  void store(T& to, T value, int member) const {
+    if (options_.engine == EngineKind::host || !team_.world().device(team_.world_rank(member)).is_gpu())
       detail::SystemAtomic<T>(to).store(value, std::memory_order_release);
     else
       team_.world().copy(&to, &value, sizeof value);
@@ -299,6 +318,7 @@ class VerbsQueues::Implementation {
   SymmetricArray<VerbsCompletionEntry> completions_;
   SymmetricArray<VerbsCompletionWords> words_;
   SymmetricArray<VerbsKeyEntry> keys_;
+  SymmetricArray<PaddedWord> withdrawn_;  ///< [members] keys that each has withdrawn, for this rank's engine
   SymmetricArray<VerbsPosted> posted_;
   SymmetricArray<VerbsPolled> polled_;
   SymmetricArray<std::int32_t> ends_;  ///< the peer of each pair
@@ -307,8 +327,9 @@ class VerbsQueues::Implementation {
   std::optional<AdapterRings<VerbsServer>> served_;
   VerbsQueuesView view_{};
   std::optional<Assistance> assistance_;
-  std::mutex mutex_;  ///< guards `entries_`
+  std::mutex mutex_;  ///< guards what follows
   std::vector<Registered> entries_;
+  std::uint64_t withdrawals_ = 0;
 };
 
 VerbsQueues::VerbsQueues(Team& team, std::span<const int> peers, const VerbsOptions& options)

@@ -157,13 +157,18 @@ void every_opcode(RankTest& test, EngineKind engine) {
   const std::vector<VerbsCompletion> got =
       is_shared ? std::vector(receives, done.end()) : verbs.run<steps>({}, 0, true, 2, verbs.incoming());
   const std::uint64_t word = Verbs::value_of(test.ahead(1), 40);
-  expect(done[0], VerbsOpcode::write, 0, 40);
-  expect(done[1], VerbsOpcode::send, 2, 5600);
+  // By step 4 only the last word is read of these.
+  const auto expect_plain = [](const VerbsCompletion& completion, VerbsOpcode opcode, std::uint32_t index,
+                               std::uint32_t bytes) {
+    expect(completion, opcode, steps.checks ? index : 0, steps.checks ? bytes : 0);
+  };
+  expect_plain(done[0], VerbsOpcode::write, 0, 40);
+  expect_plain(done[1], VerbsOpcode::send, 2, 5600);
   expect(done[2], VerbsOpcode::write_with_immediate, 3, 8);
   expect(done[3], VerbsOpcode::fetch_add, 4, 8, word);
   expect(done[4], VerbsOpcode::compare_swap, 5, 8, word + 5);
   expect(done[5], VerbsOpcode::compare_swap, 6, 8, 77);
-  expect(done[6], VerbsOpcode::read, 7, 7200);
+  expect_plain(done[6], VerbsOpcode::read, 7, 7200);
   expect(got[0], VerbsOpcode::receive, 0, 5600);
   expect(got[1], VerbsOpcode::receive, 1, 8);
   BEELINE_CHECK_EQ(41u, got[0].immediate);
@@ -262,7 +267,8 @@ ADAPTER_CASE(verbs, errors, 1) {
     const std::vector<VerbsCompletion> done = verbs.send<verbs_steps[4]>(requests);
     for (std::size_t i = 0; i < statuses.size(); ++i) {
       BEELINE_CHECK_EQ(std::string(describe(statuses[i])), std::string(describe(done[i].status)));
-      BEELINE_CHECK_EQ(index++, done[i].index);
+      BEELINE_CHECK_EQ(statuses[i] == VerbsStatus::ok ? 0 : index, done[i].index);
+      ++index;
     }
     verbs.queues().reset(0);
     world.barrier();

@@ -80,18 +80,11 @@ template <class Access>
 BEELINE_HOST_DEVICE void store_descriptor(const RmaPort& port, RmaDescriptor& at, const RmaDescriptor& descriptor) {
   Access::store(bytes_of(at.words[1]), descriptor.words[1]);
   Access::store(bytes_of(at.words[2]), descriptor.words[2]);
-  Access::store_released(at.words[0], descriptor.words[0]);
-  std::uint64_t& asleep = port.memory->asleep.value;
-  if (port.wanted != nullptr) {
-    // One of two exchanges comes first: either the adapter sees the descriptor, or this thread sees its mark.
-    const std::uint64_t mark = Access::exchange(asleep, 0);
-    if (mark == 0) return;
-    SystemAtomic<std::uint64_t>(*port.wanted).store(1, std::memory_order_release);
-    if constexpr (executor == DeviceKind::host) wake_engine(mark);
-  } else if constexpr (executor == DeviceKind::host) {
-    // The engine orders its mark with this load (membarrier).
-    if (const std::uint64_t waker = load_acquired(asleep); waker != 0) wake_engine(waker);
-  }
+  if (port.wanted != nullptr)
+    Access::store_released_on_device(at.words[0], descriptor.words[0]);
+  else
+    Access::store_released(at.words[0], descriptor.words[0]);
+  wake_adapter<Access>(port.memory->asleep.value, port.wanted);
 }
 
 /// Whether the port is there, and the set is one of Table 2.2.

@@ -67,8 +67,7 @@ template <VerbsSteps steps = VerbsSteps{}, class Group>
                                                          VerbsCompletion& completion,
                                                          Timeout timeout = Timeout::none()) {
   const detail::VerbsPoller<steps, detail::DirectAccess> poller(queues, completion_queue);
-  const Status status = poller.wait(group, ctx, timeout);
-  return status == Status::ok ? poller.poll(group, completion) : status;
+  return poller.wait(group, ctx, timeout, completion);
 }
 
 }  // namespace beeline

@@ -18,7 +18,8 @@ struct VerbsSteps {
   bool preswapped = true;  ///< 2: keys were brought into big-endian order when memory was registered
   bool stamps = true;      ///< the entry after a posted one is stamped; 3: it is not
   bool checks = true;      ///< parameters, overflow of the ring, and the queue pair of a completion; 4: the caller
-                           ///< takes care of them
+                           ///< takes care of them. The completion of a write, read or send that succeeded then has an
+                           ///< opcode and a status only, which are in one word
 };
 inline constexpr VerbsSteps verbs_steps[] = {{false, false, true, true},
                                              {true, false, true, true},
@@ -138,7 +139,8 @@ struct alignas(64) VerbsPosted {
 };
 /// What the pollers of a completion queue keep.
 struct alignas(64) VerbsPolled {
-  std::uint64_t next;  ///< number of the next completion
+  std::uint64_t next;       ///< number of the next completion
+  std::uint64_t published;  ///< completions that the engines know to be read
 };
 
 /// The queues of a `VerbsQueues` object, which kernels take by value.
@@ -150,7 +152,8 @@ struct VerbsQueuesView {
   VerbsCompletionWords* words;          ///< [completion_queues]
   VerbsPolled* polled;                  ///< [completion_queues]
   std::uint32_t pairs, depth, completion_queues, completion_depth;
-  std::uint64_t* wanted;  ///< set to wake a resident engine that sleeps; nullptr: a host engine serves the rings
+  std::uint32_t completion_lag;  ///< completions read until engines are told, so that each need not release a word
+  std::uint64_t* wanted;         ///< set to wake a resident engine that sleeps; nullptr: a host engine serves the rings
 };
 
 }  // namespace beeline

@@ -11,11 +11,12 @@
 
 namespace beeline {
 
-/// Bytes of a command that are being moved. In memory of the device.
+/// Bytes of a command that are being moved, or were: its ring's thread completes it. In memory of the device.
 struct AdapterMove {
+  enum class Phase : std::uint32_t { none, moving, moved };
   Command command;
   std::uint64_t moved;
-  bool is_moving;
+  Phase phase;
 };
 
 /// The arguments of a lease.
@@ -37,12 +38,11 @@ class AdapterThread {
   /// Continues with rings `first`, `first + step`, ...: memory may have been unmapped since the last lease.
   BEELINE_HOST_DEVICE void begin(std::uint32_t first, std::uint32_t step) {
     for (std::uint32_t i = first; i < adapter_.service.queues; i += step) {
-      mark_asleep(i, 0);
-      AdapterMove& move = adapter_.moves[i];
-      if (!move.is_moving || thread_.targets_of(move.command).are_sure) continue;
-      move.is_moving = false;
-      Server(adapter_.rings[i]).refused(move.command);
-      Server(adapter_.rings[i]).complete(move.command.sequence);
+      hold(i);
+      mark_asleep(0);
+      if (!is_moving_ || thread_.targets_of(move_of(i).command).are_sure) continue;
+      if (move_of(i).phase == Phase::moving) server_.refused(move_of(i).command);
+      end_move();
     }
   }
 
@@ -51,8 +51,10 @@ class AdapterThread {
     BEELINE_NO_UNROLL
     for (; looks > 0 && !round.is_moving; --looks)
       for (std::uint32_t i = first; i < adapter_.service.queues; i += step) {
-        if (!adapter_.moves[i].is_moving) round.has_taken |= take_from(i);
-        round.is_moving |= adapter_.moves[i].is_moving;
+        hold(i);
+        if (is_moving_ && move_of(i).phase == Phase::moved) end_move();
+        if (!is_moving_) round.has_taken |= take_from();
+        round.is_moving |= is_moving_;
       }
     return round;
   }
@@ -61,65 +63,86 @@ class AdapterThread {
   template <class Block>
   BEELINE_HOST_DEVICE void move(const Block& block) {
     for (std::uint32_t i = 0; i < adapter_.service.queues; ++i)
-      if (adapter_.moves[i].is_moving) move_part(block, i);
+      if (move_of(i).phase == Phase::moving) move_part(block, i);
     block.sync();
   }
 
   BEELINE_HOST_DEVICE void end(std::uint32_t first, std::uint32_t step) {
     bool has_work = false;
     for (std::uint32_t i = first; i < adapter_.service.queues; i += step) {
-      mark_asleep(i, adapter_.service.lease.asleep_mark);
-      has_work |= adapter_.moves[i].is_moving || Server(adapter_.rings[i]).has_next();
+      hold(i);
+      mark_asleep(adapter_.service.lease.asleep_mark);
+      has_work |= is_moving_ || server_.has_next();
     }
+    if (held_ != no_ring) server_.save();
     if (has_work) adapter_.service.lease.ask();
   }
 
  private:
+  using Phase = AdapterMove::Phase;
   /// Most commands of a ring at a time; then it is another ring's turn.
   static constexpr int commands_at_once = 16;
+  static constexpr std::uint32_t no_ring = ~std::uint32_t{0};
 
-  /// Posters exchange the word, too: one of both exchanges comes first.
-  BEELINE_HOST_DEVICE void mark_asleep(std::uint32_t ring, std::uint64_t mark) const {
-    detail::SystemAtomic<std::uint64_t>(*Server(adapter_.rings[ring]).asleep())
-        .exchange(mark, std::memory_order_acq_rel);
+  [[nodiscard]] BEELINE_HOST_DEVICE AdapterMove& move_of(std::uint32_t ring) const { return adapter_.moves[ring]; }
+
+  /// Makes `server_` that of a ring: nearly always the thread's only one.
+  BEELINE_HOST_DEVICE void hold(std::uint32_t ring) {
+    if (held_ == ring) return;
+    if (held_ != no_ring) server_.save();
+    held_ = ring;
+    server_ = Server(adapter_.rings[ring]);
+    is_moving_ = move_of(ring).phase != Phase::none;
   }
 
-  /// Takes commands of a ring, and carries out those with few bytes. Returns whether there were any.
-  BEELINE_HOST_DEVICE bool take_from(std::uint32_t ring) {
-    Server server(adapter_.rings[ring]);
-    if (!server.has_next()) return false;
+  /// A fence on each side: either the poster sees the mark, or this thread the doorbell.
+  BEELINE_HOST_DEVICE void mark_asleep(std::uint64_t mark) const {
+    detail::SystemAtomic<std::uint64_t>(*server_.asleep()).store(mark, std::memory_order_release);
+    machine::fence_device_sequential();
+  }
+
+  BEELINE_HOST_DEVICE void end_move() {
+    move_of(held_).phase = Phase::none;
+    is_moving_ = false;
+    server_.complete(move_of(held_).command.sequence);
+  }
+
+  /// Takes commands of the ring, and carries out those with few bytes. Returns whether there were any.
+  BEELINE_HOST_DEVICE bool take_from() {
     Command command;
+    if (!server_.take(command)) return false;
     std::uint64_t done = 0;
-    BEELINE_NO_UNROLL
-    for (int i = 0; i < commands_at_once && server.take(command); ++i) {
-      if (!begin_command(server, command, ring)) break;
+    int count = 0;
+    do {
+      if (!begin_command(command)) break;
       done = command.sequence;
-    }
-    if (done != 0) server.complete(done);
+    } while (++count < commands_at_once && server_.has_known() && server_.take(command));
+    if (done != 0) server_.complete(done);
     return true;
   }
 
   /// Begins a command. Returns whether it is over.
-  BEELINE_HOST_DEVICE bool begin_command(Server& server, const Command& command, std::uint32_t ring) {
+  BEELINE_HOST_DEVICE bool begin_command(const Command& command) {
     Command unanswered = command;  // the device engine's commands have no answers
     unanswered.answers = false;
     const ServiceThread::Targets targets = thread_.targets_of(unanswered);
     if (!targets.are_sure) {
-      server.refused(command);
+      server_.refused(command);
       return true;
     }
     if (ServiceThread::moves(command) && command.row_bytes > ServiceThread::few_bytes) {
-      adapter_.moves[ring] = {unanswered, 0, true};
+      move_of(held_) = {unanswered, 0, Phase::moving};
+      is_moving_ = true;
       return false;
     }
     const std::uint64_t value = thread_.carry_out(unanswered, targets);
-    if (command.answers) server.answer(command, value);
+    if (command.answers) server_.answer(command, value);
     return true;
   }
 
   template <class Block>
   BEELINE_HOST_DEVICE void move_part(const Block& block, std::uint32_t ring) {
-    AdapterMove& move = adapter_.moves[ring];
+    AdapterMove& move = move_of(ring);
     const Command command = move.command;
     const std::uint64_t moved = move.moved, left = command.row_bytes - moved;
     const std::uint64_t bytes = left < ServiceThread::part_bytes ? left : ServiceThread::part_bytes;
@@ -127,13 +150,14 @@ class AdapterThread {
     block.sync();
     if (block.thread_rank() != 0) return;
     move.moved = moved + bytes;
-    if (bytes != left) return;
-    move.is_moving = false;
-    Server(adapter_.rings[ring]).complete(command.sequence);
+    if (bytes == left) move.phase = Phase::moved;
   }
 
   const AdapterService<Server>& adapter_;
   ServiceThread thread_;
+  std::uint32_t held_ = no_ring;
+  Server server_{};         ///< of ring `held_`
+  bool is_moving_ = false;  ///< whether a command of the ring is in its AdapterMove
 };
 
 /// The kernel of one lease.

@@ -8,11 +8,13 @@
 /// A server is a host/device class without virtual functions:
 ///
 ///   Ring                               its state, in memory of the engine's device: trivially copyable
-///   explicit Server(Ring& ring)
+///   Server(), explicit Server(Ring& ring)    it may hold copies of what the ring keeps; copyable
+///   void save()                        writes these back
 ///   bool has_next() const              whether `take` would decode a descriptor or return a command
 ///   bool take(Command& command)        decodes descriptors until one yields a command; false: there are no more.
 ///       Numbers commands from 1 in `sequence`. Reports a descriptor that it refuses by an error completion, in the
 ///       order of the ring
+///   bool has_known() const             whether `take` need not look whether more was posted
 ///   void answer(const Command& command, std::uint64_t value)   the old value of the word that a command has changed
 ///   void refused(const Command& command)   the engine has refused the command taken last; nothing was touched
 ///   void complete(std::uint64_t commands)  the first `commands` commands are complete: writes their completions
@@ -35,6 +37,9 @@ class alignas(fetched_bytes) AdapterSource final : public CommandSource {
  public:
   ///   ring  outlives this object
   explicit AdapterSource(typename Server::Ring& ring) : server_(ring) {}
+  ~AdapterSource() override { server_.save(); }
+  AdapterSource(const AdapterSource&) = delete;
+  AdapterSource& operator=(const AdapterSource&) = delete;
 
   [[nodiscard]] bool has_next() const override { return is_ahead_ || server_.has_next(); }
   [[nodiscard]] Verb next_verb() const override {

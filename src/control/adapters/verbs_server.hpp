@@ -8,8 +8,10 @@
 /// request, also at the peer: it needs no answer, and the receiver's engine need not run.
 
 #include <cstdint>
+#include <type_traits>
 
 #include "beeline/control/impl/verbs_format.hpp"
+#include "beeline/device/impl/caller_check.hpp"
 #include "beeline/device/impl/verbs.hpp"
 #include "beeline/device/wait.hpp"
 
@@ -29,6 +31,15 @@ struct VerbsEnd {
   VerbsDoorbells* doorbells;
   const VerbsKeyEntry* keys;  ///< [max_verbs_keys] of the rank
   VerbsCompletionRing completions;
+  PaddedWord* withdrawn;  ///< keys that the rank has withdrawn; in the engine's memory, and written by the rank
+};
+
+/// What a server knows of an end, so that it need not read it from a table or a word in memory far away each time.
+struct VerbsKnown {
+  VerbsKeyEntry key;        ///< the key that was looked up last; 0: none
+  std::uint64_t withdrawn;  ///< keys withdrawn when it was looked up
+  std::uint64_t produced;   ///< guess of the completion queue's count
+  std::uint64_t consumed;   ///< the least that the poller has consumed
 };
 
 /// A queue pair for the engine that serves its send ring.
@@ -51,13 +62,13 @@ struct VerbsPending {
 
 /// What a server keeps.
 struct VerbsServed {
-  std::uint64_t next, done;      ///< requests decoded; of these, with completions
-  std::uint64_t commands, over;  ///< commands taken; of these, complete
-  std::uint64_t receives;        ///< receives of the peer that were taken
-  Command staged[2];             ///< commands of the request decoded last that have not been taken
-  std::uint32_t first_staged, end_staged;
-  bool failed;   ///< a request has failed: later ones are flushed
-  bool is_lost;  ///< the doorbell was rung too far: nothing is known of later requests
+  std::uint64_t next, done;                ///< requests decoded; of these, with completions
+  std::uint64_t commands, over;            ///< commands taken; of these, complete
+  std::uint64_t receives;                  ///< receives of the peer that were taken
+  VerbsKnown known[2];                     ///< of the own end and the peer's
+  std::uint32_t first_staged, end_staged;  ///< of `VerbsRing::staged`
+  bool failed;                             ///< a request has failed: later ones are flushed
+  bool is_lost;                            ///< the doorbell was rung too far: nothing is known of later requests
 
   /// The state of a server that goes on behind `sends` posted requests; those that have no completion yet get none.
   [[nodiscard]] VerbsServed behind(std::uint64_t sends) const {
@@ -72,6 +83,7 @@ struct VerbsServed {
 struct alignas(128) VerbsRing {
   VerbsConnection connection;
   VerbsServed served;     ///< zeroed at first
+  Command staged[2];      ///< commands of the request decoded last that have not been taken
   VerbsPending* pending;  ///< [depth]
 };
 
@@ -79,28 +91,36 @@ struct alignas(128) VerbsRing {
 class VerbsServer {
  public:
   using Ring = VerbsRing;
-  BEELINE_HOST_DEVICE explicit VerbsServer(Ring& ring) : c_(ring.connection), s_(ring.served), pending_(ring.pending) {}
+  BEELINE_HOST_DEVICE VerbsServer() = default;
+  BEELINE_HOST_DEVICE explicit VerbsServer(Ring& ring)
+      : ring_(&ring), doorbells_(ring.connection.own.doorbells), pending_(ring.pending), s_(ring.served),
+        rung_(ring.served.next), depth_(ring.connection.depth) {}
+  BEELINE_HOST_DEVICE void save() { ring_->served = s_; }
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_next() const {
-    return s_.first_staged != s_.end_staged || (!s_.is_lost && posted(c_.own.doorbells->send) != s_.next);
+    return s_.first_staged != s_.end_staged || (!s_.is_lost && posted<true>(doorbells_->send) != s_.next);
   }
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool take(Command& command) {
     for (;;) {
       if (s_.first_staged != s_.end_staged) {
-        command = s_.staged[s_.first_staged++];
+        command = ring_->staged[s_.first_staged++];
         command.sequence = ++s_.commands;
         return true;
       }
-      if (s_.is_lost || s_.next - s_.done == c_.depth) return false;
-      const std::uint64_t rung = posted(c_.own.doorbells->send);
-      if (rung == s_.next) return false;
-      if (decode(rung, command)) {
+      if (s_.is_lost || s_.next - s_.done == depth_) return false;
+      if (rung_ == s_.next) rung_ = posted<true>(doorbells_->send);
+      if (rung_ == s_.next) return false;
+      if (decode(rung_, command)) {
         command.sequence = ++s_.commands;
         return true;
       }
       complete(s_.over);
     }
+  }
+
+  [[nodiscard]] BEELINE_HOST_DEVICE bool has_known() const {
+    return s_.first_staged != s_.end_staged || (!s_.is_lost && rung_ != s_.next);
   }
 
   BEELINE_HOST_DEVICE void answer(const Command& command, std::uint64_t value) {
@@ -116,15 +136,17 @@ class VerbsServer {
   BEELINE_HOST_DEVICE void complete(std::uint64_t commands) {
     s_.over = commands;
     for (; s_.done != s_.next; ++s_.done) {
-      const VerbsPending& pending = pending_[s_.done & (c_.depth - 1)];
+      const VerbsPending& pending = pending_[s_.done & (depth_ - 1)];
       if (pending.last > commands) return;
       finish(pending);
     }
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* asleep() const { return &c_.own.doorbells->asleep.value; }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* asleep() const { return &doorbells_->asleep.value; }
 
  private:
   using Word = detail::SystemAtomic<std::uint64_t>;
+  [[nodiscard]] BEELINE_HOST_DEVICE const VerbsConnection& link() const { return ring_->connection; }
+
   /// A request in the machine's byte order.
   struct Fields {
     std::uint32_t owner_opcode, index, immediate, remote_key, bytes;
@@ -148,8 +170,14 @@ class VerbsServer {
     std::uint32_t bytes;
   };
 
+  /// A word with the scope of its writers: the own device, or all.
+  template <bool is_own>
+  using WordOf = std::conditional_t<is_own && detail::executor == DeviceKind::gpu, detail::DeviceAtomic<std::uint64_t>,
+                                    detail::SystemAtomic<std::uint64_t>>;
+  template <bool is_own = false>
   [[nodiscard]] BEELINE_HOST_DEVICE static std::uint64_t posted(const PaddedWord& doorbell) {
-    return detail::big_endian(Word(const_cast<std::uint64_t&>(doorbell.value)).load(std::memory_order_acquire));
+    const WordOf<is_own> word(const_cast<std::uint64_t&>(doorbell.value));
+    return detail::big_endian(word.load(std::memory_order_acquire));
   }
   [[nodiscard]] BEELINE_HOST_DEVICE static Fields read(const VerbsRequestEntry& entry) {
     std::uint64_t words[8];
@@ -171,26 +199,26 @@ class VerbsServer {
 
   [[nodiscard]] BEELINE_HOST_DEVICE VerbsPending& pending_of(std::uint64_t sequence) {
     std::uint64_t request = s_.done;
-    while (pending_[request & (c_.depth - 1)].last < sequence) ++request;
-    return pending_[request & (c_.depth - 1)];
+    while (pending_[request & (depth_ - 1)].last < sequence) ++request;
+    return pending_[request & (depth_ - 1)];
   }
 
   /// Decodes the next request. Returns whether it has commands: the first one in `command`, the others staged.
   BEELINE_HOST_DEVICE bool decode(std::uint64_t rung, Command& command) {
-    VerbsPending& pending = pending_[s_.next & (c_.depth - 1)];
+    VerbsPending& pending = pending_[s_.next & (depth_ - 1)];
     pending = {s_.commands, 0, 0, 0, 0, VerbsOpcode::none, VerbsStatus::ok, VerbsStatus::ok, true, false};
     s_.first_staged = s_.end_staged = 0;
     std::uint32_t commands = 0;
     if (s_.failed) {
       pending.status = VerbsStatus::flushed;
-    } else if (rung - s_.next > c_.depth) {
+    } else if (rung - s_.next > depth_) {
       pending.status = VerbsStatus::doorbell_too_far;
     } else {
-      const Fields fields = read(c_.sends[s_.next & (c_.depth - 1)]);
+      const Fields fields = read(link().sends[s_.next & (depth_ - 1)]);
       pending.status = begin(fields, pending, command, commands);
     }
     if (pending.status != VerbsStatus::ok) {
-      s_.is_lost |= rung - s_.next > c_.depth;
+      s_.is_lost |= rung - s_.next > depth_;
       s_.failed = true;
       commands = s_.end_staged = 0;
     }
@@ -209,7 +237,7 @@ class VerbsServer {
     pending.signaled = (fields.flags & verbs_signaled) != 0;
     pending.bytes = fields.bytes;
     command = Command{};
-    command.peer = c_.peer.rank;
+    command.peer = link().peer.rank;
     switch (pending.opcode) {
       case VerbsOpcode::write:
       case VerbsOpcode::write_with_immediate:
@@ -229,7 +257,7 @@ class VerbsServer {
   /// Checks owner and index of an entry.
   BEELINE_HOST_DEVICE VerbsStatus check_header(const Fields& fields, std::uint64_t number) const {
     const auto index = static_cast<std::uint32_t>(number);
-    const std::uint32_t owner = detail::owner_of_lap(number, c_.depth);
+    const std::uint32_t owner = detail::owner_of_lap(number, depth_);
     if (fields.owner_opcode == verbs_stamp) return VerbsStatus::no_request;
     if (fields.owner_opcode >> 31 == owner && fields.index == index) return VerbsStatus::ok;
     const std::uint32_t swapped = detail::big_endian(fields.owner_opcode);
@@ -251,9 +279,18 @@ class VerbsServer {
     return sum == fields.bytes;
   }
 
-  /// Whether a key names memory of this end that holds the range.
-  BEELINE_HOST_DEVICE static bool is_registered(const VerbsEnd& end, std::uint32_t key, std::uint64_t offset,
-                                                std::uint64_t bytes) {
+  /// Whether a key names memory of this end that holds the range. The table, which may be in memory far away, is read
+  /// if the key is not the one of the request before, or if the rank has withdrawn keys since.
+  BEELINE_HOST_DEVICE static bool is_registered(const VerbsEnd& end, VerbsKnown& known, std::uint32_t key,
+                                                std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t withdrawn = Word(end.withdrawn->value).load(std::memory_order_relaxed);
+    if ((known.key.key != key || known.withdrawn != withdrawn) && !look_up(end, known, key)) return false;
+    return offset >= known.key.offset && offset - known.key.offset <= known.key.bytes &&
+           bytes <= known.key.bytes - (offset - known.key.offset);
+  }
+  BEELINE_HOST_DEVICE static bool look_up(const VerbsEnd& end, VerbsKnown& known, std::uint32_t key) {
+    known.key.key = 0;
+    known.withdrawn = Word(end.withdrawn->value).load(std::memory_order_acquire);
     if (key == 0 || detail::rank_of_key(key) != end.rank) return false;
     const VerbsKeyEntry& entry = end.keys[detail::entry_of_key(key)];
     const auto held = [&] {
@@ -261,11 +298,14 @@ class VerbsServer {
     };
     if (held() != key) return false;
     const std::uint64_t first = machine::load_scalar(&entry.offset), length = machine::load_scalar(&entry.bytes);
-    return offset >= first && offset - first <= length && bytes <= length - (offset - first) && held() == key;
+    if (held() != key) return false;
+    known.key = {key, 0, first, length};
+    return true;
   }
-  BEELINE_HOST_DEVICE bool has_local(const Fields& fields) const {
+  BEELINE_HOST_DEVICE bool has_local(const Fields& fields) {
     for (std::uint32_t i = 0; i < max_verbs_segments; ++i)
-      if (i < fields.segments && !is_registered(c_.own, fields.key_of(i), fields.address_of(i), fields.bytes_of(i)))
+      if (i < fields.segments &&
+          !is_registered(link().own, s_.known[0], fields.key_of(i), fields.address_of(i), fields.bytes_of(i)))
         return false;
     return true;
   }
@@ -275,7 +315,7 @@ class VerbsServer {
     const bool reads = pending.opcode == VerbsOpcode::read;
     if (!has_length(fields) || (reads && fields.is_inline())) return VerbsStatus::bad_length;
     if (!has_local(fields)) return VerbsStatus::bad_local_key;
-    if (!is_registered(c_.peer, fields.remote_key, fields.remote_address, fields.bytes))
+    if (!is_registered(link().peer, s_.known[1], fields.remote_key, fields.remote_address, fields.bytes))
       return VerbsStatus::bad_remote_key;
     if (pending.opcode == VerbsOpcode::write_with_immediate) {
       Fields receive;
@@ -308,12 +348,13 @@ class VerbsServer {
     return VerbsStatus::ok;
   }
 
-  BEELINE_HOST_DEVICE VerbsStatus begin_atomic(const Fields& fields, VerbsPending& pending, Command& command) const {
+  BEELINE_HOST_DEVICE VerbsStatus begin_atomic(const Fields& fields, VerbsPending& pending, Command& command) {
     constexpr std::uint32_t width = sizeof(std::uint64_t);
     pending.bytes = width;
     if (fields.bytes != width || fields.remote_address % width != 0 || fields.segments != 0 || fields.is_inline())
       return VerbsStatus::bad_length;
-    if (!is_registered(c_.peer, fields.remote_key, fields.remote_address, width)) return VerbsStatus::bad_remote_key;
+    if (!is_registered(link().peer, s_.known[1], fields.remote_key, fields.remote_address, width))
+      return VerbsStatus::bad_remote_key;
     command.verb = pending.opcode == VerbsOpcode::fetch_add ? Verb::add : Verb::compare_swap;
     command.width = width, command.answers = true;
     command.remote = fields.remote_address, command.local = fields.tail[0], command.rows = fields.tail[1];
@@ -322,10 +363,10 @@ class VerbsServer {
 
   /// Takes the next receive that the peer has posted. Its completion is written with that of the request.
   BEELINE_HOST_DEVICE VerbsStatus take_receive(Fields& receive, const Fields& request, VerbsPending& pending) {
-    const std::uint64_t rung = posted(c_.peer.doorbells->receive);
+    const std::uint64_t rung = posted(link().peer.doorbells->receive);
     if (rung == s_.receives) return VerbsStatus::no_receive;
-    if (rung - s_.receives > c_.depth) return VerbsStatus::bad_receive;
-    receive = read(c_.peer.receives[s_.receives & (c_.depth - 1)]);
+    if (rung - s_.receives > depth_) return VerbsStatus::bad_receive;
+    receive = read(link().peer.receives[s_.receives & (depth_ - 1)]);
     pending.has_receive = true;
     pending.receive = static_cast<std::uint32_t>(s_.receives);
     pending.immediate = request.immediate;
@@ -333,7 +374,7 @@ class VerbsServer {
     ++s_.receives;
     return pending.receive_status == VerbsStatus::ok ? VerbsStatus::ok : VerbsStatus::bad_receive;
   }
-  BEELINE_HOST_DEVICE VerbsStatus check_receive(const Fields& receive) const {
+  BEELINE_HOST_DEVICE VerbsStatus check_receive(const Fields& receive) {
     const VerbsStatus header = check_header(receive, s_.receives);
     if (header != VerbsStatus::ok) return header;
     if ((receive.owner_opcode & ~verbs_owner_bit) != static_cast<std::uint32_t>(VerbsOpcode::receive))
@@ -341,7 +382,7 @@ class VerbsServer {
     if (receive.segments > max_verbs_segments || receive.is_inline()) return VerbsStatus::bad_length;
     for (std::uint32_t i = 0; i < max_verbs_segments; ++i)
       if (i < receive.segments &&
-          !is_registered(c_.peer, receive.key_of(i), receive.address_of(i), receive.bytes_of(i)))
+          !is_registered(link().peer, s_.known[1], receive.key_of(i), receive.address_of(i), receive.bytes_of(i)))
         return VerbsStatus::bad_local_key;
     return VerbsStatus::ok;
   }
@@ -351,6 +392,12 @@ class VerbsServer {
   ///   command  verb and peer are set; becomes the first command
   BEELINE_HOST_DEVICE std::uint32_t stage(const Fields& fields, const Piece (&target)[max_verbs_segments],
                                           Command& command) {
+    if (fields.segments <= 1 && fields.bytes != 0 && target[0].bytes >= fields.bytes) {
+      fill(command, fields, 0, 0, fields.bytes);
+      command.remote = target[0].offset;
+      s_.end_staged = 0;
+      return 1;
+    }
     const Command blank = command;
     std::uint32_t count = 0, done = 0, segment = 0, piece = 0, in_segment = 0, in_piece = 0;
     while (done < fields.bytes) {
@@ -358,7 +405,7 @@ class VerbsServer {
       const std::uint32_t here = length - in_segment, there = target[piece].bytes - in_piece;
       const std::uint32_t bytes = here < there ? here : there;
       if (bytes != 0) {
-        Command& next = count == 0 ? command : s_.staged[count - 1];
+        Command& next = count == 0 ? command : ring_->staged[count - 1];
         next = blank;
         fill(next, fields, segment, in_segment, bytes);
         next.remote = target[piece].offset + in_piece;
@@ -374,13 +421,19 @@ class VerbsServer {
   BEELINE_HOST_DEVICE void fill(Command& command, const Fields& fields, std::uint32_t segment, std::uint32_t first,
                                 std::uint32_t bytes) const {
     if (!fields.is_inline()) {
-      command.local = reinterpret_cast<std::uintptr_t>(c_.slot) + fields.address_of(segment) + first;
+      command.local = reinterpret_cast<std::uintptr_t>(link().slot) + fields.address_of(segment) + first;
       command.rows = 1, command.row_bytes = bytes;
       return;
     }
     command.verb = Verb::put_inline;
     command.width = static_cast<std::uint8_t>(bytes);
-    const auto* const entry = reinterpret_cast<const std::byte*>(&c_.sends[s_.next & (c_.depth - 1)]);
+    if (first == 0) {  // what lies behind the payload is not used
+      command.local = detail::big_endian(fields.tail[0]), command.rows = detail::big_endian(fields.tail[1]);
+      command.row_bytes = detail::big_endian(fields.tail[2]),
+      command.remote_stride = detail::big_endian(fields.tail[3]);
+      return;
+    }
+    const auto* const entry = reinterpret_cast<const std::byte*>(&link().sends[s_.next & (depth_ - 1)]);
     auto* const to = reinterpret_cast<std::byte*>(&command.local);
     for (std::uint32_t i = 0; i < bytes; ++i) to[i] = entry[offsetof(VerbsRequestEntry, local) + first + i];
   }
@@ -389,12 +442,14 @@ class VerbsServer {
     if (pending.has_receive) {
       const VerbsStatus status = pending.status == VerbsStatus::refused ? VerbsStatus::refused : pending.receive_status;
       const bool is_written =
-          write(c_.peer, {pending.receive, pending.bytes, pending.immediate, 0, VerbsOpcode::receive, status, true});
+          write<false>(link().peer, s_.known[1],
+                       {pending.receive, pending.bytes, pending.immediate, 0, VerbsOpcode::receive, status, true});
       s_.failed |= !is_written;
     }
     if (!pending.signaled && pending.status == VerbsStatus::ok) return;
-    const bool is_written = write(c_.own, {static_cast<std::uint32_t>(s_.done), pending.bytes, 0, pending.value,
-                                           pending.opcode, pending.status, false});
+    const bool is_written = write<true>(
+        link().own, s_.known[0],
+        {static_cast<std::uint32_t>(s_.done), pending.bytes, 0, pending.value, pending.opcode, pending.status, false});
     s_.failed |= !is_written;
   }
 
@@ -407,16 +462,23 @@ class VerbsServer {
   };
   /// Writes a completion. Engines of several queue pairs write to one completion queue. Returns whether there was an
   /// entry for it; the last free entry reports that there is none.
-  BEELINE_HOST_DEVICE static bool write(const VerbsEnd& end, Completion completion) {
+  ///   is_own  the poller is on the engine's device; what it does for others after it is released once more
+  template <bool is_own>
+  BEELINE_HOST_DEVICE static bool write(const VerbsEnd& end, VerbsKnown& known, Completion completion) {
     const VerbsCompletionRing& ring = end.completions;
     const Word produced(ring.words->produced.value);
-    std::uint64_t ticket = produced.load(std::memory_order_relaxed);
+    std::uint64_t ticket = known.produced;
     bool is_last = false;
     do {
-      const std::uint64_t used = ticket - posted(ring.words->consumed);
+      if (ticket - known.consumed >= ring.depth - 1) {
+        known.consumed = posted(ring.words->consumed);  // first, so that it is no more than was produced
+        ticket = produced.load(std::memory_order_relaxed);
+      }
+      const std::uint64_t used = ticket - known.consumed;
       if (used >= ring.depth) return false;
       is_last = used == ring.depth - 1;
     } while (!produced.compare_exchange_strong(ticket, ticket + 1, std::memory_order_relaxed));
+    known.produced = ticket + 1;
     if (is_last) completion.status = VerbsStatus::completions_full;
     auto* const to = reinterpret_cast<std::byte*>(&ring.entries[ticket & (ring.depth - 1)]);
     machine::store_as(to, detail::big_endian(detail::joined(end.number, completion.index)));
@@ -426,13 +488,18 @@ class VerbsServer {
                                std::uint64_t{static_cast<std::uint8_t>(completion.status)} << 48 |
                                std::uint64_t{completion.is_receive ? 1u : 0u} << 40 |
                                detail::owner_of_lap(ticket, ring.depth);
-    Word(*reinterpret_cast<std::uint64_t*>(to + 24)).store(detail::big_endian(last), std::memory_order_release);
+    WordOf<is_own>(*reinterpret_cast<std::uint64_t*>(to + 24))
+        .store(detail::big_endian(last), std::memory_order_release);
     return !is_last;
   }
 
-  const VerbsConnection& c_;
-  VerbsServed& s_;
-  VerbsPending* const pending_;
+  VerbsRing* ring_ = nullptr;
+  // Copies of what the ring has, so that a block of a GPU keeps them in registers.
+  VerbsDoorbells* doorbells_ = nullptr;
+  VerbsPending* pending_ = nullptr;
+  VerbsServed s_{};
+  std::uint64_t rung_ = 0;  ///< what the doorbell said when it was read last
+  std::uint32_t depth_ = 0;
 };
 
 }  // namespace beeline

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Accesses of posters and pollers to the rings, doorbells and pages of adapters.
+/// Accesses of posters and pollers to the rings, doorbells and pages of adapters, and how posters wake the adapters.
 
 #include <cstddef>
 #include <cstdint>
@@ -26,9 +26,29 @@ struct DirectAccess {
   BEELINE_HOST_DEVICE static void store_released(std::uint64_t& to, std::uint64_t value) {
     SystemAtomic<std::uint64_t>(to).store(value, std::memory_order_release);
   }
-  BEELINE_HOST_DEVICE static std::uint64_t exchange(std::uint64_t& word, std::uint64_t value) {
-    return SystemAtomic<std::uint64_t>(word).exchange(value, std::memory_order_acq_rel);
+  /// For a word that only this device reads.
+  BEELINE_HOST_DEVICE static void store_released_on_device(std::uint64_t& to, std::uint64_t value) {
+    DeviceAtomic<std::uint64_t>(to).store(value, std::memory_order_release);
   }
 };
+
+/// Wakes what serves a ring if it sleeps. Called by the thread that has stored a doorbell or descriptor of the ring.
+///   asleep  written by the ring's engine: 0, or how to wake it
+///   wanted  set to wake a resident block; nullptr: a host engine serves the ring
+template <class Access>
+BEELINE_HOST_DEVICE void wake_adapter(std::uint64_t& asleep, std::uint64_t* wanted) {
+  if (wanted != nullptr) {
+    // A fence on each side: either the block sees what was stored, or this thread sees its mark.
+    machine::fence_device_sequential();
+    const std::uint64_t mark = Access::load_acquired(reinterpret_cast<const std::byte*>(&asleep));
+    if (mark == 0) return;
+    DeviceAtomic<std::uint64_t>(asleep).store(0, std::memory_order_relaxed);
+    SystemAtomic<std::uint64_t>(*wanted).store(1, std::memory_order_release);
+    if constexpr (executor == DeviceKind::host) wake_engine(mark);
+  } else if constexpr (executor == DeviceKind::host) {
+    // The engine orders its mark with this load (membarrier).
+    if (const std::uint64_t waker = load_acquired(asleep); waker != 0) wake_engine(waker);
+  }
+}
 
 }  // namespace beeline::detail

@@ -73,19 +73,13 @@ class VerbsPoster {
 
  private:
   BEELINE_HOST_DEVICE void publish(std::uint64_t count) const {
-    Access::store_released((receives_ ? doorbells_.receive : doorbells_.send).value, big_endian(count));
-    if (receives_) return;  // the sender's engine looks at them when it needs one
-    std::uint64_t& asleep = doorbells_.asleep.value;
-    if (queues_.wanted != nullptr) {
-      // One of two exchanges comes first: either the engine sees the doorbell, or this thread sees its mark.
-      const std::uint64_t mark = Access::exchange(asleep, 0);
-      if (mark == 0) return;
-      SystemAtomic<std::uint64_t>(*queues_.wanted).store(1, std::memory_order_release);
-      if constexpr (executor == DeviceKind::host) wake_engine(mark);
-    } else if constexpr (executor == DeviceKind::host) {
-      // The engine orders its mark with this load (membarrier).
-      if (const std::uint64_t waker = load_acquired(asleep); waker != 0) wake_engine(waker);
-    }
+    // The sender's engine looks at receives when it needs one.
+    if (receives_) return Access::store_released(doorbells_.receive.value, big_endian(count));
+    if (queues_.wanted != nullptr)
+      Access::store_released_on_device(doorbells_.send.value, big_endian(count));
+    else
+      Access::store_released(doorbells_.send.value, big_endian(count));
+    wake_adapter<Access>(doorbells_.asleep.value, queues_.wanted);
   }
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t owner_opcode(const VerbsRequest& request,
@@ -108,11 +102,19 @@ class VerbsPoster {
       write_words(group, entry(number), request, number);
     else if (group.thread_rank() == 0)
       write_fields(entry(number), request, number);
-    if (request.payload != nullptr)
-      for (unsigned i = group.thread_rank(); i < request.payload_bytes && i < max_verbs_payload; i += group.size())
-        Access::store(entry(number) + offsetof(VerbsRequestEntry, local) + i,
-                      static_cast<const std::byte*>(request.payload)[i]);
+    if (request.payload != nullptr) write_payload(group, entry(number) + offsetof(VerbsRequestEntry, local), request);
     if (steps.stamps && group.thread_rank() == 0) Access::store(entry(number + 1), verbs_stamp);
+  }
+
+  template <class Group>
+  BEELINE_HOST_DEVICE static void write_payload(const Group& group, std::byte* to, const VerbsRequest& request) {
+    const auto* const from = static_cast<const std::byte*>(request.payload);
+    if (request.payload_bytes == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(from) % 8 == 0) {
+      if (group.thread_rank() == 0) Access::store(to, machine::load_as<std::uint64_t>(from));
+      return;
+    }
+    for (unsigned i = group.thread_rank(); i < request.payload_bytes && i < max_verbs_payload; i += group.size())
+      Access::store(to + i, from[i]);
   }
 
   /// A word whose first half is a key or a length, and the other half the other.
@@ -199,32 +201,40 @@ class VerbsPoller {
   BEELINE_HOST_DEVICE Status poll(const Group& group, VerbsCompletion& completion) const {
     if (!is_there()) return Status::invalid_argument;
     group.sync();
-    const std::uint64_t number = polled_.next;
-    if (!group.any(group.thread_rank() == 0 && has(number))) return Status::in_progress;
-    const std::byte* const from = entry(number);
-    if constexpr (steps.by_group)
-      read_words(from, completion);
-    else
-      read_fields(from, completion);
-    group.sync();
-    if (group.thread_rank() != 0) return Status::ok;
-    polled_.next = number + 1;
-    Access::store_released(queues_.words[index_].consumed.value, big_endian(number + 1));
-    if constexpr (steps.checks) free_entries(completion);
+    const std::uint64_t last = group.thread_rank() == 0 ? last_word(polled_.next) : 0;
+    if (!group.any(group.thread_rank() == 0 && is_new(last, polled_.next))) return Status::in_progress;
+    take(group, last, completion);
     return Status::ok;
+  }
+  /// As `poll`, but waits until there is a completion.
+  template <class Group>
+  BEELINE_HOST_DEVICE Status wait(const Group& group, const Context& ctx, Timeout timeout,
+                                  VerbsCompletion& completion) const {
+    std::uint64_t last = 0;
+    const Status status = wait(group, ctx, timeout, last);
+    if (status == Status::ok) take(group, last, completion);
+    return status;
   }
 
   /// Whether there is a completion. One thread calls it.
-  [[nodiscard]] BEELINE_HOST_DEVICE bool has_next() const { return has(polled_.next); }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool has_next() const { return is_new(last_word(polled_.next), polled_.next); }
   /// Waits until there is a completion.
   template <class Group>
   BEELINE_HOST_DEVICE Status wait(const Group& group, const Context& ctx, Timeout timeout) const {
+    std::uint64_t last = 0;
+    return wait(group, ctx, timeout, last);
+  }
+
+ private:
+  ///   last  becomes the last word of the completion, on the group's first thread
+  template <class Group>
+  BEELINE_HOST_DEVICE Status wait(const Group& group, const Context& ctx, Timeout timeout, std::uint64_t& last) const {
     if (!is_there()) return Status::invalid_argument;
     group.sync();
     Status status = Status::ok;
     const std::uint64_t number = polled_.next;
-    if (group.thread_rank() == 0 && !has(number))
-      status = await_engine(ctx, {true, timeout}, [&] { return has(number); });
+    const auto has = [&] { return is_new(last = last_word(number), number); };
+    if (group.thread_rank() == 0 && !has()) status = await_engine(ctx, {true, timeout}, has);
     if (status != Status::ok && status != Status::timeout) {
       // Pair i has completion queue i modulo their number.
       const std::uint32_t peer = queues_.posted[index_].peer;
@@ -232,17 +242,46 @@ class VerbsPoller {
     }
     return agree(group, status);
   }
-
- private:
+  /// Takes the next completion, which is there.
+  template <class Group>
+  BEELINE_HOST_DEVICE void take(const Group& group, std::uint64_t last, VerbsCompletion& completion) const {
+    const std::uint64_t number = polled_.next;
+    const std::byte* const from = entry(number);
+    if constexpr (!steps.checks)
+      read_result(from, group.size() == 1 ? last : Access::template load<std::uint64_t>(from + 24), completion);
+    else if constexpr (steps.by_group)
+      read_words(from, completion);
+    else
+      read_fields(from, completion);
+    group.sync();
+    if (group.thread_rank() != 0) return;
+    polled_.next = number + 1;
+    if (number + 1 - polled_.published >= queues_.completion_lag) {
+      polled_.published = number + 1;
+      Access::store_released(queues_.words[index_].consumed.value, big_endian(number + 1));
+    }
+    if constexpr (steps.checks) free_entries(completion);
+  }
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_there() const {
     return !steps.checks || index_ < queues_.completion_queues;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::byte* entry(std::uint64_t number) const {
     return reinterpret_cast<std::byte*>(&ring_[number & (queues_.completion_depth - 1)]);
   }
-  [[nodiscard]] BEELINE_HOST_DEVICE bool has(std::uint64_t number) const {
-    const std::uint64_t last = Access::load_acquired(entry(number) + 24);
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t last_word(std::uint64_t number) const {
+    return Access::load_acquired(entry(number) + 24);
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_new(std::uint64_t last, std::uint64_t number) const {
     return (last >> 56) == owner_of_lap(number, queues_.completion_depth);
+  }
+  /// What the last word says of a request that succeeded, and the other words where they say more.
+  BEELINE_HOST_DEVICE static void read_result(const std::byte* from, std::uint64_t last, VerbsCompletion& completion) {
+    const std::uint64_t word = big_endian(last);
+    const auto opcode = static_cast<VerbsOpcode>(word >> 56);
+    const bool is_plain = opcode == VerbsOpcode::write || opcode == VerbsOpcode::read || opcode == VerbsOpcode::send;
+    completion = {};
+    completion.opcode = opcode;
+    if (!is_plain || (word >> 48 & 0xffu) != 0) read_words(from, completion);
   }
 
   BEELINE_HOST_DEVICE static void read_words(const std::byte* from, VerbsCompletion& completion) {

@@ -15,7 +15,7 @@ namespace {
 
 using namespace beeline;
 
-constexpr HybridOptions shapes[] = {{1, 1, 1}, {1, 4099, 1}, {5000, 4096, 3}, {1, 100'000, 4}, {0, 50'000, 2}};
+constexpr HybridOptions shapes[] = {{1, 1, 1}, {1, 4099, 1}, {5000, 4096, 3}, {1, 100'000, 4}, {0, 300'000, 2}};
 
 /// The sizes at which the number of chunks changes, and random ones.
 std::vector<std::size_t> sizes_for(const HybridOptions& shape, Random& random) {

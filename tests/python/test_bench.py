@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -144,13 +145,19 @@ def test_rates_of_every_method(threads: bool) -> None:
     for record in found:
         assert_measured(record, ranks=3)
     assert {(r["operation"], r["unit"]) for r in found} == {
-        ("message_rate", "Mmsg/s"), ("puts", "Mmsg/s"), ("fetch_add", "us"), ("compare_swap", "us"),
+        ("message_rate", "Mmsg/s"), ("puts", "Mmsg/s"), ("puts_call", "us"), ("fetch_add", "us"), ("compare_swap", "us"),
         ("random_update", "Gupdate/s"), ("random_store", "Gupdate/s"),
     }  # fmt: skip
-    puts = [(r["method"], r["bytes"], r["settings"]["puts"]) for r in found if r["operation"] == "puts"]
     carriers = (("device/peer", 8), ("device/peer", 70), ("proxy/copy_engine", 8), ("proxy/copy_engine", 70))
     expected = [(f"{by}/{how}", size, n) for by, size in carriers for n in (1, 64) for how in ("signal", "batch")]
-    assert sorted(puts) == sorted([*expected, ("bare/puts", 8, 1), ("bare/puts", 8, 64)])
+    for operation in ("puts", "puts_call"):
+        puts = [(r["method"], r["bytes"], r["settings"]["puts"]) for r in found if r["operation"] == operation]
+        assert sorted(puts) == sorted([*expected, ("bare/puts", 8, 1), ("bare/puts", 8, 64)])
+    if platform.machine() == "x86_64":
+        counts = {
+            (r["method"], r["bytes"]): r["settings"]["instructions"] for r in found if "instructions" in r["settings"]
+        }
+        assert counts["device/peer/batch", 8] < counts["device/peer/signal", 8] / 2
     assert {r["baseline"] for r in found if r["method"].endswith("/batch")} == {
         "device/peer/signal", "proxy/copy_engine/signal",
     }  # fmt: skip

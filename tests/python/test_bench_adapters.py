@@ -85,3 +85,16 @@ def test_accesses_of_each_step_of_optimisation() -> None:
         assert {step for operation, step in settings if operation == "post_poll"} == set(range(5))
     command = {r["operation"] for r in found if r["method"].endswith("command/quiet")}
     assert command == {"post", "poll", "post_poll"}
+
+
+def test_posts_by_cpu_threads_and_through_mailboxes() -> None:
+    methods = ("host/verbs/completion", "assisted/verbs/completion", "host/rma/notification")
+    found = measured("--methods", ",".join(methods), "--operations", "post,poll,post_poll")
+    rows = [(record["method"], record["operation"], record["settings"].get("step")) for record in found]
+    calls = ("post", "poll", "post_poll")
+    expected = [("host/verbs/completion", call, step) for call in calls for step in range(5)]
+    expected += [("assisted/verbs/completion", call, None) for call in calls]
+    expected += [("host/rma/notification", call, None) for call in ("post", "post", "poll")]
+    assert sorted(rows, key=str) == sorted(expected, key=str)
+    counted = [record for record in found if "stores" in record["settings"]]
+    assert {record["method"] for record in counted} == {"host/verbs/completion", "host/rma/notification"}

@@ -79,7 +79,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
       if (opts.asyncOp) return c10::make_intrusive<NativeWork>(end, stream_, calls_);
       check(library->synchronize(calls_->calls));
       check(library->synchronize_current(calls_->calls, manner.current_stream));  // the CPU waits, too
-      return c10::make_intrusive<NativeWork>(Tensors(), nullptr, std::nullopt);
+      return nullptr;
     });
   }
 
@@ -247,7 +247,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
       }
       if (!is_async) {
         call(torch_table::Manner{false, current_stream(stream_)}).finish();
-        return c10::make_intrusive<NativeWork>(outputs, nullptr, std::nullopt);
+        return nullptr;
       }
       c10::Event here(stream_->device_type());
       here.record(c10::impl::VirtualGuardImpl(stream_->device_type()).getStream(stream_->device()));
@@ -297,12 +297,13 @@ class NativeGroup final : public c10d::PyProcessGroup {
                    });
   }
 
-  /// Makes one call for each pair of tensors; the work is complete when the last of them is.
+  /// Makes one call for each pair of tensors; the work is complete when the last of them is. Synchronous calls have no
+  /// work, as those of torch's own back ends: the caller, or torch's current stream, has waited.
   template <class Call>
   WorkPointer started(const Tensors& outputs, const Tensors& sources, bool is_async, const Call& make) {
     if (outputs.empty() || outputs.size() != sources.size())
       refuse("lists of " + std::to_string(outputs.size()) + " and " + std::to_string(sources.size()) + " tensors");
-    return unlocked([&] {
+    return unlocked([&]() -> WorkPointer {
       ++count_;
       const torch_table::Manner manner{is_async, current_stream(stream_)};
       NativeWork::End last(nullptr, library->let_go);
@@ -319,7 +320,7 @@ class NativeGroup final : public c10d::PyProcessGroup {
         }
         last.reset(end);
       }
-      if (last == nullptr) return c10::make_intrusive<NativeWork>(outputs, nullptr, std::nullopt);
+      if (!is_async) return nullptr;
       if (stream_) record_streams(outputs);
       if (stream_ && &outputs != &sources) record_streams(sources);
       return c10::make_intrusive<NativeWork>(outputs, last.release(), stream_);

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "beeline/host/impl/blocking_stream.hpp"
+#include "beeline/transport/impl/known_capture.hpp"
 #include "unlocked.hpp"
 
 namespace nb = nanobind;
@@ -56,9 +58,9 @@ void CallEnd::wait(Seconds timeout, void* current_stream) const {
 }
 
 GroupCalls::GroupCalls(const Members& members, std::optional<std::uintptr_t> stream, std::function<void()> make_room)
-    : ChannelObject("collectives", members, CollectiveOptions{}),
-      own_(stream ? &joined()->foreign_stream(reinterpret_cast<void*>(*stream))
-                  : &joined()->adopt(joined()->world().make_stream())),
+    : ChannelObject("collectives", members, CollectiveOptions{}), rank_(channel().team().context().rank),
+      ranks_(channel().team().context().size), own_(stream ? &joined()->foreign_stream(reinterpret_cast<void*>(*stream))
+                                                           : &joined()->adopt(joined()->world().make_stream())),
       is_host_(!stream), make_room_(std::move(make_room)) {
   keep_when_dropped();  // calls on torch's streams may be pending
   if (!is_host_) begun_ = own_->make_event();
@@ -76,7 +78,7 @@ void GroupCalls::make_mappings(bool of_all) {
 }
 
 GroupCalls::Parts GroupCalls::parts(const CollectiveShape& shape, int root) const {
-  const bool is_root = root >= 0 && channel().team().context().rank == static_cast<std::uint32_t>(root);
+  const bool is_root = root >= 0 && rank_ == static_cast<std::size_t>(root);
   return {parts_of(shape.destination, ranks(), is_root), parts_of(shape.source, ranks(), is_root)};
 }
 
@@ -200,25 +202,29 @@ Ended GroupCalls::start(const Manner& manner, const std::array<Owner, 2>& owners
   World& world = joined()->world();
   if (world.failed()) world.check();
   if (is_host_) return start_on_host(manner.is_async, owners, call);
-  Stream& current = stream_of(manner.current_stream);
+  std::unique_lock lock(mutex_);
+  Stream& current = current_stream(manner.current_stream);
   Stream& on = manner.is_async ? *own_ : current;
-  Latest* latest = nullptr;
-  bool is_beside = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (&on != &current) {
-      current.record(*begun_);
-      on.wait_event(*begun_);
-    }
-    // Programs compute on the default stream; a call on another stream, outside a graph, is to overlap with that.
-    is_beside = manner.is_async || (!is_legacy(on) && on.capture() == 0);
-    latest = &come_after_latest(on);
+  if (&on != &current) {
+    current.record(*begun_);
+    on.wait_event(*begun_);
   }
+  const detail::KnownCapture capture(on);
+  // Programs compute on the default stream; a call on another stream, outside a graph, is to overlap with that.
+  const bool is_beside = manner.is_async || (!is_legacy(on) && capture.id() == 0);
+  Latest& latest = come_after_latest(on, capture.id());
+  lock.unlock();
   with_room([&] { call(CollectiveCall{.stream = &on, .mappings = joined()->mappings, .overlapped = is_beside}); });
-  const std::lock_guard lock(mutex_);
-  latest->is_recorded = false;
-  if (!is_legacy(on)) record_end(*latest);
-  return &on == &current ? Ended() : Ended(CallEnd(joined(), latest->end));
+  lock.lock();
+  latest.is_recorded = false;
+  if (!is_legacy(on)) record_end(latest);
+  return &on == &current ? Ended() : Ended(CallEnd(joined(), latest.end));
+}
+
+/// The stream of the handle. Programs mostly pass the same one as before.
+Stream& GroupCalls::current_stream(void* native) {
+  if (current_.stream == nullptr || current_.native != native) current_ = {native, &stream_of(native)};
+  return *current_.stream;
 }
 
 /// Makes a call on the group's stream, so that calls of other groups need not be complete. If no call is pending, the
@@ -262,18 +268,30 @@ void GroupCalls::with_room(const Call& call) const {
 }
 
 /// Orders a call on a stream after the latest one, and returns its entry, with an event that only this entry holds.
-GroupCalls::Latest& GroupCalls::come_after_latest(Stream& on) {
-  const std::uint64_t capture = on.capture();
+GroupCalls::Latest& GroupCalls::come_after_latest(Stream& on, std::uint64_t capture) {
   Latest& latest = capture == 0 ? eager_ : captured_;
   if (latest.capture != capture) latest = {};  // calls captured in one graph do not wait for calls outside it
   if (latest.end != nullptr && latest.stream != &on) {
     record_end(latest);
     on.wait_event(*latest.end);
   }
-  if (latest.end == nullptr || latest.end.use_count() > 1) latest.end = on.make_event();
+  if (latest.end != nullptr && latest.end.use_count() > 1) ends_.push_back(std::move(latest.end));
+  if (latest.end == nullptr) latest.end = unused_event(on);
   latest.stream = &on;
   latest.capture = capture;
   return latest;
+}
+
+/// An event that no work holds. Making one takes longer than recording it, so events of earlier calls are used again;
+/// only a few are looked at, since a program may keep any number of works.
+std::shared_ptr<Event> GroupCalls::unused_event(Stream& of) {
+  for (std::size_t looks = std::min<std::size_t>(ends_.size(), 4); looks > 0; --looks) {
+    std::shared_ptr<Event> oldest = std::move(ends_.front());
+    ends_.pop_front();
+    if (oldest.use_count() == 1) return oldest;
+    ends_.push_back(std::move(oldest));
+  }
+  return of.make_event();
 }
 
 /// Releases the tensors of asynchronous calls that have ended.

@@ -103,7 +103,7 @@ class GroupCalls : public ChannelObject<Collectives> {
 
   /// How the tensors of the last call reached the other ranks; if staged for a permanent reason, with that reason.
   [[nodiscard]] std::optional<std::string> last_transfer();
-  [[nodiscard]] std::size_t ranks() const { return channel().team().context().size; }
+  [[nodiscard]] std::size_t ranks() const { return ranks_; }
 
  private:
   /// The latest call: a call on another stream is ordered after it.
@@ -127,6 +127,7 @@ class GroupCalls : public ChannelObject<Collectives> {
   void make_mappings(bool of_all);
   [[nodiscard]] std::string reason_of_staging() const;
   [[nodiscard]] Stream& stream_of(void* native) const { return joined()->foreign_stream(native); }
+  [[nodiscard]] Stream& current_stream(void* native);
   [[nodiscard]] bool is_in_heap(const Elements& elements) const;
   [[nodiscard]] Row row_of(const Counts& lengths, const Elements& elements, ElementType type) const;
   template <class Call>
@@ -135,9 +136,11 @@ class GroupCalls : public ChannelObject<Collectives> {
   [[nodiscard]] Ended start_on_host(bool is_async, const std::array<Owner, 2>& owners, const Call& call);
   template <class Call>
   void with_room(const Call& call) const;
-  Latest& come_after_latest(Stream& on);
+  Latest& come_after_latest(Stream& on, std::uint64_t capture);
+  [[nodiscard]] std::shared_ptr<Event> unused_event(Stream& of);
   void let_go_of_ended();
 
+  std::size_t rank_, ranks_;
   Stream* own_;
   bool is_host_;
   std::function<void()> make_room_;
@@ -145,6 +148,12 @@ class GroupCalls : public ChannelObject<Collectives> {
   std::deque<Use> uses_;
   std::unique_ptr<Event> begun_;
   Latest eager_, captured_;
+  std::deque<std::shared_ptr<Event>> ends_;  ///< of earlier calls; works may hold them
+  /// torch's current stream in the latest call.
+  struct Current {
+    void* native = nullptr;
+    Stream* stream = nullptr;
+  } current_;
 };
 
 }  // namespace beeline::python

@@ -18,6 +18,7 @@
 #include "host/world/launches.hpp"
 #include "host/world/part.hpp"
 #include "host/world/teams.hpp"
+#include "runtime/grid_start.hpp"
 #include "transport/host_workers.hpp"
 
 namespace beeline::detail {
@@ -174,21 +175,20 @@ GpuLaunch prepare_gpu_launch(Team& team, const LaunchOptions& options, const Ker
                     options.threads, code.shared_bytes, world.rank()));
   const std::uint64_t capture = stream.capture();
   GridState* grid_state = options.waits ? book_waiting(world, options, kernel, capacity, capture) : nullptr;
-  const Context context = context_of(team, options, kernel);
-  world_part<Teams>(world).note_launch(stream, context, capture != 0);
+  GpuLaunch launch{world.device().index, stream.native(), grid_state, context_of(team, options, kernel)};
+  world_part<Teams>(world).note_launch(stream, launch.context, capture != 0);
   range.leave_open();
-  return {stream.native(), grid_state, context};
+  return launch;
 }
 
-void finish_gpu_launch(const LaunchOptions& options, const KernelName& kernel) {
+void start_gpu_launch(const GpuLaunch& launch, const LaunchOptions& options, const KernelCode& code,
+                      const KernelName& kernel, bool starts_early, void** parameters) {
+  constexpr int first_architecture = 90;  // for which machine::await_stream is compiled
+  const bool early = starts_early && kernel_architecture(code, launch.gpu) >= first_architecture;
+  start_grid(code, launch.gpu, {options.blocks, options.threads, launch.stream, early}, parameters);
   ProfilerRange::end();
   const std::string error = launch_error();
   if (!error.empty()) refuse(Status::internal, options, kernel, error);
-}
-
-bool can_start_early(const World& world, const KernelCode& kernel) {
-  constexpr int first_architecture = 90;  // for which machine::await_stream is compiled
-  return kernel_architecture(kernel, world.device().index) >= first_architecture;
 }
 
 unsigned host_share_of_blocks(const World& world) {

@@ -23,11 +23,13 @@ void check(cudaError_t result, const char* call, std::source_location where) {
 
 void check(CUresult result, const char* call, std::source_location where) {
   if (result == CUDA_SUCCESS) return;
+  throw Error(Status::internal, fmt::format("{}: {} ({})", call, text_of(result), static_cast<int>(result)), -1, where);
+}
+
+const char* text_of(CUresult result) {
   const char* text = nullptr;
   driver().error_string(result, &text);
-  throw Error(Status::internal,
-              fmt::format("{}: {} ({})", call, text == nullptr ? "unknown error" : text, static_cast<int>(result)), -1,
-              where);
+  return text == nullptr ? "unknown error" : text;
 }
 
 const Driver& driver() {

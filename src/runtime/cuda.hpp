@@ -6,6 +6,7 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <optional>
 #include <source_location>
 
 namespace beeline::cuda_api {
@@ -13,6 +14,8 @@ namespace beeline::cuda_api {
 /// Throws `internal` with the call's name and CUDA's message unless `result` is success.
 void check(cudaError_t result, const char* call, std::source_location where = std::source_location::current());
 void check(CUresult result, const char* call, std::source_location where = std::source_location::current());
+/// CUDA's message.
+[[nodiscard]] const char* text_of(CUresult result);
 
 /// For a scope, lets this thread make calls that CUDA forbids while any thread of the process captures a graph (mostly
 /// queries and allocations), so that neither the call nor the capture fails. Work put on a captured stream is still
@@ -48,6 +51,20 @@ class CurrentGpu {
   int previous_ = 0;
 };
 
+/// Whether this thread's latest `use_gpu` named this GPU and its context is still current.
+[[nodiscard]] bool is_in_use(int gpu);
+
+/// As `CurrentGpu`, for calls that captures permit; takes less time in a thread that uses the GPU already.
+class UsedGpu {
+ public:
+  explicit UsedGpu(int index) {
+    if (!is_in_use(index)) changed_.emplace(index);
+  }
+
+ private:
+  std::optional<CurrentGpu> changed_;
+};
+
 /// A driver function found by name; converts to any function pointer type. Throws unavailable if the driver lacks it.
 class DriverFunction {
  public:
@@ -61,7 +78,7 @@ class DriverFunction {
   void* address_ = nullptr;
 };
 
-/// Driver functions that the runtime API does not offer.
+/// Driver functions that the runtime API does not offer, or that take less time than those of the runtime API.
 struct Driver {
   decltype(&cuMemAddressReserve) mem_address_reserve = DriverFunction("cuMemAddressReserve");
   decltype(&cuMemAddressFree) mem_address_free = DriverFunction("cuMemAddressFree");
@@ -81,6 +98,11 @@ struct Driver {
   decltype(&cuStreamWriteValue64) stream_write_value = DriverFunction("cuStreamWriteValue64");
   decltype(&cuStreamBatchMemOp) stream_batch = DriverFunction("cuStreamBatchMemOp");
   decltype(&cuGetErrorString) error_string = DriverFunction("cuGetErrorString");
+  decltype(&cuCtxGetCurrent) current_context = DriverFunction("cuCtxGetCurrent");
+  decltype(&cuStreamIsCapturing) is_capturing = DriverFunction("cuStreamIsCapturing");
+  decltype(&cuEventRecord) event_record = DriverFunction("cuEventRecord");
+  decltype(&cuStreamWaitEvent) stream_wait_event = DriverFunction("cuStreamWaitEvent");
+  decltype(&cuLaunchKernelEx) launch_kernel = DriverFunction("cuLaunchKernelEx");
 };
 
 /// The driver functions. Throws unavailable if the driver lacks one of them.

@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/gpu_place.hpp"
 #include "runtime/cuda.hpp"
 #include "runtime/gpu_fault.hpp"
+#include "runtime/grid_start.hpp"
 
 namespace beeline {
 
@@ -25,6 +29,20 @@ std::string format_uuid(const cudaUUID_t& uuid) {
     text += fmt::format("{}{:02x}", dash ? "-" : "", static_cast<unsigned char>(uuid.bytes[i]));
   }
   return text;
+}
+
+/// The GPU that this thread's latest `use_gpu` named, and its context.
+struct UsedContext {
+  int gpu = -1;
+  CUcontext context = nullptr;
+};
+constinit thread_local UsedContext used;
+constinit thread_local CUresult latest_start = CUDA_SUCCESS;
+
+CUcontext current_context() {
+  CUcontext context = nullptr;
+  cuda_api::check(cuda_api::driver().current_context(&context), "cuCtxGetCurrent");
+  return context;
 }
 
 int attribute(cudaDeviceAttr which, int device) {
@@ -61,15 +79,29 @@ int query_architecture(const KernelCode& kernel, int device) {
   return attributes_of(kernel).ptxVersion;
 }
 
+CUfunction query_function(const KernelCode& kernel, int device) {
+  const cuda_api::BesideCaptures beside;
+  use_gpu(device);
+  cudaFunction_t function = nullptr;
+  cuda_api::check(cudaGetFuncBySymbol(&function, kernel.address), "loading a kernel");
+  return function;
+}
+
 /// Caches answers of the driver, so that later launches need not query it.
 template <class Answer, class... Key>
 class Answers {
  public:
   template <class Ask>
   Answer get(const std::tuple<Key...>& key, Ask ask) {
+    // A thread launches few kernels again and again: their answers need no lock.
+    static thread_local std::array<std::pair<std::tuple<Key...>, Answer>, 16> recent{};
+    auto& [recent_key, answer] = recent[reinterpret_cast<std::uintptr_t>(std::get<0>(key)) / 16 % recent.size()];
+    if (recent_key == key) return answer;
     const std::lock_guard lock(mutex_);
-    if (const auto entry = known_.find(key); entry != known_.end()) return entry->second;
-    return known_[key] = ask();
+    auto entry = known_.find(key);
+    if (entry == known_.end()) entry = known_.emplace(key, ask()).first;
+    recent_key = key, answer = entry->second;
+    return answer;
   }
 
  private:
@@ -129,7 +161,13 @@ std::string pci_address(int gpu) {
   return text;
 }
 
-void use_gpu(int index) { cuda_api::check(cudaSetDevice(index), "cudaSetDevice"); }
+void use_gpu(int index) {
+  if (cuda_api::is_in_use(index)) return;
+  cuda_api::check(cudaSetDevice(index), "cudaSetDevice");
+  used = {index, current_context()};
+}
+
+bool cuda_api::is_in_use(int gpu) { return used.gpu == gpu && used.context == current_context(); }
 
 CudaVersions cuda_versions() {
   CudaVersions versions;
@@ -180,9 +218,26 @@ std::string detail::gpu_fault(int index) {
   return state == cudaSuccess || state == cudaErrorNotReady ? "" : cudaGetErrorString(state);
 }
 
-std::string launch_error() {
-  const cudaError_t result = cudaGetLastError();
-  return result == cudaSuccess ? "" : cudaGetErrorString(result);
+void start_grid(const KernelCode& kernel, int gpu, const GridShape& shape, void** parameters) {
+  static Answers<CUfunction, const void*, int> functions;
+  const CUfunction function = functions.get({kernel.address, gpu}, [&] { return query_function(kernel, gpu); });
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  const CUlaunchConfig config{.gridDimX = shape.blocks,
+                              .gridDimY = 1,
+                              .gridDimZ = 1,
+                              .blockDimX = shape.threads,
+                              .blockDimY = 1,
+                              .blockDimZ = 1,
+                              .sharedMemBytes = static_cast<unsigned>(kernel.shared_bytes),
+                              .hStream = static_cast<CUstream>(shape.stream),
+                              .attrs = &early,
+                              .numAttrs = shape.starts_early ? 1u : 0u};
+  // The runtime API would look the function up again, and takes 0.3 us longer.
+  latest_start = cuda_api::driver().launch_kernel(&config, function, parameters, nullptr);
 }
+
+std::string launch_error() { return latest_start == CUDA_SUCCESS ? "" : cuda_api::text_of(latest_start); }
 
 }  // namespace beeline

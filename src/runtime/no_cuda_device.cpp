@@ -4,6 +4,7 @@
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/gpu_place.hpp"
 #include "runtime/gpu_fault.hpp"
+#include "runtime/grid_start.hpp"
 
 namespace beeline {
 
@@ -25,6 +26,7 @@ void load_kernel(const KernelCode&, int) { unavailable(); }
 unsigned gpu_resident_blocks(const KernelCode&, unsigned, int) { unavailable(); }
 std::string detail::gpu_fault(int) { unavailable(); }
 int kernel_architecture(const KernelCode&, int) { unavailable(); }
+void start_grid(const KernelCode&, int, const GridShape&, void**) { unavailable(); }
 std::string launch_error() { unavailable(); }
 
 }  // namespace beeline

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "beeline/core/error.hpp"
+#include "beeline/transport/impl/known_capture.hpp"
 #include "runtime/cuda.hpp"
 #include "transport/checks.hpp"
 #include "transport/host_stream.hpp"
@@ -27,6 +28,7 @@ using cuda_api::BesideCaptures;
 using cuda_api::check;
 using cuda_api::CurrentGpu;
 using cuda_api::driver;
+using cuda_api::UsedGpu;
 
 struct Capture {
   std::uint64_t id = 0;  ///< 0: none
@@ -87,6 +89,9 @@ cudaStream_t create_stream(int cuda_priority) {
 
 /// The capture that a stream is in. Throws unavailable if an error has ended the capture.
 Capture capture_of(cudaStream_t stream) {
+  // Most streams are in none, and the driver says so in a third of the time.
+  CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (driver().is_capturing(stream, &now) == CUDA_SUCCESS && now == CU_STREAM_CAPTURE_STATUS_NONE) return {};
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
   cudaGraph_t graph = nullptr;
@@ -94,6 +99,11 @@ Capture capture_of(cudaStream_t stream) {
   require(status != cudaStreamCaptureStatusInvalidated, Status::unavailable,
           "the stream's capture into a graph has failed, by an earlier error: end it");
   return status == cudaStreamCaptureStatusActive ? Capture{id, graph} : Capture{};
+}
+
+std::uint64_t capture_id(cudaStream_t stream) {
+  const auto* const known = detail::KnownCapture::of(stream);
+  return known != nullptr ? known->id() : capture_of(stream).id;
 }
 
 class GpuEvent final : public Event {
@@ -115,8 +125,8 @@ class GpuEvent final : public Event {
     return true;
   }
   void record(cudaStream_t stream) {
-    check(cudaEventRecord(event_, stream), "cudaEventRecord");
-    record_ = static_cast<std::int64_t>(capture_of(stream).id);
+    check(driver().event_record(event_, stream), "cuEventRecord");
+    record_ = static_cast<std::int64_t>(capture_id(stream));
   }
   /// Holds later work of `stream`, which is in `capture` (0: none).
   void hold(cudaStream_t stream, std::uint64_t capture) const {
@@ -124,7 +134,7 @@ class GpuEvent final : public Event {
     if (recorded == never) return;
     if (capture != 0 && recorded != static_cast<std::int64_t>(capture))
       refuse_capture("wait_event", "the event was recorded outside this capture");
-    check(cudaStreamWaitEvent(stream, event_, 0), "cudaStreamWaitEvent");
+    check(driver().stream_wait_event(stream, event_, 0), "cuStreamWaitEvent");
   }
 
  private:
@@ -274,12 +284,12 @@ class GpuStream final : public Stream {
 
   std::unique_ptr<Event> make_event() override { return std::make_unique<GpuEvent>(device_.index); }
   void record(Event& event) override {
-    const CurrentGpu current(device_.index);
+    const UsedGpu current(device_.index);
     dynamic_cast<GpuEvent&>(event).record(stream_);
     event.teams = launched_teams_.teams();
   }
   void wait_event(Event& event) override {
-    const CurrentGpu current(device_.index);
+    const UsedGpu current(device_.index);
     dynamic_cast<GpuEvent&>(event).hold(stream_, capture());
     launched_teams_.hand_on(event.teams);
   }
@@ -335,7 +345,7 @@ class GpuStream final : public Stream {
   GridState* grid_state() const override { return grid_state_.get(); }
   LaunchedTeams& launched_teams() override { return launched_teams_; }
 
-  std::uint64_t capture() const override { return capture_of(stream_).id; }
+  std::uint64_t capture() const override { return capture_id(stream_); }
   void keep_with_graph(std::shared_ptr<void> held) override {
     const CurrentGpu current(device_.index);
     const Capture capture = capture_of(stream_);

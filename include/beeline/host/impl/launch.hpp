@@ -74,16 +74,18 @@ template <class Kernel>
 
 /// Arguments of a permitted launch, for which the residency ledger has an entry and the GPU is current.
 struct GpuLaunch {
+  int gpu;
   void* stream;
   GridState* grid_state;
   Context context;
 };
 [[nodiscard]] GpuLaunch prepare_gpu_launch(Team& team, const LaunchOptions& options, const KernelCode& code,
                                            const KernelName& kernel);
-void finish_gpu_launch(const LaunchOptions& options, const KernelName& kernel);
-/// Whether a kernel that `starts_early` may be launched early: whether its code for this rank's GPU waits for the
-/// stream.
-[[nodiscard]] bool can_start_early(const World& world, const KernelCode& kernel);
+/// Starts the grid of a permitted launch.
+///   starts_early  the kernel's constant
+///   parameters    the addresses of the function's parameters
+void start_gpu_launch(const GpuLaunch& launch, const LaunchOptions& options, const KernelCode& code,
+                      const KernelName& kernel, bool starts_early, void** parameters);
 
 /// Runs one CPU thread's part of one block.
 using HostBlock =
@@ -157,21 +159,9 @@ void launch_kernel(Team& team, const LaunchOptions& options, const Kernel& kerne
 #if BEELINE_COMPILES_CUDA
   static_cast<void>(RegisteredKernel<Kernel, Args...>::registered);
   const KernelCode code = RegisteredKernel<Kernel, Args...>::code();
-  const bool early_start = starts_early<Kernel>() && can_start_early(team.world(), code);
-  const GpuLaunch launch = prepare_gpu_launch(team, options, code, kernel_name<Kernel>());
-  const auto stream = static_cast<cudaStream_t>(launch.stream);
-  constexpr auto function = kernel_function<Kernel, Args...>();
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  const cudaLaunchConfig_t shape{.gridDim = options.blocks,
-                                 .blockDim = options.threads,
-                                 .dynamicSmemBytes = code.shared_bytes,
-                                 .stream = stream,
-                                 .attrs = &early,
-                                 .numAttrs = early_start ? 1u : 0u};
-  static_cast<void>(cudaLaunchKernelEx(&shape, function, kernel, launch.context, launch.grid_state, args...));
-  finish_gpu_launch(options, kernel_name<Kernel>());
+  GpuLaunch launch = prepare_gpu_launch(team, options, code, kernel_name<Kernel>());
+  void* parameters[] = {const_cast<Kernel*>(&kernel), &launch.context, &launch.grid_state, &args...};
+  start_gpu_launch(launch, options, code, kernel_name<Kernel>(), starts_early<Kernel>(), parameters);
 #else
   static_cast<void>(prepare_gpu_launch(team, options, {}, kernel_name<Kernel>()));
 #endif

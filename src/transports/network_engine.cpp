@@ -33,6 +33,9 @@ namespace {
 
 /// The engine's thread looks for work for this long before it sleeps.
 constexpr std::uint64_t network_patience_ns = 50'000;
+/// A thread that has posted a command that is answered, such as a get, looks for the answer for this long at once: its
+/// wait would look less often.
+constexpr std::uint64_t answer_patience_ns = 30'000;
 /// As `network_patience_ns`, for the rank of a GPU, which cannot wake the engine's thread.
 constexpr std::uint64_t gpu_patience_ns = 200'000;
 /// Sleep of the engine's thread between two looks for work, while waiting threads do the work.
@@ -77,6 +80,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   void set_waker(CommandRing& ring, Waker* waker);
   void wake() noexcept override;  // Waker
   bool work() noexcept override;  // WaitWork
+  void look_for_answer();
   /// Does some work. If another thread is working, that thread looks for work again instead.
   template <class Work>
   bool try_work(Work some) noexcept;
@@ -220,8 +224,17 @@ void NetworkEngine::wake() noexcept {
   static_cast<void>(try_work([this] {
     const bool any = exchange_.sender.send_posted();
     if (!any) exchange_.peers.ask();  // nothing was posted: a caller waits for earlier commands
+    look_for_answer();
     return any;
   }));
+}
+
+void NetworkEngine::look_for_answer() {
+  const RemotePeer* const asked = exchange_.sender.asked();
+  if (asked == nullptr) return;
+  const std::uint64_t start = machine::clock_ns();
+  while (asked->unanswered != 0 && machine::clock_ns() - start < answer_patience_ns)
+    if (!exchange_.turn()) ::sched_yield();
 }
 
 bool NetworkEngine::work() noexcept {

@@ -50,6 +50,7 @@ bool RemoteSender::has_posted() const {
 
 bool RemoteSender::send_posted() {
   bool any = false;
+  asked_ = nullptr;
   for (auto& [number, ring] : rings_) {
     for (std::size_t count = 0; count < batch; ++count) {
       PostedCommand* const posted = next_of(ring);
@@ -137,7 +138,7 @@ void RemoteSender::send_piece(std::uint32_t number, PostedCommands& ring, Posted
   message.piece = static_cast<std::uint32_t>(piece);
   if (has_signal(whole)) let_acknowledgement_wait(message, ring, posted);
   message.command = whole;
-  if (whole.answers || gets_rows(whole)) ++posted.awaited, ++to.unanswered;
+  if (whole.answers || gets_rows(whole)) ++posted.awaited, ++to.unanswered, asked_ = &to;
   if (!moves_rows(whole)) return send_command(message, posted);
   const Command part = piece_of(without_signal(whole), cut_for(posted), piece);
   message.command = message_of(part, whole, posted.is_sent());

@@ -43,6 +43,8 @@ class RemoteSender {
   /// Sends the commands that the rings hold, up to a batch of each ring. Returns whether there was any.
   bool send_posted();
   [[nodiscard]] bool has_posted() const;
+  /// The rank to which the last `send_posted` has sent a command that is answered; nullptr: to none.
+  [[nodiscard]] const RemotePeer* asked() const { return asked_; }
   /// Publishes which commands are done.
   void advance();
 
@@ -121,6 +123,7 @@ class RemoteSender {
   RemoteKeys& keys_;
   std::map<std::uint32_t, PostedCommands> rings_;  ///< by number; a number is not used again
   std::uint32_t next_ring_ = 0;
+  const RemotePeer* asked_ = nullptr;
 };
 
 }  // namespace beeline

@@ -22,7 +22,7 @@ def draw() -> Canvas:
     canvas.line((20 + 2 * SLOT, TOP + 70), (860, 170), dashed=True)
     parts = [
         ("heap\nsymmetric objects", "gpu"), ("device segments\nmade by name, of any size", "gpu"),
-        ("free\n", ""), ("host area\ncontrol block, pinned heap", "host"),
+        ("free\naliases", ""), ("host area\ncontrol block, pinned heap", "host"),
     ]  # fmt: skip
     for place, (name, kind) in enumerate(parts):
         canvas.box(20 + 210 * place, 170, 210, 54, name.strip(), kind)

@@ -39,7 +39,9 @@ class MappedMemory {
   }
   /// As `holds`, and whether the piece belongs to a heap.
   [[nodiscard]] bool holds_for_good(const void* address, std::size_t bytes) {
-    return lies_in_heap(client_.context, client_.context.offset_in_slot(address), bytes) && holds(address, bytes);
+    const Context& ctx = client_.context;
+    return ctx.owner_of(address) != no_peer && lies_in_heap(ctx, ctx.offset_in_slot(address), bytes) &&
+           holds(address, bytes);
   }
   /// As `holds`, and whether the piece is in host memory.
   [[nodiscard]] bool holds_in_host_memory(const void* address, std::size_t bytes) {

@@ -24,7 +24,6 @@ void in_pieces(std::size_t bytes, std::size_t most, Move move) {
 const RegisteredMemory& World::register_memory(void* pointer, std::size_t bytes) {
   const detail::ProfilerRange range("register memory");
   Implementation& world = *implementation_;
-  world.routes->require_one_node(*this, "register_memory");
   world.begin_collective("register_memory");
   const RegisteredMemory& memory = world.memory->registration().add(pointer, bytes);
   world.memory->note_registered();

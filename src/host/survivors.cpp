@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "host/world_implementation.hpp"
+#include "memory/allocator_union.hpp"
 
 namespace beeline {
 
@@ -86,6 +87,7 @@ void World::Implementation::regroup(const std::vector<int>& left) {
   teams->set_world(left);
   memory->heaps().unite(*bootstrap, config.deadline_ns);
   memory->node().align_segments();
+  if (memory->aliases().is_used()) unite_allocators(*bootstrap, {&memory->aliases().offsets()}, config.deadline_ns);
   if (engines->of_peers() != nullptr) engines->of_peers()->forget_failures();
   const std::uint32_t id = agree_on_free_id();
   failures->clear(Teams::world_id);

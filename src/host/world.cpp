@@ -94,6 +94,13 @@ int World::owner_of(const void* address) const {
   return static_cast<int>(implementation_->memory->addresses().owner_of(address));
 }
 
+void* World::symmetric_address(const void* address) const {
+  const Context& ctx = host_context();
+  require(ctx.owner_of(address) != no_peer, Status::invalid_argument,
+          fmt::format("{} is in no rank's heap or segment", address));
+  return implementation_->memory->range().slot(rank()) + ctx.offset_in_slot(address);
+}
+
 const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {
   const Segment& segment = implementation_->meet_in("create_segment", [&]() -> const Segment& {
     return implementation_->memory->node().create_segment(kind, bytes);

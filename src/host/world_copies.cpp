@@ -90,6 +90,8 @@ void World::Implementation::copy_by_engine(void* destination, const void* source
     require_not_refused();
   };
   const bool to_remote = routes->needs_engine(destination), from_remote = routes->needs_engine(source);
+  if (to_remote) destination = memory->named_in_slot(destination);
+  if (from_remote) source = memory->named_in_slot(const_cast<void*>(source));
   const std::size_t most = std::min(bytes, config.chunk_bytes);  // each piece has a deadline of its own
   std::vector<std::byte> bounce(to_remote && from_remote ? most : 0);
   try {

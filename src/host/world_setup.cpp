@@ -124,8 +124,18 @@ EngineClient World::Implementation::engine_client() {
   client.device = membership->device();
   client.context = contexts->barrier();
   // Captured by value: threads call it for each command, and would otherwise wait for cache lines that others change.
-  client.address_of = [base = range.base(), slot = SlotLayout{config.slot_shift}.slot_bytes()](
-                          std::uint32_t peer, std::uint64_t offset) { return base + peer * slot + offset; };
+  const auto in_slot = [base = range.base(), slot = SlotLayout{config.slot_shift}](std::uint32_t peer,
+                                                                                   std::uint64_t offset) {
+    return base + peer * slot.slot_bytes() + offset;
+  };
+  client.address_of = in_slot;
+  if (memory->aliases().is_used())
+    client.address_of = [in_slot, slot = SlotLayout{config.slot_shift}, &aliases = memory->aliases()](
+                            std::uint32_t peer, std::uint64_t offset) {
+      if (MemoryAliases::may_hold(slot, offset)) [[unlikely]]
+        if (std::byte* const there = aliases.find(peer, offset)) return there;
+      return in_slot(peer, offset);
+    };
   client.piece_at = [&range](const void* address) { return range.piece_at(address); };
   client.unmaps = &range.unmaps();
   client.memory_users = &range.users();
@@ -154,10 +164,12 @@ void World::Implementation::make_streams() {
   StreamRoutes by_engine;
   by_engine.chunk_bytes = config.chunk_bytes;
   by_engine.copy_by_engine = [this](Stream& own, void* to, const void* from, std::size_t bytes) {
+    if (routes->needs_engine(to)) to = memory->named_in_slot(to);
+    if (routes->needs_engine(from)) from = memory->named_in_slot(const_cast<void*>(from));
     carry_copy(*world, own, to, from, bytes);
   };
   by_engine.fill_by_engine = [this](Stream& own, void* to, unsigned char value, std::size_t bytes) {
-    carry_fill(*world, own, to, value, bytes);
+    carry_fill(*world, own, memory->named_in_slot(to), value, bytes);
   };
   by_engine.signal_by_engine = [this](Stream& own, std::uint64_t* signal, std::uint64_t value) {
     carry_signal(*world, own, signal, value);

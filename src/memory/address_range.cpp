@@ -138,11 +138,10 @@ void AddressRange::set_gpus(std::vector<int> gpus) {
 bool AddressRange::is_gpu_memory(const void* address) {
   auto* byte = static_cast<std::byte*>(const_cast<void*>(address));
   const std::lock_guard lock(mutex_);
-  if (byte < base_ || byte >= base_ + total_bytes()) return false;
   const auto behind = mappings_.upper_bound(byte);
-  if (behind == mappings_.begin()) return true;
-  const auto& [start, mapping] = *std::prev(behind);
-  return mapping.device || byte >= start + mapping.bytes;
+  if (behind != mappings_.begin())
+    if (const auto& [start, mapping] = *std::prev(behind); byte < start + mapping.bytes) return mapping.device;
+  return byte >= base_ && byte < base_ + total_bytes();
 }
 
 std::span<const std::byte> AddressRange::piece_at(const void* address) {
@@ -158,7 +157,8 @@ std::span<const std::byte> AddressRange::piece_at(const void* address) {
 std::vector<std::span<const std::byte>> AddressRange::pieces() {
   const std::lock_guard lock(mutex_);
   std::vector<std::span<const std::byte>> all;
-  for (const auto& [start, mapping] : mappings_) all.emplace_back(start, mapping.bytes);
+  for (const auto& [start, mapping] : mappings_)
+    if (!mapping.is_programs) all.emplace_back(start, mapping.bytes);
   return all;
 }
 
@@ -217,6 +217,16 @@ bool AddressRange::map_device(std::byte* address, std::size_t bytes, const FileD
   return true;
 }
 
+void AddressRange::add(std::byte* address, std::size_t bytes, bool is_device) {
+  const std::lock_guard lock(mutex_);
+  mappings_[address] = {bytes, is_device, nullptr, 0, true};
+}
+
+void AddressRange::forget(std::byte* address) {
+  const std::lock_guard lock(mutex_);
+  mappings_.erase(address);
+}
+
 void AddressRange::map_host_locked(std::byte* address, std::size_t bytes,
                                    std::shared_ptr<const FileDescriptor> descriptor, std::size_t offset) {
   if (mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor->get(),
@@ -228,7 +238,7 @@ void AddressRange::map_host_locked(std::byte* address, std::size_t bytes,
 
 void AddressRange::make_private_in_child() {
   for (const auto& [address, memory] : mappings_) {
-    if (memory.device) continue;  // a child cannot call CUDA
+    if (memory.device || memory.is_programs) continue;  // a child cannot call CUDA
     constexpr int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
     if (mmap(address, memory.bytes, PROT_READ | PROT_WRITE, flags, memory.descriptor->get(),
              static_cast<off_t>(memory.offset)) == MAP_FAILED)
@@ -247,7 +257,9 @@ void AddressRange::unmap(std::byte* address, std::int64_t deadline_ns) {
 void AddressRange::unmap_locked(std::map<std::byte*, Mapping>::iterator mapping) {
   const auto& [address, memory] = *mapping;
   ++unmaps_;
-  if (memory.device) {
+  if (memory.is_programs) {
+    // It stays mapped.
+  } else if (memory.device) {
     gpu_memory::unmap(address, memory.bytes);
   } else {
     if (!gpus_.empty()) gpu_memory::unregister_host(address);

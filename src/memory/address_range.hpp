@@ -53,13 +53,13 @@ class AddressRange {
   /// Sets the GPUs of this process that reach mapped memory. Called before anything is mapped. Without a GPU, this
   /// process cannot reach the device memory of other processes.
   void set_gpus(std::vector<int> gpus);
-  /// Whether an address is in the range, but not in host memory that this process has mapped: it is GPU memory, which
-  /// CPU threads cannot load or store.
+  /// Whether an address is GPU memory, which CPU threads cannot load or store: the range holds it, but not in host
+  /// memory that this process has mapped, or `add` said so.
   [[nodiscard]] bool is_gpu_memory(const void* address);
-  /// The piece of memory that contains an address of the range, as this process has mapped it; empty if there is none.
+  /// The piece of memory that contains an address, as this process has mapped or added it; empty if there is none.
   /// Valid until something is unmapped.
   [[nodiscard]] std::span<const std::byte> piece_at(const void* address);
-  /// All pieces, sorted by address.
+  /// All pieces of the range, sorted by address.
   [[nodiscard]] std::vector<std::span<const std::byte>> pieces();
   /// The threads that access pieces by plain loads and stores: nothing is unmapped while they are active.
   [[nodiscard]] MemoryUsers& users() { return users_; }
@@ -82,8 +82,12 @@ class AddressRange {
   /// Maps `bytes` of a memfd from `offset` on; does nothing if a thread of this process has mapped them already.
   void map_host_piece(std::byte* address, std::size_t bytes, const std::shared_ptr<const FileDescriptor>& descriptor,
                       std::size_t offset);
-  /// Undoes create or map; does nothing if another thread of this process has undone it. Waits until the network no
-  /// longer writes to the memory. Throws deadline.
+  /// Adds memory of the program outside the range as a piece: until `unmap` or `forget`, engines reach it.
+  void add(std::byte* address, std::size_t bytes, bool is_device);
+  /// Ends `add` once no engine runs.
+  void forget(std::byte* address);
+  /// Undoes create, map or add; does nothing if another thread of this process has undone it. Waits until the network
+  /// no longer writes to the memory. Throws deadline.
   void unmap(std::byte* address, std::int64_t deadline_ns);
 
   /// Bytes rounded up to the granularity of device memory.
@@ -95,6 +99,7 @@ class AddressRange {
     bool device;
     std::shared_ptr<const FileDescriptor> descriptor;  ///< of host memory, for forked children
     std::size_t offset;                                ///< in the descriptor's file
+    bool is_programs = false;                          ///< memory that `add` has added
   };
   [[nodiscard]] std::size_t total_bytes() const;
   void release_slots();

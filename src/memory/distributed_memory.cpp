@@ -86,6 +86,8 @@ ChunkTable DistributedMemory::plan(const DistributedRequest& request, const std:
   bool device = false;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank].calls == 0) continue;
+    require(table.owner_count < max_node_ranks, Status::unavailable,
+            fmt::format("a distributed array over more than {} ranks", max_node_ranks));
     table.owners[table.owner_count++] = static_cast<std::uint16_t>(rank);
     device = device || in_device_memory(static_cast<int>(rank), request.kind);
   }
@@ -129,6 +131,7 @@ ChunkTable DistributedMemory::create(const DistributedRequest& request) {
   const std::vector<Chunk> chunks = chunks_of(table, request.kind);
   try {
     share(chunks);
+    if (aliases_.is_used()) aliases_.open(table);
   } catch (...) {  // every rank throws here, and frees the same addresses
     remove(chunks);
     throw;
@@ -166,7 +169,7 @@ void DistributedMemory::share_host(const std::vector<Chunk>& chunks, int descrip
     descriptors.push_back(std::make_shared<const FileDescriptor>(std::move(theirs)));
   fail_together(bootstrap_, problem_of([&] {
                   for (const Chunk& chunk : chunks)
-                    if (!chunk.device)
+                    if (!chunk.device && is_local(chunk.owner))
                       range_.map_host_piece(chunk.address, chunk.bytes,
                                             descriptors[static_cast<std::size_t>(chunk.owner)], chunk.offset);
                 }),
@@ -191,7 +194,8 @@ void DistributedMemory::share_device(const std::vector<Chunk>& chunks, const std
     if (problem.code != Status::ok) continue;
     problem = problem_of([&] {
       for (std::size_t owner = 0; owner < by_owner.size(); ++owner)
-        if (owner != static_cast<std::size_t>(bootstrap_.rank()) && round < by_owner[owner].size())
+        if (owner != static_cast<std::size_t>(bootstrap_.rank()) && is_local(static_cast<int>(owner)) &&
+            round < by_owner[owner].size())
           range_.map_device(by_owner[owner][round]->address, by_owner[owner][round]->bytes, descriptors[owner],
                             static_cast<int>(owner));
     });
@@ -200,7 +204,8 @@ void DistributedMemory::share_device(const std::vector<Chunk>& chunks, const std
 }
 
 void DistributedMemory::remove(const std::vector<Chunk>& chunks) {
-  for (const Chunk& chunk : chunks) range_.unmap(chunk.address, deadline_ns_);
+  for (const Chunk& chunk : chunks)
+    if (is_local(chunk.owner)) range_.unmap(chunk.address, deadline_ns_);
 }
 
 std::uint32_t DistributedMemory::place_of(std::uintptr_t base) const {
@@ -224,6 +229,7 @@ void DistributedMemory::free(std::uintptr_t base) {
                         bootstrap_.rank(), place, rank,
                         all[rank].holds == 0 ? "none that it has" : fmt::format("that at {}", all[rank].place)));
   remove(chunks_of(held->second, kinds_[place]));
+  if (aliases_.is_used()) aliases_.close_array(base);
   arrays_.erase(held);
   kinds_.erase(place);
   bootstrap_.barrier(deadline_ns_);  // no thread of this process reuses the place before all have left this array

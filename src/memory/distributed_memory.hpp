@@ -13,6 +13,7 @@
 #include "beeline/memory/address_map.hpp"
 #include "beeline/memory/segment.hpp"
 #include "beeline/runtime/bootstrap.hpp"
+#include "memory/memory_aliases.hpp"
 #include "memory/node_memory.hpp"
 
 namespace beeline {
@@ -27,12 +28,14 @@ struct DistributedRequest {
 /// Owned by one rank's world.
 class DistributedMemory {
  public:
-  DistributedMemory(Bootstrap& bootstrap, AddressRange& range, std::vector<MemoryMember> members,
-                    std::int64_t deadline_ns)
-      : bootstrap_(bootstrap), range_(range), members_(std::move(members)), deadline_ns_(deadline_ns) {}
+  DistributedMemory(Bootstrap& bootstrap, AddressRange& range, MemoryAliases& aliases,
+                    std::vector<MemoryMember> members, std::int64_t deadline_ns)
+      : bootstrap_(bootstrap), range_(range), aliases_(aliases), members_(std::move(members)),
+        deadline_ns_(deadline_ns) {}
 
   /// Collective. Throws the same error on all ranks: invalid_argument (0 bytes, different arguments, too many chunks),
-  /// no_resource (no free addresses, no memory). Device memory is not zeroed.
+  /// no_resource (no free addresses, no memory), unavailable (too many ranks). Device memory is not zeroed. Chunks of
+  /// ranks on other nodes are not mapped; they have aliases.
   [[nodiscard]] ChunkTable create(const DistributedRequest& request);
   /// Collective. Throws invalid_argument if ranks free different arrays, or an array that does not exist.
   void free(std::uintptr_t base);
@@ -60,6 +63,7 @@ class DistributedMemory {
   };
   [[nodiscard]] std::vector<Proposal> exchange(const DistributedRequest& request);
   [[nodiscard]] std::uint32_t find_place(const std::vector<Proposal>& all, std::size_t bytes) const;
+  [[nodiscard]] bool is_local(int rank) const { return members_[static_cast<std::size_t>(rank)].is_local; }
   [[nodiscard]] bool in_device_memory(int rank, MemoryKind kind) const;
   [[nodiscard]] ChunkTable plan(const DistributedRequest& request, const std::vector<Proposal>& all) const;
   [[nodiscard]] std::vector<Chunk> chunks_of(const ChunkTable& table, MemoryKind kind) const;
@@ -71,6 +75,7 @@ class DistributedMemory {
 
   Bootstrap& bootstrap_;
   AddressRange& range_;
+  MemoryAliases& aliases_;
   const std::vector<MemoryMember> members_;
   const std::int64_t deadline_ns_;
   std::map<std::uint32_t, ChunkTable> arrays_;

@@ -2,10 +2,30 @@
 // How a rank reaches the parts of registered memory: by address, by CUDA's handles, or through the owner's process.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "beeline/core/error.hpp"
 #include "memory/registration.hpp"
 
 namespace beeline {
+
+void Registration::open_alias(Entry& entry, const std::vector<Offer>& all) {
+  const auto rank = static_cast<std::size_t>(bootstrap_.rank());
+  std::size_t most = 0;
+  for (const Offer& each : all) most = std::max<std::size_t>(most, each.bytes);
+  auto* const start = reinterpret_cast<std::byte*>(all[rank].pointer);
+  entry.alias = aliases_.open(most, {static_cast<std::uint32_t>(rank), start, all[rank].bytes});
+  entry.memory.alias = range_.slot(bootstrap_.rank()) + entry.alias;
+  if (all[rank].bytes != 0) range_.add(start, all[rank].bytes, all[rank].device);
+}
+
+void Registration::close_alias(Entry& entry) {
+  if (entry.alias == 0) return;
+  if (std::byte* const start = aliases_.find(static_cast<std::uint32_t>(bootstrap_.rank()), entry.alias))
+    range_.unmap(start, deadline_ns_);
+  aliases_.close(std::exchange(entry.alias, 0));
+}
 
 void Registration::attach(Entry& entry, const std::vector<Offer>& all) {
   entry.memory.parts.resize(all.size());
@@ -16,11 +36,14 @@ void Registration::attach(Entry& entry, const std::vector<Offer>& all) {
     Access& access = entry.access[rank];
     part.kind = all[rank].device ? MemoryKind::device : MemoryKind::host;
     part.bytes = all[rank].bytes;
-    if (all[rank].device)
+    if (!is_local(static_cast<int>(rank))) {
+      access.alias = range_.slot(static_cast<int>(rank)) + entry.alias;
+      part.not_directly = fmt::format("rank {} is on another node: copies, and operations by the alias, only", rank);
+    } else if (all[rank].device)
       attach_device(part, access, all[rank], static_cast<int>(rank));
     else
       attach_host(part, access, all[rank], static_cast<int>(rank));
-    part.copies = access.address != nullptr || access.process != nullptr;
+    part.copies = access.address != nullptr || access.alias != nullptr || access.process != nullptr;
   }
   check_intervals(entry);
 }
@@ -94,7 +117,12 @@ void Registration::check_intervals(const Entry& entry) const {
           fmt::format("{} parts of registered memory have an address here; at most {}", reached, max_intervals));
 }
 
-void Registration::detach(Entry& entry) const {
+void Registration::detach(Entry& entry) {
+  if (entry.alias != 0) {
+    if (std::byte* const start = aliases_.find(static_cast<std::uint32_t>(bootstrap_.rank()), entry.alias))
+      range_.forget(start);
+    aliases_.close(std::exchange(entry.alias, 0));
+  }
   for (Access& access : entry.access)
     if (access.ipc_start != nullptr) gpu_memory::close_ipc(access.ipc_start, access.ipc_gpu);
 }

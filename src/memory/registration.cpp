@@ -34,9 +34,10 @@ void check_mapped(const void* pointer, std::size_t bytes) {
 
 }  // namespace
 
-Registration::Registration(Bootstrap& bootstrap, const AddressRange& range, std::vector<MemoryMember> members,
-                           std::int64_t deadline_ns)
-    : bootstrap_(bootstrap), range_(range), members_(std::move(members)), deadline_ns_(deadline_ns) {}
+Registration::Registration(Bootstrap& bootstrap, AddressRange& range, MemoryAliases& aliases,
+                           std::vector<MemoryMember> members, std::int64_t deadline_ns)
+    : bootstrap_(bootstrap), range_(range), aliases_(aliases), members_(std::move(members)), deadline_ns_(deadline_ns) {
+}
 
 Registration::~Registration() {
   for (auto& [id, entry] : entries_) detach(*entry);
@@ -58,7 +59,10 @@ const RegisteredMemory& Registration::add(void* pointer, std::size_t bytes) {
     check_conflicts(all);
     for (const Offer& each : all) next_id_ = std::max(next_id_, each.next_id);
     entry->memory.id = next_id_++;
-    problem = problem_of([&] { attach(*entry, all); });
+    problem = problem_of([&] {
+      if (aliases_.is_used()) open_alias(*entry, all);
+      attach(*entry, all);
+    });
     fail_together(bootstrap_, problem, deadline_ns_);
   } catch (...) {
     detach(*entry);
@@ -111,7 +115,7 @@ void Registration::describe_part(Offer& mine, void* pointer, std::size_t bytes) 
   require(bytes <= there, Status::invalid_argument,
           fmt::format("{} bytes at {}: its allocation ends after {}", bytes, pointer, there));
   for (int rank = 0; rank < bootstrap_.size(); ++rank)
-    if (!same_process(rank)) {
+    if (!same_process(rank) && is_local(rank)) {
       mine.handle = gpu_memory::export_ipc(pointer, own().gpu);
       return;
     }
@@ -143,6 +147,7 @@ void Registration::remove(std::uint32_t id) {
     require(all[rank].calls == 0 || (all[rank].id == id && all[rank].holds != 0), Status::invalid_argument,
             fmt::format("rank {} deregisters memory {}, rank {} {}{}", bootstrap_.rank(), id, rank, all[rank].id,
                         all[rank].holds == 0 ? ", which is not registered" : ""));
+  close_alias(*entries_[id]);
   std::unique_ptr<Entry> entry;
   {
     const std::lock_guard lock(mutex_);
@@ -167,8 +172,8 @@ Registration::Address Registration::reach(const RegisteredPlace& place, std::siz
   const Access& access = found->second->access[rank];
   require(part.copies || bytes == 0, Status::unreachable,
           fmt::format("rank {}'s part of registered memory {}: {}", place.rank, place.id, part.not_directly));
-  return {access.address == nullptr ? nullptr : access.address + place.offset, access.process,
-          access.there + place.offset};
+  std::byte* const address = access.address != nullptr ? access.address : access.alias;
+  return {address == nullptr ? nullptr : address + place.offset, access.process, access.there + place.offset};
 }
 
 std::vector<AddressInterval> Registration::intervals() const {

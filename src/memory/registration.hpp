@@ -14,6 +14,7 @@
 #include "beeline/memory/registered_memory.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "memory/gpu_pointers.hpp"
+#include "memory/memory_aliases.hpp"
 #include "memory/node_memory.hpp"
 #include "memory/process_memory.hpp"
 
@@ -22,7 +23,7 @@ namespace beeline {
 /// Owned by one rank's world. Collective functions are called by one thread; `reach` by any.
 class Registration {
  public:
-  Registration(Bootstrap& bootstrap, const AddressRange& range, std::vector<MemoryMember> members,
+  Registration(Bootstrap& bootstrap, AddressRange& range, MemoryAliases& aliases, std::vector<MemoryMember> members,
                std::int64_t deadline_ns);
   ~Registration();
 
@@ -31,7 +32,8 @@ class Registration {
   /// Collective. See World::deregister_memory.
   void remove(std::uint32_t id);
 
-  /// How a registered address is reached: by an address in this process, or through the owner's process.
+  /// How a registered address is reached: by an address in this process, by an alias, which only this rank's engine
+  /// reaches, or through the owner's process.
   struct Address {
     std::byte* address = nullptr;
     std::shared_ptr<const ProcessMemory> process;
@@ -56,6 +58,7 @@ class Registration {
   /// How this rank reaches one part.
   struct Access {
     std::byte* address = nullptr;    ///< usable at least for copies
+    std::byte* alias = nullptr;      ///< address in the slot of an owner on another node
     std::byte* ipc_start = nullptr;  ///< start of the allocation that contains the part, mapped for `ipc_gpu`
     int ipc_gpu = -1;
     std::shared_ptr<const ProcessMemory> process;
@@ -64,20 +67,27 @@ class Registration {
   struct Entry {
     RegisteredMemory memory;
     std::vector<Access> access;  ///< [ranks]
+    std::uint64_t alias = 0;     ///< offset in slots; 0: none
   };
   [[nodiscard]] Offer offer(void* pointer, std::size_t bytes) const;
   void describe_part(Offer& mine, void* pointer, std::size_t bytes) const;
   void check_conflicts(const std::vector<Offer>& all) const;
   void attach(Entry& entry, const std::vector<Offer>& all);
+  /// Makes this rank's part reachable from other nodes.
+  void open_alias(Entry& entry, const std::vector<Offer>& all);
+  /// Ends that: other ranks give back their keys.
+  void close_alias(Entry& entry);
   void attach_device(RegisteredPart& part, Access& access, const Offer& theirs, int owner) const;
   void attach_host(RegisteredPart& part, Access& access, const Offer& theirs, int owner);
   void check_intervals(const Entry& entry) const;
-  void detach(Entry& entry) const;
+  void detach(Entry& entry);
   [[nodiscard]] bool same_process(int rank) const;
+  [[nodiscard]] bool is_local(int rank) const { return members_[static_cast<std::size_t>(rank)].is_local; }
   [[nodiscard]] const MemoryMember& own() const;
 
   Bootstrap& bootstrap_;
-  const AddressRange& range_;
+  AddressRange& range_;
+  MemoryAliases& aliases_;
   const std::vector<MemoryMember> members_;
   const std::int64_t deadline_ns_;
   mutable std::shared_mutex mutex_;

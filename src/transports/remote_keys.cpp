@@ -167,15 +167,17 @@ void RemoteKeys::give_key(const NetworkMessage& message) {
   LocalMemory& memory = *peers_.memory();
   KeyedTransfers* const worker = tables_[message.from].worker;
   KeyedPiece* piece = nullptr;
+  const std::byte* address = nullptr;
   if (worker != nullptr && message.value < SlotLayout{memory.client.context.slot_shift}.slot_bytes()) {
     const std::lock_guard in_use(memory.user);
-    piece = piece_for_key(memory.client.address_of(own, message.value), *worker);
+    address = memory.client.address_of(own, message.value);
+    piece = piece_for_key(address, *worker);
   }
   KeyOffer offer;
   if (piece != nullptr) {
     piece->holders.insert(static_cast<int>(message.from));
-    const std::byte* const first = memory.client.address_of(own, 0);
-    offer = {piece->id, static_cast<std::uint64_t>(piece->bytes.data() - first), piece->bytes.size(),
+    const auto before = static_cast<std::uint64_t>(address - piece->bytes.data());
+    offer = {piece->id, message.value - before, piece->bytes.size(),
              reinterpret_cast<std::uintptr_t>(piece->bytes.data())};
   }
   peers_.reply_with(message.from, MessageKind::key, 0,

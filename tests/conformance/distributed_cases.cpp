@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Distributed arrays: owners of chunks on host and device, plain access to every element, copies across chunks.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "tests/conformance/rank_test.hpp"
+#include "tests/support/errors.hpp"
 
 namespace beeline_test::distributed_cases {
 
@@ -171,11 +173,31 @@ BEELINE_CASE(distributed, elements_of_odd_size, 1) {
   for (int rank = 0; rank < test.size(); ++rank)
     for (const ElementRange& range : array.elements_of(rank)) next += range.last - range.first;
   BEELINE_CHECK_EQ(3000u, next);
-  if (test.rank() == 0)
-    for (std::size_t i = 0; i < array.count(); ++i)
-      for (std::uint8_t& byte : array[i].bytes) byte = static_cast<std::uint8_t>(i);
+  const auto is_on_node = [&](std::size_t i) {  // an element may have two owners
+    const auto* const first = reinterpret_cast<const std::byte*>(array.data() + i);
+    return world.node(world.owner_of(first)) == world.node(test.rank()) &&
+           world.node(world.owner_of(first + sizeof(Odd) - 1)) == world.node(test.rank());
+  };
+  for (std::size_t i = 0; test.rank() == 0 && i < array.count(); ++i) {
+    Odd element;
+    std::fill_n(element.bytes, sizeof element, static_cast<std::uint8_t>(i));
+    if (is_on_node(i))
+      array[i] = element;
+    else
+      world.copy(array.data() + i, &element, sizeof element);
+  }
   world.barrier();
-  BEELINE_CHECK_EQ(static_cast<int>(static_cast<std::uint8_t>(2999)), static_cast<int>(array[2999].bytes[11]));
+  for (const std::size_t i : {std::size_t{0}, std::size_t{341}, std::size_t{1365}, std::size_t{2999}}) {
+    Odd element;
+    world.copy(&element, array.data() + i, sizeof element);
+    BEELINE_CHECK(
+        std::ranges::all_of(element.bytes, [i](std::uint8_t byte) { return byte == static_cast<std::uint8_t>(i); }));
+    if (is_on_node(i))
+      BEELINE_CHECK_EQ(element.bytes[11], array[i].bytes[11]);
+    else
+      check_error(Status::unreachable, {"loads and stores do not reach byte", "is on node"},
+                  [&] { static_cast<void>(array[i]); });
+  }
   world.barrier();
 }
 

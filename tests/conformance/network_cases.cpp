@@ -192,6 +192,84 @@ BEELINE_CASE(network, memory_comes_and_goes, 2) {
   world.destroy_segment(segment.id);
 }
 
+/// Every other rank has a part, each of another size; all ranks use all parts.
+BEELINE_CASE(network, segments_of_which_some_ranks_have_a_part, 2) {
+  World& world = test.world();
+  const Context& ctx = world.host_context();
+  check_error(Status::invalid_argument, {"in no rank's heap"},
+              [&] { static_cast<void>(world.symmetric_address(&test)); });
+  for (int first = 0; first < 2; ++first) {
+    const std::size_t mine = test.rank() % 2 == first ? 1000 + 5000 * static_cast<std::size_t>(test.rank()) : 0;
+    const Segment& uneven = world.create_segment(MemoryKind::host, test.rank() == 0 ? 100 : 0);
+    const Segment& segment = world.create_segment(MemoryKind::host, mine * sizeof(std::uint64_t));
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
+      const SegmentPart& part = segment.parts[peer];
+      if (part.bytes == 0) continue;
+      auto* const there = static_cast<std::uint64_t*>(world.symmetric_address(part.address));
+      const std::size_t share = part.bytes / sizeof(std::uint64_t) / ctx.size, at = share * ctx.rank;
+      const std::vector<std::uint64_t> data(share, 10 * peer + ctx.rank);
+      std::vector<std::uint64_t> put_here(share), copied(share);
+      BEELINE_CHECK(put(Thread{}, ctx, there + at, data.data(), share, peer) == Status::ok);
+      BEELINE_CHECK(get(Thread{}, ctx, put_here.data(), there + at, share, peer) == Status::ok);
+      BEELINE_CHECK(put_here == data);
+      world.copy(copied.data(), part.address + at * sizeof(std::uint64_t), share * sizeof(std::uint64_t));
+      BEELINE_CHECK(copied == data);
+    }
+    BEELINE_CHECK(quiet(Thread{}, ctx) == Status::ok);
+    world.barrier();
+    for (std::uint32_t peer = 0; mine != 0 && peer < ctx.size; ++peer)
+      BEELINE_CHECK_EQ(
+          10 * ctx.rank + peer,
+          test.read_value(reinterpret_cast<std::uint64_t*>(segment.parts[ctx.rank].address) + mine / ctx.size * peer));
+    world.barrier();
+    world.destroy_segment(segment.id);
+    world.destroy_segment(uneven.id);
+  }
+}
+
+/// Ranks put to, get from, signal and count in memory that a rank of another node had before.
+BEELINE_CASE(network, registered_memory_by_its_alias, 2) {
+  World& world = test.world();
+  const Context& ctx = world.host_context();
+  const std::size_t row = 1 + test.random().below(std::size_t{20'000}), signals = row * ctx.size;
+  std::vector<std::uint64_t> memory(signals + ctx.size + 1);
+  const RegisteredMemory registered = world.register_memory(memory.data(), memory.size() * sizeof(std::uint64_t));
+  auto* const alias = reinterpret_cast<std::uint64_t*>(registered.alias);
+  std::vector<std::uint32_t> others;
+  for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
+    const RegisteredPart& part = registered.parts[peer];
+    const bool is_elsewhere = ctx.access_to(peer).access == PeerAccess::engine;
+    BEELINE_CHECK(part.copies);
+    BEELINE_CHECK(!is_elsewhere ||
+                  (part.address == nullptr && part.not_directly.find("another node") != std::string::npos));
+    if (is_elsewhere) others.push_back(peer);
+  }
+  for (std::uint64_t round = 1; round <= 10; ++round) {
+    const std::vector<std::uint64_t> mine(row, round << 32 | ctx.rank);
+    for (const std::uint32_t peer : others) {
+      BEELINE_CHECK(put_signal(Thread{}, ctx, alias + ctx.rank * row, mine.data(), row, alias + signals + ctx.rank,
+                               round, peer) == Status::ok);
+      BEELINE_CHECK(atomic_add(ctx, alias + signals + ctx.size, 1, peer) == Status::ok);
+    }
+    for (const std::uint32_t peer : others) {
+      BEELINE_CHECK(wait(Thread{}, ctx, memory.data() + signals + peer, Compare::equal, round, peer) == Status::ok);
+      BEELINE_CHECK(std::vector<std::uint64_t>(memory.begin() + static_cast<std::ptrdiff_t>(peer * row),
+                                               memory.begin() + static_cast<std::ptrdiff_t>((peer + 1) * row)) ==
+                    std::vector<std::uint64_t>(row, round << 32 | peer));
+    }
+    BEELINE_CHECK(quiet(Thread{}, ctx) == Status::ok);
+    world.barrier();
+    BEELINE_CHECK_EQ(round * others.size(), memory.back());
+    std::vector<std::uint64_t> back(row);
+    for (const std::uint32_t peer : others) {
+      BEELINE_CHECK(get(Thread{}, ctx, back.data(), alias + ctx.rank * row, row, peer) == Status::ok);
+      BEELINE_CHECK(back == mine);
+    }
+    world.barrier();
+  }
+  world.deregister_memory(registered.id);
+}
+
 /// What each rank's kernel has put at every other is there behind the barrier of the streams.
 struct TellAllKernel {
   template <class Grid>
@@ -220,10 +298,9 @@ BEELINE_CASE(network, barriers_on_streams_across_nodes, 2) {
 BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   World& world = test.world();
   const char* const node = "on node 0";
-  check_error(Status::unavailable, {"distributed array", node}, [&] { const DistributedArray<int> made(world, 100); });
-  std::vector<std::byte> memory(4096);
-  check_error(Status::unavailable, {"register_memory", node},
-              [&] { static_cast<void>(world.register_memory(memory.data(), memory.size())); });
+  const DistributedArray<int> array(world, 100'000);
+  check_error(Status::unreachable, {"distributed array", "loads and stores do not reach", node},
+              [&] { static_cast<void>(array.view()); });
   const SymmetricArray<std::uint64_t> word(world, 1);
   const bool in_pair = test.rank() == 0 || test.rank() == test.size() - 1;
   const auto pair = world.make_team(in_pair ? std::vector<int>{0, test.size() - 1} : std::vector<int>{});

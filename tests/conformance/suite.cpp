@@ -185,10 +185,10 @@ std::vector<Case> conformance_cases(const WorldShape& shape) {
   if (shape.nodes > 1 && shape.devices != Devices::cpu)
     return cases_of(
         {stream, staged, put_get, bulk, strided, signal, wait_any, atomic, barrier, packet, post, trigger, task});
-  if (shape.keyed) return cases_of({stream, put_get, strided, signal, atomic, network});
+  if (shape.keyed) return cases_of({distributed, stream, registered, put_get, strided, signal, atomic, network});
   if (shape.nodes > 1)
-    return cases_of({memory, stream, staged, put_get, bulk, strided, signal, wait_any, atomic, barrier, packet, network,
-                     post, trigger, task});
+    return cases_of({memory, distributed, stream, staged, registered, put_get, bulk, strided, signal, wait_any, atomic,
+                     barrier, packet, network, post, trigger, task});
   if (shape.routed) return cases_of({put_get, bulk, strided, signal, wait_any, atomic, barrier, route, post, trigger});
   if (!shape.peer_access) return cases_of({memory, distributed, registered, stream, staged});
   return cases_of({access,  memory, distributed, pointer, stream,  staged, wait_any, registered, put_get, bulk,

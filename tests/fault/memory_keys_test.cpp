@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "beeline/beeline.hpp"
 #include "beeline/host/paths.hpp"
 #include "tests/support/check.hpp"
+#include "tests/support/errors.hpp"
 #include "tests/support/split_nodes.hpp"
 
 namespace beeline_test {
@@ -188,6 +190,32 @@ TEST_P(MemoryKeysIn, AreGivenBackBeforeMemoryIsUnmapped) {
   });
 }
 
+/// The owner frees its memory at once.
+TEST_P(MemoryKeysIn, OfRegisteredMemoryAreGivenBackBeforeItIsFreed) {
+  run(2, [](World& world) {
+    const std::vector<std::byte> mine(long_bytes, std::byte{7});
+    std::vector<std::byte> here(long_bytes);
+    for (std::uint64_t round = 1; round <= 5; ++round) {
+      std::vector<std::byte> memory(long_bytes);
+      const RegisteredMemory registered = world.register_memory(memory.data(), memory.size());
+      if (world.rank() == 0) {
+        get_key(world, registered.alias, mine, 1);
+        for (int puts = 0; puts < 4; ++puts)
+          put(Thread{}, world.host_context(), registered.alias, mine.data(), long_bytes, 1);
+        BEELINE_CHECK(get(Thread{}, world.host_context(), here.data(), registered.alias, long_bytes, 1) == Status::ok);
+        BEELINE_CHECK(here == mine);
+      }
+      world.deregister_memory(registered.id);
+      const NetworkStatistics keys = network_statistics(world);
+      BEELINE_CHECK_EQ(world.rank() == 0 ? round : 0, keys.keys_ended);
+      BEELINE_CHECK_EQ(world.rank() == 0 ? 0 : round, keys.pieces_ended);
+      BEELINE_CHECK(world.rank() == 0 || memory == mine);
+    }
+    BEELINE_CHECK(quiet(Thread{}, world.host_context()) == Status::ok);
+    world.barrier();
+  });
+}
+
 TEST_P(MemoryKeysIn, OfMemoryThatIsGoneAreNotUsed) {
   run(2, [](World& world) {
     const std::vector<std::byte> mine(long_bytes, std::byte{7});
@@ -239,6 +267,9 @@ TEST(MemoryKeys, OfARankThatDiesAreGone) {
         const std::vector<std::byte> mine(bytes, std::byte{7});
         const Segment segment = world->create_segment(MemoryKind::host, bytes);
         std::byte* const own = segment.parts[static_cast<std::size_t>(config.rank)].address;
+        std::vector<std::byte> kept(bytes), next_kept(bytes);
+        const std::uint32_t registered = world->register_memory(kept.data(), bytes).id;
+        std::optional<DistributedArray<std::byte>> array(std::in_place, *world, bytes);
         try {
           if (config.rank == 3) get_key(*world, own, mine, 0);
           if (config.rank < 2) get_key(*world, own, mine, 3);
@@ -258,6 +289,22 @@ TEST(MemoryKeys, OfARankThatDiesAreGone) {
         }
         Team& team = world->survivors();
         BEELINE_CHECK_EQ(3, team.size());
+        check_error(Status::peer_died, {"rank 3's registered memory is gone"}, [&] {
+          world->copy(RegisteredPlace{registered, 3, 0}, mine.data(), bytes);
+        });
+        world->deregister_memory(registered);
+        array.reset();
+        array.emplace(*world, bytes);
+        if (config.rank == 2) world->copy(array->data(), mine.data(), bytes);
+        const RegisteredMemory& memory = world->register_memory(next_kept.data(), bytes);
+        if (config.rank == 2) world->copy(RegisteredPlace{memory.id, 0, 0}, mine.data(), bytes);
+        team.barrier();
+        std::vector<std::byte> all(bytes);
+        world->copy(all.data(), array->data(), bytes);
+        BEELINE_CHECK(all == mine);
+        BEELINE_CHECK(config.rank != 0 || next_kept == mine);
+        world->deregister_memory(memory.id);
+        array.reset();
         world->destroy_segment(segment.id);
         const Segment next = world->create_segment(MemoryKind::host, bytes);
         if (config.rank == 2) get_key(*world, next.parts[2].address, mine, 0);

@@ -14,6 +14,7 @@
 #include "beeline/beeline.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/split_nodes.hpp"
 
 namespace beeline_test {
 
@@ -128,6 +129,37 @@ TEST_P(Registering, CopiesOutsideAPart) {
     world.copy(data, RegisteredPlace{id, 1, 100}, 0);
     world.deregister_memory(id);
   });
+}
+
+/// Rank 0 puts a word to the alias, which the world's error then names.
+void expect_put_refused(int size, bool deregistered, int peer, std::string_view words) {
+  SKIP_WITHOUT_UCX();
+  expect_all_passed(run_ranks(
+      WorldKind::processes, size,
+      [&](World& world) {
+        Memory mine;
+        const RegisteredMemory memory = world.register_memory(mine.bytes, sizeof mine.bytes);
+        if (deregistered) world.deregister_memory(memory.id);
+        try {
+          if (world.rank() == 0)
+            put_value(world.host_context(), reinterpret_cast<std::uint64_t*>(memory.alias), std::uint64_t{7},
+                      static_cast<std::uint32_t>(peer));
+          world.barrier();
+          throw CheckFailure("no error");
+        } catch (const Error& error) {
+          BEELINE_CHECK_CONTAINS(error.what(), words);
+        }
+      },
+      split_config()));
+}
+
+/// Nothing is mapped at an alias, so ranks of the own node are refused.
+TEST(RegisteringAcrossNodes, AnAliasNamesNoMemoryOfTheOwnNode) {
+  expect_put_refused(4, false, 1, "are not wholly in this rank's symmetric memory");
+}
+
+TEST(RegisteringAcrossNodes, WhatIsDeregisteredIsRefusedByItsOwner) {
+  expect_put_refused(2, true, 1, "no memory of its peer is there (any more)");
 }
 
 /// The dead rank's part is gone: nobody may touch what now has its number.

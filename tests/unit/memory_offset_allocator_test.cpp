@@ -7,6 +7,7 @@
 #include <map>
 
 #include "beeline/core/error.hpp"
+#include "memory/memory_aliases.hpp"
 #include "memory/offset_allocator.hpp"
 #include "tests/support/random.hpp"
 
@@ -21,6 +22,35 @@ Status code_of(const std::function<void()>& call) {
     return error.code();
   }
   return Status::ok;
+}
+
+TEST(MemoryAliases, StandForMemoryElsewhere) {
+  constexpr SlotLayout slot{min_slot_shift};
+  constexpr std::size_t page = std::size_t{1} << ChunkTable::page_shift;
+  MemoryAliases aliases(slot, true);
+  std::byte memory[100];
+  const std::uint64_t offset = aliases.open(200, {1, memory, sizeof memory});
+  EXPECT_TRUE(MemoryAliases::may_hold(slot, offset));
+  EXPECT_FALSE(MemoryAliases::may_hold(slot, slot.half() - 1));
+  EXPECT_FALSE(MemoryAliases::may_hold(slot, slot.host_area_offset()));
+  EXPECT_EQ(memory + 99, aliases.find(1, offset + 99));
+  EXPECT_EQ(nullptr, aliases.find(1, offset + 100)) << "another rank has more";
+  EXPECT_EQ(nullptr, aliases.find(0, offset)) << "not of this process";
+  EXPECT_EQ(nullptr, aliases.find(1, offset - 1));
+  const ChunkTable array{0x7000'0000, 4 * page + 8, 1, 2, {5, 2}};  // chunks 0, 2 and 4 belong to rank 5
+  aliases.open(array);
+  const auto at = [&](std::size_t byte) { return reinterpret_cast<std::byte*>(array.base) + byte; };
+  for (std::size_t byte = 0; byte < array.bytes; byte += 1000)
+    EXPECT_EQ(at(byte), aliases.find(array.owner_at(byte), aliases.offset_in_array(at(byte))));
+  EXPECT_EQ(aliases.offset_in_array(at(page)), aliases.offset_in_array(at(0))) << "in different slots";
+  EXPECT_EQ(nullptr, aliases.find(2, aliases.offset_in_array(at(0)) + 2 * page)) << "rank 2 has two chunks";
+  EXPECT_EQ(nullptr, aliases.find(3, aliases.offset_in_array(at(0))));
+  EXPECT_EQ(0u, aliases.offset_in_array(at(array.bytes)));
+  aliases.close(offset);
+  EXPECT_EQ(nullptr, aliases.find(1, offset));
+  aliases.close_array(array.base);
+  EXPECT_EQ(0u, aliases.offset_in_array(at(0)));
+  EXPECT_EQ(offset, aliases.open(1, {})) << "offsets are used again";
 }
 
 TEST(OffsetAllocator, HandsOutFromTheFarEnd) {

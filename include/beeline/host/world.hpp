@@ -89,13 +89,18 @@ class World final : public Team {
   /// and must not free it before it is deregistered.
   ///   pointer  aligned to 16 bytes, outside the world's memory, registered once
   /// The result says how this rank reaches each part: parts of ranks in this process by their address, GPU memory of
-  /// other processes by an address in this process (CUDA IPC), host memory of other processes by `copy` only. Throws
+  /// other processes by an address in this process (CUDA IPC), host memory of other processes by `copy` only, parts on
+  /// other nodes by `copy`, and by put, get, signal and atomics on `RegisteredMemory::alias`. Throws
   /// the same error on all ranks, which names the rank at fault: invalid_argument (no memory at the address, not
   /// aligned, already registered, no rank has bytes, or the world's own memory), no_resource (more than 256 parts with
   /// an address in this process).
   [[nodiscard]] const RegisteredMemory& register_memory(void* pointer, std::size_t bytes);
   /// Collective. No rank may still copy to or from the memory. Afterwards its owners may free it.
   void deregister_memory(std::uint32_t id);
+  /// The address in this rank's slot at the offset that `address` has in its owner's slot: operations of kernels and
+  /// CPU threads name the memory by it and the owner's number. For segments, of which ranks may have parts of different
+  /// sizes or none. Throws invalid_argument for an address in no slot.
+  [[nodiscard]] void* symmetric_address(const void* address) const;
   /// Rank that owns the memory at `address`, chunks of a `DistributedArray` and registered parts included; -1 if none
   /// does.
   [[nodiscard]] int owner_of(const void* address) const;

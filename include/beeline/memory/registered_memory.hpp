@@ -26,7 +26,11 @@ struct RegisteredPart {
 
 /// The result of `World::register_memory`. The addresses of the parts are not symmetric.
 struct RegisteredMemory {
-  std::uint32_t id = 0;               ///< the same on every rank
+  std::uint32_t id = 0;  ///< the same on every rank
+  /// In a world on several nodes: the symmetric address by which operations of kernels and CPU threads (put, get,
+  /// signal, atomics) name the first byte of a part of a rank on another node. CPU threads and checked kernels
+  /// refuse ranks of the own node: nothing is mapped there. nullptr in other worlds.
+  std::byte* alias = nullptr;
   std::vector<RegisteredPart> parts;  ///< [ranks]
 };
 

@@ -60,12 +60,19 @@ MemoryMap::MemoryMap(Bootstrap& bootstrap, const Config& config, const Membershi
             MemorySizes{config.slot_shift, config.heap_bytes + aligned(sizeof(HeapHeader)),
                         config.pinned_heap_bytes + aligned(sizeof(HostAreaHeader))},
             config.deadline_ns),
-      distributed_(bootstrap, node_.range(), members, config.deadline_ns),
-      registration_(bootstrap, node_.range(), std::move(members), config.deadline_ns),
+      aliases_(node_.range().layout(), membership.spans_nodes()),
+      distributed_(bootstrap, node_.range(), aliases_, members, config.deadline_ns),
+      registration_(bootstrap, node_.range(), aliases_, std::move(members), config.deadline_ns),
       areas_(areas_of(node_, membership)),
       heaps_(areas_, config.heap_bytes, config.pinned_heap_bytes, checks_.allocations, !membership.device().is_gpu()) {
   addresses_.open(node_.range().base(), config.slot_shift, static_cast<std::uint32_t>(membership.size()));
   for (const int other : membership.local_ranks()) checks_.mapped.set(static_cast<std::size_t>(other));
+}
+
+std::byte* MemoryMap::named_in_slot(void* address) const {
+  if (addresses_.is_in_slot(address)) return static_cast<std::byte*>(address);
+  const auto owner = static_cast<int>(addresses_.owner_of(address));
+  return node_.range().slot(owner) + aliases_.offset_in_array(address);
 }
 
 void agree_on_sizes(Bootstrap& bootstrap, Config& config, const Membership& membership) {

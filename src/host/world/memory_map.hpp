@@ -18,6 +18,7 @@
 #include "host/world/heaps.hpp"
 #include "host/world/membership.hpp"
 #include "memory/distributed_memory.hpp"
+#include "memory/memory_aliases.hpp"
 #include "memory/node_memory.hpp"
 #include "memory/registration.hpp"
 
@@ -38,6 +39,9 @@ class MemoryMap {
   [[nodiscard]] AddressRange& range() const { return node_.range(); }
   [[nodiscard]] DistributedMemory& distributed() { return distributed_; }
   [[nodiscard]] Registration& registration() { return registration_; }
+  [[nodiscard]] MemoryAliases& aliases() { return aliases_; }
+  /// The address in its owner's slot by which this rank's engine names memory of a rank on another node.
+  [[nodiscard]] std::byte* named_in_slot(void* address) const;
   [[nodiscard]] const AddressBook& addresses() const { return addresses_; }
   [[nodiscard]] const Areas& areas() const { return areas_; }
   [[nodiscard]] Heaps& heaps() { return heaps_; }
@@ -71,6 +75,7 @@ class MemoryMap {
 
  private:
   NodeMemory node_;
+  MemoryAliases aliases_;
   DistributedMemory distributed_;
   Registration registration_;
   AddressBook addresses_;

@@ -212,7 +212,8 @@ Route Routes::of_copy(const void* address) const {
     require(peer.kind == RouteKind::engine, Status::unreachable,
             fmt::format("{} is memory of rank {}, which rank {} does not reach: {}", address, owner, membership_.rank(),
                         peer.reason));
-    require(addresses_.is_in_slot(address), Status::unreachable,
+    const bool has_alias = membership_.spans_nodes() && addresses_.bytes_of_one_owner(address) != SIZE_MAX;
+    require(addresses_.is_in_slot(address) || has_alias, Status::unreachable,
             fmt::format("{} is memory of rank {} outside its heaps and segments, which its engine does not reach: {}",
                         address, owner, why_not_direct(static_cast<int>(owner))));
     return peer;

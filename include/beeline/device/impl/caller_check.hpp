@@ -71,8 +71,19 @@ template <class T>
   return (offset < end && reach.bytes <= end - offset) || reach.bytes == 0;
 }
 
+/// Whether the range is in the part of this rank's slot that has aliases, by which only engines name memory of peers on
+/// other nodes (host/world.hpp, `register_memory`).
+[[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE inline bool is_alias(const Context& ctx, Reach reach,
+                                                                    std::uint32_t peer) {
+  const SlotLayout slot{ctx.slot_shift};
+  const std::uint64_t offset = ctx.offset_in_slot(reach.local) - slot.half();
+  return ctx.owner_of(reach.local) == ctx.own_world_rank && offset < slot.quarter() &&
+         reach.bytes <= slot.quarter() - offset && ctx.access_to(peer).access == PeerAccess::engine;
+}
+
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_sound(const Context& ctx, const Reach& reach, std::uint32_t peer) {
-  return peer < ctx.size && is_aligned(reach) && is_symmetric(ctx, reach) && is_allocated(ctx, reach);
+  return peer < ctx.size && is_aligned(reach) &&
+         ((is_symmetric(ctx, reach) && is_allocated(ctx, reach)) || is_alias(ctx, reach, peer));
 }
 
 /// Whether this process is a fork of the process that made the world.

@@ -32,7 +32,8 @@ void RemoteKeys::choose(int peer) {
   const NetworkPlan& plan = peers_.plan();
   const auto rank = static_cast<std::size_t>(peer);
   KeyedTransfers* const worker = peers_[static_cast<std::uint32_t>(peer)].worker->keyed_transfers();
-  if (worker == nullptr || plan.is_staged[static_cast<std::size_t>(plan.rank)] || plan.is_staged[rank]) return;
+  const bool is_staged = plan.is_staged[static_cast<std::size_t>(plan.rank)];
+  if (worker == nullptr || (is_staged && !peers_[static_cast<std::uint32_t>(peer)].takes_device_memory)) return;
   const std::vector<std::string> links = worker->links_to(peer);
   if (plan.keys == MemoryKeys::always || std::any_of(links.begin(), links.end(), has_remote_access))
     tables_[rank].worker = worker;
@@ -41,15 +42,22 @@ void RemoteKeys::choose(int peer) {
 
 std::string RemoteKeys::uses_of(int peer) const {
   const auto rank = static_cast<std::uint32_t>(peer);
-  if (peers_[rank].takes_device_memory) return ", long payloads in GPU memory by its CUDA transports";
+  std::string text;
+  if (peers_[rank].takes_device_memory) text = ", long payloads in GPU memory by its CUDA transports";
   const Table& table = tables_[rank];
-  return table.worker != nullptr ? fmt::format(", gets and long puts by memory keys ({})", table.links) : std::string();
+  const NetworkPlan& plan = peers_.plan();
+  const bool is_any_staged = plan.is_staged[rank] || plan.is_staged[static_cast<std::size_t>(plan.rank)];
+  if (table.worker != nullptr)
+    text += fmt::format(", {} by memory keys ({})", is_any_staged ? "long puts" : "gets and long puts", table.links);
+  return text;
 }
 
 PeerKey* RemoteKeys::key_for(std::uint32_t peer, const Command& part) {
   Table& to = tables_[peer];
   const std::uint64_t bytes = part.row_bytes;
-  if (to.worker == nullptr || peers_[peer].is_lost() || part.rows != 1 || bytes == 0) return nullptr;
+  if (to.worker == nullptr || to.gives_none || peers_[peer].is_lost() || part.rows != 1 || bytes == 0) return nullptr;
+  const bool is_any_staged = peers_.staging() != nullptr || peers_.plan().is_staged[peer];
+  if (gets_rows(part) && is_any_staged) return nullptr;  // a device reads GPU memory behind its earlier work
   if (peers_.plan().keys != MemoryKeys::always && puts_rows(part) && bytes < least_put_bytes) return nullptr;
   PeerKey* const found = to.keys.find(part.remote);
   if (found == nullptr) {
@@ -82,7 +90,10 @@ void RemoteKeys::take_key(const NetworkMessage& message, std::span<const std::by
   from.keys.is_asked = false;
   const auto offer = offer_in(payload);
   if (!offer) return peers_.fail(fmt::format("rank {} sends a key of {} bytes", message.from, payload.size()));
-  if (offer->first.bytes == 0) return;
+  if (offer->first.bytes == 0) {
+    from.gives_none = peers_.plan().is_staged[message.from];
+    return;
+  }
   PeerKey key{offer->first, nullptr};
   try {
     if (!offer->second.empty() && from.worker != nullptr)
@@ -105,7 +116,8 @@ bool RemoteKeys::put(std::uint32_t peer, const NetworkMessage& message, std::spa
   ++key.uses;
   to.puts.emplace(message.number, message);
   const std::uint64_t address = key.offer.address + (message.command.remote - key.offer.first);
-  return to.worker->put(static_cast<int>(peer), data, address, key.key, message.number);
+  return to.worker->put(static_cast<int>(peer), data, address, key.key, message.number,
+                        peers_.kind_of(peers_[peer], data));
 }
 
 std::optional<NetworkMessage> RemoteKeys::take_put(std::uint32_t peer, std::uint64_t number) {
@@ -141,10 +153,10 @@ void RemoteKeys::add_footprint(const Command& whole) {
 
 // The keys of this rank's memory.
 
-KeyedPiece* RemoteKeys::piece_for_key(const std::byte* address, KeyedTransfers& worker) {
+KeyedPiece* RemoteKeys::piece_for_key(const std::byte* address, KeyedTransfers& worker, bool for_gpu) {
   const EngineClient& client = peers_.memory()->client;
   const std::span<const std::byte> bytes = client.piece_at(address);
-  if (bytes.empty() || !client.is_host_memory(bytes.data())) return nullptr;
+  if (bytes.empty() || (!for_gpu && !client.is_host_memory(bytes.data()))) return nullptr;
   if (KeyedPiece* const known = pieces_.at(bytes.data()); known != nullptr)
     return known->is_ending || known->worker != &worker ? nullptr : known;
   KeyedPiece& piece = pieces_.add(bytes);
@@ -171,7 +183,7 @@ void RemoteKeys::give_key(const NetworkMessage& message) {
   if (worker != nullptr && message.value < SlotLayout{memory.client.context.slot_shift}.slot_bytes()) {
     const std::lock_guard in_use(memory.user);
     address = memory.client.address_of(own, message.value);
-    piece = piece_for_key(address, *worker);
+    piece = piece_for_key(address, *worker, peers_[message.from].takes_device_memory);
   }
   KeyOffer offer;
   if (piece != nullptr) {

@@ -66,6 +66,7 @@ class RemoteKeys {
  private:
   /// Keys of one rank, and puts to it.
   struct Table {
+    bool gives_none = false;           ///< the rank has answered that it gives no key of its GPU memory
     KeyedTransfers* worker = nullptr;  ///< nullptr: nothing uses keys of the rank
     std::string links;                 ///< names of the connection's links, for users
     PeerKeys keys;
@@ -75,7 +76,8 @@ class RemoteKeys {
 
   void ask_key(std::uint32_t peer, std::uint64_t offset);
   /// The registered piece of this rank's memory that contains `address`; nullptr if other ranks get no key of it.
-  [[nodiscard]] KeyedPiece* piece_for_key(const std::byte* address, KeyedTransfers& worker);
+  ///   for_gpu  whether the piece may be GPU memory
+  [[nodiscard]] KeyedPiece* piece_for_key(const std::byte* address, KeyedTransfers& worker, bool for_gpu);
 
   RemotePeers& peers_;
   std::vector<Table> tables_;  ///< [ranks]

@@ -242,6 +242,7 @@ void RemoteSender::send_staged(NetworkMessage message, PostedCommands& ring, Pos
   ++peers_[to].sent;
   ++posted.sending;
   posted.last = message.number;
+  keys_.add_footprint(message.command);
 }
 
 /// The message gets its number at once and is sent when its data are in place: the target restores the order.

@@ -56,8 +56,9 @@ class KeyedTransfers {
   [[nodiscard]] virtual KeyHandle unpack_key(int peer, std::span<const std::byte> key) = 0;
   /// Writes bytes to a rank's memory, at its address `to`. Returns true if the bytes are in place at once; otherwise
   /// `placed` reports the end.
+  ///   kind  of the memory at `from`
   virtual bool put(int peer, std::span<const std::byte> from, std::uint64_t to, const KeyHandle& key,
-                   std::uint64_t number) = 0;
+                   std::uint64_t number, DeviceKind kind) = 0;
   /// Reads bytes of a rank's memory, at its address `from`. Returns true if the bytes are here at once; otherwise `got`
   /// reports the end.
   virtual bool get(int peer, std::span<std::byte> to, std::uint64_t from, const KeyHandle& key,

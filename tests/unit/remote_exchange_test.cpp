@@ -55,7 +55,8 @@ class FakeWorker final : public TransportWorker, KeyedTransfers {
   }
   [[nodiscard]] std::vector<std::byte> key_of(const KeyHandle&) const override { return {std::byte{9}}; }
   [[nodiscard]] KeyHandle unpack_key(int, std::span<const std::byte>) override { return std::make_shared<int>(1); }
-  bool put(int, std::span<const std::byte> from, std::uint64_t to, const KeyHandle&, std::uint64_t number) override {
+  bool put(int, std::span<const std::byte> from, std::uint64_t to, const KeyHandle&, std::uint64_t number,
+           DeviceKind) override {
     puts[number] = {from.size(), to};
     return false;
   }

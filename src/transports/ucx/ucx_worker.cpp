@@ -267,9 +267,9 @@ KeyHandle UcxWorker::unpack_key(int peer, std::span<const std::byte> key) {
 }
 
 bool UcxWorker::put(int peer, std::span<const std::byte> from, std::uint64_t to, const KeyHandle& key,
-                    std::uint64_t number) {
+                    std::uint64_t number, DeviceKind kind) {
   const auto transfer = begin(peer, number, &WorkerEvents::placed);
-  ucp_request_param_t how = how_for(*transfer, DeviceKind::host);
+  ucp_request_param_t how = how_for(*transfer, kind);
   how.cb.send = &UcxWorker::on_part_over;
   const ucp_ep_h endpoint = line_of_[static_cast<std::size_t>(peer)]->endpoint;
   add_part(*transfer,

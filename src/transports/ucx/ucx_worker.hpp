@@ -52,8 +52,8 @@ class UcxWorker final : public TransportWorker, KeyedTransfers {
   [[nodiscard]] KeyHandle register_memory(std::span<const std::byte> memory) override;
   [[nodiscard]] std::vector<std::byte> key_of(const KeyHandle& registration) const override;
   [[nodiscard]] KeyHandle unpack_key(int peer, std::span<const std::byte> key) override;
-  bool put(int peer, std::span<const std::byte> from, std::uint64_t to, const KeyHandle& key,
-           std::uint64_t number) override;
+  bool put(int peer, std::span<const std::byte> from, std::uint64_t to, const KeyHandle& key, std::uint64_t number,
+           DeviceKind kind) override;
   bool get(int peer, std::span<std::byte> to, std::uint64_t from, const KeyHandle& key, std::uint64_t token) override;
   /// An endpoint. UCX has the address of this object.
   struct Line {

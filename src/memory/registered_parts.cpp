@@ -17,7 +17,7 @@ void Registration::open_alias(Entry& entry, const std::vector<Offer>& all) {
   auto* const start = reinterpret_cast<std::byte*>(all[rank].pointer);
   entry.alias = aliases_.open(most, {static_cast<std::uint32_t>(rank), start, all[rank].bytes});
   entry.memory.alias = range_.slot(bootstrap_.rank()) + entry.alias;
-  if (all[rank].bytes != 0) range_.add(start, all[rank].bytes, all[rank].device);
+  if (all[rank].bytes != 0 && all[rank].is_for_engines) range_.add(start, all[rank].bytes, all[rank].device);
 }
 
 void Registration::close_alias(Entry& entry) {
@@ -36,7 +36,11 @@ void Registration::attach(Entry& entry, const std::vector<Offer>& all) {
     Access& access = entry.access[rank];
     part.kind = all[rank].device ? MemoryKind::device : MemoryKind::host;
     part.bytes = all[rank].bytes;
-    if (!is_local(static_cast<int>(rank))) {
+    if (!is_local(static_cast<int>(rank)) && !all[rank].is_for_engines) {
+      part.not_directly = fmt::format(
+          "rank {} is on another node, and its GPU does not reach the memory, which is not pinned (cudaHostRegister)",
+          rank);
+    } else if (!is_local(static_cast<int>(rank))) {
       access.alias = range_.slot(static_cast<int>(rank)) + entry.alias;
       part.not_directly = fmt::format("rank {} is on another node: copies, and operations by the alias, only", rank);
     } else if (all[rank].device)
@@ -81,10 +85,7 @@ void Registration::attach_device(RegisteredPart& part, Access& access, const Off
 void Registration::attach_host(RegisteredPart& part, Access& access, const Offer& theirs, int owner) {
   if (same_process(owner)) {
     access.address = reinterpret_cast<std::byte*>(theirs.pointer);
-    const auto pinned = [&](std::size_t offset) {
-      return gpu_memory::describe(access.address + offset).kind == gpu_memory::PointerKind::pinned;
-    };
-    if (own().gpu < 0 || (pinned(0) && pinned(part.bytes - 1)))
+    if (own().gpu < 0 || is_pinned(access.address, part.bytes))
       part.address = access.address;
     else  // pinning it here would pin the pages for their other owners too, and conflict with their pinning
       part.not_directly = fmt::format("rank {}'s host memory is not pinned (cudaHostRegister): copies only", owner);

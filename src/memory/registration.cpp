@@ -34,6 +34,13 @@ void check_mapped(const void* pointer, std::size_t bytes) {
 
 }  // namespace
 
+bool Registration::is_pinned(const std::byte* start, std::size_t bytes) {
+  const auto pinned = [](const std::byte* at) {
+    return gpu_memory::describe(at).kind == gpu_memory::PointerKind::pinned;
+  };
+  return pinned(start) && pinned(start + bytes - 1);
+}
+
 Registration::Registration(Bootstrap& bootstrap, AddressRange& range, MemoryAliases& aliases,
                            std::vector<MemoryMember> members, std::int64_t deadline_ns)
     : bootstrap_(bootstrap), range_(range), aliases_(aliases), members_(std::move(members)), deadline_ns_(deadline_ns) {
@@ -108,7 +115,10 @@ void Registration::describe_part(Offer& mine, void* pointer, std::size_t bytes) 
   require(info.kind != gpu_memory::PointerKind::managed, Status::invalid_argument,
           fmt::format("{} is managed memory, which moves: it cannot be registered", pointer));
   mine.device = info.kind == gpu_memory::PointerKind::device;
-  if (!mine.device) return check_mapped(pointer, bytes);
+  if (!mine.device) {
+    mine.is_for_engines = own().gpu < 0 || is_pinned(static_cast<std::byte*>(pointer), bytes);
+    return check_mapped(pointer, bytes);
+  }
   require(info.gpu == own().gpu, Status::invalid_argument,
           fmt::format("{} lies on GPU {}; this rank's is {}", pointer, info.gpu, own().gpu));
   const std::size_t there = gpu_memory::bytes_behind(pointer, own().gpu);

@@ -49,6 +49,7 @@ class Registration {
   struct Offer {
     std::uint8_t calls = 0;  ///< 0: the rank has failed or left
     bool device = false;
+    bool is_for_engines = true;  ///< whether the rank's engine reads and writes the part for ranks of other nodes
     std::uint32_t next_id = 0;
     std::uintptr_t pointer = 0;
     std::uint64_t bytes = 0;
@@ -81,6 +82,7 @@ class Registration {
   void attach_host(RegisteredPart& part, Access& access, const Offer& theirs, int owner);
   void check_intervals(const Entry& entry) const;
   void detach(Entry& entry);
+  [[nodiscard]] static bool is_pinned(const std::byte* start, std::size_t bytes);
   [[nodiscard]] bool same_process(int rank) const;
   [[nodiscard]] bool is_local(int rank) const { return members_[static_cast<std::size_t>(rank)].is_local; }
   [[nodiscard]] const MemoryMember& own() const;

@@ -43,8 +43,10 @@ struct FillKernel {
   }
 };
 
-/// Whether `rank` copies to and from such a part: ranks without a GPU do not from GPU memory.
-bool copies(const RankTest& test, int rank, const Choice& part) {
+/// Whether `rank` copies to and from such a part. Ranks without a GPU do not reach GPU memory of their node; the engine
+/// of a GPU rank on another node does not reach memory that is not pinned.
+bool copies(RankTest& test, int rank, int owner, const Choice& part) {
+  if (test.world().node(rank) != test.world().node(owner)) return !test.on_gpu(owner) || part.origin != Origin::heap;
   return test.on_gpu(rank) || part.origin != Origin::cuda_device;
 }
 
@@ -57,7 +59,7 @@ void check_memory(RankTest& test, const RegisteredMemory& memory, const std::vec
     if (choice.bytes == 0) continue;
     BEELINE_CHECK_EQ(choice.origin == Origin::cuda_device, part.kind == MemoryKind::device);
     BEELINE_CHECK_EQ(part.address == nullptr, !part.not_directly.empty());
-    if (part.copies != copies(test, test.rank(), choice))
+    if (part.copies != copies(test, test.rank(), rank, choice))
       throw CheckFailure(join("copies to rank ", rank, ": ", part.copies, ": ", part.not_directly));
     if (part.address == nullptr) continue;
     BEELINE_CHECK_EQ(rank, test.world().owner_of(part.address));
@@ -84,7 +86,7 @@ BEELINE_CASE(registered, copies_by_rank_and_offset, 1) {
     const int next = test.ahead(1);
     const SymmetricArray<std::byte> local(world, most, test.any_heap());
     const Choice& theirs = all[static_cast<std::size_t>(next)];
-    if (const std::size_t bytes = theirs.bytes; bytes > 0 && !copies(test, test.rank(), theirs)) {
+    if (const std::size_t bytes = theirs.bytes; bytes > 0 && !copies(test, test.rank(), next, theirs)) {
       check_error(Status::unreachable, {join("rank ", next)}, [&] {
         world.copy(RegisteredPlace{memory.id, next, offset}, local.data(), bytes - offset);
       });
@@ -96,7 +98,7 @@ BEELINE_CASE(registered, copies_by_rank_and_offset, 1) {
       check_bytes(data_for(next, bytes - offset), test.read(local.data(), bytes - offset), "read back");
     }
     world.barrier();
-    if (own.bytes > 0 && copies(test, test.behind(1), own))
+    if (own.bytes > 0 && copies(test, test.behind(1), test.rank(), own))
       check_bytes(data_for(test.rank(), own.bytes - offset), test.read(foreign.data() + offset, own.bytes - offset),
                   "own registered memory");
     world.deregister_memory(memory.id);

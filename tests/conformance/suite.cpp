@@ -183,8 +183,8 @@ std::vector<Case> conformance_cases(const WorldShape& shape) {
   using enum CaseGroup;
   if (shape.crowd) return cases_of({crowded});
   if (shape.nodes > 1 && shape.devices != Devices::cpu)
-    return cases_of(
-        {stream, staged, put_get, bulk, strided, signal, wait_any, atomic, barrier, packet, post, trigger, task});
+    return cases_of({distributed, stream, staged, registered, put_get, bulk, strided, signal, wait_any, atomic, barrier,
+                     packet, post, trigger, task});
   if (shape.keyed) return cases_of({distributed, stream, registered, put_get, strided, signal, atomic, network});
   if (shape.nodes > 1)
     return cases_of({memory, distributed, stream, staged, registered, put_get, bulk, strided, signal, wait_any, atomic,

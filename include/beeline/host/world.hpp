@@ -90,7 +90,8 @@ class World final : public Team {
   ///   pointer  aligned to 16 bytes, outside the world's memory, registered once
   /// The result says how this rank reaches each part: parts of ranks in this process by their address, GPU memory of
   /// other processes by an address in this process (CUDA IPC), host memory of other processes by `copy` only, parts on
-  /// other nodes by `copy`, and by put, get, signal and atomics on `RegisteredMemory::alias`. Throws
+  /// other nodes by `copy`, and by put, get, signal and atomics on `RegisteredMemory::alias` (host memory of a GPU rank
+  /// if it is pinned). Throws
   /// the same error on all ranks, which names the rank at fault: invalid_argument (no memory at the address, not
   /// aligned, already registered, no rank has bytes, or the world's own memory), no_resource (more than 256 parts with
   /// an address in this process).

@@ -96,9 +96,10 @@ int World::owner_of(const void* address) const {
 
 void* World::symmetric_address(const void* address) const {
   const Context& ctx = host_context();
-  require(ctx.owner_of(address) != no_peer, Status::invalid_argument,
-          fmt::format("{} is in no rank's heap or segment", address));
-  return implementation_->memory->range().slot(rank()) + ctx.offset_in_slot(address);
+  const std::uint64_t alias = implementation_->memory->aliases().offset_in_array(address);
+  require(alias != 0 || ctx.owner_of(address) != no_peer, Status::invalid_argument,
+          fmt::format("{} is in no rank's heap or segment, and in no array over several nodes", address));
+  return implementation_->memory->range().slot(rank()) + (alias != 0 ? alias : ctx.offset_in_slot(address));
 }
 
 const Segment& World::create_segment(MemoryKind kind, std::size_t bytes) {

@@ -227,6 +227,35 @@ BEELINE_CASE(network, segments_of_which_some_ranks_have_a_part, 2) {
   }
 }
 
+/// Each rank has a share of each chunk of ranks on other nodes.
+BEELINE_CASE(network, ranges_of_an_array, 2) {
+  World& world = test.world();
+  const Context& ctx = world.host_context();
+  const DistributedArray<std::uint64_t> array(world, 40'000, {.chunk_elements = 3000, .kind = MemoryKind::host});
+  const auto value = [](std::uint32_t from, std::uint32_t to) { return 100 * from + to; };
+  for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
+    if (ctx.access_to(peer).access != PeerAccess::engine) continue;
+    for (const ElementRange& range : array.elements_of(static_cast<int>(peer))) {
+      const std::size_t share = (range.last - range.first) / ctx.size, at = share * ctx.rank;
+      const std::vector<std::uint64_t> mine(share, value(ctx.rank, peer));
+      std::vector<std::uint64_t> back(share);
+      auto* const there = static_cast<std::uint64_t*>(world.symmetric_address(array.data() + range.first));
+      BEELINE_CHECK(put(Thread{}, ctx, there + at, mine.data(), share, peer) == Status::ok);
+      BEELINE_CHECK(get(Thread{}, ctx, back.data(), there + at, share, peer) == Status::ok);
+      BEELINE_CHECK(back == mine);
+    }
+  }
+  BEELINE_CHECK(quiet(Thread{}, ctx) == Status::ok);
+  world.barrier();
+  for (const ElementRange& range : array.elements_of(test.rank()))
+    for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
+      const std::size_t share = (range.last - range.first) / ctx.size;
+      const bool is_elsewhere = ctx.access_to(peer).access == PeerAccess::engine;
+      if (share > 0) BEELINE_CHECK_EQ(is_elsewhere ? value(peer, ctx.rank) : 0u, array[range.first + share * peer]);
+    }
+  world.barrier();
+}
+
 /// Ranks put to, get from, signal and count in memory that a rank of another node had before.
 BEELINE_CASE(network, registered_memory_by_its_alias, 2) {
   World& world = test.world();

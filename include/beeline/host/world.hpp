@@ -98,9 +98,10 @@ class World final : public Team {
   [[nodiscard]] const RegisteredMemory& register_memory(void* pointer, std::size_t bytes);
   /// Collective. No rank may still copy to or from the memory. Afterwards its owners may free it.
   void deregister_memory(std::uint32_t id);
-  /// The address in this rank's slot at the offset that `address` has in its owner's slot: operations of kernels and
-  /// CPU threads name the memory by it and the owner's number. For segments, of which ranks may have parts of different
-  /// sizes or none. Throws invalid_argument for an address in no slot.
+  /// The address in this rank's slot by which operations of kernels and CPU threads name memory of another rank,
+  /// together with that rank's number. For segments, of which ranks may have parts of different sizes or none, and for
+  /// the chunks of a `DistributedArray` that ranks on other nodes own (alone these: plain loads and stores reach the
+  /// chunks of the own node). Throws invalid_argument for other addresses.
   [[nodiscard]] void* symmetric_address(const void* address) const;
   /// Rank that owns the memory at `address`, chunks of a `DistributedArray` and registered parts included; -1 if none
   /// does.

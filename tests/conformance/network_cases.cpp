@@ -264,6 +264,8 @@ BEELINE_CASE(network, registered_memory_by_its_alias, 2) {
   std::vector<std::uint64_t> memory(signals + ctx.size + 1);
   const RegisteredMemory registered = world.register_memory(memory.data(), memory.size() * sizeof(std::uint64_t));
   auto* const alias = reinterpret_cast<std::uint64_t*>(registered.alias);
+  CommandQueues queues(world, 1);
+  const CommandQueue queue = queues.channel().queue(0);
   std::vector<std::uint32_t> others;
   for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
     const RegisteredPart& part = registered.parts[peer];
@@ -276,8 +278,10 @@ BEELINE_CASE(network, registered_memory_by_its_alias, 2) {
   for (std::uint64_t round = 1; round <= 10; ++round) {
     const std::vector<std::uint64_t> mine(row, round << 32 | ctx.rank);
     for (const std::uint32_t peer : others) {
-      BEELINE_CHECK(put_signal(Thread{}, ctx, alias + ctx.rank * row, mine.data(), row, alias + signals + ctx.rank,
-                               round, peer) == Status::ok);
+      std::uint64_t *const to = alias + ctx.rank * row, *const signal = alias + signals + ctx.rank;
+      BEELINE_CHECK(Status::ok ==
+                    (round % 2 == 0 ? post_put_signal(Thread{}, ctx, to, mine.data(), row, signal, round, peer, queue)
+                                    : put_signal(Thread{}, ctx, to, mine.data(), row, signal, round, peer)));
       BEELINE_CHECK(atomic_add(ctx, alias + signals + ctx.size, 1, peer) == Status::ok);
     }
     for (const std::uint32_t peer : others) {
@@ -287,6 +291,7 @@ BEELINE_CASE(network, registered_memory_by_its_alias, 2) {
                     std::vector<std::uint64_t>(row, round << 32 | peer));
     }
     BEELINE_CHECK(quiet(Thread{}, ctx) == Status::ok);
+    BEELINE_CHECK(quiet(Thread{}, ctx, queue) == Status::ok);
     world.barrier();
     BEELINE_CHECK_EQ(round * others.size(), memory.back());
     std::vector<std::uint64_t> back(row);

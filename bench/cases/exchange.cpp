@@ -68,9 +68,9 @@ constexpr const char* method_of(Launcher launcher) {
                                         : "device/peer/signal";
 }
 constexpr const char* name_of(Separation separation) {
-  return separation == Separation::kernels      ? "order of kernels"
-         : separation == Separation::last_block ? "last block"
-                                                : "grid barrier";
+  return separation == Separation::kernels      ? "kernel_order"
+         : separation == Separation::last_block ? "last_block"
+                                                : "grid_barrier";
 }
 
 class Iterations {

@@ -173,17 +173,19 @@ Case by_kernel(const char* method, std::optional<EngineKind> engine) {
           }};
 }
 using MakePost = ByHost::Post (*)(Bench&);
-/// Compared with `bare`, unless that is nullptr.
+/// Compared with `bare`, unless that is nullptr or the peer is on another node.
 Case by_host(const char* method, MakePost make, MakePost bare) {
   return {operation, method, true, [=](Bench& bench, std::uint64_t bytes) {
             std::vector<Measurement> all;
-            if (bare != nullptr) {
+            const bool is_direct = bench.world().host_context().access_to(bench.peer()).access == PeerAccess::direct;
+            const bool is_compared = bare != nullptr && bench.from_leader(is_direct ? 1 : 0) != 0;
+            if (is_compared) {
               all.push_back(measurement_of(bench, std::make_shared<ByHost>(bench, bytes, bare(bench)), "bare/copy"));
               all.back().peer_of = method;
               all.back().stores_to_peer = true;
             }
             all.push_back(measurement_of(bench, std::make_shared<ByHost>(bench, bytes, make(bench)), method));
-            if (bare != nullptr) all.back().baseline = 0;
+            if (is_compared) all.back().baseline = 0;
             return all;
           }};
 }

@@ -52,7 +52,7 @@ class LoadMeter {
   [[nodiscard]] const energy::Measured& idle() const { return idle_; }
   /// Collective. Calls `work`, which is collective and takes far less time than the window, first for a warm-up and
   /// then until the window is over. The window starts again while the power of its second half differs from that of the
-  /// whole.
+  /// whole, and is repeated once if a counter was read too late in it that an earlier load's window knew.
   [[nodiscard]] MeteredLoad run(const std::function<void()>& work);
 
   /// Joules of a run, idle power included, of the known components; none if none is known.
@@ -68,6 +68,7 @@ class LoadMeter {
   [[nodiscard]] static std::string reason(const MeteredLoad& load);
 
  private:
+  [[nodiscard]] MeteredLoad run_once(const std::function<void()>& work);
   [[nodiscard]] std::uint64_t from_leader(std::uint64_t value) const;
   [[nodiscard]] double cpu_seconds() const;
   World& world_;
@@ -75,6 +76,7 @@ class LoadMeter {
   std::vector<std::string> gpus_;         ///< of the ranks, without duplicates
   std::unique_ptr<energy::Meter> meter_;  ///< the leader's
   energy::Measured idle_;
+  std::ptrdiff_t most_known_ = 0;  ///< the leader's: kinds of components that a load's window knew
 };
 
 }  // namespace beeline::bench

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <tuple>
 #include <utility>
 
 #include "beeline/host/paths.hpp"
@@ -183,8 +184,8 @@ void check_size(const Case& todo, std::uint64_t bytes) {
   require(bytes <= most, Status::unavailable, fmt::format("measured with up to {} bytes", most));
 }
 
-/// The measurements at `indices`, which ascend. If a baseline is not among them, another setting of its method replaces
-/// it.
+/// The measurements at `indices`, in that order. If a baseline is not among them, another setting of its method
+/// replaces it.
 std::vector<Measurement> kept(std::vector<Measurement> all, const std::vector<std::size_t>& indices) {
   const auto index_for = [&](std::size_t baseline) -> std::optional<std::size_t> {
     for (std::size_t i = 0; i < indices.size(); ++i)
@@ -214,11 +215,22 @@ std::vector<Measurement> reached(Bench& bench, std::vector<Measurement> all) {
   return kept(std::move(all), indices);
 }
 
+/// Sorts measurements in the order in which the options name their methods: if time is short, the last ones are not
+/// metered. Bare peers come before the methods that are compared with them.
+void sort_as_asked(const Options& options, const std::vector<Measurement>& measurements,
+                   std::vector<std::size_t>& indices) {
+  std::ranges::sort(indices, {}, [&](std::size_t index) {
+    const Measurement& one = measurements[index];
+    const auto named = std::ranges::find(options.methods, one.peer_of.value_or(one.method));
+    return std::tuple(named - options.methods.begin(), !one.peer_of.has_value(), index);
+  });
+}
+
 /// Keeps the fastest setting of each method: only that is metered; the others served to find it.
 void keep_quickest(Bench& bench, std::vector<Measurement>& measurements, std::vector<Outcome>& outcomes) {
   std::vector<std::size_t> chosen, indices;
   if (bench.leads()) chosen = quickest(measurements, outcomes);
-  std::ranges::sort(chosen);
+  sort_as_asked(bench.options(), measurements, chosen);
   for (std::uint64_t at = 0, count = bench.from_leader(chosen.size()); at < count; ++at)
     indices.push_back(bench.from_leader(bench.leads() ? chosen[at] : 0));
   std::vector<Outcome> left;

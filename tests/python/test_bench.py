@@ -278,8 +278,8 @@ def test_methods_of_commands_and_of_both_ways() -> None:
     assert stages == ["pageable", "pinned"] * 2  # both ways, and one; a message of more than 1 MiB has the others
     assert [r["settings"]["threads"] for r in by_operation["thread_wait"]] == [1, 2, 4] * 2
     exchanges = [(r["bytes"], r["method"], r["settings"]["separated_by"]) for r in by_operation["exchange"]]
-    by_cpu = [("stream/peer/signal", "order of kernels"), ("stream/peer/signal", "last block")]
-    by_one = [("device/peer/signal", "grid barrier")]
+    by_cpu = [("stream/peer/signal", "kernel_order"), ("stream/peer/signal", "last_block")]
+    by_one = [("device/peer/signal", "grid_barrier")]
     assert exchanges == [(size, *row) for rows in (by_cpu, by_one) for size in (8, 64 << 10) for row in rows]
     overlapped = {r["method"]: r["settings"] for r in by_operation["post_work_wait"]}
     assert set(overlapped) == {

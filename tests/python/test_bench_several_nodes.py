@@ -49,6 +49,16 @@ def test_what_needs_loads_and_stores_is_left_out(command: list[str], left_out: t
     assert all(NOT_REACHED in reason for reason in reasons)
 
 
+def test_exchanges_and_overlapped_transfers_reach_another_node() -> None:
+    found = results(["methods", "--sizes", "4K", "--operations", "exchange,post_work_wait"], ranks=2)
+    measured = [record for record in found if record["available"]]
+    assert all(record["verified"] for record in measured)
+    methods = {"stream/copy_engine/signal", "host/hybrid/pipelined", "device/peer/signal"}
+    methods |= {"proxy/copy_engine/signal", "proxy/peer/signal"}
+    assert {r["method"] for r in measured if r["operation"] == "post_work_wait"} == methods
+    assert len([r for r in measured if r["operation"] == "exchange"]) == 6
+
+
 def test_packets_inside_a_node_of_several() -> None:
     found = results(["latency", "--methods", "device/peer/ll,device/peer/signal", "--sizes", "8,4K"])
     packets = [record for record in found if record["method"] == "device/peer/ll"]

@@ -3,9 +3,14 @@
 /// What the records of metered loads say, of loads that the tests make.
 #include "environment/load_meter.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -84,6 +89,49 @@ std::vector<ordered_json> records_within(std::uint64_t budget_s, std::string& ca
   return results;
 }
 
+/// A powercap folder with a CPU of 40 W, whose counter advances while the object lives.
+class PowercapOf40Watts {
+ public:
+  PowercapOf40Watts() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "beeline-powercap-").string() + "XXXXXX";
+    root_ = ::mkdtemp(pattern.data());
+    const std::filesystem::path zone = root_ / "intel-rapl:0";
+    std::filesystem::create_directories(zone);
+    std::ofstream(zone / "name") << "package-0\n";
+    std::ofstream(zone / "max_energy_range_uj") << "262143328850\n";
+    file_ = ::open((zone / "energy_uj").c_str(), O_CREAT | O_RDWR, 0644);
+    advance();
+    thread_ = std::jthread([this](const std::stop_token& stop) {
+      for (; !stop.stop_requested(); std::this_thread::sleep_for(std::chrono::milliseconds(1))) advance();
+    });
+  }
+  ~PowercapOf40Watts() {
+    thread_ = {};  // joins
+    ::close(file_);
+    std::filesystem::remove_all(root_);
+  }
+  PowercapOf40Watts(const PowercapOf40Watts&) = delete;
+  PowercapOf40Watts& operator=(const PowercapOf40Watts&) = delete;
+
+  [[nodiscard]] std::string path() const { return root_.string(); }
+  /// Adds 5 kJ at once, more than any CPU takes.
+  void jump() { jumped_uj_ += 5'000'000'000; }
+
+ private:
+  void advance() {
+    const std::chrono::duration<double, std::micro> since = std::chrono::steady_clock::now() - begin_;
+    std::string digits = std::to_string(static_cast<std::uint64_t>(40 * since.count()) + jumped_uj_);
+    digits.insert(0, 12 - digits.size(), '0');  // of one length, so that no reader sees a part
+    EXPECT_EQ(::pwrite(file_, digits.data(), digits.size(), 0), static_cast<ssize_t>(digits.size()));
+  }
+
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::filesystem::path root_;
+  int file_ = -1;
+  std::atomic<std::uint64_t> jumped_uj_ = 0;
+  std::jthread thread_;
+};
+
 }  // namespace
 
 TEST(EnergyBench, EveryOperationOfTheLoadCountsInRoundsOfAllMethods) {
@@ -126,6 +174,30 @@ TEST(LoadMeter, JoulesAreForAUnit) {
   EXPECT_EQ(record["wait_policy"], "sleep");
   EXPECT_EQ(record["wait_period_us"], 500);
   EXPECT_FALSE(record.contains("power"));
+}
+
+TEST(LoadMeter, AWindowWithAFaultIsRepeated) {
+  using std::chrono::milliseconds, std::chrono::steady_clock;
+  PowercapOf40Watts powercap;
+  Config config = test_config();
+  config.device = "cpu", config.powercap = powercap.path();
+  constexpr milliseconds window(200);  // and as long before it, in which the load settles
+  const auto body = [&](World& world) {
+    bench::LoadMeter meter(world, std::chrono::nanoseconds(window).count());
+    const auto rest = [] { std::this_thread::sleep_for(milliseconds(5)); };
+    std::optional<double> joules;
+    for (int i = 0; i < 10 && !joules; ++i) joules = bench::LoadMeter::joules(meter.run(rest));
+    ASSERT_TRUE(joules);  // a full machine may read a counter too late ten times only if it is hardly running
+    bool is_over = false;
+    const auto middle = steady_clock::now() + window + window / 2;
+    const bench::MeteredLoad load = meter.run([&] {
+      rest();
+      if (!is_over && steady_clock::now() > middle) is_over = true, powercap.jump();
+    });
+    EXPECT_TRUE(is_over);
+    EXPECT_EQ(bench::LoadMeter::reason(load).find("jumped by"), std::string::npos);
+  };
+  expect_all_passed(run_ranks(WorldKind::threads, 1, body, config));
 }
 
 TEST(LoadMeter, NothingIsAboveIdleWithinTheErrorOfBoth) {

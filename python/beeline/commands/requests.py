@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from pathlib import Path
 
 from beeline.commands.bench import measure
 from beeline.description import PROGRAM, Call
@@ -56,13 +57,14 @@ def count(rows: list[Event], view: ResultView, world: World) -> list[Event]:
         raise CliError(f"{PROFILER} knows none of the counters on this machine")
     command = launch_command(world, find_program(PROGRAM), ["address-space", "--operations", operations])
     view.set_progress(f"{PROFILER}: {operations}")
-    with tempfile.NamedTemporaryFile("r", suffix=".csv") as log:
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "launches.csv"
         which = ["--target-processes", "all", "--kernel-name-base", "demangled", "--kernel-name", f"regex:{KERNEL}"]
         how = [*which, "--metrics", ",".join(counters)]
-        with running([PROFILER, *how, "--csv", "--log-file", log.name, *command], view.show_line) as events:
+        with running([PROFILER, *how, "--csv", "--log-file", str(log), *command], view.show_line) as events:
             for _ in events:
                 pass
-        launches = read_launches(log.read())
+        launches = read_launches(log.read_text())
     if len(launches) != len(rows):
         raise CliError(f"{PROFILER} has counted {len(launches)} launches of {len(rows)}")
     return [

@@ -122,7 +122,7 @@ struct GridVectors {
   SymmetricArray<std::size_t> lengths;
 };
 
-BEELINE_CASE(sessions, collectives_by_grids, 1) {
+BEELINE_CASE(sessions_across_nodes, collectives_by_grids, 1) {
   Collectives collectives(test.world(), small_channel);
   for (const std::uint32_t count : {1u, 7u, 900u})
     for (const unsigned blocks : {1u, 2u, 3u}) {
@@ -133,7 +133,7 @@ BEELINE_CASE(sessions, collectives_by_grids, 1) {
     }
 }
 
-BEELINE_CASE(sessions, too_many_blocks_are_refused, 1) {
+BEELINE_CASE(sessions_across_nodes, too_many_blocks_are_refused, 1) {
   Collectives collectives(test.world(), small_channel);
   const GridVectors vectors(test, 7);
   test.run(test.shape(small_channel.sessions + 1, true), GridSessionKernel{}, vectors.arguments(collectives, 7, 0),

@@ -320,6 +320,7 @@ struct OpenSessionKernel {
   /// Lines are for all-gather and all-to-all of one length, where the channel has any; packets serve elsewhere.
   BEELINE_HOST_DEVICE static Algorithm algorithm_of(std::uint32_t round, const Context& ctx,
                                                     const CollectiveChannel& channel) {
+    if (channel.across != nullptr) return Algorithm::automatic;
     if (ctx.mixed) return Algorithm::ll;
     constexpr Algorithm all[] = {Algorithm::ll, Algorithm::peer, Algorithm::bulk, Algorithm::ll128};
     const Algorithm algorithm = all[round / operations % 4];
@@ -430,7 +431,7 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
 
 BEELINE_CASE(sessions, movement_in_kernels, 1) { run_lanes(test, small_channel, false); }
 
-BEELINE_CASE(sessions, movement_continues_after_a_timeout, 2) { run_lanes(test, small_channel, true); }
+BEELINE_CASE(sessions_across_nodes, movement_continues_after_a_timeout, 2) { run_lanes(test, small_channel, true); }
 
 BEELINE_CASE(collectives, movement_refused, 1) {
   Collectives collectives(test.world(), small_channel);

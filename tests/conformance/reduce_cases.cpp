@@ -225,7 +225,7 @@ struct OpenSessionKernel {
     const std::int64_t* in = a.vectors;
     std::int64_t* out = a.vectors + std::size_t{ctx.size} * a.count;
     const Timeout timeout = a.some_are_late ? Timeout{50'000} : Timeout::none();
-    const SessionCall how{timeout, way.algorithm, bulk_buffer()};
+    const SessionCall how{timeout, session.spans_nodes() ? Algorithm::automatic : way.algorithm, bulk_buffer()};
     if (way.kind == Kind::reduce) return reduce(session, out, in, a.count, Reduction::sum, root, how);
     if (way.kind == Kind::reduce_scatter) return reduce_scatter(session, out, in, a.count, Reduction::sum, how);
     return allreduce(session, out, in, a.count, Reduction::sum, how);
@@ -281,7 +281,9 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
 
 BEELINE_CASE(sessions, named_reductions_in_kernels, 1) { run_lanes(test, small_channel, false); }
 
-BEELINE_CASE(sessions, named_reductions_continue_after_a_timeout, 2) { run_lanes(test, small_channel, true); }
+BEELINE_CASE(sessions_across_nodes, named_reductions_continue_after_a_timeout, 2) {
+  run_lanes(test, small_channel, true);
+}
 
 /// Below one element a member there is no work to share: by parts is then all-gather, or gather. That shows in the
 /// rounds of a call, since results of parts would take one more.

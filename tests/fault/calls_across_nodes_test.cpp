@@ -94,29 +94,63 @@ TEST(EndOfARank, EndsCallsInKernelsAndTriggersOnOtherNodes) {
                                      split_config()));
 }
 
-struct BroadcastKernel {
+/// A member that does not come is named at the deadline.
+TEST(AbsentRank, IsNamedByCallsInKernelsOnOtherNodes) {
+  SKIP_WITHOUT_UCX();
+  expect_all_passed(run_processes(
+      ranks,
+      [](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        Channels channels{*world};
+        world->barrier();
+        try {
+          if (config.rank != victim) call_in_kernel(channels, KernelCall::allreduce);
+          for (;; std::this_thread::sleep_for(10ms)) world->check();
+        } catch (const Error& error) {  // of this rank, or of the first whose deadline has passed
+          BEELINE_CHECK_CONTAINS(error.what(), "collective on rank 3 in kernel");
+          BEELINE_CHECK_CONTAINS(error.what(), "deadline");
+        }
+      },
+      split_config(1'000'000'000)));
+}
+
+struct DifferentKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CollectiveChannel channel,
-                                      std::uint64_t* words) const {
+                                      MessageChannel messages, std::uint64_t* words, bool moves) const {
     Session session(grid.block(), ctx, channel);
-    static_cast<void>(broadcast(session, words, words, 5, 0));
+    const SessionCall named{.algorithm = Algorithm::ll};  // an algorithm of one node
+    BEELINE_CHECK(broadcast(session, words, words, 5, 0, named) == Status::invalid_argument);
+    const MessageSession ends(grid.block(), ctx, messages);
+    if (moves && ctx.rank == 0)
+      static_cast<void>(send(ends, words, 8, 1));
+    else if (moves)
+      static_cast<void>(receive(ends, words, 16, 0));
+    else
+      static_cast<void>(allreduce(session, words, words, 5 + ctx.rank, Reduction::sum));
   }
 };
 
-/// A collective that kernels have by loads and stores only.
-TEST(CallsInKernelsAcrossNodes, AreRefusedWithTheReason) {
+TEST(CallsInKernelsAcrossNodes, ThatDifferAreNamed) {
   SKIP_WITHOUT_UCX();
-  expect_all_passed(run_processes(
-      2,
-      [](const Config& config) {
-        const std::unique_ptr<World> world = World::create(config);
-        const SymmetricArray<std::uint64_t> words(*world, 16);
-        const Collectives collectives(*world);
-        launch(*world, {.waits = true}, BroadcastKernel{}, collectives.channel(), words.data());
-        check_error(Status::unreachable, {"broadcast", "loads and stores do not reach rank"},
-                    [&] { world->synchronize(); });
-      },
-      split_config()));
+  for (const bool moves : {false, true})
+    expect_all_passed(run_processes(
+        2,
+        [moves](const Config& config) {
+          const std::unique_ptr<World> world = World::create(config);
+          Channels channels{*world};
+          try {
+            launch(*world, {.waits = true}, DifferentKernel{}, channels.collectives.channel(),
+                   channels.messages.channel(), channels.words.data(), moves);
+            world->synchronize();
+            world->barrier();
+            throw CheckFailure("no error");
+          } catch (const Error& error) {
+            BEELINE_CHECK_CONTAINS(error.what(), moves ? "16 bytes" : "5 elements");
+            BEELINE_CHECK_CONTAINS(error.what(), moves ? "8 bytes" : "6 elements");
+          }
+        },
+        split_config()));
 }
 
 }  // namespace

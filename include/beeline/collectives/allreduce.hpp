@@ -3,10 +3,10 @@
 /// @file
 /// All-reduce: every member gets the combination of all members' vectors, with the same bits.
 
-#include "beeline/collectives/impl/allreduce_chunks.hpp"
 #include "beeline/collectives/impl/allreduce_packets.hpp"
 #include "beeline/collectives/impl/call_check.hpp"
 #include "beeline/collectives/impl/reduce_by.hpp"
+#include "beeline/collectives/impl/session_chunks.hpp"
 #include "beeline/collectives/session.hpp"
 #include "beeline/selection/preferences.hpp"
 
@@ -81,15 +81,8 @@ template <class T, class Group>
                              .algorithm = how.algorithm,
                              .slices = session.slices(),
                              .count = count};
-  if (session.spans_nodes()) [[unlikely]] {
-    if (session.is_refused() || how.algorithm != Algorithm::automatic) return Status::invalid_argument;
-    const detail::PairChannel& channel = session.pair_channels()[session.index()];
-    if (count == 0)
-      return detail::meet_by_chunks(session.group(), session.context(), channel, call, Order::memory, how.timeout);
-    return detail::allreduce_by_chunks(session.group(), session.context(), channel,
-                                       detail::AllreduceCall<T>{call, destination, source, count, session.slice()},
-                                       how.timeout);
-  }
+  if (session.spans_nodes()) [[unlikely]]
+    return detail::reduce_across(session, detail::ReductionPlan<T>{call, destination, source, count}, how);
   if (count == 0) return detail::empty_call(session, call, how.timeout);
   return detail::run_allreduce(session, detail::AllreduceCall<T>{call, destination, source, count, session.slice()},
                                how);

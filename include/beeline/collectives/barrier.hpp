@@ -4,7 +4,7 @@
 /// Barriers of a team on a channel, with a choice of algorithm, for a group of each member or for whole grids. The
 /// barrier of device/barrier.hpp needs no channel.
 
-#include "beeline/collectives/impl/allreduce_chunks.hpp"
+#include "beeline/collectives/impl/session_chunks.hpp"
 #include "beeline/collectives/session.hpp"
 
 namespace beeline {
@@ -28,8 +28,8 @@ template <class Group>
   const CallDescription call{.operation = Operation::barrier, .algorithm = how.algorithm};
   if (session.spans_nodes()) [[unlikely]] {
     if (session.is_refused() || how.algorithm != Algorithm::alltoall) return Status::invalid_argument;
-    return meet_by_chunks(session.group(), session.context(), session.pair_channels()[session.index()], call, how.order,
-                          how.timeout);
+    return barrier_by_chunks(session.group(), session.context(), session.pair_channels()[session.index()], call,
+                             how.order, how.timeout);
   }
   if (const Status status = session.begin(call); status != Status::ok) return status;
   return session.barrier(how.algorithm, how.order, how.timeout);

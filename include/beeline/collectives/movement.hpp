@@ -7,8 +7,8 @@
 /// of two members differ, the team is aborted with an error that names both calls. The calls block: after ok the result
 /// is visible to the group, and `source` may change. They order no other memory accesses between members. A call with 0
 /// elements is a barrier. They return ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team
-/// cannot use (teams with GPU ranks and host ranks have only algorithms in packets), or for a root that is not a member
-/// (refused: see access.hpp).
+/// cannot use (teams with GPU ranks and host ranks have only algorithms in packets, teams with members on several nodes
+/// only `automatic`), or for a root that is not a member (refused: see access.hpp).
 
 #include "beeline/collectives/impl/movement.hpp"
 
@@ -17,9 +17,10 @@ namespace beeline {
 /// Makes the call `operation` of this file; any except `alltoallv`.
 ///   root  only for operations that have a root
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, Operation operation, T* destination,
-                                                       const T* source, std::size_t count, const SessionCall& how,
-                                                       std::uint32_t root = no_peer) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, Operation operation,
+                                                                      T* destination, const T* source,
+                                                                      std::size_t count, const SessionCall& how,
+                                                                      std::uint32_t root = no_peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   const CallDescription call{.operation = operation,
                              .element = detail::mark_of<T>(),
@@ -34,8 +35,9 @@ template <class T, class Group>
 ///   destination  [count] any local address; at the root it may be `source`; otherwise the two must not overlap
 /// Source: MPI 4.0, 6.4.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status broadcast(Session<Group>& session, T* destination, const T* source,
-                                                   std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status broadcast(Session<Group>& session, T* destination,
+                                                                  const T* source, std::size_t count,
+                                                                  std::uint32_t root, const SessionCall& how = {}) {
   return move_elements(session, Operation::broadcast, destination, source, count, how, root);
 }
 
@@ -44,8 +46,9 @@ template <class T, class Group>
 ///   destination  [count] any local address; the root's may be its part of `source`; otherwise the two must not overlap
 /// Source: MPI 4.0, 6.6.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status scatter(Session<Group>& session, T* destination, const T* source,
-                                                 std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status scatter(Session<Group>& session, T* destination,
+                                                                const T* source, std::size_t count, std::uint32_t root,
+                                                                const SessionCall& how = {}) {
   return move_elements(session, Operation::scatter, destination, source, count, how, root);
 }
 
@@ -55,8 +58,9 @@ template <class T, class Group>
 ///                its part of `destination`; otherwise the two must not overlap
 /// Source: MPI 4.0, 6.5.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status gather(Session<Group>& session, T* destination, const T* source,
-                                                std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status gather(Session<Group>& session, T* destination, const T* source,
+                                                               std::size_t count, std::uint32_t root,
+                                                               const SessionCall& how = {}) {
   return move_elements(session, Operation::gather, destination, source, count, how, root);
 }
 
@@ -66,8 +70,9 @@ template <class T, class Group>
 ///                the two must not overlap
 /// Source: MPI 4.0, 6.7.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status allgather(Session<Group>& session, T* destination, const T* source,
-                                                   std::size_t count, const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allgather(Session<Group>& session, T* destination,
+                                                                  const T* source, std::size_t count,
+                                                                  const SessionCall& how = {}) {
   return move_elements(session, Operation::allgather, destination, source, count, how);
 }
 
@@ -76,8 +81,9 @@ template <class T, class Group>
 ///   destination  [members, count] any local address; the two must not overlap
 /// Source: MPI 4.0, 6.8.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination, const T* source,
-                                                  std::size_t count, const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination,
+                                                                 const T* source, std::size_t count,
+                                                                 const SessionCall& how = {}) {
   return move_elements(session, Operation::alltoall, destination, source, count, how);
 }
 
@@ -90,8 +96,9 @@ template <class T, class Group>
 /// team is aborted with an error that names both members and both lengths.
 /// Source: MPI 4.0, 6.8, MPI_Alltoallv.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status alltoallv(Session<Group>& session, T* destination, const T* source,
-                                                   const PieceTable& pieces, const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status alltoallv(Session<Group>& session, T* destination,
+                                                                  const T* source, const PieceTable& pieces,
+                                                                  const SessionCall& how = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   const CallDescription call{
       .operation = Operation::alltoallv, .element = detail::mark_of<T>(), .algorithm = how.algorithm};

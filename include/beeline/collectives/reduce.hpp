@@ -17,13 +17,12 @@ namespace beeline {
 /// Blocking: after ok the result is visible to the group, and `source` may change. The call orders no other memory
 /// accesses between members.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team cannot use (teams with GPU
-/// ranks and host ranks have only algorithms in packets), and for a root that is not a member (refused: see
-/// access.hpp).
-/// Source: seed 000, 6.8; MPI 4.0, 6.9.
+/// ranks and host ranks have only algorithms in packets, teams with members on several nodes only `automatic`), and for
+/// a root that is not a member (refused: see access.hpp). Source: seed 000, 6.8; MPI 4.0, 6.9.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce(Session<Group>& session, T* destination, const T* source,
-                                                std::size_t count, Reduction reduction, std::uint32_t root,
-                                                const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce(Session<Group>& session, T* destination, const T* source,
+                                                               std::size_t count, Reduction reduction,
+                                                               std::uint32_t root, const SessionCall& how = {}) {
   const CallDescription call{.operation = Operation::reduce,
                              .element = detail::mark_of<T>(),
                              .reduction = reduction,
@@ -42,11 +41,13 @@ template <class T, class Group>
 /// Blocking: after ok the result is visible to the group, and `source` may change. The call orders no other memory
 /// accesses between members.
 /// Returns ok, timeout, deadline, aborted; invalid_argument for an algorithm that this team cannot use (teams with GPU
-/// ranks and host ranks have only algorithms in packets). Source: MPI 4.0, 6.10; seed 000, 6.8.3.
+/// ranks and host ranks have only algorithms in packets, teams with members on several nodes only `automatic`). Source:
+/// MPI 4.0, 6.10; seed 000, 6.8.3.
 template <class T, class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status reduce_scatter(Session<Group>& session, T* destination, const T* source,
-                                                        std::size_t count, Reduction reduction,
-                                                        const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_scatter(Session<Group>& session, T* destination,
+                                                                       const T* source, std::size_t count,
+                                                                       Reduction reduction,
+                                                                       const SessionCall& how = {}) {
   const CallDescription call{.operation = Operation::reduce_scatter,
                              .element = detail::mark_of<T>(),
                              .reduction = reduction,

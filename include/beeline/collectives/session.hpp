@@ -64,14 +64,6 @@ BEELINE_COLD BEELINE_HOST_DEVICE void refresh_flags(Group group, machine::Packet
   group.sync();
 }
 
-/// Refuses a call that kernels have by loads and stores only, in a team with members on several nodes.
-template <class Group>
-BEELINE_COLD BEELINE_HOST_DEVICE Status refuse_across(Group group, const Context& ctx, Operation operation) {
-  std::uint32_t peer = 0;
-  while (peer + 1 < ctx.size && ctx.access_to(peer).access == PeerAccess::direct) ++peer;
-  return group.thread_rank() == 0 ? refuse_route(ctx, operation, peer) : Status::unreachable;
-}
-
 /// The peer at `distance` (at most the number of members) after this member, on a ring, so that members begin with
 /// different peers.
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint32_t peer_ahead(const Context& ctx, std::uint32_t distance) {
@@ -146,8 +138,8 @@ class Session {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t slices() const { return slices_; }
   /// Whether the channel has a session for every block.
   [[nodiscard]] BEELINE_HOST_DEVICE bool exists() const { return slices_ <= channel_.sessions; }
-  /// Whether members are on several nodes; the one with the session's index of `pair_channels` then carries the
-  /// session's calls.
+  /// Whether members are on several nodes; the channel with this session's index of `pair_channels` then carries the
+  /// calls.
   [[nodiscard]] BEELINE_HOST_DEVICE bool spans_nodes() const { return channel_.across != nullptr; }
   [[nodiscard]] BEELINE_HOST_DEVICE const detail::PairChannel* pair_channels() const { return channel_.across; }
   /// Whether a CPU has refused the session, since another one of this rank is open.
@@ -184,8 +176,6 @@ class Session {
   /// open; kernels on GPUs detect that while they wait.
   [[nodiscard]] BEELINE_HOST_DEVICE Status begin(const CallDescription& call) {
     if (is_refused()) return Status::invalid_argument;
-    if (spans_nodes()) [[unlikely]]
-      return detail::refuse_across(group_, ctx_, call.operation);
     if (!starts_kernel_ && (entered_ || stage_ != 0 || offset_ != 0)) return Status::ok;
     // The last round's signature is the signature of the previous call, also if a time-out has ended this call before
     // its first round.

@@ -15,6 +15,7 @@
 #include "beeline/collectives/impl/protocol/bulk.hpp"
 #include "beeline/collectives/impl/schedule/direct_varied.hpp"
 #include "beeline/collectives/impl/schedule/rooted_lines.hpp"
+#include "beeline/collectives/impl/session_chunks.hpp"
 #include "beeline/collectives/session.hpp"
 #include "beeline/selection/preferences.hpp"
 
@@ -58,6 +59,8 @@ template <class Group>
                                                                    const SessionCall& how) {
   if (!session.exists()) return Status::invalid_argument;
   if (const Status status = check_root(session, plan.call); status != Status::ok) return status;
+  if (session.spans_nodes()) [[unlikely]]
+    return move_across(session, plan, how);
   if (!plan.varies() && plan.bytes == 0) return empty_call(session, plan.call, how.timeout);
   return move(session, plan.slice(session.slice(), session.slices()), how);
 }

@@ -10,7 +10,7 @@
 ///                                                         <-   consumed, with the signal of a chunk the other way
 ///                                                         <-   or a signal, where none has gone for half a lap
 ///
-/// In kernels all of it is out of line (message_chunks.hpp, allreduce_chunks.hpp), so that it takes no registers of
+/// In kernels all of it is out of line (message_chunks.hpp, session_chunks.hpp), so that it takes no registers of
 /// what loads and stores carry.
 
 #include <cstddef>

@@ -9,6 +9,7 @@
 #include "beeline/collectives/impl/schedule/reduce_packets.hpp"
 #include "beeline/collectives/impl/schedule/rooted_lines.hpp"
 #include "beeline/collectives/impl/schedule/tree.hpp"
+#include "beeline/collectives/impl/session_chunks.hpp"
 #include "beeline/collectives/session.hpp"
 #include "beeline/selection/preferences.hpp"
 
@@ -55,6 +56,8 @@ template <class T, class Group>
                                                                      const ReductionPlan<T>& plan, SessionCall how) {
   if (!session.exists()) return Status::invalid_argument;
   if (const Status status = check_root(session, plan.call); status != Status::ok) return status;
+  if (session.spans_nodes()) [[unlikely]]
+    return reduce_across(session, plan, how);
   if (plan.count == 0) return empty_call(session, plan.call, how.timeout);
   const ReductionPlan<T> mine = plan.slice(session.slice(), session.slices());
   if (how.algorithm == Algorithm::automatic)

@@ -82,7 +82,7 @@ template <class T, class Group>
                              .slices = session.slices(),
                              .count = count};
   if (session.spans_nodes()) [[unlikely]]
-    return detail::reduce_across(session, detail::ReductionPlan<T>{call, destination, source, count}, how);
+    return detail::call_across(session, detail::ReductionPlan<T>{call, destination, source, count}, how);
   if (count == 0) return detail::empty_call(session, call, how.timeout);
   return detail::run_allreduce(session, detail::AllreduceCall<T>{call, destination, source, count, session.slice()},
                                how);

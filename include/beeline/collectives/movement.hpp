@@ -17,10 +17,9 @@ namespace beeline {
 /// Makes the call `operation` of this file; any except `alltoallv`.
 ///   root  only for operations that have a root
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, Operation operation,
-                                                                      T* destination, const T* source,
-                                                                      std::size_t count, const SessionCall& how,
-                                                                      std::uint32_t root = no_peer) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status move_elements(Session<Group>& session, Operation operation, T* destination,
+                                                       const T* source, std::size_t count, const SessionCall& how,
+                                                       std::uint32_t root = no_peer) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   const CallDescription call{.operation = operation,
                              .element = detail::mark_of<T>(),
@@ -35,9 +34,8 @@ template <class T, class Group>
 ///   destination  [count] any local address; at the root it may be `source`; otherwise the two must not overlap
 /// Source: MPI 4.0, 6.4.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status broadcast(Session<Group>& session, T* destination,
-                                                                  const T* source, std::size_t count,
-                                                                  std::uint32_t root, const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status broadcast(Session<Group>& session, T* destination, const T* source,
+                                                   std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
   return move_elements(session, Operation::broadcast, destination, source, count, how, root);
 }
 
@@ -46,9 +44,8 @@ template <class T, class Group>
 ///   destination  [count] any local address; the root's may be its part of `source`; otherwise the two must not overlap
 /// Source: MPI 4.0, 6.6.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status scatter(Session<Group>& session, T* destination,
-                                                                const T* source, std::size_t count, std::uint32_t root,
-                                                                const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status scatter(Session<Group>& session, T* destination, const T* source,
+                                                 std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
   return move_elements(session, Operation::scatter, destination, source, count, how, root);
 }
 
@@ -58,9 +55,8 @@ template <class T, class Group>
 ///                its part of `destination`; otherwise the two must not overlap
 /// Source: MPI 4.0, 6.5.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status gather(Session<Group>& session, T* destination, const T* source,
-                                                               std::size_t count, std::uint32_t root,
-                                                               const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status gather(Session<Group>& session, T* destination, const T* source,
+                                                std::size_t count, std::uint32_t root, const SessionCall& how = {}) {
   return move_elements(session, Operation::gather, destination, source, count, how, root);
 }
 
@@ -70,9 +66,8 @@ template <class T, class Group>
 ///                the two must not overlap
 /// Source: MPI 4.0, 6.7.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status allgather(Session<Group>& session, T* destination,
-                                                                  const T* source, std::size_t count,
-                                                                  const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status allgather(Session<Group>& session, T* destination, const T* source,
+                                                   std::size_t count, const SessionCall& how = {}) {
   return move_elements(session, Operation::allgather, destination, source, count, how);
 }
 
@@ -81,9 +76,8 @@ template <class T, class Group>
 ///   destination  [members, count] any local address; the two must not overlap
 /// Source: MPI 4.0, 6.8.
 template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination,
-                                                                 const T* source, std::size_t count,
-                                                                 const SessionCall& how = {}) {
+[[nodiscard]] BEELINE_HOST_DEVICE Status alltoall(Session<Group>& session, T* destination, const T* source,
+                                                  std::size_t count, const SessionCall& how = {}) {
   return move_elements(session, Operation::alltoall, destination, source, count, how);
 }
 

@@ -60,7 +60,7 @@ template <class Group>
   if (!session.exists()) return Status::invalid_argument;
   if (const Status status = check_root(session, plan.call); status != Status::ok) return status;
   if (session.spans_nodes()) [[unlikely]]
-    return move_across(session, plan, how);
+    return call_across(session, plan, how);
   if (!plan.varies() && plan.bytes == 0) return empty_call(session, plan.call, how.timeout);
   return move(session, plan.slice(session.slice(), session.slices()), how);
 }

@@ -57,7 +57,7 @@ template <class T, class Group>
   if (!session.exists()) return Status::invalid_argument;
   if (const Status status = check_root(session, plan.call); status != Status::ok) return status;
   if (session.spans_nodes()) [[unlikely]]
-    return reduce_across(session, plan, how);
+    return call_across(session, plan, how);
   if (plan.count == 0) return empty_call(session, plan.call, how.timeout);
   const ReductionPlan<T> mine = plan.slice(session.slice(), session.slices());
   if (how.algorithm == Algorithm::automatic)

@@ -262,29 +262,42 @@ template <class Group>
   return agree(group, status);
 }
 
-/// The session's slice of a whole call of any count; such a team has no choice of algorithm.
+/// A session's channel, and its slice of a call.
+struct AcrossSession {
+  const Context& ctx;
+  const PairChannel& channel;
+  std::uint32_t slice, slices;
+};
+/// The slice of a whole call of any count.
 template <class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status move_across(const Session<Group>& session,
-                                                                    const MovementPlan& plan, const SessionCall& how) {
-  if (session.is_refused() || how.algorithm != Algorithm::automatic) return Status::invalid_argument;
-  const PairChannel& channel = session.pair_channels()[session.index()];
+[[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status move_across(Group group, AcrossSession session,
+                                                                  const MovementPlan& plan, Timeout timeout) {
+  const auto& [ctx, channel, slice, slices] = session;
   if (!plan.varies() && plan.bytes == 0)
-    return barrier_by_chunks(session.group(), session.context(), channel, plan.call, Order::memory, how.timeout);
-  const MovementPlan mine = plan.slice(session.slice(), session.slices());
+    return barrier_by_chunks(group, ctx, channel, plan.call, Order::memory, timeout);
+  const MovementPlan mine = plan.slice(slice, slices);
   if (!plan.varies() && mine.bytes == 0) return Status::ok;  // fewer bytes than slices
-  return movement_by_chunks(session.group(), session.context(), channel, mine, how.timeout);
+  return movement_by_chunks(group, ctx, channel, mine, timeout);
 }
-template <class T, class Group>
-[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status reduce_across(const Session<Group>& session,
-                                                                      const ReductionPlan<T>& plan,
-                                                                      const SessionCall& how) {
+template <class Group, class T>
+[[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status move_across(Group group, AcrossSession session,
+                                                                  const ReductionPlan<T>& plan, Timeout timeout) {
+  const auto& [ctx, channel, slice, slices] = session;
+  if (plan.count == 0) return barrier_by_chunks(group, ctx, channel, plan.call, Order::memory, timeout);
+  const ReductionPlan<T> mine = plan.slice(slice, slices);
+  return mine.count == 0 ? Status::ok : reduction_by_chunks(group, ctx, channel, mine, timeout);
+}
+
+/// Makes a call of a session in a team with members on several nodes, which has no choice of algorithm.
+///   plan  a MovementPlan or a ReductionPlan
+template <class Group, class Plan>
+[[nodiscard]] BEELINE_INLINE BEELINE_HOST_DEVICE Status call_across(const Session<Group>& session, const Plan& plan,
+                                                                    const SessionCall& how) {
   if (session.is_refused() || how.algorithm != Algorithm::automatic) return Status::invalid_argument;
-  const PairChannel& channel = session.pair_channels()[session.index()];
-  if (plan.count == 0)
-    return barrier_by_chunks(session.group(), session.context(), channel, plan.call, Order::memory, how.timeout);
-  const ReductionPlan<T> mine = plan.slice(session.slice(), session.slices());
-  return mine.count == 0 ? Status::ok
-                         : reduction_by_chunks(session.group(), session.context(), channel, mine, how.timeout);
+  return move_across(
+      session.group(),
+      AcrossSession{session.context(), session.pair_channels()[session.index()], session.slice(), session.slices()},
+      plan, how.timeout);
 }
 
 }  // namespace beeline::detail

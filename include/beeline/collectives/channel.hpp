@@ -14,7 +14,7 @@ namespace beeline {
 
 namespace detail {
 struct PairChannel;
-}
+}  // namespace detail
 
 /// Number of a session's last calls whose descriptions a member publishes: see impl/session_wait.hpp.
 inline constexpr std::uint32_t shown_calls = 4;

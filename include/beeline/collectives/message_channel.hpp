@@ -14,7 +14,7 @@ namespace beeline {
 
 namespace detail {
 struct PairChannel;
-}
+}  // namespace detail
 
 /// A member's progress in one direction of the messages with one peer on one session. Kept between calls, and after a
 /// time-out.

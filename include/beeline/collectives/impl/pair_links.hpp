@@ -135,8 +135,7 @@ class PairLinks {
   }
   /// Puts a chunk, for which there must be room. `data` may be reused at once, unless it is `place_for(peer)`, as in
   /// kernels: this memory must not change until `depth` further chunks have been put. Returns as `put_signal`.
-  [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status put(std::uint32_t peer, const ChunkHead& head,
-                                                            const void* data) const;
+  [[nodiscard]] BEELINE_HOST_DEVICE Status put(std::uint32_t peer, const ChunkHead& head, const void* data) const;
   /// The head of the next chunk from `peer`, followed by its data; nullptr if it has not arrived.
   [[nodiscard]] BEELINE_HOST_DEVICE const ChunkHead* next(std::uint32_t peer) const {
     const std::uint64_t received = channel_.counts[peer].received;
@@ -148,7 +147,7 @@ class PairLinks {
     return reinterpret_cast<const ChunkHead*>(channel_.box(channel_.boxes, peer, channel_.counts[peer].received));
   }
   /// Acknowledges the chunk of `next` to `peer`, so that its box may be reused.
-  [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status release(std::uint32_t peer) const;
+  [[nodiscard]] BEELINE_HOST_DEVICE Status release(std::uint32_t peer) const;
   /// Called by each poll of a wait for `peer`. If the peer is on another node, this CPU thread does the network's work,
   /// without which the awaited data cannot arrive. In a wait for a member of the same node it does nothing. Returns
   /// whether there was work.
@@ -186,7 +185,7 @@ class PairLinks {
   [[nodiscard]] Status compare_calls(std::uint32_t peer) const;
   /// Called at the start of a call: refuses unread chunks of earlier calls, since they show that their sender's earlier
   /// call differed from this member's. Returns as `compare_calls`.
-  [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status check_taken() const;
+  [[nodiscard]] BEELINE_HOST_DEVICE Status check_taken() const;
   /// Compares the call of an arrived chunk with this member's call. Returns as `compare_calls`.
   [[nodiscard]] BEELINE_HOST_DEVICE Status check_call(std::uint32_t peer, const ChunkHead& head) const {
     const PairState& mine = *channel_.state;
@@ -215,8 +214,7 @@ class PairLinks {
     });
   }
   /// Stores a value in a peer's word behind this thread's earlier writes.
-  [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status store(std::uint64_t& word, std::uint64_t value,
-                                                              std::uint32_t peer) const;
+  [[nodiscard]] BEELINE_HOST_DEVICE Status store(std::uint64_t& word, std::uint64_t value, std::uint32_t peer) const;
   [[nodiscard]] BEELINE_HOST_DEVICE Status refuse(std::uint32_t peer, CallDifference what, std::uint64_t packed,
                                                   std::uint64_t count) const {
     const CallWords mine{channel_.state->packed, channel_.state->count};
@@ -230,7 +228,8 @@ class PairLinks {
 // The words and boxes are sound by construction, so commands are posted without the checks of `signal` and
 // `put_signal`, whose registers would add to those of all callers.
 
-BEELINE_HOST_DEVICE inline Status PairLinks::store(std::uint64_t& word, std::uint64_t value, std::uint32_t peer) const {
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status PairLinks::store(std::uint64_t& word, std::uint64_t value,
+                                                                std::uint32_t peer) const {
   if (const AccessToPeer to = ctx_.access_to(peer); to.access == PeerAccess::direct) {
     store_signal(ctx_.translate(&word, to.place), value, Order::memory);
     return Status::ok;
@@ -239,7 +238,8 @@ BEELINE_HOST_DEVICE inline Status PairLinks::store(std::uint64_t& word, std::uin
   return command_engine(ctx_, ctx_.routes->queue(0), word_fields(ctx_, request, &word, value)).status;
 }
 
-BEELINE_HOST_DEVICE inline Status PairLinks::put(std::uint32_t peer, const ChunkHead& head, const void* data) const {
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status PairLinks::put(std::uint32_t peer, const ChunkHead& head,
+                                                              const void* data) const {
   PairCounts& counts = channel_.counts[peer];
   std::byte* const written = next_box(peer);
   const std::uint64_t received = Word(counts.received).load(std::memory_order_acquire);
@@ -257,7 +257,7 @@ BEELINE_HOST_DEVICE inline Status PairLinks::put(std::uint32_t peer, const Chunk
   return command_engine(ctx_, ctx_.routes->queue(0), put_signal_fields(ctx_, chunk)).status;
 }
 
-BEELINE_HOST_DEVICE inline Status PairLinks::release(std::uint32_t peer) const {
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status PairLinks::release(std::uint32_t peer) const {
   PairCounts& counts = channel_.counts[peer];
   const std::uint64_t received = counts.received + 1;
   Word(counts.received).store(received, std::memory_order_release);
@@ -267,7 +267,7 @@ BEELINE_HOST_DEVICE inline Status PairLinks::release(std::uint32_t peer) const {
   return store(channel_.consumed[ctx_.rank].value, received, peer);
 }
 
-BEELINE_HOST_DEVICE inline Status PairLinks::check_taken() const {
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status PairLinks::check_taken() const {
   const std::uint64_t calls = channel_.state->calls();
   BEELINE_NO_UNROLL
   for (std::uint32_t peer = 0; peer < ctx_.size; ++peer)

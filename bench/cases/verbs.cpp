@@ -121,37 +121,42 @@ double time_threads(const Context& ctx, const Actions& actions, std::uint32_t pa
   return static_cast<double>(machine::clock_ns() - start);
 }
 
-Measurement rate_of(Bench& bench, Placement placement, std::uint32_t pairs) {
-  const auto verbs = std::make_shared<Verbs>(bench, rate_bytes, placement, pairs);
-  const auto timed = std::make_shared<TimedGrid>(bench, pairs);
-  const auto time = [=, &bench](Rounds rounds) {
-    const std::uint32_t messages = rounds.iterations + rounds.warm_up;
-    return time_batches(rounds, [&] {
-      const Actions actions = verbs->actions(Protocol::flag);
-      if (placement != Placement::host)
-        return timed->run({pairs, single_thread(bench).threads}, bench.leads(), RateKernel{}, actions, timed->times(),
-                          messages) *
-               rounds.iterations / messages;
-      bench.world().barrier();
-      return bench.leads()
-                 ? time_threads(bench.world().host_context(), actions, pairs, messages) * rounds.iterations / messages
-                 : 0.0;
-    });
-  };
-  Measurement measurement{.operation = "write",
-                          .method = verbs_pairs::method_of(placement, completion),
-                          .bytes = rate_bytes,
-                          .unit = Unit::million_messages_per_second,
-                          .operations_per_iteration = static_cast<double>(pairs)};
-  measurement.settings = {{"queue_pairs", std::uint64_t{pairs}}};
-  measurement.time = time;
-  measurement.verify = verify_messages(bench, verbs->buffers(), time, Receivers::second);
-  return measurement;
+/// Nanoseconds of messages over some of the queue pairs, which all numbers of pairs share: a resident block for each
+/// would take more of a GPU than there is.
+std::vector<double> time_rate(Bench& bench, Verbs& verbs, TimedGrid& timed, std::uint32_t pairs, Rounds rounds) {
+  const std::uint32_t messages = rounds.iterations + rounds.warm_up;
+  return time_batches(rounds, [&] {
+    const Actions actions = verbs.actions(Protocol::flag);
+    if (verbs.placement() != Placement::host)
+      return timed.run({pairs, single_thread(bench).threads}, bench.leads(), RateKernel{}, actions, timed.times(),
+                       messages) *
+             rounds.iterations / messages;
+    bench.world().barrier();
+    return bench.leads()
+               ? time_threads(bench.world().host_context(), actions, pairs, messages) * rounds.iterations / messages
+               : 0.0;
+  });
 }
 
 std::vector<Measurement> prepare_rates(Bench& bench, Placement placement) {
+  const auto verbs = std::make_shared<Verbs>(bench, rate_bytes, placement, most_rate_pairs);
+  const auto timed = std::make_shared<TimedGrid>(bench, most_rate_pairs);
+  const auto time_with = [=, &bench](std::uint32_t pairs) {
+    return [=, &bench](Rounds rounds) { return time_rate(bench, *verbs, *timed, pairs, rounds); };
+  };
   std::vector<Measurement> all;
-  for (std::uint32_t pairs = 1; pairs <= most_rate_pairs; pairs *= 2) all.push_back(rate_of(bench, placement, pairs));
+  for (std::uint32_t pairs = 1; pairs <= most_rate_pairs; pairs *= 2) {
+    Measurement measurement{.operation = "write",
+                            .method = verbs_pairs::method_of(placement, completion),
+                            .bytes = rate_bytes,
+                            .unit = Unit::million_messages_per_second,
+                            .operations_per_iteration = static_cast<double>(pairs)};
+    measurement.settings = {{"queue_pairs", std::uint64_t{pairs}}};
+    measurement.time = time_with(pairs);
+    // Each pair writes its part of the destination.
+    measurement.verify = verify_messages(bench, verbs->buffers(), time_with(most_rate_pairs), Receivers::second);
+    all.push_back(std::move(measurement));
+  }
   return all;
 }
 

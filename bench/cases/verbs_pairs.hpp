@@ -105,12 +105,14 @@ struct Actions {
   }
 };
 
+inline constexpr std::uint32_t receives_ahead = 4;
+
 /// Posts the receives of a ping-pong, of which one is in use at a time.
 struct PostReceives {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, Queues queues) const {
     if (grid.block().thread_rank() != 0) return;
-    for (int i = 0; i < 4; ++i) static_cast<void>(queues.post_receive_without_memory());
+    for (std::uint32_t i = 0; i < receives_ahead; ++i) static_cast<void>(queues.post_receive_without_memory());
   }
 };
 
@@ -163,15 +165,26 @@ class Verbs {
   /// Collective.
   void post_receives() {
     if (placement_ == Placement::host) {
-      for (int i = 0; i < 4; ++i) static_cast<void>(queues().post_receive_without_memory());
+      for (std::uint32_t i = 0; i < receives_ahead; ++i) static_cast<void>(queues().post_receive_without_memory());
     } else if (bench_.paired()) {
       launch(bench_.world(), {}, PostReceives{}, queues());
       bench_.world().synchronize();
+      if (placement_ == Placement::assisted) await_posted();
     }
     bench_.world().barrier();
   }
 
  private:
+  /// Waits until the CPU thread has posted the receives for which the kernel has asked.
+  void await_posted() const {
+    const std::uint64_t& doorbell = queues_.view().doorbells[0].receive.value;
+    bench_.require_ok(beeline::detail::await_engine(bench_.world().host_context(), {},
+                                                    [&] {
+                                                      return beeline::detail::load_acquired(doorbell) ==
+                                                             beeline::detail::big_endian(std::uint64_t{receives_ahead});
+                                                    }),
+                      "receives that a CPU thread posts");
+  }
   /// Whether requests hold their bytes: few, and in memory that the thread which writes the requests can read.
   [[nodiscard]] bool holds_payload() const {
     const bool is_readable = placement_ != Placement::host || !bench_.world().device().is_gpu();

@@ -156,7 +156,7 @@ void HybridTransfers::Implementation::check(const char* call, const HybridTransf
 
 bool HybridTransfers::Implementation::is_staged(const HybridOptions& by, const HybridTransfer& transfer) const {
   if (transfer.bytes <= always_direct(by)) return false;
-  return by.threshold_bytes == 0 ? routes.passes_host_memory(transfer.destination, transfer.source)
+  return by.threshold_bytes == 0 ? routes.is_staged_by_engine(transfer.destination, transfer.source)
                                  : !routes.needs_engine(transfer.source);
 }
 

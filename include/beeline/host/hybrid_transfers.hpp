@@ -16,8 +16,8 @@ namespace beeline {
 /// How transfers are divided. 0: the configuration's value (`BEELINE_HYBRID_...`).
 struct HybridOptions {
   /// Bytes that go directly at most. SIZE_MAX: all transfers do. If the configuration's value is 0, too, the path
-  /// decides: transfers that one device, or the engine, carries from end to end are never staged; others are above
-  /// 128 KiB, in chunks of 128 KiB at least, so many that all buffers are used.
+  /// decides: from GPU memory to other nodes, transfers above 128 KiB are staged, in chunks of 128 KiB at least, so
+  /// many that all buffers are used; all others go directly.
   std::size_t threshold_bytes = 0;
   std::size_t chunk_bytes = 0;  ///< largest chunk
   std::uint32_t chunks = 0;     ///< chunks in flight, 1 to 64: the number of buffers

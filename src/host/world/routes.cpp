@@ -230,11 +230,10 @@ bool Routes::all_devices_reach(const void* address) const {
          areas_.is_host_memory(areas_.offset_in_slot(address));
 }
 
-bool Routes::passes_host_memory(const void* destination, const void* source) const {
+bool Routes::is_staged_by_engine(const void* destination, const void* source) const {
   const Route to = of_copy(destination), from = of_copy(source);
-  if (from.kind == RouteKind::engine) return false;
-  if (to.kind == RouteKind::engine) return membership_.device().is_gpu() && is_on_gpu(source);
-  return to.device != from.device && !all_devices_reach(destination) && !all_devices_reach(source);
+  return to.kind == RouteKind::engine && from.kind != RouteKind::engine && membership_.device().is_gpu() &&
+         is_on_gpu(source);
 }
 
 Route Routes::of_kernel(const void* address) const {

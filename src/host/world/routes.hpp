@@ -84,9 +84,9 @@ class Routes {
   [[nodiscard]] Route of_kernel(const void* address) const;
   /// Whether every device of this process copies to and from an address: host memory in this rank's slot.
   [[nodiscard]] bool all_devices_reach(const void* address) const;
-  /// Whether a copy passes through host memory on its way: no device reaches both ends, or this rank's engine, which
-  /// sends the bytes, does not read the source.
-  [[nodiscard]] bool passes_host_memory(const void* destination, const void* source) const;
+  /// Whether this rank's engine, which sends the bytes of a copy, does not read the source: it would copy them to host
+  /// memory itself.
+  [[nodiscard]] bool is_staged_by_engine(const void* destination, const void* source) const;
   /// Whether other devices make some of this rank's copies.
   [[nodiscard]] bool has_staged_copies() const { return has_staged_copies_; }
   /// Whether this rank's own device makes all its copies.

@@ -163,12 +163,11 @@ class PairLinks {
   /// Return ok; timeout; deadline or aborted, recorded; with `compared` also invalid_argument, recorded.
   [[nodiscard]] BEELINE_HOST_DEVICE Status await_room(const Context& waiting, Operation operation, std::uint32_t peer,
                                                       const PairLinks* compared, Timeout timeout) const {
-    return await(waiting, {operation, peer, next_number(peer), compared}, timeout, [&] { return has_room(peer); });
+    return await(waiting, {operation, peer, next_number(peer), compared}, timeout, RoomFor{*this, peer});
   }
   [[nodiscard]] BEELINE_HOST_DEVICE Status await_chunk(const Context& waiting, Operation operation, std::uint32_t peer,
                                                        const PairLinks* compared, Timeout timeout) const {
-    return await(waiting, {operation, peer, awaited_number(peer), compared}, timeout,
-                 [&] { return next(peer) != nullptr; });
+    return await(waiting, {operation, peer, awaited_number(peer), compared}, timeout, ChunkFrom{*this, peer});
   }
 
   /// Number of the next chunk from `peer`, and of the next chunk to it, for records.
@@ -205,13 +204,30 @@ class PairLinks {
   [[nodiscard]] BEELINE_HOST_DEVICE PairProgress progress_of(std::uint32_t peer) const {
     return PairProgress::of_word(Word(channel_.arrived[peer].value).load(std::memory_order_acquire));
   }
+  // What waits look for. No lambdas: nvcc lays out their captures otherwise than g++, and both compile these waits.
+  struct RoomFor {
+    const PairLinks& links;
+    std::uint32_t peer;
+    [[nodiscard]] BEELINE_HOST_DEVICE bool operator()() const { return links.has_room(peer); }
+  };
+  struct ChunkFrom {
+    const PairLinks& links;
+    std::uint32_t peer;
+    [[nodiscard]] BEELINE_HOST_DEVICE bool operator()() const { return links.next(peer) != nullptr; }
+  };
+  template <class Ready>
+  struct Poll {
+    const Ready& ready;
+    std::uint64_t number;
+    [[nodiscard]] BEELINE_HOST_DEVICE bool operator()(std::uint64_t& observed) const {
+      observed = number - 1;
+      return ready() || (ready.links.work_for(ready.peer) && ready());
+    }
+  };
   template <class Ready>
   [[nodiscard]] BEELINE_HOST_DEVICE Status await(const Context& waiting, const PairWait& wait, Timeout timeout,
                                                  const Ready& ready) const {
-    return poll_until(waiting, wait, timeout, [&](std::uint64_t& observed) {
-      observed = wait.number - 1;
-      return ready() || (work_for(wait.peer) && ready());
-    });
+    return poll_until(waiting, wait, timeout, Poll<Ready>{ready, wait.number});
   }
   /// Stores a value in a peer's word behind this thread's earlier writes.
   [[nodiscard]] BEELINE_HOST_DEVICE Status store(std::uint64_t& word, std::uint64_t value, std::uint32_t peer) const;

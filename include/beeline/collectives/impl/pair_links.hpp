@@ -73,9 +73,9 @@ struct alignas(64) PairState {
   std::uint64_t number;
   std::uint64_t packed, count;  ///< the current call's `CallDescription::packed` and number of elements
   std::uint32_t is_busy;
-  std::uint32_t stage;  ///< of a kernel's call: 0 before it has begun; then 1 + the number of members that the round's
-                        ///< chunk was put to
-  std::uint64_t done;   ///< of a kernel's call: elements of the rounds that have ended
+  std::uint32_t stage;  ///< of a kernel's call: 0 before it has begun; then the distance of the member that the round's
+                        ///< next chunk is put to
+  std::uint64_t done;   ///< of a kernel's call: bytes of each piece in the rounds that have ended
 
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t calls() const { return number >> signature_bits; }
   BEELINE_HOST_DEVICE void enter(const CallDescription& call) {

@@ -148,22 +148,31 @@ template <class Group, class Take>
   return status;
 }
 
-/// The collectives that move data. Every thread calls it, like the next functions.
+/// Stores the chunks of a round in their destinations.
 template <class Group>
-[[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status movement_by_chunks(Group group, const Context& ctx,
-                                                                         const PairChannel& channel,
-                                                                         const MovementPlan& plan, Timeout timeout) {
-  return run_by_chunks(group, PairLinks(ctx, channel), plan, timeout, [&](const ChunkRound& round) {
+struct StoreChunks {
+  Group group;
+
+  BEELINE_HOST_DEVICE void operator()(const ChunkRound& round) const {
+    const Context& ctx = round.ctx();
     BEELINE_NO_UNROLL
     for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {
-      const Piece<std::byte> part = plan.incoming(ctx, peer).part(round.done, round.most());
-      const Piece<const std::byte> own = plan.outgoing(ctx, peer).part(round.done, round.most());
+      const Piece<std::byte> part = round.plan.incoming(ctx, peer).part(round.done, round.most());
+      const Piece<const std::byte> own = round.plan.outgoing(ctx, peer).part(round.done, round.most());
       const void* const from = peer == ctx.rank ? own.at : static_cast<const void*>(round.links.arriving(peer) + 1);
       const bool is_own_other = peer == ctx.rank && own.bytes != part.bytes;
       if (part.bytes != 0 && from != part.at && !is_own_other)
         copy_bytes(OutOfLine<Group>{group}, part.at, from, part.bytes);
     }
-  });
+  }
+};
+
+/// The collectives that move data. Every thread calls it, like the next functions.
+template <class Group>
+[[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status movement_by_chunks(Group group, const Context& ctx,
+                                                                         const PairChannel& channel,
+                                                                         const MovementPlan& plan, Timeout timeout) {
+  return run_by_chunks(group, PairLinks(ctx, channel), plan, timeout, StoreChunks<Group>{group});
 }
 
 /// One vector of each member: this member's, and those in the boxes of the arrived chunks.
@@ -186,17 +195,17 @@ template <class T>
   return sends;
 }
 
-/// All-reduce, reduce and reduce-scatter.
+/// Combines the chunks of a round.
 template <class T, class Group>
-[[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status reduction_by_chunks(Group group, const Context& ctx,
-                                                                          const PairChannel& channel,
-                                                                          const ReductionPlan<T>& plan,
-                                                                          Timeout timeout) {
-  const MovementPlan sends = sends_of(plan);
-  return run_by_chunks(group, PairLinks(ctx, channel), sends, timeout, [&](const ChunkRound& round) {
-    if (!plan.is_received_by(ctx.rank)) return;
+struct CombineChunks {
+  Group group;
+  const ReductionPlan<T>& plan;
+
+  BEELINE_HOST_DEVICE void operator()(const ChunkRound& round) const {
+    const std::uint32_t rank = round.ctx().rank;
+    if (!plan.is_received_by(rank)) return;
     const std::size_t first = round.done / sizeof(T), rest = plan.count - first, most = round.most() / sizeof(T);
-    const ArrivedVectors vectors{round.links, plan.source + ctx.rank * plan.part_step + first};
+    const ArrivedVectors vectors{round.links, plan.source + rank * plan.part_step + first};
     T* const to = plan.destination + first;
     const auto store = [to](std::size_t place, const auto& word) {
       store_vector<T>(reinterpret_cast<std::byte*>(to) + place, word);
@@ -207,7 +216,16 @@ template <class T, class Group>
       combine_on_host<T>(threads, vectors, count, plan.call.reduction, store);
     else
       combine_range<T, T, 1>(threads, vectors, {0, count}, plan.call.reduction, store);
-  });
+  }
+};
+
+/// All-reduce, reduce and reduce-scatter.
+template <class T, class Group>
+[[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE Status reduction_by_chunks(Group group, const Context& ctx,
+                                                                          const PairChannel& channel,
+                                                                          const ReductionPlan<T>& plan,
+                                                                          Timeout timeout) {
+  return run_by_chunks(group, PairLinks(ctx, channel), sends_of(plan), timeout, CombineChunks<T, Group>{group, plan});
 }
 
 /// Puts a chunk without data to every other member; then waits for theirs, and frees the boxes.

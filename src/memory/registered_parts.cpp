@@ -11,18 +11,18 @@
 namespace beeline {
 
 void Registration::open_alias(Entry& entry, const std::vector<Offer>& all) {
-  const auto rank = static_cast<std::size_t>(bootstrap_.rank());
+  const auto rank = static_cast<std::size_t>(rank_);
   std::size_t most = 0;
   for (const Offer& each : all) most = std::max<std::size_t>(most, each.bytes);
   auto* const start = reinterpret_cast<std::byte*>(all[rank].pointer);
   entry.alias = aliases_.open(most, {static_cast<std::uint32_t>(rank), start, all[rank].bytes});
-  entry.memory.alias = range_.slot(bootstrap_.rank()) + entry.alias;
+  entry.memory.alias = range_.slot(rank_) + entry.alias;
   if (all[rank].bytes != 0 && all[rank].is_for_engines) range_.add(start, all[rank].bytes, all[rank].device);
 }
 
 void Registration::close_alias(Entry& entry) {
   if (entry.alias == 0) return;
-  if (std::byte* const start = aliases_.find(static_cast<std::uint32_t>(bootstrap_.rank()), entry.alias))
+  if (std::byte* const start = aliases_.find(static_cast<std::uint32_t>(rank_), entry.alias))
     range_.unmap(start, deadline_ns_);
   aliases_.close(std::exchange(entry.alias, 0));
 }
@@ -55,7 +55,7 @@ void Registration::attach(Entry& entry, const std::vector<Offer>& all) {
 void Registration::attach_device(RegisteredPart& part, Access& access, const Offer& theirs, int owner) const {
   const MemoryMember& member = members_[static_cast<std::size_t>(owner)];
   if (own().gpu < 0) {
-    part.not_directly = fmt::format("rank {}'s GPU memory, and rank {} has no GPU", owner, bootstrap_.rank());
+    part.not_directly = fmt::format("rank {}'s GPU memory, and rank {} has no GPU", owner, rank_);
     return;
   }
   if (member.copies == CopyPath::none) {
@@ -120,8 +120,7 @@ void Registration::check_intervals(const Entry& entry) const {
 
 void Registration::detach(Entry& entry) {
   if (entry.alias != 0) {
-    if (std::byte* const start = aliases_.find(static_cast<std::uint32_t>(bootstrap_.rank()), entry.alias))
-      range_.forget(start);
+    if (std::byte* const start = aliases_.find(static_cast<std::uint32_t>(rank_), entry.alias)) range_.forget(start);
     aliases_.close(std::exchange(entry.alias, 0));
   }
   for (Access& access : entry.access)

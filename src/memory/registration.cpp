@@ -43,14 +43,14 @@ bool Registration::is_pinned(const std::byte* start, std::size_t bytes) {
 
 Registration::Registration(Bootstrap& bootstrap, AddressRange& range, MemoryAliases& aliases,
                            std::vector<MemoryMember> members, std::int64_t deadline_ns)
-    : bootstrap_(bootstrap), range_(range), aliases_(aliases), members_(std::move(members)), deadline_ns_(deadline_ns) {
-}
+    : bootstrap_(bootstrap), rank_(bootstrap.rank()), range_(range), aliases_(aliases), members_(std::move(members)),
+      deadline_ns_(deadline_ns) {}
 
 Registration::~Registration() {
   for (auto& [id, entry] : entries_) detach(*entry);
 }
 
-const MemoryMember& Registration::own() const { return members_[static_cast<std::size_t>(bootstrap_.rank())]; }
+const MemoryMember& Registration::own() const { return members_[static_cast<std::size_t>(rank_)]; }
 
 bool Registration::same_process(int rank) const {
   return members_[static_cast<std::size_t>(rank)].process == own().process;
@@ -98,7 +98,7 @@ Registration::Offer Registration::offer(void* pointer, std::size_t bytes) const 
                           range_.layout().slot_bytes() * slots),
           Status::invalid_argument, fmt::format("{} bytes at {} are the world's own memory", bytes, pointer));
   for (const auto& [id, entry] : entries_) {
-    const RegisteredPart& part = entry->memory.parts[static_cast<std::size_t>(bootstrap_.rank())];
+    const RegisteredPart& part = entry->memory.parts[static_cast<std::size_t>(rank_)];
     require(
         part.bytes == 0 || !ranges_overlap(start, bytes, reinterpret_cast<std::uintptr_t>(part.address), part.bytes),
         Status::invalid_argument,
@@ -155,7 +155,7 @@ void Registration::remove(std::uint32_t id) {
   // After this no rank uses the memory.
   for (std::size_t rank = 0; rank < all.size(); ++rank)
     require(all[rank].calls == 0 || (all[rank].id == id && all[rank].holds != 0), Status::invalid_argument,
-            fmt::format("rank {} deregisters memory {}, rank {} {}{}", bootstrap_.rank(), id, rank, all[rank].id,
+            fmt::format("rank {} deregisters memory {}, rank {} {}{}", rank_, id, rank, all[rank].id,
                         all[rank].holds == 0 ? ", which is not registered" : ""));
   close_alias(*entries_[id]);
   std::unique_ptr<Entry> entry;

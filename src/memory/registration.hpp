@@ -87,7 +87,8 @@ class Registration {
   [[nodiscard]] bool is_local(int rank) const { return members_[static_cast<std::size_t>(rank)].is_local; }
   [[nodiscard]] const MemoryMember& own() const;
 
-  Bootstrap& bootstrap_;
+  Bootstrap& bootstrap_;  ///< ends before this object
+  const int rank_;
   AddressRange& range_;
   MemoryAliases& aliases_;
   const std::vector<MemoryMember> members_;

@@ -40,8 +40,13 @@ BEELINE_HOST_DEVICE void Pass::operator()(const Group& group, const Context& ctx
   Status status = Status::ok;
   if (it.left != 0) {
     const Arguments next{it.left - 1, it.token};
-    status = post_task(group, ctx, task.channel, task_of<List, Pass>(next, (ctx.rank + 1) % ctx.size, it.token),
-                       Timeout::test());
+    // Again where acknowledgements from another node are late: no token waits for this task.
+    status = Status::timeout;
+    for (std::uint32_t tries = 0; status == Status::timeout && detail::read_abort_word(ctx) == 0; ++tries) {
+      status = post_task(group, ctx, task.channel, task_of<List, Pass>(next, (ctx.rank + 1) % ctx.size, it.token),
+                         Timeout::test());
+      machine::back_off(tries, ctx.polling);
+    }
   }
   if (group.thread_rank() != 0) return;
   Seen& seen = static_cast<Seen*>(task.object)[it.token];

@@ -30,7 +30,8 @@ struct Lanes {
   LaneShape shape;
   float *data, *inbox;
   beeline::PaddedWord* arrived;  ///< [lanes], symmetric: chunks of the lane that have arrived in all reductions
-  std::uint32_t* added;          ///< [ranks - 1, chunks] blocks that have added their share of a chunk; otherwise 0
+  std::uint32_t* ready;          ///< [steps, chunks] blocks that have come to a transfer; 0 before the first and after
+                                 ///< the last
 
   [[nodiscard]] BEELINE_HOST_DEVICE Place place_of(unsigned block) const {
     return {block % shape.lanes, block / shape.lanes};
@@ -53,17 +54,19 @@ struct Lanes {
   [[nodiscard]] BEELINE_HOST_DEVICE float* source(const Transfer& transfer) const {
     return transfer.step > 0 && transfer.reduces ? arrived_before(transfer) : data + transfer.sends.first;
   }
-  /// If a sum is to be sent, adds the block's share and stores it at `source`. Returns true to one block of the lane,
-  /// once the whole sum is stored. Every thread of the block calls it.
+  /// If a sum is to be sent, adds the block's share and stores it at `source`. Returns true to the last block of the
+  /// lane that comes to the transfer: the whole sum is then stored, and the lane's earlier transfers have been posted,
+  /// each by the block that was the last there. Every thread of the block calls it.
   template <class Block>
   [[nodiscard]] BEELINE_HOST_DEVICE bool prepare(const Block& block, const Transfer& transfer, unsigned member) const {
-    if (!sends_sum(transfer)) return member == 0;
-    const Range share = share_of(transfer.sends.count, member, shape.blocks);
-    store_sum(block.thread_rank(), block.size(),
-              {data + transfer.sends.first + share.first, arrived_before(transfer) + share.first,
-               source(transfer) + share.first, nullptr, share.count});
+    if (sends_sum(transfer)) {
+      const Range share = share_of(transfer.sends.count, member, shape.blocks);
+      store_sum(block.thread_rank(), block.size(),
+                {data + transfer.sends.first + share.first, arrived_before(transfer) + share.first,
+                 source(transfer) + share.first, nullptr, share.count});
+    }
     if (shape.blocks == 1) return true;
-    return apps::is_last(block, &added[(transfer.step - 1) * ring.chunks + transfer.chunk], shape.blocks);
+    return apps::is_last(block, &ready[transfer.step * ring.chunks + transfer.chunk], shape.blocks);
   }
   /// Stores the chunk of a transfer at the next rank; if it is a sum, adds while storing. If only an engine reaches
   /// that rank, adds at `source`, and puts the sum from there. Every thread of the block calls it. Does not order
@@ -162,7 +165,7 @@ class LaneScheme : public Scheme {
             ring_, Sender::on_gpus,
             beeline::resident_blocks<RunLanes<Sender>, Lanes, Sender, std::uint64_t, int>(world(), block_threads))),
         arrived_(world(), shape_.lanes),
-        added_(world(), std::max<std::size_t>(1, std::size_t{ring_.ranks - 1} * ring_.chunks)) {}
+        ready_(world(), std::max<std::size_t>(1, std::size_t{ring_.steps()} * ring_.chunks)) {}
 
   [[nodiscard]] beeline::PaddedWord* arrived() const { return arrived_.data(); }
 
@@ -175,13 +178,13 @@ class LaneScheme : public Scheme {
   virtual void prepare(const Lanes& /*all*/, std::uint64_t /*done*/, int /*reductions*/) {}
 
   [[nodiscard]] Lanes all() const {
-    return {ring_, shape_, vectors().data(), vectors().inbox(), arrived_.data(), added_.data()};
+    return {ring_, shape_, vectors().data(), vectors().inbox(), arrived_.data(), ready_.data()};
   }
 
   Ring ring_;
   LaneShape shape_;
   beeline::SymmetricArray<beeline::PaddedWord> arrived_;
-  beeline::SymmetricArray<std::uint32_t> added_;
+  beeline::SymmetricArray<std::uint32_t> ready_;
   std::uint64_t done_ = 0;
 };
 

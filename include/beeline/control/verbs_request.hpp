@@ -152,7 +152,7 @@ struct VerbsQueuesView {
   VerbsCompletionWords* words;          ///< [completion_queues]
   VerbsPolled* polled;                  ///< [completion_queues]
   std::uint32_t pairs, depth, completion_queues, completion_depth;
-  std::uint32_t completion_lag;  ///< completions read until engines are told, so that each need not release a word
+  std::uint32_t completion_lag;  ///< completions that may be read before `consumed` is stored, which takes a fence
   std::uint64_t* wanted;         ///< set to wake a resident engine that sleeps; nullptr: a host engine serves the rings
 };
 

@@ -233,7 +233,9 @@ class VerbsPoller {
     group.sync();
     Status status = Status::ok;
     const std::uint64_t number = polled_.next;
-    const auto has = [&] { return is_new(last = last_word(number), number); };
+    const auto has = [&last, at = entry(number) + 24, owner = owner_of_lap(number, queues_.completion_depth)] {
+      return (last = Access::load_acquired(at)) >> 56 == owner;
+    };
     if (group.thread_rank() == 0 && !has()) status = await_engine(ctx, {true, timeout}, has);
     if (status != Status::ok && status != Status::timeout) {
       // Pair i has completion queue i modulo their number.

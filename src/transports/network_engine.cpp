@@ -40,6 +40,8 @@ constexpr std::uint64_t answer_patience_ns = 30'000;
 constexpr std::uint64_t gpu_patience_ns = 200'000;
 /// Sleep of the engine's thread between two looks for work, while waiting threads do the work.
 constexpr int helped_us = 200;
+/// Waiting threads that look for work less often leave messages lying, for instance those that sleep between polls.
+constexpr std::uint64_t help_period_ns = 25'000;
 /// Longest sleep of the engine's thread. It then reads the abort words, because storing one wakes no thread.
 constexpr int longest_sleep_us = 10'000;
 /// Time from the loss of a connection to its report, in which the cause of the peer's end may be reported first.
@@ -245,7 +247,7 @@ bool NetworkEngine::work() noexcept {
 void NetworkEngine::run() {
   try {
     if (plan_.gives_device_memory()) use_gpu(client_.device.index);  // the transport copies in this thread
-    std::uint64_t idle_since = 0, helped = 0, reported_at = 0;
+    std::uint64_t idle_since = 0, helped = 0, helped_at = 0, reported_at = 0;
     while (!closing_) {
       const bool any = try_work([this] { return exchange_.turn(); });
       const std::uint64_t now = machine::clock_ns();
@@ -259,9 +261,12 @@ void NetworkEngine::run() {
         continue;
       }
       if (const std::uint64_t now_helped = helped_.load(std::memory_order_relaxed); now_helped != helped) {
-        helped = now_helped;
-        rest(helped_us, false);
-        continue;
+        const bool is_frequent = (now_helped - helped) * help_period_ns >= now - helped_at;
+        helped = now_helped, helped_at = now;
+        if (is_frequent) {
+          rest(helped_us, false);
+          continue;
+        }
       }
       if (idle_since == 0) idle_since = now;
       if (now - idle_since < patience_ns_)

@@ -184,7 +184,7 @@ TEST_P(HybridDeadlines, EndThem) {
           check_error(Status::aborted, {"rank 0"}, [&] { world.barrier(); });
           return;
         }
-        const std::vector<std::byte> mine(bytes);
+        static const std::vector<std::byte> mine(bytes);  // the object's streams may read it until they end
         const std::unique_ptr<Stream> stream = world.make_stream();
         scene.block(*stream, mine.data());
         check_error(Status::deadline, {"rank 0"},

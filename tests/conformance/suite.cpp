@@ -96,9 +96,7 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
 /// Why this machine cannot run the shape; empty if it can.
 std::string reason(const WorldShape& shape) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
-  // What is above the transports is the same over sockets; unit tests have the threads of encrypted connections.
-  const bool is_ucx_alone = shape.nodes > 1 && std::string_view(shape.transports).empty() && !shape.keyed;
-  if (under_thread_sanitizer && is_ucx_alone) return "ThreadSanitizer does not see into UCX";
+  // Worlds without encryption have the same threads, and unit tests those of encrypted connections.
   if (under_thread_sanitizer && shape.secure) return "ThreadSanitizer does not see into OpenSSL";
   if (shape.nodes > 1)
     if (std::string why = beeline::no_network_reason(shape.transports, shape.secure); !why.empty()) return why;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// An iteration of a computation on many blocks and an exchange with the peer: who launches the kernels (the CPU, a
-/// kernel, or nobody, since one kernel runs all iterations), and what separates the exchange from the computation (the
-/// order of kernels, the last block of a kernel, a barrier of the grid). Source: seed 000, 5.8.
+/// An iteration of a computation on many blocks and an exchange with the peer: launches by the CPU, launches by a
+/// kernel, or one kernel for all iterations. The exchange follows the computation by the order of kernels, in the last
+/// block of a kernel, or behind a barrier of the grid. Source: seed 000, 5.8.
 
 #include "device_launched/exchange.hpp"
 

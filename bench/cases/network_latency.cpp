@@ -103,7 +103,7 @@ std::vector<Measurement> prepare_overhead(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-/// Rank 0 gets again and again. Rank 1 serves: it waits until it is told that rank 0 has ended.
+/// Rank 0 repeats a get, then calls `tell`. Rank 1 meanwhile calls `serve`, which waits for that signal.
 Measurement gets_of(const std::shared_ptr<NetworkPair>& pair, const char* method, const Step& get, const Step& tell,
                     const Step& serve) {
   Measurement measurement =

@@ -74,7 +74,7 @@ std::vector<std::string> remote_command(const Options& options, const std::strin
   std::vector<std::string> command;
   std::istringstream words(options.ssh);
   for (std::string word; words >> word;) command.push_back(word);
-  // Without it a host that drops packets keeps the others waiting until their deadline, and no error gives the reason.
+  // If a host drops packets, ssh without this option waits longer than the ranks do, whose errors do not name ssh.
   if (options.ssh == Options().ssh) command.insert(command.end(), {"-o", "ConnectTimeout=8"});
   command.push_back(host.substr(0, host.find('@') + 1) + name_of(host));  // ssh does not accept brackets
   command.push_back("sh -c " + shell_word(script));

@@ -93,7 +93,7 @@ std::vector<ordered_json> records_within(std::uint64_t budget_s, std::string& ca
 class PowercapOf40Watts {
  public:
   PowercapOf40Watts() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "beeline-powercap-").string() + "XXXXXX";
+    std::string pattern = (std::filesystem::temp_directory_path() / "beeline-powercap-").string() + std::string(6, 'X');
     root_ = ::mkdtemp(pattern.data());
     const std::filesystem::path zone = root_ / "intel-rapl:0";
     std::filesystem::create_directories(zone);

@@ -303,6 +303,9 @@ TEST_F(VerbsRings, TurnBadRequestsIntoErrors) {
                [](VerbsRequestEntry& entry) { entry.bytes = detail::big_endian(std::uint32_t{40}); });
   expect_error(VerbsStatus::bad_length, fetch_add_request({8 * target + 4, 8, there_}, 1), nothing);
   expect_error(VerbsStatus::bad_remote_key, write, set(&VerbsRequestEntry::remote_key, 0));
+  own_->withdrawn.value = peer_->withdrawn.value = 0;  // as at first, when nothing is known of either end
+  expect_error(VerbsStatus::bad_remote_key, write_request({}, from(0, 0)), nothing);
+  expect_error(VerbsStatus::bad_local_key, write_request(to(0, 0), {}), nothing);
   expect_error(VerbsStatus::bad_remote_key, write, set(&VerbsRequestEntry::remote_key, there_.value + 1));
   expect_error(VerbsStatus::bad_remote_key, write, set(&VerbsRequestEntry::remote_key, here_.value));
   expect_error(VerbsStatus::bad_remote_key, write_request(to(words - 1, 16), from(0, 16)), nothing);

@@ -95,7 +95,8 @@ class AdapterThread {
     is_moving_ = move_of(ring).phase != Phase::none;
   }
 
-  /// A fence on each side: either the poster sees the mark, or this thread the doorbell.
+  /// Stores the mark before it looks at the doorbell; `wake_adapter` does the opposite. With a fence between the two on
+  /// each side, at least one sees the other's store.
   BEELINE_HOST_DEVICE void mark_asleep(std::uint64_t mark) const {
     detail::SystemAtomic<std::uint64_t>(*server_.asleep()).store(mark, std::memory_order_release);
     machine::fence_device_sequential();

@@ -283,6 +283,7 @@ class VerbsServer {
   /// if the key is not the one of the request before, or if the rank has withdrawn keys since.
   BEELINE_HOST_DEVICE static bool is_registered(const VerbsEnd& end, VerbsKnown& known, std::uint32_t key,
                                                 std::uint64_t offset, std::uint64_t bytes) {
+    if (key == 0) return false;  // which `known.key` is as long as nothing is known
     const std::uint64_t withdrawn = Word(end.withdrawn->value).load(std::memory_order_relaxed);
     if ((known.key.key != key || known.withdrawn != withdrawn) && !look_up(end, known, key)) return false;
     return offset >= known.key.offset && offset - known.key.offset <= known.key.bytes &&
@@ -291,7 +292,7 @@ class VerbsServer {
   BEELINE_HOST_DEVICE static bool look_up(const VerbsEnd& end, VerbsKnown& known, std::uint32_t key) {
     known.key.key = 0;
     known.withdrawn = Word(end.withdrawn->value).load(std::memory_order_acquire);
-    if (key == 0 || detail::rank_of_key(key) != end.rank) return false;
+    if (detail::rank_of_key(key) != end.rank) return false;
     const VerbsKeyEntry& entry = end.keys[detail::entry_of_key(key)];
     const auto held = [&] {
       return detail::SystemAtomic<std::uint32_t>(const_cast<std::uint32_t&>(entry.key)).load(std::memory_order_acquire);

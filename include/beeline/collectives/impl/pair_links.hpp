@@ -41,10 +41,10 @@ struct alignas(64) ShownCall {
 };
 
 /// A member's own counts for one peer. One thread sends to the peer, and another may receive from it at the same time,
-/// on another stream. Each thread changes its own count, and both change `told`.
+/// on another stream. Each thread changes its own count, and both change `acknowledged`.
 struct alignas(64) PairCounts {
   std::uint64_t sent, received;
-  std::uint64_t told;  ///< chunks received that were acknowledged to the peer
+  std::uint64_t acknowledged;  ///< of the chunks received, those that the peer has been told of by a chunk or signal
 };
 
 /// The word that a member signals with a chunk: the number of chunks that it has put, and the number of the peer's
@@ -262,7 +262,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status PairLinks::put(std::uint32_t peer
   auto* const sent = reinterpret_cast<ChunkHead*>(written);
   *sent = head;
   sent->call = channel_.state->number;
-  Word(counts.told).store(received, std::memory_order_relaxed);
+  Word(counts.acknowledged).store(received, std::memory_order_relaxed);
   if constexpr (executor == DeviceKind::host)  // a kernel's group has written to `place_for` already
     if (head.bytes != 0 && data != written + sizeof head) std::memcpy(written + sizeof head, data, head.bytes);
   std::byte* const box = channel_.box(channel_.boxes, ctx_.rank, counts.sent);  // at the same offset on the peer
@@ -277,9 +277,9 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status PairLinks::release(std::uint32_t 
   PairCounts& counts = channel_.counts[peer];
   const std::uint64_t received = counts.received + 1;
   Word(counts.received).store(received, std::memory_order_release);
-  const Word told(counts.told);
-  if (received - told.load(std::memory_order_relaxed) < channel_.depth / 2) return Status::ok;
-  told.store(received, std::memory_order_relaxed);
+  const Word acknowledged(counts.acknowledged);
+  if (received - acknowledged.load(std::memory_order_relaxed) < channel_.depth / 2) return Status::ok;
+  acknowledged.store(received, std::memory_order_relaxed);
   return store(channel_.consumed[ctx_.rank].value, received, peer);
 }
 

@@ -38,7 +38,8 @@ struct DirectAccess {
 template <class Access>
 BEELINE_HOST_DEVICE void wake_adapter(std::uint64_t& asleep, std::uint64_t* wanted) {
   if (wanted != nullptr) {
-    // A fence on each side: either the block sees what was stored, or this thread sees its mark.
+    // The block stores its mark, then looks at the ring. With a fence between store and look on each side, at least one
+    // sees the other's store.
     machine::fence_device_sequential();
     const std::uint64_t mark = Access::load_acquired(reinterpret_cast<const std::byte*>(&asleep));
     if (mark == 0) return;

@@ -9,8 +9,8 @@
 
 namespace beeline::detail {
 
-/// During its lifetime, `Stream::capture` returns to this thread what it returned at the start: a call asks several
-/// times, and each query of CUDA takes time. Nothing in this lifetime may begin or end a capture of the stream.
+/// Queries a stream's capture once. While the object lives, `Stream::capture` returns that answer to this thread, since
+/// a call needs it several times and a query takes time. Meanwhile no capture of the stream may begin or end.
 class KnownCapture {
  public:
   explicit KnownCapture(const Stream& stream) : native_(stream.native()), id_(stream.capture()), outer_(innermost) {

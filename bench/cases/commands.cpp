@@ -268,6 +268,10 @@ std::vector<Case> all_cases() {
 
 const ListedCases cases(Command::methods, all_cases());
 
+/// Beside the rates of adapters' rings in GPU memory.
+constexpr Shape beside_rings{64, 1, Heap::symmetric, false, EngineKind::device};
+const ListedCases beside_adapters(Command::adapters, {rate_of(beside_rings)});
+
 }  // namespace
 
 }  // namespace beeline::bench::commands_cases

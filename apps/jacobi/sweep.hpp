@@ -20,7 +20,7 @@ BEELINE_HOST_DEVICE inline float relaxed(float above, float below, float left, f
   return 0.25f * ((above + below) + (left + right));
 }
 
-/// One quad of a column, and the two rows that, with the row below, determine the next quad.
+/// A position in a column of quads: the quad that is updated next and the quad above it, both with their old values.
 struct Column {
   int first;  ///< column of its first point
   Quad above, here;

@@ -52,8 +52,8 @@ class Triggered final : public LaneScheme<TriggeringSender> {
 
  private:
   static constexpr bool by_streams = by == beeline::TriggeredBy::stream;
-  /// Those of a launch. They are armed while the launch before it runs, and the last transfers of an earlier one may
-  /// still be under way; a stream holds 64 of all these.
+  /// Most transfers that are armed for one launch. They are armed during the preceding launch, when the last transfers
+  /// of the launch before that may still be pending; a stream holds 64 of all these.
   static constexpr std::uint32_t most_armed = by_streams ? most_of_stream : 256;
 
   /// On streams a lane has so few chunks that their transfers can be armed.
@@ -66,7 +66,7 @@ class Triggered final : public LaneScheme<TriggeringSender> {
     const std::size_t part = (vectors.count() / ranks + 1) * sizeof(float);
     return std::max(chunk, (part / chunks / sizeof(float) / grain + 1) * grain * sizeof(float));
   }
-  /// Transfers of a reduction that most_armed is for: those of one tag, or all.
+  /// The transfers of one reduction to which most_armed applies: those of one tag by streams, otherwise all.
   [[nodiscard]] std::uint32_t transfers() const {
     const std::uint32_t chunks = ring().chunks, lanes = this->lanes().lanes;
     return std::max(1u, ring().steps() * (by_streams ? (chunks + lanes - 1) / lanes : chunks));

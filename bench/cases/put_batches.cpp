@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// .../batch: one thread sends many small puts as a batch, and the peer answers with as many; beside them the same puts
-/// with a signal each, and bare stores with one flag. A round ends when all of the answer has arrived.
+/// .../batch: one thread sends many small puts as a batch, and the peer answers with a batch of the same size. Beside
+/// it, two baselines: the same puts with a signal each, and bare stores with one flag. A round ends when the whole
+/// answer has arrived.
 
 #include "beeline/control/put_batch.hpp"
 #include "beeline/host/command_queues.hpp"

@@ -138,7 +138,7 @@ def run(
             failures.append(problem)
             has_failed.set()
 
-    # As daemons, so that a rank that never returns does not keep the program from ending.
+    # The threads are daemons, so that a rank that never returns does not keep the program from ending.
     running = {
         rank: threading.Thread(target=rank_main, args=(rank,), name=f"rank {rank}", daemon=True)
         for rank in range(ranks)

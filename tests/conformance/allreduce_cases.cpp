@@ -67,7 +67,8 @@ BEELINE_CASE(collectives, every_type_and_reduction, 1) {
     }
 }
 
-/// Words whose highest bit is set are large numbers where they are unsigned, also as a sum that is to be divided.
+/// Unsigned words whose highest bit is set are reduced as large numbers, not as negative ones; also the sum of an
+/// average.
 template <class T>
 void reduce_large_words(RankTest& test, Collectives& collectives) {
   constexpr std::size_t count = 77;

@@ -203,7 +203,8 @@ TRIGGER_CASE(chains, 1) {
   }
 }
 
-/// What fires never reads what was there before the data, as events of other libraries did (mpich issue 7612).
+/// An operation that fires sends the data written before the trigger, never older data, as events of other libraries
+/// did (mpich issue 7612).
 TRIGGER_CASE(never_before_the_data, 1) {
   need_reach(test, test.world());
   for (const std::uint32_t words : {1u, 100u, 20'000u})

@@ -214,7 +214,7 @@ TEST_P(Engines, ThatStopEndWaitsAtTheDeadline) {
   }
 }
 
-/// A kernel that drops what its calls return waits once, not at each of them.
+/// A kernel that ignores the results of its calls waits for one deadline, not for one in each call.
 TEST_P(Engines, ThatStopCostOneDeadline) {
   EnginePlan plan;
   plan.stuck_after = 5;
@@ -234,7 +234,7 @@ TEST_P(Engines, ThatStopCostOneDeadline) {
   });
 }
 
-/// Whoever gives up at a full ring leaves it to others as it was.
+/// A kernel that gives up at a full ring leaves the ring usable for other teams.
 TEST_P(Engines, ThatGoOnServeOtherTeams) {
   EnginePlan plan;
   plan.gate = std::make_shared<std::atomic<bool>>(false);
@@ -245,7 +245,7 @@ TEST_P(Engines, ThatGoOnServeOtherTeams) {
       check_error(Status::deadline, {"rank 0: put on rank 1 in kernel"},
                   [&] { scene.launch_call(*team, Call::put, command_ring_depth + 1); });
       *plan.gate = true;
-      const std::unique_ptr<Stream> fresh = world.make_stream();  // that of the team's kernel tells of its failure
+      const std::unique_ptr<Stream> fresh = world.make_stream();  // the team's stream reports the failed kernel
       scene.launch_call(world, Call::fetch_add, 1, false, fresh.get());
       BEELINE_CHECK(scene.returned() == Status::ok);
     } else {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hybrid transfers that are refused, time out or fail: nothing is touched, or the same call continues, and the object
-// is usable afterwards.
+// Hybrid transfers that are refused, time out or fail. A refused call touches nothing; after a time-out or a failure
+// the same call continues; the object is usable afterwards.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -234,7 +234,7 @@ TEST_P(Leaving, SaysWhyItEndsACollectiveOfTheOthers) {
   expect_all_passed(run_ranks(GetParam(), 3, body, config, 60));
 }
 
-/// A barrier's deadline passes on rank 0: the others, which leave, do not wait for it up to the deadline of streams.
+/// When a barrier's deadline passes on rank 0, leaving ranks end at once, not only at the deadline of streams.
 TEST_P(Leaving, EndsWithTheWaitsOfTheOthers) {
   Config config = host_config();
   config.deadline_ns = 300'000'000;
@@ -251,7 +251,7 @@ TEST_P(Leaving, EndsWithTheWaitsOfTheOthers) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Leaving, ::testing::Values(WorldKind::threads, WorldKind::processes),
                          [](const auto& kind) { return kind.param == WorldKind::threads ? "Threads" : "Processes"; });
 
-/// Its news of an abort comes later than the abort words.
+/// A bootstrap whose message of an abort arrives later than the abort words.
 class SlowNews final : public ForwardingBootstrap {
  public:
   using ForwardingBootstrap::ForwardingBootstrap;

@@ -57,7 +57,7 @@ BEELINE_HOST_DEVICE void send_cell(const Group& group, const Context& ctx, const
   put_value(ctx, a.flags + cell, round, peer);
 }
 
-/// Looks at a cell's flag once; when it is there, so is the data.
+/// Reads a cell's flag once. If the flag is set, the cell's data have arrived.
 BEELINE_HOST_DEVICE inline bool has_arrived(const PassingArguments& a, std::size_t cell, std::uint64_t round) {
   if (a.passing == Passing::put_signal || a.passing == Passing::withheld)
     return beeline::test(a.flags + cell, Compare::greater_equal, round);

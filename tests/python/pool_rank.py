@@ -61,7 +61,8 @@ for segment in (one, two):
     assert (vector == sum(range(WORLD.size))).all()
     assert COLLECTIVES.last_transfer == "in_place"
 
-# What some have given back is nobody's yet; what all have, is the next one's.
+# Memory that only some ranks have given back is not used again; memory that all have given back serves the next
+# request.
 if WORLD.rank == 0:
     give_back(one)
 three = take(2 * MEGABYTE)
@@ -79,7 +80,7 @@ assert everyone_has(place(last))
 assert last == three
 assert not floats(last, MEGABYTE // 4).any()
 
-# No room, and requests that differ: none for anybody, and all is well.
+# Requests that exceed the memory, or differ between ranks, get none on any rank, and the pool stays usable.
 assert take(1 << 45) is None
 assert take(MEGABYTE * (1 + WORLD.rank)) is None
 assert everyone_has(place(take(2 * MEGABYTE)))

@@ -20,8 +20,8 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 BUILD = REPOSITORY / "build"
-# Of the programs only two, in a build folder that is kept; what they consist of, ccache has from the main build. It
-# lies as deep in the tree as that one: ccache may make paths relative.
+# Only two programs are built, in a build folder that is kept; ccache has most objects from the main build. The folder
+# is as deep in the tree as the main build's, because ccache may make paths relative.
 OPTIONS = {
     "build-dir": str(REPOSITORY / "build-wheel"),
     "cmake.define.BEELINE_BUILD_APPS": "OFF",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Priorities of streams, as CUDA tells them. Needs a GPU; host ranks have theirs in launch_test.cpp.
+// Priorities of streams, as CUDA reports them. Needs a GPU; those of host ranks are tested in launch_test.cpp.
 #include <gtest/gtest.h>
 
 #include <memory>

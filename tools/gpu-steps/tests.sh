@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Steps of tools/gpu: the tests, by kind of part, and under compute-sanitizer.
+# Steps of tools/gpu: tests of each part of the library, and of some under compute-sanitizer.
 if wanted test; then
   step test 240 ctest --test-dir build --output-on-failure --timeout 60 -E 'compile|misuse|header'
 fi

@@ -33,7 +33,7 @@ class TimedCollectives {
   explicit TimedCollectives(Bench& bench);
   /// Enqueues one call on a CUDA stream: a sum, or a movement from rank 0. The vectors lie in NVSHMEM's heap.
   void start(Operation operation, const VectorPair& vectors, void* stream);
-  /// Collective. Nanoseconds of each batch by this rank's clock, of a block of `threads` threads.
+  /// Collective. Calls by a block of `threads` threads: nanoseconds of each batch, by this rank's clock.
   std::vector<double> in_block(Operation operation, const VectorPair& vectors, unsigned threads, Rounds rounds);
 
  private:

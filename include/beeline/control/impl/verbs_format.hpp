@@ -128,7 +128,7 @@ static_assert(offsetof(VerbsCompletionEntry, immediate) == 16 && offsetof(VerbsC
 static_assert(offsetof(VerbsCompletionEntry, opcode) == 24 && offsetof(VerbsCompletionEntry, status) == 25);
 static_assert(offsetof(VerbsCompletionEntry, is_receive) == 26 && offsetof(VerbsCompletionEntry, owner) == 31);
 
-/// Words that posters of a queue pair share with its engine, each in its cache line.
+/// Words that a queue pair's posters share with its engine, each in a cache line of its own.
 struct VerbsDoorbells {
   PaddedWord send, receive;  ///< counts of posted requests, big-endian; written by posters
   PaddedWord asleep;         ///< written by the engine that serves the send ring: 0, or how to wake it

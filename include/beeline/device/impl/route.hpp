@@ -231,7 +231,7 @@ BEELINE_HOST_DEVICE Status claim_command(const Context& ctx, CommandQueue queue,
   });
 }
 
-/// Posts a command. If a device engine has gone to sleep, requests it from the host.
+/// Posts a command. If the queue's device engine sleeps, asks the host to start it again.
 template <bool answered>
 BEELINE_HOST_DEVICE void post_command(CommandQueue queue, const CommandFields& fields, std::uint64_t ticket) {
   const PosterMemory<answered> memory{queue};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Sums into a peer's array: a kernel's active message (task/peer/signal), which a worker of the peer runs, or for
-/// which a device graph starts a kernel there. It is compared with the same sum by both CPUs (host/copy_engine/signal),
-/// and by a resident kernel of the peer without the library. Timed until the poster knows that the sum is complete.
-/// Source: seed 003, Extended Task Queuing, its accumulate.
+/// Sums into a peer's array by a kernel's active message (task/peer/signal): a worker of the peer runs it, or a device
+/// graph starts a kernel for it there. It is compared with the same sum by both CPUs (host/copy_engine/signal), and by
+/// a resident kernel of the peer without the library. Timed until the poster knows that the sum is complete. Source:
+/// seed 003, Extended Task Queuing, its accumulate.
 
 #include <algorithm>
 

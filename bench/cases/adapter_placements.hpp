@@ -5,7 +5,7 @@
 /// its `Actions`, which kernels and CPU threads call with their context, and which have one or both of these:
 ///
 ///   bool send(ctx, sequence), receive(ctx, sequence)   one message of a ping-pong
-///   bool put(ctx, sequence)                            an operation of one side, and the wait for its end
+///   bool put(ctx, sequence)                            a one-sided operation, and the wait for its end
 
 #include <cstdint>
 #include <type_traits>

@@ -26,7 +26,7 @@ namespace beeline::bench::control_parts_cases {
 
 namespace {
 
-constexpr unsigned threads = 32;            ///< of a block; only the first of them works
+constexpr unsigned threads = 32;            ///< per block; only the first one works
 constexpr std::uint64_t rounds = 48;        ///< of a launch; at most 64 operations may be armed on a stream
 constexpr std::uint32_t payload_words = 8;  ///< of a task: 64 bytes
 constexpr const char* of_trigger = "triggered/copy_engine/signal";

@@ -2,7 +2,7 @@
 /// @file
 /// An iteration of a computation on many blocks and an exchange with the peer: launches by the CPU, launches by a
 /// kernel, or one kernel for all iterations. The exchange follows the computation by the order of kernels, in the last
-/// block of a kernel, or behind a barrier of the grid. Source: seed 000, 5.8.
+/// block of a kernel, or after a barrier of the grid. Source: seed 000, 5.8.
 
 #include "device_launched/exchange.hpp"
 

@@ -88,8 +88,8 @@ class Senders {
       channels_.push_back(std::make_unique<StagedChannel>(bench.world(), chunk_bytes, 2));
   }
 
-  /// The waits of rank 0's threads for messages through one object, or through a staged channel each, in nanoseconds of
-  /// one thread.
+  /// The time that rank 0's threads wait for messages through one shared object, or through a staged channel for each
+  /// thread, in nanoseconds of one thread.
   std::vector<double> waits(Rounds rounds, bool by_hybrid) {
     bench_.world().barrier();
     if (!bench_.paired()) return {};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// host/hybrid/pipelined: puts that go directly up to a threshold, above it in chunks through pinned buffers of the
-/// sender. Each choice is forced, beside what the library chooses, with several chunks and numbers of chunks in flight,
-/// and between all memories of the two ranks. The bare peer moves the same chunks through two buffers, without the
-/// library. Source: seed 000, figures 3.13, 4.6 and 4.7.
+/// sender. Each choice is forced, beside the library's own choice, with several sizes of chunks and numbers of chunks
+/// in flight, and between all memories of the two ranks. The bare peer moves the same chunks through two buffers,
+/// without the library. Source: seed 000, figures 3.13, 4.6 and 4.7.
 
 #include <atomic>
 #include <thread>
@@ -35,12 +35,12 @@ struct Staging {
 };
 
 std::shared_ptr<std::byte> memory_in(World& world, Heap heap, std::uint64_t bytes) {
-  const Heap where = world.device().is_gpu() ? heap : Heap::symmetric;  // of host ranks both are host memory
+  const Heap where = world.device().is_gpu() ? heap : Heap::symmetric;  // both heaps of host ranks are host memory
   const auto made = std::make_shared<SymmetricArray<std::byte>>(world, bytes, where);
   return {made, made->data()};
 }
 
-/// Messages between two kinds of memory, with a signal by CPU threads behind them.
+/// Messages between two kinds of memory, each followed by a signal from a CPU thread.
 class Puts {
  public:
   /// Collective.
@@ -161,7 +161,7 @@ struct Choice {
   HybridOptions options;
 };
 
-/// As the library chooses, directly, and staged by each chunk that divides the message.
+/// The choices: automatic, direct, and staged by each chunk size that divides the message.
 std::vector<Choice> choices_for(std::uint64_t bytes) {
   std::vector<Choice> all = {{"automatic", {}}, {"direct", {.threshold_bytes = SIZE_MAX}}};
   for (const std::size_t chunk : chunk_sizes)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a transfer over a network consists of: the parameters of the LogP model, beside bare UCX; the engine's copy of
-/// a rank's own memory (loop-back) beside a read alone, whose bytes are dropped; puts whose source the engine knows, or
-/// looks up; the time of a read across the bus of a GPU, and between the sockets of a machine. Source: seed 004,
-/// low-level table, host overhead, kinds of sources, bus timing; seed 000, network card and GPU on different sockets.
+/// The parts of a transfer over a network. The parameters of the LogP model, beside bare UCX. The engine's copy of a
+/// rank's own memory (loop-back), beside a read alone, whose bytes are dropped. Puts whose source the engine knows or
+/// looks up. A read across the bus of a GPU, and between the sockets of a machine. Source: seed 004, low-level table,
+/// host overhead, kinds of sources, bus timing; seed 000, network card and GPU on different sockets.
 
 #include <linux/mempolicy.h>
 #include <sched.h>
@@ -35,7 +35,8 @@ namespace {
 
 using Step = std::function<void()>;
 
-/// One message: sent, awaited, and all that were sent complete; and the end of a loop of them.
+/// Steps of an exchange: `send` and `await` one message; `finish` waits until all sent messages are complete; `settle`
+/// ends a loop of messages.
 struct Exchange {
   Step send, await, finish, settle;
 };
@@ -46,7 +47,7 @@ std::uint64_t cpu_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-/// Times of rank 0, in nanoseconds of a batch.
+/// Times of rank 0, in nanoseconds; each element is the sum of a batch.
 class LogP {
  public:
   static constexpr std::uint32_t messages = 128;
@@ -60,7 +61,7 @@ class LogP {
       if (!bench_.leads()) exchange_.send();
     }));
   }
-  /// o_s: the calls that send, while nothing has to be waited for.
+  /// o_s: time of a call that sends, while no call has to wait.
   std::vector<double> send_overhead(Rounds rounds) const {
     return time_parts(rounds, [&] {
       if (!bench_.leads()) return await(few), 0.0;
@@ -71,8 +72,8 @@ class LogP {
       return ns / few;
     });
   }
-  /// o_r: time of the receiver's cores for each message of many, while the calling thread sleeps or receives. Engines
-  /// that look for more messages are part of it.
+  /// o_r: CPU time of the receiver for each of many messages, while the calling thread sleeps or receives. It includes
+  /// engines that poll for more messages.
   std::vector<double> receive_overhead(Rounds rounds) const {
     return time_parts(rounds, [&] {
       if (!bench_.leads()) {
@@ -87,7 +88,7 @@ class LogP {
       return static_cast<double>(cpu_ns() - start) / messages;
     });
   }
-  /// g: time between two of many messages.
+  /// g: time between two consecutive messages of many.
   std::vector<double> gap(Rounds rounds) const {
     return time_parts(rounds, [&] {
       const std::uint64_t start = machine::clock_ns();
@@ -120,7 +121,7 @@ class LogP {
   void await(std::uint32_t count) const {
     for (std::uint32_t i = 0; i < count; ++i) exchange_.await();
   }
-  /// Calls `round()` as often as rounds say; it returns the nanoseconds of one message.
+  /// Calls `round()`, which returns the nanoseconds of one message, as often as `rounds` states.
   template <class Round>
   std::vector<double> time_parts(Rounds rounds, Round round) const {
     bench_.world().barrier();
@@ -267,7 +268,7 @@ std::vector<Measurement> prepare_loop_back(Bench& bench, std::uint64_t bytes) {
   return all;
 }
 
-// --- What the engine knows of a source ---
+// --- Sources that the engine knows ---
 
 struct PostsFrom {
   template <class Grid>
@@ -281,7 +282,8 @@ struct PostsFrom {
   }
 };
 
-/// Puts from symmetric memory, which the engine knows, and from other memory, with and without the poster's word.
+/// Puts from symmetric memory, which the engine knows, and from other memory, with and without the poster's assertion
+/// that the engine can read it.
 std::vector<Measurement> prepare_source_kinds(Bench& bench, std::uint64_t bytes) {
   require_host_ranks(bench);
   const auto symmetric = std::make_shared<MessageBuffers>(bench, bytes);
@@ -309,7 +311,7 @@ std::vector<Measurement> prepare_source_kinds(Bench& bench, std::uint64_t bytes)
 
 // --- Reads across a bus, and between sockets ---
 
-/// Loads words, each of which has the index of the next; `steps` loads that depend on each other.
+/// A chain of dependent loads: each word has the index of the next.
 struct DependentLoads {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, Loop loop, const std::uint64_t* words) const {

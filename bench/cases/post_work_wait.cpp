@@ -29,7 +29,7 @@ class Overlap {
   Overlap(const Overlap&) = delete;
   Overlap& operator=(const Overlap&) = delete;
 
-  /// Collective. Measures the transfer without work, from which follows how long the work takes, and the work alone.
+  /// Collective. Measures the transfer without work, which determines the length of the work, and then the work alone.
   void calibrate() {
     const auto mean_ns = [&](bool transfers, std::uint64_t work_ns) {
       constexpr Rounds rounds{4, 5, 1};
@@ -196,7 +196,7 @@ ByHost::Post copies(Bench& bench) {
                   static_cast<int>(bench.peer()));
   };
 }
-/// Staged by the sender.
+/// Posts copies that the sender stages.
 ByHost::Post staged(Bench& bench) {
   const auto transfers = std::make_shared<HybridTransfers>(bench.world(), HybridOptions{.threshold_bytes = 1});
   return [=, &bench](MessageBuffers& buffers) {

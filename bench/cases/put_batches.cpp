@@ -110,7 +110,7 @@ struct RoundTrips {
   }
 };
 
-/// The time of the calls that send; the rest of each round comes in between.
+/// The time of the sending calls alone; the rest of each round is not timed.
 template <class How>
 struct SendCalls {
   template <class Grid>

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint32_t lanes = 32, line_bytes = 128, sector_bytes = 32;
 
-/// Values of `width` bytes, each `stride` values behind the one before at the peer, and contiguous at this rank.
+/// Values of `width` bytes: at the peer, one in every `stride` positions of that width; at this rank contiguous.
 struct Values {
   std::uint32_t count, width, stride;
   [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t bytes() const { return std::uint64_t{count} * width; }
@@ -81,7 +81,7 @@ class Transfers {
       : bench_(bench), values_(values), stores_(stores), remote_(bench.world(), values.span()),
         local_(bench.world(), values.bytes()) {}
 
-  /// Collective. Whether the accesses of rank 0 move fresh values to where they belong.
+  /// Collective. Whether the accesses of rank 0 move fresh values to the right addresses.
   bool verify(std::uint64_t seed) {
     const std::vector<std::byte> sent = random_message(seed, 0, values_.bytes());
     std::vector<std::byte> others = sent;
@@ -115,7 +115,7 @@ class Transfers {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = all[position(i)];
     return values;
   }
-  /// The place among the strided values of a byte of the contiguous ones.
+  /// The position in the strided values of a byte of the contiguous values.
   [[nodiscard]] std::size_t position(std::size_t byte) const {
     return byte / values_.width * values_.width * values_.stride + byte % values_.width;
   }

@@ -49,7 +49,7 @@ BEELINE_HOST_DEVICE bool send(const Context& ctx, const Message& m, std::uint64_
   const RmaTo to{peer, notifies ? rma_requester | rma_completer : rma_none};
   if (rma_put(Thread{}, ctx, m.port, m.destination, m.source, m.bytes, to) != Status::ok) return false;
   if (notifies) return true;
-  *m.flag_source = sequence;  // the put of the last flag is over, since that of the data was posted after it
+  *m.flag_source = sequence;  // the last flag's put is complete: that of the data was posted after it
   return rma_put(Thread{}, ctx, m.port, m.flag, m.flag_source, 1, to) == Status::ok;
 }
 
@@ -58,7 +58,7 @@ BEELINE_HOST_DEVICE bool receive(const Context& ctx, const Message& m, std::uint
   return wait(Thread{}, ctx, m.flag, Compare::greater_equal, sequence, peer) == Status::ok;
 }
 
-/// A put, and the wait for its end: the seed's adapter has one request in flight.
+/// Puts and waits until the put is complete: the adapter of the source has one request in flight.
 BEELINE_HOST_DEVICE bool put_and_wait(const Context& ctx, const Message& m, std::uint32_t peer) {
   const bool notifies = m.protocol == Protocol::notification;
   const RmaTo to{peer, notifies ? rma_requester : rma_none};
@@ -151,12 +151,13 @@ std::vector<Measurement> prepare_locks(Bench& bench, Placement placement) {
       .operation = "lock", .method = method_of(placement, Protocol::notification), .bytes = rma_lock_bytes};
   const auto time = [=](Rounds rounds) { return rma->placed().flood(rounds, actions); };
   measurement.time = time;
-  measurement.verify = [=](std::uint64_t) { return static_cast<void>(time({})), true; };  // it throws for a wrong value
+  measurement.verify = [=](std::uint64_t) { return static_cast<void>(time({})), true; };  // `time` throws for a wrong
+                                                                                          // value
   return {std::move(measurement)};
 }
 
-/// A part of a put of eight bytes: its post to a free page, the same without checks of its arguments, or the wait for
-/// its notification, which is there, and the freeing of the entry.
+/// A part of a put of eight bytes: its post to a free page; the same post without checks of its arguments; or its poll,
+/// which takes a notification that has arrived, and frees the entry.
 enum class Part { post, unchecked_post, poll };
 
 template <class Access>
@@ -173,7 +174,7 @@ BEELINE_HOST_DEVICE bool do_part(const Context& ctx, const Message& m, std::uint
   return status == Status::ok;
 }
 
-/// Nanoseconds of one part, and 1; the other part and the end of the request come before or after it. 0: it failed.
+/// Nanoseconds of one part, plus 1; 0 if it failed. The other part and the end of the request come before or after it.
 BEELINE_HOST_DEVICE inline std::uint64_t time_part(const Context& ctx, const Message& m, std::uint32_t peer,
                                                    Part part) {
   using beeline::detail::DirectAccess;
@@ -203,7 +204,7 @@ BEELINE_HOST_DEVICE auto count_part(const Context& ctx, const Message& m, std::u
   if (part != Part::poll) static_cast<void>(do_part<DirectAccess>(ctx, m, peer, Part::poll));
   return found;
 }
-/// The least of some counts of the part, since an engine that has fallen asleep has to be woken.
+/// The least of several counts of the part, since some include waking an engine that sleeps.
 BEELINE_HOST_DEVICE inline CallCost least_cost(const Context& ctx, const Message& m, std::uint32_t peer, Part part) {
   CallCost least{};
   for (int i = 0; i < 8; ++i) {
@@ -225,7 +226,7 @@ struct CountedPart {
   }
 };
 
-/// Collective. By a kernel of rank 0, or by its CPU thread.
+/// Collective. The cost of a part in a kernel of rank 0, or on its CPU thread.
 CallCost cost_of(Bench& bench, Placement placement, const Message& message, Part part) {
   const SymmetricArray<CallCost> cost(bench.world(), 1);
   World& world = bench.world();

@@ -76,7 +76,7 @@ std::vector<Measurement> prepare_atomics(Bench& bench, Placement placement) {
 
 constexpr std::uint32_t rate_bytes = 32, most_rate_pairs = 32;
 
-/// Messages of one pair: writes of 32 bytes, one in eight with a completion, which is waited for at the end.
+/// Messages of one pair: writes of 32 bytes, of which every eighth has a completion; waits for these at the end.
 BEELINE_HOST_DEVICE inline bool flood_pair(const Context& ctx, const Actions& actions, std::uint32_t pair,
                                            std::uint32_t messages) {
   VerbsRequest request = write_request(actions.to, actions.from);
@@ -121,8 +121,8 @@ double time_threads(const Context& ctx, const Actions& actions, std::uint32_t pa
   return static_cast<double>(machine::clock_ns() - start);
 }
 
-/// Nanoseconds of messages over some of the queue pairs, which all numbers of pairs share: a resident block for each
-/// would take more of a GPU than there is.
+/// Nanoseconds of messages over `pairs` queue pairs. All numbers of pairs share one set of queue pairs: a resident
+/// block for each set would take more than the whole GPU.
 std::vector<double> time_rate(Bench& bench, Verbs& verbs, TimedGrid& timed, std::uint32_t pairs, Rounds rounds) {
   const std::uint32_t messages = rounds.iterations + rounds.warm_up;
   return time_batches(rounds, [&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What a post to a verbs-style queue pair and a poll cost, by each step of optimisation (seed 000, tables 5.2 to 5.4),
-/// beside those of a command queue in the same placement: time, accesses to rings and queues, and instructions.
+/// The cost of a post to a verbs-style queue pair and of a poll, by each step of optimisation (seed 000, tables 5.2 to
+/// 5.4), beside the costs of a command queue in the same placement: time, accesses to rings and queues, instructions.
 
 #include <memory>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace verbs_pairs;
 
-/// Posts and polls by a step of optimisation: a write of eight bytes to the peer, which the request holds, as the
+/// Posts and polls by a step of optimisation. A request writes eight bytes to the peer, and holds them itself, as the
 /// commands of a queue do.
 template <VerbsSteps steps>
 struct VerbsCalls {
@@ -52,7 +52,7 @@ struct VerbsCalls {
   }
 };
 
-/// The same by a kernel that asks a CPU thread. Its accesses are not counted.
+/// The calls of a kernel that asks a CPU thread to post. Its accesses are not counted.
 struct AssistedCalls {
   VerbsAssistedView queues;
   VerbsSegment to, from;
@@ -75,7 +75,7 @@ struct AssistedCalls {
   BEELINE_HOST_DEVICE bool finish(const Context& ctx) const { return poll<beeline::detail::DirectAccess>(ctx); }
 };
 
-/// The same by a command queue: a put of eight bytes in the command, and `quiet`.
+/// The calls of a command queue: a put of eight bytes in the command, and `quiet`.
 struct CommandCalls {
   CommandQueuesView channel;
   std::byte *to, *from;
@@ -98,7 +98,7 @@ struct CommandCalls {
 enum class Part { post, poll, both };
 constexpr const char* names[] = {"post", "poll", "post_poll"};
 
-/// One post, the end of its request, and one poll; returns what `cost(call)` says of the part.
+/// Makes one post, waits for the end of its request, and polls once. Returns `cost(call)` of the part.
 template <class Calls, class Cost>
 BEELINE_HOST_DEVICE std::uint64_t cost_of_part(const Context& ctx, const Calls& calls, Part part, const Cost& cost) {
   using Access = typename Cost::Access;
@@ -144,7 +144,7 @@ struct InstructionsOf {
   }
 };
 
-/// Times the whole of a post, its request and the wait for its completion, or one part of it.
+/// Times a post, its request and the wait for its completion, together or one part alone.
 struct TimedCalls {
   Part part;
 
@@ -158,7 +158,7 @@ struct TimedCalls {
       time_parts(loop, [&](std::uint64_t) { return cost_of_part(ctx, calls, part, TimeOf{}) + 1; });
   }
 };
-/// The least of some counts, since an engine that has fallen asleep has to be woken.
+/// The least of several counts, since some include waking an engine that sleeps.
 template <class Calls>
 BEELINE_HOST_DEVICE CallCost least_cost(const Context& ctx, const Calls& calls, Part part) {
   CallCost least{};
@@ -178,7 +178,7 @@ struct CountedCalls {
     if (grid.block().thread_rank() == 0) *cost = least_cost(ctx, calls, part);
   }
 };
-/// Collective. By a kernel of rank 0, or by its CPU thread.
+/// Collective. The cost of a part in a kernel of rank 0, or on its CPU thread.
 template <class Calls>
 CallCost cost_of_calls(Bench& bench, Placement placement, Part part, const Calls& calls) {
   World& world = bench.world();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Kernels that a kernel launches one after the other behind its own end (CUDA dynamic parallelism, tail launches).
-/// Relocatable device code: see CMakeLists.txt. Source: seed 000, 5.8.3.
+/// Kernels that a kernel launches, to run one after the other after its own end (CUDA dynamic parallelism, tail
+/// launches). Relocatable device code: see CMakeLists.txt. Source: seed 000, 5.8.3.
 
 #include "device_launched/exchange.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Iterations of a computation and an exchange with the peer, whose kernels the CPU launches, or a kernel. The latter
-/// are in a library of their own, because they need relocatable device code.
+/// Iterations of a computation and an exchange with the peer, whose kernels are launched by the CPU or by a kernel.
+/// Those launched by a kernel are in a library of their own, because they need relocatable device code.
 
 #include <cstdint>
 
@@ -61,10 +61,10 @@ inline constexpr unsigned exchange_threads = 256;
 /// Most iterations of a launch: the device runtime holds 2,048 kernels that have not begun.
 inline constexpr std::uint32_t most_launched_iterations = 500;
 
-/// Enqueues a kernel that launches those of iterations [first, first + count), each with `blocks` blocks, and after
-/// each, with `Separation::kernels`, one of one block that communicates. Throws unavailable on host ranks and without
-/// CUDA.
-///   error  of the device runtime, 0 if none: host memory that the kernel reaches
+/// Enqueues a kernel that launches the kernels of iterations [first, first + count), each with `blocks` blocks. With
+/// `Separation::kernels` each is followed by a kernel of one block that communicates. Throws unavailable on host ranks
+/// and without CUDA.
+///   error  host memory that the kernel reaches; gets the error of the device runtime, 0 if none
 void launch_from_kernel(World& world, const Exchange& exchange, Separation separation, unsigned blocks,
                         std::uint64_t first, std::uint32_t count, int* error);
 

@@ -40,7 +40,7 @@ bool is_legacy(const Stream& stream) {
   return reinterpret_cast<std::uintptr_t>(stream.native()) == 1;  // cudaStreamLegacy
 }
 
-/// Records the end of the latest call, unless that was done.
+/// Records the end of the latest call, unless it is recorded.
 template <class Latest>
 void record_end(Latest& latest) {
   if (!latest.is_recorded) latest.stream->record(*latest.end);
@@ -145,7 +145,7 @@ GroupCalls::~GroupCalls() {
 }
 
 void GroupCalls::synchronize() {
-  if (joined()->has_left()) return;  // leaving the world has waited for them
+  if (joined()->has_left()) return;  // leaving the world has waited for the calls
   World& world = joined()->world();
   if (is_host_) {
     BlockingCall().run([&] { return world.synchronize(*own_, Timeout::none()); });

@@ -64,7 +64,7 @@ class WindowStores {
   }
   void tell() {
     if (mirrors_.empty()) return;
-    gpu_memory::fence_windows();  // after the stores that the counts are about
+    gpu_memory::fence_windows();  // after the stores that the counts cover
     for (const auto& [word, done] : mirrors_) *static_cast<volatile std::uint64_t*>(word) = done;
     gpu_memory::fence_windows();
     mirrors_.clear();

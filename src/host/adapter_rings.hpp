@@ -47,7 +47,7 @@ class AdapterRings {
     if (host == nullptr) resident_.emplace(team, rings, count, name);
     for (std::uint32_t ring = 0; ring < sources_.size(); ++ring) serve(ring);
   }
-  /// Collective for a block of the device. Requests in flight may stay undone.
+  /// Collective for a block of the device. Requests in flight may remain undone.
   ~AdapterRings() {
     for (const auto& source : sources_)
       if (source != nullptr) host_->remove(*source);
@@ -66,7 +66,7 @@ class AdapterRings {
     change();
     serve(ring);
   }
-  /// Why a host engine refused a request of a ring last; empty if it has refused none.
+  /// Why a host engine last refused a request of a ring; empty if it has refused none.
   [[nodiscard]] std::string refusal(std::uint32_t ring) const {
     const char* const reason = resident_ ? nullptr : sources_[ring]->refusal();
     return reason == nullptr ? "" : reason;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What all blocks that serve rings from a rank's device share: their size, and the room that is reserved for them.
+/// The size of all blocks that serve rings from a rank's device, and the share of the device that is reserved for them.
 
 #include <algorithm>
 

@@ -72,7 +72,7 @@ class RmaPorts::Implementation {
     return options_.engine == EngineKind::host ? &world_part<Engines>(team_.world()).of_queues() : nullptr;
   }
 
-  /// Writes what the servers know of the team.
+  /// Writes the table of members for the servers.
   void show_members() {
     std::vector<RmaMember> members;
     for (int rank = 0; rank < team_.size(); ++rank)
@@ -91,7 +91,7 @@ class RmaPorts::Implementation {
       team_.world().copy(&served_.data()[served.vpid], &served, sizeof served);
     }
   }
-  /// Waits, up to the deadline, until all requests are over.
+  /// Waits, up to the deadline, until all requests are complete.
   void quiet() const {
     for (std::uint32_t vpid = 0; vpid < options_.ports; ++vpid) {
       const Status status = heap() == Heap::symmetric && team_.world().device().is_gpu()
@@ -100,7 +100,7 @@ class RmaPorts::Implementation {
       require(status == Status::ok, status, fmt::format("the request of port {} is not over", vpid));
     }
   }
-  /// Whether no request is in a page in memory of a GPU.
+  /// Whether a port's page, in memory of a GPU, has no request.
   [[nodiscard]] bool is_free(std::uint32_t vpid) const {
     RmaPage page{};
     team_.world().copy(&page, &memory_.data()[vpid].page, sizeof page);

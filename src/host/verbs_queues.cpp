@@ -35,7 +35,7 @@ Heap poster_heap(const VerbsOptions& options) {
 
 bool is_depth(std::uint32_t depth) { return depth >= 2 && depth <= most_ring_entries && std::has_single_bit(depth); }
 
-/// What members compare.
+/// Options that must be the same on all members.
 struct Shape {
   VerbsOptions options;
   std::size_t pairs;
@@ -70,7 +70,8 @@ VerbsOptions checked(Team& team, std::size_t pairs, VerbsOptions options) {
   return options;
 }
 
-/// How many completions may be read before engines are told: room that stays when all rings are full.
+/// Completions that may be read before their number is published to engines: at most the entries that stay free when
+/// all rings are full.
 std::uint32_t completion_lag(std::uint32_t pairs, const VerbsOptions& options) {
   const std::uint32_t sharing = (pairs + options.completion_queues - 1) / options.completion_queues;
   const std::uint64_t most = std::uint64_t{2} * sharing * options.depth;
@@ -92,7 +93,7 @@ class VerbsQueues::Assistance {
     engine_->add(assistant_);
   }
   [[nodiscard]] const VerbsAssistedView& view() const { return view_; }
-  /// Stops the thread, lets `change` reset the pair, and goes on.
+  /// Stops the thread, lets `change` reset the pair, and starts the thread again.
   void reset(std::uint32_t pair, const std::function<void()>& change) {
     engine_->remove(assistant_);
     assistant_.reset(pair);
@@ -239,7 +240,7 @@ class VerbsQueues::Implementation {
       team_.world().copy(&posted_.data()[i], &posted, sizeof posted);
     }
   }
-  /// The pair of its peer that a pair is connected to.
+  /// The peer's pair to which `pair` is connected.
   [[nodiscard]] std::optional<std::uint32_t> counterpart(std::span<const int> peers, std::uint32_t pair) const {
     if (peers[pair] == team_.rank()) return pair;
     const std::int32_t* const theirs = ends_.at(peers[pair]);
@@ -267,8 +268,8 @@ class VerbsQueues::Implementation {
   void require_pair(std::uint32_t index) const {
     require(index < pairs_, Status::invalid_argument, fmt::format("queue pair {} of {}", index, pairs_));
   }
-  /// Frees all entries of the send ring of a pair that is not served meanwhile. Later requests have later indices, so
-  /// that completions which were not polled yet are not taken for theirs.
+  /// Frees all entries of a pair's send ring; the pair is not served meanwhile. Later requests have later indices, so
+  /// that completions of earlier requests, if not yet polled, are not taken for theirs.
   void drop_requests(std::uint32_t index) {
     World& world = team_.world();
     VerbsPosted posted{};
@@ -318,7 +319,8 @@ class VerbsQueues::Implementation {
   SymmetricArray<VerbsCompletionEntry> completions_;
   SymmetricArray<VerbsCompletionWords> words_;
   SymmetricArray<VerbsKeyEntry> keys_;
-  SymmetricArray<PaddedWord> withdrawn_;  ///< [members] keys that each has withdrawn, for this rank's engine
+  SymmetricArray<PaddedWord> withdrawn_;  ///< [members] number of keys that each member has withdrawn, for this rank's
+                                          ///< engine
   SymmetricArray<VerbsPosted> posted_;
   SymmetricArray<VerbsPolled> polled_;
   SymmetricArray<std::int32_t> ends_;  ///< the peer of each pair
@@ -327,7 +329,7 @@ class VerbsQueues::Implementation {
   std::optional<AdapterRings<VerbsServer>> served_;
   VerbsQueuesView view_{};
   std::optional<Assistance> assistance_;
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards the members below
   std::vector<Registered> entries_;
   std::uint64_t withdrawals_ = 0;
 };

@@ -57,7 +57,7 @@ PeerKey* RemoteKeys::key_for(std::uint32_t peer, const Command& part) {
   const std::uint64_t bytes = part.row_bytes;
   if (to.worker == nullptr || to.gives_none || peers_[peer].is_lost() || part.rows != 1 || bytes == 0) return nullptr;
   const bool is_any_staged = peers_.staging() != nullptr || peers_.plan().is_staged[peer];
-  if (gets_rows(part) && is_any_staged) return nullptr;  // a device reads GPU memory behind its earlier work
+  if (gets_rows(part) && is_any_staged) return nullptr;  // a device reads GPU memory after its earlier work
   if (peers_.plan().keys != MemoryKeys::always && puts_rows(part) && bytes < least_put_bytes) return nullptr;
   PeerKey* const found = to.keys.find(part.remote);
   if (found == nullptr) {

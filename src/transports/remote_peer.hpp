@@ -20,7 +20,7 @@ struct RemotePeer {
   bool takes_device_memory = false;  ///< the transport reads and writes long payloads in this rank's GPU memory
   bool is_gone = false;              ///< The connection is lost and the failure was reported: commands count as done.
   std::uint64_t sent = 0;            ///< numbered messages to the peer
-  std::uint64_t acknowledged = 0;    ///< of these, those that the peer has done
+  std::uint64_t acknowledged = 0;    ///< of these, messages that the peer has completed or refused
   std::uint64_t confirmed = 0;       ///< of these, messages whose refusals, if any, have arrived
   std::uint64_t refusals_sent = 0, refusals_taken = 0;  ///< refusals that the peer has sent, and that have arrived
   std::uint64_t unanswered = 0;                         ///< answers of the peer that this rank waits for

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of puts by every route and group: any number, size and alignment, before the signal that follows them; and
-// what an engine refuses of one.
+// Batches of puts by every route and group: any number, size and alignment of puts, which arrive before the signal that
+// follows them; and batches that an engine refuses.
 #include <algorithm>
 #include <vector>
 
@@ -24,14 +24,14 @@ struct Cell {
         from(i * pitch + i * 11 % (pitch + 1 - bytes)) {}
   std::size_t bytes, to, from;
 };
-/// Puts after the cells: the longest that is an entry, and longer ones.
+/// Puts after the cells: one of the largest size that fits an entry, and longer ones.
 constexpr std::size_t long_puts = 3;
 BEELINE_HOST_DEVICE constexpr std::size_t long_bytes(std::size_t i) { return most_batched_bytes + i * (8 * i + 1); }
 constexpr std::size_t all_long_bytes = long_bytes(0) + long_bytes(1) + long_bytes(2);
 
 struct BatchArguments {
   std::byte *to, *from;    ///< [cells, then long puts] at the peer, and here
-  std::uint64_t* signals;  ///< [3]: half of the puts are there; all; count of batches
+  std::uint64_t* signals;  ///< [3]: half of the puts have arrived; all have; count of batches
   BatchEntry* entries;
   std::uint32_t capacity, puts, peer, sender;
   std::uint64_t round;
@@ -69,7 +69,7 @@ std::vector<std::byte> sent_by(int rank, std::uint64_t round, std::size_t bytes)
   return pattern(1000 * round + static_cast<std::uint64_t>(rank), bytes);
 }
 
-/// What the memory of the target holds, zero before.
+/// The expected bytes of the target's memory, which was zero before.
 std::vector<std::byte> expected(const std::vector<std::byte>& sent, std::size_t puts, bool has_long) {
   std::vector<std::byte> all(sent.size());
   for (std::size_t i = 0; i < puts; ++i) {
@@ -205,13 +205,13 @@ BEELINE_CASE(post, a_batch_to_memory_that_is_gone, 2) {
   world.barrier();
   BEELINE_CHECK_EQ(std::size_t{1}, queues.refusals().size());
   BEELINE_CHECK_CONTAINS(queues.refusals().front(), "no memory of its peer is there");
-  BEELINE_CHECK_EQ(std::uint64_t{0}, test.read_value(words.data()));  // nor has an entry before it taken effect
+  BEELINE_CHECK_EQ(std::uint64_t{0}, test.read_value(words.data()));  // no earlier entry has taken effect
   BEELINE_CHECK_EQ(std::uint64_t{0}, test.read_value(words.data() + 1));
   BEELINE_CHECK(!world.failed());
   world.barrier();
 }
 
-/// A segment that is freed while an engine carries out batches: each is in place or refused as a whole.
+/// A segment that is freed while an engine carries out batches: each batch is in place or refused as a whole.
 BEELINE_CASE(post, batches_to_memory_that_is_freed_in_flight, 2) {
   World& world = test.world();
   need_one_node(test);
@@ -291,7 +291,7 @@ struct KnownKernel {
   }
 };
 
-/// Neither engine nor network ask the system about memory for which the poster vouches.
+/// Neither the engine nor the network queries the system about memory that the poster asserts to be readable.
 POST_CASE(puts_of_known_sources, 1) {
   World& world = test.world();
   need_reach(test, world);

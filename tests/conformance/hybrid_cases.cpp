@@ -25,7 +25,7 @@ std::vector<std::size_t> sizes_for(const HybridOptions& shape, Random& random) {
   return sizes;
 }
 
-/// A signal on the stream comes after the data of a put on it.
+/// Puts on a stream, then sets a signal on it: the signal must arrive after the data.
 void put_by_stream(RankTest& test, HybridTransfers& hybrid, std::byte* to, const std::byte* from, std::size_t bytes,
                    SymmetricArray<std::uint64_t>& arrived, std::uint64_t round) {
   World& world = test.world();
@@ -64,7 +64,7 @@ BEELINE_CASE(stream, hybrid_puts, 1) {
   }
 }
 
-/// To a peer and back, from and to memory that no rank has allocated. A get of a peer on another node goes directly.
+/// Copies to a peer and back, from and to ordinary host memory. A get from a peer on another node goes directly.
 BEELINE_CASE(stream, hybrid_copies, 1) {
   World& world = test.world();
   constexpr std::size_t bytes = 90'001;

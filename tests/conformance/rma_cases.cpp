@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests to an RMA-style adapter: what arrives, and who is notified of it, for every command with every set of
-// notifications, for sizes up to two pieces.
+// Requests to an RMA-style adapter: the data that arrive and the ranks that are notified, for every command with every
+// set of notifications, for sizes up to two pieces.
 #include <vector>
 
 #include "beeline/host/rma_ports.hpp"
@@ -23,7 +23,7 @@ struct MoveArguments {
   RmaPort port;
 };
 
-/// Puts to the rank ahead, or gets from it. The rank behind does the same, and this one may be notified of it.
+/// Puts to the rank ahead, or gets from it. The rank behind does the same with this rank, which it may notify.
 struct MoveBody {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
@@ -61,7 +61,7 @@ struct MoveBody {
   }
 };
 
-/// The request of a case, which `by` carries out with these arguments.
+/// The request of a case.
 struct Moved {
   RmaCommand command;
   std::uint32_t notifications;
@@ -178,7 +178,7 @@ BEELINE_CASE(post, rma_memory_that_is_freed_in_flight, 1) {
 }
 
 struct LockArguments {
-  std::uint32_t* counter;  ///< of rank 0; only who holds the lock changes it
+  std::uint32_t* counter;  ///< of rank 0; changed only by the holder of the lock
   std::uint32_t* scratch;
   std::uint32_t rounds;
   RmaPortsView view;

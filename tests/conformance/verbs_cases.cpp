@@ -15,7 +15,7 @@ namespace {
 
 using namespace beeline;
 
-using Words = std::vector<std::uint64_t>;  // named where it has one word: nvcc drops the braces around a lone value
+using Words = std::vector<std::uint64_t>;  // used by name for one word: nvcc drops the braces of a single value
 
 /// What a kernel posts and polls: requests in symmetric memory, one after the other, then completions.
 struct Script {
@@ -157,7 +157,7 @@ void every_opcode(RankTest& test, EngineKind engine) {
   const std::vector<VerbsCompletion> got =
       is_shared ? std::vector(receives, done.end()) : verbs.run<steps>({}, 0, true, 2, verbs.incoming());
   const std::uint64_t word = Verbs::value_of(test.ahead(1), 40);
-  // By step 4 only the last word is read of these.
+  // With step 4 a poll reads only the last word of these completions.
   const auto expect_plain = [](const VerbsCompletion& completion, VerbsOpcode opcode, std::uint32_t index,
                                std::uint32_t bytes) {
     expect(completion, opcode, steps.checks ? index : 0, steps.checks ? bytes : 0);
@@ -196,11 +196,11 @@ ADAPTER_CASE(verbs, opcodes, 1) {
 
 struct FloodArguments {
   VerbsQueuesView queues;
-  VerbsSegment to;  ///< words at the peer: each block has one
+  VerbsSegment to;  ///< words at the peer, one for each block
   std::uint32_t posts;
 };
 
-/// Each block has a pair, and adds to a word at its peer, more often than its rings have entries.
+/// Each block has a queue pair, and adds to a word at its peer, more times than the pair's rings have entries.
 struct FloodKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, FloodArguments a) const {
@@ -257,7 +257,8 @@ ADAPTER_CASE(verbs, more_than_rings_hold, 1) {
   world.barrier();
 }
 
-/// Errors are completions, in the order of the ring; the pair works after a reset, and nothing else has noticed.
+/// Errors are reported as completions, in the order of the ring. The pair works after a reset, and the world has not
+/// failed.
 ADAPTER_CASE(verbs, errors, 1) {
   World& world = test.world();
   Verbs verbs(test, {.engine = engine});
@@ -323,8 +324,8 @@ BEELINE_CASE(post, verbs_memory_that_is_freed, 1) {
   }
 }
 
-/// A segment that is freed while an engine writes to it: each request is complete or refused, and none touches what is
-/// unmapped.
+/// A segment that is freed while an engine writes to it: each request is complete or refused, and none touches unmapped
+/// memory.
 BEELINE_CASE(post, verbs_memory_that_is_freed_in_flight, 1) {
   World& world = test.world();
   need_one_node(test);
@@ -396,10 +397,11 @@ struct AssistedArguments {
   std::uint32_t pair, incoming, rounds;
 };
 
-/// Receives that are posted before the first send: in a ring of ranks, a rank may be so far ahead of the next.
+/// Receives that are posted before the first send: in a ring of ranks, a rank may be this many messages ahead of the
+/// next.
 constexpr std::uint32_t receives_ahead = 6;
 
-/// Sends to the rank ahead, and receives from the rank behind, more often than there are mailboxes.
+/// Sends to the rank ahead, and receives from the rank behind, more times than there are mailboxes.
 struct AssistedKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, AssistedArguments a) const {
@@ -459,7 +461,7 @@ struct AssistedErrors {
   }
 };
 
-/// A CPU thread posts what kernels ask for, and forwards completions and errors.
+/// A CPU thread posts the requests of kernels, and forwards completions and errors.
 BEELINE_CASE(post, verbs_assisted, 1) {
   World& world = test.world();
   need_one_node(test);
@@ -474,7 +476,7 @@ BEELINE_CASE(post, verbs_assisted, 1) {
                       incoming,
                       0};
   test.run(test.shape(1, true), AssistedStart{}, a, "receives that a CPU posts");
-  // The thread posts later than the kernel asks.
+  // The thread may post after the kernel has ended.
   const VerbsDoorbells& doorbells = verbs.queues().view().doorbells[incoming];
   const Status posted = detail::await_engine(world.host_context(), {}, [&] {
     return detail::load_acquired(doorbells.receive.value) == detail::big_endian(std::uint64_t{receives_ahead});

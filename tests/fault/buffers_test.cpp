@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers of transfers between nodes have a limit: by the memory that a process takes, to which AddressSanitizer adds.
+// Buffers of transfers between nodes are bounded: measured by the memory of a process, so not under AddressSanitizer.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -30,7 +30,7 @@ std::size_t peak_bytes() {
 
 constexpr std::size_t little = std::size_t{48} << 20;
 
-/// Rows that lie apart are packed, at either end, in buffers that have a limit.
+/// Strided rows are packed in buffers of bounded size at either end.
 TEST(Buffers, OfStridedTransfersAreBounded) {
   SKIP_WITHOUT_UCX();
   Config config = split_config(60'000'000'000);
@@ -43,7 +43,7 @@ TEST(Buffers, OfStridedTransfersAreBounded) {
             .count = rows, .block_length = row, .destination_stride = 2 * row, .source_stride = row};
         const SymmetricArray<std::uint64_t> table(world, 2 * rows * row);
         std::vector<std::uint64_t> mine(rows * row, 7);
-        std::fill_n(table.data(), 2 * rows * row, 1);  // the memory of both is there
+        std::fill_n(table.data(), 2 * rows * row, 1);  // the whole table is allocated before the measurement
         world.barrier();
         const std::size_t before = peak_bytes();
         if (world.rank() == 0) {
@@ -63,7 +63,7 @@ TEST(Buffers, OfStridedTransfersAreBounded) {
       config));
 }
 
-/// A message for memory that is gone stays where it is.
+/// A receiver does not fetch a long message for memory that was freed.
 TEST(Buffers, DoNotTakeALongMessageThatIsRefused) {
   SKIP_WITHOUT_UCX();
   expect_all_passed(run_ranks(

@@ -26,7 +26,7 @@ def run(place: str, arguments: list[str]) -> None:
     if not answer:
         sys.exit("forked_python.py: the process that forks has ended")
     status = int(answer)
-    if status < 0:  # of a signal
+    if status < 0:  # it ended by a signal
         os.kill(os.getpid(), -status)
     os._exit(status)
 
@@ -44,7 +44,7 @@ def serve(place: str) -> list[str]:
             ready, _, _ = select.select([listener, sys.stdin], [], [])
             reap()
             if sys.stdin in ready:
-                os.killpg(0, signal.SIGKILL)  # and what it has forked
+                os.killpg(0, signal.SIGKILL)  # also the processes that it has forked
             connection, _ = listener.accept()
             if os.fork() == 0:
                 break
@@ -77,7 +77,7 @@ def watch(fork: int, connection: socket.socket) -> None:
 
     end = os.pidfd_open(fork)
     ready, _, _ = select.select([end, connection], [], [])
-    if connection in ready:  # its process was killed
+    if connection in ready:  # the process that asked was killed
         os.kill(fork, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(fork, 0)[1])
     with contextlib.suppress(OSError):

@@ -50,7 +50,7 @@ def test_accesses_and_instructions_of_posts_and_polls() -> None:
         posts = {r["settings"]["checks"]: r["settings"] for r in mine if r["operation"] == "post"}
         (poll,) = (record["settings"] for record in mine if record["operation"] == "poll")
         for post in posts.values():
-            # A descriptor; both halves of a page that is free, and whether a resident block sleeps.
+            # A post stores a descriptor; it loads both halves of the free page, and whether a resident block sleeps.
             assert (post["stores"], post["loads"]) == (3, 2 + method.startswith("resident/"))
         assert (poll["stores"], poll["loads"]) == (3, 7)
         if platform.machine() == "x86_64":
@@ -75,13 +75,14 @@ def test_accesses_of_each_step_of_optimisation() -> None:
     for placement in PLACEMENTS[:2]:
         mine = [record for record in found if record["method"] == f"{placement}/verbs/completion"]
         settings = {(r["operation"], r["settings"]["step"]): r["settings"] for r in mine}
-        # 8 fields and the payload, a stamp and the doorbell; 4 words in place of the fields; without the stamp.
+        # Stores of a post: 8 fields, the payload, a stamp and the doorbell; then 4 words in place of the fields; then
+        # no stamp.
         assert [settings["post", step]["stores"] for step in range(5)] == [11, 7, 7, 6, 6]
-        # Whether a resident block sleeps.
+        # Loads of a post: whether a resident block sleeps.
         assert {settings["post", step]["loads"] for step in range(5)} == {int(placement == "resident")}
-        # The owner, and 9 fields; or 4 words; or the owner's word alone.
+        # Loads of a poll: the owner and 9 fields; then the owner and 4 words; at last the owner's word alone.
         assert [settings["poll", step]["loads"] for step in range(5)] == [10, 5, 5, 5, 1]
-        assert {settings["poll", step]["stores"] for step in range(5)} <= {0, 1}  # the engine is told now and then
+        assert {settings["poll", step]["stores"] for step in range(5)} <= {0, 1}  # the count is published now and then
         assert {step for operation, step in settings if operation == "post_poll"} == set(range(5))
     command = {r["operation"] for r in found if r["method"].endswith("command/quiet")}
     assert command == {"post", "poll", "post_poll"}

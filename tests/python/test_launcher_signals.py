@@ -47,7 +47,7 @@ class TestStandingReader:
             assert process.wait(timeout=60) == 128 + number
 
     def test_a_death_ends_the_job(self, tmp_path: Path) -> None:
-        go = tmp_path / "go"  # so that the output stands before
+        go = tmp_path / "go"  # rank 1 dies once the output has stalled
         script = f"if [ $BEELINE_RANK = 1 ]; then until [ -e {go} ]; do sleep 0.02; done; exit 7; fi; exec yes"
         with self.standing(script=script) as process:
             go.touch()
@@ -69,7 +69,7 @@ class TestStandardInput:
         return "".join(sorted(done.stdout.splitlines(keepends=True)))
 
     def test_rank_0_gets_it(self) -> None:
-        text = "".join(f"{number}\n" for number in range(50000))  # more than pipes hold
+        text = "".join(f"{number}\n" for number in range(50000))  # more than a pipe holds
         assert self.run("wc -l", text=text) == "[0] 50000\n[1] 0\n"
         assert self.run("wc -l", "--stdin", "all", text=text) == "[0] 50000\n[1] 50000\n"
         assert self.run("wc -l", "--stdin", "none", text=text) == "[0] 0\n[1] 0\n"
@@ -84,7 +84,7 @@ class TestStandardInput:
         os.write(terminal, b"42\n")
         assert eventually(lambda: os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
         output = b""
-        with contextlib.suppress(OSError):  # which a terminal without a writer raises at its end
+        with contextlib.suppress(OSError):  # raised at the end by a terminal without a writer
             while some := os.read(terminal, 1000):
                 output += some
         os.waitpid(process, 0)
@@ -110,7 +110,7 @@ class TestNothingIsLeft:
     def job_of(launcher: int, mark: str) -> int:
         """The launcher's second process, which starts the ranks."""
         for pid in processes_with(mark):
-            with contextlib.suppress(OSError):  # it has ended
+            with contextlib.suppress(OSError):  # the process has ended
                 parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
                 if parent == launcher and Path(f"/proc/{pid}/exe").resolve().name == "beeline-launch":
                     return pid
@@ -120,7 +120,7 @@ class TestNothingIsLeft:
         return subprocess.Popen(
             [LAUNCHER, "-n", str(ranks), "--", "sh", "-c", script],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "MARK": mark},
-            preexec_fn=os.setpgrp,  # the system tells a group that is stopped when it loses its shell
+            preexec_fn=os.setpgrp,  # a stopped group that loses its shell gets signals
         )  # fmt: skip
 
     @pytest.mark.parametrize("family", [FAMILY, DAEMONS])
@@ -135,7 +135,7 @@ class TestNothingIsLeft:
                 os.kill(self.job_of(process.pid, mark), signal.SIGKILL)
             process.wait()
             assert eventually(lambda: processes_with(mark) == [])
-            process.communicate(timeout=60)  # nobody holds its output open
+            process.communicate(timeout=60)  # no process holds the output open
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
     def test_signals_to_the_launcher_end_the_job(self, number: signal.Signals) -> None:
@@ -256,7 +256,7 @@ with beeline.World.create() as world:
             assert process.stdout is not None
             assert {process.stdout.readline() for _ in range(2)} == {"[0] up\n", "[1] up\n"}
             process.send_signal(signal.SIGINT)
-            time.sleep(1)  # the launcher takes one that comes within 0.2 s for the same
+            time.sleep(1)  # a second signal within 0.2 s counts as the first one
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=60)
         assert process.returncode == 128 + signal.SIGINT

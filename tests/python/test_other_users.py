@@ -21,7 +21,7 @@ LAUNCHER = ROOT / "build" / "bin" / "beeline-launch"
 PACKAGE = importlib.util.find_spec("libucx")
 NEWER = "" if PACKAGE is None or PACKAGE.origin is None else str(Path(PACKAGE.origin).parent / "lib")
 LISTEN, LOOPBACK = "0A", "0100007F"
-# Rank 0 says where its memory is, and then, for each word on its standard input, which is a named pipe, what it holds.
+# Rank 0 prints the address of its memory. For each line of a named pipe it then prints the memory's content.
 RANK = """
 import os, sys, time
 import beeline, numpy as np
@@ -74,7 +74,8 @@ def put(port: int, address: int, value: int, user: int) -> bool:
             os.setgroups([])
             os.setgid(user)
             os.setuid(user)
-            with socket.socket() as connection:  # what this user's Python would still import, it may not read
+            with socket.socket() as connection:  # from here on this user may not read the modules that its Python would
+                # import
                 connection.settimeout(1)
                 connection.connect(("127.0.0.1", port))
                 put_request = 0x21
@@ -135,7 +136,7 @@ def test_another_user_cannot_write_to_a_world_of_this_machine(libraries: str, tm
             assert ports != []
             assert [put(port, address, 8, nobody) for port in ports] == [False] * len(ports)
             assert word() == "holds 7\n"
-            # The bytes are right, and the test is none that cannot fail: the user's own processes are not kept out.
+            # The request is valid, so this test can fail: the same bytes from the user's own processes are accepted.
             for port in ports:
                 put(port, address, 8, os.getuid())
             assert word() in ("holds 8\n", "")

@@ -79,7 +79,7 @@ HOSTILE: list[tuple[str, str]] = [
     ('{"event": "result", "median": 1e999}', "field 'median': number out of range"),
     (DEEP, "more than 32 levels"),
     ('{"a": ' + "[" * 50 + "]" * 50 + "}", "more than 32 levels"),
-    # What is no JSON object is left out, by file and line.
+    # A line that is no JSON object is left out, and named by file and line.
     *((line, "is left out: no JSON object") for line in (
         "[]", "5", "null", '"text"', "{", '{"a": NaN}', '{"a": "\\ud800"}', '{"a": 1} x', "\0", "[" * 50 + "]" * 50,
     )),

@@ -21,7 +21,7 @@ def hosts() -> Iterator[Hosts]:
     yield from hosts_of(3)
 
 
-# Meets the others, and is idle until its launcher is ended.
+# A rank of a world that enters a barrier each second until its launcher is ended.
 RANK = """#!/bin/sh
 exec {python} -c '
 import time
@@ -33,7 +33,7 @@ with beeline.World.create() as world:
         world.barrier()
 '
 """
-# What each connection gets to read, and after how many seconds it was closed; null: it was not.
+# Prints for each connection the bytes that it received, and after how many seconds it was closed; null: it was not.
 STRANGER = """
 import json, os, selectors, socket, ssl, sys, time
 user, *places = sys.argv[1:]
@@ -78,7 +78,7 @@ def test_strangers_read_nothing_and_are_closed(hosts: Hosts, tmp_path: Path) -> 
         line = launcher.stdout.readline()
         assert "has met" in line, ends([launcher])
     places = [place for host in range(2) for place in open_ports(hosts, host)]
-    # Ports of the network that the hosts have in common alone: the launcher's, and those of ranks 0 and 1.
+    # Ports are open only on the network that the hosts share: the launcher's, and those of ranks 0 and 1.
     assert sorted(place.split(":")[0] for place in places) == [hosts.addresses[0]] * 2 + [hosts.addresses[1]]
     nobody = str(pwd.getpwnam("nobody").pw_uid)
     strangers = [
@@ -92,6 +92,6 @@ def test_strangers_read_nothing_and_are_closed(hosts: Hosts, tmp_path: Path) -> 
         for content, (answer, closed_after_s) in json.loads(out).items():
             assert answer == "", content
             assert closed_after_s is not None, content
-    assert launcher.poll() is None, ends([launcher])  # no barrier beside the strangers took its deadline, which is 5 s
+    assert launcher.poll() is None, ends([launcher])  # beside the strangers no barrier reached its deadline, 5 s
     launcher.terminate()
     ends([launcher])

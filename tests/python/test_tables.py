@@ -36,7 +36,7 @@ def wide_table() -> FittedTable:
 def test_no_name_and_no_number_is_broken(width: int) -> None:
     lines = shown(wide_table(), width)
     widest = max(map(cell_len, lines))
-    # A name and the remarks need 51: of narrower screens the terminal breaks the lines.
+    # A name and the remarks need 51 columns; on narrower screens the terminal breaks the lines.
     assert widest <= max(width, 51)
     words = [word for line in lines for word in line.split()]
     parts = words.count("method")

@@ -61,7 +61,7 @@ def by_file() -> None:
 
 def by_tcp() -> None:
     use(init(f"tcp://127.0.0.1:{agreed('port', free_port)}"))
-    # Torch warns on standard error of waits that end without the key: none are made for a rank 0 that comes late.
+    # Torch warns on standard error of waits that end without the key. No rank makes such a wait when rank 0 comes late.
     port = int(agreed("late", free_port))
     store = dist.TCPStore("127.0.0.1", port, SIZE, is_master=RANK == 0, wait_for_workers=False)
     if RANK == 0:
@@ -72,7 +72,7 @@ def by_tcp() -> None:
 def by_environment() -> None:
     place = {"RANK": RANK, "WORLD_SIZE": SIZE, "MASTER_ADDR": "localhost", "MASTER_PORT": agreed("env", free_port)}
     os.environ.update({name: str(value) for name, value in place.items()})
-    for _ in range(2):  # the second of a program has the same names in its store
+    for _ in range(2):  # the second one has the same names in the program's store
         use(init())
 
 
@@ -143,7 +143,7 @@ def unlike_tags() -> None:
 
     def exchange() -> None:
         dist.send(torch.ones(2), 1, tag=3) if RANK == 0 else dist.recv(torch.ones(2), 0, tag=4)
-        dist.barrier()  # rank 0 may hear of it here only
+        dist.barrier()  # rank 0 may get the error only here
 
     one = "8 bytes of float32 in 1 block with tag"
     text = f"rank 1 receives {one} 4, rank 0 sends {one} 3"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What an engine serves in tests that have no world.
+/// The rank that an engine serves in tests that have no world.
 
 #include <atomic>
 #include <cstddef>

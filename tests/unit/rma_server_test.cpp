@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The RMA-style adapter's bytes: what it refuses, and how, what its notifications hold, and notification queues that
-// are not freed. Descriptors are stored into the page as they are, without the calls that check them.
+// The RMA-style adapter at the level of bytes: refused descriptors, contents of notifications, and notification queues
+// that are not freed. Descriptors are stored into the page directly, without the calls that check them.
 #include "control/adapters/rma_server.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class RmaServers : public LoneClient {
   RmaServers() {
     for (std::uint32_t vpid = 0; vpid < ports; ++vpid) engine_.add(sources_[vpid]);
   }
-  /// The client, whose memory is there while `is_mapped_`.
+  /// The client; its memory is mapped while `is_mapped_`.
   const EngineClient& client() {
     client_.piece_at = [this](const void*) {
       return is_mapped_ ? std::span<const std::byte>(context_.range, bytes) : std::span<const std::byte>();
@@ -61,7 +61,7 @@ class RmaServers : public LoneClient {
   /// A put of eight bytes from offset 64 to offset 128, which notifies the requester.
   [[nodiscard]] static RmaRequest good() { return {RmaCommand::put, rma_requester, 0, 1, 8, 64, 128}; }
 
-  /// Stores a descriptor, and waits until it is over.
+  /// Stores a descriptor, and waits until its request is complete.
   void post(const RmaDescriptor& descriptor, bool is_logical = true) {
     RmaPage& page = port().memory->page;
     detail::store_descriptor<detail::DirectAccess>(port(), is_logical ? page.logical : page.physical, descriptor);
@@ -74,7 +74,7 @@ class RmaServers : public LoneClient {
     return rma_wait(context_, port(vpid), notification, Timeout::test()) == Status::ok ? notification
                                                                                        : RmaNotification{};
   }
-  /// Whether a good request is carried out, with its notification.
+  /// Checks that a good request is carried out and notified.
   void expect_usable() {
     memory_[8] = ++value_;
     post(good());
@@ -125,7 +125,7 @@ TEST_F(RmaServers, TheFormatIsTheDocumentedOne) {
   EXPECT_EQ(5u, notification.lock_value());
 }
 
-/// Every command with every set of units: Table 2.2.
+/// Accepts, for every command, exactly the sets of units in Table 2.2.
 TEST_F(RmaServers, TakeTheSetsOfTheTable) {
   const std::uint32_t legal[][4] = {{0, 1, 3, 99}, {0, 2, 6, 99}, {0, 2, 6, 99}, {3, 99, 99, 99}};
   for (const RmaCommand command : {RmaCommand::put, RmaCommand::get, RmaCommand::lock, RmaCommand::notify})
@@ -253,7 +253,8 @@ TEST_F(RmaServers, ALockAddsIfItIsEqual) {
   }
 }
 
-/// Entries that were read and not freed stay occupied: what comes then is lost, is told once, and the queue goes on.
+/// Entries that were read but not freed stay occupied: later notifications are lost, the loss is reported once, and the
+/// queue works again after they are freed.
 TEST_F(RmaServers, AQueueThatIsNotFreedOverflows) {
   RmaNotification notification{};
   for (std::uint32_t i = 0; i < depth; ++i) {
@@ -268,7 +269,7 @@ TEST_F(RmaServers, AQueueThatIsNotFreedOverflows) {
   for (int lap = 0; lap < 3; ++lap) expect_usable();
 }
 
-/// Those that were not read are kept. The poster gets to know that its target was not notified.
+/// Unread notifications are kept. The poster is notified that its target was not.
 TEST_F(RmaServers, ATargetThatDoesNotReadOverflows) {
   const RmaRequest put = with(good(), [](RmaRequest& r) { r.notifications = rma_requester | rma_completer; });
   for (std::uint32_t i = 0; i <= depth; ++i) {
@@ -312,7 +313,7 @@ TEST_F(RmaServers, CallsRefuseWhatTheyCanSee) {
   EXPECT_EQ(1u, claims_);
 }
 
-/// A page whose request is not over is not overwritten.
+/// A request in the page is not overwritten before it is complete.
 TEST_F(RmaServers, AFullPageTimesOut) {
   engine_.remove(sources_[0]);
   std::uint64_t* const word = memory_.data();
@@ -332,7 +333,7 @@ TEST_F(RmaServers, AFullPageTimesOut) {
   EXPECT_NE(0u, next().word);
 }
 
-/// Anything may be in a page.
+/// Every descriptor, also of random bits, is completed or refused, and the port works afterwards.
 TEST_F(RmaServers, AnyDescriptorIsOver) {
   beeline_test::Random random("rma descriptors");
   const auto some_address = [&]() -> std::uint64_t {
@@ -351,7 +352,7 @@ TEST_F(RmaServers, AnyDescriptorIsOver) {
   };
   for (int i = 0; i < 5'000; ++i) {
     RmaDescriptor descriptor = {{random.next(), some_address(), some_address()}};
-    if (random.below(4) != 0) {  // a head that means something
+    if (random.below(4) != 0) {  // a valid head
       const auto size = random.coin() ? random.below(std::size_t{64}) + 1 : random.below(max_rma_bytes) + 1;
       descriptor.words[0] = RmaRequest{static_cast<RmaCommand>(random.below(6)),
                                        static_cast<std::uint32_t>(random.below(8)),
@@ -365,7 +366,7 @@ TEST_F(RmaServers, AnyDescriptorIsOver) {
     }
     if (descriptor.words[0] == 0) continue;
     const bool is_logical = random.coin();
-    if (decode(descriptor).request.command == RmaCommand::get) {  // not into other memory of this program
+    if (decode(descriptor).request.command == RmaCommand::get) {  // must not write to other memory of this program
       descriptor.words[0] &= ~RmaDescriptorFields::Size::in(~std::uint64_t{63});
       const std::uint64_t within = random.below(bytes - 64), beyond = std::uint64_t{1} << 62;
       descriptor.words[2] = random.below(8) == 0 ? beyond : is_logical ? within : address(within);

@@ -91,7 +91,7 @@ class SecureSockets : public ::testing::Test {
     message.number = number, message.from = static_cast<std::uint32_t>(from);
     worker(from).send(to, message, payload, number, nullptr, DeviceKind::host);
   }
-  /// Both may send to each other.
+  /// Connects two ranks, and checks that each can send to the other.
   void expect_connection(int from, int to) {
     connect(from, to);
     send(from, to, 1000);
@@ -101,7 +101,7 @@ class SecureSockets : public ::testing::Test {
     reports(to).payloads.erase(1000), reports(from).payloads.erase(1001);
   }
 
-  // An intruder at the port of a rank, whose secret it has learnt.
+  // An intruder at the port of a rank, whose secret the intruder knows.
 
   [[nodiscard]] std::vector<std::byte> secret_of(int rank) {
     const auto address = worker(rank).address();
@@ -121,7 +121,7 @@ class SecureSockets : public ::testing::Test {
     }
     return all;
   }
-  /// What the rank answers to these bytes until it closes the connection.
+  /// The bytes with which the rank answers `bytes` until it closes the connection.
   std::string answer_to(Stream stream, std::span<const std::byte> bytes) {
     std::string answer;
     bool is_closed = false;
@@ -185,7 +185,7 @@ TEST_F(SecureSockets, CloseConnectionsWithoutTheKeyAndSayNothing) {
   EXPECT_EQ(20, ::send(half.descriptor(), "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03rrrrrrrrr", 20, MSG_NOSIGNAL));
   expect_connection(0, 2);
   expect_connection(1, 2);
-  // A rank that is connected is not replaced by who knows all.
+  // An intruder that knows the key and the secret does not replace the connection of a rank.
   EXPECT_EQ("", answer_to(intrude(2, dialing_session(first, 2, secret_of(2))), greeting));
   send(0, 2, 5);
   work_until([&] { return reports(2).payloads.contains(5); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TLS sessions without sockets: who has no key learns nothing, and what was recorded is of no use.
+// TLS sessions without sockets: an end without the key learns nothing, and recorded bytes cannot be used again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Bytes take_output(TlsSession& from) {
   return all;
 }
 
-/// Gives a session bytes of the network. Returns what it decrypts.
+/// Gives a session bytes as received from the network. Returns the bytes that it decrypts.
 Bytes give(TlsSession& to, std::span<const std::byte> bytes) {
   Bytes all, some(1000);
   const auto read = [&] {
@@ -73,7 +73,7 @@ class Tls : public ::testing::Test {
     client_ = make_tls_client("one", a_key, 3);
     server_ = server_of("one", a_key);
   }
-  /// All that the client has sent is in `recorded_`.
+  /// Completes the handshake. `recorded_` has all bytes that the client has sent.
   void shake_hands() {
     for (int round = 0; round < 3; ++round) {
       static_cast<void>(give(*client_, take_output(*server_)));
@@ -93,7 +93,7 @@ TEST_F(Tls, CarriesBytesBothWaysAndChangesKeys) {
   EXPECT_EQ(0u, client_->write(bytes_of("too early")));
   shake_hands();
   EXPECT_EQ("one", server_->identity());
-  for (const std::size_t length : {1u, 16384u, 100'000u}) {  // records of the last one have three keys
+  for (const std::size_t length : {1u, 16384u, 100'000u}) {  // the last message's records use three keys
     Bytes text(length);
     for (std::size_t i = 0; i < length; ++i) text[i] = static_cast<std::byte>(i % 251);
     const Bytes encrypted = encrypt(*client_, text);
@@ -135,7 +135,7 @@ TEST_F(Tls, OfStrangersHasNoAnswer) {
   EXPECT_TRUE(server->output().empty());
 }
 
-/// A server that cannot show the key: it has answered an earlier client, and says the same again.
+/// A server without the key, which repeats the answer of a server with the key to an earlier client.
 TEST_F(Tls, OfAServerWithoutTheKeyIsRefused) {
   static_cast<void>(give(*client_, {}));
   static_cast<void>(give(*server_, take_output(*client_)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs-style queue pairs as bytes: what posters write, what an engine makes of it, and what pollers read.
+// Verbs-style queue pairs as bytes: what posters write, how an engine serves it, and what pollers read.
 #include "control/adapters/verbs_server.hpp"
 
 #include <gtest/gtest.h>
@@ -74,8 +74,8 @@ struct End {
   }
 };
 
-/// A queue pair of rank 0 that is connected to rank 1; the memory of both is the buffer of LoneClient. A test says when
-/// the engine works.
+/// A queue pair of rank 0 that is connected to rank 1; the memory of both is the buffer of LoneClient. The engine
+/// serves requests only when a test calls `serve`.
 class VerbsRings : public LoneClient {
  protected:
   VerbsRings() {
@@ -114,7 +114,7 @@ class VerbsRings : public LoneClient {
     static_cast<void>(poll_completion<steps>(one, end.view(), 0, completion));
     return completion;
   }
-  ///   index  in the own ring counted from the last reset
+  ///   index  of the request; in the own ring counted from the last reset
   void expect(End& end, std::uint32_t index, VerbsStatus status, std::uint64_t value = 0) {
     const VerbsCompletion completion = polled(end);
     EXPECT_EQ(index + (&end == own_.get() ? first_ : 0), completion.index);
@@ -246,7 +246,7 @@ TEST_F(VerbsRings, CarryOutEveryOpcode) {
     EXPECT_EQ(77u, expect(*peer_, VerbsOpcode::receive, 8));
     EXPECT_EQ(1020u, memory_[target + 10]);
 
-    // 16 and 16 bytes into 8 and 40: three commands.
+    // Two sources of 16 bytes each, two destinations of 8 and 40 bytes: three commands.
     request = receive_request(to(20, 8));
     request.segments = 2, request.local[1] = to(30, 40);
     ASSERT_EQ(Status::ok, post_receive<steps>(one, peer_->view(), 0, request));
@@ -272,7 +272,7 @@ TEST_F(VerbsRings, CarryOutEveryOpcode) {
     EXPECT_EQ(3u, memory_[target + 10]);
     post(write_request(to(0, 0), from(0, 0)));
     expect(*own_, VerbsOpcode::write, 0);
-    // Without step 4 the poster counts free entries; its other posts go on from there.
+    // Polls of step 4 do not free entries, but posters of the other steps count free entries.
     own_->posted.sends_done = own_->posted.sends, peer_->posted.receives_done = peer_->posted.receives;
   });
 }
@@ -363,7 +363,7 @@ TEST_F(VerbsRings, ReportBadReceivesToBothEnds) {
   ASSERT_EQ(Status::ok, receive(receive_request(to(0, 16))));
   peer_->receives[2].owner_opcode = detail::big_endian(verbs_owner_bit | 1);
   expect_both(2, VerbsStatus::bad_opcode, VerbsStatus::bad_receive);
-  // A doorbell that is rung too far takes nothing.
+  // A doorbell that exceeds the ring's entries makes no receive available.
   peer_->doorbells.receive.value = detail::big_endian(std::uint64_t{100});
   ASSERT_EQ(Status::ok, post(send_request(from(0, 16))));
   serve();
@@ -389,7 +389,7 @@ TEST_F(VerbsRings, ReportADoorbellThatIsRungTooFar) {
     EXPECT_EQ(none, polled(*own_).index);
     reset();
   }
-  // Too far within the ring: entries that hold no request.
+  // The doorbell is too far, but within the ring: it counts entries that hold no request.
   ASSERT_EQ(Status::ok, post(write_request(to(0, 8), from(0, 8))));
   own_->doorbells.send.value = detail::big_endian(std::uint64_t{first_ + 3});
   serve();
@@ -411,7 +411,7 @@ TEST_F(VerbsRings, ReportWhatTheEngineRefuses) {
   expect(*own_, 1, VerbsStatus::refused);
   expect(*own_, 2, VerbsStatus::flushed);
   reset();
-  // Memory that is registered and no longer mapped: an atomic, which waits for an answer.
+  // An atomic, which waits for an answer, on registered memory that is no longer mapped.
   there_ = peer_->add_key(1, 5, 8 * target, 2 * bytes);
   ASSERT_EQ(Status::ok, post(fetch_add_request({bytes, 8, there_}, 1)));
   serve();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of verbs: for each its text, what is refused, and what the reference execution does.
+// The table of verbs: for each verb its text, the commands that are refused, and its reference execution.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t held = 12, operand = 10;
 
-/// The word that `held` becomes, by a command whose operand is `operand`; none: the verb changes no word.
+/// The value of a word `held` after a command with `operand`; none if the verb changes no word.
 std::optional<std::uint64_t> changed_by(Verb verb) {
   const std::map<Verb, std::uint64_t> words = {{Verb::store, 10},   {Verb::add, 22},      {Verb::bit_and, 8},
                                                {Verb::bit_or, 14},  {Verb::bit_xor, 6},   {Verb::minimum, 10},
@@ -35,7 +35,7 @@ std::optional<std::uint64_t> changed_by(Verb verb) {
 
 class Verbs : public LoneClient {
  protected:
-  /// What the verb's poster would write: two rows of two words, a word, or three words in the command.
+  /// A command as the verb's poster writes it: two rows of two words, a word, or three words in the command.
   [[nodiscard]] Command sample(const VerbInfo& verb) {
     Command command{};
     command.verb = verb.verb, command.sequence = 1, command.remote = 8 * target, command.local = operand;
@@ -99,7 +99,7 @@ TEST_F(Verbs, HaveNamesThatTextsGive) {
   EXPECT_EQ(0u, text_of(none).find("verb 77 of "));
 }
 
-/// The predicates that kernels use say what the table says.
+/// The predicates that kernels use agree with the table.
 TEST_F(Verbs, AreComparedAsTheTableSays) {
   for (const VerbInfo& verb : verb_infos) {
     EXPECT_EQ(verb.has_signal, has_signal(sample(verb))) << verb.name;
@@ -167,7 +167,7 @@ TEST_F(Verbs, AreRefusedForWhatTheyName) {
   }
 }
 
-/// Such memory may be mapped in a host rank's process.
+/// GPU memory may be mapped in a host rank's process, but its engine must not touch it.
 TEST_F(Verbs, OfHostRanksTouchNoGpuMemory) {
   client_.is_host_memory = [](const void*) { return false; };
   MappedMemory mapped(client_);
@@ -220,7 +220,7 @@ TEST_F(Verbs, AreCarriedOutByLoadsAndStores) {
   }
 }
 
-/// Words of every width, with and without a sign; a swap whose word differs.
+/// Words of every width, with and without a sign; a compare-and-swap whose word differs.
 TEST_F(Verbs, ChangeWordsOfEveryWidth) {
   Command command = sample(*find_verb(Verb::minimum));
   const auto change = [&](std::uint64_t before) {
@@ -242,7 +242,7 @@ TEST_F(Verbs, ChangeWordsOfEveryWidth) {
   EXPECT_EQ(4u, worker_.result(0));
 }
 
-/// Commands that no ring holds.
+/// A source of listed commands, without a ring.
 class ListedCommands final : public CommandSource {
  public:
   explicit ListedCommands(std::vector<Command> commands) : commands_(std::move(commands)) {}
@@ -265,7 +265,7 @@ class ListedCommands final : public CommandSource {
   void wake() const noexcept override {}
 
   std::vector<std::pair<std::uint64_t, std::uint64_t>> answers_;
-  std::uint64_t released_ = 0, refused_ = 0;  ///< once they are completed
+  std::uint64_t released_ = 0, refused_ = 0;  ///< read once all commands are complete
   std::atomic<std::uint64_t> completed_{0};
 
  private:
@@ -295,7 +295,7 @@ TEST_F(Verbs, ComeFromAnySource) {
   engine.remove(listed);
 }
 
-/// Whatever is wrong with the last entry, none before it takes effect.
+/// If the last entry is refused, for any reason, none of the earlier entries takes effect.
 TEST_F(Verbs, BatchesAreRefusedAsAWhole) {
   const Command batch = sample(*find_verb(Verb::batch));
   auto* const entries = reinterpret_cast<BatchEntry*>(bytes_at(list));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a rank knows of failures, and how it reaches others, without a world.
+// A rank's knowledge of failures, and its routes to other ranks, tested without a world.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -27,7 +27,7 @@ std::string error_of(const Call& call) {
   return {};
 }
 
-/// Ranks 0 and 1 on one node, 2 on another. Rank 0 looks.
+/// Ranks 0 and 1 on one node, 2 on another. The tests take the view of rank 0.
 class FailuresOfThree : public ::testing::Test {
  protected:
   /// Records a wait of `rank` for `peer` that ended with `status`.
@@ -155,7 +155,7 @@ TEST(WaitTexts, WaitsThatSayTheSameAreOneLine) {
   EXPECT_NE(std::string::npos, text.find("2.000 s")) << text;
 }
 
-/// Reaches rank 1 by its own means, and rank 2; not rank 3.
+/// Reaches rank 1 by loads and stores, rank 2 by the engine, and rank 3 not at all.
 class SomeEngine final : public Engine {
  public:
   PeerRoute route_to(int peer) const override {
@@ -171,7 +171,7 @@ class RoutesOfFour : public ::testing::Test {
     addresses_.open(range_, min_slot_shift, 4);
     routes_.ask(SomeEngine());
   }
-  /// In a rank's slot. Nothing is there.
+  /// An address in a rank's slot, where no memory is mapped.
   [[nodiscard]] std::byte* address_of(int rank) const {
     return range_ + (static_cast<std::uintptr_t>(rank) << min_slot_shift) + 64;
   }

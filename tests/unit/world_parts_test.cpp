@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a world, each without one.
+// The parts of a world, each tested without a world.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -109,7 +109,7 @@ TEST(Grids, AreLentAgainWhenTheyAreGivenBack) {
       lent.back().get(), nullptr, 1.0, [] { return std::string("a"); }, [] { return false; });
   lent.pop_back();
   EXPECT_EQ(&states[max_streams - 1].state, grids.lend().get());
-  grids.ledger().keep(&grids, 1.0, [] { return std::string("b"); });  // the first is booked no more
+  grids.ledger().keep(&grids, 1.0, [] { return std::string("b"); });  // the first entry is no longer booked
 }
 
 TEST(Launches, NamesAreShownOnceAndCut) {
@@ -179,7 +179,7 @@ TEST_F(HeapsOfARank, AreasSayWhatAnOffsetIs) {
             ranks_.areas.describe_offset(RankAreas::slot.host_area_offset() + aligned(sizeof(HostAreaHeader))));
 }
 
-/// Of one host rank.
+/// The parts of a world of one host rank.
 class LonePartsOfAWorld : public ::testing::Test {
  protected:
   static Config small() {

@@ -10,10 +10,10 @@
 ///
 /// **Returns**, unless stated otherwise: ok; timeout if the page was not free in time: nothing was posted, and the call
 /// may be repeated; invalid_argument for a notification set that Table 2.2 does not have, for a port, lock or peer that
-/// there is not, and for a put or get with a bad peer or address (refused: see access.hpp); deadline; aborted. What
-/// only the adapter detects it reports in a notification with an error, also to posters that asked for none.
+/// does not exist, and for a put or get with a bad peer or address (refused: see access.hpp); deadline; aborted. Errors
+/// that only the adapter detects are reported in a notification, also to posters that asked for none.
 ///
-/// `Access`, where calls take it, does the accesses to the port's memory.
+/// `Access`, in calls that have this parameter, makes the accesses to the port's memory.
 ///
 /// Source: seed 000, 5.6 (RMA unit of Extoll).
 
@@ -62,7 +62,7 @@ template <class T>
   return reinterpret_cast<std::byte*>(&word);
 }
 
-/// Waits until the request in the page is over. One thread calls it.
+/// Waits until the request in the page is complete. One thread calls it.
 template <class Access>
 BEELINE_HOST_DEVICE Status await_page(const Context& ctx, const RmaPort& port, Operation operation, std::uint32_t peer,
                                       Timeout timeout) {
@@ -87,7 +87,7 @@ BEELINE_HOST_DEVICE void store_descriptor(const RmaPort& port, RmaDescriptor& at
   wake_adapter<Access>(port.memory->asleep.value, port.wanted);
 }
 
-/// Whether the port is there, and the set is one of Table 2.2.
+/// Whether the port exists, and the set is one of Table 2.2.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_valid(const RmaPort& port, RmaCommand command, const RmaTo& to) {
   return port.memory != nullptr && to.vpid < port.ports && is_notification_set(command, to.notifications);
 }
@@ -99,7 +99,7 @@ struct RmaMove {
   std::uint64_t bytes;
 };
 
-/// Posts a put or get in pieces that the format can describe; units notify of the last. One thread calls it.
+/// Posts a put or get in pieces that the format can describe; units notify of the last piece. One thread calls it.
 ///   timeout  limit of the wait before the first piece
 template <class Access>
 BEELINE_HOST_DEVICE Status post_pieces(const Context& ctx, const RmaPort& port, const RmaMove& move, const RmaTo& to,
@@ -151,7 +151,7 @@ BEELINE_HOST_DEVICE Status post_words(const Context& ctx, const RmaPort& port, c
 inline namespace BEELINE_CALLS {
 
 /// Copies `count` elements from local `source` to `destination` on a peer. More than `max_rma_bytes` are posted in
-/// pieces; units notify of the last one.
+/// pieces; units notify of the last piece.
 ///   destination  [count] symmetric address
 ///   source       [count] any local address that the adapter reads; reusable after the requester's notification
 ///   to           sets: rma_none, rma_requester, rma_requester | rma_completer
@@ -167,8 +167,8 @@ template <class Access = detail::DirectAccess, class Group, class T>
                                    to, timeout);
 }
 
-/// Copies `count` elements from `source` on a peer to local `destination`, in pieces as `rma_put`. They have arrived
-/// once the completer notifies.
+/// Copies `count` elements from `source` on a peer to local `destination`, in pieces as `rma_put`. The elements have
+/// arrived once the completer notifies.
 ///   source  [count] symmetric address;  destination  [count] any local address that the adapter writes
 ///   to      sets: rma_none, rma_completer, rma_completer | rma_responder
 /// Every thread of `group` calls it.
@@ -210,7 +210,7 @@ template <class Access = detail::DirectAccess>
 
 }  // namespace BEELINE_CALLS
 
-/// Waits until the last request of the port is over: its data are at their destination, and its notifications are
+/// Waits until the port's last request is complete: its data are at their destination, and its notifications are
 /// written. One thread calls it. Returns ok; timeout; deadline; aborted.
 template <class Access = detail::DirectAccess>
 [[nodiscard]] BEELINE_HOST_DEVICE Status rma_quiet(const Context& ctx, const RmaPort& port,
@@ -219,11 +219,11 @@ template <class Access = detail::DirectAccess>
   return detail::await_page<Access>(ctx, port, Operation::quiet, no_peer, timeout);
 }
 
-/// Waits for the port's next notification, and copies it; data that it announces are visible then. Its entry stays
+/// Waits for the port's next notification, and copies it; the data that it announces are then visible. Its entry stays
 /// occupied until `rma_free`. One thread calls it.
-/// Returns ok; no_resource, once, if no notification is there to read, and adapters have lost some since the last such
-/// answer because no entry was free: the queue is usable after `rma_free`; timeout; deadline; aborted; invalid_argument
-/// for a port that there is not.
+/// Returns ok; no_resource if there is no notification to read, and adapters have lost some for want of a free entry,
+/// which is reported once: the queue is usable after `rma_free`; timeout; deadline; aborted; invalid_argument for a
+/// port that does not exist.
 template <class Access = detail::DirectAccess>
 [[nodiscard]] BEELINE_HOST_DEVICE Status rma_wait(const Context& ctx, const RmaPort& port,
                                                   RmaNotification& notification, Timeout timeout = Timeout::none()) {
@@ -232,7 +232,7 @@ template <class Access = detail::DirectAccess>
   RmaPortMemory& memory = *port.memory;
   const auto read = Access::template load<std::uint64_t>(bytes_of(memory.read));
   RmaNotification& entry = port.queue[read % port.depth];
-  // Whether the entry is of a notification that was read: none can be written.
+  // Whether the entry still holds a notification that was read, so that no other can be written.
   const bool is_occupied = read - Access::template load<std::uint64_t>(bytes_of(memory.freed.value)) == port.depth;
   const auto known = Access::template load<std::uint64_t>(bytes_of(memory.known_overflows));
   std::uint64_t overflowed = 0, word = 0;

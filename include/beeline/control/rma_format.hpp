@@ -39,11 +39,11 @@ enum RmaUnit : std::uint32_t { rma_none = 0, rma_requester = 1, rma_completer = 
 /// Why an adapter has refused a request, or not notified its target.
 enum class RmaError : std::uint8_t {
   none,
-  malformed,      ///< bits that are constant differ, there is a modifier, or the size is not that of the command
+  malformed,      ///< constant bits differ, there is a modifier, or the size does not suit the command
   command,        ///< there is no such command
   notifications,  ///< Table 2.2 does not have this set for the command
   port,           ///< there is no such node, or the node has no such port
-  address,        ///< memory of either side is not there, or the lock is not
+  address,        ///< memory of either side is not mapped, or there is no such lock
   overflow        ///< done, but the target's notification queue was full: the target has not been notified
 };
 
@@ -54,7 +54,7 @@ inline constexpr std::uint32_t max_rma_ports = 1u << 8;
 /// The size of a lock, and of a notification without data.
 inline constexpr std::uint64_t rma_lock_bytes = sizeof(std::uint32_t), rma_notify_bytes = 1;
 
-/// The unit that notifies the rank that posts a command (of one that there is not: the requester), and the unit that
+/// The unit that notifies the rank that posts a command (the requester for an unknown command), and the unit that
 /// notifies its target.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr RmaUnit local_unit(RmaCommand command) {
   return command == RmaCommand::get || command == RmaCommand::lock ? rma_completer : rma_requester;
@@ -132,7 +132,7 @@ struct RmaRequest {
   return std::uint64_t{add} << 32 | compare;
 }
 
-/// A descriptor's request, and why its fields are refused. With an error the request has the fields as they are.
+/// A descriptor's request, and why its fields are refused. With an error the request has the fields as posted.
 struct DecodedRma {
   RmaRequest request;
   RmaError error;

@@ -25,18 +25,18 @@ namespace beeline {
 ///   rings  whether to ring the doorbell, after which the engine takes the request; `ring_doorbell` rings it for all
 ///          requests posted before
 /// Earlier writes of the group are visible to the engine. Local memory may be reused after the request's completion.
-/// Returns ok; invalid_argument for a bad request, or for a pair that there is not; no_resource if the ring has no free
-/// entry: poll completions first. Without `checks` it returns ok: bad requests then have error completions, and the
-/// caller passes a pair that there is, and posts at most depth - 1 requests that are not known to be complete. Entries
-/// of unsignaled requests are free once a later request completes.
+/// Returns ok; invalid_argument for a bad request, or for a pair that does not exist; no_resource if the ring has no
+/// free entry: poll completions first. Without `checks` it always returns ok: bad requests then have error completions,
+/// the caller passes only pairs that exist, and posts at most depth - 1 requests that are not known to be complete.
+/// Entries of unsignaled requests are free once a later request completes.
 template <VerbsSteps steps = VerbsSteps{}, class Access = detail::DirectAccess, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_send(const Group& group, const VerbsQueuesView& queues,
                                                    std::uint32_t pair, const VerbsRequest& request, bool rings = true) {
   return detail::VerbsPoster<steps, Access>(queues, pair, false).post(group, request, rings);
 }
 
-/// Posts a request to the receive ring of a queue pair: memory for a send, or, for a write with an immediate value,
-/// none. Returns as `post_send`.
+/// Posts a request to the receive ring of a queue pair: with memory for a send; without memory for a write with an
+/// immediate value. Returns as `post_send`.
 template <VerbsSteps steps = VerbsSteps{}, class Access = detail::DirectAccess, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_receive(const Group& group, const VerbsQueuesView& queues,
                                                       std::uint32_t pair, const VerbsRequest& request,
@@ -45,15 +45,15 @@ template <VerbsSteps steps = VerbsSteps{}, class Access = detail::DirectAccess, 
 }
 
 /// Rings the doorbell of the send ring, for all requests posted before. Returns ok; invalid_argument for a pair that
-/// there is not.
+/// does not exist.
 template <class Access = detail::DirectAccess, class Group>
 BEELINE_HOST_DEVICE Status ring_doorbell(const Group& group, const VerbsQueuesView& queues, std::uint32_t pair) {
   return detail::VerbsPoster<VerbsSteps{}, Access>(queues, pair, false).ring(group);
 }
 
-/// Takes the next completion, if there is one. Completions of one queue pair's requests come in their order.
-/// Returns ok; in_progress: there is none; with `checks` invalid_argument for a queue that there is not. A request's
-/// error is in `completion.status`.
+/// Takes the next completion, if there is one. Completions of one queue pair's requests come in their order. Returns
+/// ok; in_progress if there is none; with `checks` invalid_argument for a queue that does not exist. A request's error
+/// is in `completion.status`.
 template <VerbsSteps steps = VerbsSteps{}, class Access = detail::DirectAccess, class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status poll_completion(const Group& group, const VerbsQueuesView& queues,
                                                          std::uint32_t completion_queue, VerbsCompletion& completion) {

@@ -14,7 +14,7 @@
 
 namespace beeline {
 
-/// One request, and its answer.
+/// A request and its completion.
 struct VerbsMailbox {
   alignas(128) VerbsRequest request;
   std::uint64_t asked;  ///< ticket + 1; stored last, by the kernel
@@ -22,7 +22,7 @@ struct VerbsMailbox {
   std::uint64_t answered;  ///< ticket + 1; stored last, by the CPU thread
 };
 
-/// What a pair's kernels keep, in their device's memory: counts of requests, and of answers that were polled.
+/// Counts of a pair's kernels, in memory of their device: requests, and completions that were polled.
 struct alignas(64) VerbsAsked {
   std::uint64_t asked, answered;
 };
@@ -37,9 +37,9 @@ struct VerbsAssistedView {
 };
 
 /// Asks for a post to the send ring of a pair, or to its receive ring if `request` is a receive. Each request has a
-/// completion, which `wait_assisted` takes.
-/// Returns ok; invalid_argument for a bad request, for payload in it, which the CPU may not reach, or for a pair that
-/// there is not; no_resource if no mailbox of the ring is free.
+/// completion, which `wait_assisted` takes. Returns ok; invalid_argument for a bad request, for a request with a
+/// payload, which the CPU may not reach, or for a pair that does not exist; no_resource if no mailbox of the ring is
+/// free.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status post_assisted(const Group& group, const VerbsAssistedView& queues,
                                                        std::uint32_t pair, const VerbsRequest& request) {
@@ -63,7 +63,7 @@ template <class Group>
 }
 
 /// Takes the completion of the next request of a pair's send ring, or receive ring, in the order of the posts. Waits
-/// for it up to `timeout`. Returns ok; invalid_argument for a pair that there is not; timeout; deadline; aborted.
+/// for it up to `timeout`. Returns ok; invalid_argument for a pair that does not exist; timeout; deadline; aborted.
 template <class Group>
 [[nodiscard]] BEELINE_HOST_DEVICE Status wait_assisted(const Group& group, const Context& ctx,
                                                        const VerbsAssistedView& queues, std::uint32_t pair,

@@ -84,7 +84,7 @@ namespace detail {
 }
 /// A write of up to `max_verbs_payload` bytes at any address, which may be reused after the post.
 [[nodiscard]] BEELINE_HOST_DEVICE inline VerbsRequest inline_write_request(const VerbsSegment& to, const void* from) {
-  constexpr std::uint32_t too_many = 255;  // of what fits into the field; refused by the post
+  constexpr std::uint32_t too_many = 255;  // a value that fits into the field, and that the post refuses
   const std::uint32_t payload_bytes = to.bytes < too_many ? to.bytes : too_many;
   VerbsRequest request{.opcode = VerbsOpcode::write, .payload_bytes = static_cast<std::uint8_t>(payload_bytes)};
   request.remote = to, request.payload = from;
@@ -130,14 +130,14 @@ struct VerbsCompletion {
   std::uint64_t value = 0;      ///< of an atomic: the word's old value
 };
 
-/// What the posters of a queue pair keep, in memory of the poster.
+/// State of a queue pair's posters, in their memory.
 struct alignas(64) VerbsPosted {
-  std::uint64_t sends, sends_done;        ///< posted; of these, known to be done
+  std::uint64_t sends, sends_done;        ///< numbers of posted requests, and of those known to be complete
   std::uint64_t receives, receives_done;  ///< as above, of the receive ring
   std::uint32_t number;                   ///< of the queue pair, unique in the team
   std::uint32_t peer;                     ///< rank of the team
 };
-/// What the pollers of a completion queue keep.
+/// State of a completion queue's poller.
 struct alignas(64) VerbsPolled {
   std::uint64_t next;       ///< number of the next completion
   std::uint64_t published;  ///< completions that the engines know to be read

@@ -21,7 +21,7 @@ struct RmaPortOptions {
   EngineKind engine = EngineKind::host;
   std::uint32_t ports = 1;   ///< of each rank; 1 to `max_rma_ports`
   std::uint32_t depth = 64;  ///< entries of each notification queue; 2 to 65,536
-  std::uint32_t locks = 64;  ///< 32-bit words of each rank's lock address space, which begin with 0; 1 to 1,048,576
+  std::uint32_t locks = 64;  ///< 32-bit words of each rank's lock address space, initially 0; 1 to 1,048,576
 
   bool operator==(const RmaPortOptions&) const = default;
 };
@@ -34,7 +34,8 @@ class RmaPorts {
   /// unavailable if members are on several nodes; unreachable for a device engine if kernels do not reach a member;
   /// no_resource if waiting kernels leave no room for a device engine; otherwise see `Team::allocate`.
   explicit RmaPorts(Team& team, const RmaPortOptions& options = {});
-  /// Collective. Kernels and threads that post must have ended. Waits, up to the deadline, until all requests are over.
+  /// Collective. Kernels and threads that post must have ended. Waits, up to the deadline, until all requests are
+  /// complete.
   ~RmaPorts();
   RmaPorts(const RmaPorts&) = delete;
   RmaPorts& operator=(const RmaPorts&) = delete;
@@ -43,8 +44,8 @@ class RmaPorts {
   [[nodiscard]] const RmaPortsView& view() const;
   /// The lock address space of this rank, [locks], in memory of the device for a device engine.
   [[nodiscard]] std::uint32_t* locks() const;
-  /// Why a host engine refused a request of a port last; empty if it has refused none. Descriptors that the adapter
-  /// refuses are not among them: their notifications say why.
+  /// Why a host engine last refused a request of a port; empty if it has refused none. Descriptors that the adapter
+  /// itself refuses are not included: their notifications have the reason.
   [[nodiscard]] std::string refusal(std::uint32_t port) const;
 
  private:

@@ -27,33 +27,33 @@ struct VerbsOptions {
   bool assisted = false;
   std::uint32_t depth = 64;             ///< entries of each ring; a power of two from 2 on
   std::uint32_t completion_queues = 0;  ///< pair i has queue i modulo their number; 0: one for each pair
-  /// Entries of a completion queue; a power of two from 2 on. It holds one completion less: the last entry reports
-  /// that there is no room. 0: enough for all requests of its pairs.
+  /// Entries of a completion queue; a power of two from 2 on. The queue holds one completion less: the last entry
+  /// reports that the queue is full. 0: enough for all requests of its pairs.
   std::uint32_t completion_depth = 0;
   int engine_threads = 0;  ///< for EngineKind::host: as in `CommandQueueOptions`
 
   bool operator==(const VerbsOptions&) const = default;
 };
 
-/// Queue pairs of the calling rank, each connected to one of a team member.
+/// Queue pairs of the calling rank, each connected to a queue pair of a team member.
 class VerbsQueues {
  public:
-  /// Collective, with as many queue pairs and the same options on all members.
+  /// Collective, with the same number of queue pairs and the same options on all members.
   ///   peers  [pairs] the member to which each pair is connected. The k-th pair to a member is connected to that
   ///          member's k-th pair to this rank; a pair to this rank itself is connected to itself
   /// Throws invalid_argument for options that differ or are not valid, and if a pair has no counterpart; unavailable if
   /// members are on several nodes; unreachable for a device engine if kernels do not reach a member; otherwise as
   /// `CommandQueues`.
   VerbsQueues(Team& team, std::span<const int> peers, const VerbsOptions& options = {});
-  /// Collective. Kernels and threads that post must have ended. Requests in flight may stay undone.
+  /// Collective. Kernels and threads that post must have ended. Requests in flight may remain undone.
   ~VerbsQueues();
   VerbsQueues(const VerbsQueues&) = delete;
   VerbsQueues& operator=(const VerbsQueues&) = delete;
 
   /// The queues for kernels, or for CPU threads; pass them by value.
   [[nodiscard]] const VerbsQueuesView& view() const;
-  /// The mailboxes for kernels, if VerbsOptions::assisted; then nothing else posts and polls. Throws invalid_argument
-  /// without it.
+  /// The mailboxes for kernels, with VerbsOptions::assisted; then only these kernels may post and poll. Throws
+  /// invalid_argument without it.
   [[nodiscard]] const VerbsAssistedView& assisted() const;
 
   /// Registers memory for requests of this rank and of its peers.
@@ -67,11 +67,11 @@ class VerbsQueues {
   /// same order. Call it after a barrier. Throws invalid_argument if the peer has none.
   [[nodiscard]] VerbsKey key_of(VerbsKey mine, int peer) const;
 
-  /// Empties the send ring of a pair, whose requests may have failed; the index of the next request is that behind the
-  /// last one. Nothing posts to the pair meanwhile. Completions that were not polled stay.
+  /// Empties the send ring of a pair, whose requests may have failed. The index of the next request follows that of the
+  /// last request. No thread may post to the pair meanwhile. Completions that were not polled stay.
   void reset(std::uint32_t pair);
 
-  /// Why a host engine refused a request of a pair last; empty if it has refused none.
+  /// Why a host engine last refused a request of a pair; empty if it has refused none.
   [[nodiscard]] std::string refusal(std::uint32_t pair) const;
 
  private:

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// A resident block that serves the rings of a software adapter in memory of its device, by leases, as the device
-/// engine serves command queues (service_block.hpp): its threads decode and do small requests, the whole block moves
-/// larger ones. Commands on memory that the block does not reach are refused.
+/// engine serves command queues (service_block.hpp): its threads decode requests and carry out small ones, the whole
+/// block moves the bytes of larger ones. Commands on memory that the block does not reach are refused.
 
 #include <cstdint>
 
@@ -11,7 +11,7 @@
 
 namespace beeline {
 
-/// Bytes of a command that are being moved, or were: its ring's thread completes it. In memory of the device.
+/// A command whose bytes are being moved or have been moved: its ring's thread completes it. In memory of the device.
 struct AdapterMove {
   enum class Phase : std::uint32_t { none, moving, moved };
   Command command;
@@ -86,7 +86,7 @@ class AdapterThread {
 
   [[nodiscard]] BEELINE_HOST_DEVICE AdapterMove& move_of(std::uint32_t ring) const { return adapter_.moves[ring]; }
 
-  /// Makes `server_` that of a ring: nearly always the thread's only one.
+  /// Makes `server_` the server of a ring, which is nearly always the thread's only ring.
   BEELINE_HOST_DEVICE void hold(std::uint32_t ring) {
     if (held_ == ring) return;
     if (held_ != no_ring) server_.save();
@@ -95,8 +95,8 @@ class AdapterThread {
     is_moving_ = move_of(ring).phase != Phase::none;
   }
 
-  /// Stores the mark before it looks at the doorbell; `wake_adapter` does the opposite. With a fence between the two on
-  /// each side, at least one sees the other's store.
+  /// Stores the mark before the doorbell is read; `wake_adapter` does the opposite. With a fence between the two on
+  /// each side, at least one side sees the other's store.
   BEELINE_HOST_DEVICE void mark_asleep(std::uint64_t mark) const {
     detail::SystemAtomic<std::uint64_t>(*server_.asleep()).store(mark, std::memory_order_release);
     machine::fence_device_sequential();
@@ -122,7 +122,7 @@ class AdapterThread {
     return true;
   }
 
-  /// Begins a command. Returns whether it is over.
+  /// Begins a command. Returns whether it is complete.
   BEELINE_HOST_DEVICE bool begin_command(const Command& command) {
     Command unanswered = command;  // the device engine's commands have no answers
     unanswered.answers = false;

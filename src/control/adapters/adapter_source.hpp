@@ -74,7 +74,7 @@ class alignas(fetched_bytes) AdapterSource final : public CommandSource {
     if (const std::uint64_t asleep = detail::load_acquired(*server_.asleep()); asleep != 0) detail::wake_engine(asleep);
   }
 
-  /// Why the engine refused a command last; nullptr: it has refused none. Any thread may call it.
+  /// Why the engine last refused a command; nullptr: it has refused none. Any thread may call it.
   [[nodiscard]] const char* refusal() const { return reason_.load(std::memory_order_acquire); }
 
  private:

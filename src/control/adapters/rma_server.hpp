@@ -50,7 +50,7 @@ class RmaServer {
   }
   /// A page holds one descriptor at a time.
   [[nodiscard]] BEELINE_HOST_DEVICE static bool has_known() { return false; }
-  /// Takes the descriptor in the page. One that is refused, or moves no data, is over at once.
+  /// Takes the descriptor in the page. A request that is refused or moves no data is complete at once.
   [[nodiscard]] BEELINE_HOST_DEVICE bool take(Command& command) {
     if (!has_next()) return false;
     served_->is_logical = is_posted(page().logical);
@@ -88,7 +88,7 @@ class RmaServer {
     command.peer = static_cast<std::uint32_t>(served_->members[request.node].world_rank);
     return request.command == RmaCommand::lock ? set_lock(command) : set_move(command);
   }
-  /// A lock is the verb compare_swap, to the sum.
+  /// Makes a lock the verb compare_swap, whose new value is the sum.
   [[nodiscard]] BEELINE_HOST_DEVICE RmaError set_lock(Command& command) const {
     const RmaRequest& request = served_->request;
     if (request.source >= served_->locks) return RmaError::address;
@@ -114,11 +114,11 @@ class RmaServer {
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t slot_of(std::uint64_t world_rank) const {
     return reinterpret_cast<std::uintptr_t>(served_->range) + (world_rank << served_->slot_shift);
   }
-  /// The end of a put or get in memory of the rank that has posted it, as it was posted.
+  /// The address of a put or get in memory of the rank that posted it, as posted.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t own_end() const {
     return served_->request.command == RmaCommand::get ? served_->request.destination : served_->request.source;
   }
-  /// The end at the target, as an offset in its slot.
+  /// The address at the target, as an offset in the target's slot.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t other_end() const {
     const RmaRequest& request = served_->request;
     const std::uint64_t end = request.command == RmaCommand::get ? request.source : request.destination;
@@ -144,7 +144,7 @@ class RmaServer {
     detail::SystemAtomic<std::uint64_t>(descriptor().words[0]).store(0, std::memory_order_release);
   }
   /// Word 0 of a notification.
-  ///   is_own  of the rank that has posted the request
+  ///   is_own  whether the notification is for the rank that posted the request
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t address_for(bool is_own) const {
     const RmaRequest& request = served_->request;
     if (request.command == RmaCommand::notify) return request.destination;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Posts the requests that kernels leave in mailboxes (control/verbs_assisted.hpp), and answers them. It is served by a
-/// thread of an engine, as a source that yields no commands of its own: this thread looks at the mailboxes, and sleeps,
-/// as it does for rings.
+/// Posts the requests that kernels leave in mailboxes (control/verbs_assisted.hpp), and answers them. A thread of an
+/// engine serves this object as a source that yields no commands: the thread polls the mailboxes, and sleeps, as it
+/// does for rings.
 
 #include <cstdint>
 #include <vector>
@@ -19,7 +19,7 @@ class VerbsAssistant final : public CommandSource {
   VerbsAssistant(const VerbsQueuesView& queues, const VerbsAssistedView& mailboxes)
       : queues_(queues), mailboxes_(mailboxes), lines_(std::size_t{2} * queues.pairs) {}
 
-  /// The send ring of a pair was emptied: answers its requests in flight. No thread serves this object meanwhile.
+  /// Answers the requests in flight of a pair's send ring, which was emptied. No thread serves this object meanwhile.
   void reset(std::uint32_t pair) {
     take_completions(pair % queues_.completion_queues);
     Line& line = lines_[2 * pair];
@@ -78,7 +78,7 @@ class VerbsAssistant final : public CommandSource {
 
   /// Posts the next request of a ring. Returns false if the ring is full.
   bool post(std::uint32_t line) {
-    // Bad requests have error completions, in the order of the others.
+    // Bad requests have error completions, in the order of the ring.
     constexpr VerbsSteps unchecked{.checks = false};
     const std::uint32_t pair = line / 2;
     const bool receives = line % 2 != 0;
@@ -98,9 +98,9 @@ class VerbsAssistant final : public CommandSource {
   void take_completions(std::uint32_t queue) {
     VerbsCompletion completion;
     while (poll_completion(Thread{}, queues_, queue, completion) == Status::ok) {
-      const std::uint32_t pair = completion.pair - queues_.posted[0].number;  // the numbers of a rank follow each other
+      const std::uint32_t pair = completion.pair - queues_.posted[0].number;  // a rank's pairs have consecutive numbers
       Line& line = lines_[2 * pair + (completion.is_receive ? 1 : 0)];
-      // Completions from before a reset were answered by it.
+      // `reset` has answered the requests of completions from before it.
       if (static_cast<std::uint32_t>(line.answered) == completion.index && line.answered != line.taken)
         answer(2 * pair + (completion.is_receive ? 1 : 0), completion);
     }

@@ -10,7 +10,7 @@
 
 namespace beeline::detail {
 
-/// What the key of a rank in a world of `size` ranks belongs to.
+/// The identity to which the key of a rank in a world of `size` ranks belongs.
 [[nodiscard]] std::string rendezvous_identity(int rank, int size);
 /// A rank's end of a connection. Throws as `make_tls_client`.
 [[nodiscard]] std::unique_ptr<TlsSession> greet_rendezvous(const std::string& token, int rank, int size);

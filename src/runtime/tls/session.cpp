@@ -21,7 +21,7 @@ constexpr std::size_t room_bytes = std::size_t{64} << 10;
 constexpr std::size_t most_identity_bytes = 128;
 constexpr int own_data = 0;  // index of an SSL's data: its session
 
-/// The oldest of this thread's errors, whose queue it empties.
+/// The oldest of OpenSSL's errors of this thread. Empties their queue.
 std::string take_error() {
   const char* const text = openssl().ERR_reason_error_string(openssl().ERR_get_error());
   openssl().ERR_clear_error();
@@ -82,7 +82,7 @@ class OpenSslSession final : public TlsSession {
   const std::optional<TlsKey> key_;  ///< a client's
   const FindTlsKey find_;            ///< a server's
   const std::uint64_t records_per_key_;
-  std::uint64_t records_ = 0;  ///< encrypted by the current key
+  std::uint64_t records_ = 0;  ///< encrypted with the current key
   bool is_established_ = false;
   std::string failure_;
   std::vector<std::byte> input_, output_;
@@ -123,7 +123,7 @@ SSL_CTX* OpenSslSession::make_context() {
   openssl().SSL_CTX_ctrl(made, SSL_CTRL_MODE, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER,
                          nullptr);
   openssl().SSL_CTX_ctrl(made, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
-  // The suite's hash is that of the keys: a key has a hash of its own.
+  // The suite must have the hash of the keys.
   if (openssl().SSL_CTX_ctrl(made, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_3_VERSION, nullptr) != 1 ||
       openssl().SSL_CTX_set_ciphersuites(made, "TLS_AES_128_GCM_SHA256") != 1 ||
       openssl().SSL_CTX_set_num_tickets(made, 0) != 1)
@@ -222,7 +222,7 @@ bool OpenSslSession::shake_hands() {
   openssl().ERR_clear_error();
   const int result = openssl().SSL_do_handshake(ssl_);
   if (result != 1) check(result);
-  // Without a key in common a server has nothing to say, and neither end goes on.
+  // Without a common key a server must not answer, and neither end goes on.
   const bool has_key = openssl().SSL_session_reused(ssl_) == 1;
   if (failure_.empty() && !has_key && (result == 1 || (is_server_ && !output_.empty())))
     give_up("TLS: the peer does not use the key");

@@ -57,9 +57,9 @@ inline constexpr std::size_t tls_record_bytes = 16384;
 // These throw unavailable, with that reason.
 
 /// A key by HKDF with SHA-256.
-///   secret   what both ends know and others do not
+///   secret   known to both ends and to no others
 ///   salt     differs from world to world; may be empty
-///   context  what the key is for, and the identity that it belongs to
+///   context  the purpose of the key, and the identity to which the key belongs
 [[nodiscard]] TlsKey derive_tls_key(std::string_view secret, std::string_view salt, std::string_view context);
 /// The end that opens the connection. `identity` travels unencrypted.
 ///   records_per_key  the key of the traffic is changed after so many records: AES-GCM limits what a key may encrypt

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// TLS of connections between ranks. The key of a pair of ranks is derived from the token, from the number of the
-/// world, and from a secret that the rank which accepts has given to the world's ranks: it serves this pair in this
-/// world only.
+/// world, and from a secret of the accepting rank, which only ranks of the world know. So the key is valid for this
+/// pair in this world only.
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Messages in kernels of a team with members on several nodes: in chunks over the session's pair links, which calls of
-/// the host use, too. All of it is out of line, so that it takes no registers of messages by loads and stores.
+/// the host use, too. All of this is out of line, so that it takes no registers from messages by loads and stores.
 
 #include "beeline/collectives/impl/message_link.hpp"
 #include "beeline/collectives/impl/pair_links.hpp"

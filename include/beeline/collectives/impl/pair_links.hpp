@@ -10,8 +10,8 @@
 ///                                                         <-   consumed, with the signal of a chunk the other way
 ///                                                         <-   or a signal, where none has gone for half a lap
 ///
-/// In kernels all of it is out of line (message_chunks.hpp, session_chunks.hpp), so that it takes no registers of
-/// what loads and stores carry.
+/// In kernels all of this is out of line (message_chunks.hpp, session_chunks.hpp), so that it takes no registers from
+/// calls by loads and stores.
 
 #include <cstddef>
 #include <cstdint>
@@ -44,7 +44,7 @@ struct alignas(64) ShownCall {
 /// on another stream. Each thread changes its own count, and both change `acknowledged`.
 struct alignas(64) PairCounts {
   std::uint64_t sent, received;
-  std::uint64_t acknowledged;  ///< of the chunks received, those that the peer has been told of by a chunk or signal
+  std::uint64_t acknowledged;  ///< received chunks whose receipt was reported to the peer by a chunk or signal
 };
 
 /// The word that a member signals with a chunk: the number of chunks that it has put, and the number of the peer's
@@ -87,7 +87,7 @@ struct alignas(64) PairState {
 /// The channel's parts are symmetric: at the same offsets in all members' heaps.
 struct PairChannel {
   PaddedWord* arrived;   ///< [members] the PairProgress of each member, written by it
-  PaddedWord* consumed;  ///< [members] this member's chunks that each member has read, if no chunk reports it
+  PaddedWord* consumed;  ///< [members] this member's chunks that each member has read, unless a chunk reports it
   ShownCall* shown;      ///< [members] written by each member
   PairCounts* counts;    ///< [members] this member's counts
   PairState* state;      ///< this member's state
@@ -104,7 +104,7 @@ struct PairChannel {
 
 class PairLinks;
 
-/// Describes a wait for a chunk from `peer`, or for a free box there. Found by poll_until.
+/// Describes a wait for a chunk from `peer`, or for a free box at `peer`. `poll_until` finds its `look` by this type.
 struct PairWait {
   Operation operation;
   std::uint32_t peer;
@@ -204,7 +204,7 @@ class PairLinks {
   [[nodiscard]] BEELINE_HOST_DEVICE PairProgress progress_of(std::uint32_t peer) const {
     return PairProgress::of_word(Word(channel_.arrived[peer].value).load(std::memory_order_acquire));
   }
-  // What waits look for. No lambdas: nvcc lays out their captures otherwise than g++, and both compile these waits.
+  // Conditions of waits. No lambdas: nvcc lays out their captures otherwise than g++, and both compile these waits.
   struct RoomFor {
     const PairLinks& links;
     std::uint32_t peer;
@@ -229,7 +229,7 @@ class PairLinks {
                                                  const Ready& ready) const {
     return poll_until(waiting, wait, timeout, Poll<Ready>{ready, wait.number});
   }
-  /// Stores a value in a peer's word behind this thread's earlier writes.
+  /// Stores a value in a peer's word after this thread's earlier writes.
   [[nodiscard]] BEELINE_HOST_DEVICE Status store(std::uint64_t& word, std::uint64_t value, std::uint32_t peer) const;
   [[nodiscard]] BEELINE_HOST_DEVICE Status refuse(std::uint32_t peer, CallDifference what, std::uint64_t packed,
                                                   std::uint64_t count) const {
@@ -297,7 +297,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status PairLinks::check_taken() const {
   const std::uint64_t now = machine::clock_ns();
   WaitState state = state_of_wait(ctx, now, timeout, start_ns);
   const std::uint64_t waited = state.waited_ns(now);
-  // In the calls of kernels each member puts chunks to all others, and a chunk shows its sender's call.
+  // Kernels do not compare here: in their calls each member puts chunks to all others, and a chunk shows its sender's
+  // call.
   if constexpr (executor == DeviceKind::host)
     if (state.status == Status::ok && wait.compared != nullptr && waited >= patience_ns) {
       state.status = wait.compared->compare_calls(wait.peer);

@@ -3,8 +3,8 @@
 /// @file
 /// Collectives in kernels of a team with members on several nodes, over pair links. In each round a member puts the
 /// next chunk of each piece to its receiver, waits for the chunks that it gets, and stores or combines them; reductions
-/// combine vectors in the order of ranks, so that all results have the same bits. All of it is out of line, so that it
-/// takes no registers of calls by loads and stores.
+/// combine vectors in the order of ranks, so that all results have the same bits. All of this is out of line, so that
+/// it takes no registers from calls by loads and stores.
 ///
 ///     put to the member after this one, .. to the member before it   stage counts them
 ///     wait for all chunks of the round
@@ -30,7 +30,7 @@ struct ChunkRound {
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return links.context(); }
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t most() const { return links.channel().chunk_bytes(); }
-  /// Whether a piece has a chunk in this round. Each piece has one in the first round, also without bytes: so each
+  /// Whether a piece has a chunk in this round. In the first round each piece has one, even without bytes, so that each
   /// member compares its call with the calls of all others.
   template <class Byte>
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_chunk(const Piece<Byte>& piece) const {

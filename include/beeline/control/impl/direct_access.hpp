@@ -32,14 +32,15 @@ struct DirectAccess {
   }
 };
 
-/// Wakes what serves a ring if it sleeps. Called by the thread that has stored a doorbell or descriptor of the ring.
+/// Wakes the engine or block that serves a ring, if it sleeps. Called by the thread that has stored a doorbell or
+/// descriptor of the ring.
 ///   asleep  written by the ring's engine: 0, or how to wake it
 ///   wanted  set to wake a resident block; nullptr: a host engine serves the ring
 template <class Access>
 BEELINE_HOST_DEVICE void wake_adapter(std::uint64_t& asleep, std::uint64_t* wanted) {
   if (wanted != nullptr) {
-    // The block stores its mark, then looks at the ring. With a fence between store and look on each side, at least one
-    // sees the other's store.
+    // The block stores its mark, then reads the ring. With a fence between store and read on each side, at least one
+    // side sees the other's store.
     machine::fence_device_sequential();
     const std::uint64_t mark = Access::load_acquired(reinterpret_cast<const std::byte*>(&asleep));
     if (mark == 0) return;

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// Tasks for members that loads and stores do not reach: the engine carries a task to its target, and the
-/// acknowledgement back. All of it is out of line, so that it takes no registers of tasks inside a node.
+/// acknowledgement back. All of this is out of line, so that it takes no registers from tasks inside a node.
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ namespace beeline::detail {
   return ctx.has_routes != 0 && ctx.access_to(member).access == PeerAccess::engine;
 }
 
-/// Posts a command behind all earlier ones of this rank's tasks to that member: all of them use queue 0. One thread
+/// Posts a command after all earlier commands of this rank's tasks to the member; all of them use queue 0. One thread
 /// calls it.
 ///   offset  in the member's slot
 ///   rows    see CommandFields

@@ -23,7 +23,8 @@ namespace beeline::detail {
   for (std::uint32_t i = 0; i < max_verbs_segments; ++i) sum += i < request.segments ? request.local[i].bytes : 0;
   return sum;
 }
-/// Whether a request can be written into a ring: as a request of this ring, with as many bytes at both ends.
+/// Whether a request may be written into a ring: the ring takes its opcode, and both ends have the same number of
+/// bytes.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_valid(const VerbsRequest& request, bool receives) {
   const VerbsOpcode opcode = request.opcode;
   if (opcode == VerbsOpcode::none || opcode > VerbsOpcode::receive || (opcode == VerbsOpcode::receive) != receives)
@@ -117,7 +118,7 @@ class VerbsPoster {
       Access::store(to + i, from[i]);
   }
 
-  /// A word whose first half is a key or a length, and the other half the other.
+  /// A word of a key and a length; `key_first`: the key is its first half.
   [[nodiscard]] BEELINE_HOST_DEVICE static std::uint64_t key_word(VerbsKey key, std::uint32_t bytes, bool key_first) {
     if constexpr (steps.preswapped) {
       const std::uint32_t other = big_endian(bytes);
@@ -238,13 +239,13 @@ class VerbsPoller {
     };
     if (group.thread_rank() == 0 && !has()) status = await_engine(ctx, {true, timeout}, has);
     if (status != Status::ok && status != Status::timeout) {
-      // Pair i has completion queue i modulo their number.
+      // Pair i has completion queue i modulo the number of completion queues.
       const std::uint32_t peer = queues_.posted[index_].peer;
       status = give_up_on_engine(ctx, {Operation::flush, Verb::put, 0, 0, 0, peer}, number + 1, number, status);
     }
     return agree(group, status);
   }
-  /// Takes the next completion, which is there.
+  /// Takes the next completion, which has arrived.
   template <class Group>
   BEELINE_HOST_DEVICE void take(const Group& group, std::uint64_t last, VerbsCompletion& completion) const {
     const std::uint64_t number = polled_.next;
@@ -276,7 +277,7 @@ class VerbsPoller {
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_new(std::uint64_t last, std::uint64_t number) const {
     return (last >> 56) == owner_of_lap(number, queues_.completion_depth);
   }
-  /// What the last word says of a request that succeeded, and the other words where they say more.
+  /// The result of a successful request: from the last word, and, if the opcode has more results, from the other words.
   BEELINE_HOST_DEVICE static void read_result(const std::byte* from, std::uint64_t last, VerbsCompletion& completion) {
     const std::uint64_t word = big_endian(last);
     const auto opcode = static_cast<VerbsOpcode>(word >> 56);
@@ -309,8 +310,8 @@ class VerbsPoller {
     completion.is_receive = byte(26) != 0;
   }
 
-  /// Finds the queue pair of a completion, and marks its entries up to this request's as free. `VerbsQueues::reset` has
-  /// freed those of completions that are older.
+  /// Finds the queue pair of a completion, and frees its ring's entries up to the completed request. Entries of
+  /// requests before a reset were freed by `VerbsQueues::reset`.
   BEELINE_HOST_DEVICE void free_entries(const VerbsCompletion& completion) const {
     for (std::uint32_t pair = index_; pair < queues_.pairs; pair += queues_.completion_queues) {
       VerbsPosted& posted = queues_.posted[pair];

@@ -17,7 +17,7 @@ namespace beeline::detail {
 /// changes allocations, and any thread may call `holds`.
 class AllocationMap {
  public:
-  /// Allocations begin at multiples of this from the start of a heap, and take multiples of it.
+  /// Allocations begin at multiples of `unit` from the start of a heap; their lengths are multiples of `unit`.
   static constexpr std::size_t unit = 256;
 
   void add_heap(std::uint64_t offset, std::size_t bytes) { heaps_.emplace_back(offset, bytes); }

@@ -2,8 +2,8 @@
 #pragma once
 /// @file
 /// The barrier of a team with members that loads and stores do not reach: an engine stores the words of these members.
-/// All of it is out of line, so that it takes no registers of the barrier by loads and stores (device/barrier.hpp), and
-/// in several functions, since a kernel's registers are those of its deepest call.
+/// All of this is out of line, so that it takes no registers from the barrier by loads and stores (device/barrier.hpp),
+/// and in several functions, since a kernel's registers are those of its deepest call.
 
 #include <cstdint>
 
@@ -55,8 +55,9 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_all_queues(const Context& c
   return status;
 }
 
-/// Number of words that this member has stored in its epoch: a call after a time-out goes on there. It is in the word
-/// that no other member writes, behind the epoch.
+/// epoch * most_barrier_steps + number of the next step (a member, or a round) in which this member stores the epoch: a
+/// call that continues after a time-out goes on there. It is in this member's own word of `arrived_from`, which no
+/// other member writes.
 inline constexpr std::uint64_t most_barrier_steps = 128;
 static_assert(most_barrier_steps > max_node_ranks && most_barrier_steps > max_barrier_rounds);
 [[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t& barrier_progress(const Context& ctx) {

@@ -85,7 +85,7 @@ struct Asking {
   BEELINE_HOST_DEVICE bool put(const Context& ctx, const Actions&, std::uint64_t sequence) const {
     return ask(ctx, 2 * sequence, put_call);
   }
-  /// Does what a kernel has asked for; the kernel's wait ends by its limit if this fails.
+  /// Makes the call that a kernel has asked for. If the call fails, the kernel's wait ends after its limit of polls.
   template <class Actions>
   void answer(const Context& ctx, const Actions& actions, std::uint64_t question) const {
     const std::uint64_t sequence = question / calls / 2, call = question % calls;

@@ -22,7 +22,7 @@ constexpr const char* method = "host/hybrid/pipelined";
 constexpr std::size_t chunk_sizes[] = {std::size_t{128} << 10, std::size_t{512} << 10, std::size_t{2} << 20};
 constexpr std::uint32_t chunk_counts[] = {2, 4};
 
-/// Messages of this size between host memory and GPU memory fit into the pinned heap, all kinds together.
+/// Largest messages between host memory and GPU memory: those of all kinds together fit into the pinned heap.
 constexpr std::uint64_t most_pinned = std::uint64_t{4} << 20;
 
 /// The object under test, and the two buffers of its bare peer.

@@ -151,8 +151,7 @@ std::vector<Measurement> prepare_locks(Bench& bench, Placement placement) {
       .operation = "lock", .method = method_of(placement, Protocol::notification), .bytes = rma_lock_bytes};
   const auto time = [=](Rounds rounds) { return rma->placed().flood(rounds, actions); };
   measurement.time = time;
-  measurement.verify = [=](std::uint64_t) { return static_cast<void>(time({})), true; };  // `time` throws for a wrong
-                                                                                          // value
+  measurement.verify = [=](std::uint64_t) { return static_cast<void>(time({})), true; };  // throws for a wrong value
   return {std::move(measurement)};
 }
 

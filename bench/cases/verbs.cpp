@@ -22,7 +22,7 @@ std::string method_of(Placement placement, Protocol protocol) {
   return verbs_pairs::method_of(placement, protocol == Protocol::immediate ? "immediate" : "flag");
 }
 
-/// Kernels call the assisted queues themselves.
+/// In assisted queues kernels themselves make the calls (`post_assisted`), so they run as in `proxy`.
 [[nodiscard]] Placement caller_of(Placement placement) {
   return placement == Placement::assisted ? Placement::proxy : placement;
 }

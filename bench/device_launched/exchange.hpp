@@ -39,7 +39,7 @@ struct Exchange {
     return put_signal(block, ctx, destination, source, words, arrived, iteration, peer) == Status::ok &&
            wait(block, ctx, arrived, Compare::greater_equal, iteration, peer) == Status::ok;
   }
-  /// Whether this block is the last one of the grid that has computed; every thread gets the same answer.
+  /// Whether this block is the last block of the grid to finish computing; every thread gets the same result.
   template <class Grid>
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_last(const Grid& grid) const {
     grid.block().sync();

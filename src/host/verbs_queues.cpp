@@ -319,8 +319,7 @@ class VerbsQueues::Implementation {
   SymmetricArray<VerbsCompletionEntry> completions_;
   SymmetricArray<VerbsCompletionWords> words_;
   SymmetricArray<VerbsKeyEntry> keys_;
-  SymmetricArray<PaddedWord> withdrawn_;  ///< [members] number of keys that each member has withdrawn, for this rank's
-                                          ///< engine
+  SymmetricArray<PaddedWord> withdrawn_;  ///< [members] number of keys that each member has withdrawn
   SymmetricArray<VerbsPosted> posted_;
   SymmetricArray<VerbsPolled> polled_;
   SymmetricArray<std::int32_t> ends_;  ///< the peer of each pair

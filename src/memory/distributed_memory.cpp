@@ -14,8 +14,8 @@ namespace beeline {
 
 namespace {
 
-/// Each chunk is a mapping of its own in every process, which the system limits; one in device memory is also an
-/// allocation and a descriptor of its own.
+/// Each chunk is a mapping of its own in every process, and the system limits the number of mappings. A chunk in device
+/// memory is also an allocation and a descriptor of its own.
 constexpr std::size_t most_chunks = 16384, most_device_chunks = 512;
 
 std::size_t whole_multiple(std::size_t bytes, std::size_t multiple) {

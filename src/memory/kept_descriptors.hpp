@@ -18,7 +18,7 @@
 
 namespace beeline {
 
-/// By the address at which the memory is mapped. Thread-safe.
+/// Descriptors, each kept under the address at which its memory is mapped. Thread-safe.
 class KeptDescriptors {
  public:
   /// Keeps a copy of a descriptor. If the system gives no copy, keeps the error: the memory is usable without the copy.

@@ -22,24 +22,23 @@ struct AliasedPart {
   std::size_t bytes = 0;
 };
 
-/// The aliases that one rank knows, in a world on several nodes. They lie in the quarter of each slot that is free
-/// otherwise, at the same offset in every slot: all ranks open and close the same aliases in the same order. One thread
-/// at a time opens and closes; any thread finds.
+/// The aliases that one rank knows, in a world on several nodes. They are in the quarter of each slot that is otherwise
+/// unused, at the same offset in every slot: all ranks open and close the same aliases in the same order. One thread at
+/// a time opens and closes aliases; any thread may call `find`.
 class MemoryAliases {
  public:
   ///   is_used  whether ranks are on several nodes; if not, nothing is opened
   MemoryAliases(SlotLayout slot, bool is_used) : slot_(slot), is_used_(is_used), offsets_(slot.quarter(), alignment) {}
 
   [[nodiscard]] bool is_used() const { return is_used_; }
-  /// Whether an offset in a slot can be that of an alias.
+  /// Whether an offset in a slot is in the quarter for aliases.
   [[nodiscard]] static bool may_hold(SlotLayout slot, std::uint64_t offset) {
     return offset - slot.half() < slot.quarter();
   }
 
-  /// Opens an alias of memory of `bytes` on each rank at most. Returns its offset. Throws no_resource.
-  ///   part  this rank's
+  /// Opens an alias of up to `bytes` of memory on each rank. Returns the alias's offset. Throws no_resource.
   [[nodiscard]] std::uint64_t open(std::size_t bytes, const AliasedPart& part);
-  /// Opens an alias of an array: the chunks of each owner follow each other. Throws no_resource.
+  /// Opens an alias of an array: each owner's chunks are consecutive. Throws no_resource.
   void open(const ChunkTable& array);
   void close(std::uint64_t offset);
   void close_array(std::uintptr_t base);
@@ -49,7 +48,7 @@ class MemoryAliases {
   /// The offset in its owner's slot that stands for an address in an array; 0 if there is none.
   [[nodiscard]] std::uint64_t offset_in_array(const void* address) const;
 
-  /// For ranks that agree on their offsets after a failure.
+  /// Used when ranks agree on their offsets after a failure.
   [[nodiscard]] OffsetAllocator& offsets() { return offsets_; }
 
  private:

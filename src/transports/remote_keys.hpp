@@ -43,8 +43,8 @@ class RemoteKeys {
   void release(std::uint32_t peer, std::uint64_t offset);
   void take_key(const NetworkMessage& message, std::span<const std::byte> payload);
   void take_end_of_key(const NetworkMessage& message);
-  /// Records the receiver's memory that a command reads and writes, which the message sent last carries. A batch has no
-  /// memory of its own, but its entries have.
+  /// Records the receiver's memory that a command reads and writes; the message sent last carries the command. For a
+  /// batch it is called with each entry, since a batch has no memory of its own.
   void add_footprint(const Command& command);
 
   // The keys of this rank's memory. The address of a piece's first byte identifies the piece.

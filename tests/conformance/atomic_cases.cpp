@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics on a peer's memory: every operation, on 32- and 64-bit integers, by all threads at once of all ranks that
-// have atomics there.
+// Atomics on a peer's memory: every operation, on 32- and 64-bit integers, by all threads of all ranks that have
+// atomics there, at the same time.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>

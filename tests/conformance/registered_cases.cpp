@@ -17,7 +17,7 @@ struct Choice {
   Origin origin;
 };
 
-/// What each rank has: another size each, of any origin; in worlds of three and more one rank nothing.
+/// Memory for each rank, of random size and origin; in worlds of three or more ranks one random rank gets none.
 std::vector<Choice> choose(RankTest& test) {
   std::vector<Choice> all;
   for (int rank = 0; rank < test.size(); ++rank) {

@@ -17,7 +17,7 @@ using namespace beeline;
 
 using Words = std::vector<std::uint64_t>;  // used by name for one word: nvcc drops the braces of a single value
 
-/// What a kernel posts and polls: requests in symmetric memory, one after the other, then completions.
+/// Requests that a kernel posts one after the other, and completions that it then polls; in symmetric memory.
 struct Script {
   VerbsQueuesView queues;
   const VerbsRequest* requests;

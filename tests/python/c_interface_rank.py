@@ -55,7 +55,7 @@ def main() -> None:
     following = (rank + 1) % size
     distance = word(context, 132 + 4 * following, 4, signed=True) << 32
 
-    # What a kernel of another compiler does: data, then the signal. x86 keeps the order of these stores.
+    # Acts as a kernel of another compiler: stores the data, then the signal. x86 keeps the order of these stores.
     ctypes.c_double.from_address(memory.value + distance).value = 100.0 + rank
     ctypes.c_uint64.from_address(signal.value + distance).value = 1
     abort_word = ctypes.c_uint64.from_address(word(context, 8, 8) + 8 * word(context, 68, 4))

@@ -78,7 +78,7 @@ def test_the_demo_builds_what_it_shows(repository, tmp_path):
     assert len([name for name in made["demo"] if name.endswith(".o")]) <= COMPILED_BY_THE_DEMO
 
 
-# GPUs that nvidia-smi lists, commands that are there, the environment; what the demo says of the build, its commands.
+# Columns: GPUs that nvidia-smi lists, whether nvcc exists, environment, the demo's texts about the build, its commands.
 ON_CPUS = [
     "bench latency --operations message --sizes 8,4K --ranks 2 --device cpu",
     "app himeno --method all --size S --ranks 4 --device cpu",

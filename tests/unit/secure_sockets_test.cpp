@@ -26,7 +26,7 @@ using detail::Stream;
 
 constexpr std::int64_t generous_ns = 20'000'000'000;
 
-/// What a worker has reported.
+/// Records the reports of a worker.
 struct Reports final : WorkerEvents {
   void received(const NetworkMessage& message, std::span<const std::byte> payload) override {
     payloads[message.number].assign(payload.begin(), payload.end());
@@ -146,7 +146,7 @@ class SecureSockets : public ::testing::Test {
 
 TEST_F(SecureSockets, CarryShortAndLongPayloads) {
   open(0, plan_of(0));
-  open(1, plan_of(1), {{"delay_us", "200"}, {"reorder", "1"}});  // faults are above TLS
+  open(1, plan_of(1), {{"delay_us", "200"}, {"reorder", "1"}});  // faults are injected above TLS
   open(2, plan_of(2));
   for (const auto& [from, to] : {std::pair(0, 1), std::pair(2, 0)}) {
     connect(std::min(from, to), std::max(from, to));

@@ -16,7 +16,7 @@ namespace beeline {
 
 namespace {
 
-/// The text of the error that a call throws, its code before it; empty if it throws none.
+/// The text of the error that a call throws, which begins with its code; empty if it throws none.
 template <class Call>
 std::string error_of(const Call& call) {
   try {

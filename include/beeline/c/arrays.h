@@ -16,7 +16,7 @@ typedef struct beeline_chunk {
   size_t first, behind;   ///< elements first to behind - 1
 } beeline_chunk;
 
-/// Collective. An array of `count` zeroed elements, with the same arguments on all ranks.
+/// Collective. Makes an array of `count` zeroed elements, with the same arguments on all ranks.
 ///   chunk_elements  0: one equal chunk for each rank; otherwise block-cyclic. Chunks are rounded up to whole pages: 4
 ///                   KiB, or 2 MiB if GPU memory takes part
 ///   kind            BEELINE_MEMORY_DEVICE: each rank's own kind of memory; BEELINE_MEMORY_PINNED, _HOST: host memory

@@ -73,7 +73,7 @@ typedef struct beeline_pieces {
 /// The number of an algorithm, by its name in docs/collectives.md; -1 for an unknown name. Threads: any.
 int32_t beeline_algorithm(const char* name) BEELINE_NOEXCEPT;
 
-/// Collective. A channel for the collectives of a team.
+/// Collective. Makes a channel for the collectives of a team.
 ///   options      NULL: all sizes are chosen
 ///   collectives  ended by `beeline_collectives_destroy`, before the team
 /// Blocks. BEELINE_NO_RESOURCE if the heap is full. Threads: one for the team.

@@ -47,7 +47,7 @@ typedef struct beeline_message {
   size_t count;           ///< elements
 } beeline_message;
 
-/// Collective. A channel for the messages of a team.
+/// Collective. Makes a channel for the messages of a team.
 ///   options   NULL: all sizes are chosen
 ///   messages  ended by `beeline_messages_destroy`, before the team
 /// Blocks. BEELINE_INVALID_ARGUMENT if members pass different options, BEELINE_NO_RESOURCE if the heap is full.

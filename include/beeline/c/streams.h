@@ -18,8 +18,8 @@ beeline_stream* beeline_default_stream(beeline_world* world) BEELINE_NOEXCEPT;
 /// Threads: any.
 beeline_status beeline_stream_create(beeline_world* world, int32_t high_priority,
                                      beeline_stream** stream) BEELINE_NOEXCEPT;
-/// A handle for a stream that other code has made: `native` is a cudaStream_t of this rank's GPU (NULL: the legacy
-/// default stream), which the program still owns. BEELINE_UNAVAILABLE on a host rank. Threads: any.
+/// Makes a handle for a stream that other code has made: `native` is a cudaStream_t of this rank's GPU (NULL: the
+/// legacy default stream), which the program still owns. BEELINE_UNAVAILABLE on a host rank. Threads: any.
 beeline_status beeline_stream_adopt(beeline_world* world, void* native, beeline_stream** stream) BEELINE_NOEXCEPT;
 /// Waits for the stream's work, and ends it. Not for the default stream. Threads: one.
 beeline_status beeline_stream_destroy(beeline_stream* stream) BEELINE_NOEXCEPT;
@@ -37,7 +37,7 @@ beeline_status beeline_copy_on_stream(beeline_stream* stream, void* destination,
 beeline_status beeline_fill_on_stream(beeline_stream* stream, void* destination, uint8_t value,
                                       size_t bytes) BEELINE_NOEXCEPT;
 
-/// An event of a stream's device, to be recorded on any of the rank's streams; ended by `beeline_event_destroy`.
+/// Makes an event of a stream's device, to be recorded on any of the rank's streams; ended by `beeline_event_destroy`.
 /// Threads: any.
 beeline_status beeline_event_create(beeline_stream* stream, beeline_event** event) BEELINE_NOEXCEPT;
 /// Threads: one.

@@ -39,7 +39,7 @@ typedef struct beeline_armed {
   uint32_t entry, turn;
 } beeline_armed;
 
-/// Collective. The tags of this rank.
+/// Collective. Makes the tags of this rank.
 ///   options   NULL: the defaults, with the rank's engine
 ///   triggers  ended by `beeline_triggers_destroy`
 /// Blocks. BEELINE_UNAVAILABLE if the rank cannot have such an engine, BEELINE_NO_RESOURCE if the heap is full.

@@ -30,7 +30,7 @@ typedef struct beeline_health {
   char reason[244];       ///< of a failed rank: the reason, one line, truncated to this size
 } beeline_health;
 
-/// Settings of worlds that this process makes, with the values of the environment (BEELINE_*, docs/settings.md).
+/// Makes settings for worlds of this process, with the values of the environment (BEELINE_*, docs/settings.md).
 ///   config  ended by `beeline_config_destroy`; it may end before the worlds
 /// BEELINE_INVALID_ARGUMENT for a variable that is not valid. Threads: any.
 beeline_status beeline_config_create(beeline_config** config) BEELINE_NOEXCEPT;

@@ -71,7 +71,7 @@ struct CallDescription {
   }
 
   /// A hash of 16 bits that travels in the flags of the call's rounds (session.hpp). With it a member refuses data of
-  /// another call, and data of an equal call whose previous call was another. Two different calls have the same
+  /// another call, and data of an equal call that followed a different call. Two different calls have the same
   /// signature with a probability of 2^-16, over the random choice of the multipliers; equal calls after calls of
   /// different signatures always have different signatures. Source: multilinear hashing of words of 32 bits (Lemire and
   /// Kaser, "Strongly universal string hashing is fast").

@@ -8,13 +8,13 @@
 /// A server is a host/device class without virtual functions:
 ///
 ///   Ring                               its state, in memory of the engine's device: trivially copyable
-///   Server(), explicit Server(Ring& ring)    it may hold copies of what the ring keeps; copyable
-///   void save()                        writes these back
+///   Server(), explicit Server(Ring& ring)    it may hold copies of the ring's state; copyable
+///   void save()                        writes the copies back to the ring
 ///   bool has_next() const              whether `take` would decode a descriptor or return a command
 ///   bool take(Command& command)        decodes descriptors until one yields a command; false: there are no more.
 ///       Numbers commands from 1 in `sequence`. Reports a descriptor that it refuses by an error completion, in the
 ///       order of the ring
-///   bool has_known() const             whether `take` need not look whether more was posted
+///   bool has_known() const             whether `take` has work without another look at the ring's posts
 ///   void answer(const Command& command, std::uint64_t value)   the old value of the word that a command has changed
 ///   void refused(const Command& command)   the engine has refused the command taken last; nothing was touched
 ///   void complete(std::uint64_t commands)  the first `commands` commands are complete: writes their completions

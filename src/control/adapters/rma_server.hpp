@@ -33,7 +33,7 @@ struct RmaServed {
   RmaRequest request;  ///< the request in flight, or the last one
   RmaError error;
   bool is_logical, in_flight;
-  std::uint64_t taken;  ///< requests taken that are commands
+  std::uint64_t taken;  ///< number of taken requests that became commands
   std::uint64_t lock_value;
 };
 

@@ -80,7 +80,7 @@ class Failures {
   /// Throws the error of a failed team. `also`: a text that the caller adds.
   [[noreturn]] void fail(Status status, std::uint32_t team, const std::string& also = {}) const;
   /// Throws the error of a collective call that some ranks did not reach. It names the waits of these ranks; a deadline
-  /// first aborts the world, which ends those waits. Of ranks that have left it names the failed waits.
+  /// first aborts the world, which ends those waits. For ranks that have left it names their failed waits.
   [[noreturn]] void fail_meeting(const char* call, const Error& missing, const Context& world) const;
 
   // --- Going on -------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@
 
 namespace beeline::detail {
 
-/// The type's name as in the source, without unnamed namespaces, to which nvcc gives a name.
+/// The type's name as in the source, without unnamed namespaces (nvcc gives them names).
 [[nodiscard]] std::string readable_name(const std::type_info& type);
 
 /// Describes the exception that is being handled: `what()` of a std::exception, otherwise the exception's type.

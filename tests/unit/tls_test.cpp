@@ -118,7 +118,7 @@ TEST_F(Tls, WithAnotherKeyOrNameHasNoAnswer) {
 }
 
 TEST_F(Tls, OfStrangersHasNoAnswer) {
-  // A hello without a key, as of a browser: TLS 1.2's version, one suite, no extension that matters here.
+  // A hello without a key, like a browser's: TLS 1.2's version, one suite, no extension that matters here.
   Bytes hello = bytes_of(std::string("\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x03", 11) + std::string(32, 'r') +
                          std::string("\x00\x00\x02\x13\x01\x01\x00", 7));
   for (const Bytes& stranger : {hello, bytes_of("GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"), Bytes(5000)}) {

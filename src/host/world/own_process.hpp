@@ -14,7 +14,7 @@ namespace beeline {
 class OwnProcess {
  public:
   explicit OwnProcess(int rank) : rank_(rank) {}
-  /// Whether this process was forked from the one that made the world.
+  /// Whether this process was forked from the process that made the world.
   [[nodiscard]] bool is_forked() const { return fork_depth_ != detail::fork_depth(); }
   /// Throws invalid_argument if this process is such a fork.
   void require() const {

@@ -23,8 +23,8 @@ namespace beeline::detail {
   for (std::uint32_t i = 0; i < max_verbs_segments; ++i) sum += i < request.segments ? request.local[i].bytes : 0;
   return sum;
 }
-/// Whether a request may be written into a ring: the ring takes its opcode, and both ends have the same number of
-/// bytes.
+/// Whether a request may be written into a ring: the ring takes its opcode, and its memory at the peer, if it names
+/// any, has as many bytes as its local memory.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_valid(const VerbsRequest& request, bool receives) {
   const VerbsOpcode opcode = request.opcode;
   if (opcode == VerbsOpcode::none || opcode > VerbsOpcode::receive || (opcode == VerbsOpcode::receive) != receives)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from beeline.commands import bench
+from conftest import skip_without_ucx
 from rich.console import Console
 
 
@@ -39,8 +40,7 @@ def run_on_two_nodes(repository: Path, program: str, *arguments: str) -> list[st
         [launcher, "-n", "4", "--device", "cpu", "--split-nodes", "2", "--", str(path), *arguments],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    if "need UCX" in done.stderr:
-        pytest.skip(done.stderr.splitlines()[0])
+    skip_without_ucx(done.stderr)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 

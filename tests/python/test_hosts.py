@@ -15,6 +15,7 @@ from pathlib import Path
 
 import beeline
 import pytest
+from conftest import skip_without_ucx
 from hosts import RANK, Hosts, ends, hosts_of, run, skip_without_tls
 from processes import eventually
 
@@ -236,8 +237,7 @@ def test_a_host_that_ssh_does_not_reach_is_named(tmp_path: Path, monkeypatch: py
 def run_split(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "beeline", *arguments, "--device", "cpu", "--split-nodes", "2"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-    if "need UCX" in done.stderr:
-        pytest.skip(done.stderr.strip())
+    skip_without_ucx(done.stderr)
     return done
 
 
@@ -291,8 +291,7 @@ def test_info_says_how_ranks_reach_each_other_and_why() -> None:
         [sys.executable, "-m", "beeline", "info", *options, "--json"],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    if "need UCX" in done.stderr:
-        pytest.skip(done.stderr.strip())
+    skip_without_ucx(done.stderr)
     assert done.returncode == 0, done.stderr
     paths = {(path["from"], path["to"]): path for path in json.loads(done.stdout)["paths"]}
     assert set(paths) == {(a, b) for a in range(4) for b in range(4) if a != b}
@@ -309,8 +308,7 @@ def test_info_says_which_puts_go_by_memory_keys(monkeypatch: pytest.MonkeyPatch)
         [sys.executable, "-m", "beeline", "info", "--ranks", "2", "--device", "cpu", "--split-nodes", "2", "--json"],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    if "need UCX" in done.stderr:
-        pytest.skip(done.stderr.strip())
+    skip_without_ucx(done.stderr)
     assert done.returncode == 0, done.stderr
     for path in json.loads(done.stdout)["paths"]:
         assert "carries operations, gets and long puts by memory keys (" in path["reason"]

@@ -214,7 +214,7 @@ SETS: dict[str, list[Bench | Application]] = {
     ],
 }
 BUDGETS_S = {
-    "default": 300, "full": 1800, "collectives": 420, "applications": 270, "himeno": 300, "poll-period": 300,
+    "default": 300, "full": 1800, "collectives": 420, "applications": 330, "himeno": 300, "poll-period": 300,
     "table-002": 270,
 }  # fmt: skip
 

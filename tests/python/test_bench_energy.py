@@ -333,9 +333,15 @@ def test_pictures_of_joules_launches_and_power(cli, tmp_path: Path) -> None:
     done = cli("plot", str(words), "-o", str(tmp_path / "sizes.svg"), "--json")
     (curves,) = (event["curves"] for event in events_of(done) if event["operation"] == "power")
     assert set(curves) == {f"{method}, 1 ranks, {size}" for method in methods for size in ("1×2", "3×4")}
+    grids = [one | {"size": [one["iterations"]]} for one in results_of_record(launch) if one.get("app")]
+    words.write_text("".join(json.dumps(one) + "\n" for one in grids))
+    done = cli("plot", str(words), "-o", str(tmp_path / "grids.svg"), "--json")
+    assert [event["operation"] for event in events_of(done)] == ["power"]  # one number of iterations for each grid
     without = [one | {"mflop_per_joule": None, "energy": None} for one in results_of_record(launch) if one.get("app")]
     words.write_text("".join(json.dumps(one) + "\n" for one in without))
     assert cli("plot", str(words), "-o", str(tmp_path / "times.svg")).returncode == 0  # where no joules are known
     assert "MFLOP" not in (tmp_path / "times.svg").read_text()
     for name, words_in_it in (("launch", "launching, ms"), ("power", "power of gpu0, W"), ("message-joules", "nJ")):
-        assert words_in_it in (tmp_path / f"p-{name}.svg").read_text()
+        picture = (tmp_path / f"p-{name}.svg").read_text()
+        assert words_in_it in picture
+        assert "$" not in picture  # as in labels that matplotlib would have to typeset

@@ -7,6 +7,7 @@ import json
 import math
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from beeline import options
+from beeline.display import format_bytes
 from beeline.energy_record import Record, record_of
 from beeline.picture import check_picture, label_of, new_figure, save
 from beeline.power_picture import draw_power, draw_runs
@@ -66,10 +68,13 @@ def plot(
         if len(records) == 1 and is_of_energy(seen):
             return plot_power(record_of(path, chain(seen, lines)), path, output, as_json)
         results += drawn_of(chain(seen, lines))
-    against_iterations = len({one.get("iterations") for one in results if one.get("launch_seconds")}) > 1
+    iterations: dict[tuple[Any, ...], set[int]] = defaultdict(set)
+    for one in results:
+        if one.get("launch_seconds"):
+            iterations[launch_of(one)].add(one["iterations"])
     groups: dict[str, list[Event]] = {}
     for one in results:
-        for name in pictures_of(one, against_iterations):
+        for name in pictures_of(one, len(iterations[launch_of(one)]) > 1):
             groups.setdefault(name, []).append(one)
     if not groups:
         raise CliError(
@@ -83,6 +88,11 @@ def plot(
         if as_json:
             event = {"event": "picture", "operation": name, "file": str(picture), "curves": shown}
             print(json.dumps(event), flush=True)
+
+
+def launch_of(result: Event) -> tuple[Any, ...]:
+    """What results share that a curve of launches shows against their iterations."""
+    return result.get("app"), result["method"], result.get("ranks"), str(result.get("size"))
 
 
 def pictures_of(result: Event, against_iterations: bool) -> list[str]:
@@ -224,6 +234,14 @@ def watts_of(result: Event) -> float:
     return sum(watts) if watts else MISSING
 
 
+def size_text(value: float, _: int) -> str:
+    return format_bytes(int(value))
+
+
+def number_text(value: float, _: int) -> str:
+    return f"{value:,.12g}"
+
+
 def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None:
     panels = [
         (what, value) for what, value in panels_of(results[0]) if not all(math.isnan(value(one)) for one in results)
@@ -237,11 +255,13 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
             axes.plot(places, [value(one) for _, one in points], style, marker=".", label=label_of(name))
     for axes, (what, _) in zip(axes_of_all, panels, strict=True):
         axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(size_text if over == "bytes" else number_text)
         lowest, highest = axes.get_ylim()
         if lowest > 0 and highest < FEW_TIMES * lowest:
             axes.set_ylim(bottom=0)
         else:
             axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(number_text)
         axes.set_xlabel(over)
         axes.set_ylabel(what)
         axes.minorticks_off()

@@ -130,11 +130,13 @@ void need_starter(RankTest& test, KernelStarter by) {
   test.skip_if(by == KernelStarter::device_graph && !test.on_gpu(), "host ranks have no device graphs");
 }
 
-/// Skips the case where a rank's device launches no graphs, so that the reason is counted.
+/// Fails the case where a GPU launches no graphs, with the reason; skips it on host ranks.
 void need_graphs(RankTest& test, KernelStarter by, const std::function<TaskKernelStart()>& register_any) {
   if (by != KernelStarter::device_graph) return;
   const TaskKernelStart start = register_any();
-  test.skip_if_any(start.by == KernelStarter::device_graph ? "" : start.reason);
+  const std::string reason = start.by == KernelStarter::device_graph ? "" : start.reason;
+  if (test.on_gpu()) BEELINE_CHECK_EQ(std::string(), reason);
+  test.skip_if_any(reason);
 }
 
 /// Kernels of all ranks, started one way.

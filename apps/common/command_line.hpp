@@ -21,7 +21,7 @@ namespace apps {
 /// Properties that distinguish one application's command line from another's.
 struct About {
   const char *name, *summary;
-  const char *repeats, *about_repeats;  ///< the option for how often a timed run does its work
+  const char *repeats, *about_repeats;  ///< the option for repetitions in a timed run: name and help
   const char* unmixed = nullptr;        ///< why ranks cannot mix GPUs and CPUs; nullptr: they can
 };
 
@@ -60,7 +60,7 @@ class CommandLine {
 
   /// The parser, to which the application adds its own options.
   [[nodiscard]] CLI::App& app() { return app_; }
-  /// How often a timed run does its work; 0: as often as a long enough run takes.
+  /// Repetitions of the work in a timed run; 0: as many as make the run long enough.
   [[nodiscard]] int repeats() const { return repeats_; }
   /// Seconds for which each method's energy is metered; 0: no method is metered.
   [[nodiscard]] double energy_seconds() const { return energy_seconds_; }

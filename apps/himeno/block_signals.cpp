@@ -15,8 +15,8 @@ namespace {
 /// Transfer of outermost planes, tile by tile.
 ///
 /// A block that has waited for the parts that its tile reads may overwrite its part of the neighbour's halo, two
-/// iterations later: the relation of which tile reads which is symmetric, and the neighbour's block set each of those
-/// signals after its tile had read.
+/// iterations later. Two tiles read each other or neither: the blocks whose signals this block awaited had read this
+/// block's part before they set the signals.
 struct Tiles {
   std::uint64_t* arrived;  ///< tag of the field whose part is in the halo
 

@@ -193,7 +193,7 @@ class DeviceLaunched final : public Method {
   }
 
   void iterate(int iterations, bool communicate) override {
-    // The device runtime holds 2048 launches that it does not know to have finished, and may notice only when their
+    // The device runtime holds 2048 launches that it has not seen finish, and may see them finish only when their
     // parent ends.
     constexpr int iterations_of_a_kernel = 512;
     world().stream().fill(finished_.data(), 0, finished_.bytes());

@@ -178,8 +178,8 @@ Tiling Domain::tiling(unsigned blocks, int planes) const {
   for (int chunks = 1; chunks <= planes; ++chunks) {
     const unsigned items = best.tiles * static_cast<unsigned>(chunks);
     const unsigned rounds = (items + blocks - 1) / blocks;
-    // The share of the blocks that have work, times the share of loads that are not for a chunk's two extra planes of
-    // p.
+    // Score: the share of the blocks that have work, times the share of loads that are not for the two extra planes of
+    // p that a chunk loads.
     constexpr double cost_of_start = 0.5;
     const double depth = static_cast<double>(planes) / chunks;
     const double score = items / (static_cast<double>(rounds) * blocks) * depth / (depth + cost_of_start);

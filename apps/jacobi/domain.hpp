@@ -31,8 +31,8 @@ class Domain {
   /// Bytes of both buffers on a rank of a world of `ranks`.
   [[nodiscard]] static std::size_t field_bytes(const Size& size, int ranks);
 
-  /// Messages of method task that may be in flight in each queue; and bytes of the queues and payloads: if each queue
-  /// takes one segment, they hold two rows together.
+  /// Of method task: messages that may be in flight in each queue, and the bytes of the queues and payloads, which hold
+  /// two rows if each queue takes one segment.
   static constexpr std::uint32_t task_depth = 8;
   [[nodiscard]] static std::size_t task_bytes(const Size& size, int ranks);
 

@@ -19,7 +19,7 @@ namespace {
 struct Arrive;
 using Functions = beeline::TaskList<Arrive>;
 
-/// Says that a chunk is here, to the kernel of its rank.
+/// Notifies the kernel of its rank that a chunk has arrived.
 struct Arrive {
   static constexpr const char* name = "arrive";
   struct Arguments {

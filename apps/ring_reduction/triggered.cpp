@@ -17,7 +17,7 @@ namespace {
 
 /// Operations of a launch that a stream holds.
 constexpr std::uint32_t most_of_stream = 16;
-constexpr int most_ranks_on_streams = 1 + most_of_stream / 2;  // each takes part in two steps for each other rank
+constexpr int most_ranks_on_streams = 1 + most_of_stream / 2;  // a reduction has two steps for each other rank
 
 std::string why_no_streams(const beeline::Config& config) {
   return config.size <= most_ranks_on_streams ? ""
@@ -27,7 +27,7 @@ std::string why_no_streams(const beeline::Config& config) {
 
 /// A lane's number is its tag; its n-th transfer has threshold n.
 struct TriggeringSender {
-  /// As an engine of the host; a stream for each.
+  /// Blocks as with a host engine (proxy.cpp); each lane has a stream.
   static constexpr LaneShape on_gpus{beeline::TriggerOptions::most_streams, 8};
   beeline::TriggerChannel triggers;
 
@@ -76,7 +76,7 @@ class Triggered final : public LaneScheme<TriggeringSender> {
   [[nodiscard]] int reductions_at_once() const override {
     return static_cast<int>(std::max(1u, most_armed / transfers()));
   }
-  /// In the order in which the lanes' blocks come to them.
+  /// Arms transfers in the order in which the lanes' blocks come to them.
   void prepare(const Lanes& all, std::uint64_t done, int reductions) override {
     for (int reduction = 0; reduction < reductions; ++reduction)
       for (unsigned lane = 0; lane < all.shape.lanes; ++lane) {

@@ -17,7 +17,7 @@ struct LaneShape {
   unsigned lanes, blocks;
 };
 
-/// Sizes that follow from the device (0), or are set: by tests, small ones that make many chunks of short vectors.
+/// Sizes; 0: as follows from the device. Tests set small sizes, so that short vectors have many chunks.
 struct Shape {
   std::size_t copy_chunk_bytes = 0;  ///< of host and stream; 0: the configuration's chunk (BEELINE_CHUNK_BYTES)
   std::size_t put_chunk_bytes = std::size_t{64} << 10;       ///< of device
@@ -27,7 +27,7 @@ struct Shape {
   std::size_t packet_chunk_bytes = std::size_t{8} << 10;     ///< of device_packets: one slot of a packet ring
   unsigned lanes = 0;           ///< at most, of the schemes that have them; 0: 1 on host ranks, on GPUs by scheme
   unsigned blocks = 0;          ///< of a lane that may have several; 0: 1 on host ranks, on GPUs by scheme
-  unsigned service_blocks = 0;  ///< of proxy_device; 0: 1 on host ranks, 2 on GPUs, where each keeps a quarter
+  unsigned service_blocks = 0;  ///< of proxy_device; 0: 1 on host ranks, 2 on GPUs; each books a quarter of it
 
   /// The same, with chunks of one size for all schemes.
   [[nodiscard]] Shape with_chunks(std::size_t bytes) const {

@@ -12,7 +12,7 @@ namespace tree_search {
 struct Options {
   Tree tree;
   std::vector<MethodInfo> methods;
-  int searches = 0;  ///< of each timed run; 0: as many as a long enough run takes
+  int searches = 0;  ///< of each timed run; 0: as many as make a run long enough
   bool verify = true;
   double energy_seconds = 0;
 };

@@ -70,8 +70,8 @@ class Searcher {
   }
 
  private:
-  /// Rounds between two posts: a post takes as long as some rounds. On a CPU a round has only one node, so the number
-  /// is larger; the other ranks are few there.
+  /// Rounds between two posts, since a post takes as long as several rounds. More on a CPU, where a round expands only
+  /// one node, and where there are few other ranks.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t rounds_of_share() const { return group_.size() == 1 ? 1024 : 2; }
 
   BEELINE_HOST_DEVICE void begin() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The parts of a posted command's time, by the clocks of the kernel and of the engine's thread, compared with the same
-/// parts without an engine: the stores of a post, and the way of a word from one block of a GPU to another. Source:
+/// parts without an engine: the stores of a post, and the travel of a word from one block of a GPU to another. Source:
 /// seed 003, the parts of its latencies. A put has no part at its target.
 
 #include <algorithm>

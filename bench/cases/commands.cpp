@@ -22,7 +22,7 @@ namespace {
 
 unsigned loading_blocks(const Bench& bench) { return bench.world().device().is_gpu() ? 8 : 1; }
 
-/// Round trips at rest, and beside so many posts as half of those that the same blocks manage at most.
+/// Round trips at rest, and beside other posts at half of the highest rate of the same blocks.
 std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   bench.require_alike();
   std::vector<Measurement> all;
@@ -47,7 +47,7 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
 /// A device engine's round trips within a lease, and where the block has ended and is started again.
 std::vector<Measurement> prepare_leases(Bench& bench, std::uint64_t) {
   bench.require_alike();
-  constexpr std::uint64_t rest_ns = 1'000'000;  // a block that is idle ends before
+  constexpr std::uint64_t rest_ns = 1'000'000;  // an idle block ends earlier
   const auto commands = std::make_shared<Commands>(bench, Shape{.heap = Heap::symmetric, .engine = EngineKind::device});
   std::vector<Measurement> all;
   for (const std::uint64_t rest : {std::uint64_t{0}, rest_ns})
@@ -58,8 +58,8 @@ std::vector<Measurement> prepare_leases(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// The stores of words in GPU memory without an engine: the CPU issues them to so many streams, as many in each call as
-/// an engine gathers.
+/// The stores of words in GPU memory without an engine: the CPU issues them to `streams` streams, in each call as many
+/// as an engine gathers.
 Measurement bare_writes_of(Bench& bench, std::uint64_t streams) {
   constexpr unsigned words_of_call = 64;
   struct State {
@@ -94,7 +94,7 @@ Measurement bare_writes_of(Bench& bench, std::uint64_t streams) {
   return measurement;
 }
 
-/// The same words, posted and stored without queues, by as many threads.
+/// The same words, posted without queues, and stored by the same number of threads.
 Measurement bare_takers_of(Bench& bench, const Shape& shape, const std::shared_ptr<Commands>& commands) {
   const auto takers = std::make_shared<BareTakers>(bench, shape.blocks, shape.engine_threads, commands->words_there());
   Measurement measurement{.operation = "command_rate", .method = "bare/take", .bytes = sizeof(std::uint64_t)};
@@ -168,7 +168,7 @@ Case rate_of(const Shape& shape) {
 
 /// Round trips of all blocks of a grid, which post at the same time. Source: seed 003, latencies of 480 blocks and of a
 /// whole GPU full of them, by one to eight service threads, and by a block of the device whose queues lie in its
-/// memory. The room that is kept for such a block, a quarter of the device, leaves none for a grid that fills it.
+/// memory. The quarter of the device that is booked for such a block leaves no room for a grid that fills the device.
 constexpr Shape latency_shapes[] = {{1, 1},
                                     {480, 1},
                                     {480, 2},
@@ -218,7 +218,7 @@ std::vector<Measurement> prepare_cpu_time(Bench& bench, std::uint64_t) {
 
 constexpr std::chrono::milliseconds idle_iteration(1);
 
-/// CPU nanoseconds of a thread that only sleeps so long again and again.
+/// CPU nanoseconds of a thread that for `milliseconds` only sleeps, `sleep_us` at a time.
 double sleeper_ns(std::uint32_t milliseconds, int sleep_us) {
   const auto cpu_ns = [] {
     timespec used{};
@@ -232,7 +232,7 @@ double sleeper_ns(std::uint32_t milliseconds, int sleep_us) {
   return cpu_ns() - before;
 }
 
-/// An engine for which there is nothing to do: a GPU wakes no thread, so it polls. The bare peer sleeps as long.
+/// An engine without commands. It polls, since a GPU cannot wake a thread. The bare peer sleeps for the same times.
 std::vector<Measurement> prepare_idle(Bench& bench, std::uint64_t) {
   const int poll_us = bench.world().config().engine_poll_us;
   std::vector<Measurement> all;
@@ -244,7 +244,7 @@ std::vector<Measurement> prepare_idle(Bench& bench, std::uint64_t) {
   }
   const auto commands = std::make_shared<Commands>(bench, Shape{});
   all.push_back(measurement_of(commands, "engine_idle", [=](Rounds rounds) {
-    std::this_thread::sleep_for(idle_iteration);  // until it has begun to sleep
+    std::this_thread::sleep_for(idle_iteration);  // until the engine has begun to sleep
     return time_batches(rounds, [&] { return commands->idle_ns(rounds.iterations * idle_iteration); });
   }));
   if (all.size() > 1) all.back().baseline = 0;
@@ -268,7 +268,7 @@ std::vector<Case> all_cases() {
 
 const ListedCases cases(Command::methods, all_cases());
 
-/// Beside the rates of adapters' rings in GPU memory.
+/// The shape that is compared with the rates of adapters' rings in GPU memory.
 constexpr Shape beside_rings{64, 1, Heap::symmetric, false, EngineKind::device};
 const ListedCases beside_adapters(Command::adapters, {rate_of(beside_rings)});
 

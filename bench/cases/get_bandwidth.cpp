@@ -21,7 +21,7 @@ struct GetFlood {
     const std::uint64_t start = machine::clock_ns();
     for (std::uint32_t i = 0; i < messages; ++i) {
       static_cast<void>(get(block, ctx, destination + share.offset, source + share.offset, share.bytes, 1));
-      // As if the peer had written the next message meanwhile: cached data of the last message is stale.
+      // Drops cached data of the last message, as if the peer had written the next message meanwhile.
       fence();
     }
     block.sync();

@@ -44,8 +44,8 @@ struct Probe {
   std::uint64_t rest_ns;  ///< before each
 };
 
-/// Where the words of a block go: two lines of the cache, which CPUs fetch together, of its own, since several threads
-/// may store words.
+/// Destination of a block's words. Each block has its own two cache lines, which CPUs fetch together, since several
+/// threads may store words.
 struct alignas(128) BlockWord {
   std::uint64_t value;
 };
@@ -82,7 +82,7 @@ struct PostWords {
   }
 };
 
-/// The first block's round trips, while the others post at their pace.
+/// The first block's round trips, while the other blocks post at intervals.
 struct ProbeCommands {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting, Probe probe) const {
@@ -165,15 +165,15 @@ struct Shape {
   EngineKind engine = EngineKind::host;
   std::uint32_t service_blocks = 1;  ///< of the device, with an engine each
 
-  ///   posts  whether this rank does; threads of another's engine would only spin beside those that work
+  ///   posts  whether this rank posts; elsewhere an engine's threads would only spin beside those that work
   [[nodiscard]] CommandQueueOptions options(bool posts) const {
     if (engine == EngineKind::device) return {.engine = engine};
     return {.engine_threads = posts ? engine_threads : 1, .is_timed = is_timed};
   }
 };
 
-/// What else the leading rank's device does during round trips: `begin(stop)` starts it, until `*stop` is 1; the
-/// kernel that posts runs on `stream` (nullptr: the default).
+/// Other work of the leading rank's device during round trips: `begin(stop)` starts it, until `*stop` is 1; the kernel
+/// that posts runs on `stream` (nullptr: the default).
 struct Beside {
   std::function<void(const std::uint64_t* stop)> begin{};
   Stream* stream = nullptr;
@@ -196,20 +196,20 @@ class Commands {
   /// Of the first engine.
   [[nodiscard]] const CommandQueues& queues() const { return *queues_.front(); }
   [[nodiscard]] const char* method() const { return method_of(shape_.engine); }
-  /// Where the blocks' words go, at the peer.
+  /// Destination of the blocks' words at the peer.
   [[nodiscard]] BlockWord* words_there() const { return bench_.world().at(words_.data(), 1); }
 
   /// Collective. Nanoseconds of `posts` posts of each block.
   double rate_ns(std::uint32_t posts) { return run(PostWords{}, posts, 0); }
 
-  /// Collective. CPU nanoseconds of the engine for so many rounds in which the kernel works so long.
+  /// Collective. CPU nanoseconds of the engine for `rounds` rounds, in each of which the kernel works for `work_ns`.
   double engine_ns(std::uint32_t rounds, std::uint64_t work_ns) {
     const double before = queues().statistics().cpu_s;
     static_cast<void>(run(PostWorkWait{}, rounds, work_ns));
     return (queues().statistics().cpu_s - before) * 1e9;
   }
 
-  /// CPU nanoseconds of the engine in so much time without a command.
+  /// CPU nanoseconds of the engine in `time` without a command.
   [[nodiscard]] double idle_ns(std::chrono::milliseconds time) const {
     const double before = queues().statistics().cpu_s;
     std::this_thread::sleep_for(time);
@@ -326,7 +326,7 @@ inline Measurement measurement_of(const std::shared_ptr<Commands>& commands, con
   return measurement;
 }
 
-/// The kernel's own clock says how long each took, so that a batch is a launch, and one sample the quantile of it.
+/// Round trips are timed by the kernel's clock: a batch is a launch, and its one sample is a quantile of the launch.
 ///   probe  returns the round trips of a launch, ascending
 inline Measurement quantile_of(const std::shared_ptr<Commands>& commands, const char* operation, double quantile,
                                const char* load, const std::function<std::vector<std::uint64_t>()>& probe) {

@@ -260,7 +260,7 @@ Case command(EngineKind engine) {
 const ListedCases latency_cases(Command::latency, {messages<PostedPingPong, Receivers::both, EngineKind::host>(),
                                                    messages<PostedPingPong, Receivers::both, EngineKind::device>(),
                                                    command(EngineKind::host), command(EngineKind::device)});
-// Beside adapters. A flood of short commands would end before its transfers.
+// Compared with adapters. A flood of short commands would end before its transfers.
 constexpr SizeRange floods{64 << 10};
 const ListedCases beside_adapters(Command::adapters,
                                   {messages<PostedPingPong, Receivers::both, EngineKind::host>(),

@@ -101,7 +101,7 @@ class RandomTable {
   [[nodiscard]] std::uint64_t* words() const { return table_.data(); }
   [[nodiscard]] std::uint64_t count() const { return table_.count(); }
 
-  /// Collective. The next launch's updates, for `iterations`; each call gives others, even for the same seed.
+  /// Collective. The next launch's updates, for `iterations`; each call returns other updates, even for the same seed.
   [[nodiscard]] Updates next(std::uint64_t seed, std::uint32_t iterations) {
     const std::uint64_t pattern = random_word(seed, launches_++);
     const auto ranks = static_cast<std::uint32_t>(bench_.world().size());

@@ -45,7 +45,7 @@ Measurement measurement_of(const std::shared_ptr<Ways>& ways, const char* method
   const Receivers receivers = ways->both ? Receivers::both : Receivers::second;
   Measurement measurement = message_measurement(ways->bench, ways->buffers, receivers, method, time);
   measurement.operation = operation_of(ways->both);
-  measurement.unit = Unit::gigabytes_per_second;  // both ways two messages an iteration
+  measurement.unit = Unit::gigabytes_per_second;  // `both`: two messages in an iteration
   measurement.settings = std::move(settings);
   return measurement;
 }

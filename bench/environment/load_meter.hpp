@@ -52,7 +52,8 @@ class LoadMeter {
   [[nodiscard]] const energy::Measured& idle() const { return idle_; }
   /// Collective. Calls `work`, which is collective and takes far less time than the window, first for a warm-up and
   /// then until the window is over. The window starts again while the power of its second half differs from that of the
-  /// whole, and is repeated once if a counter was read too late in it that an earlier load's window knew.
+  /// whole. It is repeated once if it lacks a component that an earlier load's window knew: a counter was read too
+  /// late.
   [[nodiscard]] MeteredLoad run(const std::function<void()>& work);
 
   /// Joules of a run, idle power included, of the known components; none if none is known.

@@ -25,8 +25,8 @@ double relative_deviation(const std::vector<double>& samples) {
 }
 
 Figure figure_of(const std::vector<double>& windows, double bound) {
-  // Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom; the last serves more degrees, too large
-  // by at most a quarter.
+  // Two-sided 95 % quantiles of Student's t for 1, 2, ... degrees of freedom; the last is also used for more degrees,
+  // where it is too large by at most a quarter.
   constexpr double quantiles[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262};
   const std::size_t count = windows.size();
   if (count < 2) return {windows.front(), bound};

@@ -66,7 +66,7 @@ class Bench {
 /// Rank 0 and the ranks that reach it by loads and stores: in a world on several nodes, the ranks of its node.
 class NearTeam {
  public:
-  /// Collective. The team is the world itself if the world has no other ranks, or if rank 1 is not among them: then
+  /// Collective. The team is the world itself if its members are all ranks, or if rank 1 would not be a member: then
   /// operations that need loads and stores report why there are none.
   explicit NearTeam(Bench& bench);
 

@@ -21,7 +21,7 @@ constexpr double most_batches = 50;  // of a run: a kernel that times itself has
 constexpr double bytes_of_word = 4;
 // In seconds. A shorter window would not be long compared with the ticks of NVML's counter and the time of reading it.
 constexpr double least_window = 1;
-constexpr double beside_window = 0.8;  // outside the window: the load settles, the counter must tick
+constexpr double beside_window = 0.8;  // seconds outside the window, for the load to settle and the counter to tick
 constexpr double idle_seconds = 1.8;
 
 double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }

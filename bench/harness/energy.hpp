@@ -25,7 +25,7 @@ class EnergyBench {
   /// Collective. Meters the measurements in turns, each at least three times, until their errors are small or their
   /// part of the budget is spent; then prints their records. The records of measurements that do not fit into the
   /// budget contain the reason.
-  ///   done, total  tasks: this task and the following ones share the rest of the budget
+  ///   done, total  numbers of tasks: this task and the following ones share the rest of the budget
   void run(const std::vector<Measurement>& measurements, const std::vector<Outcome>& outcomes, std::size_t done,
            std::size_t total);
 

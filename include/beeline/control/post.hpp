@@ -10,7 +10,7 @@
 /// of the caller's group are visible to the engine. Up to `max_inline_bytes` bytes travel in the command itself, so
 /// that their source may be reused at once.
 ///
-/// **Returns**, unless stated otherwise: ok; timeout if the queue had no free place in time: nothing was posted, and
+/// **Returns**, unless stated otherwise: ok; timeout if the queue had no free cell in time: nothing was posted, and
 /// the call may be repeated; invalid_argument for a bad peer or address (refused: see access.hpp); deadline if the
 /// engine takes no more commands; aborted; unreachable for CPU threads of a GPU rank. Some errors are detected only by
 /// the engine: memory that is not mapped, and ranges that overlap. It then refuses the command and everything that is
@@ -62,7 +62,7 @@ inline namespace BEELINE_CALLS {
 /// Copies `count` elements from local `source` to `destination` on `peer`.
 ///   destination  [count] symmetric address
 ///   source       [count] any local address that the engine's device reads, reusable after `flush`
-///   timeout      limit of the wait for a free place in the queue
+///   timeout      limit of the wait for a free cell in the queue
 ///   kind         what the caller knows of the source
 /// Every thread of `group` calls it, with the same arguments. Completion: visible at `peer` after a later `post_signal`
 /// of this queue, or `quiet`. With `count` 0 nothing is posted.
@@ -118,7 +118,7 @@ template <class Group>
 ///   source       [count] any local address that the engine's device reads, reusable after `flush`; up to 24 bytes
 ///                travel in the command, so that the source may be reused at once
 ///   signal       symmetric address, 8-byte aligned
-///   timeout      limit of the wait for a free place in the queue
+///   timeout      limit of the wait for a free cell in the queue
 ///   kind         what the caller knows of the source
 /// Every thread of `group` calls it. A thread at the peer that acquires the signal's value sees the data, and
 /// everything posted to this queue before. With `count` 0 it is `post_signal`. If data or signal is refused, nothing is

@@ -49,12 +49,12 @@ BEELINE_HOST_DEVICE Status count_trigger(const Group& group, const Context& ctx,
 }  // namespace detail
 
 /// Increments the count of `tag`. Operations that start then see all earlier writes of the group.
-///   timeout  limit of the wait for a free place in the tag's queue
+///   timeout  limit of the wait for a free cell in the tag's queue
 /// Every thread of `group` calls it, with the same arguments; the group counts once. Does not wait for the operations.
 /// Completion: `quiet(group, ctx, channel, tag)`, or a signal that was armed with the operation.
 /// Ordering: operations of a tag start in the order of their thresholds, and with equal thresholds in the order in
 /// which they were armed. They take effect in this order at each peer.
-/// Returns ok; timeout if the queue had no free place in time: nothing was counted, and the call may be repeated;
+/// Returns ok; timeout if the queue had no free cell in time: nothing was counted, and the call may be repeated;
 /// invalid_argument for a tag that does not exist (refused: see access.hpp); deadline if the engine takes no more
 /// commands; aborted; unreachable for CPU threads of a GPU rank, which use `Triggers::trigger`. A tag without armed
 /// operations is counted, too: an operation that is armed later starts at once if the count has reached its threshold.

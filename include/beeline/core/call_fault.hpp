@@ -34,7 +34,7 @@ enum class CallFault : std::uint32_t {
   not_registered,      ///< the target has not registered the function (the target detects this); 0, the function
   wrong_arguments,    ///< wrong size of a task's arguments; the function's bytes, or the largest size, the task's bytes
   long_payload,       ///< a task's payload is too long; largest payload in bytes at the target, the task's bytes
-  waits_in_task,      ///< a task waits for a free place in a queue that is not before its own; its own queue, the other
+  waits_in_task,      ///< a task waits for a free cell in a queue that is not before its own; its own queue, the other
                       ///< queue
   not_allocated,      ///< the range is not in one allocation of the calling rank; its bytes, its address
   null_own_end,       ///< a null address at the calling rank's end of a transfer; its bytes, 0

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Conversions of 16-bit floats: one instruction on a GPU, bits on a CPU. Both round to nearest, ties to even.
-/// Source: PTX ISA 8.3, cvt; IEEE 754-2019, 3.4 and 4.3.1.
+/// Conversions of 16-bit floats: one instruction on a GPU, bit operations on a CPU. Both round to nearest, ties to
+/// even. Source: PTX ISA 8.3, cvt; IEEE 754-2019, 3.4 and 4.3.1.
 
 #include <cstdint>
 #include <cstring>
@@ -55,7 +55,7 @@ inline std::uint32_t select(bool condition, std::uint32_t chosen, std::uint32_t 
 
 inline float from_half(std::uint16_t half) {
   const std::uint32_t sign = std::uint32_t{half & 0x8000u} << 16, magnitude = half & 0x7fffu;
-  // Times 2^112 shifts the exponent's bias, and makes subnormal numbers normal.
+  // Multiplying by 2^112 shifts the exponent's bias, and makes subnormal numbers normal.
   const std::uint32_t finite = bits_of(float_of(magnitude << 13) * float_of(0x77800000u));
   const std::uint32_t special = 0x7f800000u | (magnitude & 0x3ffu) << 13;  // infinity, NaN
   return float_of(sign | select(magnitude >= 0x7c00u, special, finite));

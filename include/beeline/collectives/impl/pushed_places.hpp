@@ -10,9 +10,9 @@
 namespace beeline::detail {
 
 /// The memory in which a session's chunks arrive: four cells for the parts from each other member, and four for
-/// results. A chunk uses the cell of the fourth chunk before it: the sender of a part has seen its owner's signal of
-/// the last chunk but one, before which the owner combined or copied that fourth chunk. Results are copied out three
-/// chunks later.
+/// results. A chunk uses the cell of the fourth chunk before it. The sender of a part has seen the signal of the part's
+/// owner for the last chunk but one; before that signal the owner had combined or copied the fourth chunk. Results are
+/// copied out three chunks later.
 class PushedPlaces {
  public:
   static constexpr std::uint32_t turns = 4;

@@ -25,7 +25,7 @@ namespace beeline::detail {
 
 /// The difference between the calls of two members, or another fault of a call. `sent_length`, `expected_length`: the
 /// length that this member sends or expects. `root`: the root is not a member. `order`: data belong to an earlier or
-/// later call. A record has it in place of the comparison.
+/// later call. A record has this value in place of the comparison.
 enum class CallDifference : std::uint16_t { call, session_in_use, places, sent_length, expected_length, root, order };
 
 /// A call in a record: `CallDescription::packed`, and the count.

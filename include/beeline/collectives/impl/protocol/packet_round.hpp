@@ -47,7 +47,7 @@ class PacketRound;
   return executor == DeviceKind::gpu && !ctx.mixed;
 }
 
-/// The code of a protocol and of a schedule that the registry's rows name; schedules specialise the latter.
+/// The code of a protocol and of a schedule that the registry's rows name. Schedules specialise `PacketSchedule`.
 template <Protocol protocol>
 using ProtocolOf = std::conditional_t<protocol == Protocol::ll128, LL128, LL>;
 template <Schedule schedule>

@@ -26,7 +26,7 @@ struct CollectSteps {
 
   [[nodiscard]] BEELINE_HOST_DEVICE const Context& ctx() const { return session.context(); }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t number() const { return casts ? 2 : 1; }
-  /// Bytes for the vector of one member, or for a part.
+  /// Bytes of channel memory for the vector of one member, or for one part of a vector.
   [[nodiscard]] BEELINE_HOST_DEVICE std::size_t slot_bytes() const {
     return reads ? session.staging_bytes() : staged_piece_bytes(session);
   }

@@ -56,7 +56,7 @@ template <class T, class Group>
       [] { return static_cast<std::byte*>(nullptr); });
 }
 
-/// With two members the root combines everything, with more members the others do.
+/// Whether the root combines: everything with two members; nothing with more members, whose other members combine.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool root_combines(const Context& ctx) { return ctx.size <= 2; }
 
 /// The range that this member combines: with more than two members the root has no part.

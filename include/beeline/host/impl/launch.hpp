@@ -9,7 +9,7 @@
 #include <typeinfo>
 #include <vector>
 
-#include "beeline/device/access.hpp"  // what Context::at stops at
+#include "beeline/device/access.hpp"  // defines the checks of Context::at
 #include "beeline/device/grid.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The meter: joules of a window, and power over time, by component.
 
-What is not known is None, with the reason beside it::
+Unknown values are None, with the reason beside them::
 
     meter = Meter()
     window = meter.start()      # blocks until the counters tick: up to 100 ms with GPUs
@@ -24,7 +24,7 @@ __all__ = [
 def replay(record: Record, begin_s: float, end_s: float, *, widen: bool = False) -> Measured:
     """The energy between two times of a record, as a meter would have measured it then.
 
-    CPU time is not in the record's samples: that of the result is of this process.
+    The samples of a record have no CPU time: the CPU time in the result is that of this process.
     """
     rows = []
     for device in record.components:

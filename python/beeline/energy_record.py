@@ -13,7 +13,7 @@ from beeline.records import Event, Line, read
 
 @dataclass
 class Record:
-    """What a run of `beeline energy` left."""
+    """The events that a run of `beeline energy` has written."""
 
     environment: Event
     samples: dict[str, list[Event]] = field(default_factory=dict)  # by component, in the order of time
@@ -25,9 +25,9 @@ class Record:
 
 
 def read_record(path: Path | str) -> Record:
-    """Reads a record. A last line that is cut short is left out, as the record of a machine that failed has one.
+    """Reads a record. Leaves out a last line that is cut short, which the record of a failed machine may have.
 
-    Raises InvalidArgumentError, with the line's number and the field, for what is no record of `beeline energy`.
+    Raises InvalidArgumentError, with the line's number and the field, if the file is no record of `beeline energy`.
     """
     return record_of(path, read(path))
 

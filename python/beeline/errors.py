@@ -23,7 +23,7 @@ class Error(RuntimeError):
     """A failure of Beeline.
 
     code  the status's name, as `deadline`
-    rank  the rank that met it; None: no rank yet
+    rank  the rank on which it occurred; None: no rank yet
     """
 
     code = ""
@@ -37,7 +37,7 @@ class Error(RuntimeError):
 
 
 class TimeoutError(Error, builtins.TimeoutError):
-    """The call's own time-out passed; nothing is lost, the same call continues."""
+    """The call's own time-out passed; nothing is lost, and a repetition of the call continues it."""
 
     code = "timeout"
 
@@ -55,13 +55,13 @@ class DeadlineError(Error):
 
 
 class AbortedError(Error):
-    """Another participant, or this one, gave up."""
+    """The team was aborted, by another member or by this one."""
 
     code = "aborted"
 
 
 class UnreachableError(Error):
-    """There is no path to this memory, or this address, from here; nothing was touched."""
+    """No path leads from the caller to this memory, or to this address; nothing was touched."""
 
     code = "unreachable"
 

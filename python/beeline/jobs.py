@@ -42,7 +42,7 @@ def reset_signals() -> None:
 def interruptible() -> Iterator[None]:
     """Inside, signals that request the end raise Interrupted, unless they are ignored (nohup).
 
-    Ctrl-C may be pressed again, for those who insist; the others count once.
+    Each Ctrl-C does so; each of the other signals does so only once.
     """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -68,10 +68,11 @@ def print_error_line(line: str) -> None:
 
 @contextmanager
 def running(command: list[str], show: Show = print_error_line) -> Iterator[Iterator[Event]]:
-    """Runs `command` and gives its JSON lines as they arrive; `show` gets every other line, of standard error too.
+    """Runs `command` and yields its JSON lines as they arrive; `show` gets all other lines, also those of standard
+    error.
 
-    Left by an exception, it ends the program first, and shows nothing that the program prints at its end. Raises
-    CliError after the last line when the program failed.
+    If an exception leaves it, it ends the program first, without showing the lines that the program prints then. Raises
+    CliError after the last line if the program failed.
     """
     stopping = threading.Event()
 
@@ -85,7 +86,7 @@ def running(command: list[str], show: Show = print_error_line) -> Iterator[Itera
         output = process.stdout.fileno()
         forwarder = threading.Thread(target=forward, args=(process.stderr, show_unless_stopping), daemon=True)
         try:
-            forwarder.start()  # here: from now on the program can be seen to run, and a signal is to end it
+            forwarder.start()  # inside `try`: from now on the program shows that it runs, and a signal has to end it
             yield read_events(read_lines(output, wake), show)
             process.wait()
         except BaseException as error:
@@ -105,7 +106,7 @@ def running(command: list[str], show: Show = print_error_line) -> Iterator[Itera
 def wake_up() -> Iterator[int]:
     """A descriptor that becomes readable when a signal arrives.
 
-    A thread that blocks in a read may miss one: it comes just before the read, or to another thread.
+    A thread that blocks in a read may miss a signal that arrives just before the read, or at another thread.
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -121,7 +122,7 @@ def wake_up() -> Iterator[int]:
 def start(command: list[str]) -> subprocess.Popen[bytes]:
     """Starts `command`, which gets SIGTERM when this process dies without having ended it.
 
-    A session of its own keeps Ctrl-C from it: it gets each signal once, from here.
+    The program has its own session, so that Ctrl-C does not reach it: this process passes each signal on once.
     """
     parent = os.getpid()
     try:
@@ -136,22 +137,22 @@ def start(command: list[str]) -> subprocess.Popen[bytes]:
 def end_with(parent: int) -> None:
     """In a new process: SIGTERM ends it when `parent`, which started it, dies."""
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:  # it died before the line above could take effect
+    if os.getppid() != parent:  # the parent died before the line above could take effect
         os._exit(1)
 
 
 def ending_signal(error: BaseException) -> int:
-    """What ends a program: of SIGHUP a launcher leaves it to its ranks what it means."""
+    """The signal that ends a program. Not SIGHUP: a launcher passes it to its ranks, which may ignore it."""
     is_to_end = isinstance(error, Interrupted) and error.number != signal.SIGHUP
     return error.number if is_to_end else signal.SIGTERM
 
 
 def await_end(process: subprocess.Popen[bytes], wake: int) -> None:
-    """Waits until a program that was told to end has ended; passes on the signals that come meanwhile."""
+    """Waits until a program that got a signal to end has ended; passes on the signals that arrive meanwhile."""
     assert process.stdout is not None
     while True:
         try:
-            for _ in read_lines(process.stdout.fileno(), wake):  # a full pipe would keep it from ending
+            for _ in read_lines(process.stdout.fileno(), wake):  # a full pipe would keep the program from ending
                 pass
             process.wait()
             return
@@ -186,7 +187,7 @@ def text_of(line: bytes) -> str:
 
 def forward(lines: Iterable[bytes], show: Show) -> None:
     for line in lines:
-        with suppress(BrokenPipeError):  # nobody reads what is shown, but the program must not wait for a full pipe
+        with suppress(BrokenPipeError):  # the output has no reader, but the program must not wait for a full pipe
             show(text_of(line))
 
 

@@ -6,37 +6,39 @@
 
     dist.init_process_group(backend="beeline")
 
-The default group has all ranks of a Beeline world, in its order. The ranks that torch counts, by `env://`, `tcp://`,
-`file://` or a store, join a world by torch's store; under `beeline run` it is the launcher's. `pg_options=world` passes
-one that is there already, `store=beeline.torch_backend.make_store(world)` a store of its ranks. `timeout` is the
-deadline of every wait; torch's default gives way to BEELINE_DEADLINE_S.
+The default group has all ranks of a Beeline world, in the world's order. Ranks that torch numbers, by `env://`,
+`tcp://`, `file://` or a store, join a world through torch's store; under `beeline run` the world is the launcher's.
+`pg_options=world` passes an existing world, `store=beeline.torch_backend.make_store(world)` a store of its ranks.
+`timeout` is the deadline of every wait; without it the deadline is BEELINE_DEADLINE_S, or else torch's default.
 
-`dist.new_group(ranks)` makes a group of any of them, a team of that world. Its members meet by torch's store, and take
-memory for it from the world's heap (70 to 90 MB on a GPU, 5 on a host rank) until `dist.destroy_process_group(group)`,
-which all members call. A rank may be in 30 groups at a time. Where the default group is another back end's, the first
-group with `backend="beeline"` has all ranks, and others follow.
+`dist.new_group(ranks)` makes a group of any of these ranks, which is a team of the world. Its members find each other
+through torch's store. They take memory for the group from the world's heap (70 to 90 MB on a GPU, 5 on a host rank)
+until all of them have called `dist.destroy_process_group(group)`. A rank may be in 30 groups at a time. If the default
+group belongs to another back end, the first group with `backend="beeline"` must have all ranks; later groups may have
+any.
 
-Tensors are contiguous, and on a GPU they lie on the rank's own. There, collectives run on torch's current stream, those
-with `async_op=True` on a stream of their own, after what the current one has been given, and `Work.wait` holds the
-current stream until they are done. On a host rank `Work.wait` blocks until then. Calls of different groups do not wait
-for each other. torch is 2.11 or later.
+Tensors are contiguous, and on a GPU rank they are in the memory of the rank's own GPU. There, collectives run on
+torch's current stream. Collectives with `async_op=True` run on a stream of the group, after the earlier work of the
+current stream, and `Work.wait` holds the current stream until they are done. On a host rank `Work.wait` blocks until
+then. Calls of different groups do not wait for each other. torch is 2.11 or later.
 
-Messages (send, recv, isend, irecv) have a stream for each peer and direction, on host ranks too, so those of a batch
-wait for their peer only. Between two members of a group they are matched in order. A receive has the tag of its send,
-up to 2047; another is an error. On host ranks, recv and irecv without a source take the first message of any member.
+Messages (send, recv, isend, irecv) have a stream for each peer and direction, on host ranks too, so that each message
+of a batch waits for its own peer only. Between two members of a group, messages are matched in order. A receive has the
+tag of its send, up to 2047; a different tag is an error. On host ranks, recv and irecv without a source take the first
+message of any member.
 
-Calls of more than some 100 KB use tensors without a copy where they can, and `last_transfer` tells: tensors of GPU
-memory that torch has from cudaMalloc, which the ranks find out in their first calls with a segment of it
-(`registered`), and, from the first call on, those at the same place of the symmetric heap on all ranks (`in_place`),
-where `mem_pool` puts them. Of more than two GPUs, all-reduces of more than 192 MB go by copy engines through the
-channel's memory, which is quicker than either. Memory of registered tensors that torch gives back
-(`torch.cuda.empty_cache`) is free when this rank and the others have made their next calls.
+Calls of more than some 100 KB use tensors without a copy where they can; `last_transfer` says how. `registered`:
+tensors in GPU memory that torch has allocated by cudaMalloc; the ranks map a segment of this memory in their first
+calls with it. `in_place`: tensors at the same offset of the symmetric heap on all ranks, where `mem_pool` places them,
+from the first call on. With more than two GPUs, all-reduces of more than 192 MB go by copy engines through the
+channel's memory, which is faster than either. Memory of registered tensors that torch gives back
+(`torch.cuda.empty_cache`) is free once this rank and the others have made their next calls.
 
-Collectives go from torch to the library without Python in between, by a part in C++, which is compiled for the torch
-that is installed: once, in the background of the first program (half a minute of one core), or beforehand by `beeline
-build-torch`. It needs a C++ compiler and Python's headers. Without it, or with
-BEELINE_TORCH_NATIVE=0, calls go through Python, with the same results; `native` of a group says which. With
-BEELINE_TORCH_NATIVE=1 a program waits until the part is compiled, and ends with ImportError if that fails.
+Collectives go from torch to the library without Python in between, through a part in C++. This part is compiled for the
+installed torch: once, in the background of the first program (half a minute of one core), or beforehand by `beeline
+build-torch`. That needs a C++ compiler and Python's headers. Without the part, or with BEELINE_TORCH_NATIVE=0, calls go
+through Python, with the same results; `native` of a group says which. With BEELINE_TORCH_NATIVE=1 a program waits until
+the part is compiled, and ends with ImportError if that fails.
 """
 
 from __future__ import annotations
@@ -97,9 +99,9 @@ def make_store(world: beeline.World) -> dist.Store:
 def last_transfer(group: dist.ProcessGroup | None = None) -> str | None:
     """How the tensors of the last collective call on `group` got to the other ranks: `Collectives.last_transfer`.
 
-    Waits until the group's calls are over. 'registered': as 'in_place', of tensors outside the symmetric heap;
-    'staged: REASON' where they are not, as tensors of expandable segments, those that the capture of a graph allocates,
-    and in all-reduces that are so long that copy engines are quicker.
+    Waits until the group's calls are over. 'registered': as 'in_place', for tensors outside the symmetric heap.
+    'staged: REASON' if such tensors are not registered, as tensors of expandable segments and tensors that the capture
+    of a graph allocates, and for all-reduces so long that copy engines are faster.
     """
     asked = dist.group.WORLD if group is None else group
     if not isinstance(asked, BeelineProcessGroup):
@@ -113,16 +115,17 @@ def mem_pool(world: beeline.World | None = None) -> torch.cuda.MemPool:
         with torch.cuda.use_mem_pool(beeline.torch_backend.mem_pool()):
             gradients = torch.empty(count, device="cuda")
 
-    What all ranks allocate alike inside it, the same sizes in the same order, lies at the same place on all of them, so
-    that collectives use it without a copy. torch asks the heap for segments (2 MB for tensors of up to 1 MB, 20 MB up
-    to 10 MB, then multiples of 2 MB) and places tensors in them; a request for a segment is collective over the world,
-    and blocks until all ranks make it. So no rank allocates more in a pool than the others, or less, or holds back what
-    they let go; otherwise places differ, and calls go through staging, which is slower but right, or a request meets
-    none of another rank and ends at the world's deadline. Tensors stay valid until the program ends, also after the
-    world was left. A full heap (BEELINE_HEAP_BYTES), or the deadline, is torch.OutOfMemoryError; the log says which.
+    Tensors that all ranks allocate inside it with the same sizes, in the same order, are at the same offset of the heap
+    on all ranks, so that collectives use them without a copy. torch asks the heap for segments (2 MB for tensors of up
+    to 1 MB, 20 MB up to 10 MB, then multiples of 2 MB) and places tensors in them; a request for a segment is
+    collective over the world, and blocks until all ranks make it. So all ranks must allocate and release the same
+    tensors in a pool. Otherwise offsets differ, and calls go through staging, which is slower but correct, or a request
+    that other ranks do not make ends at the world's deadline. Tensors stay valid until the program ends, also after the
+    world was left. If the heap (BEELINE_HEAP_BYTES) is full, or at the deadline, torch.OutOfMemoryError is raised; the
+    log says which.
 
-    Segments that torch gives back, by `torch.cuda.empty_cache` or with the pool, return to the heap when all ranks have
-    given them back, at the next request. One world of a process serves a GPU.
+    Segments that torch gives back, by `torch.cuda.empty_cache` or with the pool, return to the heap at the next request
+    after all ranks have given them back. A GPU serves one world of a process.
     """
     used = _root_world() if world is None else world
     if used.device.kind != "gpu":
@@ -210,10 +213,11 @@ class BeelineProcessGroup(dist.ProcessGroup):
     def symmetric(self) -> bool:
         """Whether the program asserts, on all ranks or none, that tensors of `mem_pool` are symmetric.
 
-        That is: those that the ranks pass to a collective call of this group lie at the same place of their heaps, as
-        they do where all ranks allocate alike. Then copy engines write large results (96 MB and more) where they
-        belong. Where the assertion is false the group ends with an error, and may have written to where symmetric
-        tensors would lie. False without it: calls find out themselves where tensors lie.
+        The assertion: the tensors that the ranks pass to a collective call of this group are at the same offset of
+        their heaps, as they are if all ranks make the same allocations. Copy engines then write large results (96 MB
+        and more) directly to their destinations. If the assertion is false, the group ends with an error, and may have
+        written where symmetric tensors would be. If this is False, calls find out themselves whether tensors are
+        symmetric.
         """
         return self._calls.symmetric
 
@@ -424,7 +428,7 @@ class BeelineProcessGroup(dist.ProcessGroup):
                 self._finish()
                 if not self._world.failed:
                     self._free()
-            self._members = self._world  # the team ends: from here on its failure is not the world's
+            self._members = self._world  # the team ends: from here on only the world's failures count
             return
         for group in list(_groups):
             if group is self or (group._root is self and not group._is_over):

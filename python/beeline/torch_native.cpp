@@ -34,8 +34,8 @@ class NativeGroup final : public c10d::PyProcessGroup {
   /// Called under Python's lock.
   ///   calls       the capsule of the group's `_TorchCalls`
   ///   reductions  the library's numbers
-  ///   in_python   a class with functions that raise the errors of calls that cannot be made here, and help to make
-  ///               others
+  ///   in_python   a class whose functions raise the errors of calls that this class cannot make, and carry out other
+  ///               calls
   ///   stream      for asynchronous calls; nothing on a host rank
   void attach(const py::capsule& calls, Reductions reductions, const py::object& in_python,
               std::optional<c10::Stream> stream) {

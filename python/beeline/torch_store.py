@@ -107,7 +107,7 @@ def missing_keys(store: dist.Store, keys: Sequence[str], timeout: timedelta) -> 
             if left > 0:
                 store.wait([key], timedelta(seconds=left))
                 continue
-        except RuntimeError:  # classes differ; the check below tells a time-out from a failed store
+        except RuntimeError:  # classes differ; the check below distinguishes a time-out from a failed store
             pass
         if not store.check([key]):
             missing.append(index)

@@ -80,7 +80,7 @@ def check_types(tensors: Tensors) -> None:
 
 
 def check_parts(parts: Tensors, each: torch.Tensor) -> None:
-    """Raises ValueError unless all parts have type and size of `each`: earlier than ranks would wait in vain."""
+    """Raises ValueError unless all parts have type and size of `each`: before any rank would wait in vain."""
     check_types([each, *parts])
     if any(part.nbytes != each.nbytes for part in parts):
         raise ValueError(

@@ -152,7 +152,7 @@ class BeelineMessage(BeelineWork):
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         if self._arrival is not None:
-            # Every wait in it has the world's deadline.
+            # Every wait of the receive has the world's deadline.
             self._arrival.wait(timeout=timeout.total_seconds() if timeout else None)
         return super().wait(timeout)
 

@@ -223,8 +223,8 @@ void EngineThread::publish(Served& served) {
 
 EngineThread::Lane* EngineThread::lane_of(const Served& served, bool words_only) const {
   if (served.under_way > 0) return served.lane->has_room() ? served.lane : nullptr;
-  // Words of all rings go together, but not after bytes; rings that move bytes have a stream each while there are
-  // enough.
+  // Words of all rings share a lane, if possible one that moves no bytes; rings that move bytes have a lane each while
+  // there are enough lanes.
   const auto load = [&](const Lane& lane) {
     return !lane.has_room() ? 2 * batches_under_way : words_only ? lane.moving : lane.under_way;
   };

@@ -117,7 +117,7 @@ class alignas(fetched_bytes) EngineThread {
     HostTriggers* table = nullptr;          ///< table of a ring that takes triggers; else nullptr
     std::uint32_t number = 0;               ///< the ring's number in the table
     std::uint64_t taken = 0;                ///< commands taken from the ring
-    std::uint64_t seen = 0;                 ///< what the source said it has taken, when it gave no command
+    std::uint64_t seen = 0;                 ///< the source's own count of taken commands, when it last gave none
     std::uint64_t done_by_then = 0;         ///< of these, commands done once those in flight are over
     std::uint64_t done = 0;                 ///< of these, commands done; those for other nodes count as done
     std::unique_ptr<RemoteQueue> remote{};  ///< commands to other nodes; nullptr: there were none

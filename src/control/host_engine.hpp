@@ -39,7 +39,7 @@ class HostEngine final : public Engine {
   explicit HostEngine(EngineOptions options = {});
   /// Serves `client` at once. Throws as `serve`.
   HostEngine(const EngineClient& client, EngineOptions options);
-  /// Ends the threads; commands that are not done stay so.
+  /// Ends the threads; unfinished commands stay unfinished.
   ~HostEngine() override;
 
   /// Whether engines of this process have threads that call a GPU's driver, which other callers of the driver can

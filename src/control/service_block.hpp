@@ -118,14 +118,14 @@ class ServiceThread {
   /// Moves a part of the bytes of each ring whose command is being moved. Every thread of the block calls it.
   template <class Block>
   BEELINE_HOST_DEVICE void move(const Block& block) {
-    // An only ring is known to be moving: reading its phase would delay the loads that follow.
+    // A single ring is known to be moving: reading its phase would delay the loads that follow.
     for (std::uint32_t i = 0; i < service_.queues; ++i)
       if (service_.queues == 1 || service_.served[i].phase == ServicePhase::moving) move_part(block, i);
     block.sync();
     held_.ring = no_ring;  // another thread may have ended the command of that ring
   }
 
-  // --- Parts of carrying out a command, also for adapters (adapters/adapter_block.hpp) --------------------------
+  // --- Parts of a command's execution, which adapters use, too (adapters/adapter_block.hpp) ----------------------
 
   /// Bytes of a ring that are moved at a time; then it is another ring's turn.
   static constexpr std::uint64_t part_bytes = std::uint64_t{256} << 10;
@@ -205,7 +205,7 @@ class ServiceThread {
   [[nodiscard]] BEELINE_HOST_DEVICE ServedRing& served() const { return service_.served[held_.ring]; }
   BEELINE_HOST_DEVICE void enter(ServicePhase phase) { served().phase = held_.phase = phase; }
 
-  /// Stores a word for the host that posters do not read.
+  /// Stores a word that the host reads and posters do not.
   BEELINE_HOST_DEVICE static void tell_host(std::uint64_t& word, std::uint64_t value) {
     detail::SystemAtomic<std::uint64_t>(word).store(value, std::memory_order_release);
   }
@@ -253,8 +253,8 @@ class ServiceThread {
       done = held_.next;
       any_done = true;
     } while (++commands < commands_at_once && (has_fired() || detail::is_posted(memory, held_.next)));
-    // A move need not wait for the fence, nor for the words published after it: `move_part` publishes them. The block's
-    // other threads see what this thread has acquired, since they synchronize with it before they move.
+    // If a move has begun, it waits neither for the fence nor for the store of `taken`: `move_part` makes both. The
+    // block's other threads see what this thread has acquired, since they synchronize with it before they move.
     const bool is_moving = held_.phase == ServicePhase::moving;
     if (any_done || !is_moving) fence();
     if (any_done) complete(ring, done, held_.refused);

@@ -50,7 +50,7 @@ class TriggerTable : public TriggerBackEnd {
  protected:
   ///   here, there  the lists in the host's and in the device's memory, all words 0; the same lists if there is only
   ///       one
-  ///   fail         called once, with a text about what is unmatched at its deadline, by the thread that finds it
+  ///   fail         called once, by the thread that finds operations or triggers unmatched at their deadline
   TriggerTable(const Size& size, const TriggerLists& here, const TriggerLists& there,
                std::function<void(const std::string&)> fail);
 
@@ -74,7 +74,7 @@ class TriggerTable : public TriggerBackEnd {
   void drop_armed();
   /// Records that the count of a tag has changed.
   void note_count(std::uint32_t tag, std::uint64_t now_ns);
-  /// Describes what is unmatched at its deadline; empty if nothing is. Sets the time of the next deadline.
+  /// Describes the operations or triggers unmatched at their deadline; empty if none is. Sets the next deadline's time.
   [[nodiscard]] std::string find_unmatched(std::uint64_t now_ns, std::uint64_t& next_deadline_ns) const;
   /// Ends the table. Called without the lock.
   void fail(const std::string& unmatched) { fail_(unmatched); }

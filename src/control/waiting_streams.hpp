@@ -19,7 +19,7 @@
 
 namespace beeline {
 
-/// What waiting streams use of their rank.
+/// The memory and functions of a rank that its waiting streams use.
 struct WaitingStreamsClient {
   std::uint64_t* counters = nullptr;   ///< [tags] that the rank's kernels increment, in memory of its device
   std::uint64_t* completed = nullptr;  ///< [streams] in pinned memory: a stream's operations that are over
@@ -85,7 +85,7 @@ class WaitingStreams final : public TriggerBackEnd {
 
   // These are called with the lock held.
   [[nodiscard]] Lane& lane_for(const TriggeredCommands& what);
-  /// Throws what a stream would refuse, before the stream has any work of the operation.
+  /// Throws if a stream would refuse the command, before the stream has any work of the operation.
   [[nodiscard]] StreamMove move_of(const Command& command) const;
   /// Fills in which end of a guarded move the engine reaches.
   void find_carrier(StreamMove& move) const;

@@ -23,7 +23,7 @@ namespace {
 using Mark = Counter::Mark;
 
 constexpr std::int64_t poll_ns = 1'000'000;          // while a tick is awaited
-constexpr std::int64_t patience_ns = 1'000'000'000;  // 10 ticks of NVML; a counter without a tick stands still
+constexpr std::int64_t patience_ns = 1'000'000'000;  // 10 ticks of NVML; a counter without a tick by then stands still
 constexpr int rest_of_reading = 250;                 // pause after a reading, in reading times: 0.4 % of a core
 constexpr std::size_t most_samples = std::size_t{1} << 20;
 

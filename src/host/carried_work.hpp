@@ -28,7 +28,7 @@ void carry_fill(World& world, Stream& stream, void* destination, unsigned char v
 void carry_signal(World& world, Stream& stream, std::uint64_t* signal, std::uint64_t value);
 
 /// A chunk in a buffer of host memory, to be put to a rank that only the engine reaches. Each buffer has a word in host
-/// memory, used by one stream: the number of commands that had been posted once its chunk had been.
+/// memory, used by one stream: the number of posted commands, up to and including its chunk.
 struct CarriedChunk {
   std::byte* to;  ///< in the slot of `peer`
   const std::byte* buffer;
@@ -39,9 +39,9 @@ struct CarriedChunk {
 };
 /// Puts a chunk, then waits until the engine no longer reads the buffer of `awaited`.
 void carry_chunk(World& world, Stream& stream, const CarriedChunk& chunk);
-/// The share of the device that the kernels of carried copies on so many streams take.
+/// The share of the device that the kernels of carried copies on `streams` streams take.
 [[nodiscard]] double share_of_carried_work(World& world, unsigned streams);
-/// Holds later work of the stream until all that the rank's streams and threads have put to `peer` is in place.
+/// Holds later work of the stream until all puts of the rank's streams and threads to `peer` are in place.
 void carry_quiet(World& world, Stream& stream, std::uint32_t peer);
 
 }  // namespace beeline

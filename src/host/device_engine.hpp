@@ -63,7 +63,7 @@ class DeviceEngine {
   /// Waits until the queue's command to another node is over. Returns the reason if the target has refused it; empty:
   /// it is complete.
   [[nodiscard]] std::string await_sent(std::uint32_t queue);
-  /// Tells the block that its command is over.
+  /// Notifies the block that its command is over.
   ///   reason  why it was refused; empty: it was not
   void answer(std::uint32_t queue, const std::string& reason);
 

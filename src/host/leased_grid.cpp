@@ -132,8 +132,8 @@ void LeasedGrid::await_end() {
       looked_ns_ = now;
     }
     if (!world_.device().is_gpu() && stream_->sleep_until_drained(poll_ns)) continue;
-    // Another rank's thread may share this core: if it had to wait for the end of this lease, it would answer each
-    // message a lease late, and this thread in turn the answer.
+    // Another rank's thread may share this core. If it had to wait for the end of this lease, each message, and each
+    // answer to this thread, would be late by a lease.
     if (poll_us_ == 0)
       std::this_thread::yield();
     else

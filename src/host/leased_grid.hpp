@@ -31,8 +31,8 @@ class LeasedGrid {
   struct Work {
     std::string name;  ///< for errors
     double share;      ///< of the device's resident blocks
-    /// Launches the grid on a stream. No memory is unmapped until the grid has ended; before the launch, memory may
-    /// have been.
+    /// Launches the grid on a stream. No memory is unmapped from the launch to the end of the grid; memory may have
+    /// been unmapped before.
     std::function<void(Stream&, const Lease&)> start;
     std::function<void()> after = {};      ///< called by the host's thread when a lease is over
     std::function<void()> meanwhile = {};  ///< called from time to time during a lease

@@ -22,7 +22,7 @@ std::string host_rank_reason(const World& world) {
   return {};
 }
 
-/// Counts of the torn lines that the rank `seer` saw of those that `sender` stored.
+/// Counts of the lines of rank `sender` that rank `seer` has seen torn.
 struct TornLines {
   std::uint64_t looks, torn;
   int seer, sender;

@@ -26,7 +26,7 @@ template <class BlockGroup>
 BEELINE_HOST_DEVICE std::uint64_t next_value(const BlockGroup& block, std::uint64_t* sequence, std::uint64_t value) {
   if (sequence == nullptr) return value;
   const std::uint64_t next = *sequence + value;
-  block.sync();  // all threads have read it
+  block.sync();  // all threads have read the sequence
   if (block.thread_rank() == 0) *sequence = next;
   return next;
 }

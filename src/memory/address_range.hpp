@@ -53,8 +53,8 @@ class AddressRange {
   /// Sets the GPUs of this process that reach mapped memory. Called before anything is mapped. Without a GPU, this
   /// process cannot reach the device memory of other processes.
   void set_gpus(std::vector<int> gpus);
-  /// Whether an address is GPU memory, which CPU threads cannot load or store: the range holds it, but not in host
-  /// memory that this process has mapped, or `add` said so.
+  /// Whether an address is GPU memory, which CPU threads cannot load or store: an address of the range outside the host
+  /// memory that this process has mapped, or an address in device memory that `add` has added.
   [[nodiscard]] bool is_gpu_memory(const void* address);
   /// The piece of memory that contains an address, as this process has mapped or added it; empty if there is none.
   /// Valid until something is unmapped.

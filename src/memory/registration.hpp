@@ -76,7 +76,7 @@ class Registration {
   void attach(Entry& entry, const std::vector<Offer>& all);
   /// Makes this rank's part reachable from other nodes.
   void open_alias(Entry& entry, const std::vector<Offer>& all);
-  /// Ends that: other ranks give back their keys.
+  /// Undoes `open_alias`: other ranks give back their keys.
   void close_alias(Entry& entry);
   void attach_device(RegisteredPart& part, Access& access, const Offer& theirs, int owner) const;
   void attach_host(RegisteredPart& part, Access& access, const Offer& theirs, int owner);

@@ -413,7 +413,7 @@ void RendezvousServer::Implementation::call_survivors(Connection& connection, co
   // A rank that has failed, or whose world has ended, was sent the failure.
   if (over || world.seats[static_cast<std::size_t>(connection.rank)].state == RankState::failed) return;
   connection.waiting.emplace(detail::Contribution{true, frame.header.sequence, Deadline(frame.header.deadline_ns), {}});
-  // An allgather in which other ranks wait cannot complete: they are told to ask who is left, too.
+  // An allgather in which other ranks wait cannot complete: these ranks get an error, and ask for the survivors, too.
   for (const ServedWorld::Seat& other : world.seats)
     if (other.contributes()) fail_waiting(*other.connection, Status::aborted, detail::asks_message(connection.rank));
   settle_survivors(world);

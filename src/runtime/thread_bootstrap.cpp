@@ -137,7 +137,7 @@ std::vector<int> ThreadWorld::agree_on_survivors(int rank, const detail::Deadlin
   refuse_excluded(rank);
   const std::shared_ptr<const Agreement> agreement = agreement_;
   member(rank).asks = true;
-  // An allgather in which other ranks wait cannot complete: they are told to ask who is left, too.
+  // An allgather in which other ranks wait cannot complete: these ranks get an error, and ask for the survivors, too.
   end_round(Status::aborted, detail::asks_message(rank));
   settle();
   const auto over = [&] { return agreement->over || member(rank).health.state == RankState::failed; };

@@ -89,7 +89,7 @@ cudaStream_t create_stream(int cuda_priority) {
 
 /// The capture that a stream is in. Throws unavailable if an error has ended the capture.
 Capture capture_of(cudaStream_t stream) {
-  // Most streams are in none, and the driver says so in a third of the time.
+  // Most streams are in no capture, and this query takes a third of the time of the next one.
   CUstreamCaptureStatus now = CU_STREAM_CAPTURE_STATUS_NONE;
   if (driver().is_capturing(stream, &now) == CUDA_SUCCESS && now == CU_STREAM_CAPTURE_STATUS_NONE) return {};
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;

@@ -2,14 +2,14 @@
 """The part of `beeline bench calls` with torch's eager collectives: by Beeline, with ordinary tensors, with tensors of
 its pool (`beeline_pool`) and with tensors asserted to be symmetric (`beeline_symmetric`), and by torch's own back ends.
 
-Results say where the time of a call goes, in us, each on the slowest rank:
-  median       back to back, until the last one is over
-  single_us    of one call, until it is over
-  call_us      until the call returns: Python, the back end and the launch. The median of those back to back: the first
-               ones of a batch find the caches cold, as `single_us` does
-  launch_us    of that, what Beeline's extension takes; of others None
-  transfer_us  by the GPU's clock, from one call's end to the next one's; on host ranks None
-  wait_us      from the last call's return to its end
+Results divide the time of a call, in us; each part is that of the slowest rank:
+  median       of calls back to back, until the last call is over
+  single_us    of a single call, until it is over
+  call_us      until the call returns: Python, the back end and the launch. The median of calls back to back, since the
+               first calls of a batch find cold caches, as `single_us` does
+  launch_us    the part of `call_us` that Beeline's extension takes; None for other back ends
+  transfer_us  by the GPU's clock, from the end of one call to the end of the next; None on host ranks
+  wait_us      from the return of the last call to its end
   first_us     the first call of this size
 """
 

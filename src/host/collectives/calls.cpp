@@ -25,7 +25,7 @@ void Collectives::Implementation::check_vectors(const CollectiveShape& shape, co
   const Context& ctx = team.host_context();
   detail::check_vector(ctx, "destination", to.at, to.bytes, what.element.type);
   detail::check_vector(ctx, "source", from.at, from.bytes, what.element.type);
-  // A member's own part may be in place already; if source and destination both have parts, its other parts overlap.
+  // A member's own part may be in place already, unless source and destination have parts: other parts would overlap.
   const auto own_part = [&](const detail::VectorPlace& vector, Side side) {
     return reinterpret_cast<std::uintptr_t>(vector.at) + (has_pieces(side) ? rank * bytes : 0);
   };

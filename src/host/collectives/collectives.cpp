@@ -162,7 +162,7 @@ Collectives::Implementation::Implementation(Team& members, const CollectiveOptio
   }
   if (options.first_round != 0) start_at(options);
   make_engine_scratch(options.engine_bytes);
-  // Made now, since no stream can be made on a GPU while another rank's kernel spins there, and nothing during a
+  // Made now, since no stream can be made on a GPU while another rank's kernel spins there, and none during a
   // capture.
   if (!context().mixed && (engine_scratch || world.ranks_on_device() > 1)) {
     if (scratch().size() >= detail::CopyEngines::least_bytes(context().size)) make_engine();

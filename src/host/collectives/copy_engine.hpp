@@ -59,8 +59,8 @@ class CopyEngines {
   /// `scratch`: symmetric memory for chunks, of at least `least_bytes`, the same on all members.
   CopyEngines(Team& team, const CollectiveChannel& channel, std::span<std::byte> scratch);
 
-  /// Bytes of scratch memory for this number of members: beyond which nothing is gained, below which other algorithms
-  /// are faster, and the least that works.
+  /// Bytes of scratch memory for this number of members: with more, nothing is gained (`most_bytes`); with less, other
+  /// algorithms are faster (`useful_bytes`), or no call works (`least_bytes`).
   [[nodiscard]] static std::size_t most_bytes(std::size_t members);
   [[nodiscard]] static std::size_t useful_bytes(std::size_t members);
   [[nodiscard]] static std::size_t least_bytes(std::size_t members);

@@ -31,7 +31,7 @@ void launch_mapped_movement(const ChannelLaunch& on, const MovementPlan& plan, c
 /// host rank's kernel for them.
 void launch_varied_movement(const ChannelLaunch& on, const MovementPlan& plan, const PieceSpans& pieces,
                             std::size_t* tables);
-/// With both mapped vectors and pieces. The team has at most `most_mapping_members` members.
+/// As above, with both mapped vectors and pieces. The team has at most `most_mapping_members` members.
 void launch_mapped_varied_movement(const ChannelLaunch& on, const MovementPlan& plan, const PieceSpans& pieces,
                                    const VectorMappings& mappings, std::size_t* tables);
 

@@ -12,8 +12,8 @@
 
 namespace beeline::detail {
 
-/// [sessions] or, if kernels have links of their own, those of kernels behind them: sizes for which a chunk holds the
-/// longest eager message, with the depth in the options.
+/// Sizes of [sessions] channels, followed by as many for kernels if kernels have links of their own: a chunk holds the
+/// longest eager message, and the depth is that of the options.
 [[nodiscard]] std::vector<PairSizes> pair_sizes_for(const Team& team, const MessageOptions& options);
 
 ///   channels  [sessions] outlive the launch

@@ -63,7 +63,7 @@ PairMemory::PairMemory(Team& team, std::span<const PairSizes> sizes)
 
 Status PairLinks::compare_calls(std::uint32_t peer) const {
   const PairState& mine = *channel_.state;
-  ShownCall& own = channel_.shown[ctx_.rank];  // on peers: this call; here: the last one published, and to whom
+  ShownCall& own = channel_.shown[ctx_.rank];  // on peers: this call; here: the last published call, and its peer
   const std::uint64_t number = shown_number(mine.calls(), mine.packed, mine.count);
   if (own.number != number || own.count != peer) {
     own = {mine.packed, peer, number};

@@ -50,7 +50,7 @@ AddressView view_of(const sockaddr_storage& socket) {
   return {std::as_bytes(std::span(&v4.sin_addr, 1)), v4.sin_port};
 }
 
-/// Whether an address belongs to this host (or network namespace): others cannot be bound.
+/// Whether an address belongs to this host (or network namespace): other addresses cannot be bound.
 bool is_of_this_host(sockaddr_storage address) {
   const bool is_v6 = address.ss_family == AF_INET6;
   (is_v6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port : reinterpret_cast<sockaddr_in&>(address).sin_port) = 0;

@@ -82,6 +82,13 @@ def size(text: str) -> str:
     return text if match is None else str(int(float(match[1]) * 1024 ** ("KMGT".index(match[2]) + 1)))
 
 
+@functools.cache
+def alternatives(wanted: str) -> frozenset[str]:
+    """The values that a constraint admits; the field may be a list itself."""
+    texts = [wanted, *wanted.split(",")]
+    return frozenset([*texts, *map(size, texts)])
+
+
 def parse(text: str) -> Constraints:
     pairs = [word.partition("=") for word in text.split()]
     if any(not value for _, _, value in pairs):
@@ -94,9 +101,7 @@ def fits(result: dict[str, Any], constraints: Constraints) -> bool:
         if name in WORDS:
             continue
         value = look_up(result, name)
-        text = "none" if value is None else str(value).replace(" ", "")
-        choices = [wanted, *wanted.split(",")]  # the field may be a list itself
-        if text not in choices and text not in map(size, choices):
+        if ("none" if value is None else str(value).replace(" ", "")) not in alternatives(wanted):
             return False
     return True
 

@@ -17,8 +17,7 @@ thread_local WaitInterrupt* interrupt = nullptr;
 
 /// A thread's work during waits: when it works, and whether the work was useful.
 struct WorkingWait {
-  unsigned doublings =
-      0;  ///< how often the yields before the first work have doubled: after each wait with useless work
+  unsigned doublings = 0;  ///< of the yields before the first work: one more after each wait with useless work
   bool has_worked = false, had_work = false;
 };
 thread_local WorkingWait working_wait;

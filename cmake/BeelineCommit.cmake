@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# beeline_commit: beeline_commit.hpp, by which records name the commit that was built. Where the sources came without
-# their repository, set BEELINE_COMMIT.
+# beeline_commit: the target with beeline_commit.hpp, from which records take the commit that was built. Set
+# BEELINE_COMMIT if the sources came without their repository.
 set(BEELINE_COMMIT "" CACHE STRING
   "Commit that records name, with -dirty behind it where files differ; empty: git says it")
 set(folder ${PROJECT_BINARY_DIR}/commit)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what CUDA code needs: nvcc (optional). Sets BEELINE_CUDA: whether nvcc compiles.
+# Finds nvcc, which is optional. Sets BEELINE_CUDA: whether nvcc compiles.
 
 include(CheckLanguage)
 set(BEELINE_CUDA OFF)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Looks also where the project's own commands put what a machine lacks: .deps (tools/offline-deps).
+# Looks also in .deps, where tools/offline-deps puts the packages that a machine lacks.
 
 if(EXISTS ${PROJECT_SOURCE_DIR}/.deps/usr)
   list(APPEND CMAKE_PREFIX_PATH ${PROJECT_SOURCE_DIR}/.deps/usr)

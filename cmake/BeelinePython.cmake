@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what the Python extension needs: Python's headers and nanobind, of .venv's Python where tools/setup made one.
-# Sets BEELINE_PYTHON.
+# Finds Python's headers and nanobind, which the Python extension needs, in .venv if tools/setup made one. Sets
+# BEELINE_PYTHON.
 
 set(BEELINE_PYTHON OFF)
 set(reason "")

@@ -5,7 +5,7 @@ add_library(beeline_options INTERFACE)
 target_compile_options(beeline_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra --expt-relaxed-constexpr>)
-# fmt 9 takes nvcc for a compiler without constexpr functions, and then does not compile as C++20.
+# fmt 9 assumes that nvcc lacks constexpr functions, and then does not compile as C++20.
 target_compile_definitions(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1>)
 if(BEELINE_SANITIZE)
   target_compile_options(beeline_options INTERFACE
@@ -14,14 +14,14 @@ if(BEELINE_SANITIZE)
   if(BEELINE_SANITIZE STREQUAL "thread")
     target_compile_options(beeline_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-tsan>)
   else()
-    # AddressSanitizer sees null pointers and accesses beyond an object by itself; checks of types are dear to compile.
+    # AddressSanitizer itself finds null pointers and accesses beyond an object; checks of types take long to compile.
     target_compile_options(beeline_options INTERFACE
       "$<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,object-size,vptr;-fno-sanitize-recover=all>")
   endif()
 endif()
 
-# fmt, for the library and what is linked with it. The library compiles fmt's functions (src/core/fmt_functions.cpp),
-# where it knows that version's; otherwise every object does.
+# fmt, for the library and targets that link it. The library compiles fmt's functions once if it knows the version
+# (src/core/fmt_functions.cpp); otherwise every object compiles them.
 add_library(beeline_fmt INTERFACE)
 if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
   set(BEELINE_COMPILES_FMT ON)
@@ -32,25 +32,25 @@ else()
   target_link_libraries(beeline_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
-# beeline_precompile(target [header...]): these headers and the library's, parsed once for the target.
+# beeline_precompile(target [header...]): parses these headers and the library's once for the target.
 function(beeline_precompile target)
   target_precompile_headers(${target} PRIVATE ${ARGN} <beeline/beeline.hpp> <fmt/format.h> <algorithm> <array> <chrono>
     <functional> <map> <memory> <mutex> <optional> <span> <string> <thread> <vector>)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)  # for ccache
 endfunction()
 
-# beeline_reuse_precompiled(target from): what is precompiled for the target `from`, which has the same options. Both
-# are libraries or both programs: the options for position-independent code differ.
+# beeline_reuse_precompiled(target from): uses the precompiled headers of the target `from`, which has the same options.
+# Both are libraries or both programs: the options for position-independent code differ between the two.
 function(beeline_reuse_precompiled target from)
   target_precompile_headers(${target} REUSE_FROM ${from})
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endfunction()
 
 # beeline_batches(target): with BEELINE_BATCHES the target's sources are compiled in batches, each of which includes
-# BEELINE_BATCH_SIZE of them (kernels apart where nvcc compiles these: BEELINE_CUDA_BATCH_SIZE; sources that run once
-# apart, too). Batches of eight take two thirds of the time under sanitizers, half of it elsewhere. A name in an
-# anonymous namespace must not occur in two sources of a target. Sources with other options or definitions of their own
-# are compiled alone. CMake's UNITY_BUILD includes absolute paths, by which ccache would not share objects among
+# BEELINE_BATCH_SIZE of them. Kernels that nvcc compiles have batches of BEELINE_CUDA_BATCH_SIZE, and sources that run
+# once have their own. Batches of eight take two thirds of the time under sanitizers, and half of it elsewhere. A name
+# in an anonymous namespace must not occur in two sources of a target. Sources with options or definitions of their own
+# are compiled alone. CMake's UNITY_BUILD includes absolute paths, with which ccache could not share objects among
 # folders.
 function(beeline_batches target)
   if(NOT BEELINE_BATCHES)
@@ -97,12 +97,12 @@ function(beeline_batches target)
   target_include_directories(${target} BEFORE PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
-# Of beeline_batches: writes the sources of a kind, and begins the next batch.
+# Used by beeline_batches: writes the sources of one kind into a batch, and begins the next.
 macro(beeline_write_batch kind)
   set(batch ${CMAKE_CURRENT_BINARY_DIR}/${target}_batches/batch_${number}.cpp)
   math(EXPR number "${number} + 1")
   file(CONFIGURE OUTPUT ${batch} CONTENT "${text_${kind}}" @ONLY)
-  # GCC takes the sources for headers, and one's local names for shadows of another's: the other builds warn instead.
+  # GCC takes the sources for headers, and warns of shadows among their local names; the other builds still warn.
   set(options "-Wno-shadow;$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
   if(${kind} STREQUAL "ONCE")
     list(APPEND options ${BEELINE_OPTIONS_TO_RUN_ONCE})
@@ -116,8 +116,8 @@ macro(beeline_write_batch kind)
   set(count_${kind} 0)
 endmacro()
 
-# beeline_sources_run_once(a.cpp ...): sources that parse options or print a line. Templates of CLI11 and nlohmann_json
-# take the optimizer long, for nothing.
+# beeline_sources_run_once(a.cpp ...): sources that parse options or print a line. Optimizing their templates of CLI11
+# and nlohmann_json takes long and gains nothing.
 set(BEELINE_OPTIONS_TO_RUN_ONCE -O1)
 if(BEELINE_SANITIZE)
   set(BEELINE_OPTIONS_TO_RUN_ONCE -O0)
@@ -126,8 +126,8 @@ function(beeline_sources_run_once)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS ${BEELINE_OPTIONS_TO_RUN_ONCE})
 endfunction()
 
-# beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources. One that calls
-# collectives links the target beeline too.
+# beeline_program(name SOURCES a.cpp ... [KERNELS k.cpp ...]): a program; KERNELS are portable sources. A program that
+# calls collectives also links the target beeline.
 function(beeline_program name)
   cmake_parse_arguments(PROGRAM "" "" "SOURCES;KERNELS" ${ARGN})
   beeline_portable_sources(${PROGRAM_KERNELS})

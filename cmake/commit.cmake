@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes HEADER with the commit of SOURCE (or COMMIT, where it is given), if it changed.
+# Writes HEADER with the commit of SOURCE (or with COMMIT, if given) unless HEADER already has it.
 cmake_minimum_required(VERSION 3.24)
 if(NOT COMMIT)
   execute_process(COMMAND git describe --always --dirty --abbrev=40 --exclude=* WORKING_DIRECTORY ${SOURCE}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Programs that the compiler must refuse, each with the text that its line `// expect:` names.
+# Programs that the compiler must refuse, each with the error text that its line `// expect:` gives.
 
 set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -Wall -Wextra -Werror=unused-result
   -I${PROJECT_SOURCE_DIR}/include)

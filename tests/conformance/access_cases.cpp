@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every cell of the access matrix between all pairs of ranks, of one kind or of both; what it lacks is refused.
+// Every cell of the access matrix, between all pairs of ranks of one kind or both. Accesses that it lacks are refused.
 #include <algorithm>
 #include <memory>
 
@@ -13,28 +13,28 @@ namespace {
 
 using namespace beeline;
 
-/// The word that `from` writes for `to`.
+/// Word `i` that rank `from` writes for rank `to`.
 BEELINE_HOST_DEVICE inline std::uint64_t pair_word(std::uint32_t from, std::uint32_t to, std::uint64_t i) {
   return (std::uint64_t{from + 1} << 48) + (std::uint64_t{to + 1} << 32) + i;
 }
 
-/// Whether code of the team's `from` may do this to `target`, an address of mine.
+/// Whether code of the team's member `from` may access `target`, an address of this rank, in this way.
 BEELINE_HOST_DEVICE inline bool may_touch_mine(const Context& ctx, std::uint32_t from, Access access,
                                                const void* target) {
   return detail::may_touch(ctx, ctx.kind_of(from), access, target, ctx.rank);
 }
 
 struct PairArguments {
-  std::uint64_t *heap, *pinned;  ///< [ranks, words] at the receiver, by sender; at the source of a get, by reader
-  std::uint64_t* own;            ///< [ranks, words] by peer: what to put, or where to get
+  std::uint64_t *heap, *pinned;  ///< [ranks, words] by sender at the receiver; by reader at the source of a get
+  std::uint64_t* own;            ///< [ranks, words] by peer: what this rank puts, or where it gets to
   std::uint64_t* seen;           ///< [ranks, words] by peer
   std::uint64_t* signals;        ///< [ranks] by sender
   std::uint64_t round;
   std::uint32_t words;
 };
 
-/// Into the heap where the matrix allows it, into pinned memory otherwise; a signal follows, and the receiver's kernel
-/// reads what it announced.
+/// Puts into the heap where the matrix allows it, and into pinned memory otherwise. A signal follows, and the
+/// receiver's kernel reads the data that it announces.
 struct PairPutKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PairArguments a) const {
@@ -105,7 +105,7 @@ struct RingArguments {
   std::uint32_t words, rounds;
 };
 
-/// The same place again and again: who sees a signal sees that round's data, and no later one's.
+/// Writes the same memory in each round: a receiver that sees a signal sees that round's data, and no later round's.
 struct RingKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, RingArguments a) const {
@@ -137,10 +137,10 @@ struct WholeArguments {
   std::uint64_t last;
 };
 
-/// Two equal halves: a reader that sees them differ has seen half a store.
+/// Two equal halves: a reader that finds them different has seen half a store.
 BEELINE_HOST_DEVICE inline std::uint64_t halves(std::uint64_t n) { return n << 32 | n; }
 
-/// One thread stores values as fast as it can, another reads what comes from the other side.
+/// One thread stores values as fast as it can; another reads the values that the rank behind stores.
 struct WholeKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, WholeArguments a) const {
@@ -205,7 +205,7 @@ BEELINE_CASE(access, packets_between_all_pairs, 2) {
   const SymmetricArray<std::uint64_t> out(world, words), in(world, words);
   const PacketRings rings(world, 64, 8);
   BEELINE_CHECK_EQ(test.rank(), world.owner_of(rings.channel().rings));
-  for (int i = 0; i < 2; ++i)  // the second launch goes on where the first ended
+  for (int i = 0; i < 2; ++i)  // the second launch continues the first one's packets
     test.run(test.shape(1, true), PairPacketKernel{},
              PacketArguments{rings.channel(), out.data(), in.data(), words, 150}, "packets");
 }
@@ -226,7 +226,7 @@ struct BarrierKernel {
       for (std::uint32_t peer = group.thread_rank(); peer < ctx.size; peer += group.size())
         put_value(ctx, &board[ctx.rank], round, peer);
       if (a.order == Order::relaxed) static_cast<void>(quiet(group, ctx));
-      if (round % 16 == 0) {  // a call that times out goes on
+      if (round % 16 == 0) {  // a call that timed out is repeated and continues
         Status status = Status::timeout;
         while (status == Status::timeout) status = barrier.sync(a.order, Timeout{20'000});
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
@@ -262,7 +262,7 @@ BEELINE_CASE(access, barrier_of_all, 2) {
   }
 }
 
-/// Each rank in turn copies between every two others' heaps.
+/// Each rank in turn copies between the heaps of every two other ranks.
 BEELINE_CASE(access, copies_between_other_ranks, 2) {
   World& world = test.world();
   constexpr std::size_t bytes = 70'001;
@@ -359,10 +359,10 @@ enum Tried : std::uint32_t {
 struct RefusedArguments {
   std::uint64_t *heap, *pinned;  ///< a word each
   std::uint64_t* mine;           ///< what `get` must leave alone
-  std::uint32_t* statuses;       ///< [tried]; no entry is left at 99
+  std::uint32_t* statuses;       ///< [tried]; 99 where no call was made
 };
 
-/// What a rank must not do to the other one of a pair.
+/// Calls that a rank must not make on the peer of its pair.
 struct RefusedKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, RefusedArguments a) const {
@@ -406,7 +406,7 @@ void try_what_is_refused(RankTest& test, Team& team, const RefusedArguments& arg
   }
 }
 
-/// One pair of ranks, as a team whose abort is its own.
+/// Checks one pair of ranks, as a team with an abort word of its own.
 void refuse_between(RankTest& test, int doer, int peer) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> heap(world, 1), pinned(world, 1, Heap::pinned), mine(world, 1);

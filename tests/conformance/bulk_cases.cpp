@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bulk transfers: any size and alignment, many laps of the ring of stages, one port for many transfers, signals that
-// overtake nothing.
+// Bulk transfers: any size and alignment, many rounds through the ring of stages, one port for many transfers, and
+// signals that never overtake data.
 #include "tests/conformance/guarded_area.hpp"
 #include "tests/conformance/reachable_array.hpp"
 
@@ -26,7 +26,7 @@ BEELINE_HOST_DEVICE void copy_slice(const Block& block, std::byte* to, const std
   for (std::size_t i = slice.first + block.thread_rank(); i < slice.last; i += block.size()) to[i] = from[i];
 }
 
-/// Skips the case where a rank's device cannot run the kernel.
+/// Skips the case if some rank's device cannot run the kernel.
 template <class Kernel, class Arguments>
 void need_room_for(RankTest& test) {
   const bool fits = resident_blocks<Kernel, DeviceReport*, Arguments>(test.world(), 1) > 0;
@@ -37,16 +37,16 @@ void need_room_for(RankTest& test) {
 
 struct BulkArguments {
   std::byte *source, *destination;
-  const std::byte* arrived;          ///< here, from behind
-  std::byte *snapshot, *got;         ///< what the receiver saw as soon as it knew; what the sender then fetched back
-  std::uint64_t *signals, *answers;  ///< [blocks] set ahead, and behind
-  const std::uint64_t *arrivals, *answers_from_ahead;  ///< [blocks] here
+  const std::byte* arrived;          ///< on this rank, written by the rank behind
+  std::byte *snapshot, *got;         ///< copied by the receiver after the signal; fetched back by the sender
+  std::uint64_t *signals, *answers;  ///< [blocks] set at the rank ahead, and at the rank behind
+  const std::uint64_t *arrivals, *answers_from_ahead;  ///< [blocks] set on this rank
   std::uint64_t value;
   std::size_t bytes;
   std::uint32_t to, from;
 };
 
-/// Puts data that this kernel has just written, and gets it back once it is known to have arrived.
+/// Puts data that this kernel has just written, and gets it back after its arrival was acknowledged.
 struct BulkKernel {
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
   template <class Grid>
@@ -70,7 +70,7 @@ struct BulkKernel {
   }
 };
 
-/// Sizes around what the stages hold, and any others.
+/// Sizes around the capacity of the stages, and any others.
 std::size_t bulk_bytes(Random& random) {
   constexpr std::size_t ring = std::size_t{bulk_stages} * bulk_stage_bytes;
   const std::size_t edges[] = {bulk_stage_bytes, 2 * bulk_stage_bytes, ring - 16, ring, ring + 16, 2 * ring};
@@ -82,7 +82,7 @@ void put_and_get_one(RankTest& test) {
   World& world = test.world();
   Random& random = test.random();
   const std::size_t bytes = bulk_bytes(random), offset = random.offset();
-  // Most often alike modulo 16, as the bulk path wants it.
+  // Most often equal modulo 16, as the bulk path needs it.
   const std::size_t from_offset = random.below(4) == 0 ? random.offset() : offset % 16 + 16 * random.below(9);
   const std::size_t got_offset = random.below(4) == 0 ? random.offset() : offset;
   const int distance = random.below(test.size()), to = test.ahead(distance), from = test.behind(distance);
@@ -110,7 +110,7 @@ void put_and_get_one(RankTest& test) {
   check_bytes(expected, test.read(snapshot.data(), bytes), what + ": seen at the signal");
   area.check(expected, what);
   got.check(data_of(test.rank()), what + ": got back");
-  world.barrier();  // nobody reads the destination any more
+  world.barrier();  // no rank reads the destination any more
 }
 
 BEELINE_CASE(bulk, bulk_put_and_get, 1) {
@@ -123,14 +123,14 @@ struct RoundsArguments {
   std::byte* destination;                              ///< [bytes] ahead
   const std::byte* arrived;                            ///< [bytes] here
   std::byte* snapshots;                                ///< [rounds, bytes]
-  std::uint64_t *signals, *credits;                    ///< [blocks] set ahead, and behind
-  const std::uint64_t *arrivals, *credits_from_ahead;  ///< [blocks] here
+  std::uint64_t *signals, *credits;                    ///< [blocks] set at the rank ahead, and at the rank behind
+  const std::uint64_t *arrivals, *credits_from_ahead;  ///< [blocks] set on this rank
   std::size_t bytes;
   std::uint32_t rounds, to, from;
 };
 
-/// Writes the same place again and again through one port: whoever sees a signal must see that round's data, and no
-/// later one's.
+/// Writes the same memory in each round through one port: a receiver that sees a signal sees that round's data, and no
+/// later round's.
 struct BulkRoundsKernel {
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
   template <class Grid>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distributed arrays: owners of chunks on host and device, plain access to every element, copies across chunks.
+// Distributed arrays: owners of chunks on host and device, plain access to all elements, copies over several chunks.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -20,7 +20,7 @@ BEELINE_HOST_DEVICE std::uint32_t value_of(std::size_t index, std::uint32_t roun
   return static_cast<std::uint32_t>(index) * 7 + round * 1'000'003;
 }
 
-/// What all ranks ask for: equal chunks or cyclic ones, of each kind of memory.
+/// The distribution that all ranks ask for: equal chunks or cyclic ones, in any kind of memory.
 Distribution choose_distribution(RankTest& test, std::size_t count) {
   constexpr MemoryKind kinds[] = {MemoryKind::device, MemoryKind::pinned, MemoryKind::host};
   Distribution distribution;
@@ -33,7 +33,7 @@ std::size_t choose_count(RankTest& test) {
   return 1 + test.random().below(std::size_t{under_thread_sanitizer ? 5000u : 60'000u});
 }
 
-/// Owners go round; every way to ask gives the same answer; `elements_of` covers each element once.
+/// Chunks go to ranks in turn; all functions that return owners agree; `elements_of` covers each element once.
 void check_owners(RankTest& test, const Array& array) {
   const std::size_t chunk = array.chunks().chunk_bytes();
   for (std::size_t i = 0; i < array.count(); i += 1 + i / 50) {
@@ -56,17 +56,17 @@ struct ArrayArguments {
   DistributedView<std::uint32_t> array;
   AddressMap addresses;
   std::uint32_t round;
-  bool in_own_memory;  ///< each chunk in its owner's kind of memory
+  bool in_own_memory;  ///< each chunk is in its owner's kind of memory
 };
 
-/// Whether kernels of `from` load and store the element.
+/// Whether kernels of `from` can load and store the element.
 BEELINE_HOST_DEVICE inline bool reaches(const Context& ctx, const ArrayArguments& a, std::uint32_t from,
                                         std::size_t index) {
   return !a.in_own_memory || ctx.kind_of(from) == DeviceKind::gpu ||
          ctx.kind_of(a.array.owner_of(index)) == DeviceKind::host;
 }
 
-/// Each rank stores every size-th element, whosever it is; its owner does where that rank does not reach it.
+/// Each rank stores every size-th element, whoever owns it; the owner stores it if that rank cannot reach it.
 struct StoreElements {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, ArrayArguments a) const {
@@ -78,7 +78,7 @@ struct StoreElements {
   }
 };
 
-/// Each rank loads every element that it reaches, and decodes the owner of all.
+/// Each rank loads every element that it reaches, and computes the owner of each element.
 struct CheckElements {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, ArrayArguments a) const {
@@ -114,7 +114,7 @@ BEELINE_CASE(pointer, elements_by_plain_pointer, 1) {
   }
 }
 
-/// A copy goes over as many chunks as it covers, to and from each.
+/// A copy may cover many chunks, at the destination or at the source.
 BEELINE_CASE(distributed, copies_across_chunks, 1) {
   World& world = test.world();
   for (std::uint32_t round = 0; round < 3; ++round) {
@@ -137,7 +137,7 @@ BEELINE_CASE(distributed, copies_across_chunks, 1) {
   }
 }
 
-/// Places are used again; what is gone has no owner.
+/// Addresses are used again; an address in freed memory has no owner.
 BEELINE_CASE(distributed, arrays_come_and_go, 1) {
   World& world = test.world();
   std::vector<std::unique_ptr<Array>> arrays;
@@ -160,7 +160,7 @@ BEELINE_CASE(distributed, arrays_come_and_go, 1) {
   BEELINE_CHECK_EQ(100u, second.count());
 }
 
-/// Elements whose size no page is a multiple of.
+/// Elements whose size divides no page, so that an element may lie in two chunks.
 BEELINE_CASE(distributed, elements_of_odd_size, 1) {
   struct Odd {
     std::uint8_t bytes[12];

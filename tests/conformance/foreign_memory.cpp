@@ -32,7 +32,7 @@ ForeignMemory::~ForeignMemory() {
   const auto meet = [&] {
     try {
       world_.barrier();
-    } catch (const std::exception&) {  // the world has failed, and its case says why
+    } catch (const std::exception&) {  // the world has failed; its case reports why
     }
   };
   meet();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of vectors in ordinary memory that the ranks map for each other, as they come to use it.
+// Collectives of vectors in ordinary memory, which the ranks map for each other after its first use.
 #include <unistd.h>
 
 #include <chrono>
@@ -24,8 +24,8 @@ namespace selection = detail::selection;
 using Element = std::int32_t;
 
 constexpr std::size_t most = 70'001;              // elements of a vector, or of a piece
-constexpr std::size_t longest_in_packets = 2000;  // elements: shorter pieces of an all-to-all-v may go along in packets
-constexpr int calls_until_known = 3;  // all show their segments in the first, and map the others' in the second
+constexpr std::size_t longest_in_packets = 2000;  // elements: packets may carry shorter pieces of an all-to-all-v
+constexpr int calls_until_known = 3;  // the first call publishes each member's segments, the second maps them
 
 bool are_one_process(World& world) {
   const pid_t mine = getpid();
@@ -34,7 +34,7 @@ bool are_one_process(World& world) {
   return true;
 }
 
-/// What one team's calls need on this rank.
+/// What the calls of one team need on this rank.
 class MappedCalls {
  public:
   ///   mappings  nullptr: members do not map each other's vectors
@@ -43,12 +43,12 @@ class MappedCalls {
       : test_(test), team_(team), mappings_(mappings), longest_(longest),
         collectives_(team, {.packet_bytes = 256, .staging_bytes = 4096}) {}
 
-  /// Every operation once, in vectors at `memory`, where all members have room for `words()`.
-  ///   shift  elements between the memory's start and the vectors: another on each rank
+  /// Runs every operation once, on vectors at `memory`; all members' memory has room for `words()` elements.
+  ///   shift  elements between the memory's start and the vectors; it differs among the ranks
   void check(std::byte* memory, std::size_t count, std::size_t shift, std::optional<Transfer> expected) {
     check(memory, count, shift, expected, expected);
   }
-  ///   in_part  of calls in which others do not use all members' vectors, or whose pieces differ; empty: any
+  ///   in_part  expected of calls that use some members' vectors only or whose pieces differ; empty: any
   void check(std::byte* memory, std::size_t count, std::size_t shift, std::optional<Transfer> expected,
              std::optional<Transfer> in_part) {
     auto* const source = reinterpret_cast<Element*>(memory) + shift;
@@ -87,20 +87,20 @@ class MappedCalls {
     check_varied(source, destination, count, in_part);
   }
 
-  /// An all-reduce alone, of vectors as above, out of place and in place.
+  /// Runs only an all-reduce of the vectors that `check` uses, out of place and in place.
   void check_allreduce(std::byte* memory, std::size_t count, std::size_t shift, std::optional<Transfer> expected) {
     auto* const source = reinterpret_cast<Element*>(memory) + shift;
     check_allreduce(source, source + words() / 2, count, expected);
     check_allreduce(source, source, count, expected);
   }
 
-  /// Those that move data from or to a root once, whose vectors are all that others use.
+  /// Runs each operation that moves data from or to a root once: other members use only the root's vectors.
   void check_moved_by_root(std::byte* memory, std::size_t count, std::optional<Transfer> expected) {
     auto* const source = reinterpret_cast<Element*>(memory);
     check_moved_by_root(source, source + words() / 2, count, expected);
   }
 
-  /// A broadcast alone, out of place and in place.
+  /// Runs only a broadcast, out of place and in place.
   void check_broadcast(std::byte* memory, std::size_t count, std::size_t shift, std::optional<Transfer> expected) {
     auto* const source = reinterpret_cast<Element*>(memory) + shift;
     check_broadcast(source, source + words() / 2, count, expected);
@@ -110,7 +110,7 @@ class MappedCalls {
   /// Whether this rank's calls are `CollectiveCall::overlapped`.
   bool overlapped = false;
 
-  /// Elements of memory that the largest calls use, and a few more.
+  /// Elements of memory that the largest calls use, and a margin.
   [[nodiscard]] std::size_t words() const { return 2 * (longest_ * static_cast<std::size_t>(team_.size()) + 64); }
 
  private:
@@ -169,11 +169,11 @@ class MappedCalls {
         Algorithm::two_shot, [&](std::size_t i) { return static_cast<int>(i); }, expected);
   }
 
-  /// All-to-all-v of pieces up to two elements shorter than `count`, each at the place of one of `count`.
+  /// All-to-all-v of pieces up to two elements shorter than `count`; each piece starts at a multiple of `count`.
   void check_varied(Element* source, Element* destination, std::size_t count, std::optional<Transfer> expected) {
     const auto members = static_cast<std::size_t>(team_.size()), rank = static_cast<std::size_t>(team_.rank());
     const auto length = [&](std::size_t from, std::size_t to) { return count < 3 ? count : count - (from + to) % 3; };
-    std::vector<std::size_t> lengths, offsets;  // the same both ways
+    std::vector<std::size_t> lengths, offsets;  // the same for sending and receiving
     for (std::size_t peer = 0; peer < members; ++peer)
       lengths.push_back(length(rank, peer)), offsets.push_back(count * peer);
     run(
@@ -222,7 +222,7 @@ void skip_unsuitable(RankTest& test) {
 
 std::size_t shift_of(const RankTest& test, std::size_t step) { return step * static_cast<std::size_t>(test.rank()); }
 
-/// Vectors at unlike places, aligned and not, become known to all; those in the heap need not.
+/// Vectors at different offsets, aligned and not, are registered with all members; vectors in the heap need no mapping.
 BEELINE_CASE(collectives, mapped_vectors, 2) {
   skip_unsuitable(test);
   SegmentMappings mappings(test.world());
@@ -242,8 +242,8 @@ BEELINE_CASE(collectives, mapped_vectors, 2) {
   calls.check(reinterpret_cast<std::byte*>(heap.data()), 1000, shift_of(test, 4), Transfer::in_place);
 }
 
-/// Parts of vectors that are long enough are sent to their owners, here in hundreds of chunks: of mapped ones, of those
-/// at the same place of the heap, and of those that members do not reach.
+/// Long vectors are sent in parts to the members that reduce them, here in hundreds of chunks: mapped vectors,
+/// symmetric vectors in the heap, and vectors that members cannot reach.
 BEELINE_CASE(collectives, mapped_vectors_in_chunks, 2) {
   skip_unsuitable(test);
   test.skip_if(!test.on_gpu(), "host ranks read what they combine, however long it is");
@@ -265,13 +265,13 @@ BEELINE_CASE(collectives, mapped_vectors_in_chunks, 2) {
     staged.check_allreduce(memory.data(), count, shift_of(test, count % 2 == 0 ? 4 : 1), Transfer::staged);
 }
 
-/// The longest broadcasts of three or more go along a chain, aligned or not.
+/// The longest broadcasts among three or more members go along a chain, whether the vectors are aligned or not.
 BEELINE_CASE(collectives, mapped_broadcast_along_a_chain, 3) {
   skip_unsuitable(test);
   test.skip_if(!test.on_gpu(), "host ranks send parts, however long the vector is");
   constexpr std::size_t least = selection::relay_of_gpus.least_chained / sizeof(Element);
   SegmentMappings mappings(test.world());
-  // The memory has room for `size` vectors of the calls' longest twice, and these calls have one.
+  // The memory holds 2 * `size` vectors of the length given here. These calls use one, so it may be longer.
   MappedCalls calls(test, test.world(), &mappings, (least + 2001) / static_cast<std::size_t>(test.size()) + 1);
   const ForeignMemory memory(test, calls.words() * sizeof(Element));
   for (int call = 0; call < calls_until_known; ++call) {
@@ -282,8 +282,8 @@ BEELINE_CASE(collectives, mapped_broadcast_along_a_chain, 3) {
   calls.check_broadcast(memory.data(), least + 1001, shift_of(test, 1), Transfer::registered);
 }
 
-/// Long calls for which some members wait before their grids start, all, or none, also when one comes too late for
-/// that.
+/// Long calls for which one member or all members wait before their grids start, also when one arrives after that wait
+/// has ended.
 BEELINE_CASE(collectives, overlapped_calls, 2) {
   skip_unsuitable(test);
   test.skip_if(!test.on_gpu(), "calls of host ranks take no multiprocessors");
@@ -303,7 +303,7 @@ BEELINE_CASE(collectives, overlapped_calls, 2) {
   }
 }
 
-/// The grid of an overlapped call has not begun while another member has not come.
+/// The grid of an overlapped call does not start before the other members have called.
 BEELINE_CASE(collectives, overlapped_grids_start_late, 2) {
   skip_unsuitable(test);
   test.skip_if(!test.on_gpu(), "calls of host ranks take no multiprocessors");
@@ -341,7 +341,7 @@ BEELINE_CASE(collectives, overlapped_grids_start_late, 2) {
   world.synchronize();
 }
 
-/// A segment is freed, and another comes to lie at its address, or elsewhere, again and again.
+/// Repeatedly, a segment is freed and another one is allocated at its address or elsewhere.
 BEELINE_CASE(collectives, mapped_segments_come_and_go, 2) {
   skip_unsuitable(test);
   SegmentMappings mappings(test.world());
@@ -352,7 +352,7 @@ BEELINE_CASE(collectives, mapped_segments_come_and_go, 2) {
   }
 }
 
-/// Where one rank's memory cannot be mapped, all go through the channel's memory.
+/// If one rank's memory cannot be mapped, the vectors of all ranks go through the channel's memory.
 BEELINE_CASE(collectives, mapped_on_all_or_none, 2) {
   skip_unsuitable(test);
   test.skip_if(!test.on_gpu(), "host ranks map all memory of their process");
@@ -360,14 +360,14 @@ BEELINE_CASE(collectives, mapped_on_all_or_none, 2) {
   MappedCalls calls(test, test.world(), &mappings);
   const Origin origin = test.rank() == 0 ? Origin::cuda_pinned : Origin::cuda_device;
   const ForeignMemory memory(test, calls.words() * sizeof(Element), origin);
-  constexpr std::size_t root_0 = 3360;  // elements, of which the root is rank 0 in teams of up to 8
+  constexpr std::size_t root_0 = 3360;  // elements: with this count the root is rank 0 in teams of up to 8
   for (int call = 0; call < calls_until_known; ++call) calls.check(memory.data(), root_0, 0, Transfer::staged, {});
   if (test.rank() == 0) BEELINE_CHECK_EQ(std::string("it is in no allocation of this GPU's memory"), mappings.reason());
-  // What the root of another rank sends or gets lies in memory that can be.
+  // The vectors of a root other than rank 0 are in memory that can be mapped.
   calls.check_moved_by_root(memory.data(), root_0 + 1, Transfer::registered);
 }
 
-/// Memory that nobody shares with other processes, as where there is no CUDA IPC.
+/// Memory that cannot be shared with other processes, as on a machine without CUDA IPC.
 class UnsharedMemory final : public SegmentMemory {
  public:
   [[nodiscard]] std::uint64_t id_at(std::uintptr_t) const override { return 1; }
@@ -379,7 +379,7 @@ class UnsharedMemory final : public SegmentMemory {
   void close(int, std::uintptr_t) override {}
 };
 
-/// Calls are right where no memory can be shared, and say why they are staged.
+/// If no memory can be shared, results of calls are right, and `reason()` says why the calls are staged.
 BEELINE_CASE(collectives, mapped_without_ipc, 2) {
   skip_unsuitable(test);
   SegmentMappings mappings(test.world(), std::make_unique<UnsharedMemory>());
@@ -389,7 +389,7 @@ BEELINE_CASE(collectives, mapped_without_ipc, 2) {
   BEELINE_CHECK_CONTAINS(mappings.reason(), "no CUDA IPC in this container");
 }
 
-/// The members of a team, with the mappings of their world, in which others take no part.
+/// A team's calls use the mappings of the world, although ranks outside the team take no part.
 BEELINE_CASE(collectives, mapped_in_teams, 4) {
   skip_unsuitable(test);
   SegmentMappings mappings(test.world());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worlds whose ranks are on several nodes: what needs no other rank's call, what orders across nodes, and what is
-// refused there with the reason.
+// Worlds whose ranks are on several nodes: operations that need no call at the target, ordering across nodes, and
+// operations that are refused with a reason.
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -17,12 +17,12 @@ namespace {
 using namespace beeline;
 using namespace std::chrono_literals;
 
-/// The first rank of each node and all others are in blocks, so the last rank is on another node than rank 0.
+/// A rank on another node: nodes hold consecutive ranks, so the last rank is on another node than rank 0.
 std::uint32_t farthest(const RankTest& test) {
   return static_cast<std::uint32_t>(test.rank() == 0 ? test.size() - 1 : 0);
 }
 
-/// The target sleeps in code of its own: it takes part in nothing.
+/// The target sleeps in code of its own and makes no call of the library.
 BEELINE_CASE(network, a_target_that_sleeps, 2) {
   World& world = test.world();
   constexpr std::size_t count = 100'000;
@@ -54,7 +54,7 @@ BEELINE_CASE(network, a_target_that_sleeps, 2) {
   world.barrier();
 }
 
-/// A CPU's own atomics and those of ranks on other nodes are on one word.
+/// A CPU and ranks on other nodes update the same word by atomics.
 BEELINE_CASE(network, atomics_of_both_sides, 2) {
   World& world = test.world();
   constexpr std::uint64_t rounds = 2'000;
@@ -67,7 +67,7 @@ BEELINE_CASE(network, atomics_of_both_sides, 2) {
   world.barrier();
 }
 
-/// Large and small messages of one queue take effect in their order, whatever protocol carries each.
+/// Large and small messages of one queue take effect in the queue's order, whichever protocol carries each of them.
 BEELINE_CASE(network, the_order_of_a_queue, 2) {
   World& world = test.world();
   constexpr std::size_t most = std::size_t{1} << 20;
@@ -90,7 +90,7 @@ BEELINE_CASE(network, the_order_of_a_queue, 2) {
   world.barrier();
 }
 
-/// More than a ring of commands holds, to targets that send nothing back: what they have done is acknowledged.
+/// Sends more signals than a ring of commands holds to targets that send nothing back: they acknowledge completion.
 BEELINE_CASE(network, signals_that_nobody_answers, 2) {
   World& world = test.world();
   constexpr std::uint64_t rounds = 2 * command_ring_depth;
@@ -114,7 +114,7 @@ BEELINE_CASE(network, signals_that_nobody_answers, 2) {
   world.barrier();
 }
 
-/// What any member did before the barrier, by whatever queue, any other sees after it; in the world and in teams.
+/// What any member did by any queue before the barrier, every other member sees after it; in the world and in teams.
 void check_barrier(RankTest& test, Team& team) {
   const SymmetricArray<std::uint64_t> slots(team, static_cast<std::size_t>(team.size()));
   const Context& ctx = team.host_context();
@@ -167,7 +167,7 @@ BEELINE_CASE(network, a_barrier_with_a_time_limit, 2) {
   team->barrier();
 }
 
-/// Freed memory is the next array's: nothing that was under way changes it.
+/// The next array reuses freed memory: no earlier operation in flight changes it.
 BEELINE_CASE(network, memory_comes_and_goes, 2) {
   World& world = test.world();
   const auto peer = static_cast<std::uint32_t>(test.ahead(1));
@@ -192,7 +192,7 @@ BEELINE_CASE(network, memory_comes_and_goes, 2) {
   world.destroy_segment(segment.id);
 }
 
-/// Every other rank has a part, each of another size; all ranks use all parts.
+/// Every other rank has a part, and the parts differ in size; all ranks use all parts.
 BEELINE_CASE(network, segments_of_which_some_ranks_have_a_part, 2) {
   World& world = test.world();
   const Context& ctx = world.host_context();
@@ -227,7 +227,7 @@ BEELINE_CASE(network, segments_of_which_some_ranks_have_a_part, 2) {
   }
 }
 
-/// Each rank has a share of each chunk of ranks on other nodes.
+/// Each rank has a share of each chunk that belongs to ranks on other nodes.
 BEELINE_CASE(network, ranges_of_an_array, 2) {
   World& world = test.world();
   const Context& ctx = world.host_context();
@@ -256,7 +256,7 @@ BEELINE_CASE(network, ranges_of_an_array, 2) {
   world.barrier();
 }
 
-/// Ranks put to, get from, signal and count in memory that a rank of another node had before.
+/// Ranks put to, get from, signal and add to memory that a rank of another node has registered.
 BEELINE_CASE(network, registered_memory_by_its_alias, 2) {
   World& world = test.world();
   const Context& ctx = world.host_context();
@@ -304,7 +304,7 @@ BEELINE_CASE(network, registered_memory_by_its_alias, 2) {
   world.deregister_memory(registered.id);
 }
 
-/// What each rank's kernel has put at every other is there behind the barrier of the streams.
+/// The values that each rank's kernel puts to every other rank have arrived after the barrier on the streams.
 struct TellAllKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
@@ -324,11 +324,11 @@ BEELINE_CASE(network, barriers_on_streams_across_nodes, 2) {
     test.run(test.shape(1, false), TellAllKernel{}, board.data(), "put to all");
     collectives.barrier();
     for (int peer = 0; peer < test.size(); ++peer) BEELINE_CHECK_EQ(round, test.read_value(board.data() + peer));
-    collectives.barrier({.algorithm = Algorithm::across_nodes});  // nobody puts what is still looked at
+    collectives.barrier({.algorithm = Algorithm::across_nodes});  // no rank puts while another still reads
   }
 }
 
-/// What needs memory that all members share.
+/// Operations that need memory shared by all members are refused.
 BEELINE_CASE(network, what_needs_one_node_is_refused, 2) {
   World& world = test.world();
   const char* const node = "on node 0";

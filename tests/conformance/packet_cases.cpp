@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The packet channel: any size and alignment, credits used up, messages that a time-out interrupts, sequences that
+// The packet channel: any size and alignment, exhausted credits, messages that a time-out interrupts, sequences that
 // wrap.
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/packet_plan.hpp"
@@ -40,7 +40,7 @@ struct ChannelShape {
 
 template <GroupKind kind>
 void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
-  // A rank that sends to itself cannot receive meanwhile: it has the credits that are certain, no more.
+  // A rank that sends to itself cannot receive meanwhile: it may only use the credits that it has at the start.
   const std::size_t slot = shape.slot_bytes, most = slot * (test.size() == 1 ? shape.depth / 2 : shape.depth * 5 / 2);
   const std::size_t edges[] = {0, slot, slot + 1, slot - 1, most};
   const Plan plan = make_plan(test.random(), count, edges, most);
@@ -64,7 +64,7 @@ BEELINE_CASE(packet, packets_of_any_size, 1) {
   });
 }
 
-/// From just below where the flag's 32 bits wrap, and where the sender rewrites whole slots.
+/// Starts just below the wrap of the flag's 32 bits, and just below sequences at which the sender rewrites whole slots.
 BEELINE_CASE(packet, packet_sequences_wrap, 1) {
   constexpr std::uint32_t sweep = detail::packet_sweep_period;
   const std::size_t count = under_thread_sanitizer ? 15 : 40;
@@ -74,8 +74,8 @@ BEELINE_CASE(packet, packet_sequences_wrap, 1) {
   });
 }
 
-/// When the sequence passes a multiple of the sweep period, no older flag stays anywhere in the ring, however short the
-/// messages are.
+/// When the sequence passes a multiple of the sweep period, no older flag remains anywhere in the ring, even if
+/// messages are short.
 BEELINE_CASE(packet, packet_slots_are_swept, 1) {
   test.skip_if(test.on_several_nodes(), "messages to other nodes have no flags");
   World& world = test.world();
@@ -102,8 +102,8 @@ BEELINE_CASE(packet, packet_slots_are_swept, 1) {
 
 struct CreditArguments {
   PacketChannel channel;
-  std::uint64_t* full;           ///< signal ahead: the sender has no credit left
-  const std::uint64_t* is_full;  ///< the same here
+  std::uint64_t* full;           ///< set at the rank ahead: the sender has no credit left
+  const std::uint64_t* is_full;  ///< set on this rank by the rank behind
   std::uint32_t to, from;
 };
 
@@ -111,7 +111,7 @@ BEELINE_HOST_DEVICE inline std::uint64_t credit_word(std::uint32_t rank, std::ui
   return (std::uint64_t{rank} << 32) + 7 * message + 1;
 }
 
-/// Sends until no credit is left: the next send times out, and goes through once the receiver has caught up.
+/// Sends until no credit is left: the next send times out, and completes once the receiver has caught up.
 struct CreditKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, CreditArguments a) const {
@@ -172,8 +172,8 @@ struct InterruptArguments {
   std::uint32_t repeats, to, from;
 };
 
-/// Messages of many slots, sent and received at once by one group: each call times out as soon as it would block, and
-/// the next goes on where it stopped.
+/// One group sends and receives messages of many slots at the same time: each call times out as soon as it would block,
+/// and the next call continues there.
 struct InterruptKernel {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
@@ -229,7 +229,7 @@ struct PairsArguments {
   std::uint32_t messages;
 };
 
-/// One block for each peer, all at once, the rank itself included.
+/// Runs one block for each peer, all at the same time; the rank itself is one of the peers.
 struct PairsKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PairsArguments a) const {

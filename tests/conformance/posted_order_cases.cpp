@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of a queue's commands, and where they end, whoever carries them out: an engine's thread that stores into
-// GPU memory by itself, its streams, or a service block; and each of these after another.
+// The order of a queue's commands and their destination, whatever carries the commands out: an engine's thread that
+// stores into GPU memory itself, the engine's streams, or a service block; also when these take turns.
 #include <string>
 #include <vector>
 
@@ -15,8 +15,8 @@ namespace {
 
 using namespace beeline;
 
-/// Whether the threads of this rank's engine store into GPU memory by themselves. Skips the case, with the reason,
-/// where they should and the machine does not map that memory for CPUs.
+/// Whether the threads of this rank's engine store into GPU memory themselves. Skips the case, with the reason, if they
+/// should but the machine does not map that memory for CPUs.
 bool expect_cpu_stores(RankTest& test) {
   const World& world = test.world();
   if (!test.on_gpu() || !world.config().cpu_stores) return false;
@@ -27,9 +27,9 @@ bool expect_cpu_stores(RankTest& test) {
 constexpr std::uint32_t payload_place = 64;  ///< bytes
 
 struct PayloadArguments {
-  std::byte* payloads;     ///< [2][payload_place] from this rank itself, from the one behind
-  std::uint64_t *arrived,  ///< [2] the same
-      *consumed;           ///< [1] rounds that the one ahead has looked at
+  std::byte* payloads;     ///< [2][payload_place] from this rank itself, from the rank behind
+  std::uint64_t *arrived,  ///< [2] set by the same senders
+      *consumed;           ///< [1] rounds whose payload the rank ahead has checked
   std::uint32_t ahead, behind, skew;
   CommandQueuesView channel;
 };
@@ -39,8 +39,8 @@ struct PayloadArguments {
   return static_cast<std::uint8_t>(7 * round + 31 * rank + index + 1);
 }
 
-/// Puts payloads of each size that travels in a command, with a signal behind them or in the same command; first to
-/// the rank's own memory, then to the next one's. Whoever sees the signal sees all of the payload and nothing beyond.
+/// Puts payloads of each size that a command can hold, with a signal in the next or in the same command, to the rank
+/// itself and to the next rank. A receiver of the signal sees the whole payload, and no byte beyond it is written.
 struct PayloadKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PayloadArguments a) const {
@@ -93,8 +93,8 @@ struct PayloadKernel {
   }
 };
 
-/// On GPUs the statistics say who has stored what goes to ranks of this node: without BEELINE_CPU_STORES=0 the engine's
-/// threads all of it, with it nothing.
+/// On GPUs the statistics say what stored the payloads for ranks of this node: the engine's threads all of them, or
+/// none of them if BEELINE_CPU_STORES=0.
 POST_CASE(payloads_of_each_size, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -127,8 +127,8 @@ struct TurnArguments {
   CommandQueuesView channel;
 };
 
-/// In each round a word to the rank's own memory, then to the next rank: a word, in every second round an array, a
-/// word, and the signal. Whoever sees the signal sees all of that; on the sender's node the word in its memory, too.
+/// Each round puts a word to the rank's own memory, then to the next rank a word, every second time an array, a word
+/// and the signal. A receiver of the signal sees all of these; on the sender's node the sender's word, too.
 struct TurnKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, TurnArguments a) const {
@@ -152,7 +152,7 @@ struct TurnKernel {
   }
 
  private:
-  /// What the array holds of that round: the first sends one.
+  /// First element of the array that was sent last by this round; round 1 sends the first array.
   [[nodiscard]] static BEELINE_HOST_DEVICE constexpr std::uint64_t last_array(std::uint64_t round) {
     return 1000 * (round % 2 == 1 ? round : round - 1);
   }
@@ -194,14 +194,14 @@ POST_CASE(words_and_copies_in_turn, 1) {
 struct RefusalArguments {
   std::byte *source, *landed, *nowhere;  ///< [bytes]
   std::size_t bytes;
-  std::uint64_t* words;       ///< [3]: before the refusal, behind it, of the other queue
-  std::uint64_t* signals;     ///< [2]: of the refused queue, of the other
-  std::uint64_t *got, *last;  ///< [1]: the end of `landed` at the peer; what it shall be
+  std::uint64_t* words;       ///< [3]: sent before the refusal, after it, and by the other queue
+  std::uint64_t* signals;     ///< [2]: of the refused queue, of the other queue
+  std::uint64_t *got, *last;  ///< [1]: the end of `landed` at the peer; the value expected there
   std::uint32_t ahead, behind;
   CommandQueuesView channel;
 };
 
-/// A word and an array, then a copy that the engine refuses while the array is under way, then words and a signal.
+/// Posts a word and an array, then a copy that the engine refuses meanwhile, then words and a signal.
 struct RefusalKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, RefusalArguments a) const {
@@ -222,23 +222,23 @@ struct RefusalKernel {
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(one, ctx, a.signals + 1, Compare::equal, 1, a.behind));
     BEELINE_DEVICE_CHECK_EQ(report, 1, load_value(a.words + 2));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(one, ctx, good));
-    // What was posted before the refusal has arrived when `quiet` says that there was one.
+    // Commands posted before the refused one have arrived when `quiet` reports the refusal.
     BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, quiet(one, ctx, bad));
     const auto* const end = reinterpret_cast<const std::uint64_t*>(a.landed + a.bytes) - 1;
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, get(one, ctx, a.got, end, 1, a.ahead));
     BEELINE_DEVICE_CHECK_EQ(report, load_value(a.last), load_value(a.got));
-    put_word(a.words + 1, a.ahead, bad);  // the engine is idle by now
+    put_word(a.words + 1, a.ahead, bad);  // the engine is idle now
     BEELINE_DEVICE_CHECK_EQ(report, Status::invalid_argument, flush(one, ctx, bad));
   }
 };
 
-/// What comes before a refused command takes effect, nothing behind it does, and other queues go on meanwhile.
+/// Commands before a refused one take effect, later ones of its queue do not, and other queues continue meanwhile.
 POST_CASE(refusal_behind_copies_under_way, 1) {
   World& world = test.world();
   need_reach(test, world);
   constexpr std::size_t bytes = most_bytes / 16 * 16;
   CommandQueues queues(world, 2, {.engine = engine});
-  const std::uint64_t refused_before = queues.statistics().refused;  // of an engine that other queues share
+  const std::uint64_t refused_before = queues.statistics().refused;  // the engine also serves other queues
   const SymmetricArray<std::byte> source(world, bytes), landed(world, bytes);
   const SymmetricArray<std::uint64_t> words(world, 5);
   const Signals signals(world, 2);

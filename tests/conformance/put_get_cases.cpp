@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// put, put_signal, get, put_value, flush, quiet, fence: by every group, on both heaps and other memory, at any size and
-// alignment.
+// put, put_signal, get, put_value, flush, quiet, fence: by every kind of group, on both heaps and other memory, at any
+// size and alignment.
 #include <algorithm>
 
 #include "tests/conformance/foreign_memory.hpp"
@@ -16,18 +16,18 @@ using namespace beeline;
 
 constexpr std::size_t most_groups = 1024;
 
-/// The longest transfer: single threads are slow across the bus between a GPU and the host.
+/// The longest transfer; short in mixed worlds: single threads are slow across the bus between a GPU and the host.
 std::size_t longest(const World& world) {
   return world.mixed() ? std::min(most_bytes, std::size_t{64} << 10) : most_bytes;
 }
 
-/// Groups that take part, in pairs with the next rank's: ranks of both kinds have their blocks in common, no more.
+/// Groups that take part, each paired with one of the next rank: ranks of different kinds share only their blocks.
 template <GroupKind kind>
 std::uint32_t paired_groups(const RankTest& test, const World& world, unsigned blocks) {
   return world.mixed() ? blocks : groups_in(kind, blocks, test.block_threads());
 }
 
-/// How the receiver learns that the data is there.
+/// How the receiver learns that the data has arrived.
 enum class Announce : std::uint32_t {
   put_signal,
   put_signal_add,
@@ -40,9 +40,9 @@ constexpr int announce_kinds = 6;
 
 struct PutArguments {
   std::byte *source, *destination;
-  const std::byte* arrived;           ///< here, from behind
-  std::byte* snapshot;                ///< what the receiver saw as soon as it knew
-  std::uint64_t *signals, *arrivals;  ///< [groups] set ahead, and here
+  const std::byte* arrived;           ///< on this rank, written by the rank behind
+  std::byte* snapshot;                ///< what the receiver read directly after the announcement
+  std::uint64_t *signals, *arrivals;  ///< [groups] set at the rank ahead; set on this rank
   std::uint64_t value;
   std::size_t bytes;
   std::uint32_t to, from, groups;
@@ -79,7 +79,7 @@ BEELINE_HOST_DEVICE void put_slice(const Group& group, const Context& ctx, const
   }
   put(group, ctx, to, from, bytes, a.to, a.queue);
   if (a.announce == Announce::flush_then_signal) {
-    static_cast<void>(flush(group, ctx, a.queue));  // what it could not do, the host hears of
+    static_cast<void>(flush(group, ctx, a.queue));  // the host reports its errors
     for (std::size_t i = slice.first + group.thread_rank(); i < slice.last; i += group.size())
       a.source[i] = std::byte{0xee};
   }
@@ -111,7 +111,7 @@ struct PutKernel {
   }
 };
 
-/// From a heap, or from `elsewhere`: [most_bytes + 512].
+/// Puts from a heap, or from `elsewhere`: [most_bytes + 512].
 template <GroupKind kind>
 void put_one(RankTest& test, Announce announce, std::byte* elsewhere = nullptr) {
   World& world = test.world();
@@ -176,13 +176,13 @@ struct RoundsArguments {
   std::byte* destination;                              ///< [bytes] ahead
   const std::byte* arrived;                            ///< [bytes] here
   std::byte* snapshots;                                ///< [rounds, bytes]
-  std::uint64_t *signals, *credits;                    ///< [groups] set ahead, and behind
-  const std::uint64_t *arrivals, *credits_from_ahead;  ///< [groups] here
+  std::uint64_t *signals, *credits;                    ///< [groups] set at the rank ahead, and at the rank behind
+  const std::uint64_t *arrivals, *credits_from_ahead;  ///< [groups] on this rank
   std::size_t bytes;
   std::uint32_t rounds, to, from, groups;
 };
 
-/// Writes the same place again and again: whoever sees a signal must see that round's data, and no later one's.
+/// Writes the same memory in each round: a receiver that sees a signal sees that round's data, and no later round's.
 template <GroupKind kind>
 struct RoundsKernel {
   template <class Grid>
@@ -260,7 +260,7 @@ struct GetKernel {
   }
 };
 
-/// To a heap, or to `elsewhere`, which holds a guarded area of most_bytes and any offset.
+/// Gets to a heap, or to `elsewhere`, which has room for a guarded area of most_bytes at any offset.
 template <GroupKind kind>
 void get_one(RankTest& test, std::byte* elsewhere = nullptr) {
   World& world = test.world();
@@ -280,7 +280,7 @@ void get_one(RankTest& test, std::byte* elsewhere = nullptr) {
   test.run(test.shape(1 + static_cast<unsigned>(random.below(3)), false), GetKernel<kind>{},
            GetArguments{source.at(peer) + from_offset, area.data(), bytes, static_cast<std::uint32_t>(peer)}, what);
   area.check(data_of(peer), what);
-  world.barrier();  // nobody reads the source any more
+  world.barrier();  // no rank reads the source any more
 }
 
 BEELINE_CASE(put_get, get_slices, 1) {
@@ -304,13 +304,13 @@ struct Triple {
 struct ElementArguments {
   const Triple* source;
   Triple *destination, *got;            ///< ahead, and here
-  std::uint64_t *signal, *seen;         ///< set ahead, and behind
-  const std::uint64_t *arrived, *free;  ///< here: the elements from behind have come; those ahead may be read
+  std::uint64_t *signal, *seen;         ///< set at the rank ahead, and at the rank behind
+  const std::uint64_t *arrived, *free;  ///< set on this rank: those from behind have arrived; those ahead may be read
   std::size_t count;
   std::uint32_t to, from;
 };
 
-/// Elements instead of bytes, and a get of what has just arrived.
+/// Puts elements instead of bytes, and gets the elements that the rank ahead has just received.
 struct ElementKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, ElementArguments a) const {
@@ -378,7 +378,7 @@ struct ScalarKernel {
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.arrived->four, std::uint32_t{0x99aabbcc}, a.from));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.arrived->two, std::uint16_t{0xddee}, a.from));
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, await_scalar(ctx, &a.arrived->one, std::uint8_t{0xff}, a.from));
-    // Who has seen a scalar knows nothing of an engine that stored it: its memory is free when this rank does.
+    // That a scalar has arrived does not show that the engine has finished with its memory: `quiet` does.
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, quiet(Thread{}, ctx));
   }
 };

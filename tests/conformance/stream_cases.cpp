@@ -21,7 +21,7 @@ using namespace beeline;
 
 std::uint64_t key_of(std::uint64_t key, int rank) { return key + static_cast<std::uint64_t>(rank); }
 
-/// Copies from and to peers, between both heaps, blocking or on a stream: the direction is found from the addresses.
+/// Copies to and from peers between both heaps, blocking or on a stream. The addresses determine the direction.
 BEELINE_CASE(stream, copy_between_any_two, 1) {
   World& world = test.world();
   Random& random = test.random();
@@ -50,7 +50,7 @@ BEELINE_CASE(stream, copy_between_any_two, 1) {
   }
 }
 
-/// Copy, then signal: the next work of the receiver's stream sees the data. A credit comes back the same way.
+/// Copies, then signals: later work of the receiver's stream sees the data. A signal returns the credit.
 BEELINE_CASE(stream, copy_and_signal_on_streams, 1) {
   World& world = test.world();
   constexpr std::size_t rounds = 12;
@@ -80,7 +80,7 @@ BEELINE_CASE(stream, copy_and_signal_on_streams, 1) {
   }
 }
 
-/// Two signals of one operation, each in another kind of memory, behind a copy.
+/// One operation sets two signals, each in another kind of memory, after a copy.
 BEELINE_CASE(stream, two_signals_at_once, 1) {
   World& world = test.world();
   constexpr std::uint64_t rounds = 12;
@@ -134,7 +134,7 @@ BEELINE_CASE(stream, fill_and_events_order_streams, 1) {
   world.synchronize(*filling);
 }
 
-/// Any thread may use any host function: several copy on the same streams at once.
+/// Any thread may call any host function: several threads copy on the same streams at the same time.
 BEELINE_CASE(stream, several_threads_copy, 1) {
   World& world = test.world();
   constexpr std::size_t threads = 4, pieces = 8, bytes = 5000;
@@ -171,7 +171,7 @@ BEELINE_CASE(stream, several_threads_copy, 1) {
   world.barrier();
 }
 
-/// Device operations by a CPU thread, on memory that it may touch.
+/// A CPU thread calls device operations on memory that it may access.
 BEELINE_CASE(stream, operations_by_cpu_threads, 1) {
   World& world = test.world();
   const Context& ctx = world.host_context();
@@ -210,7 +210,7 @@ bool is_refused_without_peer_access(RankTest& test, const SignalCall& call) {
   return true;
 }
 
-/// All ranks put their pieces to the next rank but so many, and count them in one signal; short pieces and long ones.
+/// Each rank puts its piece to every rank. A receiver counts the pieces in one signal; they are short or long.
 BEELINE_CASE(stream, puts_that_count_on_streams, 1) {
   World& world = test.world();
   test.skip_if(world.mixed(), "kernels of both kinds of rank share no atomics");
@@ -239,7 +239,7 @@ BEELINE_CASE(stream, puts_that_count_on_streams, 1) {
   }
 }
 
-/// Values that lie in memory and go on: puts and signals, each behind the credit for the last.
+/// Puts, signals and waits take their values from sequences in memory; each put waits for the previous credit.
 BEELINE_CASE(stream, sequences_on_streams, 1) {
   World& world = test.world();
   test.skip_if(world.mixed(), "kernels of host ranks, which put and signal here, do not store into GPU memory");
@@ -286,7 +286,7 @@ BEELINE_CASE(stream, sequences_on_streams, 1) {
   }
 }
 
-/// The stream goes on once the source has been read: what it does next may change it.
+/// The stream continues when the source has been read: its next work may change the source.
 BEELINE_CASE(stream, sources_that_the_stream_changes, 1) {
   World& world = test.world();
   test.skip_if(world.mixed(), "kernels of host ranks, which put and signal here, do not store into GPU memory");
@@ -320,7 +320,7 @@ BEELINE_CASE(stream, sources_that_the_stream_changes, 1) {
   }
 }
 
-/// Fills of a peer's memory, copies from one peer to another and a copy back: what is filled is there, and no more.
+/// Fills a peer's memory, copies between two peers and copies back: the filled bytes arrive, and no others change.
 BEELINE_CASE(stream, fills_and_copies_between_peers, 1) {
   World& world = test.world();
   const std::unique_ptr<Stream> stream = world.make_stream();
@@ -375,7 +375,7 @@ BEELINE_CASE(stream, operations_that_are_refused, 1) {
   world.barrier();
 }
 
-/// A value of each rank, in every type, by the world and by a team; all get the same.
+/// Combines one value of each rank, in every type, over the world and over a team; all members get the same result.
 BEELINE_CASE(stream, allreduce_of_values, 1) {
   const auto reduce = [](Team& team) {
     const int rank = team.rank(), ranks = team.size();
@@ -388,7 +388,7 @@ BEELINE_CASE(stream, allreduce_of_values, 1) {
     BEELINE_CHECK_EQ(top, team.allreduce(mine, Reduction::maximum));
     BEELINE_CHECK_EQ(ranks == 1 ? top : 1, team.allreduce(mine, Reduction::minimum));
     BEELINE_CHECK_EQ(ranks == 1 ? top : top | 1, team.allreduce(mine, Reduction::bit_or));
-    // Scratch of which each member needs another size.
+    // An array for scratch memory of which each member needs a different size.
     const std::size_t needed = 1000 * static_cast<std::size_t>(rank + 1);
     const SymmetricArray<std::byte> scratch(team, team.allreduce(needed, Reduction::maximum));
     BEELINE_CHECK_EQ(1000 * static_cast<std::size_t>(ranks), scratch.bytes());

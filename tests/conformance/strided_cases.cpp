@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strided put and get: random shapes, by every group and with several element types, gaps and surroundings untouched.
+// Strided put and get: random shapes, by every group, with several element types; gaps and surroundings stay unchanged.
 #include <memory>
 
 #include "tests/conformance/group_kind.hpp"
@@ -20,15 +20,15 @@ struct Triple {
 
 template <class T>
 struct StridedArguments {
-  const T *source, *source_ahead;  ///< what to put, and what to get
-  T *destination, *got;            ///< ahead, and here
-  std::uint64_t* signal;           ///< set ahead
-  const std::uint64_t* arrived;    ///< here
+  const T *source, *source_ahead;  ///< source of the put; source of the get
+  T *destination, *got;            ///< at the rank ahead; on this rank
+  std::uint64_t* signal;           ///< set at the rank ahead
+  const std::uint64_t* arrived;    ///< set on this rank
   StridedShape put, get;
   std::uint32_t to, from;
 };
 
-/// Puts blocks ahead, and gets others from ahead.
+/// Puts blocks to the rank ahead, and gets other blocks from it.
 template <GroupKind kind, class T>
 struct StridedKernel {
   template <class Grid>
@@ -43,18 +43,18 @@ struct StridedKernel {
   }
 };
 
-/// Zero, one, some or many.
+/// A count of zero, one, some or many.
 std::size_t any_count(Random& random, std::size_t most) {
   const std::size_t edges[] = {0, 1, 2, 3};
   return random.below(3) == 0 ? edges[random.below(std::size(edges))] : random.below(most) + 1;
 }
 
-/// Blocks that touch, that lie apart by few or by many elements, and of the source also blocks that overlap.
+/// Blocks that touch or have short or long gaps between them; blocks of the source may also overlap.
 StridedShape any_shape(Random& random) {
   const bool long_blocks = random.below(4) == 0;
   StridedShape shape{any_count(random, long_blocks ? 6 : 300), any_count(random, long_blocks ? 5000 : 40), 0, 0};
   const auto gap = [&] { return random.coin() ? random.below(std::size_t{3}) : random.below(std::size_t{70}); };
-  // Multiples of 4 elements let every word size have its turn.
+  // Multiples of 4 elements, so that all word sizes occur.
   const std::size_t grain = random.coin() ? 4 : 1;
   shape.block_length *= grain;
   shape.destination_stride = shape.block_length + grain * gap();
@@ -67,7 +67,7 @@ std::size_t extent(const StridedShape& shape, std::size_t stride) {
   return (shape.count - 1) * stride + shape.block_length;
 }
 
-/// What the destination must hold: the blocks of `source`, and guards between them.
+/// The expected contents of the destination: the blocks of `source`, with guards between them.
 std::vector<std::byte> expected_image(const std::vector<std::byte>& source, const StridedShape& shape,
                                       std::size_t element_bytes) {
   std::vector<std::byte> image(extent(shape, shape.destination_stride) * element_bytes, guard_value);
@@ -116,7 +116,7 @@ void transfer_one(RankTest& test) {
            what);
   put_area.check(expected_image(data_of(from), put, sizeof(T)), what + ": put");
   get_area.check(expected_image(data_of(to), get, sizeof(T)), what + ": got");
-  world.barrier();  // nobody reads the source any more
+  world.barrier();  // no rank reads the source any more
 }
 
 template <GroupKind kind, class T>
@@ -132,7 +132,7 @@ BEELINE_CASE(strided, strided_put_and_get, 1) {
   transfer<GroupKind::block, Triple>(test);
 }
 
-/// What no build takes; then what has nothing to move, whatever the strides.
+/// Shapes that every build refuses, or else shapes with nothing to move, whatever their strides.
 struct ShapesKernel {
   bool is_bad;
 
@@ -166,7 +166,7 @@ struct ShapesKernel {
   }
 };
 
-/// The team that the refusals abort, where they are recorded, is each rank's own; the world goes on.
+/// The refusals abort a team, which is each rank's own and records them; the world continues.
 BEELINE_CASE(strided, strided_bad_arguments, 1) {
   constexpr std::size_t words = 128;
   World& world = test.world();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Active messages: each runs once at its target, with its arguments and its payload, in the order of its queue, and
-// whoever posted it sees what it did.
+// Active messages: each runs once at its target, with its arguments and its payload, in the order of its queue. Its
+// poster sees what the function has stored.
 #include <algorithm>
 #include <vector>
 
@@ -15,12 +15,12 @@ namespace {
 
 using namespace beeline;
 
-/// What a target keeps of a poster.
+/// What a target records about one poster.
 struct Seen {
   std::uint64_t tasks, sum, faults;
 };
 
-/// Counts at the target what has come: in order, and with the payload that its number says.
+/// Counts the tasks that arrive at the target; checks their order, and each payload against its task's number.
 struct Note {
   static constexpr const char* name = "note";
   struct Arguments {
@@ -42,7 +42,7 @@ struct Note {
   }
 };
 
-/// Sends the value back, by a task of a queue before its own, which may wait for a place.
+/// Sends the value back by a task of the previous queue; that post may wait for a free cell.
 struct Echo;
 struct Back {
   static constexpr const char* name = "back";
@@ -68,7 +68,7 @@ struct Echo {
   }
 };
 
-/// Bytes of the payload of a task, up to `most`.
+/// Payload bytes of a task, between 0 and `most`.
 BEELINE_HOST_DEVICE inline std::size_t payload_of(std::uint64_t number, std::size_t most) {
   return static_cast<std::size_t>(number * 37) % (most + 1);
 }
@@ -80,7 +80,7 @@ struct NoteArguments {
   std::uint64_t first, count;
 };
 
-/// A block for each queue, which posts to all ranks.
+/// Starts a block for each queue; it posts to all ranks.
 template <GroupKind kind>
 struct PostNotes {
   template <class Grid>
@@ -105,7 +105,7 @@ struct PostNotes {
   }
 };
 
-/// Notes of all ranks, and what they left at this one.
+/// Notes that all ranks post, and what they have recorded at this rank.
 class NoteBook {
  public:
   NoteBook(RankTest& test, Team& team, const TaskOptions& options, std::size_t most)
@@ -158,7 +158,7 @@ BEELINE_CASE(task, tasks_with_payloads, 1) {
     for (const std::size_t most : {std::size_t{0}, std::size_t{700}}) {
       NoteBook book(test, world, {.queues = 2, .depth = 8, .workers = workers}, most);
       for_each_group_kind(world, [&]<GroupKind kind>() { book.post<kind>(50); });
-      world.barrier();  // each has seen its own tasks done
+      world.barrier();  // each rank has seen its own tasks complete
       book.check();
       world.barrier();
     }
@@ -174,7 +174,7 @@ BEELINE_CASE(task, tasks_of_a_team, 2) {
   team->barrier();
 }
 
-/// Queues that end wait for what has been posted; no memory of theirs is touched afterwards.
+/// Destroying queues waits for their posted tasks; their memory is not touched afterwards.
 BEELINE_CASE(task, queues_that_end_under_load, 1) {
   need_one_kind(test);
   World& world = test.world();
@@ -209,7 +209,7 @@ struct EchoKernel {
   }
 };
 
-/// Every rank fills the queues of all, whose tasks wait for places in the others'.
+/// Every rank fills the queues of all ranks. Their tasks wait for free cells in the other ranks' queues.
 BEELINE_CASE(task, places_exhausted_both_ways, 1) {
   need_one_kind(test);
   World& world = test.world();
@@ -226,7 +226,7 @@ struct ReplyArguments {
   TaskChannel channel;
   std::uint64_t* reply;
 };
-/// A reply comes after the function has run, and a full queue is a status.
+/// A reply comes after the function has run. A post to a full queue returns a status.
 struct ReplyKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, ReplyArguments a) const {
@@ -262,7 +262,7 @@ struct Looked {
   std::uint64_t next;  ///< the function's
   std::uint64_t words[looks];
 };
-/// Answers with the next word that it finds.
+/// Answers with the next word of its object.
 struct Look {
   static constexpr const char* name = "look";
   struct Arguments {};
@@ -280,7 +280,7 @@ struct LookArguments {
   Looked* looked;
   std::uint64_t* reply;
 };
-/// A function finds what its poster has stored before the post, also beside what functions have read before.
+/// A function sees what its poster stored before the post, although earlier functions have read words beside it.
 struct LookKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LookArguments a) const {
@@ -313,11 +313,11 @@ BEELINE_CASE(task, stores_before_a_post, 1) {
   world.barrier();
 }
 
-/// What is registered again while workers look at their queues is what tasks find from then on.
+/// A function that is registered again while workers poll their queues replaces the earlier one for all later tasks.
 BEELINE_CASE(task, functions_registered_again, 1) {
   need_one_kind(test);
   World& world = test.world();
-  constexpr std::int64_t lease_ns = 50'000'000;  // workers are there when the function is registered again
+  constexpr std::int64_t lease_ns = 50'000'000;  // workers still run when the function is registered again
   Tasks<List> tasks(world, {.queues = 1, .workers = 1, .lease_ns = lease_ns, .idle_ns = lease_ns});
   const SymmetricArray<Seen> seen(world, 3);
   for (std::uint64_t round = 0; round < seen.count(); ++round) {
@@ -331,8 +331,8 @@ BEELINE_CASE(task, functions_registered_again, 1) {
   world.barrier();
 }
 
-/// Neither a CPU nor a new lease of the target takes part. A lease ends early only when a second passes without a task,
-/// so that a busy machine does not fail the case.
+/// Tasks complete without any CPU and without a new lease of the target. A lease ends early only when a second passes
+/// without a task, so that a busy machine does not fail the case.
 BEELINE_CASE(task, ten_thousand_tasks_in_one_lease, 1) {
   need_one_kind(test);
   World& world = test.world();
@@ -344,13 +344,13 @@ BEELINE_CASE(task, ten_thousand_tasks_in_one_lease, 1) {
   const std::uint64_t before = book.tasks().leases();
   book.post<GroupKind::thread>(count);
   BEELINE_CHECK_EQ(before, book.tasks().leases());
-  BEELINE_CHECK_EQ(test.on_gpu() ? std::uint64_t{2} : 0, before);  // the first loads the code
+  BEELINE_CHECK_EQ(test.on_gpu() ? std::uint64_t{2} : 0, before);  // the first lease loads the code
   world.barrier();
   book.check();
   world.barrier();
 }
 
-/// Kernels that fill the device, allocations, and calls that wait for all of the device's work get through.
+/// Kernels that fill the device, allocations, and calls that wait for all of the device's work complete beside tasks.
 BEELINE_CASE(task, whole_devices_beside_tasks, 1) {
   need_one_kind(test);
   World& world = test.world();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that the host arms and kernels trigger: at each level, in each order, and never before their data is
-// there.
+// Operations that the host arms and kernels trigger: per thread, per block and per kernel, in each order, and never
+// before their data is written.
 #include <cstdint>
 #include <vector>
 
@@ -15,7 +15,7 @@ namespace {
 
 using namespace beeline;
 
-/// A case for either engine: `by` in its body.
+/// Defines a case for each of the two engines: `by` in its body.
 #define TRIGGER_CASE(name, least_ranks)                                                                   \
   void name(RankTest& test, TriggeredBy by);                                                              \
   BEELINE_CASE(trigger, name##_by_engine, least_ranks) { name(test, TriggeredBy::engine); }               \
@@ -33,7 +33,7 @@ struct LevelArguments {
   TriggerChannel channel;
 };
 
-/// Tags by thread, then by block, then one for the kernel; each thread's value, each block's, and all.
+/// Tags for threads, then for blocks, and one for the kernel; they send one thread's value, one block's, or all.
 struct LevelKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LevelArguments a) const {
@@ -94,7 +94,7 @@ TRIGGER_CASE(levels, 1) {
   }
 }
 
-/// What is triggered before it is armed starts when it is armed; thresholds beyond the count wait.
+/// An operation whose tag was triggered earlier starts when it is armed; one with a threshold above the count waits.
 TRIGGER_CASE(null_entries, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -123,7 +123,7 @@ struct LateArguments {
   std::uint32_t behind;
   TriggerChannel channel;
 };
-/// Triggers, and waits for what the host has not armed yet.
+/// Triggers operations that the host has not armed yet, and waits for them.
 struct LateKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LateArguments a) const {
@@ -134,7 +134,7 @@ struct LateKernel {
   }
 };
 
-/// An operation that is armed while a kernel waits for it.
+/// An operation is armed while a kernel waits for it.
 TRIGGER_CASE(armed_while_a_kernel_waits, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -154,7 +154,7 @@ TRIGGER_CASE(armed_while_a_kernel_waits, 1) {
   world.barrier();
 }
 
-/// One tag counts on from launch to launch, and each threshold fires once, in order.
+/// The count of a tag persists from launch to launch; each threshold fires once, in order.
 TRIGGER_CASE(rising_thresholds, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -177,7 +177,7 @@ TRIGGER_CASE(rising_thresholds, 1) {
   }
 }
 
-/// A completion triggers the next tag: a put, a get of what it has put, a copy of that, and a word last.
+/// A completion triggers the next tag: first a put, then a get of its data, then a copy of the result, and last a word.
 TRIGGER_CASE(chains, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -203,15 +203,15 @@ TRIGGER_CASE(chains, 1) {
   }
 }
 
-/// An operation that fires sends the data written before the trigger, never older data, as events of other libraries
-/// did (mpich issue 7612).
+/// A fired operation sends the data written before the trigger, never older data, as another library's events did
+/// (mpich issue 7612).
 TRIGGER_CASE(never_before_the_data, 1) {
   need_reach(test, test.world());
   for (const std::uint32_t words : {1u, 100u, 20'000u})
     send_rounds(test, {.by = by}, words, test.on_gpu() || under_thread_sanitizer ? 50 : 400);
 }
 
-/// 4,096 operations may be armed, each by a thread's own tag; the next is refused until one is over or cancelled.
+/// 4,096 operations may be armed, each by its own tag. The next is refused until one has completed or been cancelled.
 TRIGGER_CASE(a_full_table, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -236,7 +236,7 @@ TRIGGER_CASE(a_full_table, 1) {
   world.barrier();
 }
 
-/// The host triggers too, and so do CPU threads of host ranks by the operation of kernels.
+/// The host can trigger, too; so can CPU threads of host ranks, by the function that kernels use.
 TRIGGER_CASE(by_the_host, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -295,7 +295,7 @@ TRIGGER_CASE(bad_arguments, 1) {
   world.barrier();
 }
 
-/// Memory that is gone when an operation fires is refused, with all behind it: no signal tells of what has not come.
+/// An operation on freed memory is refused when it fires, and so are later ones: no signal announces missing data.
 TRIGGER_CASE(memory_that_is_not_there, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -311,8 +311,8 @@ TRIGGER_CASE(memory_that_is_not_there, 1) {
   check_error(Status::invalid_argument, {"a triggered operation", "4096", "not there"},
               [&] { static_cast<void>(triggers.wait(bad)); });
   BEELINE_CHECK_EQ(1u, triggers.refusals().size());
-  check_error(Status::invalid_argument, {"a triggered operation"}, [&] { world.synchronize(); });  // it says so, once
-  trigger_by_blocks(test, triggers, 1, 1, 1);  // the other queue goes on
+  check_error(Status::invalid_argument, {"a triggered operation"}, [&] { world.synchronize(); });  // reported once
+  trigger_by_blocks(test, triggers, 1, 1, 1);  // the other queue continues
   BEELINE_CHECK(!triggers.cancel(good));
   BEELINE_CHECK(triggers.cancel(chained));
   world.barrier();

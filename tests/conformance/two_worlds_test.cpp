@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several worlds in one program, at once and one after the other: each has its own addresses, memory, kernels and
-// failures, and either may end first.
+// Several worlds in one program, at the same time or one after the other: each has its own addresses, memory, kernels
+// and failures, and any of them may end first.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace {
 
 using namespace beeline;
 
-/// Each rank hands its number to the next one.
+/// Each rank puts its number to the next rank.
 struct PassOn {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* inbox, const std::uint64_t* outbox,
@@ -34,12 +34,12 @@ struct PassOn {
   }
 };
 
-/// A world with what PassOn needs.
+/// A world with the memory that PassOn needs.
 class Ring {
  public:
   explicit Ring(World& world) : world_(world), inbox_(world, 1), outbox_(world, 1), arrived_(world, 1) {}
 
-  /// Starts a round; `key` tells worlds apart.
+  /// Starts a round; `key` distinguishes worlds.
   void start(std::uint64_t key) {
     ++round_;
     const std::uint64_t mine = number(key, world_.rank());
@@ -77,7 +77,7 @@ bool overlap(const World& a, const World& b) {
   return first < second + bytes(b) && second < first + bytes(a);
 }
 
-/// Three worlds live; of the two later ones the one or the other goes first.
+/// Three worlds exist; either of the two later ones may end first.
 template <bool first_goes_first>
 void at_once(World& base, const MakeWorld& make) {
   std::unique_ptr<World> one = make(), two = make();
@@ -95,11 +95,11 @@ void at_once(World& base, const MakeWorld& make) {
   }
   auto &going = first_goes_first ? one : two, &staying = first_goes_first ? two : one;
   auto &ring_going = first_goes_first ? ring_one : ring_two, &ring_staying = first_goes_first ? ring_two : ring_one;
-  ring_staying->start(3);  // while the other world ends
+  ring_staying->start(3);  // runs while the other world ends
   ring_going.reset();
   going.reset();
   ring_staying->finish(3);
-  going = make();  // beside one that is older
+  going = make();  // beside an older world
   ring_going = std::make_unique<Ring>(*going);
   ring_going->start(4);
   ring_staying->start(5);
@@ -116,12 +116,12 @@ void after_each_other(World&, const MakeWorld& make) {
   }
 }
 
-/// The other worlds go on.
+/// One world aborts; the other worlds continue.
 void one_aborts(World& base, const MakeWorld& make) {
   const std::unique_ptr<World> doomed = make(), sound = make();
   Ring ring(*sound);
   doomed->barrier();
-  base.barrier();  // all have left the doomed world's barrier
+  base.barrier();  // all have left the aborted world's last barrier
   if (doomed->rank() == 0) doomed->abort("this world only");
   if (doomed->rank() != 0)
     check_error(Status::peer_died, {"rank 0", "this world only"}, [&] {
@@ -143,7 +143,7 @@ void run(WorldKind kind, Devices devices, Body body) {
     GTEST_SKIP() << ranks << " processes need a GPU each, " << gpus << " here";
   Config config = test_config();
   if (devices == Devices::cpu) config.device = "cpu";
-  std::vector<std::vector<std::unique_ptr<Bootstrap>>> bootstraps;  // of ranks that are threads
+  std::vector<std::vector<std::unique_ptr<Bootstrap>>> bootstraps;  // for ranks that are threads
   for (int world = 0; world < most_worlds; ++world) bootstraps.push_back(make_thread_bootstraps(ranks));
   expect_all_passed(run_ranks(
       kind, ranks,

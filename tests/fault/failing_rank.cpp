@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// failing-rank RANK HOW: all ranks meet; then RANK fails, and the others wait for it in vain.
+/// failing-rank RANK HOW: all ranks meet at a barrier; then RANK fails, and the others wait for it in vain.
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // hosts-rank ROUNDS [COUNT]: one of several ranks on hosts of their own. In each round every rank puts COUNT words to
-// the next one and waits for those of the one before. tests/python/test_hosts.py starts it.
+// the next rank and waits for those of the previous rank. tests/python/test_hosts.py starts it.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Message passing: who sees the flag sees the data; between two ranks, a kernel and a CPU thread, and along a chain.
+// Message passing: a reader that sees the flag sees the data; between two ranks, a kernel and a CPU thread, in a chain.
 #include <type_traits>
 
 #include "tests/litmus/rounds.hpp"
@@ -13,7 +13,7 @@ using namespace beeline;
 struct PassingArguments {
   std::uint64_t *source, *data;  ///< [groups, cells, words]; data of round r is r
   std::uint64_t* flags;          ///< [groups, cells]
-  std::uint64_t* onward;         ///< [groups, cells] chain: the second signal
+  std::uint64_t* onward;         ///< [groups, cells] the second signal of a chain
   std::uint64_t* turns;          ///< [ranks, groups]
   Outcomes* outcomes;
   std::uint64_t rounds;
@@ -25,7 +25,7 @@ BEELINE_HOST_DEVICE constexpr bool is_fenced(Passing passing) {
   return passing == Passing::fence || passing == Passing::quiet;
 }
 
-/// Puts a cell's data at `peer`, where it is not yet announced.
+/// Puts a cell's data at `peer` without announcing it.
 template <class Group>
 BEELINE_HOST_DEVICE void put_cell(const Group& group, const Context& ctx, const PassingArguments& a, std::size_t cell,
                                   std::uint64_t round, std::uint32_t peer) {
@@ -82,7 +82,7 @@ BEELINE_HOST_DEVICE Status await_cell(const Group& group, const Context& ctx, co
   return agree(group, status);
 }
 
-/// This thread's words of a cell that has arrived.
+/// Counts this thread's words of a cell that has arrived.
 template <class Group>
 BEELINE_HOST_DEVICE void count_cell(const Group& group, const PassingArguments& a, std::size_t cell,
                                     std::uint64_t round, Outcomes& mine) {
@@ -92,8 +92,8 @@ BEELINE_HOST_DEVICE void count_cell(const Group& group, const PassingArguments& 
   }
 }
 
-/// One round both ways. A thread looks at each cell as soon as it has sent its own, when the peer may be sending it,
-/// and again when all have been sent.
+/// One round in both directions. A thread checks each cell directly after sending its own, when the peer may be
+/// sending, and again when all cells have been sent.
 template <class Group>
 BEELINE_HOST_DEVICE Status pass_round(const Group& group, const Context& ctx, const PassingArguments& a,
                                       std::size_t first, std::uint64_t round, Outcomes& mine) {
@@ -171,7 +171,7 @@ struct ChainKernel {
   }
 };
 
-/// The memory of a test.
+/// The memory that a test uses.
 class PassingMemory {
  public:
   PassingMemory(World& world, const Shape& shape, Heap heap)
@@ -199,11 +199,11 @@ Outcomes pass_messages(World& world, Passing passing, GroupKind kind, std::uint6
 }
 
 Outcomes pass_messages_to_a_cpu(World& world, Passing passing, std::uint64_t instances) {
-  // Each of a GPU's accesses to host memory takes long: a warp has 32 under way.
+  // Each access of a GPU to host memory takes long, so a warp has 32 of them in flight.
   const Shape shape{1, 32, 1, 512, world.device().is_gpu() ? 32u : 1u};
   const PassingMemory memory(world, shape, Heap::pinned);
   PassingArguments arguments = memory.arguments(passing, instances);
-  const SymmetricArray<Outcomes> counted(world, 1);  // where the kernel has atomics
+  const SymmetricArray<Outcomes> counted(world, 1);  // in memory on which the kernel has atomics
   Outcomes outcomes{};
   if (world.rank() == 0) {
     arguments.outcomes = counted.data();

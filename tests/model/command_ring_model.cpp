@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ring in Relacy's memory, and what its posters and its engine do.
+// A ring in Relacy's memory, and the steps of its posters and its engine.
 #include "tests/model/command_ring_model.hpp"
 
 #include <cstdint>
@@ -29,7 +29,7 @@ constexpr rl::memory_order order_of(std::memory_order order) {
   return order == releases ? rl::mo_release : rl::mo_relaxed;
 }
 
-/// A word as the protocol uses it; `is_weak`: it releases nothing, and an exchange is a load and a store.
+/// A word as the protocol uses it. `is_weak`: its stores release nothing, and an exchange is a load and then a store.
 struct Word {
   rl::atomic<std::uint64_t>* word;
   bool is_weak;
@@ -61,7 +61,7 @@ constexpr std::uint32_t ring_depth = 2, posters = 2, posts = 3;
 template <Bug bug>
 struct Ring {
   rl::atomic<std::uint64_t> next, known_taken, taken;
-  rl::atomic<std::uint64_t> wanted;  ///< what a poster wakes the engine by that sleeps
+  rl::atomic<std::uint64_t> wanted;  ///< a poster sets it to wake a sleeping engine
   rl::atomic<std::uint64_t> freed[ring_depth], sequences[ring_depth], answered[ring_depth];
   rl::var<std::uint64_t> fields[ring_depth], answers[ring_depth];
 
@@ -99,12 +99,12 @@ struct Memory {
   [[nodiscard]] PlainWord answer(std::uint64_t slot) const { return {&ring->answers[slot]}; }
 };
 
-/// Posters post commands of which every other is answered; the engine, the last thread, does all of them. Where it
-/// sleeps and nobody wakes it, no thread goes on, and the checker says so.
+/// Posters post commands, every other with an answer; the engine, the last thread, carries out all of them. If the
+/// engine sleeps and no poster wakes it, no thread makes progress, and the checker reports that.
 template <Bug bug, bool sleeps>
 struct Posts : rl::test_suite<Posts<bug, sleeps>, posters + 1> {
   Ring<bug> ring;
-  std::uint64_t done[posters];  ///< of each poster's, in their order
+  std::uint64_t done[posters];  ///< commands of each poster that are complete, in order
 
   void before() {
     ring.clear();
@@ -162,7 +162,7 @@ struct Posts : rl::test_suite<Posts<bug, sleeps>, posters + 1> {
   }
 };
 
-/// Keeps the beginning of what is written to it. It allocates nothing: Relacy has `operator new` for itself.
+/// Keeps the first characters written to it. It does not allocate: Relacy defines `operator new` for its own use.
 class Beginning : public std::streambuf {
  public:
   Beginning() { setp(text_, text_ + sizeof text_); }
@@ -206,7 +206,7 @@ Verdict try_command_ring(Bug bug, unsigned executions) {
       return try_executions<Bug::relaxed_answer>(executions);
     case Bug::freed_at_once:
       return try_executions<Bug::freed_at_once>(executions);
-    case Bug::divided_exchange:  // of an engine that sleeps
+    case Bug::divided_exchange:  // only in try_sleeping_engine
     case Bug::none:
       break;
   }

@@ -7,28 +7,28 @@
 
 namespace beeline {
 
-/// What is done wrong on purpose.
+/// Deliberate mistakes in the protocol.
 enum class Bug {
   none,
   relaxed_publish,  ///< a command's sequence does not release its fields
   relaxed_taken,    ///< `taken` does not release the engine's copy
-  relaxed_known,    ///< nor what one poster tells the others of it
+  relaxed_known,    ///< `known_taken` does not release what its writer has seen of `taken`
   relaxed_answer,   ///< an answer's sequence does not release its value
-  freed_at_once,    ///< slots go before their answers have been read
-  divided_exchange  ///< of an engine that sleeps: posters look for its mark, and then store
+  freed_at_once,    ///< slots are freed before their answers have been read
+  divided_exchange  ///< with a sleeping engine: posters read its mark, and then store
 };
 
-/// Whether all executions that were tried were right, and what the checker says.
+/// Whether all executions that were tried were right, and the checker's report.
 struct Verdict {
   bool is_right;
   std::string report;
 };
 
-/// Two posters and an engine on a ring of two slots, in so many interleavings, with every value that a relaxed memory
+/// Runs two posters and an engine on a ring of two slots, in so many interleavings, with all values that relaxed memory
 /// may show them.
 [[nodiscard]] Verdict try_command_ring(Bug bug, unsigned executions);
 
-/// The same with an engine that sleeps whenever it finds nothing, until a poster wakes it: right, or with
+/// As above, with an engine that sleeps whenever it finds nothing, until a poster wakes it: without a mistake, or with
 /// `Bug::divided_exchange`.
 [[nodiscard]] Verdict try_sleeping_engine(Bug bug, unsigned executions);
 

@@ -33,7 +33,7 @@ CASES = [(dtype, how) for dtype in TYPES for how in COMBINE if not (dtype.starts
 
 
 def vectors(ranks: int, count: int, dtype: str) -> list[np.ndarray]:
-    """Small whole numbers: sums and products of a few are exact in every type."""
+    """Small whole numbers, so that sums and products of a few are exact in every type."""
     random = np.random.default_rng(count)
     return [random.integers(1, 4, count).astype(dtype) for _ in range(ranks)]
 
@@ -43,7 +43,7 @@ def test_all_reduce(dtype: str, reduction: str) -> None:
     ranks, count = 3, 1003
     mine = vectors(ranks, count, dtype)
     expected = COMBINE[reduction](np.array(mine).astype("float64" if dtype.startswith("float") else "int64"))
-    expected = expected.astype(dtype)  # an average of integers is cut off
+    expected = expected.astype(dtype)  # an average of integers is truncated
 
     def body(world: beeline.World) -> list[np.ndarray]:
         collectives = beeline.Collectives(world)
@@ -120,7 +120,7 @@ def test_moving_data(dtype: str, count: int) -> None:
 def test_all_to_all_of_any_lengths() -> None:
     def body(world: beeline.World) -> None:
         collectives, ranks = beeline.Collectives(world), range(world.size)
-        counts = [world.rank + peer for peer in ranks]  # the same both ways; rank 0 sends itself nothing
+        counts = [world.rank + peer for peer in ranks]  # for sending and receiving; rank 0 sends itself nothing
         source = np.full(sum(counts), world.rank, "int64")
         result = np.empty_like(source)
         collectives.alltoallv(result, source, counts, counts)
@@ -229,7 +229,7 @@ def test_what_is_refused() -> None:
             collectives.allreduce(array[::2])
         with pytest.raises(TypeError, match="source: expected a numpy array"):
             collectives.allreduce(array, [1.0] * 8)
-        # Only the root has to pass it, and has not.
+        # Only the root must pass this argument; here it does not.
         with pytest.raises(TypeError, match=r"source: expected a numpy array.*, not NoneType"):
             collectives.scatter(array, None, root=world.rank)
         with pytest.raises(TypeError, match=r"destination: expected a numpy array.*, not NoneType"):
@@ -286,7 +286,7 @@ def test_calls_that_differ_are_found() -> None:
 @pytest.mark.parametrize("operation", ["broadcast", "scatter"])
 @pytest.mark.parametrize("count", [10, 1000])
 def test_two_roots_are_found_by_the_next_call(operation: str, count: int) -> None:
-    """Each rank only sends a short vector: the call in which the ranks differ has nothing to wait for."""
+    """The ranks differ in a call where each only sends a short vector, so that no rank waits and detects it there."""
 
     def make_calls(collectives: beeline.Collectives, rank: int) -> None:
         vector = np.full(count, rank)
@@ -335,7 +335,7 @@ def test_one_object_is_for_one_thread_at_a_time() -> None:
 
 
 def on_threads(*calls: Callable[[], None]) -> None:
-    """Makes calls at the same time, each on a thread of its own, one begun some time after the other."""
+    """Makes calls at the same time, each on a thread of its own; each starts shortly after the previous one."""
     with ThreadPoolExecutor(len(calls)) as pool:
         made = []
         for call in calls:
@@ -346,7 +346,7 @@ def on_threads(*calls: Callable[[], None]) -> None:
 
 
 def test_objects_of_two_threads_do_not_wait_for_each_other() -> None:
-    """Rank 0 begins with one object, rank 1 with the other."""
+    """Rank 0 begins with one object, rank 1 with another."""
 
     def body(world: beeline.World) -> None:
         channels = [beeline.Collectives(world), beeline.Messages(world)]
@@ -367,7 +367,7 @@ def test_objects_of_two_threads_do_not_wait_for_each_other() -> None:
 
 
 def test_calls_on_a_stream_are_pending_meanwhile() -> None:
-    """A reduction and a barrier are pending while a message goes, which the other rank sends before it calls them."""
+    """Rank 0's reduction and barrier stay pending while a message goes: rank 1 receives it before it calls them."""
 
     def body(world: beeline.World) -> None:
         collectives, messages = beeline.Collectives(world), beeline.Messages(world)

@@ -12,7 +12,7 @@ import torch.distributed._functional_collectives as functional
 from beeline.torch_backend import last_transfer
 from torch import nn
 
-LONG = 1 << 20  # elements: longer than packets carry
+LONG = 1 << 20  # elements: longer than vectors that packets carry
 
 
 def compiled(function: Callable[..., torch.Tensor], backend: str) -> Callable[..., torch.Tensor]:
@@ -21,7 +21,7 @@ def compiled(function: Callable[..., torch.Tensor], backend: str) -> Callable[..
 
 
 def functional_collectives(tensor: torch.Tensor) -> torch.Tensor:
-    """Sums of all ranks' tensors, taken apart and put together again, and a tensor to all ranks."""
+    """Sums all ranks' tensors, scatters and gathers the sums, and broadcasts a tensor that was exchanged."""
     group = dist.group.WORLD
     total = functional.all_reduce(tensor * 2, "sum", group)
     part = functional.reduce_scatter_tensor(total, "avg", 0, group)
@@ -30,7 +30,7 @@ def functional_collectives(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def in_place(tensor: torch.Tensor) -> torch.Tensor:
-    """The calls that programs make; the compiler turns them into functions."""
+    """The in-place calls of programs, which the compiler turns into functional ones."""
     total = tensor * 2
     dist.all_reduce(total)
     gathered = torch.empty(dist.get_world_size() * total.numel(), device=total.device)
@@ -39,7 +39,7 @@ def in_place(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def compiled_functions(device: torch.device) -> None:
-    """Whole functions with collectives in them compute what they compute eagerly."""
+    """Compiled functions with collectives in them return what they return eagerly."""
     ranks, rank = dist.get_world_size(), dist.get_rank()
     tensor = torch.full((4 * ranks,), rank + 1.0, device=device)
     for function in (functional_collectives, in_place):
@@ -51,13 +51,13 @@ def compiled_functions(device: torch.device) -> None:
 
 
 def compiled_to_code(device: torch.device) -> None:
-    """The same where the compiler generates code and orders the calls."""
+    """As above, where the compiler generates code and orders the calls."""
     tensor = torch.full((4 * dist.get_world_size(),), dist.get_rank() + 1.0, device=device)
     torch.testing.assert_close(compiled(functional_collectives, "inductor")(tensor), functional_collectives(tensor))
 
 
 def compiled_data_parallel(device: torch.device) -> None:
-    """A compiled model in several buckets, of which one's gradients are reduced while others are computed."""
+    """A compiled model in several buckets: the gradients of one are reduced while others are computed."""
     torch._dynamo.reset()
     torch.manual_seed(1)
     model, alone = (nn.Sequential(*(nn.Linear(512, 512) for _ in range(3))).to(device) for _ in range(2))
@@ -79,7 +79,7 @@ def asynchronous(call: Callable[[], dist.Work]) -> None:
 def captured_graph(device: torch.device) -> None:
     """Replays of a graph with collectives, between calls that are not captured."""
     if device.type == "cpu":
-        return  # nothing captures the calls of a CPU
+        return  # nothing captures calls on a CPU
     ranks, rank = dist.get_world_size(), dist.get_rank()
     for count in (8 * ranks, LONG * ranks):
         tensor, eager = torch.ones(count, device=device), torch.ones(count, device=device)
@@ -92,7 +92,7 @@ def captured_graph(device: torch.device) -> None:
             functools.partial(dist.all_to_all_single, exchanged, tensor),
             functools.partial(dist.broadcast, exchanged, 0),
         )
-        for call in calls:  # what a call makes at its first time is made before the capture
+        for call in calls:  # the first call allocates, which must precede the capture
             call()
         torch.cuda.synchronize(device)
         dist.barrier()

@@ -4,8 +4,8 @@
 // sanitizer's own (--wrap, cmake/BeelineTests.cmake).
 //
 // C++ [atomics.fences]: a release fence before a relaxed store synchronizes with an acquire fence behind a relaxed load
-// that reads the stored value. A thread therefore has two more clocks, and each is that of a fiber, which is what the
-// sanitizer calls a thread of execution that runs when it is told to:
+// that reads the stored value. A thread therefore has two more clocks. Each is the clock of a fiber, which is the
+// sanitizer's name for a thread of execution that others switch to explicitly:
 //
 //   released  the thread's clock at its last fence: a relaxed store releases this clock, not the thread's own, so that
 //             what the thread did between the fence and the store stays unordered

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Random choices that every rank of a test makes alike, and data that any rank can compute.
+/// Random choices that are the same on every rank of a test, and data that any rank can compute.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace beeline_test {
 
-/// The run's seed: BEELINE_TEST_SEED, or a new one; printed when it is first asked for.
+/// The run's seed: BEELINE_TEST_SEED or a new one; printed at the first call.
 [[nodiscard]] std::uint64_t seed();
 
-/// A number that shows nothing of `z`, from which it is made.
+/// Scrambles `z`: the result shows nothing of it.
 [[nodiscard]] std::uint64_t mix(std::uint64_t z);
 
-/// A sequence of choices that depends on the seed and a label only.
+/// A sequence of choices that depends only on the seed and a label.
 class Random {
  public:
   explicit Random(std::string_view label);
@@ -26,7 +26,7 @@ class Random {
   [[nodiscard]] std::size_t below(std::size_t end) { return static_cast<std::size_t>(next() % end); }
   [[nodiscard]] int below(int end) { return static_cast<int>(below(static_cast<std::size_t>(end))); }
   [[nodiscard]] bool coin() { return below(std::size_t{2}) == 0; }
-  /// A message size: often tiny, round or off by one from round, at most `most`.
+  /// A message size up to `most`: often tiny, a round number or one off.
   [[nodiscard]] std::size_t message_bytes(std::size_t most);
   /// An offset below 512, one time in three a multiple of 16.
   [[nodiscard]] std::size_t offset();

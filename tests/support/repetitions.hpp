@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How often tests of faults repeat what depends on the moment.
+/// How often tests of faults repeat steps whose outcome depends on timing.
 
 #include <cstdlib>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Ranks of one world that do job after job: making a world costs more than most jobs do.
+/// Ranks of one world that run job after job: creating a world takes longer than most jobs.
 
 #include <sys/types.h>
 
@@ -20,11 +20,11 @@ namespace beeline_test {
 class StandingRanks {
  public:
   /// What a rank does for job `number`. Returns why it skipped the job, or an empty text; all ranks return the same.
-  /// Throws when it fails.
+  /// Throws when the job fails.
   using Job = std::function<std::string(beeline::World& world, int number)>;
   struct Result {
     std::vector<RankOutcome> outcomes;  ///< by rank
-    std::string skipped;                ///< why all ranks skipped the job; empty when they did it
+    std::string skipped;                ///< why all ranks skipped the job; empty if they ran it
   };
 
   /// Ranks that are processes are forked: see `run_ranks`.
@@ -33,17 +33,17 @@ class StandingRanks {
   StandingRanks(const StandingRanks&) = delete;
   StandingRanks& operator=(const StandingRanks&) = delete;
 
-  /// Every rank does job `number`. Ranks that have not done it after `limit_s` are killed (threads: with the whole
+  /// Every rank runs job `number`. Ranks that have not finished after `limit_s` are killed (threads: with the whole
   /// test).
   [[nodiscard]] Result run(int number, int limit_s = 120);
-  /// Whether the ranks have ended, as after a failure: there are no more jobs for them.
+  /// Whether the ranks have ended, as after a failure: they take no more jobs.
   [[nodiscard]] bool ended() const { return !runner_.joinable(); }
-  /// The ranks leave the world and end. Returns how, by rank.
+  /// The ranks leave the world and end. Returns the outcome of each, by rank.
   std::vector<RankOutcome> end();
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// A socket between the owner and one rank: job numbers one way, messages the other.
+  /// A socket between the owner and one rank: it carries job numbers to the rank, and messages back.
   struct Line {
     beeline::FileDescriptor owner, rank;
     pid_t process = 0;  ///< 0 until the rank is in its world
@@ -58,7 +58,7 @@ class StandingRanks {
 
   const Job job_;
   std::vector<Line> lines_;
-  std::vector<RankOutcome> outcomes_;  ///< once the ranks have ended
+  std::vector<RankOutcome> outcomes_;  ///< set when the ranks have ended
   std::thread runner_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// An engine for tests, which carries out commands to peers that loads and stores could reach, too. It can be slow, or
+/// An engine for tests. It carries out commands also to peers that loads and stores could reach; it can be slow, or
 /// stop.
 
 #include <atomic>
@@ -14,16 +14,16 @@
 
 namespace beeline_test {
 
-/// How engines of a world behave. All peers are reached by them, unless said otherwise.
+/// How engines of a world behave. They serve all peers unless a field says otherwise.
 struct EnginePlan {
-  int direct_peer = -1;                           ///< reached by loads and stores
-  int refused_peer = -1;                          ///< reached by nothing
-  std::string reason = "a test says so";          ///< of every route that is not direct
-  std::uint64_t stuck_after = ~std::uint64_t{0};  ///< commands of a ring that are served; then none is, for ever
-  int pause_us = 0;                               ///< before each look at the rings
-  int ns_per_byte = 0;                            ///< that a put or get takes
+  int direct_peer = -1;                           ///< this peer is reached by loads and stores
+  int refused_peer = -1;                          ///< this peer is not reached at all
+  std::string reason = "a test says so";          ///< given for every route that is not direct
+  std::uint64_t stuck_after = ~std::uint64_t{0};  ///< commands of a ring that are served; later ones never are
+  int pause_us = 0;                               ///< before each poll of the rings
+  int ns_per_byte = 0;                            ///< time that a put or get takes
   bool reorders = false;                          ///< commands to different peers: the highest rank's come first
-  std::shared_ptr<std::atomic<bool>> gate;        ///< while it is false, no command is served; nullptr: all are
+  std::shared_ptr<std::atomic<bool>> gate;        ///< while it is false, no command is served; nullptr: all are served
 };
 
 class TestEngines final : public beeline::EngineMaker {
@@ -36,7 +36,7 @@ class TestEngines final : public beeline::EngineMaker {
   const EnginePlan plan_;
 };
 
-/// The library's engines of host threads.
+/// Makes the library's engines of host threads.
 [[nodiscard]] std::shared_ptr<const beeline::EngineMaker> host_engines();
 
 }  // namespace beeline_test

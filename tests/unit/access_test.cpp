@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may touch what, and what happens to the rest: on CPUs, in a world of host ranks one of which counts as a GPU.
+// Which accesses are allowed and how others are refused: on CPUs, in a world of host ranks one of which acts as a GPU.
 #include "beeline/device/access.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ using namespace beeline;
 
 constexpr DeviceKind host = DeviceKind::host, gpu = DeviceKind::gpu;
 
-/// A context of two members of these kinds, where host memory has no atomics that GPUs share.
+/// A context of two members of these kinds; GPUs have no atomics on host memory.
 Context of_kinds(DeviceKind first, DeviceKind second) {
   Context ctx{};
   ctx.slot_shift = min_slot_shift;
@@ -75,7 +75,7 @@ TEST(Access, ToAtomicsIsOpenWhereTheyExcludeAllOthers) {
       }
 }
 
-/// A device of a world: of the first GPU, the second one, or a CPU.
+/// A device of a world: the first GPU, the second GPU, or a CPU (`which` < 0).
 Device device_of(int which, bool host_atomics) {
   Device device;
   if (which < 0) return device;
@@ -89,7 +89,7 @@ TEST(Access, OfKernelsToHostMemoryDependsOnTheWorld) {
   struct World {
     std::vector<int> devices;
     bool without,
-        with;  ///< what rank 0 may, on GPUs that lack native atomics on host memory and on those that have them
+        with;  ///< whether rank 0's kernels have atomics on host memory, if GPUs lack or have native ones there
   };
   const World worlds[] = {{{0}, true, true},         {{0, 0, 0}, true, true}, {{0, 1}, false, true},
                           {{0, -1}, false, true},    {{-1, 0}, true, true},   {{-1, -1}, true, true},
@@ -125,13 +125,13 @@ struct Scene {
   Context ctx;
 };
 
-/// A block of one CPU thread.
+/// A block with one CPU thread.
 struct OneThread {
   HostTeamState state{1, 1'000'000'000, 64};
   HostTeam team{&state, 0};
 };
 
-std::uint64_t old = 0;  ///< what fetching atomics found
+std::uint64_t old = 0;  ///< the value that fetching atomics returned
 
 struct Refused {
   const char* name;
@@ -185,7 +185,7 @@ void expect_words(const SymmetricArray<std::uint64_t>& words) {
   for (std::size_t i = 0; i < words.count(); ++i) BEELINE_CHECK_EQ(before, words.data()[i]);
 }
 
-/// Rank 0 tries; both ranks hear of it, and nothing has changed.
+/// Rank 0 makes the call; both ranks get the error, and no memory has changed.
 void refuse_one(World& world, const Refused& each) {
   const Scene scene(world);
   for (const SymmetricArray<std::uint64_t>* words : {&scene.heap, &scene.pinned, &scene.mine})
@@ -194,7 +194,7 @@ void refuse_one(World& world, const Refused& each) {
   if (world.rank() == 0) {
     BEELINE_CHECK(has_loads_and_stores(scene.ctx, scene.pinned.data(), 1));
     BEELINE_CHECK(has_atomics(scene.ctx, scene.heap.data(), 0));
-    BEELINE_CHECK(each.call(scene, scene.pinned.data()) == Status::ok);  // host memory, whoever owns it
+    BEELINE_CHECK(each.call(scene, scene.pinned.data()) == Status::ok);  // host memory, whichever rank owns it
     BEELINE_CHECK(!world.failed());
     for (std::uint64_t* word : {scene.mine.data(), scene.mine.data() + 1}) *word = before;
     BEELINE_CHECK(!has_loads_and_stores(scene.ctx, scene.heap.data(), 1));
@@ -205,7 +205,7 @@ void refuse_one(World& world, const Refused& each) {
   if (world.rank() == 0) {
     BEELINE_CHECK(each.call(scene, scene.heap.data()) == Status::unreachable);
     check_error(Status::unreachable, {words, "CPU threads"}, [&] { world.check(); });
-    const WaitRecord record = world.failed_waits().front();  // before that of the other rank's barrier, if it has any
+    const WaitRecord record = world.failed_waits().front();  // before the record of rank 1's barrier, if there is one
     BEELINE_CHECK_EQ(static_cast<std::uint32_t>(each.operation), record.operation);
     BEELINE_CHECK_EQ(static_cast<std::uint32_t>(Status::unreachable), record.status);
     BEELINE_CHECK_EQ(1u, record.peer);
@@ -216,7 +216,7 @@ void refuse_one(World& world, const Refused& each) {
   expect_words(scene.mine);
 }
 
-/// CPU threads check arguments in units like this one, too, which is compiled without BEELINE_CHECKED.
+/// CPU threads check arguments even in a unit like this one, compiled without BEELINE_CHECKED.
 TEST(Access, OfCpusChecksArgumentsInEveryBuild) {
   expect_passed_on_cpus(1, [](World& world) {
     const SymmetricArray<std::uint64_t> words(world, 2);
@@ -229,7 +229,7 @@ TEST(Access, OfCpusChecksArgumentsInEveryBuild) {
   });
 }
 
-/// The thread of a GPU rank's CPU, and that rank's own memory.
+/// A CPU thread of a GPU rank must not access that rank's own GPU memory by `exchange`.
 TEST(Access, OfCpusToGpuMemoryIsRefusedToExchange) {
   expect_passed_on_cpus(1, [](World& world) {
     const SymmetricArray<std::uint64_t> heap(world, 1), pinned(world, 1, Heap::pinned);

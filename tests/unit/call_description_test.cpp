@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The signature of calls: what differs in it, how often it does not, and when a round of another call counts as
-// reached.
+// The signature of calls: that it differs between calls, how often it collides, and when a round of another call counts
+// as reached.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace {
 
 using namespace beeline;
 
-/// A call in which every field has any of its values.
+/// A call whose fields have random values, each any of its values.
 CallDescription random_call(Random& random) {
   const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random.next() % end); };
   const bool untyped = below(8) == 0;
@@ -47,7 +47,7 @@ TEST(CallDescription, IsUnpackedAsItWasPacked) {
   }
 }
 
-/// The mistakes that programs make, from calls of many sizes: none of these is missed.
+/// The mistakes that programs make, with calls of many sizes: the signature detects each of them.
 TEST(CallDescription, DiffersInItsSignatureWhereOneFieldDiffers) {
   for (std::uint64_t count = 1; count < std::uint64_t{1} << 40; count *= 2) {
     const CallDescription call{.operation = Operation::allreduce, .algorithm = Algorithm::ll_one_shot, .count = count};
@@ -76,7 +76,7 @@ TEST(CallDescription, CollidesWithAChanceOfTwoToTheMinus16) {
   EXPECT_LT(collisions, 256 + 6 * 16);
 }
 
-/// Of counts beside each other, too, as few collide.
+/// Counts that are close to each other collide as rarely.
 TEST(CallDescription, SpreadsNeighbouringCounts) {
   const CallDescription call{.operation = Operation::broadcast, .root = 0};
   std::set<std::uint32_t> signatures;
@@ -88,7 +88,7 @@ TEST(CallDescription, SpreadsNeighbouringCounts) {
   EXPECT_GT(signatures.size(), (1u << 12) - 512);
 }
 
-/// A call after each of all calls: so members whose calls have differed once stay apart.
+/// Signatures depend on all previous calls: members whose calls differed once keep different signatures.
 TEST(CallDescription, KeepsSignaturesApartFromCallToCall) {
   const CallDescription call{.operation = Operation::allreduce, .count = 100};
   std::set<std::uint32_t> signatures;
@@ -108,7 +108,7 @@ TEST(HasLeft, ComparesTheSignaturesOfTheLastTwoRounds) {
   EXPECT_FALSE(has_left(6 * one_round + 0x1111, last, signatures));
   EXPECT_TRUE(has_left(7 * one_round + 0x1111, last, signatures));
   EXPECT_FALSE(has_left(7 * one_round + 0x2222, last, signatures));
-  EXPECT_TRUE(has_left(8 * one_round + 0x4444, last, signatures));  // ahead: it has compared this member's
+  EXPECT_TRUE(has_left(8 * one_round + 0x4444, last, signatures));  // a member ahead has compared this one's
 }
 
 TEST(HasReached, TellsRoundsOfOtherCallsApart) {
@@ -120,7 +120,7 @@ TEST(HasReached, TellsRoundsOfOtherCallsApart) {
   EXPECT_FALSE(has_reached(0, round));
   for (const std::uint64_t signature : {0x0000u, 0x1233u, 0x1235u, 0xffffu}) {
     EXPECT_FALSE(has_reached(5 * one_round + signature, round));  // the same round of another call
-    EXPECT_TRUE(has_reached(6 * one_round + signature, round));   // a round ahead, in any call
+    EXPECT_TRUE(has_reached(6 * one_round + signature, round));   // one round ahead, in any call
     EXPECT_FALSE(has_reached(4 * one_round + signature, round));
   }
 }

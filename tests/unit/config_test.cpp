@@ -14,7 +14,7 @@ namespace beeline {
 
 namespace {
 
-/// Starts without any BEELINE_ variable, and leaves none.
+/// Starts without any BEELINE_ variable in the environment, and leaves none set.
 class ConfigFromEnvironment : public ::testing::Test {
  protected:
   ConfigFromEnvironment() { clear(); }

@@ -14,7 +14,7 @@ namespace {
 
 using Inventories = std::vector<DeviceInventory>;
 
-/// Ranks that are threads of one process.
+/// Inventories of ranks that are threads of one process.
 Inventories threads(int ranks, std::vector<std::string> gpus) {
   return Inventories(static_cast<std::size_t>(ranks), DeviceInventory{7, std::move(gpus)});
 }

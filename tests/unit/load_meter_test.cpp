@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What the records of metered loads say, of loads that the tests make.
+/// The contents of records of metered loads, for loads that the tests make.
 #include "environment/load_meter.hpp"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ energy::Measured of_cpu(double watts, double error) {
   return {.seconds = 1, .components = {cpu}, .cpu = {}};
 }
 
-/// Of a load of 40 W whose runs of two units take half a second, beside an idle power.
+/// The record of a load of 40 W, whose runs of two units take half a second, beside an idle power.
 ordered_json record_beside(double idle_watts) {
   bench::MeteredWindows windows;
   windows.idle_before = windows.idle_after = of_cpu(idle_watts, 0.01);
@@ -53,7 +53,7 @@ ordered_json record_beside(double idle_watts) {
   return record;
 }
 
-/// Whose operations take a millisecond each; what warms up, in every batch. Each call notes its method.
+/// Operations that take a millisecond each, warm-up included in every batch. A change of method is noted in `calls`.
 bench::Measurement of_a_millisecond(const std::string& method, std::string& calls) {
   bench::Measurement measurement{.operation = "test", .method = method};
   measurement.time = [&calls, method](bench::Rounds rounds) {
@@ -114,14 +114,14 @@ class PowercapOf40Watts {
   PowercapOf40Watts& operator=(const PowercapOf40Watts&) = delete;
 
   [[nodiscard]] std::string path() const { return root_.string(); }
-  /// Adds 5 kJ at once, more than any CPU takes.
+  /// Adds 5 kJ at once, more than any CPU can use.
   void jump() { jumped_uj_ += 5'000'000'000; }
 
  private:
   void advance() {
     const std::chrono::duration<double, std::micro> since = std::chrono::steady_clock::now() - begin_;
     std::string digits = std::to_string(static_cast<std::uint64_t>(40 * since.count()) + jumped_uj_);
-    digits.insert(0, 12 - digits.size(), '0');  // of one length, so that no reader sees a part
+    digits.insert(0, 12 - digits.size(), '0');  // of one length, so that no reader sees a partial number
     EXPECT_EQ(::pwrite(file_, digits.data(), digits.size(), 0), static_cast<ssize_t>(digits.size()));
   }
 
@@ -142,7 +142,7 @@ TEST(EnergyBench, EveryOperationOfTheLoadCountsInRoundsOfAllMethods) {
     EXPECT_GE(record["energy"]["seconds"], 1.0e-3);
     EXPECT_LT(record["energy"]["seconds"], 1.3e-3);
   }
-  EXPECT_EQ(calls, "ababa");  // a and b once to know their times, then rounds that begin with b, a, b
+  EXPECT_EQ(calls, "ababa");  // a and b once to time them, then rounds that begin with b, a, b
 }
 
 TEST(EnergyBench, WhatDoesNotFitIntoTheBudgetIsNamed) {
@@ -181,13 +181,13 @@ TEST(LoadMeter, AWindowWithAFaultIsRepeated) {
   PowercapOf40Watts powercap;
   Config config = test_config();
   config.device = "cpu", config.powercap = powercap.path();
-  constexpr milliseconds window(200);  // and as long before it, in which the load settles
+  constexpr milliseconds window(200);  // as long again before it, in which the load settles
   const auto body = [&](World& world) {
     bench::LoadMeter meter(world, std::chrono::nanoseconds(window).count());
     const auto rest = [] { std::this_thread::sleep_for(milliseconds(5)); };
     std::optional<double> joules;
     for (int i = 0; i < 10 && !joules; ++i) joules = bench::LoadMeter::joules(meter.run(rest));
-    ASSERT_TRUE(joules);  // a full machine may read a counter too late ten times only if it is hardly running
+    ASSERT_TRUE(joules);  // a busy machine reads a counter too late ten times in a row only if it hardly runs
     bool is_over = false;
     const auto middle = steady_clock::now() + window + window / 2;
     const bench::MeteredLoad load = meter.run([&] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How packets read and write payload that is not whole words: any rest, no byte beyond.
+// How packets read and write payload that is no multiple of a word: any remainder, and no byte beyond it.
 #include "beeline/device/packets.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The file in which rank 0 tells the others of its host where it serves: whose it may be, and when it is believed.
+/// The file in which rank 0 publishes its address to ranks of its host: who may own it, and when it is trusted.
 #include "runtime/rendezvous_file.hpp"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of triggered operations: when what fires, in which order, and what is an error. This test is the engine.
+// The table of triggered operations: which operations fire, in which order, and errors. The test acts as the engine.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -27,7 +27,7 @@ class Table : public ::testing::Test {
         [this](const std::string& reason) { failures_.push_back(reason); });
   }
 
-  /// An operation that `fired` tells by its name.
+  /// An operation that `fired` returns by its name.
   static TriggeredCommands named(std::uint64_t name, std::uint32_t tag, std::uint64_t threshold,
                                  std::uint32_t then = no_chain) {
     TriggeredCommands what{.tag = tag, .threshold = threshold, .then = then};
@@ -35,7 +35,7 @@ class Table : public ::testing::Test {
     return what;
   }
   void trigger(std::uint32_t tag, std::uint64_t count = 1) { ASSERT_EQ(nullptr, table_->trigger(tag, count)); }
-  /// Does what has fired, and all that it fires in its turn; its names.
+  /// Completes all fired operations, and those that they trigger in turn; returns their names.
   std::vector<std::uint64_t> fired(std::uint32_t queue = 0) {
     std::vector<std::uint64_t> names;
     Command command;
@@ -47,7 +47,7 @@ class Table : public ::testing::Test {
   }
   using Names = std::vector<std::uint64_t>;
 
-  std::array<std::atomic<int>, 2> wakes_{};  ///< of the thread of each queue
+  std::array<std::atomic<int>, 2> wakes_{};  ///< how often the thread of each queue was woken
   std::unique_ptr<HostTriggers> table_;
   std::vector<std::string> failures_;
 };
@@ -105,7 +105,7 @@ TEST_F(Table, CompletionsTriggerOtherTags) {
   EXPECT_EQ(3u, table_->count(3));
 }
 
-/// Two commands of an operation follow each other; it is over behind the second.
+/// The two commands of an operation are taken one after the other; it is complete after the second.
 TEST_F(Table, OperationsOfTwoCommands) {
   TriggeredCommands two = named(1, 0, 1, 1);
   two.count = 2, two.commands[1].local = 2;
@@ -173,7 +173,7 @@ TEST_F(Table, RefusesTagsThatThereAreNot) {
   EXPECT_STREQ("it counts nothing", table_->trigger(3, 0));
 }
 
-/// An operation whose threshold is not reached, counted from its arming or the latest trigger of its tag.
+/// An operation whose threshold is not reached by the deadline, counted from its arming or its tag's latest trigger.
 TEST_F(Table, AnUnmatchedOperationIsAnErrorAtItsDeadline) {
   const std::uint64_t before = machine::clock_ns();
   table_->arm(named(1, 7, 4));
@@ -219,7 +219,7 @@ struct TableOfTwoQueues : Table {
   TableOfTwoQueues() : Table(2, 5000) {}
 };
 
-/// A tag's operations are fired by the thread of its queue, whoever triggers.
+/// The thread of a tag's queue fires the tag's operations, whichever thread triggers them.
 TEST_F(TableOfTwoQueues, TagsBelongToQueues) {
   table_->arm(named(1, 0, 1, 1));
   table_->arm(named(2, 1, 1));
@@ -241,7 +241,7 @@ TEST_F(TableOfTwoQueues, HoldsThousands) {
   EXPECT_EQ(0u, table_->armed());
 }
 
-/// Several threads arm and trigger while others fire: nothing is lost, and nothing done twice.
+/// Several threads arm and trigger while others fire: no operation is lost, and none fires twice.
 TEST_F(TableOfTwoQueues, ManyThreads) {
   constexpr std::uint64_t rounds = 2000;
   std::vector<std::thread> threads;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The correct forms of what the other files here get wrong: it compiles, so that they fail for their own reason.
+// The correct form of each mistake in this folder. It compiles, so the other files fail for their own reason.
 #include "beeline/device/atomic.hpp"
 #include "beeline/device/group.hpp"
 #include "beeline/device/put_get.hpp"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# MPI, as a peer and baseline of benchmarks and applications, never of the library: Debian's libopenmpi-dev, or another
-# that CMake finds. Sets BEELINE_MPI (whether it is there).
+# MPI, a peer and baseline for benchmarks and applications, never needed by the library: Debian's libopenmpi-dev, or
+# another one that CMake finds. Sets BEELINE_MPI (whether MPI was found).
 set(BEELINE_WITH_MPI "AUTO" CACHE STRING "MPI, as a peer and baseline: ON (fail if it is missing), OFF, AUTO")
 set(BEELINE_MPI OFF)
 
-# Debian has MPI's compilers without its headers, and find_package then fails however quiet it is asked to be. Who names
-# an MPI (MPI_HOME, MPI_CXX_COMPILER) means that one.
+# Debian has MPI's compilers without its headers; find_package then fails, even if it is called with QUIET. MPI_HOME or
+# MPI_CXX_COMPILER name another MPI, which is not checked.
 function(beeline_mpi_has_headers result)
   find_program(BEELINE_MPI_COMPILER NAMES mpicxx mpic++)
   set(status 0)

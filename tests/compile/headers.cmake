@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Each public header in a source file of its own, compiled as C++. Where nvcc is, the one that includes all and the one
-# that launches as CUDA too: nvcc takes 2 s for each. impl/ is not public.
+# Compiles each public header in a source file of its own as C++. With nvcc, the header that includes all others and the
+# one that launches are also compiled as CUDA: nvcc takes 2 s for each. impl/ is not public.
 
 file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/beeline/*.hpp)
@@ -28,7 +28,7 @@ foreach(language IN LISTS languages)
   target_compile_options(header_check_${language} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endforeach()
 
-# One architecture tells as much as all of them, and PTX as much as machine code.
+# One architecture finds as many errors as all of them, and PTX as many as machine code.
 if(BEELINE_CUDA)
   list(GET BEELINE_CUDA_ARCHITECTURES 0 first_architecture)
   set_target_properties(header_check_cu PROPERTIES

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the cases of all collectives share.
+/// Definitions that the cases of all collectives share.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,15 +15,15 @@
 
 namespace beeline_test {
 
-/// Small areas and staging, so that counts of thousands take several rounds.
+/// Small packet areas and staging, so that vectors of thousands of elements take several rounds.
 inline constexpr beeline::CollectiveOptions small_channel{.sessions = 3, .packet_bytes = 512, .staging_bytes = 2048};
 
-/// By `algorithm`; in `blocks`, where it has any.
+/// A call by `algorithm`, on `blocks` multiprocessors if it runs on any.
 [[nodiscard]] inline beeline::CollectiveCall call_by(beeline::Algorithm algorithm, unsigned blocks) {
   return {.algorithm = algorithm, .blocks = algorithm == beeline::Algorithm::copy_engine ? 0 : blocks};
 }
 
-/// Where one call's vectors lie: offsets in bytes from an aligned place.
+/// Where one call's vectors are: offsets in bytes from an aligned address.
 struct Placing {
   std::size_t source, destination;
   bool in_place;
@@ -40,11 +40,11 @@ struct Placing {
   return all;
 }
 
-/// All-reduces that use vectors where they lie, without staging.
+/// All-reduces that use vectors in place, without staging.
 inline constexpr beeline::Algorithm allreduces_in_place[] = {beeline::Algorithm::two_shot,
                                                              beeline::Algorithm::copy_engine};
 
-/// Whether the cases of all-reduces take the algorithm; those of reductions of all kinds take the others.
+/// Whether the cases of all-reduces use the algorithm; the cases of all reductions use the others.
 [[nodiscard]] inline bool is_of_allreduce_cases(beeline::Algorithm algorithm) {
   using enum beeline::Algorithm;
   constexpr beeline::Algorithms in_packets = beeline::algorithms_where(
@@ -54,13 +54,13 @@ inline constexpr beeline::Algorithm allreduces_in_place[] = {beeline::Algorithm:
          std::ranges::find(allreduces_in_place, algorithm) != std::end(allreduces_in_place);
 }
 
-/// Why a case does not run where ranks differ in kind.
+/// Why a case does not run if ranks differ in kind.
 inline constexpr const char* ranks_of_both_kinds = "ranks of both kinds: they have the algorithms by packets only";
 
-/// Why a case of an algorithm does not run where ranks are on several nodes.
+/// Why a case of an algorithm does not run if ranks are on several nodes.
 inline constexpr const char* ranks_on_several_nodes = "ranks on several nodes: they have across_nodes only";
 
-/// Where one call's vectors lie instead of the heap; nullptr: in the heap.
+/// Addresses of one call's vectors outside the heap; nullptr: the vector is in the heap.
 struct Elsewhere {
   std::byte *source = nullptr, *destination = nullptr;
 
@@ -68,7 +68,7 @@ struct Elsewhere {
   [[nodiscard]] std::byte* destination_or(std::byte* heap) const { return destination != nullptr ? destination : heap; }
 };
 
-/// `body(elsewhere)` with source, destination or both outside the heap, on all ranks and on rank 0 alone.
+/// Calls `body(elsewhere)` with source, destination or both outside the heap, on all ranks, then on rank 0 alone.
 template <class Body>
 void for_each_elsewhere(int rank, std::byte* source, std::byte* destination, Body body) {
   for (const bool all : {true, false})

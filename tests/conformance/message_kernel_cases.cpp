@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages in kernels: by each kind of group and by grids, with ends that stay open, and time-outs that continue.
+// Messages in kernels: by each kind of group and by grids, in sessions that stay open, and time-outs that continue.
 #include "beeline/collectives/messages.hpp"
 #include "tests/conformance/group_kind.hpp"
 #include "tests/conformance/message_calls.hpp"
@@ -10,17 +10,17 @@ namespace {
 
 using namespace beeline;
 
-/// What a kernel of messages gets: each rank sends to the next and receives from the one before.
+/// Arguments of a kernel of messages: each rank sends to the next rank and receives from the previous one.
 struct KernelArguments {
   MessageChannel channel;
   std::uint32_t* source;
   std::uint32_t* destination;
-  std::uint64_t* late;  ///< [2, rounds] set by who has waited in vain for the receiver, and for the sender
+  std::uint64_t* late;  ///< [2, rounds] set by a sender that timed out; set by a receiver that timed out
   std::uint32_t rounds;
   bool some_are_late;
 };
 
-constexpr std::uint32_t most_words = 700;  // eager messages end at 150
+constexpr std::uint32_t most_words = 700;  // messages are eager up to 150 words
 
 BEELINE_HOST_DEVICE std::uint32_t words_of_round(std::uint32_t round) {
   constexpr std::uint32_t words[] = {1, 2, 150, most_words, 0, 33, 151};
@@ -31,7 +31,7 @@ BEELINE_HOST_DEVICE std::uint32_t word_of(std::uint32_t round, std::uint32_t ran
   return round * 100'000 + rank * 1000 + i;
 }
 
-/// Calls `call(timeout)` until it does not time out; says so the first time, by `tell`.
+/// Repeats `call(timeout)` until it does not time out; calls `tell` after the first time-out.
 template <class Call, class Tell>
 BEELINE_HOST_DEVICE Status insist(bool some_are_late, Call call, Tell tell) {
   if (!some_are_late) return call(Timeout::none());
@@ -44,8 +44,8 @@ BEELINE_HOST_DEVICE Status insist(bool some_are_late, Call call, Tell tell) {
   }
 }
 
-/// Who is late in a round, for the other to time out first: the sender, the receiver of what is not eager, or nobody.
-/// Across nodes the sender of a few chunks does not wait.
+/// Which end is late in a round, so that the other end times out first: the sender, the receiver of a message that is
+/// not eager, or neither. The sender of a few chunks to another node does not wait.
 BEELINE_HOST_DEVICE bool sender_is_late(const KernelArguments& a, std::uint32_t round) {
   return a.some_are_late && round % 3 == 0;
 }
@@ -53,7 +53,7 @@ BEELINE_HOST_DEVICE bool receiver_is_late(const KernelArguments& a, std::uint32_
   return a.some_are_late && round % 3 == 1 && !is_eager_round(round) && a.channel.across == nullptr;
 }
 
-/// Sends by `send(data, bytes, timeout)`.
+/// Sends all rounds by `send(data, bytes, timeout)`.
 template <class Group, class Send>
 BEELINE_HOST_DEVICE void send_rounds(const Group& group, const Context& ctx, DeviceReport* report,
                                      const KernelArguments& a, Send send) {
@@ -72,7 +72,7 @@ BEELINE_HOST_DEVICE void send_rounds(const Group& group, const Context& ctx, Dev
   }
 }
 
-/// Receives by `receive(data, bytes, timeout)`.
+/// Receives all rounds by `receive(data, bytes, timeout)`.
 template <class Group, class Receive>
 BEELINE_HOST_DEVICE void receive_rounds(const Group& group, const Context& ctx, DeviceReport* report,
                                         const KernelArguments& a, Receive receive) {
@@ -91,7 +91,7 @@ BEELINE_HOST_DEVICE void receive_rounds(const Group& group, const Context& ctx, 
   }
 }
 
-/// The first group of block 0 sends, that of block 1 receives.
+/// The first group of block 0 sends; the first group of block 1 receives.
 template <GroupKind kind>
 struct GroupKernel {
   static constexpr unsigned max_threads = 128;
@@ -116,7 +116,7 @@ struct GroupKernel {
   }
 };
 
-/// The same by calls that leave nothing open.
+/// As above, by calls that leave no session open.
 struct CallsKernel {
   static constexpr unsigned max_threads = 128;
 
@@ -170,7 +170,7 @@ struct GridArguments {
   Status expected = Status::ok;
 };
 
-/// A whole grid sends, or receives; each block goes on by itself after a time-out.
+/// A whole grid sends or receives; each block continues by itself after a time-out.
 struct GridKernel {
   static constexpr unsigned max_threads = 128;
 
@@ -213,7 +213,7 @@ BEELINE_CASE(message_sessions, messages_by_grids, 2) {
   calls.send_receive({.bytes = 500}, ++number, 1);
 }
 
-/// A call of the host on one rank is the other end of a grid's call on another.
+/// The host's call on one rank is matched by a grid's call on another.
 BEELINE_CASE(message_sessions, messages_between_grids_and_hosts, 2) {
   test.skip_if(test.on_several_nodes() && (test.on_gpu() || test.world().mixed()),
                "kernels of a GPU have links of their own");

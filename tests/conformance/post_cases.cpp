@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels post to command queues arrives, in the order of its queue, whoever posts it and however much.
+// Commands that kernels post to queues arrive in the order of their queue, whichever group posts them and however many.
 #include <algorithm>
 #include <vector>
 
@@ -23,7 +23,7 @@ struct MoveArguments {
   bool by_one_command;
 };
 
-/// Puts ahead, announces it, waits for the one behind, gets what it has put back, and copies it.
+/// Puts to the rank ahead with a signal, waits for the rank behind, gets the put data back, and copies received data.
 struct MoveBody {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
@@ -94,7 +94,7 @@ struct CrowdArguments {
   CommandQueuesView channel;
 };
 
-/// On CPUs every thread posts more than a queue holds: atomics, and values in their order.
+/// Every CPU thread posts more commands than a queue holds: atomic adds, and puts of rising values.
 struct CrowdKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, CrowdArguments a) const {
@@ -115,7 +115,7 @@ POST_CASE(more_than_queues_hold, 1) {
   const std::uint32_t threads = blocks * test.block_threads(), posts = test.on_gpu() ? 20 : 150;
   for (const std::uint32_t count : {1u, 3u, 64u}) {
     CommandQueues queues(world, count, {.engine = engine});
-    const std::uint64_t refused_before = queues.statistics().refused;  // of an engine that other queues share
+    const std::uint64_t refused_before = queues.statistics().refused;  // the engine also serves other queues
     const SymmetricArray<std::uint64_t> sum(world, 1), last(world, threads);
     const auto peer = static_cast<std::uint32_t>(test.ahead(1));
     test.run(test.shape(blocks, false), CrowdKernel{},
@@ -174,7 +174,7 @@ struct BadArguments {
   CommandQueuesView channel;
 };
 
-/// Memory that is not there is refused by the engine, and all behind it: no signal announces what has not come.
+/// The engine refuses a command on memory that is not there, and all later ones: no signal announces missing data.
 struct BadKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, BadArguments a) const {
@@ -199,13 +199,13 @@ POST_CASE(memory_that_is_not_there, 1) {
   const Signals word(world, 1);
   auto* const nowhere = reinterpret_cast<std::byte*>(std::uintptr_t{4096});
   const std::string refuser = "rank " + std::to_string(test.rank()) + "'s engine";
-  const std::uint64_t refused_before = queues.statistics().refused;  // the world's engine serves other cases, too
+  const std::uint64_t refused_before = queues.statistics().refused;  // the world's engine also serves other cases
   const BadArguments arguments{bytes.data(), nowhere, word.data(), static_cast<std::uint32_t>(test.ahead(1)),
                                queues.channel()};
   check_error(Status::invalid_argument, {refuser, "4096", "not there"},
               [&] { test.run(test.shape(1, false), BadKernel{}, arguments, "bad posts"); });
   test.check_report("bad posts");
-  world.synchronize();  // once is enough
+  world.synchronize();  // the error was already reported
   world.barrier();
   BEELINE_CHECK_EQ(std::uint64_t{0}, test.read_value(word.data()));
   BEELINE_CHECK_EQ(refused_before + 3, queues.statistics().refused);
@@ -217,14 +217,14 @@ POST_CASE(memory_that_is_not_there, 1) {
 }
 
 struct GoneArguments {
-  std::byte *gone, *bytes, *nowhere;  ///< [count] at the peer, and here
+  std::byte *gone, *bytes, *nowhere;  ///< [count] at the peer, and on this rank
   std::uint64_t* word;
   std::uint32_t peer;
   CommandQueuesView channel;
 };
 constexpr std::size_t gone_bytes = 100'000;
 
-/// The peer's memory is looked up when the command is carried out, the poster's when the bytes of a get have come.
+/// The peer's memory is looked up when the command is carried out, the poster's when the bytes of a get arrive.
 struct GoneKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GoneArguments a) const {
@@ -291,7 +291,7 @@ struct SegmentKernel {
   }
 };
 
-/// Nothing is unmapped while the engine copies; what comes after is refused.
+/// No segment is unmapped while the engine copies; later commands on it are refused.
 POST_CASE(a_segment_that_goes, 1) {
   World& world = test.world();
   test.skip_if(world.device().is_gpu() || world.mixed(), "the work of a GPU's streams ends before its memory goes");
@@ -308,7 +308,7 @@ POST_CASE(a_segment_that_goes, 1) {
   BEELINE_CHECK(!world.failed());
 }
 
-/// Queues that end wait for what has been posted. A device engine takes several leases for it.
+/// Destroying queues waits for their posted commands. A device engine takes several leases for these.
 POST_CASE(large_puts_under_way_at_the_end, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -335,7 +335,7 @@ POST_CASE(large_puts_under_way_at_the_end, 1) {
   world.barrier();
 }
 
-/// A grid that waits and fills the device would keep the block of a device engine out, and wait for it.
+/// A grid that waits and fills the device would keep out the device engine's block that it waits for: it is refused.
 BEELINE_CASE(post, a_device_engine_keeps_its_room, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -368,7 +368,7 @@ struct BusyKernel {
   }
 };
 
-/// Kernels that fill the device, and calls that wait for all of its work, get through while queues are served.
+/// Kernels that fill the device, and calls that wait for all of its work, complete while queues are served.
 BEELINE_CASE(post, whole_devices_beside_a_device_engine, 1) {
   World& world = test.world();
   need_reach(test, world);

@@ -17,7 +17,7 @@ struct AddArguments {
   Order order;
 };
 
-/// Every group of every rank that has atomics there adds to one signal; its owner waits for the sum.
+/// Every group of every rank that has atomics on the signal adds to it; its owner waits for the sum.
 template <GroupKind kind>
 struct AddKernel {
   template <class Grid>
@@ -54,7 +54,7 @@ BEELINE_CASE(signal, add_to_a_signal, 1) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() { add_by<kind>(test); });
 }
 
-/// One wait: what it asks for, and the value that makes it true and that the signal then holds.
+/// One wait: its comparison and value, and a value to send that makes the comparison true and stays in the signal.
 struct CompareStep {
   Compare compare;
   std::uint64_t value, sent;
@@ -90,7 +90,7 @@ struct CompareArguments {
   std::uint32_t to, from;
 };
 
-/// Each wait first times out, twice, and then goes on when the peer, told so, sends the value.
+/// Each wait first times out, twice. The rank then tells its peer that it is ready, and waits for the peer's value.
 template <GroupKind kind>
 struct CompareKernel {
   template <class Grid>
@@ -132,15 +132,15 @@ BEELINE_CASE(signal, wait_with_every_comparison, 1) {
 }
 
 struct AnyArguments {
-  std::uint64_t* signals;   ///< [count] each set once, by some rank
+  std::uint64_t* signals;   ///< [count] each is set once, by one rank
   std::uint64_t* received;  ///< [count] sums of what exchange returned
-  std::uint64_t* taken;     ///< how many signals were handed out
+  std::uint64_t* taken;     ///< how many signals were taken
   std::uint32_t count, per_rank;
 };
 
 BEELINE_HOST_DEVICE inline std::uint64_t announced(std::uint32_t index) { return 1000 + index; }
 
-/// Takes a signal that is set once; 0 when another thread was first. Without atomics on it only one thread may call.
+/// Takes a signal that is set once; 0 if another thread was first. Without atomics on it only one thread may call.
 BEELINE_HOST_DEVICE inline std::uint64_t take(const Context& ctx, std::uint64_t* word, bool has_atomics_here) {
   std::uint64_t value = 0;
   if (has_atomics_here) return exchange(ctx, word, 0, value) == Status::ok ? value : 0;
@@ -149,8 +149,8 @@ BEELINE_HOST_DEVICE inline std::uint64_t take(const Context& ctx, std::uint64_t*
   return value;
 }
 
-/// All threads of all blocks wait for any signal of the same range: each is handed to one of them. Where a kernel has
-/// no atomics on its signals, one thread waits.
+/// All threads of all blocks wait for any signal of one range, and each signal is taken by one of them. If the kernel
+/// has no atomics on its signals, one thread waits.
 struct AnyKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, AnyArguments a) const {
@@ -222,8 +222,8 @@ BEELINE_CASE(signal, wait_for_any_looks_once, 1) {
 }
 
 struct SignaledWordArguments {
-  SignaledWord *word, *answer;       ///< ahead, and behind
-  SignaledWord *arrived, *answered;  ///< here: from behind, and what the rank ahead has seen
+  SignaledWord *word, *answer;       ///< at the rank ahead, and at the rank behind
+  SignaledWord *arrived, *answered;  ///< on this rank: from the rank behind; the answer of the rank ahead
   std::uint64_t key;
   std::uint32_t ahead, behind, rounds;
 };
@@ -232,7 +232,7 @@ BEELINE_HOST_DEVICE constexpr std::uint64_t signaled_value(std::uint64_t key, st
   return (key + rank * 1000003 + round) * 0x9e3779b97f4a7c15u;
 }
 
-/// Around a ring: each round's value must come with its signal, neither an older one nor half of it.
+/// Passes words around a ring: each round's value must come with its signal, not an older value or half of one.
 struct SignaledWordKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,

@@ -17,12 +17,12 @@ using namespace beeline;
 
 constexpr unsigned kernel_blocks = 5;
 
-/// What a target keeps of a poster.
+/// What a target records about one poster.
 struct Ran {
   std::uint64_t blocks, bytes, faults;
 };
 
-/// Checks order and payload, then counts itself block by block.
+/// Checks order and payload; then each block counts itself.
 struct Grow {
   static constexpr const char* name = "grow";
   static constexpr bool is_kernel = true;
@@ -49,7 +49,7 @@ struct Grow {
   }
 };
 
-/// Adds the value that comes.
+/// Adds the value of its arguments.
 struct Take {
   static constexpr const char* name = "take";
   struct Arguments {
@@ -61,7 +61,7 @@ struct Take {
   }
 };
 
-/// Runs for a while, then sends the value back by a task.
+/// Runs for some time, then sends its value back by a task.
 struct Delay;
 using List = TaskList<Grow, Take, Delay>;
 struct Delay {
@@ -93,7 +93,7 @@ struct GrowArguments {
   std::uint64_t first, count;
   bool replies_to_each;
 };
-/// A block for each queue, which posts to all ranks.
+/// Starts a block for each queue; it posts to all ranks.
 struct PostGrowth {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GrowArguments a) const {
@@ -130,7 +130,7 @@ void need_starter(RankTest& test, KernelStarter by) {
   test.skip_if(by == KernelStarter::device_graph && !test.on_gpu(), "host ranks have no device graphs");
 }
 
-/// Fails the case where a GPU launches no graphs, with the reason; skips it on host ranks.
+/// Fails the case with the reason if a GPU cannot launch graphs; skips it on host ranks.
 void need_graphs(RankTest& test, KernelStarter by, const std::function<TaskKernelStart()>& register_any) {
   if (by != KernelStarter::device_graph) return;
   const TaskKernelStart start = register_any();
@@ -139,7 +139,7 @@ void need_graphs(RankTest& test, KernelStarter by, const std::function<TaskKerne
   test.skip_if_any(reason);
 }
 
-/// Kernels of all ranks, started one way.
+/// Kernels that all ranks post, all started by the same means.
 class Growth {
  public:
   Growth(RankTest& test, KernelStarter by, const TaskOptions& options, std::size_t most)
@@ -198,7 +198,7 @@ class Growth {
   std::uint64_t posted_ = 0;
 };
 
-/// More kernels than one parent graph may fire.
+/// Posts more kernels than one parent graph may launch.
 void grow(RankTest& test, KernelStarter by) {
   need_starter(test, by);
   const std::uint64_t count = test.on_gpu() ? 80 : 20;
@@ -216,7 +216,7 @@ BEELINE_CASE(task, kernels_by_whatever_starts_them, 1) { grow(test, KernelStarte
 BEELINE_CASE(task, kernels_by_device_graphs, 1) { grow(test, KernelStarter::device_graph); }
 BEELINE_CASE(task, kernels_by_the_engine, 1) { grow(test, KernelStarter::engine); }
 
-/// Neither a new lease nor the engine of the target takes part.
+/// Kernels run without a new lease and without the engine of the target.
 BEELINE_CASE(task, a_hundred_kernels_without_a_cpu, 1) {
   need_starter(test, KernelStarter::device_graph);
   Growth growth(test, KernelStarter::device_graph,
@@ -235,8 +235,8 @@ BEELINE_CASE(task, a_hundred_kernels_without_a_cpu, 1) {
   test.world().barrier();
 }
 
-/// Kernels outlast the leases of workers and of the launch service; others run beside them, and so do calls that wait
-/// for the whole device.
+/// Kernels outlast the leases of workers and of the launch service; other kernels run beside them, and so do calls that
+/// wait for the whole device.
 void outlast(RankTest& test, KernelStarter by) {
   need_starter(test, by);
   World& world = test.world();
@@ -279,7 +279,7 @@ struct Answer {
     if (group.thread_rank() == 0) task.answer(task.as<Arguments>().value);
   }
 };
-/// A kernel that does not.
+/// A kernel that does not answer its poster.
 struct Silent {
   static constexpr const char* name = "silent";
   static constexpr bool is_kernel = true;
@@ -309,7 +309,7 @@ struct PostReplies {
   }
 };
 
-/// The answer of a function is not that of the kernel behind it, also if the poster is on another node.
+/// A function's answer is not taken for the answer of the kernel after it, even if the poster is on another node.
 BEELINE_CASE(task, kernels_that_do_not_answer, 1) {
   need_one_kind(test);
   World& world = test.world();

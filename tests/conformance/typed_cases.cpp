@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of `Collectives` and `Messages` on vectors that know their lengths.
+// The calls of `Collectives` and `Messages` on arrays and spans, which know their lengths.
 #include <memory>
 #include <numeric>
 #include <span>
@@ -16,7 +16,7 @@ using namespace beeline;
 
 constexpr std::size_t count = 37;
 
-/// Elements of a type that collectives do not know.
+/// Elements of a type that is none of the collectives' element types.
 struct Particle {
   float place[3];
   std::uint16_t kind;
@@ -27,7 +27,7 @@ Particle particle(int from, int to, std::size_t i) {
   return {{static_cast<float>(from), static_cast<float>(to), static_cast<float>(i)}, static_cast<std::uint16_t>(i)};
 }
 
-/// Reads and writes of vectors, wherever they lie.
+/// Reads and writes vectors, in whatever memory they are.
 class Vectors {
  public:
   explicit Vectors(World& world) : world_(world) {}
@@ -52,13 +52,13 @@ class Vectors {
   World& world_;
 };
 
-/// Integers, whose sums are exact.
+/// Integers as floats, whose sums are exact: rank + 1, rank + 2 and so on.
 std::vector<float> numbers(int rank, std::size_t length) {
   std::vector<float> values(length);
   std::iota(values.begin(), values.end(), static_cast<float>(1 + rank));
   return values;
 }
-/// Their sum over all ranks, of elements [first, first + length).
+/// The sums of all ranks' numbers; elements [first, first + length).
 std::vector<float> sums(int ranks, std::size_t first, std::size_t length) {
   std::vector<float> values(length);
   for (std::size_t i = 0; i < length; ++i)
@@ -66,11 +66,11 @@ std::vector<float> sums(int ranks, std::size_t first, std::size_t length) {
   return values;
 }
 
-/// What has no stream is over when it returns: results are read at once.
+/// Calls without a stream are complete when they return: results are read at once.
 BEELINE_CASE(collectives, typed_reductions, 1) {
   Vectors vectors(test.world());
   Collectives collectives(test.world(), small_channel);
-  // A stream cannot be made on a GPU while another rank's kernel waits there.
+  // A stream cannot be created on a GPU while another rank's kernel waits there.
   const std::unique_ptr<Stream> stream = test.world().make_stream();
   test.world().barrier();
   const auto members = static_cast<std::size_t>(test.size());
@@ -85,7 +85,7 @@ BEELINE_CASE(collectives, typed_reductions, 1) {
   BEELINE_CHECK(vectors.read(some) == numbers(test.size() - 1, 9));
 
   const int root = test.size() - 1;
-  // What only the root gets, others need not have.
+  // Other ranks may pass an empty destination, which only the root uses.
   const std::span<float> at_root = test.rank() == root ? std::span(sum.data(), count) : std::span<float>();
   collectives.reduce(at_root, mine, Reduction::sum, root);
   if (test.rank() == root) BEELINE_CHECK(vectors.read(sum) == sums(test.size(), 0, count));
@@ -98,7 +98,7 @@ BEELINE_CASE(collectives, typed_reductions, 1) {
   BEELINE_CHECK(vectors.read(mine) == numbers(0, count));
 }
 
-/// One rank's vectors of particles, and what they are to be.
+/// One rank's vectors of particles, and their expected contents.
 struct Particles {
   explicit Particles(RankTest& test)
       : rank(test.rank()), ranks(test.size()), vectors(test.world()), one(test.world(), count),
@@ -118,7 +118,7 @@ struct Particles {
     append(part, from, peer);
     return part;
   }
-  /// All members' `one`, or what all have for this rank.
+  /// All members' `one`, or the particles that all members send to this rank.
   [[nodiscard]] std::vector<Particle> gathered(bool for_me) const {
     std::vector<Particle> parts;
     for (int peer = 0; peer < ranks; ++peer) append(parts, peer, for_me ? rank : peer);
@@ -148,7 +148,7 @@ BEELINE_CASE(collectives, typed_movement, 1) {
   BEELINE_CHECK(p.vectors.read(p.all) == p.gathered(p.rank != root));
 }
 
-/// Rank i sends i + 1 elements to each, one behind the other.
+/// Rank i sends i + 1 elements to each rank, from consecutive memory.
 template <class T>
 void varied(RankTest& test, T (*value)(int from, int to, std::size_t i)) {
   Vectors vectors(test.world());
@@ -182,7 +182,7 @@ BEELINE_CASE(collectives, typed_pieces, 1) {
                  [](int from, int to, std::size_t i) { return 1000.0 * from + to + 0.25 * static_cast<double>(i); });
 }
 
-/// Nothing was begun: the next call of all ranks is right.
+/// A refused call starts nothing: the next call of all ranks is right.
 BEELINE_CASE(collectives, typed_lengths_refused, 2) {
   Vectors vectors(test.world());
   Collectives collectives(test.world(), small_channel);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Bootstraps of ranks that are processes, also when one of them dies.
+/// Bootstraps of ranks that are processes, also if one of them dies.
 
 #include <signal.h>
 #include <sys/mman.h>

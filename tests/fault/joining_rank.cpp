@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// joining-rank [worlds | kill RANK | wait RANK]: joins as the environment says, and tells whom it met. `worlds` makes
-// some, one after the other and two at once; `kill` ends RANK without a word, `wait` lets it miss the barrier.
+// joining-rank [worlds | kill RANK | wait RANK]: joins as the environment says, and prints the members' process ids.
+// `worlds` creates several worlds, also two at once; `kill` kills RANK, `wait` lets it miss the barrier.
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using beeline::World;
 
-/// Everyone's process, as each rank tells it.
+/// The process ids of all ranks, as each rank has received them.
 std::string meet(World& world, int number) {
   std::string text = "world " + std::to_string(number) + " rank " + std::to_string(world.rank()) + " of " +
                      std::to_string(world.size()) + " met";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// surviving-rank RANK HOW: RANK is killed or hangs while all repeat barriers; the others go on without it, and say so.
+/// surviving-rank RANK HOW: RANK is killed or hangs while all ranks repeat barriers; the others continue and report it.
 
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ int main(int argument_count, char** arguments) {
   const std::string how = arguments[2];
   return beeline::run([&](beeline::World& world) {
     try {
-      world.barrier();  // some may be in it still when the victim has left it
+      world.barrier();  // some may still be in it when the victim has left
       if (world.rank() == victim) fail(how);
       world.barrier();
     } catch (const beeline::Error& error) {

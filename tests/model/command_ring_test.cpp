@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of the loads and stores that posters and an engine share a ring by, checked by Relacy.
+// The order of the loads and stores by which posters and an engine share a ring, checked by Relacy.
 #include <gtest/gtest.h>
 
 #include "tests/model/command_ring_model.hpp"
@@ -20,7 +20,7 @@ TEST(CommandRing, WakesAnEngineThatSleeps) {
   EXPECT_TRUE(verdict.is_right) << verdict.report;
 }
 
-/// An engine that is not woken waits for ever.
+/// A lost wake-up lets the engine wait for ever, which the checker reports.
 TEST(CommandRing, ALostWakeUpIsFound) {
   const Verdict verdict = try_sleeping_engine(Bug::divided_exchange, 100'000);
   EXPECT_FALSE(verdict.is_right);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of triggered operations, that of a device engine, and libfabric's `sockets` provider, which has deferred
-// work on counters, follow the same scripts: after each step the same operations have fired.
+// The table of triggered operations, the table of a device engine, and libfabric's `sockets` provider, which has
+// deferred work on counters, follow the same scripts: after each step the same operations have fired.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -29,14 +29,14 @@ using beeline_test::TriggerOracle;
 
 constexpr int tags = 6;
 
-/// Arms operation `name` with a threshold, or, where that is 0, triggers the tag `count` times.
+/// Arms operation `name` with a threshold, or, if `threshold` is 0, triggers the tag `count` times.
 struct Step {
   std::uint32_t tag;
   std::uint64_t threshold, count;
   int then = -1;  ///< the tag that the operation's completion triggers
 };
 
-/// This library's side: the test is the engine.
+/// The table of this library; the test acts as the engine.
 class Table {
  public:
   explicit Table(std::uint32_t writes)
@@ -73,7 +73,7 @@ class ByDevice {
     triggers_.arm(TriggeredOperation::atomic(Verb::add, &words_.data()[name], 1, 0), {step.tag, step.threshold, then});
   }
   void add(const Step& step) { triggers_.trigger(step.tag, step.count); }
-  /// The writes that have arrived since the last call, when these are so many.
+  /// The writes that have arrived since the last call; waits until there are `expected`, or 20 s.
   std::set<std::size_t> arrived(std::size_t expected) {
     std::set<std::size_t> names;
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -82,7 +82,7 @@ class ByDevice {
         if (detail::load_acquired(words_.data()[name]) == 1 && seen_.insert(name).second) names.insert(name);
     return names;
   }
-  /// How many there are in all, and whether each came once.
+  /// Sum of all words: the number of writes that arrived, if each arrived once.
   [[nodiscard]] std::uint64_t sum() const {
     return std::accumulate(words_.data(), words_.data() + words_.count(), 0ul);
   }
@@ -127,7 +127,7 @@ void follow(const std::vector<Step>& script) {
   beeline_test::expect_passed_on_cpus(1, [&](World& world) { follow(world, *oracle, script); });
 }
 
-/// Thresholds that rise, jumps over several, triggers before their operation, chains, and a chain into a null entry.
+/// Rising thresholds, jumps over several, triggers before their operation, chains, and a chain into an empty tag.
 TEST(TriggerOracle, FixedScript) {
   follow({{0, 2, 0},                   // waits for two
           {0, 0, 1},    {0, 0, 1},     // fires

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tests of the command line share."""
+"""Fixtures and functions that the tests of the command line share."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from beeline.description import description_of
 REPOSITORY = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).resolve().parent / "fakes"
 
-# A shell's background jobs ignore SIGINT, those of nohup SIGHUP, and so would all that the tests start and interrupt.
+# Background jobs of a shell ignore SIGINT, those of nohup SIGHUP; processes that tests interrupt would inherit this.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, handler)
 
-# The back end's C++ part only where a test asks for it: no test compiles it beside others.
+# The back end's C++ part is used only by tests that ask for it: no other test compiles it.
 os.environ.setdefault("BEELINE_TORCH_NATIVE", "0")
-# For torch.compile: else each rank starts processes that import torch, some to compile beside it, and a dozen to ask
-# which vector instructions the compiler can use.
+# For torch.compile: otherwise each rank starts processes that import torch, some to compile beside it, and a dozen to
+# ask which vector instructions the compiler can use.
 os.environ |= {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_VEC_ISA_OK": "0"}
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -44,19 +44,19 @@ SETTINGS = {"BEELINE_BIN": str(FAKES), "NO_COLOR": "1", "COLUMNS": "200"}
 
 
 def settings() -> dict[str, str]:
-    """The Python of the tests runs the fake programs: another one on PATH may be a script that looks for one first."""
+    """The tests' Python must run the fake programs: another on PATH may be a script that searches for one first."""
     return SETTINGS | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs `beeline ARGUMENTS` in this process, over the fake programs; keywords set environment variables."""
+    """Runs `beeline ARGUMENTS` in this process with the fake programs; keywords set environment variables."""
 
     def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         for name, value in {**settings(), **environment}.items():
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(sys, "argv", ["beeline", *arguments])
-        description_of.cache_clear()  # another program may describe others
+        description_of.cache_clear()  # another program may describe other options
         with pytest.raises(SystemExit) as end:
             main()
         output = capsys.readouterr()
@@ -90,7 +90,7 @@ def tool() -> Run:
 
 @pytest.fixture(scope="session")
 def native_part() -> None:
-    """The C++ part of the torch back end, for the torch of this Python: compiled if it is not there."""
+    """The C++ part of the torch back end for this Python's torch, compiled if it is missing."""
     if not any(shutil.which(name) for name in (os.environ.get("CXX", ""), "c++", "g++", "clang++")):
         pytest.skip("there is no C++ compiler")
     build_torch_part()
@@ -106,13 +106,13 @@ def build_torch_part(**environment: str) -> None:
 
 
 def skip_without_ucx(said: str) -> None:
-    """Skips the test whose ranks said that they need UCX; fails it where the system has the library."""
+    """Skips the test if its ranks reported that they need UCX; fails it if the system has the library."""
     if "need UCX" in said:
         assert ctypes.util.find_library("ucp") is None, said
         pytest.skip("ranks on several nodes need UCX")
 
 
-# What programs of ranks import, and the most of what torch imports for them later.
+# The modules that programs of ranks import, and most modules that torch imports for them later.
 IMPORTED = (
     "numpy", "pytest", "typer", "beeline.library", "beeline.ranks.records", "beeline.torch_backend", "torch_compiled",
     "torch_training", "torch._dynamo", "torch._inductor.compile_fx",
@@ -121,7 +121,7 @@ IMPORTED = (
 
 @contextmanager
 def forking_python(*modules: str, **environment: str) -> Iterator[list[str]]:
-    """A command in place of `python`, for ranks on CPUs: it forks a process that has imported torch, and these modules
+    """A command that replaces `python` for ranks on CPUs: it forks a process that has imported torch and these modules
     (forked_python.py). Each import of torch takes two seconds of a core."""
     command = [sys.executable, str(Path(__file__).with_name("forked_python.py"))]
     own = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}

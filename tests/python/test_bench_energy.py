@@ -39,28 +39,28 @@ def test_it_meters_what_the_program_describes_and_goes_on_where_it_stopped(cli, 
     done = cli("bench", "energy", "--output", str(record), "--json")
     assert done.returncode == 0, done.stderr
     steps = steps_of(done)
-    assert steps == ["bandwidth put 256M", "latency message 8", "latency barrier"]  # no collective in the fake
+    assert steps == ["bandwidth put 256M", "latency message 8", "latency barrier"]  # the fake has no collectives
     metered = [line for line in results_of(done) if line["unit"] == "nJ/word"]
     assert {line["method"] for line in metered} == {"device/peer/ll"}
     assert metered[0]["settings"]["values"]["energy"] == 2000
     (putting,) = (one["settings"]["values"]["energy-budget"] for one in metered if one["bytes"] == 1 << 28)
-    rows = [2 + 3, 2 + 2, 2]  # of each step: methods and sizes, and peers
+    rows = [2 + 3, 2 + 2, 2]  # of each step: methods times sizes, and peers
     assert putting == pytest.approx((joules.BUDGETS_S["default"] - 8 * len(rows)) * rows[0] / sum(rows), abs=15)
     (ranking,) = (one for one in events_of(done) if one["event"] == "ranking" and one["bytes"] == 1 << 28)
     assert (ranking["operation"], ranking["methods"]) == ("put", [["device/peer/ll"]])
     lines = record.read_text().splitlines()
     end = next(number for number, line in enumerate(lines) if "energy_step" in line and "put 256M" in line)
-    record.write_text("\n".join(lines[:end] + lines[end + 1 :]) + "\n")  # stopped in the middle of it
+    record.write_text("\n".join(lines[:end] + lines[end + 1 :]) + "\n")  # as if stopped within this step
     again = cli("bench", "energy", "--output", str(record), "--json")
     assert steps_of(again) == ["bandwidth put 256M"]
-    assert measured_by(again) == measured_by(done)  # with what the earlier run had measured
+    assert measured_by(again) == measured_by(done)  # with the results of the earlier run
     assert "latency message 8: measured by an earlier run" in again.stderr
     text = record.read_text()
     *_, broken = (line for line in text.splitlines() if "nJ" in line and '"put"' in line)
-    record.write_text(text.replace(broken, broken[:40]) + '{"event": "resu')  # of a machine that failed
+    record.write_text(text.replace(broken, broken[:40]) + '{"event": "resu')  # as written by a machine that failed
     assert steps_of(cli("bench", "energy", "--output", str(record), "--json")) == ["bandwidth put 256M"]
     shown = cli("bench", "energy", "--output", str(record))
-    assert shown.returncode == 0  # though nothing was left to measure
+    assert shown.returncode == 0  # although nothing was left to measure
     assert [shown.stdout.count(f"{what}, 2 ranks") for what in ("put of 256 MiB", "message of 8 B")] == [1, 1]
 
 
@@ -76,7 +76,7 @@ def test_a_step_that_was_asked_for_otherwise_is_measured_again(cli, tmp_path: Pa
     assert steps_of(cli(*arguments)) == []
     assert steps_of(cli(*arguments, BEELINE_HEAP_BYTES="1G")) == first  # as an error advises
     shown = cli("bench", "energy", "--output", str(record), BEELINE_HEAP_BYTES="1G")
-    assert "commit" in shown.stdout  # of the earlier run, whose results these are
+    assert "commit" in shown.stdout  # of the earlier run, which measured these results
 
 
 def test_what_does_not_fit_into_the_budget_is_named_and_left_to_a_later_run(cli, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_the_budget_is_shared_by_rows_and_tells_what_is_left(monkeypatch: pytest
     assert shared.metering_s == (100 - 2 * budget.START_S) / 4
     now[0] += 30
     assert shared.left({}) == "at most 70 s left"
-    assert shared.left({"left_s": 5}) == "about 76 s left"  # of the other step 63, and its start
+    assert shared.left({"left_s": 5}) == "about 76 s left"  # 63 s of the other step, and its start
     shared.begin(["b"])
     assert shared.metering_s == 70 - budget.START_S
     now[0] += 80
@@ -110,7 +110,7 @@ def test_the_budget_is_shared_by_rows_and_tells_what_is_left(monkeypatch: pytest
 
 def test_where_the_budget_is_too_short_the_earlier_steps_are_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget.time, "monotonic", lambda: 1000.0)
-    shared = budget.Budget(84, {"barrier": 3, "message": 9, "put": 12})  # a share of 7.5 s for three rows
+    shared = budget.Budget(84, {"barrier": 3, "message": 9, "put": 12})  # its share of 7.5 s suffices for three rows
     shared.begin(["barrier", "message", "put"])
     assert shared.metering_s == int(3 * budget.LEAST_S)
     shared.begin(["message", "put"])
@@ -148,7 +148,7 @@ def test_it_shows_components_and_what_is_not_metered(cli) -> None:
 def metered(
     method: str, size: int, nanojoules: float, operation: str = "message", watts: float = 10.0, error: float = 0.0
 ) -> Record:
-    """Whose time of a word is as many nanoseconds as its energy nanojoules."""
+    """A record in which the time of a word in nanoseconds equals its energy in nanojoules."""
     unknown = {"joules": None, "joules_above_idle": None}
     parts = {kind: unknown | {"watts": watts} for kind in ("gpu", "cpu")} | {"dram": unknown | {"watts": None}}
     energy = {"components": parts, "cpu_cores": 1.0, "error": error, "seconds": nanojoules * 1e-9}
@@ -160,10 +160,10 @@ def test_the_table_of_2014_averages_what_each_size_saves() -> None:
     results = [
         metered("device/peer/signal", 8, 5.0), metered("mpi/staged", 8, 50.0, watts=20.0),
         metered("device/peer/signal", 512, 5.0), metered("mpi/staged", 512, 10.0, watts=30.0),
-        # The quickest staging counts, of each size.
+        # For each size, the fastest staged method counts.
         metered("host/staged/sequential", 8, 20.0), metered("host/staged/pipelined", 8, 25.0),
         metered("host/staged/sequential", 512, 40.0), metered("host/staged/pipelined", 512, 6.25),
-        metered("mpi/staged", 4096, 1000.0),  # without its direct counterpart
+        metered("mpi/staged", 4096, 1000.0),  # without a direct method of this size
     ]  # fmt: skip
     saved, power = joules_tables.tables_of_002(results)
     # 90 % and 50 %, 10 and 2 times; 75 % and 20 %, 4 and 1.25 times.
@@ -339,7 +339,7 @@ def test_pictures_of_joules_launches_and_power(cli, tmp_path: Path) -> None:
     assert [event["operation"] for event in events_of(done)] == ["power"]  # one number of iterations for each grid
     without = [one | {"mflop_per_joule": None, "energy": None} for one in results_of_record(launch) if one.get("app")]
     words.write_text("".join(json.dumps(one) + "\n" for one in without))
-    assert cli("plot", str(words), "-o", str(tmp_path / "times.svg")).returncode == 0  # where no joules are known
+    assert cli("plot", str(words), "-o", str(tmp_path / "times.svg")).returncode == 0  # without any joules
     assert "MFLOP" not in (tmp_path / "times.svg").read_text()
     for name, words_in_it in (("launch", "launching, ms"), ("power", "power of gpu0, W"), ("message-joules", "nJ")):
         picture = (tmp_path / f"p-{name}.svg").read_text()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beeline-bench on ranks that count as two nodes: what needs loads and stores between all is left out."""
+"""beeline-bench on ranks that count as two nodes: it leaves out methods that need loads and stores among all ranks."""
 
 from __future__ import annotations
 
@@ -85,8 +85,8 @@ def test_all_pairs_of_memories_of_gpus() -> None:
 
 
 def test_a_method_that_is_left_out_leaves_its_memory_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On host ranks ll128 finds out behind its source and destination that it is not there: 28 MiB that nobody frees
-    would leave no room for 2 of 8 MiB."""
+    """On host ranks ll128 finds that it is unavailable after allocating its source and destination: if these 28 MiB
+    were not freed, 2 of 8 MiB would not fit."""
     monkeypatch.setenv("BEELINE_HEAP_BYTES", "36M")
     methods = ["--methods", "device/peer/ll128,host/copy_engine/signal", "--operations", "put"]
     found = results(["bandwidth", "--sizes", "2M,4M,8M", *methods], ranks=2)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline energy` and `beeline.energy`, over a stand-in for NVML and a powercap folder that the program moves."""
+"""`beeline energy` and `beeline.energy`, with a stand-in for NVML and a powercap folder that a program changes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ except ImportError as problem:
 FAKE_NVML = REPOSITORY / "build" / "fake_nvml"
 PROGRAMS = str(REPOSITORY / "build" / "bin")
 RANGE_MICROJOULES = 10_000_000_000
-# Uses 0.4 W for a second, as the counter of the powercap folder shows it, and says how many microjoules it was. With so
-# little a step that comes late, on a full machine, is no jump.
+# Uses 0.4 W for a second by moving the powercap folder's counter, and prints the microjoules. At such a power a late
+# step on a busy machine is not taken for a jump.
 WORK = """
 import os, sys, time
 from pathlib import Path
@@ -60,7 +60,7 @@ def powercap(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def metered(cli_process, tmp_path: Path):
-    """Runs `beeline energy -- COMMAND`; gives what it printed, and its record."""
+    """Runs `beeline energy -- COMMAND`; returns its output and its record."""
 
     def run(*command: str, options: tuple[str, ...] = (), **environment: str):
         record = tmp_path / "record.jsonl"
@@ -72,8 +72,8 @@ def metered(cli_process, tmp_path: Path):
 
 
 def until_it_is_known(run: Callable[[], tuple]) -> tuple:
-    """On a full machine a counter may be read so late that the error of a window of a second is too large, as the meter
-    says: it runs again then."""
+    """Runs it again if the meter reports too large an error: on a busy machine a counter may be read too late for a
+    window of a second."""
     for _ in range(5):
         done, record = run()
         if not any("has an error of" in (part["reason"] or "") for part in record.result["components"]):
@@ -143,7 +143,7 @@ def test_a_program_that_forks(metered) -> None:
     burn = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
     done, record = metered("sh", "-c", f"({burn}) & ({burn}) & wait; echo over")
     assert done.stdout == "over\n"
-    assert record.result["cpu_seconds"] > 0.02  # of the children, which it waited for
+    assert record.result["cpu_seconds"] > 0.02  # of the children, which the shell waited for
 
 
 def test_what_a_program_leaves_running_is_not_waited_for(metered) -> None:
@@ -186,8 +186,8 @@ while True:
         for _ in range(times):
             os.killpg(process.pid, signal.SIGINT)
             assert process.stdout.readline() == "heard\n"
-            time.sleep(0.5)  # a second one would come by now
-        process.send_signal(signal.SIGINT)  # which was not sent to the group
+            time.sleep(0.5)  # a second one would arrive by now
+        process.send_signal(signal.SIGINT)  # this signal was not sent to the group
         assert process.stdout.readline() == "heard\n"
         process.send_signal(signal.SIGTERM)
         assert process.stdout.read() == ""
@@ -337,7 +337,7 @@ def test_a_record_without_its_first_line_cannot_be_drawn(cli, tmp_path: Path) ->
 
 
 def test_a_record_tells_the_energy_of_any_part_of_it(tmp_path: Path) -> None:
-    """100 W, and 300 W from 20 to 40 s, of a counter that advances every 100 ms."""
+    """100 W, and 300 W from 20 to 40 s, from a counter that advances every 100 ms."""
     samples = []
     for step in range(1200):
         tick = step // 2 / 10
@@ -396,7 +396,7 @@ def test_the_meter_in_python(powercap: Path) -> None:
         meter.sample_every(0)
 
 
-WATTS = 0.4  # as little as in WORK
+WATTS = 0.4  # as low as in WORK
 Curve = Callable[[float], float]
 
 
@@ -406,7 +406,7 @@ def constant(seconds: float) -> float:
 
 @contextmanager
 def drawing(powercap: Path, joules_at: Curve) -> Iterator[None]:
-    """The package's counter follows the curve."""
+    """The counter of the CPU package follows the curve."""
     over = threading.Event()
     counter = powercap / "intel-rapl:0" / "energy_uj"
 
@@ -447,7 +447,7 @@ def test_a_window_that_the_deadline_would_end_is_refused_before_anything_runs() 
 
 
 def launched(powercap: Path, program: str, *arguments: str, joules_at: Curve = constant) -> list[dict]:
-    """The results of a program on two host ranks that are threads, while the package draws power."""
+    """The results of a program on two host ranks that are threads, while the package's counter follows `joules_at`."""
     with drawing(powercap, joules_at):
         return results_on_host_ranks(powercap, program, *arguments)
 
@@ -459,7 +459,7 @@ def test_a_benchmark_is_metered(powercap: Path) -> None:
     cpu = one["energy"]["components"]["cpu"]
     assert cpu["watts"] == pytest.approx(WATTS, rel=0.5)
     assert cpu["idle_watts"] == pytest.approx(WATTS, rel=0.5)
-    seconds = one["energy"]["seconds"]  # a word's
+    seconds = one["energy"]["seconds"]  # of one word
     assert cpu["joules"] == pytest.approx(cpu["watts"] * seconds, rel=0.2)  # each is a mean over the windows
     assert one["median"] == pytest.approx(WATTS * 1e9 * seconds, rel=0.7)
     assert (one["energy"]["wait_policy"], one["energy"]["wait_period_us"]) == ("automatic", 50)
@@ -485,7 +485,7 @@ def test_without_a_source_everything_is_timed_and_says_what_is_missing(tmp_path:
 
 def test_idle_power_is_that_of_right_before_each_load(powercap: Path) -> None:
     arguments = ["--method", "host_staged,stream_kernels", "--size", "XS", "--iterations", "5", "--energy", "0.3"]
-    # Of a power that grows with the third power of time, so that late steps on a full machine do not count.
+    # The power grows with the third power of time, so that late steps on a busy machine do not matter.
     runs = launched(powercap, "himeno", *arguments, joules_at=lambda seconds: 0.0125 * seconds**4)
     first, second = (one["energy"]["components"]["cpu"]["idle_watts"] for one in runs)
     assert second > first > 0
@@ -504,10 +504,10 @@ def test_applications_tell_what_a_joule_does(powercap: Path, program: str, argum
     (one,) = launched(powercap, program, *arguments, "--energy", "1")
     cpu = one["energy"]["components"]["cpu"]
     assert cpu["reason"] is None
-    assert 0 < cpu["watts"] < 1.6 * WATTS  # fewer where the thread that raises the counter waits for a core
+    assert 0 < cpu["watts"] < 1.6 * WATTS  # less if the thread that raises the counter waits for a core
     assert one[unit] == pytest.approx(1 / cpu["joules"])
     points = one["energy"]["power"]["cpu0"]
     assert [time for time, _ in points] == sorted(time for time, _ in points)
-    assert len(points) > 2  # ten, but on a full machine
+    assert len(points) > 2  # ten, but fewer on a busy machine
     (plain,) = launched(powercap, program, *arguments)
     assert (plain[unit], plain["energy"]) == (None, None)

@@ -11,7 +11,7 @@ import pytest
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "build" / "bin"
 
-# Stands in for mpirun: starts one process, which learns the number of ranks.
+# Stands in for mpirun: starts one process, and sets the number of ranks for it.
 MPIRUN = """#!/bin/sh
 [ "$1" = --version ] && echo "mpirun (Open MPI) 4.1.4" && exit
 while [ "$1" != -n ]; do shift; done

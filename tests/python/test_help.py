@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts that say the same in two places: the command line's help, the programs' own, and the library's docstrings."""
+"""Texts that must agree: the command line's help, the programs' own help, and the library's docstrings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def command_of(*path: str) -> Any:
 
 @dataclass(frozen=True)
 class Option:
-    """What help says of an option."""
+    """The help's text on an option."""
 
     text: str
     default: str | None
@@ -49,7 +49,7 @@ def options_of(command: Any) -> dict[str, Option]:
     found: dict[str, Option] = {}
     for parameter in inspect.signature(inspect.unwrap(command.callback), eval_str=True).parameters.values():
         (about,) = parameter.annotation.__metadata__
-        names = (about.default, *(about.param_decls or ()))  # inside Annotated the first name takes this place
+        names = (about.default, *(about.param_decls or ()))  # inside Annotated the first name is the default
         name = next((name for name in names if str(name).startswith("--")), None)
         if name is None:  # an argument
             continue
@@ -63,7 +63,7 @@ def options_of(command: Any) -> dict[str, Option]:
 
 
 def help_of(program: str) -> dict[str, Option]:
-    """A program's options by name, as its --help has them."""
+    """A program's options by name, from its --help."""
     done = subprocess.run([PROGRAMS / program, "--help"], capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Option] = {}
     for block in re.split(r"^  (?=-)", done.stdout.partition("\nOptions:")[2], flags=re.MULTILINE)[1:]:
@@ -98,14 +98,14 @@ def real_programs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     description_of.cache_clear()
 
 
-# Where `beeline run` has better words than beeline-launch.
+# Options that `beeline run` explains better than beeline-launch.
 IN_OTHER_WORDS = {"ranks", "threads", "bind", "json", "stdin"}
 
 
 @needs_programs
 def test_run_and_the_launcher_have_the_same_options() -> None:
     ours, theirs = options_of(command_of("run")), help_of("beeline-launch")
-    assert set(ours) == set(theirs) - {"no-prefix"}  # what --json and --threads leave out
+    assert set(ours) == set(theirs) - {"no-prefix"}  # --json and --threads leave it out
     for name, option in theirs.items():
         if name == "no-prefix":
             continue
@@ -135,7 +135,7 @@ def test_an_application_has_the_options_of_its_program(name: str) -> None:
     ours, theirs = options_of(command_of("app", name)), help_of(name)
     assert set(theirs) - set(ours) == {"list", "describe"}
     started = {"ranks", "threads", "device", "split-nodes", "mpirun", "json", "output"}  # options of the launcher
-    studied = {"preset", "scaling"}  # what runs it several times
+    studied = {"preset", "scaling"}  # they run the program several times
     assert set(ours) - set(theirs) <= started | studied
     for option in set(theirs) - {"list", "describe"}:
         assert ours[option].default == theirs[option].default or f"it, {theirs[option].default}" in ours[option].text
@@ -173,7 +173,7 @@ def test_what_an_application_refuses_is_refused_before_anything_starts(cli: Run,
 @needs_programs
 @pytest.mark.usefixtures("real_programs")
 def test_measurements_are_what_their_program_describes() -> None:
-    """Names, defaults and texts have one source; so this compares what is shown of it."""
+    """Names, defaults and texts have one source; this compares the help that is made of them."""
     for name, described in commands().items():
         shown = command_of("bench", name)
         assert described["summary"] in shown.help
@@ -195,7 +195,7 @@ def test_every_command_and_option_has_a_help_text(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_commands_help_is_its_functions_docstring() -> None:
-    """With whole paragraphs, which a terminal breaks at its own width."""
+    """The docstring has whole paragraphs, which a terminal wraps at its own width."""
     for path in [("app", "training-projection"), ("run",), ("info",), ("energy",), ("plot",), ("build-torch",)]:
         command = command_of(*path)
         docstring = inspect.getdoc(inspect.unwrap(command.callback)) or ""
@@ -204,7 +204,7 @@ def test_a_commands_help_is_its_functions_docstring() -> None:
 
 
 def docstrings(path: Path) -> dict[str, str]:
-    """Of the stub's classes and their members: what help() shows, also where the extension is not built."""
+    """Docstrings of the stub's classes and members: help() shows them; the extension need not be built."""
     found: dict[str, str] = {}
     for one in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(one, ast.ClassDef):
@@ -219,7 +219,7 @@ STUB = docstrings(REPOSITORY / "python" / "beeline" / "_beeline.pyi")
 
 
 def test_what_the_library_says_of_a_world_is_what_run_takes() -> None:
-    """The same kinds of device, the same variables, the same unit."""
+    """The kinds of device, the variables and the unit are the same."""
     said, run = STUB["World.create"], options_of(command_of("run"))
     for kind in re.findall(r"'([\w:]+)'", re.search(r"device .*?;", said)[0]):  # type: ignore[index]
         assert kind in run["device"].text

@@ -126,7 +126,7 @@ def test_another_length_names_both() -> None:
         sending = world.make_stream()
         if world.rank == 0:
             messages.send(np.ones(8, "uint8"), 1, stream=sending)
-        # Rank 0 waits until it hears of it.
+        # Rank 0 waits until the mismatch is reported to it.
         with pytest.raises(beeline.Error, match="rank 1 receives 9 bytes in 1 block, rank 0 sends 8 bytes in 1 block"):
             messages.receive(np.ones(8 + world.rank, "uint8"), 1 - world.rank)
         raise KeyError("found")

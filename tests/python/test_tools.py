@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The project's own checks find what they are for."""
+"""The project's own checks find the errors that they are meant to find."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ class Box {
 
 @pytest.fixture
 def small_tree(repository, tmp_path):
-    """A tree with one public header, and this package in Python."""
+    """A tree with one public header and this package's Python files."""
     plant(tmp_path, "include/beeline/beeline.hpp", '#include "beeline/core/a.hpp"\n')
     plant(tmp_path, "include/beeline/core/a.hpp", HEADER)
     for name in ("_beeline.pyi", "library.py", "errors.py", "energy.py", "energy_record.py", "torch_backend.py"):

@@ -20,7 +20,7 @@ except ImportError as reason:
 
 @pytest.mark.parametrize("order", ["world, torch", "torch, world"])
 def test_torch_is_imported_before_a_world_or_after(order: str) -> None:
-    """Both have locale code of the C++ library, perhaps twice (src/core/text_file.hpp)."""
+    """Both contain locale code of the C++ library, perhaps two copies of it (src/core/text_file.hpp)."""
     lines = {"world": "world = beeline.World.create(device='cpu')", "torch": "import torch; str(torch.ops.aten.add)"}
     program = "; ".join(["import beeline", *(lines[part] for part in order.split(", "))])
     subprocess.run([sys.executable, "-c", program], check=True, timeout=100, env=os.environ | {"BEELINE_SIZE": "1"})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apps/training: four ranks learn the same by each back end; without torch it is skipped."""
+"""apps/training: four ranks reach the same result with each back end; skipped without torch."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_all_back_ends_learn_the_same(
 
 @pytest.mark.timeout(250)
 def test_back_ends_take_turns(torch_python: list[str]) -> None:
-    # Each round's process group gives its memory back: the heap has room for three at a time.
+    # Each round's process group frees its memory: the heap has room for three groups at a time.
     done = train(torch_python, "cpu", "--backend", "beeline,gloo", "--steps", "5", "--rounds", "7", ranks=2, heap="16M")
     results = results_of(done)
     assert [result["backend"] for result in results] == ["beeline", "gloo"]

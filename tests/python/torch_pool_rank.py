@@ -44,7 +44,7 @@ def zero_copy() -> None:
     assert gathered[::COUNT].tolist() == list(range(SIZE))
     outside = torch.full((COUNT,), 1.0, device=DEVICE)
     assert WORLD.owner_of(outside) is None
-    for transfer in ("staged", None, "registered"):  # all show their memory in the first call, and map it in the second
+    for transfer in ("staged", None, "registered"):  # all publish their memory in call 1, and map it in call 2
         dist.all_reduce(outside.fill_(1))
         assert transfer in (None, last_transfer())
         torch.cuda.synchronize()
@@ -60,7 +60,7 @@ def zero_copy() -> None:
 
 
 def every_operation() -> None:
-    """Those that move and combine long tensors of ordinary memory: without a copy, once the ranks have mapped it."""
+    """All operations on long ordinary tensors: without a copy, once the ranks have mapped the tensors."""
     mine, others = (torch.empty(SIZE * COUNT, device=DEVICE) for _ in range(2))
     group = dist.group.WORLD
     root = SIZE - 1
@@ -93,9 +93,9 @@ def every_operation() -> None:
 
 
 def segments_of_torchs() -> None:
-    """Segments that torch frees and takes again, at their old addresses or elsewhere, and such as cannot be shared."""
+    """Segments that torch frees and allocates again, at old or new addresses, and segments that cannot be shared."""
     for turn in range(4):
-        tensor = torch.empty((1 + turn % 2) * 2 * COUNT, device=DEVICE)  # longer ones take copy engines
+        tensor = torch.empty((1 + turn % 2) * 2 * COUNT, device=DEVICE)  # longer ones use copy engines
         for call in range(4):
             dist.all_reduce(tensor.fill_(RANK + call))
             assert (tensor == sum(rank + call for rank in range(SIZE))).all()
@@ -113,7 +113,7 @@ def segments_of_torchs() -> None:
 
 
 def captured_calls() -> None:
-    """A graph's calls use what the ranks have mapped before; what the capture allocates is staged."""
+    """A graph's calls use tensors that the ranks have mapped; tensors that the capture allocates are staged."""
     known = torch.empty(8 * COUNT, device=DEVICE)
     for _ in range(3):
         dist.all_reduce(known.fill_(RANK))
@@ -133,8 +133,8 @@ def captured_calls() -> None:
 
 
 def long_all_reduces() -> None:
-    """Of ordinary tensors, and of those that the program asserts to be symmetric: by copy engines, but two GPUs use
-    them only for vectors that are known to be symmetric."""
+    """All-reduces of ordinary tensors, and of tensors that the program declares symmetric, use copy engines; two GPUs
+    use these only for vectors that are known to be symmetric."""
     count = 100 << 20  # of 4 bytes: above 384 MB
     with torch.cuda.use_mem_pool(mem_pool()):
         pooled = torch.empty(count, device=DEVICE)
@@ -147,19 +147,19 @@ def long_all_reduces() -> None:
         (pooled, True, "in_place"),
     ):
         group.symmetric = symmetric
-        for turn in range(4):  # the same call again is recorded in the second turn, and run
+        for turn in range(4):  # the second equal call is recorded, and run
             tensor.fill_(RANK + turn)
             tensor[-1] = 2 * RANK + turn
             dist.all_reduce(tensor)
             assert (tensor[:-1] == sum(range(SIZE)) + turn * SIZE).all()
             assert tensor[-1] == 2 * sum(range(SIZE)) + turn * SIZE
-            dist.barrier()  # after which the next call finds what the ranks have mapped
+            dist.barrier()  # the next call finds the tensors mapped
         assert last_transfer() == transfer, (symmetric, last_transfer())
     group.symmetric = False
 
 
 def memory_of_another_rank() -> None:
-    """A tensor that rank 0 has allocated and rank 1 has opened: where both are on one GPU, both may use it."""
+    """A tensor that rank 0 has allocated and rank 1 has opened: both may use it if they share a GPU."""
     tensor = torch.full((COUNT,), 3.0, device=DEVICE) if RANK == 0 else None
     shared = [None if tensor is None else reduce_tensor(tensor)]
     dist.broadcast_object_list(shared, 0)
@@ -182,7 +182,7 @@ def memory_of_another_rank() -> None:
 
 
 def order() -> None:
-    """Memory that torch uses again is used in order."""
+    """Memory that torch uses again is not overwritten too early."""
     pool = mem_pool()
     with torch.cuda.use_mem_pool(pool):
         for step in range(20):
@@ -209,9 +209,9 @@ def a_full_heap() -> None:
 
 
 def segments_come_back() -> None:
-    """Each pool takes half of the heap: there is room for the next only if the last one's is given back."""
+    """Each pool takes half of the heap: the next one fits only if the last one's memory was given back."""
     megabytes = 300
-    dist.group.WORLD.symmetric = True  # long all-reduces by engines then use the pool's memory in place
+    dist.group.WORLD.symmetric = True  # long all-reduces by engines then use the pool in place
     for _ in range(4):
         pool = mem_pool()
         with torch.cuda.use_mem_pool(pool):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Expecting an Error with a code and words.
+/// Checks that a call throws an Error with a given code and words.
 
 #include <initializer_list>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the fake Vulkan driver does: a library that the loader takes for NVIDIA's.
+/// Controls the fake Vulkan driver: a library that the loader takes for NVIDIA's.
 
 #include <array>
 #include <string>
@@ -14,8 +14,8 @@ enum class VulkanFailure { none, instance, visible_memory, device, allocation, m
 struct FakeVulkan {
   std::array<unsigned char, 16> uuid{1, 2, 3};  ///< of the only GPU
   VulkanFailure failure = VulkanFailure::none;
-  std::string missing{};                         ///< a function that it lacks
-  int instances = 0, devices = 0, memories = 0;  ///< that there are now
+  std::string missing{};                         ///< name of a function that the driver lacks
+  int instances = 0, devices = 0, memories = 0;  ///< that exist now
 };
 [[nodiscard]] FakeVulkan& fake_vulkan();
 

@@ -59,7 +59,7 @@ class TestEngine final : public Engine {
     }
   }
 
-  /// The commands that a ring has, up to a batch.
+  /// Serves the commands in a ring, up to a batch.
   bool serve_some(Served& served) {
     if (plan_.gate != nullptr && !*plan_.gate) return false;
     std::size_t count = 0;
@@ -80,7 +80,7 @@ class TestEngine final : public Engine {
     served.reader.complete(last);
     return true;
   }
-  /// The highest peer first, and in order to each. By insertion: std::stable_sort's buffer is not aligned for commands.
+  /// Sorts by peer, the highest first; stable. By insertion: std::stable_sort's buffer is not aligned for commands.
   void sort_by_peer(std::size_t count) {
     const auto is_higher = [](const Command& a, const Command& b) { return a.peer > b.peer; };
     const auto first = batch_.begin();

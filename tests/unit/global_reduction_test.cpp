@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The global reduction: every method that runs here against the serial reference, bit for bit. Ranks are threads.
+// The global reduction: every method that runs here, bit for bit against the serial reference. Ranks are threads.
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ TEST(GlobalReductionProblem, TooLargeIsRefused) {
               [&] { fit(config, std::size_t{1} << 28, small); });
 }
 
-/// Ranks that reduce; ranks are threads.
+/// A number of ranks, which are threads, and their shape.
 struct MethodCase {
   int ranks, host_threads;
   unsigned host_blocks;

@@ -10,7 +10,7 @@
 
 namespace beeline {
 
-/// A context of one rank: a deadline, and words to abort by and to record failures in.
+/// A context of one rank: a deadline, abort words, and memory for records of failed waits.
 class LoneContext : public ::testing::Test {
  protected:
   LoneContext() {

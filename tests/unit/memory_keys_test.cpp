@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of memory keys; none of them needs UCX.
+// The tables of memory keys, which work without UCX.
 #include "transports/memory_keys.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using namespace beeline;
 
-/// A key of 100 bytes that counts itself.
+/// A key of 100 bytes; `handle` counts its copies.
 PeerKey key_at(std::uint64_t first, std::uint64_t id, const std::shared_ptr<int>& handle) {
   return {{id, first, 100, 0x1000 + first}, handle};
 }

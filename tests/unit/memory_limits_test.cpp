@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which limit on host memory is the least, and which there are on threads, by files as the kernel has them.
+// Which limits on host memory and threads apply, and which is the lowest, from files in the kernel's format.
 #include "memory/memory_limits.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST_F(MemoryLimits, ThoseOfThreadsAreNamed) {
   EXPECT_EQ(std::string::npos, text.find("job/pids.max")) << text;
 }
 
-/// In a container the path may be the host's, and the mount the group itself.
+/// In a container the path may be the host's, and the mount point the group itself.
 TEST_F(MemoryLimits, TheRootOfAContainer) {
   write("/proc/self/cgroup", "4:memory:/docker/17");
   write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "5000000");

@@ -58,12 +58,12 @@ TEST(OffsetAllocator, HandsOutFromTheFarEnd) {
   EXPECT_EQ(3840u, allocator.allocate_high(300 - 200, SIZE_MAX));
   EXPECT_EQ(3584u, allocator.allocate_high(256, SIZE_MAX));
   EXPECT_EQ(0u, allocator.allocate(256));
-  EXPECT_EQ(1024u, allocator.allocate_high(512, 1279));  // not above what was asked for, and aligned
-  EXPECT_EQ(256u, allocator.allocate(700));              // the room below it
+  EXPECT_EQ(1024u, allocator.allocate_high(512, 1279));  // below the given limit, and aligned
+  EXPECT_EQ(256u, allocator.allocate(700));              // fits below that piece
   EXPECT_EQ(Status::no_resource, code_of([&] { static_cast<void>(allocator.allocate_high(256, 1000)); }));
   EXPECT_EQ(Status::no_resource, code_of([&] { static_cast<void>(allocator.allocate_high(4096, SIZE_MAX)); }));
   for (const std::size_t offset : {3840, 1024, 0, 3584, 256}) allocator.free(static_cast<std::size_t>(offset));
-  EXPECT_EQ(0u, allocator.allocate(4096));  // one piece again
+  EXPECT_EQ(0u, allocator.allocate(4096));  // all pieces are merged again
 }
 
 TEST(OffsetAllocator, HandsOutAlignedDisjointPieces) {

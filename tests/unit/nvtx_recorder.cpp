@@ -14,7 +14,7 @@ namespace {
 std::mutex mutex;
 std::map<std::string, int> pushed;
 int popped = 0, open_ranges = 0, foreign = 0;
-int beeline_domain = 0, other_domain = 0;  // their addresses are the handles
+int beeline_domain = 0, other_domain = 0;  // the addresses of these are the handles
 
 nvtxDomainHandle_t create_domain(const char* name) {
   return reinterpret_cast<nvtxDomainHandle_t>(std::string(name) == "beeline" ? &beeline_domain : &other_domain);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The block that serves queues of a device engine, lease by lease: what lies in memory is enough to go on from.
+// The block that serves queues of a device engine in leases: each lease continues from the state in memory alone.
 #include "control/service_block.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace beeline {
 
 namespace {
 
-/// A rank of a world of one, and a block of one thread that serves its queue when a test says so.
+/// The only rank of a world, and a block of one thread that serves its queue when a test calls `lease`.
 class ServiceBlock : public LoneContext {
  protected:
   ServiceBlock() {
@@ -30,7 +30,7 @@ class ServiceBlock : public LoneContext {
     service_.lease.wanted = &wanted_;
   }
 
-  /// One lease of so many rounds. Whether it asks for the next.
+  /// Runs one lease of so many rounds. Returns whether it asks for the next.
   bool lease(int rounds) {
     wanted_ = 0;
     ServiceThread thread(service_, context_);
@@ -79,7 +79,7 @@ TEST_F(ServiceBlock, DoesWordsInTheirOrder) {
   EXPECT_EQ(3u, served_.deepest);
 }
 
-/// Words travel in the command, larger puts are moved: their signals come behind.
+/// Words travel in the command; larger puts are moved, and their signals follow.
 TEST_F(ServiceBlock, DoesPutsWithTheirSignals) {
   std::uint64_t* const signal = memory_.data() + bytes / 8 - 1;
   const auto put_signal = [&](const void* from, std::size_t count, std::uint64_t value) {
@@ -105,7 +105,7 @@ TEST_F(ServiceBlock, DoesPutsWithTheirSignals) {
   EXPECT_EQ(2u, *signal);
 }
 
-/// A lease that ends in the middle of a put: the next one moves the rest, and only then what comes behind it.
+/// A lease ends in the middle of a put: the next one moves the rest, and only then does the next command.
 TEST_F(ServiceBlock, GoesOnWithALargePut) {
   constexpr std::size_t count = bytes / 4;
   std::memset(at(2 * count), 0x5a, count);
@@ -125,7 +125,7 @@ TEST_F(ServiceBlock, GoesOnWithALargePut) {
   EXPECT_GE(served_.bytes, count);
 }
 
-/// Between leases memory goes: what is left of a put is the host's to refuse.
+/// Memory is freed between leases: the host has to refuse the rest of a put to it.
 TEST_F(ServiceBlock, TouchesNothingThatHasGoneInTheMiddleOfAPut) {
   constexpr std::size_t count = bytes / 4;
   ASSERT_EQ(Status::ok, put(0, at(2 * count), count));
@@ -140,7 +140,7 @@ TEST_F(ServiceBlock, TouchesNothingThatHasGoneInTheMiddleOfAPut) {
   EXPECT_EQ(Status::invalid_argument, is_quiet());
 }
 
-/// What it is not sure of the host does; the queue waits for that.
+/// The host carries out commands that the block cannot check; the queue waits for the host.
 TEST_F(ServiceBlock, HandsOverWhatItDoesNotReach) {
   std::vector<std::byte> elsewhere(4096);
   std::uint64_t value = 1;
@@ -173,24 +173,24 @@ TEST_F(ServiceBlock, HandsOverBadCommands) {
   bad(static_cast<Verb>(77), 8, 0, 0, 0, 0, 0);
   bad(Verb::add, 8, 1, 0, 1, 0, 0);                        // there is no such rank
   bad(Verb::add, 2, 0, 0, 1, 0, 0);                        // no atomic has this width
-  bad(Verb::add, 8, 0, 4, 1, 0, 0);                        // not aligned
-  bad(Verb::store, 8, 0, bytes, 1, 0, 0);                  // behind the memory
-  bad(Verb::store, 8, 0, ~std::uint64_t{7}, 1, 0, 0);      // behind the slot
+  bad(Verb::add, 8, 0, 4, 1, 0, 0);                        // not a multiple of the width
+  bad(Verb::store, 8, 0, bytes, 1, 0, 0);                  // beyond the memory
+  bad(Verb::store, 8, 0, ~std::uint64_t{7}, 1, 0, 0);      // beyond the slot
   bad(Verb::put_inline, 41, 0, 0, 0, 0, 0);                // too many bytes
-  bad(Verb::put_inline_signal, 25, 0, 0, 0, 0, 0, 64);     // the same
+  bad(Verb::put_inline_signal, 25, 0, 0, 0, 0, 0, 64);     // too many bytes
   bad(Verb::put_inline_signal, 8, 0, 0, 1, 0, 0, 60);      // the signal is not aligned
-  bad(Verb::put_signal, 0, 0, 0, here + 64, 1, 8, bytes);  // nor in the memory
+  bad(Verb::put_signal, 0, 0, 0, here + 64, 1, 8, bytes);  // the signal is not in the memory
   bad(Verb::put, 0, 0, 0, here, 1, 8);                     // onto itself
   bad(Verb::put, 0, 0, 0, here + 8, 1, 0);                 // no bytes
   bad(Verb::put, 0, 0, 0, here + 64, 2, 8);                // rows
-  bad(Verb::put, 0, 0, bytes - 8, here, 1, 16);            // over the end there
-  bad(Verb::get, 0, 0, 0, here + bytes - 8, 1, 16);        // over the end here
-  bad(Verb::put, 0, 0, 0, here, 1, ~std::uint64_t{0});     // more than there is
-  bad(Verb::copy, 0, 0, here, here + 64, 1, 8);            // for a copy engine
+  bad(Verb::put, 0, 0, bytes - 8, here, 1, 16);            // beyond the end at the peer
+  bad(Verb::get, 0, 0, 0, here + bytes - 8, 1, 16);        // beyond the end on this rank
+  bad(Verb::put, 0, 0, 0, here, 1, ~std::uint64_t{0});     // more bytes than there are
+  bad(Verb::copy, 0, 0, here, here + 64, 1, 8);            // only a copy engine does this
   EXPECT_EQ(std::vector<std::uint64_t>(bytes / 8), memory_);
 }
 
-/// Behind a refused command nothing of its queue is done.
+/// No command after a refused one is carried out in its queue.
 TEST_F(ServiceBlock, RefusesWhatIsBehindARefusedCommand) {
   std::vector<std::byte> elsewhere(4096);
   ASSERT_EQ(Status::ok, put(0, elsewhere.data(), elsewhere.size()));
@@ -203,7 +203,7 @@ TEST_F(ServiceBlock, RefusesWhatIsBehindARefusedCommand) {
   EXPECT_EQ(2u, ring_->refused.value);
 }
 
-/// Who posts to a ring that sleeps asks for a lease, once; a ring that is served nobody asks for.
+/// The first post to a sleeping ring asks for a lease; a post to a ring that is served does not.
 TEST_F(ServiceBlock, IsAskedForByPosters) {
   std::uint64_t value = 1;
   EXPECT_FALSE(lease(1));
@@ -218,7 +218,7 @@ TEST_F(ServiceBlock, IsAskedForByPosters) {
   EXPECT_TRUE(lease(0)) << "a command that came in the last moment";
 }
 
-/// Where no lease comes, posters end by their deadline, and say what they waited for.
+/// If no lease starts, posters end at their deadline and record what they waited for.
 TEST_F(ServiceBlock, ThatDoesNotComeCostsTheDeadline) {
   context_.deadline_ns = 20'000'000;
   std::uint64_t value = 1;
@@ -232,7 +232,7 @@ TEST_F(ServiceBlock, ThatDoesNotComeCostsTheDeadline) {
   EXPECT_EQ(Status::deadline, put(0, &value, sizeof value));
 }
 
-/// The same with a table of triggered operations; the test is the host.
+/// The same block with a table of triggered operations; the test acts as the host.
 class ServiceBlockOfTriggers : public ServiceBlock {
  protected:
   ServiceBlockOfTriggers() {
@@ -244,7 +244,7 @@ class ServiceBlockOfTriggers : public ServiceBlock {
                          static_cast<std::uint32_t>(tags_.size()),
                          1};
   }
-  /// In front of what is armed for the tag.
+  /// Arms an operation before those that are armed for the tag.
   void arm(std::uint32_t number, std::uint32_t tag, std::uint64_t threshold, const Command& command,
            std::uint32_t then = no_chain) {
     commands_[number].commands[0] = command;
@@ -295,7 +295,7 @@ TEST_F(ServiceBlockOfTriggers, FiresAtTheThreshold) {
   EXPECT_EQ(2u, totals_.over);
 }
 
-/// A lease that ends in the middle of a triggered put: the trigger is done, and the chain goes on, when the put is.
+/// A lease ends in the middle of a triggered put: the trigger completes and the chain continues when the put is done.
 TEST_F(ServiceBlockOfTriggers, GoesOnWithALargePutAndItsChain) {
   constexpr std::size_t count = bytes / 4;
   std::memset(at(2 * count), 0x5a, count);
@@ -315,7 +315,7 @@ TEST_F(ServiceBlockOfTriggers, GoesOnWithALargePutAndItsChain) {
   EXPECT_EQ(1u, tags_[2].count) << "a chain into a tag that nothing is armed for";
 }
 
-/// What the host has found met fires when a lease begins.
+/// Operations that the host found ready to fire are carried out when a lease begins.
 TEST_F(ServiceBlockOfTriggers, FiresWhatIsArmedLate) {
   for (const std::uint32_t tag : {1u, 2u, 2u}) ASSERT_EQ(Status::ok, trigger_tag(tag));
   EXPECT_FALSE(lease(1));
@@ -331,7 +331,7 @@ TEST_F(ServiceBlockOfTriggers, FiresWhatIsArmedLate) {
   EXPECT_EQ(0u, tags_[1].met | tags_[2].met);
 }
 
-/// A refused operation triggers nothing, and nothing behind it is done or counted.
+/// A refused operation triggers nothing, and no later operation is carried out or counted.
 TEST_F(ServiceBlockOfTriggers, RefusesWhatIsBehindARefusedOperation) {
   std::vector<std::byte> elsewhere(4096);
   arm(1, 0, 1, put_of(0, elsewhere.data(), elsewhere.size()), 1);

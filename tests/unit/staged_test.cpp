@@ -34,7 +34,7 @@ class StagedRings : public ::testing::Test {
     lengths_.assign(slots, 0);
     return {buffers_.data(), lengths_.data(), &published_, &consumed_, chunk, slots};
   }
-  /// Lets the sender do all that it can without its receiver.
+  /// Lets the sender send as much as it can without its receiver.
   static void push(StagedSender& sender, const std::byte* source, Stream& stream) {
     for (std::uint64_t before = ~std::uint64_t{0}; before != sender.finished();) {
       before = sender.finished();

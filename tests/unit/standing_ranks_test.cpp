@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that do job after job: what fails ends them all, what they skip is told, and nothing hangs.
+// Ranks that run job after job: a failure ends all of them, a skipped job is reported, and nothing hangs.
 #include "tests/support/standing_ranks.hpp"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Standing : public ::testing::TestWithParam<WorldKind> {
   }
 };
 
-/// Each job allocates behind what the jobs before it hold.
+/// Each job allocates memory after that of earlier jobs, which is still held.
 TEST_P(Standing, RanksDoAllJobsInOneWorld) {
   StandingRanks ranks(GetParam(), 3, host_config(), [](World& world, int) {
     auto* const mine = static_cast<std::byte*>(world.allocate(1000));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tree search: the tree by itself, and every method against the serial search. Ranks are threads.
+// The tree search: the tree itself, and every method compared with the serial search. Ranks are threads.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ TEST(Tree, HasAboutTheNodesAskedFor) {
   constexpr std::uint64_t trees = 20, expected = 40'000;
   for (std::uint64_t seed = 0; seed < trees; ++seed) {
     const Counts counts = serial_search(make_tree(expected, seed));
-    EXPECT_EQ(counts.nodes % 8, 2001 % 8);  // the root, its children, and eight of each parent
+    EXPECT_EQ(counts.nodes % 8, 2001 % 8);  // the root, its children, and eight per parent
     EXPECT_LT(counts.leaves, counts.nodes);
     EXPECT_GT(counts.deepest, 20u);
     nodes += counts.nodes;

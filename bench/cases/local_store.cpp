@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Stores of 8 bytes to this rank's own memory, against the distance of the words: bandwidth of the words that are
-/// written. Source: seed 000, figure 2.17.
+/// Stores of words of 8 bytes to this rank's own memory: the bandwidth of the written words, by the distance between
+/// words. Source: seed 000, figure 2.17.
 
 #include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"

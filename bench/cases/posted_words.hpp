@@ -39,7 +39,7 @@ struct Engines {
 /// Times of round trips, which a kernel keeps.
 struct Probe {
   std::uint64_t* round_trips;  ///< [count] nanoseconds
-  std::uint64_t* posts;        ///< [count] of which so many to post
+  std::uint64_t* posts;        ///< [count] nanoseconds of the posts alone
   std::uint32_t count;
   std::uint64_t rest_ns;  ///< before each
 };

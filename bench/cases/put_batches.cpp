@@ -18,7 +18,7 @@ namespace beeline::bench::put_batches_cases {
 
 namespace {
 
-/// Who carries the puts: loads and stores, the rank's engine, or the network.
+/// What carries the puts: loads and stores, the rank's engine, or the network.
 enum class Carrier { stores, engine, network };
 
 constexpr const char* batch_method(Carrier carrier) {

@@ -126,8 +126,8 @@ class Transfers {
   SymmetricArray<std::byte> remote_, local_;
 };
 
-/// Table 6.1 has the numbers of values, contiguous and every second one; the other rows have a full set of
-/// instructions.
+/// The numbers of values of table 6.1, contiguous and every second one. The other rows have 1,024 values, of all widths
+/// and distances.
 std::vector<Values> all_values() {
   std::vector<Values> all;
   for (const std::uint32_t stride : {1u, 2u})
@@ -153,7 +153,7 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
                             {"stride", std::uint64_t{values.stride}},
                             {"instructions", counts.instructions},
                             {"sectors", counts.sectors}};
-    measurement.time = [=](Rounds rounds) {  // no time, but the count: it is the same in each iteration
+    measurement.time = [=](Rounds rounds) {  // the count in place of a time: it is the same in each iteration
       return time_batches(rounds, [&] { return static_cast<double>(counts.requests * rounds.iterations); });
     };
     const auto transfers = std::make_shared<Transfers>(bench, values, stores);

@@ -49,7 +49,7 @@ BEELINE_HOST_DEVICE bool send(const Context& ctx, const Message& m, std::uint64_
   const RmaTo to{peer, notifies ? rma_requester | rma_completer : rma_none};
   if (rma_put(Thread{}, ctx, m.port, m.destination, m.source, m.bytes, to) != Status::ok) return false;
   if (notifies) return true;
-  *m.flag_source = sequence;  // the last flag's put is complete: that of the data was posted after it
+  *m.flag_source = sequence;  // the flag's last put is complete, since the data's put was posted after it
   return rma_put(Thread{}, ctx, m.port, m.flag, m.flag_source, 1, to) == Status::ok;
 }
 

@@ -39,7 +39,7 @@ struct VerbsCalls {
   BEELINE_HOST_DEVICE bool await(const Context& ctx) const {
     const beeline::detail::VerbsPoller<steps, beeline::detail::DirectAccess> poller(queues, 0);
     if (poller.wait(Thread{}, ctx, Timeout::none()) != Status::ok) return false;
-    // Polls of step 4 do not free entries, and those of other steps use the same queue pair.
+    // Polls of step 4 do not free entries, and polls of other steps use the same queue pair.
     if constexpr (!steps.checks) queues.posted[0].sends_done = queues.posted[0].sends;
     return true;
   }

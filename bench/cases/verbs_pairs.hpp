@@ -25,7 +25,7 @@ inline std::string method_of(Placement placement, const char* protocol) {
   return std::string(name_of(placement)) + "/verbs/" + protocol;
 }
 
-/// The queues of a rank, for kernels or CPU threads that post, or for kernels that ask a CPU thread to.
+/// The queues of a rank, for kernels or CPU threads that post, or for kernels that ask a CPU thread to post.
 struct Queues {
   VerbsQueuesView view;
   VerbsAssistedView mailboxes;

@@ -58,7 +58,7 @@ def own_place(towards: str, launcher: str = "", mark: str = "") -> Place:
 
 
 def address_towards(host: str) -> str:
-    """The address of this host's interface on the way to `host`; empty if there is no way. Sends nothing."""
+    """The address of this host's interface on the route to `host`; empty if there is no route. Sends nothing."""
     try:
         for family, kind, _, _, target in socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM):
             with socket.socket(family, kind) as probe:

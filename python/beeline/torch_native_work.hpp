@@ -204,7 +204,7 @@ class NativeWork final : public Work {
  public:
   using End = std::unique_ptr<torch_table::End, void (*)(torch_table::End*)>;
 
-  ///   end  on `stream` if that is not torch's current one, or of a host rank
+  ///   end  of a host rank's call, or on `stream` if that is not torch's current stream
   NativeWork(Tensors outputs, torch_table::End* end, std::optional<c10::Stream> stream)
       : outputs_(std::move(outputs)), end_(end, library->let_go), stream_(stream) {}
   /// For a host rank's call, which copies the results to their destinations itself when the call is over.

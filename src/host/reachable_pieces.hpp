@@ -25,7 +25,7 @@ class ReachablePieces {
   [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(count_); }
 
  private:
-  /// Largest number of pieces that a block knows. Commands on other memory are not the block's.
+  /// Largest number of pieces that a block knows. Commands on other memory are not for the block.
   static constexpr std::size_t most = 1024;
   [[nodiscard]] bool is_reachable(std::span<const std::byte> piece) const;
 

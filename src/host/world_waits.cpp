@@ -63,7 +63,7 @@ void World::Implementation::check_gpu() const {
   const Device& device = membership->device();
   const std::string fault = device.is_gpu() ? detail::gpu_fault(device.index) : "";
   if (fault.empty()) return;
-  std::vector<int> together, beyond;  // beyond: a kernel that accesses their memory causes such a fault
+  std::vector<int> together, beyond;  // ranks of this process; ranks whose memory faults if a kernel accesses it
   for (const int other : membership->everyone()) {
     if (membership->shares_process(other)) together.push_back(other);
     if (membership->of(other).device.is_gpu() && !routes->to_gpu_of(other).is_direct()) beyond.push_back(other);

@@ -30,7 +30,7 @@ class Stream {
 
   /// Receives at most once with TLS, so `has_input` tells whether more can be read at once.
   [[nodiscard]] ssize_t read(std::span<std::byte> to);
-  /// Writes `head`, then `payload`. With TLS, what was taken may be encrypted and wait until the socket accepts it.
+  /// Writes `head`, then `payload`. With TLS, the bytes taken may be encrypted, and wait until the socket accepts them.
   [[nodiscard]] ssize_t write(std::span<const std::byte> head, std::span<const std::byte> payload = {});
   /// Sends encrypted bytes that wait. Returns whether none is left.
   bool flush();

@@ -23,8 +23,8 @@ class RemoteKeys {
 
   /// Decides whether puts and gets may use keys of a rank. Called once the rank has greeted.
   void choose(int peer);
-  /// The end of the text of a rank's route: that long payloads in GPU memory go by CUDA transports, and what goes by
-  /// keys. Each part begins with a comma; empty if neither applies.
+  /// The end of the text of a rank's route: that long payloads in GPU memory go by CUDA transports, and which puts and
+  /// gets use keys. Each part begins with a comma; empty if neither applies.
   [[nodiscard]] std::string uses_of(int peer) const;
 
   // The keys of other ranks' memory.

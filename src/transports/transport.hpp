@@ -34,7 +34,7 @@ struct TransportRow {
   /// Returns a rank's network devices, for errors.
   std::string (*devices)(const NetworkPlan& plan) = nullptr;
   const char* how_to_choose_devices = "";
-  /// Returns what rank 0 warns of; empty if nothing.
+  /// Returns the text of which rank 0 warns; empty if there is none.
   std::string (*warning)() = nullptr;
   /// Opens the transport. Throws unavailable, invalid_argument.
   std::unique_ptr<TransportWorker> (*open)(const NetworkPlan& plan, const TransportSettings& settings,

@@ -203,7 +203,7 @@ static_assert(std::is_trivially_copyable_v<RmaNotification> && sizeof(RmaNotific
          F::Size::in(request.bytes - 1);
 }
 
-/// A requester page. The offset at which a poster stores a descriptor says how its addresses are meant:
+/// A requester page. The offset at which a poster stores a descriptor determines the meaning of its addresses:
 ///   logical   offsets in the slots of the two ranks (`Context::offset_in_slot`)
 ///   physical  addresses of the poster's process: any of its own memory, and the peer's as it is mapped there
 /// A page holds one request. Once it is over, the adapter sets word 0 to 0.

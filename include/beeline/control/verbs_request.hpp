@@ -48,7 +48,7 @@ struct VerbsSegment {
   return {ctx.offset_in_slot(address), bytes, key};
 }
 
-/// A work request. The functions below make those of each opcode.
+/// A work request. The functions below make the requests of each opcode.
 struct VerbsRequest {
   VerbsOpcode opcode = VerbsOpcode::none;
   bool signaled = true;  ///< has a completion also if it succeeds; errors always have one

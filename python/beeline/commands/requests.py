@@ -19,7 +19,7 @@ from beeline.programs import CliError, World, find_program, launch_command
 from beeline.ranks.records import result
 
 PROFILER = "ncu"
-# Part of the kernel's name, as an argument of a template. It is launched once for each row, in the order of the rows.
+# Part of the kernel's name, as a template's argument. The kernel is launched once for each row, in the rows' order.
 KERNEL = "WarpAccess"
 # Instructions and sectors of the first-level cache, requests and sectors of the second-level cache, bytes on links: a
 # GPU has some of them.

@@ -100,7 +100,7 @@ class VerbsAssistant final : public CommandSource {
     while (poll_completion(Thread{}, queues_, queue, completion) == Status::ok) {
       const std::uint32_t pair = completion.pair - queues_.posted[0].number;  // a rank's pairs have consecutive numbers
       Line& line = lines_[2 * pair + (completion.is_receive ? 1 : 0)];
-      // `reset` has answered the requests of completions from before it.
+      // Completions from before a `reset` are skipped: it has answered their requests.
       if (static_cast<std::uint32_t>(line.answered) == completion.index && line.answered != line.taken)
         answer(2 * pair + (completion.is_receive ? 1 : 0), completion);
     }

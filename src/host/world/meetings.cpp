@@ -58,7 +58,7 @@ std::string Meetings::call_of(int other) const {
 }
 
 std::string Meetings::calls_in(std::uint32_t team, const std::vector<WaitRecord>& waits) const {
-  std::set<int> asked;  // a rank on another node costs a message: only awaited ones are asked
+  std::set<int> asked;  // asking a rank on another node takes a message: only awaited ranks are asked
   constexpr std::size_t most_remote = 4;
   std::size_t remote = 0;
   for (const int member : teams_.members(team)) {

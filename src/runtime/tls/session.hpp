@@ -62,7 +62,7 @@ inline constexpr std::size_t tls_record_bytes = 16384;
 ///   context  the purpose of the key, and the identity to which the key belongs
 [[nodiscard]] TlsKey derive_tls_key(std::string_view secret, std::string_view salt, std::string_view context);
 /// The end that opens the connection. `identity` travels unencrypted.
-///   records_per_key  the key of the traffic is changed after so many records: AES-GCM limits what a key may encrypt
+///   records_per_key  the key of the traffic is changed after so many records: AES-GCM limits the data of a key
 [[nodiscard]] std::unique_ptr<TlsSession> make_tls_client(std::string identity, const TlsKey& key,
                                                           std::uint64_t records_per_key = std::uint64_t{1} << 22);
 [[nodiscard]] std::unique_ptr<TlsSession> make_tls_server(FindTlsKey find);

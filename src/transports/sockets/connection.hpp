@@ -51,7 +51,7 @@ class Connection {
  public:
   Connection(int peer, WorkerEvents& events, SocketFaults& faults) : peer_(peer), events_(events), faults_(faults) {}
 
-  /// Takes a connection, sends the queued frames, and reads what has been received.
+  /// Takes a connection, sends the queued frames, and reads the bytes that have been received.
   ///   first  bytes that are sent before everything else
   void open(detail::Stream stream, std::vector<std::byte> first);
   [[nodiscard]] bool is_open() const { return static_cast<bool>(stream_); }

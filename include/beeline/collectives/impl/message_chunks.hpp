@@ -47,7 +47,7 @@ template <class Group, class Byte>
   const PairLinks links(link.ctx, link.channel.across[link.session]);
   std::uint64_t& kept = sends ? link.own_state()->out.done : link.own_state()->in.done;
   const bool is_first = group.thread_rank() == 0;
-  group.sync();  // what an earlier call of this group kept is visible, and the rest of the group has written the source
+  group.sync();  // the state of the group's earlier calls is visible; the rest of the group has written the source
   std::size_t done = kept;
   do {  // an empty slice is one chunk, too
     Status status = agree(group, is_first ? await_box(links, link.peer, slice, timeout) : Status::ok);

@@ -8,7 +8,7 @@
 ///     box `sent % depth` is free: consumed > sent - depth
 ///     put head and data, signal arrived = ++sent          ->   looks at arrived, reads the box
 ///                                                         <-   consumed, with the signal of a chunk the other way
-///                                                         <-   or a signal, where none has gone for half a lap
+///                                                         <-   or a signal alone, after half a lap without one
 ///
 /// In kernels all of this is out of line (message_chunks.hpp, session_chunks.hpp), so that it takes no registers from
 /// calls by loads and stores.
@@ -57,11 +57,11 @@ struct PairProgress {
     return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t word() const { return put | std::uint64_t{consumed} << 32; }
-  /// The chunks put, of which `received` have been read.
+  /// The full count of the chunks put; `received` is the count of those that were read.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t all_put(std::uint64_t received) const {
     return received + (put - static_cast<std::uint32_t>(received));
   }
-  /// The chunks consumed of `sent`.
+  /// The full count of the consumed chunks; `sent` is the count of the chunks sent.
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t all_consumed(std::uint64_t sent) const {
     return sent - (static_cast<std::uint32_t>(sent) - consumed);
   }

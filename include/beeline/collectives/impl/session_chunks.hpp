@@ -228,7 +228,7 @@ template <class T, class Group>
   return run_by_chunks(group, PairLinks(ctx, channel), sends_of(plan), timeout, CombineChunks<T, Group>{group, plan});
 }
 
-/// Puts a chunk without data to every other member; then waits for theirs, and frees the boxes.
+/// Puts a chunk without data to every other member; then waits for their chunks, and frees the boxes.
 [[nodiscard]] BEELINE_COLD BEELINE_HOST_DEVICE inline Status exchange_heads(const PairLinks& links, Timeout timeout) {
   const Context& ctx = links.context();
   Status status = Status::ok;

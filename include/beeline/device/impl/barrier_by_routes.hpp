@@ -34,8 +34,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status await_epoch(const Context& ctx, P
                     [epoch](std::uint64_t observed) { return observed >= epoch; });
 }
 /// As `await_epoch`, in a round of a dissemination barrier. The member that is awaited in a later round may wait, too:
-/// CPU threads wait longer for it, so that the member that waits for an absent one reports first. On a GPU a copy of
-/// the context would be in local memory.
+/// CPU threads wait longer for it, so that the member that waits for an absent one reports first. GPUs do not, since a
+/// copy of the context would be in local memory.
 BEELINE_HOST_DEVICE inline Status await_epoch_of_round(const Context& ctx, std::uint32_t round, std::uint32_t peer,
                                                        Order order, Timeout timeout) {
   if constexpr (executor == DeviceKind::host)

@@ -13,8 +13,8 @@
 
 namespace beeline::detail {
 
-/// The memory of a channel of a team with members on other nodes, which are at the same offsets on all members:
-/// states, rings, then signals and copies.
+/// A channel's memory in a team with members on other nodes. Its parts are at the same offsets on all members: states,
+/// rings, then signals and copies.
 template <class State>
 struct RemotePackets {
   State* states;  ///< [ranks]

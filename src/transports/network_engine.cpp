@@ -46,7 +46,7 @@ constexpr std::uint64_t help_period_ns = 25'000;
 constexpr int longest_sleep_us = 10'000;
 /// Time from the loss of a connection to its report, in which the cause of the peer's end may be reported first.
 constexpr std::uint64_t lost_ns = 1'000'000'000;
-/// Time between two looks for failures while there is traffic.
+/// Time between two looks for failures while the engine's thread is awake.
 constexpr std::uint64_t report_period_ns = 1'000'000;
 /// After a failure, a rank that accepts no message for this long is given up.
 constexpr std::uint64_t stuck_ns = 1'000'000'000;
@@ -234,6 +234,7 @@ void NetworkEngine::wake() noexcept {
 void NetworkEngine::look_for_answer() {
   const RemotePeer* const asked = exchange_.sender.asked();
   if (asked == nullptr) return;
+  helped_.fetch_add(1, std::memory_order_relaxed);  // the engine's thread would only contend for the core
   const std::uint64_t start = machine::clock_ns();
   while (asked->unanswered != 0 && machine::clock_ns() - start < answer_patience_ns)
     if (!exchange_.turn()) ::sched_yield();
@@ -251,8 +252,7 @@ void NetworkEngine::run() {
     while (!closing_) {
       const bool any = try_work([this] { return exchange_.turn(); });
       const std::uint64_t now = machine::clock_ns();
-      // Continuous traffic does not delay reports.
-      if (!any || now - reported_at >= report_period_ns) {
+      if (now - reported_at >= report_period_ns) {
         reported_at = now;
         if (report_failures()) continue;
       }
@@ -271,7 +271,7 @@ void NetworkEngine::run() {
       if (idle_since == 0) idle_since = now;
       if (now - idle_since < patience_ns_)
         ::sched_yield();
-      else
+      else if (!report_failures())
         sleep();
     }
   } catch (const std::exception& error) {

@@ -87,8 +87,8 @@ std::vector<Measuring> commands() {
        .in_python = true},
       {Command::network,
        "Messages between nodes, beside bare UCX over the same network: time one way, bandwidth and rate by the window "
-       "of "
-       "requests in flight, time of a call, cost of finding memory among many segments",
+       "of requests in flight, time of a call, of triggers, tasks and barriers, cost of finding memory among many "
+       "segments",
        {{"sizes", Type::sizes,
          "Message sizes: up to 256K for times of calls, up to 4K for rates, from 64K on for bandwidths",
          "8,64,512,4K,32K,256K,1M,4M"}}},

@@ -3,7 +3,9 @@
 /// The barrier of all ranks inside a kernel; one `Barrier` object serves the whole loop.
 
 #include "beeline/device/barrier.hpp"
+#include "beeline/device/signal.hpp"
 #include "cases/cases.hpp"
+#include "cases/network_pair.hpp"
 #include "harness/barrier_words.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/timed_kernel.hpp"
@@ -18,6 +20,19 @@ struct BarrierRounds {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop) const {
     Barrier barrier(grid.block(), ctx);
     time_rounds(grid.block(), loop, [&](std::uint64_t) { return barrier.sync(order) == Status::ok; });
+  }
+};
+
+/// Ranks 0 and 1 signal each other, and wait.
+struct SignalExchange {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, std::uint64_t* arrived) const {
+    if (grid.block().thread_rank() != 0) return;
+    const Thread one{};
+    time_rounds(one, loop, [&](std::uint64_t sequence) {
+      return signal(one, ctx, arrived, sequence, loop.peer) == Status::ok &&
+             wait(one, ctx, arrived, Compare::greater_equal, sequence, loop.peer) == Status::ok;
+    });
   }
 };
 
@@ -66,6 +81,10 @@ class BarrierLoop {
     return timed_.run(threads, true, rounds, BarrierRounds<order>{});
   }
 
+  std::vector<double> time_signals(Rounds rounds) {
+    return timed_.run(single_thread(bench_).threads, bench_.paired(), rounds, SignalExchange{}, words_.data());
+  }
+
   template <Order order>
   bool verify(unsigned threads, std::uint64_t seed) {
     return wrong_.after([&](std::uint64_t* wrong) {
@@ -107,6 +126,24 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   return all;
 }
 
+/// Between nodes: beside an exchange of two signals. The check of the barrier's order needs stores: conformance tests
+/// check it there.
+std::vector<Measurement> prepare_across_nodes(Bench& bench, std::uint64_t) {
+  require_two_nodes(bench);
+  bench.require_alike();
+  const auto loop = std::make_shared<BarrierLoop>(bench);
+  const bool on_gpu = bench.world().device().is_gpu();
+  const unsigned threads = on_gpu ? 32 : static_cast<unsigned>(bench.world().config().host_threads);
+  std::vector<Measurement> all(1);
+  all[0].operation = "barrier", all[0].method = "two_signals", all[0].peer_of = "device/peer/signal";
+  all[0].time = [=](Rounds rounds) { return loop->time_signals(rounds); };
+  all.push_back(measurement_of<Order::relaxed>(loop, on_gpu, threads));
+  all.push_back(measurement_of<Order::memory>(loop, on_gpu, threads));
+  for (std::size_t i = 1; i < all.size(); ++i) all[i].baseline = 0, all[i].verify = {};
+  return all;
+}
+
+const ListedCases network_cases(Command::network, {{"barrier", "device/peer/signal", false, prepare_across_nodes}});
 const ListedCases latency_cases(Command::latency, {{"barrier", "device/peer/signal", false, prepare}});
 
 }  // namespace

@@ -46,7 +46,12 @@ NetworkPair::NetworkPair(Bench& bench, std::uint64_t bytes, std::uint64_t slots)
                      ? std::make_shared<SymmetricArray<std::byte>>(bench.world(), 2 * all, Heap::pinned)
                      : memory_;
   buffers_ = buffers_in(host_memories);
-  bare_ = ucx::make_pair(bench, {buffers_->source(), 2 * all});
+  try {
+    bare_ = ucx::make_pair(bench, {buffers_->source(), 2 * all});
+  } catch (const Error& error) {
+    if (error.code() != Status::unavailable) throw;
+    lacking_ = error.what();
+  }
 }
 
 std::shared_ptr<MessageBuffers> NetworkPair::buffers_in(Memories memories) const {
@@ -100,6 +105,7 @@ Measurement network_measurement(const std::shared_ptr<NetworkPair>& pair, Receiv
   Measurement measurement =
       message_measurement(pair->bench(), pair->buffers_in(memories), receivers, std::move(method), settled);
   measurement.bytes = pair->bytes();
+  if (is_bare) measurement.lacking = pair->lacking();
   measurement.settings = {{"source", name_of(memories.source)}, {"destination", name_of(memories.destination)}};
   return measurement;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "beeline/device/put_get.hpp"
@@ -35,7 +36,7 @@ struct Memories {
 /// messages between host memories. GPU ranks call the library in kernels of one thread.
 class NetworkPair {
  public:
-  /// Collective. Throws what `require_two_nodes` and `ucx::make_pair` throw.
+  /// Collective. Throws what `require_two_nodes` throws.
   NetworkPair(Bench& bench, std::uint64_t bytes, std::uint64_t slots);
 
   [[nodiscard]] Bench& bench() const { return bench_; }
@@ -49,6 +50,8 @@ class NetworkPair {
   /// Offset of a slot in both buffers.
   [[nodiscard]] std::size_t place(std::uint64_t slot) const { return slot % slots_ * bytes_; }
   [[nodiscard]] ucx::Pair& bare() const { return *bare_; }
+  /// Why there is no bare UCX here; empty: there is.
+  [[nodiscard]] const std::string& lacking() const { return lacking_; }
 
   /// The library's calls: a put with its signal, and the wait for the peer's signal.
   void put_signal();
@@ -99,6 +102,7 @@ class NetworkPair {
   SymmetricArray<PaddedWord> signals_;
   TimedKernel timed_;
   std::unique_ptr<ucx::Pair> bare_;
+  std::string lacking_;
   std::uint64_t sent_ = 0, awaited_ = 0, bare_sent_ = 0, bare_awaited_ = 0, bare_received_ = 0;
 };
 

@@ -9,7 +9,9 @@
 
 #include <algorithm>
 
+#include "beeline/device/put_get.hpp"
 #include "cases/cases.hpp"
+#include "cases/network_pair.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/timed_grid.hpp"
 #include "harness/timed_kernel.hpp"
@@ -173,6 +175,27 @@ struct BareAnswer {
   }
 };
 
+/// The payload goes to the peer by a put_signal, which a kernel there answers by a signal.
+struct AnswerBySignal {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, const std::uint64_t* payload,
+                                      std::uint64_t* words) const {
+    if (grid.block().thread_rank() != 0) return;
+    const Thread one{};
+    time_rounds(one, loop, [&](std::uint64_t sequence) {
+      return round_trip(
+          loop.leads,
+          [&] {
+            const Status sent =
+                loop.leads ? put_signal(one, ctx, words + 16, payload, payload_words, words, sequence, loop.peer)
+                           : signal(one, ctx, words, sequence, loop.peer);
+            return sent == Status::ok;
+          },
+          [&] { return wait(one, ctx, words, Compare::greater_equal, sequence, loop.peer) == Status::ok; });
+    });
+  }
+};
+
 /// A word goes to the peer's CPU, which launches a kernel that answers: the cost of a kernel that no worker starts.
 struct AskHost {
   template <class Grid>
@@ -235,9 +258,9 @@ class TaskState {
     own.reply = start_.data();
     return timed_.run(single_thread(bench_).threads, bench_.leads(), rounds, Start{}, own);
   }
-  std::vector<double> ask_bare(Rounds rounds) {
-    return timed_.run(single_thread(bench_).threads, bench_.paired(), rounds, BareAnswer{}, payload_.data(),
-                      words_.data());
+  template <class Kernel>
+  std::vector<double> exchange(Rounds rounds) {
+    return timed_.run(single_thread(bench_).threads, bench_.paired(), rounds, Kernel{}, payload_.data(), words_.data());
   }
   std::vector<double> ask_host(Rounds rounds) {
     const std::uint64_t first = timed_.last(), last = Loop{nullptr, first, rounds, 0, false}.last();
@@ -305,7 +328,7 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   const auto state = std::make_shared<TaskState>(bench, TaskOptions{.queues = 1, .workers = 1});
   std::vector<Measurement> all;
   all.push_back(measurement_of(state, "task", "bare/payload_and_two_flags",
-                               [=](Rounds rounds) { return state->ask_bare(rounds); }));
+                               [=](Rounds rounds) { return state->exchange<BareAnswer>(rounds); }));
   all.back().peer_of = method;
   const auto add = [&](const char* operation, const char* target, Reply reply, auto time) {
     all.push_back(measurement_of(state, operation, method, time));
@@ -328,6 +351,24 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   all.push_back(measurement_of(state, "task_restart", method,
                                [=](Rounds rounds) { return state->ask<AskAfterRest>(rounds, 1); }));
   all.back().most_iterations = 10;
+  return all;
+}
+
+/// Between nodes: beside a put_signal that a kernel answers by a signal.
+std::vector<Measurement> prepare_across_nodes(Bench& bench, std::uint64_t) {
+  require_two_nodes(bench);
+  bench.require_alike();
+  const auto state = std::make_shared<TaskState>(bench, TaskOptions{.queues = 1, .workers = 1});
+  std::vector<Measurement> all;
+  all.push_back(measurement_of(state, "task", "put_signal_and_answer",
+                               [=](Rounds rounds) { return state->exchange<AnswerBySignal>(rounds); }));
+  all.back().peer_of = method;
+  for (const Reply reply : replies) {
+    all.push_back(
+        measurement_of(state, "task", method, [=](Rounds rounds) { return state->ask<AskInTurn>(rounds, 1, reply); }));
+    all.back().settings.emplace_back("reply", name_of(reply));
+    all.back().baseline = 0;
+  }
   return all;
 }
 
@@ -364,6 +405,7 @@ std::vector<Case> all_cases() {
 }
 
 const ListedCases cases(Command::methods, all_cases());
+const ListedCases network_cases(Command::network, {{"task", method, false, prepare_across_nodes}});
 
 }  // namespace
 

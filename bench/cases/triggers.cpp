@@ -11,6 +11,7 @@
 #include "beeline/control/trigger.hpp"
 #include "cases/bare_answers.hpp"
 #include "cases/cases.hpp"
+#include "cases/network_pair.hpp"
 #include "harness/group_choice.hpp"
 #include "harness/message_buffers.hpp"
 #include "harness/timed_grid.hpp"
@@ -125,14 +126,44 @@ struct TriggeredAfterRest {
   }
 };
 
+/// A put_signal to the peer, and the wait for its own.
+struct PutSignal {
+  std::byte* destination;
+  const std::byte* source;
+  std::uint64_t bytes;
+  std::uint64_t* arrived;
+};
+
+/// Fires a transfer inside this rank's memory, waits for it, and puts with a signal to the peer.
+struct TriggerThenPutSignal {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, TriggeredMessage own,
+                                      PutSignal put) const {
+    if (grid.block().thread_rank() != 0) return;
+    const Thread one{};
+    time_rounds(one, loop, [&](std::uint64_t sequence) {
+      return round_trip(
+          loop.leads,
+          [&] {
+            return trigger(one, ctx, own.channel, 0) == Status::ok &&
+                   wait(one, ctx, own.arrived, Compare::greater_equal, sequence, own.awaited) == Status::ok &&
+                   put_signal(one, ctx, put.destination, put.source, put.bytes, put.arrived, sequence, loop.peer) ==
+                       Status::ok;
+          },
+          [&] { return wait(one, ctx, put.arrived, Compare::greater_equal, sequence, loop.peer) == Status::ok; });
+    });
+  }
+};
+
 struct State {
   State(Bench& bench_in, std::uint64_t bytes, BackEnd back_end_in)
       : bench(bench_in), back_end(back_end_in), buffers(std::make_shared<MessageBuffers>(bench, bytes)),
-        arrived(bench.world(), 1), triggers(bench.world(), {.by = back_end.by}), timed(bench) {}
+        arrived(bench.world(), 2), triggers(bench.world(), {.by = back_end.by}), timed(bench) {}
 
   /// Arms the operations that the kernel triggers, round after round; a round is `each` triggers.
-  template <class Kernel>
-  std::vector<double> time(Rounds rounds, bool takes_part, int target, unsigned threads, std::uint64_t each) {
+  template <class Kernel, class... Args>
+  std::vector<double> time(Rounds rounds, bool takes_part, int target, unsigned threads, std::uint64_t each,
+                           Args... args) {
     std::uint64_t* const signal = &arrived.data()->value;
     const std::uint64_t first = timed.last(), last = Loop{nullptr, first, rounds, 0, false}.last();
     for (std::uint64_t round = first + 1; takes_part && round <= last; ++round)
@@ -142,13 +173,14 @@ struct State {
     if (takes_part) triggered += (last - first) * each;
     // This rank, if it triggers for itself, or the peer.
     const auto awaited = static_cast<std::uint32_t>(target);
-    return timed.run(threads, takes_part, rounds, Kernel{}, TriggeredMessage{signal, awaited, triggers.channel()});
+    return timed.run(threads, takes_part, rounds, Kernel{}, TriggeredMessage{signal, awaited, triggers.channel()},
+                     args...);
   }
 
   Bench& bench;
   const BackEnd back_end;
   std::shared_ptr<MessageBuffers> buffers;
-  SymmetricArray<PaddedWord> arrived;
+  SymmetricArray<PaddedWord> arrived;  ///< by triggers, by puts
   Triggers triggers;
   TimedKernel timed;
   std::uint64_t triggered = 0;  ///< the tag: number of triggers by this rank
@@ -392,6 +424,38 @@ std::vector<Measurement> prepare_after_rests(Bench& bench, std::uint64_t bytes) 
   return all;
 }
 
+/// Between nodes: from the trigger to the arrival at the peer, beside a trigger inside this rank's memory and a
+/// put_signal after it.
+std::vector<Measurement> prepare_across_nodes(Bench& bench, std::uint64_t bytes) {
+  require_two_nodes(bench);
+  bench.require_alike();
+  std::vector<Measurement> all;
+  const unsigned threads = single_thread(bench).threads;
+  const auto add = [&](const char* called, const BackEnd& back_end, const auto& buffers, auto time) {
+    all.push_back(message_measurement(bench, buffers, Receivers::both, called, time));
+    all.back().operation = "trigger";
+    all.back().most_iterations = most_iterations(back_end.by);
+    all.back().settings = {{"back_end", back_end.name}};
+  };
+  for (const BackEnd& back_end : back_ends) {
+    if (!is_engine(back_end.by)) continue;  // a stream holds too few operations for a loop between nodes
+    const auto own = std::make_shared<State>(bench, bytes, back_end),
+               there = std::make_shared<State>(bench, bytes, back_end);
+    add("trigger_then_put_signal", back_end, there->buffers, [=, &bench](Rounds rounds) {
+      const PutSignal put{there->buffers->destination(), there->buffers->source(), bytes,
+                          &own->arrived.data()[1].value};
+      return own->time<TriggerThenPutSignal>(rounds, bench.paired(), bench.world().rank(), threads, 1, put);
+    });
+    all.back().peer_of = method;
+    add(method, back_end, there->buffers, [=, &bench](Rounds rounds) {
+      return there->time<TriggeredPingPong>(rounds, bench.paired(), static_cast<int>(bench.peer()), threads, 1);
+    });
+    all.back().baseline = all.size() - 2;
+  }
+  return all;
+}
+
+const ListedCases network_cases(Command::network, {{"trigger", method, true, prepare_across_nodes, {0, 4096}}});
 const ListedCases latency_cases(Command::latency,
                                 {{"message", method, true, prepare_messages<TriggeredPingPong, Receivers::both>},
                                  {"trigger", method, true, prepare_triggers},

@@ -105,7 +105,7 @@ Case collective_in_kernel(const CollectiveShape& operation, const MeasuredAlgori
   const auto prepare = [=, &operation](Bench& bench, std::uint64_t bytes) {
     std::vector<Measurement> all;
     check_available(bench.world(), measured);
-    bench.require_loads_and_stores();
+    if (measured.algorithm != Algorithm::automatic) bench.require_loads_and_stores();
     const auto place = places->get(bench, operation, bytes);
     const auto timed = std::make_shared<TimedKernel>(bench);
     for (unsigned threads : kernel_threads(bench.world(), place->bytes()))

@@ -52,6 +52,7 @@ struct Measurement {
   double operations_per_iteration = 1;       ///< 2 if an iteration is a round trip and the time of one way is reported
   std::uint32_t most_iterations = 10'000;    ///< limited by the capacity of the method's queues
   std::optional<std::string> peer_of = {};   ///< bare peers: the method that is compared with this one
+  std::string lacking = {};                  ///< bare peers: why it cannot be measured; empty: it can
   bool stores_to_peer = false;               ///< bare peers: needs the peer's memory on the same node
   std::optional<std::size_t> baseline = {};  ///< index of the bare peer among the measurements of its case
   std::optional<double> bus_factor = {};     ///< collectives: bytes on the busiest link for each byte of the message

@@ -215,6 +215,19 @@ std::vector<Measurement> reached(Bench& bench, std::vector<Measurement> all) {
   return kept(std::move(all), indices);
 }
 
+/// The measurements without peers that cannot be measured, whose reasons are printed.
+std::vector<Measurement> without_lacking(const Bench& bench, std::vector<Measurement> all) {
+  std::vector<std::size_t> indices;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Measurement& one = all[i];
+    if (one.lacking.empty())
+      indices.push_back(i);
+    else if (bench.leads())
+      print(unavailable_record({one.operation, one.method, true, {}}, one.bytes, bench.world().size(), one.lacking));
+  }
+  return kept(std::move(all), indices);
+}
+
 /// Sorts measurements in the order in which the options name their methods: if time is short, the last ones are not
 /// metered. Bare peers come before the methods that are compared with them.
 void sort_as_asked(const Options& options, const std::vector<Measurement>& measurements,
@@ -257,7 +270,7 @@ std::vector<Measurement> prepare(Bench& bench, const Case& todo, std::uint64_t b
   reason = bench.first_error(reason);
   if (!reason.empty()) measurements.clear();
   bench.let_go();
-  if (reason.empty()) return reached(bench, std::move(measurements));
+  if (reason.empty()) return reached(bench, without_lacking(bench, std::move(measurements)));
   if (bench.leads()) print(unavailable_record(todo, bytes, bench.world().size(), reason));
   return measurements;
 }

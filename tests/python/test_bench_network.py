@@ -45,6 +45,26 @@ def test_the_network_beside_bare_ucx() -> None:
     assert parameters == {"half_round_trip", "o_s", "o_r", "g", "L"}
 
 
+def test_controls_over_sockets_and_what_is_lacking_without_ucx() -> None:
+    operations = "message,get,trigger,task,barrier"
+    settings = {"BEELINE_SPLIT_NODES": "2", "BEELINE_TRANSPORTS": "sockets", "BEELINE_UCX": "/nowhere"}
+    found = results(records("network", "--sizes", "8", "--operations", operations, **settings))
+    if any("no headers of Asio" in (record["reason"] or "") for record in found):
+        pytest.skip(found[0]["reason"])
+    lacking = [record for record in found if not record["available"] and record["method"] != "mpi/staged"]
+    assert {record["method"] for record in lacking} == {"ucx/put_flush", "ucx/active_messages", "ucx/get"}
+    assert all("UCX" in record["reason"] for record in lacking)
+    measured = [record for record in found if record["available"]]
+    for record in measured:
+        if record["operation"] != "barrier":  # its check needs stores
+            assert_measured(record, ranks=2)
+    compared = {record["operation"]: record["baseline"] for record in measured if record["baseline"]}
+    assert compared == {
+        "trigger": "trigger_then_put_signal", "task": "put_signal_and_answer", "barrier": "two_signals"
+    }  # fmt: skip
+    assert {record["operation"] for record in measured} == set(operations.split(","))
+
+
 def test_the_network_among_many_segments() -> None:
     found = network_records("--operations", "lookup")
     rows = [(record["settings"]["segments"], record["method"]) for record in found]

@@ -34,8 +34,11 @@ struct Library {
 };
 
 Library find_library() {
-  void* const opened = ::dlopen("libucp.so.0", RTLD_NOW | RTLD_NOLOAD);
-  require(opened != nullptr, Status::unavailable, "the world has opened no UCX");
+  const char* const folder = std::getenv("BEELINE_UCX");
+  const std::string name = folder == nullptr ? "libucp.so.0" : fmt::format("{}/libucp.so.0", folder);
+  void* const known = ::dlopen("libucp.so.0", RTLD_NOW | RTLD_NOLOAD);
+  void* const opened = known != nullptr ? known : ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+  require(opened != nullptr, Status::unavailable, "no UCX was found: install libucx0");
   Library library{};
 #define BEELINE_BENCH_FIND(function)                                                           \
   library.function = reinterpret_cast<decltype(library.function)>(::dlsym(opened, #function)); \
@@ -274,6 +277,7 @@ ucs_status_t UcxPair::take(const void* header, void* data, std::size_t bytes, co
 
 std::unique_ptr<Pair> make_pair(Bench& bench, std::span<std::byte> target) {
   std::unique_ptr<UcxPair> pair;
+  require(!bench.world().config().secure, Status::unavailable, "UCX does not encrypt, and this world does");
   bench.together(
       [&] {
         pair = std::make_unique<UcxPair>(bench, target);

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// UCX for comparison, called without Beeline: ranks 0 and 1 have their own workers, with an endpoint between them. The
-/// library is the one that the world has opened, with the same transports.
+/// library is the one that the world has opened, with the same transports; in a world over sockets, the system's.
 
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +38,8 @@ class Pair {
   virtual void await(const std::uint64_t& word, std::uint64_t value) = 0;
 };
 
-/// Collective. The peer puts to `target`, which must outlive the pair. Throws unavailable on all ranks if the world has
-/// opened no UCX; ranks other than 0 and 1 get a pair that does nothing.
+/// Collective. The peer puts to `target`, which must outlive the pair. Throws unavailable on all ranks if there is no
+/// UCX, or the world is encrypted; ranks other than 0 and 1 get a pair that does nothing.
 [[nodiscard]] std::unique_ptr<Pair> make_pair(Bench& bench, std::span<std::byte> target);
 
 }  // namespace beeline::bench::ucx

@@ -43,6 +43,7 @@ constexpr auto end_time = 3s;          // for the other ranks to end by themselv
 constexpr auto termination_time = 2s;  // from SIGTERM to SIGKILL
 constexpr auto last_output_time = 500ms;
 constexpr auto reader_time = 1s;       // after a job that failed: for a reader to take more of its output
+constexpr auto greeting_time = 9s;     // for a host to start a rank; ssh itself gives up a connection before
 constexpr int ssh_failed = 255;        // ssh's exit code for an error of its own
 constexpr auto insists_after = 200ms;  // an earlier signal may be the first one again, sent to the process group
 
@@ -130,6 +131,7 @@ class Job {
   void enforce_end();
   void end_stopped();
   void look_for_standstill();
+  void report_silent_hosts();
   [[nodiscard]] bool stands_still() const;
   void signal_running(int signal) const;
   void finish_output();
@@ -169,6 +171,7 @@ class Job {
   Clock::time_point beginning_due_at_ = Clock::time_point::max();  ///< when the next unfinished line is printed
   bool children_changed_ = false;                                  ///< a child has ended, stopped or continued
   Clock::time_point standstill_ends_at_ = Clock::time_point::max();
+  Clock::time_point silence_ends_at_ = Clock::time_point::max();  ///< when hosts that have not answered are reported
   std::vector<int> stopped_;   ///< ranks that a signal had stopped, which therefore could not end
   std::vector<int> given_up_;  ///< keep_going: ranks that count as failed, by their exit or by other ranks' reports
   std::vector<int> outcasts_;  ///< of these the ones that were killed because they hung
@@ -235,14 +238,16 @@ Process Job::start_there(int rank) const {
 
 int Job::run() {
   start_processes();
+  if (!options_.hosts.empty()) silence_ends_at_ = Clock::now() + greeting_time;
   while (!all_ended()) {
     wait_for_events();
     check_processes();
     check_server();
     look_for_standstill();
+    report_silent_hosts();
     enforce_end();
   }
-  grace_ends_at_ = standstill_ends_at_ = Clock::time_point::max();
+  grace_ends_at_ = standstill_ends_at_ = silence_ends_at_ = Clock::time_point::max();
   end_children();  // processes that the ranks left behind
   finish_output();
   find_cause();
@@ -263,7 +268,8 @@ void Job::wait_for_events() {
   if (input_) input_->append_to(set);
   for (const RankProcess& each : processes_) each.append_to(set, needs_room_);
   int milliseconds = -1;
-  const auto next = std::min({next_signal_at_, standstill_ends_at_, grace_ends_at_, beginning_due_at_});
+  const auto next =
+      std::min({next_signal_at_, standstill_ends_at_, silence_ends_at_, grace_ends_at_, beginning_due_at_});
   if (next != Clock::time_point::max()) {
     const auto rest = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
     milliseconds = static_cast<int>(std::max<std::int64_t>(rest.count(), 0));
@@ -310,6 +316,17 @@ void Job::look_for_standstill() {
         std::find_if(processes_.begin(), processes_.end(), [](const RankProcess& each) { return !each.ending(); });
     begin_end(static_cast<int>(stopped - processes_.begin()));
   }
+}
+
+/// The ranks' own errors would name such a host only at their deadline.
+void Job::report_silent_hosts() {
+  if (Clock::now() < silence_ends_at_) return;
+  silence_ends_at_ = Clock::time_point::max();
+  for (const RankProcess& each : processes_)
+    if (!each.ending() && !each.history().has_greeting())
+      console_.report(fmt::format(
+          "beeline-launch: no answer for {} s from {}, where '{}' (pid {}) was to start rank {}", greeting_time.count(),
+          options_.hosts[host_index(options_, each.rank())], options_.ssh, each.pid(), each.rank()));
 }
 
 bool Job::is_rank(pid_t pid) const {

@@ -64,6 +64,11 @@ bool LineSplitter::has_room() const {
 
 void LineSplitter::end_line() {
   Console& console = *target_.console;
+  due_ = Clock::time_point::max();
+  if (!target_.greeting.empty() && printed_ == 0 && partial_ == target_.greeting) {
+    target_.history->note_greeting();
+    return partial_.clear();
+  }
   target_.history->add(partial_);
   const std::string_view rest = std::string_view(partial_).substr(printed_);
   // Another line may have ended this one already.
@@ -74,7 +79,6 @@ void LineSplitter::end_line() {
     console.print(target_.descriptor, target_.source, target_.prefix, rest, true);
   partial_.clear();
   printed_ = 0;
-  due_ = Clock::time_point::max();
 }
 
 }  // namespace beeline::launch

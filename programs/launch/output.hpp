@@ -17,10 +17,14 @@ namespace beeline::launch {
 class History {
  public:
   void add(std::string_view line);
+  /// Records that the rank's host has said that it starts the rank.
+  void note_greeting() { has_greeting_ = true; }
+  [[nodiscard]] bool has_greeting() const { return has_greeting_; }
   [[nodiscard]] const std::deque<std::string>& lines() const { return lines_; }
 
  private:
   std::deque<std::string> lines_;
+  bool has_greeting_ = false;
 };
 
 /// The destination of the lines of one stream of one rank.
@@ -31,6 +35,7 @@ struct LineTarget {
   int descriptor = 1;        ///< where plain lines go
   bool passes_json = false;  ///< lines that are JSON go to standard output without prefix
   History* history = nullptr;
+  std::string_view greeting;  ///< the line of the rank's host that is noted, and not printed; empty: none
 };
 
 /// Splits the bytes of a pipe into lines. If the end of a line does not follow at once (a question, a progress bar),

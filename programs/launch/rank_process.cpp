@@ -12,6 +12,8 @@
 #include <csignal>
 #include <cstring>
 
+#include "remote.hpp"
+
 namespace beeline::launch {
 
 namespace {
@@ -24,7 +26,8 @@ LineTarget target(int rank, int descriptor, History* history, const Options& opt
           .prefix = plain ? std::string() : fmt::format("[{}] ", rank),
           .descriptor = options.json ? STDERR_FILENO : descriptor,
           .passes_json = options.json && is_output,
-          .history = history};
+          .history = history,
+          .greeting = options.hosts.empty() ? std::string_view() : host_greeting};
 }
 
 /// Reads once, so that one rank's output does not delay the others; closes `pipe` at its end.

@@ -60,7 +60,7 @@ std::size_t host_index(const Options& options, int rank) {
 
 std::vector<std::string> remote_command(const Options& options, const std::string& path, const std::string& host,
                                         const Environment& changes) {
-  std::string script = "read -r BEELINE_TOKEN; export BEELINE_TOKEN";
+  std::string script = fmt::format("echo '{}' >&2; read -r BEELINE_TOKEN; export BEELINE_TOKEN", host_greeting);
   for (const auto& [variable, value] : variables_of(changes))
     script += fmt::format(" {}={}", variable, shell_word(value));
   script += fmt::format("; cd {} || exit 2; exec 3<&0; ", shell_word(std::filesystem::current_path().string()));

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "options.hpp"
@@ -14,6 +15,9 @@ namespace beeline::launch {
 
 /// The host of a rank, as an index of Options::hosts: consecutive ranks form blocks, in the order of the hosts.
 [[nodiscard]] std::size_t host_index(const Options& options, int rank);
+
+/// The line that a host's shell prints on standard error first.
+inline constexpr std::string_view host_greeting = "beeline-launch: the host answers";
 
 /// The command that starts the program on a host, in the same folder and with the same variables as on this machine.
 /// The first line of its standard input is the world's token, which therefore appears in no list of processes; each

@@ -78,21 +78,35 @@ Place torchrun() {
   return found;
 }
 
+/// The first address in an URI of Open MPI, as `891944960.0;tcp://10.66.1.1,192.168.1.1:42699`.
+std::string address_in(const std::string& uri) {
+  const std::size_t at = uri.find("://");
+  if (at == std::string::npos) return {};
+  const std::string first = uri.substr(at + 3, uri.find(',', at) - at - 3);
+  return first.starts_with('[') ? first.substr(1, first.find(']') - 1) : first.substr(0, first.find(':'));
+}
+
 Place open_mpi() {
   Place found = place("mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+  found.launcher.one_host = all_here("OMPI_COMM_WORLD_LOCAL_SIZE", found.size);
+  if (!found.launcher.one_host) {  // each host has a server of its own
+    found.launcher.job = identity("mpirun", {"PMIX_NAMESPACE", "OMPI_MCA_orte_hnp_uri"});
+    found.launcher.address = address_in(text_of("OMPI_MCA_orte_hnp_uri"));
+    return found;
+  }
   // The namespace is unique only within one mpirun; the server's address distinguishes several mpiruns on a host.
   found.launcher.job = identity("mpirun", {"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"});
   if (first_set({"PMIX_NAMESPACE", "PMIX_SERVER_URI2", "OMPI_MCA_orte_hnp_uri"}) == nullptr)
     found.launcher.job += parent();
-  found.launcher.one_host = all_here("OMPI_COMM_WORLD_LOCAL_SIZE", found.size);
   return found;
 }
 
 Place hydra() {
   Place found = place("mpirun", "PMI_RANK", "PMI_SIZE");
-  // The ranks of a host have only one common name from Hydra: their parent, the proxy that started them.
-  found.launcher.job = identity("mpirun", {"PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"}) + parent();
   found.launcher.one_host = all_here("MPI_LOCALNRANKS", found.size);
+  found.launcher.job = identity("mpirun", {"PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"});
+  // The ranks of a host have only one common name from Hydra: their parent, the proxy that started them.
+  found.launcher.job += found.launcher.one_host ? parent() : identity("", {"MASTER_ADDR", "MASTER_PORT"});
   return found;
 }
 
@@ -103,6 +117,7 @@ Place srun() {
                                          first_set({"SLURM_STEP_ID", "SLURM_STEPID"}), "SLURM_RESTART_COUNT"});
   const char* hosts = first_set({"SLURM_STEP_NUM_NODES", "SLURM_NNODES", "SLURM_JOB_NUM_NODES"});
   found.launcher.one_host = hosts == nullptr || text_of(hosts) == "1";
+  found.launcher.address = text_of("SLURM_LAUNCH_NODE_IPADDR");
   return found;
 }
 
@@ -152,7 +167,16 @@ const Candidate& innermost(const std::vector<Candidate>& candidates) {
   return candidates.front();
 }
 
-Place beeline_launch() { return {.launcher = {.name = "beeline"}}; }
+/// Without a rendezvous: containers, say, of which each is told its rank. Config reads rank and size.
+Place beeline_launch() {
+  Place found = {.launcher = {.name = "beeline"}};
+  if (environment("BEELINE_RENDEZVOUS") || !environment("BEELINE_RANK") || !environment("BEELINE_SIZE")) return found;
+  found.launcher.address = master_address();
+  if (found.launcher.address.empty()) return found;
+  found.launcher.job = identity("beeline", {"MASTER_ADDR", "MASTER_PORT", "BEELINE_SIZE"});
+  found.launcher.one_host = false;
+  return found;
+}
 
 }  // namespace
 
@@ -171,7 +195,8 @@ Place find_place() {
     candidates.push_back({"SLURM_PROCID", srun});
   if (candidates.empty()) return {};
   Place found = (candidates.size() == 1 ? candidates.front() : innermost(candidates)).find();
-  if (!found.launcher.one_host) found.launcher.address = master_address();
+  const std::string address = found.launcher.one_host ? "" : master_address();
+  if (found.launcher.one_host || !address.empty()) found.launcher.address = address;
   return found;
 }
 

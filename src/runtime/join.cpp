@@ -10,6 +10,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
 #include "runtime/rendezvous_file.hpp"
+#include "runtime/socket.hpp"
 #include "runtime/tcp_bootstrap.hpp"
 
 namespace beeline {
@@ -31,16 +32,42 @@ class Pause {
   std::chrono::milliseconds next_{1};
 };
 
-void require_token(const Config& config) {
+/// Whether rank 0 tells the others by a file where it listens, and the secret unless they have one.
+bool meet_by_file(const Config& config) {
+  return config.launcher.one_host || config.token.empty() || !detail::has_port(config.launcher.address);
+}
+
+detail::Readers readers_of(const Launcher& launcher) {
+  return launcher.one_host ? detail::Readers::one_host : detail::Readers::several_hosts;
+}
+
+void require_meeting(const Config& config) {
   const Launcher& launcher = config.launcher;
   if (launcher.one_host) return;
   const std::string hosts = fmt::format("{} started the ranks on several hosts", launcher.name);
-  require(!config.token.empty(), Status::invalid_argument,
-          fmt::format("{}: set BEELINE_TOKEN to a secret, the same on all of them", hosts));
   require(!launcher.address.empty(), Status::invalid_argument,
           fmt::format("{}: set MASTER_ADDR and MASTER_PORT on all of them; rank 0 listens at that address, at the next "
                       "port",
                       hosts));
+  require(!config.secure || !config.token.empty(), Status::invalid_argument,
+          fmt::format("{}: for BEELINE_SECURE=1 set BEELINE_TOKEN to a secret, the same on all of them; without it the "
+                      "ranks would share one by a file, which may cross the network as it is",
+                      hosts));
+}
+
+/// The address at which rank 0 serves.
+std::string address_to_serve(const Launcher& launcher, const Deadline& deadline) {
+  if (launcher.one_host) return RendezvousServer::Options{}.address;
+  if (detail::has_port(launcher.address)) {
+    detail::await_name(launcher.address, deadline);
+    return launcher.address;
+  }
+  const std::string own = own_address_towards(launcher.address);
+  require(!own.starts_with("127.") && own != "::1", Status::invalid_argument,
+          fmt::format("{} says that it runs at {}, which is no address that other hosts reach: set MASTER_ADDR and "
+                      "MASTER_PORT",
+                      launcher.name, launcher.address));
+  return own.find(':') == std::string::npos ? own : fmt::format("[{}]", own);
 }
 
 /// Rank 0's part, with a server at `address`.
@@ -74,19 +101,21 @@ std::unique_ptr<Bootstrap> join_served_world(const Config& config, const Deadlin
 std::unique_ptr<Bootstrap> host_world(Config config, const Deadline& deadline) {
   const Launcher launcher = config.launcher;
   const bool told = !config.token.empty();
+  const bool by_file = meet_by_file(config);
   if (!told) config.token = make_token();
-  const std::string address = launcher.one_host ? RendezvousServer::Options{}.address : launcher.address;
+  const std::string address = address_to_serve(launcher, deadline);
   return serve_world(std::move(config), address, deadline, [&](const Config& served) {
     const detail::Publication publication{served.rendezvous, told ? "" : served.token};
-    return launcher.one_host ? std::make_unique<detail::RendezvousFile>(launcher.job, publication, deadline) : nullptr;
+    return by_file ? std::make_unique<detail::RendezvousFile>(launcher.job, publication, deadline, readers_of(launcher))
+                   : nullptr;
   });
 }
 
 /// Tries to reach rank 0's server once. Returns nullptr, and the reason in `why_not`, if the server is not there yet.
 std::unique_ptr<Bootstrap> try_to_join(Config config, const Deadline& deadline, std::string& why_not) {
   config.rendezvous = config.launcher.address;
-  if (config.launcher.one_host) {
-    const detail::PublicationLook look = detail::look_for_publication(config.launcher.job);
+  if (meet_by_file(config)) {
+    const detail::PublicationLook look = detail::look_for_publication(config.launcher.job, readers_of(config.launcher));
     why_not = look.why_not;
     if (!look.found) return nullptr;
     require(!config.token.empty() || !look.publication.token.empty(), Status::invalid_argument,
@@ -127,7 +156,7 @@ std::unique_ptr<Bootstrap> join_world(const Config& config) {
   }
   require(!config.launcher.job.empty(), Status::invalid_argument,
           "no rendezvous: start ranks with `beeline run`, torchrun, mpirun or srun, or set BEELINE_RENDEZVOUS");
-  require_token(config);
+  require_meeting(config);
   log(LogLevel::info,
       fmt::format("joining as rank {} of {}, as {} says", config.rank, config.size, config.launcher.name), config.rank);
   return config.rank == 0 ? host_world(config, deadline) : join_rank_zero(config, deadline);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "beeline/core/error.hpp"
+#include "beeline/runtime/rendezvous.hpp"
 #include "runtime/socket.hpp"
 
 namespace beeline::detail {
@@ -34,7 +35,14 @@ std::string folder_of(const char* variable, const char* otherwise) {
 
 /// The folder for rendezvous files. If another user has made a folder of this name in /tmp, then the user's own runtime
 /// folder, if the system has one.
-std::string folder_path() {
+std::string folder_path(Readers readers) {
+  if (readers == Readers::several_hosts) {
+    const std::string home = folder_of("HOME", "");
+    require(
+        !home.empty(), Status::invalid_argument,
+        "HOME names no folder in which ranks of several hosts meet: set BEELINE_TOKEN, MASTER_ADDR and MASTER_PORT");
+    return home + "/.beeline";
+  }
   const std::string path = fmt::format("{}/beeline-{}", folder_of("TMPDIR", "/tmp"), ::geteuid());
   struct stat status {};
   const bool is_taken = ::lstat(path.c_str(), &status) == 0 && status.st_uid != ::geteuid();
@@ -63,8 +71,8 @@ void require_private(int descriptor, const std::string& path) {
                       status.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)));
 }
 
-FileDescriptor open_folder() {
-  const std::string path = folder_path();
+/// Opened anew for each look: NFS then asks its server whether there are new files.
+FileDescriptor open_folder(const std::string& path) {
   const bool is_there = ::mkdir(path.c_str(), S_IRWXU) == 0 || errno == EEXIST;
   require(is_there, Status::no_resource, fmt::format("{} cannot be made: {}", path, system_message(errno)));
   FileDescriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -74,10 +82,10 @@ FileDescriptor open_folder() {
   return folder;
 }
 
-FileDescriptor open_file(const FileDescriptor& folder, const std::string& name) {
+FileDescriptor open_file(const FileDescriptor& folder, const std::string& path, const std::string& name) {
   // does not block on a pipe
   FileDescriptor file(::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (file) require_private(file.get(), folder_path() + "/" + name);
+  if (file) require_private(file.get(), path + "/" + name);
   return file;
 }
 
@@ -97,29 +105,40 @@ std::vector<std::string> read_lines(const FileDescriptor& file) {
 
 }  // namespace
 
-RendezvousFile::RendezvousFile(const std::string& job, const Publication& publication, const Deadline& deadline)
-    : folder_(open_folder()), name_(file_name(job)) {
-  const std::string path = folder_path() + "/" + name_;
+RendezvousFile::RendezvousFile(const std::string& job, const Publication& publication, const Deadline& deadline,
+                               Readers readers)
+    : path_(folder_path(readers)), folder_(open_folder(path_)), name_(file_name(job)) {
+  const std::string text =
+      fmt::format("{}\n{}\n{}\n{}\n{}\n", first_line, job, ::getpid(), publication.address, publication.token);
+  if (readers == Readers::several_hosts) {
+    const std::string unfinished = fmt::format("{}.{}", name_, make_token());
+    write(text, unfinished);
+    require(::renameat(folder_.get(), unfinished.c_str(), folder_.get(), name_.c_str()) == 0, Status::no_resource,
+            fmt::format("{}/{} cannot be made: {}", path_, name_, system_message(errno)));
+    return;
+  }
+  lock_folder(deadline);
+  replace_stale();
+  write(text, name_);
+  require(::flock(file_.get(), LOCK_EX | LOCK_NB) == 0, Status::no_resource,
+          fmt::format("{}/{} cannot be locked: {}", path_, name_, system_message(errno)));
+  ::flock(folder_.get(), LOCK_UN);
+}
+
+void RendezvousFile::lock_folder(const Deadline& deadline) const {
   while (::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0) {  // only one rank 0 at a time checks for and makes its file
     require(errno == EWOULDBLOCK || errno == EINTR, Status::no_resource,
-            fmt::format("{} cannot be locked: {}", folder_path(), system_message(errno)));
+            fmt::format("{} cannot be locked: {}", path_, system_message(errno)));
     require(!deadline.passed(), Status::deadline,
-            fmt::format("{} was locked by another process for {} s", folder_path(), deadline.total_seconds()));
+            fmt::format("{} was locked by another process for {} s", path_, deadline.total_seconds()));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  replace_stale();
-  file_ = FileDescriptor(
-      ::openat(folder_.get(), name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
-  require(file_ && ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0, Status::no_resource,
-          fmt::format("{} cannot be made: {}", path, system_message(errno)));
-  write(fmt::format("{}\n{}\n{}\n{}\n{}\n", first_line, job, ::getpid(), publication.address, publication.token));
-  ::flock(folder_.get(), LOCK_UN);
 }
 
 RendezvousFile::~RendezvousFile() { ::unlinkat(folder_.get(), name_.c_str(), 0); }
 
 void RendezvousFile::replace_stale() const {
-  const FileDescriptor known = open_file(folder_, name_);
+  const FileDescriptor known = open_file(folder_, path_, name_);
   if (!known) return;
   const std::vector<std::string> lines = read_lines(known);
   require(!owner_lives(known), Status::invalid_argument,
@@ -128,22 +147,32 @@ void RendezvousFile::replace_stale() const {
   ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
-void RendezvousFile::write(const std::string& text) const {
+void RendezvousFile::write(const std::string& text, const std::string& name) {
+  file_ = FileDescriptor(
+      ::openat(folder_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  require(static_cast<bool>(file_), Status::no_resource,
+          fmt::format("{}/{} cannot be made: {}", path_, name, system_message(errno)));
   const bool whole = text.size() <= max_file_bytes &&
                      ::pwrite(file_.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
   if (whole) return;
   const int error = errno;
-  ::unlinkat(folder_.get(), name_.c_str(), 0);
-  throw Error(Status::no_resource, fmt::format("{}/{} cannot be written: {}", folder_path(), name_,
+  ::unlinkat(folder_.get(), name.c_str(), 0);
+  throw Error(Status::no_resource, fmt::format("{}/{} cannot be written: {}", path_, name,
                                                text.size() > max_file_bytes ? "too long" : system_message(error)));
 }
 
-PublicationLook look_for_publication(const std::string& job) {
-  const FileDescriptor folder = open_folder();
-  const std::string name = file_name(job), path = folder_path() + "/" + name;
-  const FileDescriptor file = open_file(folder, name);
-  if (!file) return {.why_not = fmt::format("it has not published an address in {}", path)};
-  if (!owner_lives(file)) return {.why_not = fmt::format("{} was left by a process that has ended", path)};
+PublicationLook look_for_publication(const std::string& job, Readers readers) {
+  const bool is_shared = readers == Readers::several_hosts;
+  const std::string folder_name = folder_path(readers), name = file_name(job), path = folder_name + "/" + name;
+  const FileDescriptor folder = open_folder(folder_name);
+  const FileDescriptor file = open_file(folder, folder_name, name);
+  if (!file)
+    return {.why_not = fmt::format("it has not published an address in {}{}", path,
+                                   is_shared ? ", a folder that all hosts must share; without one set BEELINE_TOKEN, "
+                                               "MASTER_ADDR and MASTER_PORT"
+                                             : "")};
+  if (!is_shared && !owner_lives(file))
+    return {.why_not = fmt::format("{} was left by a process that has ended", path)};
   const std::vector<std::string> lines = read_lines(file);
   if (lines.size() < 5) return {.why_not = fmt::format("{} is not complete", path)};
   if (lines[0] != first_line || lines[1] != job) return {.why_not = fmt::format("{} is another job's", path)};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How the ranks of one host find rank 0's rendezvous server without a launcher: by a file that only their user can
-/// read, in TMPDIR (or /tmp), under a name made from the job's identity.
+/// How ranks find rank 0's rendezvous server without a launcher: by a file that only their user can read, under a name
+/// made from the job's identity. Ranks of one host meet in TMPDIR (or /tmp), ranks of several in the user's home, which
+/// their hosts share.
 ///
-/// Rank 0 holds a lock on the file as long as it lives. A file without a lock was left by a rank 0 that was killed: the
-/// next rank 0 replaces it, and other ranks do not accept it.
+/// On one host rank 0 holds a lock on the file as long as it lives. A file without a lock was left by a rank 0 that was
+/// killed: the next rank 0 replaces it, and other ranks do not accept it. Between hosts file systems may have no locks:
+/// there rank 0 replaces any file of its job, and other ranks try the address in a file until it answers.
 
 #include <sys/types.h>
 
@@ -22,21 +24,27 @@ struct Publication {
   std::string token;    ///< the world's secret; empty if every rank has it already
 };
 
+/// Which ranks a file is for.
+enum class Readers { one_host, several_hosts };
+
 class RendezvousFile {
  public:
   /// Publishes for `job`, a line of text. Throws invalid_argument (another process is rank 0 of this job, or other
   /// users have access to the folder), no_resource (the file cannot be made), deadline.
-  RendezvousFile(const std::string& job, const Publication& publication, const Deadline& deadline);
+  RendezvousFile(const std::string& job, const Publication& publication, const Deadline& deadline,
+                 Readers readers = Readers::one_host);
   /// Removes the file.
   ~RendezvousFile();
 
  private:
+  void lock_folder(const Deadline& deadline) const;
   void replace_stale() const;
-  void write(const std::string& text) const;
+  void write(const std::string& text, const std::string& name);
 
+  std::string path_;  ///< of the folder
   FileDescriptor folder_;
   std::string name_;
-  FileDescriptor file_;  ///< locked while it is open
+  FileDescriptor file_;  ///< of one host: locked while it is open
 };
 
 /// The result of looking for `job`'s file.
@@ -47,6 +55,6 @@ struct PublicationLook {
 };
 
 /// Throws invalid_argument if other users have access to the file or folder.
-[[nodiscard]] PublicationLook look_for_publication(const std::string& job);
+[[nodiscard]] PublicationLook look_for_publication(const std::string& job, Readers readers = Readers::one_host);
 
 }  // namespace beeline::detail

@@ -10,12 +10,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <system_error>
+#include <thread>
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/rendezvous.hpp"
@@ -53,7 +56,13 @@ bool is_port(const std::string& text) {
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 
-AddressList resolve(const Endpoint& endpoint, const std::string& text, int flags, int type = SOCK_STREAM) {
+/// The addresses of a name, or the error of getaddrinfo.
+struct Lookup {
+  AddressList list;
+  int error;
+};
+
+Lookup look_up(const Endpoint& endpoint, const std::string& text, int flags, int type) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = type;
@@ -63,8 +72,28 @@ AddressList resolve(const Endpoint& endpoint, const std::string& text, int flags
   require(is_port(port), Status::invalid_argument,
           fmt::format("\"{}\" is no address: '{}' is no port; valid: 0 to 65535", text, port));
   const int error = ::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found);
-  require(error == 0, Status::invalid_argument, fmt::format("\"{}\" is no address: {}", text, ::gai_strerror(error)));
-  return {found, &::freeaddrinfo};
+  return {{found, &::freeaddrinfo}, error};
+}
+
+AddressList resolve(const Endpoint& endpoint, const std::string& text, int flags, int type = SOCK_STREAM) {
+  Lookup found = look_up(endpoint, text, flags, type);
+  require(found.error == 0, Status::invalid_argument,
+          fmt::format("\"{}\" is no address: {}", text, ::gai_strerror(found.error)));
+  return std::move(found.list);
+}
+
+/// Resolves a name that may become known later, such as that of a container which is not up yet.
+AddressList resolve_by(const Endpoint& endpoint, const std::string& text, const Deadline& deadline) {
+  constexpr std::chrono::milliseconds pause{100};
+  while (true) {
+    Lookup found = look_up(endpoint, text, 0, SOCK_STREAM);
+    if (found.error == 0) return std::move(found.list);
+    if (deadline.passed())
+      throw Error(Status::unreachable, fmt::format("the name of \"{}\" was not found within {} s: {}", text,
+                                                   deadline.total_seconds(), ::gai_strerror(found.error)));
+    throw_if_interrupted(-1);
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, deadline.end() - Deadline::Clock::now()));
+  }
 }
 
 FileDescriptor make_socket(const addrinfo& address) {
@@ -101,6 +130,12 @@ Endpoint own_endpoint(int socket) {
 
 std::string system_message(int error) { return std::generic_category().message(error); }
 
+bool has_port(const std::string& endpoint) { return !split_endpoint(endpoint).port.empty(); }
+
+void await_name(const std::string& endpoint, const Deadline& deadline) {
+  static_cast<void>(resolve_by(split_endpoint(endpoint), endpoint, deadline));
+}
+
 FileDescriptor listen_tcp(const std::string& address) {
   const AddressList list = resolve(split_endpoint(address), address, AI_PASSIVE);
   FileDescriptor listener = make_socket(*list);
@@ -122,12 +157,13 @@ FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline
   const Endpoint parts = split_endpoint(endpoint);
   require(!parts.host.empty() && !parts.port.empty(), Status::invalid_argument,
           fmt::format("\"{}\" is no rendezvous: expected host:port", endpoint));
-  const AddressList list = resolve(parts, endpoint, 0);
+  const AddressList list = resolve_by(parts, endpoint, deadline);
+  constexpr std::int64_t longest_attempt_ns = 8'000'000'000;  // the kernel asks three times meanwhile
   int error = 0;
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     FileDescriptor socket = make_socket(*address);
     require(static_cast<bool>(socket), Status::no_resource, fmt::format("no socket: {}", system_message(errno)));
-    error = connect_to(socket.get(), *address, deadline);
+    error = connect_to(socket.get(), *address, Deadline(std::min(deadline.remaining_ns(), longest_attempt_ns)));
     if (error == 0) {
       tune_connection(socket.get());
       return socket;

@@ -18,7 +18,14 @@ namespace beeline::detail {
 /// The host:port that `listener` is bound to, in the form that connect_tcp takes.
 [[nodiscard]] std::string local_endpoint(int listener);
 
-/// Connects to host:port. Throws unreachable, deadline, or invalid_argument if `endpoint` is not of that form.
+/// Whether `endpoint` is host:port, and not a host alone.
+[[nodiscard]] bool has_port(const std::string& endpoint);
+
+/// Waits until the name of host[:port] is known. Throws unreachable at the deadline.
+void await_name(const std::string& endpoint, const Deadline& deadline);
+
+/// Connects to host:port, and waits until its name is known. Throws unreachable, also for a host that does not answer
+/// for 8 s, deadline, or invalid_argument if `endpoint` is not of that form.
 [[nodiscard]] FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline);
 
 /// Sets options: small frames are sent at once, and the connection to a vanished machine breaks within half a minute.

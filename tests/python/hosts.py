@@ -46,6 +46,8 @@ class Hosts:
         try:
             self.devices = self._answer().split()
             for name, device, address in zip(self.names, self.devices, self.addresses, strict=True):
+                (Path("/etc/netns") / name).mkdir(parents=True)
+                shutil.copy("/etc/hosts", Path("/etc/netns") / name / "hosts")
                 run("ip", "netns", "add", name)
                 self.made.append(name)
                 run("ip", "link", "set", device, "netns", name)
@@ -66,6 +68,7 @@ class Hosts:
         self.cable.communicate()
         for name in self.made:
             run("ip", "netns", "del", name)
+            shutil.rmtree(Path("/etc/netns") / name)
 
     def change(self, command: str) -> None:
         """Of cable.py; returns once it holds."""
@@ -102,6 +105,12 @@ class Hosts:
             "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29400", "BEELINE_TOKEN": "one secret",
             "BEELINE_DEVICE": "cpu", "BEELINE_DEADLINE_S": "5", "BEELINE_HEAP_BYTES": "4M",
         }  # fmt: skip
+
+    def name_host(self, host: int, name: str) -> None:
+        """From now on all hosts know the name. `ip netns exec` shows a host the file at /etc/hosts."""
+        for each in self.names:
+            with (Path("/etc/netns") / each / "hosts").open("a") as known:
+                known.write(f"{self.addresses[host]} {name}\n")
 
     def execute(self, host: int, command: list[str], variables: dict[str, str]) -> subprocess.Popen[str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}

@@ -40,17 +40,38 @@ def expect_rounds(started: list[subprocess.Popen[str]], rounds: int) -> None:
         assert f"rank {rank} has played {rounds} rounds" in played
 
 
-def test_ranks_of_srun_meet(hosts: Hosts) -> None:
-    """By all variables that srun sets for a step on two hosts."""
+def expect_ranks_of_srun(hosts: Hosts, **more: str) -> None:
+    """By the variables that srun 22.05 sets for a step on two hosts."""
 
     def of_rank(rank: int) -> dict[str, str]:
         return {
             "SLURM_PROCID": str(rank), "SLURM_LOCALID": "0", "SLURM_NODEID": str(rank), "SLURM_NTASKS": "2",
             "SLURM_NNODES": "2", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2",
             "SLURM_STEP_NUM_NODES": "2", "SLURM_CLUSTER_NAME": "cluster",
-        }  # fmt: skip
+            "SLURM_LAUNCH_NODE_IPADDR": hosts.addresses[0],
+        } | more  # fmt: skip
 
-    expect_rounds([hosts.execute(rank, [str(RANK), "50"], of_rank(rank)) for rank in range(2)], 50)
+    expect_rounds([hosts.execute(rank, [str(RANK), "20"], of_rank(rank)) for rank in range(2)], 20)
+
+
+def test_ranks_of_srun_meet(hosts: Hosts, tmp_path: Path) -> None:
+    """With the variables that a user may set, and without."""
+    expect_ranks_of_srun(hosts)
+    expect_ranks_of_srun(hosts, HOME=str(tmp_path), MASTER_ADDR="", BEELINE_TOKEN="")
+    assert list((tmp_path / ".beeline").iterdir()) == []
+
+
+def test_containers_meet_whose_names_are_known_late(hosts: Hosts) -> None:
+    """As in Kubernetes: each is told its rank and the name of the first, and nothing starts them but the system."""
+
+    def of_rank(rank: int) -> dict[str, str]:
+        return {"BEELINE_RANK": str(rank), "BEELINE_SIZE": "2", "MASTER_ADDR": "job-0.job"}
+
+    ranks = [hosts.execute(rank, [str(RANK), "20"], of_rank(rank)) for rank in range(2)]
+    with pytest.raises(subprocess.TimeoutExpired):
+        ranks[1].wait(0.7)
+    hosts.name_host(0, "job-0.job")
+    expect_rounds(ranks, 20)
 
 
 def test_ranks_of_mpirun_meet(hosts: Hosts, tmp_path: Path) -> None:
@@ -58,15 +79,16 @@ def test_ranks_of_mpirun_meet(hosts: Hosts, tmp_path: Path) -> None:
     version = subprocess.run([mpirun, "--version"], capture_output=True, text=True, check=False) if mpirun else None
     if mpirun is None or version is None or "Open MPI" not in version.stdout:
         pytest.skip("no mpirun of Open MPI")
-    exported = [word for name in hosts.meeting() for word in ("-x", name)]
+    variables = {"HOME": str(tmp_path), "MASTER_ADDR": "", "BEELINE_TOKEN": ""}
+    exported = [word for name in hosts.meeting() | variables for word in ("-x", name)]
     command = [
         mpirun, "--allow-run-as-root", "-n", "2", "--host", ",".join(hosts.addresses), "--map-by", "node",
         "--mca", "plm_rsh_agent", str(hosts.write_ssh(tmp_path)), *exported, str(RANK), "50",
     ]  # fmt: skip
-    expect_rounds([hosts.execute(0, command, {})], 50)
+    expect_rounds([hosts.execute(0, command, variables)], 50)
 
 
-def test_ranks_of_torchrun_meet(hosts: Hosts) -> None:
+def test_ranks_of_torchrun_meet(hosts: Hosts, tmp_path: Path) -> None:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
 
@@ -76,7 +98,8 @@ def test_ranks_of_torchrun_meet(hosts: Hosts) -> None:
             str(host), "--master-addr", hosts.addresses[0], "--master-port", "29400", "--no-python", str(RANK), "50",
         ]  # fmt: skip
 
-    expect_rounds([hosts.execute(host, of_host(host), {}) for host in range(2)], 50)
+    variables = {"HOME": str(tmp_path), "BEELINE_TOKEN": ""}
+    expect_rounds([hosts.execute(host, of_host(host), variables) for host in range(2)], 50)
 
 
 def test_networks_that_do_not_connect_the_hosts_are_left_alone(hosts: Hosts) -> None:
@@ -100,6 +123,7 @@ def hosts_of_ipv6() -> Iterator[Hosts]:
 def test_hosts_may_have_ipv6_alone(hosts_of_ipv6: Hosts, tmp_path: Path) -> None:
     hosts = hosts_of_ipv6
     expect_rounds([hosts.launch(hosts.write_ssh(tmp_path), "20")], 20)
+    expect_ranks_of_srun(hosts, HOME=str(tmp_path), MASTER_ADDR="", BEELINE_TOKEN="")
     # The same devices with addresses of IPv4, too, by which the hosts do not reach each other.
     for host, (name, device) in enumerate(zip(hosts.names, hosts.devices, strict=True)):
         run("ip", "-n", name, "addr", "add", f"192.168.{host}.5/24", "dev", device)
@@ -232,6 +256,24 @@ def test_a_host_that_ssh_does_not_reach_is_named(tmp_path: Path, monkeypatch: py
     assert "-o ConnectTimeout=8: no route to 127.0.0.1" in done.stderr
     assert "rank 0 on 127.0.0.1 (pid " in done.stderr
     assert "exited with code 255: ssh did not reach the host, or has lost it" in done.stderr
+
+
+def test_a_host_that_does_not_answer_is_named_while_the_others_wait(tmp_path: Path) -> None:
+    """One of 127.0.0.0/8 starts its rank, the other's ssh hangs."""
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\n[ "$1" = 127.0.0.1 ] || exec sleep 60\nshift; exec sh -c "$*"\n')
+    ssh.chmod(0o755)
+    command = [
+        "-m", "beeline", "run", "-n", "2", "--device", "cpu", "--deadline", "60", "--ssh", str(ssh),
+        "--hosts", "127.0.0.1,127.0.0.2", "--trusted-network", str(RANK), "20",
+    ]  # fmt: skip
+    with subprocess.Popen([sys.executable, *command], stderr=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stderr is not None
+        line = next(line for line in launcher.stderr if "warning" not in line)
+        launcher.terminate()
+    assert "no answer for 9 s from 127.0.0.2, where" in line
+    assert "was to start rank 1" in line
+    assert "the host answers" not in line
 
 
 def run_split(*arguments: str) -> subprocess.CompletedProcess[str]:

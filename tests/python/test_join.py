@@ -33,6 +33,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if FOREIGN.match(name):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
     monkeypatch.setenv("BEELINE_DEVICE", "cpu")
     monkeypatch.setenv("BEELINE_DEADLINE_S", "20")
     return tmp_path / f"beeline-{os.geteuid()}"
@@ -229,10 +231,31 @@ class TestSeveralHosts:
         master = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "SLURM_STEP_NUM_NODES": "2"}
         return [{**srun_variables(rank, 2), **master, **more} for rank in range(2)]
 
-    def test_a_token_is_demanded(self) -> None:
-        for code, _, errors in run_ranks(self.variables()):
-            assert code == 1
-            assert "srun started the ranks on several hosts: set BEELINE_TOKEN to a secret" in errors
+    def test_without_a_token_they_meet_in_their_home(self, folder: Path) -> None:
+        """Also where files of a job that was killed lie."""
+        for code, output, errors in run_ranks(self.variables(), "worlds"):
+            assert code == 0, errors
+            assert output.count(" of 2 met ") == 6
+        home = folder.parent / "home" / ".beeline"
+        assert list(home.iterdir()) == []
+        with start(self.variables()[0]) as killed:
+            stale = wait_for_file(home)
+            killed.kill()
+        assert stale.stat().st_mode & 0o777 == 0o600
+        expect_a_world(run_ranks(self.variables()), 2)
+        ((code, _, errors),) = run_ranks([self.variables(HOME="/proc", BEELINE_DEADLINE_S="0.2")[1]])
+        assert code == 1
+        assert "/proc/.beeline cannot be made" in errors
+
+    def test_a_home_that_is_not_shared_is_named(self, tmp_path: Path) -> None:
+        every = self.variables(BEELINE_DEADLINE_S="1")
+        (tmp_path / "another").mkdir()
+        every[1]["HOME"] = str(tmp_path / "another")
+        (_, _, first), (code, _, second) = run_ranks(every)
+        assert code == 1
+        assert "another/.beeline/world-" in second
+        assert "a folder that all hosts must share; without one set BEELINE_TOKEN, MASTER_ADDR" in second
+        assert "rank 1 never joined the world" in first
 
     def test_an_address_is_demanded(self) -> None:
         every = self.variables(BEELINE_TOKEN="secret")
@@ -241,6 +264,23 @@ class TestSeveralHosts:
         for code, _, errors in run_ranks(every):
             assert code == 1
             assert "set MASTER_ADDR and MASTER_PORT" in errors
+        for each in every:
+            each["SLURM_LAUNCH_NODE_IPADDR"] = "127.0.0.1"
+        ((code, _, errors),) = run_ranks(every[:1])
+        assert code == 1
+        assert "srun says that it runs at 127.0.0.1, which is no address that other hosts reach" in errors
+
+    def test_a_secure_world_needs_a_token(self) -> None:
+        ((code, _, errors),) = run_ranks(self.variables(BEELINE_SECURE="1")[:1])
+        assert code == 1
+        assert "for BEELINE_SECURE=1 set BEELINE_TOKEN to a secret, the same on all of them" in errors
+
+    def test_a_name_that_is_never_known_is_named(self) -> None:
+        late = {"MASTER_ADDR": "host.invalid", "BEELINE_TOKEN": "secret", "BEELINE_DEADLINE_S": "0.3"}
+        (_, _, first), (_, _, second) = run_ranks(self.variables(**late))
+        assert 'the name of "host.invalid:' in first
+        assert "was not found within 0.3 s" in first
+        assert "rank 0 was not found within 0.3 s by rank 1 of 2 (srun): unreachable: the name of" in second
 
     def test_with_both_ranks_join_often(self, folder: Path) -> None:
         for code, output, errors in run_ranks(self.variables(BEELINE_TOKEN="secret"), "worlds"):

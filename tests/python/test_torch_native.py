@@ -29,7 +29,7 @@ Compiler = Callable[[str], None]
 
 @pytest.fixture
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
-    """Makes a given script the compiler; $out in it is the file that it must write. The compilation cache is empty."""
+    """Makes a script the compiler, in which $out is the file that it is to write; the cache is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("CXX", str(tmp_path / "compiler"))
     monkeypatch.delenv(torch_native.SWITCH, raising=False)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How one unit of a program compiles device operations: other units of the program may be compiled differently.
+/// What one unit of a program makes of device operations: the units beside it may be compiled the other way.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace beeline_test {
 
-/// Functions as instantiated in a unit, and whether it makes the checks that only BEELINE_CHECKED enables.
+/// A unit's instances, and whether it checks what only BEELINE_CHECKED checks.
 struct UnitMode {
   bool checks_all;
   const void *put, *signal_add, *atomic_add;
@@ -21,7 +21,7 @@ struct UnitMode {
 
 namespace {
 
-/// The mode of the unit that includes this file.
+/// That of the unit that includes this.
 UnitMode mode_of_this_unit() {
   using namespace beeline;
   using Put = Status (*)(const Thread&, const Context&, std::uint64_t*, const std::uint64_t*, std::size_t,

@@ -117,15 +117,33 @@ TEST_F(LauncherTest, SeveralHostsAreKnownWithRankZerosAddress) {
   const Place torch = found(with(torchrun, {{"LOCAL_WORLD_SIZE", "1"}}));
   EXPECT_FALSE(torch.launcher.one_host);
   EXPECT_EQ("localhost:29501", torch.launcher.address);
-  const Place slurm = found(with(srun, {{"SLURM_STEP_NUM_NODES", "2"}}));
+  const Place slurm = found(with(srun, {{"SLURM_STEP_NUM_NODES", "2"}, {"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.1"}}));
   EXPECT_FALSE(slurm.launcher.one_host);
-  EXPECT_EQ("", slurm.launcher.address);
+  EXPECT_EQ("10.0.0.1", slurm.launcher.address);
   for (const char* const master_address : {"fd00::2", "[fd00::2]"}) {
     const Variables master = {
         {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"MASTER_ADDR", master_address}, {"MASTER_PORT", "80"}};
     EXPECT_EQ("[fd00::2]:81", found(with(open_mpi, master)).launcher.address);
   }
   EXPECT_FALSE(found(with(hydra, {{"MPI_LOCALNRANKS", "1"}})).launcher.one_host);
+  const auto mpirun_at = [](const char* uri) {
+    return found(with(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"OMPI_MCA_orte_hnp_uri", uri}})).launcher;
+  };
+  EXPECT_EQ("10.0.0.1", mpirun_at("7.0;tcp://10.0.0.1:42699").address);
+  EXPECT_EQ("10.0.0.1", mpirun_at("7.0;tcp://10.0.0.1,172.17.0.1:42699").address);
+  EXPECT_EQ("fd00::1", mpirun_at("7.0;tcp6://[fd00::1]:42699").address);
+  EXPECT_EQ("", mpirun_at("").address);
+}
+
+TEST_F(LauncherTest, BeelinesOwnVariablesWithRankZerosAddressAreOfSeveralHosts) {
+  Variables own = {{"BEELINE_RANK", "1"}, {"BEELINE_SIZE", "2"}, {"MASTER_ADDR", "job-0.job"}, {"MASTER_PORT", "80"}};
+  const Launcher container = found(own).launcher;
+  EXPECT_FALSE(container.one_host);
+  EXPECT_EQ("job-0.job:81", container.address);
+  EXPECT_EQ(container.job, found(with(own, {{"BEELINE_RANK", "0"}})).launcher.job);
+  EXPECT_TRUE(found(with(own, {{"BEELINE_RENDEZVOUS", "127.0.0.1:9"}})).launcher.one_host);
+  own.erase("MASTER_PORT");
+  EXPECT_EQ("", found(own).launcher.job);
 }
 
 TEST_F(LauncherTest, WhatIsMissingOrContradictsIsNamed) {

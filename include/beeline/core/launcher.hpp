@@ -12,7 +12,7 @@ struct Launcher {
   std::string name = "none";  ///< beeline, torchrun, mpirun, srun; none: no launcher, so a world of one rank
   std::string job;  ///< the job's identity, the same on all of its ranks and on no others; empty for beeline and none
   bool one_host = true;  ///< false: the launcher says that the ranks are on several hosts
-  std::string address;   ///< MASTER_ADDR and MASTER_PORT + 1; empty if these are not set
+  std::string address;   ///< MASTER_ADDR and MASTER_PORT + 1; if not set, srun's or mpirun's own host; else empty
 };
 
 /// A process's launcher and rank in a job.

@@ -30,8 +30,8 @@ BEELINE_HOST_DEVICE constexpr std::size_t long_bytes(std::size_t i) { return mos
 constexpr std::size_t all_long_bytes = long_bytes(0) + long_bytes(1) + long_bytes(2);
 
 struct BatchArguments {
-  std::byte *to, *from;    ///< [cells, then long puts] at the peer, and here
-  std::uint64_t* signals;  ///< [3]: half of the puts have arrived; all have; count of batches
+  std::byte *to, *from;    ///< [cells, then long puts] at the peer, and on this rank
+  std::uint64_t* signals;  ///< [3]: half of the puts have arrived; all have; number of batches
   BatchEntry* entries;
   std::uint32_t capacity, puts, peer, sender;
   std::uint64_t round;
@@ -165,7 +165,7 @@ struct GoneArguments {
   std::uint32_t peer;
   CommandQueuesView channel;
 };
-/// Entry 2 names memory that was freed.
+/// The command of entry 2 uses memory that was freed.
 struct GoneKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, GoneArguments a) const {
@@ -211,7 +211,7 @@ BEELINE_CASE(post, a_batch_to_memory_that_is_gone, 2) {
   world.barrier();
 }
 
-/// A segment that is freed while an engine carries out batches: each batch is in place or refused as a whole.
+/// A segment is freed while an engine carries out batches: each batch is carried out or refused as a whole.
 BEELINE_CASE(post, batches_to_memory_that_is_freed_in_flight, 2) {
   World& world = test.world();
   need_one_node(test);

@@ -17,7 +17,7 @@ using namespace beeline;
 
 constexpr HybridOptions shapes[] = {{1, 1, 1}, {1, 4099, 1}, {5000, 4096, 3}, {1, 100'000, 4}, {0, 300'000, 2}};
 
-/// The sizes at which the number of chunks changes, and random ones.
+/// Sizes at which the number of chunks changes, and random sizes.
 std::vector<std::size_t> sizes_for(const HybridOptions& shape, Random& random) {
   const std::size_t chunk = shape.chunk_bytes, ring = chunk * shape.chunks;
   std::vector<std::size_t> sizes = {0, 1, chunk, chunk + 1, ring, 2 * ring + 7, shape.threshold_bytes};

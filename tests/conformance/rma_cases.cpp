@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to an RMA-style adapter: the data that arrive and the ranks that are notified, for every command with every
-// set of notifications, for sizes up to two pieces.
+// set of notifications, for sizes of one and two pieces.
 #include <vector>
 
 #include "beeline/host/rma_ports.hpp"
@@ -117,7 +117,7 @@ ADAPTER_CASE(rma, moves_of_two_pieces, 2) {
   move<GroupKind::thread>(test, ports, {RmaCommand::get, rma_completer, max_rma_bytes + 1, 0});
 }
 
-/// CPU threads of GPU ranks, too, post to ports in host memory.
+/// CPU threads post to ports in host memory, also those of GPU ranks.
 BEELINE_CASE(post, rma_moves_by_cpu_threads, 1) {
   need_one_node(test);
   const RmaPorts ports(test.world());
@@ -149,7 +149,7 @@ BEELINE_CASE(post, rma_ports_refuse_options, 1) {
   check_error(Status::invalid_argument, {"RMA port 1 of 1"}, [&] { static_cast<void>(ports.refusal(1)); });
 }
 
-/// A segment that is freed while an engine writes to it: each request is over, or refused with a notification.
+/// A segment is freed while an engine writes to it: each request is complete, or refused with a notification.
 BEELINE_CASE(post, rma_memory_that_is_freed_in_flight, 1) {
   World& world = test.world();
   need_one_node(test);
@@ -184,7 +184,7 @@ struct LockArguments {
   RmaPortsView view;
 };
 
-/// Every block has a port, takes the lock of rank 0, and counts.
+/// Every block has a port, takes the lock of rank 0, and increments the counter.
 struct LockKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LockArguments a) const {
@@ -231,7 +231,7 @@ struct NotifyArguments {
   RmaPortsView view;
 };
 
-/// Notifications without data, from port 0 to port 1 of the peer, more than its queue holds.
+/// Sends notifications without data, from port 0 to port 1 of the peer, more than the peer's queue holds.
 struct NotifyKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, NotifyArguments a) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs-style queue pairs among ranks, in both placements of their rings, by every step of optimisation.
+// Verbs-style queue pairs among ranks, with their rings in either placement, at every step of optimization.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ using namespace beeline;
 
 using Words = std::vector<std::uint64_t>;  // used by name for one word: nvcc drops the braces of a single value
 
-/// Requests that a kernel posts one after the other, and completions that it then polls; in symmetric memory.
+/// Requests that a kernel posts one after another, and completions that it then polls; in symmetric memory.
 struct Script {
   VerbsQueuesView queues;
   const VerbsRequest* requests;
@@ -356,7 +356,7 @@ BEELINE_CASE(post, verbs_memory_that_is_freed_in_flight, 1) {
   world.barrier();
 }
 
-/// Several pairs, one completion queue, and CPU threads that post.
+/// Several pairs share one completion queue, and CPU threads post.
 BEELINE_CASE(post, verbs_by_cpu_threads_with_one_completion_queue, 1) {
   World& world = test.world();
   need_one_node(test);
@@ -398,7 +398,7 @@ struct AssistedArguments {
 };
 
 /// Receives that are posted before the first send: in a ring of ranks, a rank may be this many messages ahead of the
-/// next.
+/// next rank.
 constexpr std::uint32_t receives_ahead = 6;
 
 /// Sends to the rank ahead, and receives from the rank behind, more times than there are mailboxes.

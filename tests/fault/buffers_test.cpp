@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers of transfers between nodes are bounded: measured by the memory of a process, so not under AddressSanitizer.
+// Buffers of transfers between nodes are bounded. Measured by a process's memory, so not under AddressSanitizer.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -21,7 +21,7 @@ namespace {
 using namespace beeline;
 using namespace std::chrono_literals;
 
-/// The most memory that this process has had.
+/// The largest amount of memory that this process has used.
 std::size_t peak_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank that loads the C library by ctypes, as Numba and preloaded libraries do, and stores into the next rank's
-memory by the offsets of the context alone: c_interface_rank.py LIBRARY VERSION [--by-name]. With --by-name what
-`beeline run` has set in the environment is passed by beeline_config_set instead. Started by test_c_interface.py."""
+memory using only the offsets of the context: c_interface_rank.py LIBRARY VERSION [--by-name]. With --by-name it passes
+the settings from `beeline run` by beeline_config_set, not in the environment. Started by test_c_interface.py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def word(context: bytes, offset: int, size: int, *, signed: bool = False) -> int
 
 
 def config_by_name() -> ctypes.c_void_p:
-    """Of the world that the environment describes, which knows nothing of it afterwards."""
+    """The configuration of the world that the environment describes; removes these variables from the environment."""
     names = [
         "BEELINE_SIZE",
         *sorted(name for name in os.environ if name.startswith("BEELINE_") and name != "BEELINE_SIZE"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In place of `python`: forks of one process that has imported what programs need, such as torch, which takes seconds.
+"""Replaces `python`: forks one process that has imported the programs' modules, such as torch, which takes seconds.
 
 python forked_python.py serve SOCKET MODULE...: imports the modules, says "ready", and forks until its input ends.
 python forked_python.py run SOCKET PROGRAM ARGUMENT...: as `python PROGRAM ARGUMENT...`, or `-c TEXT` for PROGRAM, with
@@ -32,7 +32,7 @@ def run(place: str, arguments: list[str]) -> None:
 
 
 def serve(place: str) -> list[str]:
-    """Returns in forks alone: the program and its arguments."""
+    """Returns only in forks: the program and its arguments."""
     import select
 
     os.setpgid(0, 0)
@@ -65,14 +65,14 @@ def serve(place: str) -> list[str]:
 
 
 def reap() -> None:
-    """Whose CPU time counts as this process's then."""
+    """Reaps ended processes; their CPU time then counts as this process's."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0] != 0:
             pass
 
 
 def watch(fork: int, connection: socket.socket) -> None:
-    """Between a fork and the process that asked for it."""
+    """Runs between a fork and the process that requested it."""
     import select
 
     end = os.pidfd_open(fork)
@@ -86,7 +86,7 @@ def watch(fork: int, connection: socket.socket) -> None:
 
 
 def execute(program: str, arguments: list[str]) -> None:
-    """In this module, which is __main__ as that of a program is."""
+    """Runs the program in this module, which is __main__, as a program's module is."""
     from pathlib import Path
 
     if program == "-c":

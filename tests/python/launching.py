@@ -16,7 +16,7 @@ Result = subprocess.CompletedProcess[str]
 
 
 def launch(*arguments: str, **environment: str) -> Result:
-    """With no settings of Beeline's but these, whatever runs the tests."""
+    """Runs the launcher with only these settings of Beeline, whatever the tests' environment contains."""
     merged = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")} | environment
     return subprocess.run([LAUNCHER, *arguments], capture_output=True, text=True, env=merged, timeout=60, check=False)
 

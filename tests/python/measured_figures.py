@@ -40,12 +40,12 @@ Constraints = dict[str, str]
 
 
 class WrongFigure(Exception):
-    """A figure that its record does not have, or a mark that says nothing clear."""
+    """A figure that its record does not contain, or a mark without a clear meaning."""
 
 
 @dataclass
 class Counted:
-    """How many numbers were compared, how many of a table a dash leaves out, and what is wrong."""
+    """Counts of numbers that were compared and of numbers in tables that a dash leaves out, and the errors."""
 
     compared: int = 0
     left_out: int = 0
@@ -84,7 +84,7 @@ def size(text: str) -> str:
 
 @functools.cache
 def alternatives(wanted: str) -> frozenset[str]:
-    """The values that a constraint admits; the field may be a list itself."""
+    """The values that a constraint admits; a field may also be a list."""
     texts = [wanted, *wanted.split(",")]
     return frozenset([*texts, *map(size, texts)])
 
@@ -107,7 +107,7 @@ def fits(result: dict[str, Any], constraints: Constraints) -> bool:
 
 
 def recorded(folder: Path, constraints: Constraints, counted: Counted) -> float:
-    """The value of the one result that fits, or the best one where another library's are asked for."""
+    """The value of the one result that fits, or of the best one if another library's results are asked for."""
     names, shown, end = constraints["record"].split(","), constraints.get("value", "median"), constraints.get("range")
     if lost := [name for name in names if not (folder / f"{name}.jsonl").exists()]:
         raise WrongFigure(f"there is no record {lost}")
@@ -131,7 +131,7 @@ def recorded(folder: Path, constraints: Constraints, counted: Counted) -> float:
 
 
 def shows(text: str, value: float) -> bool:
-    """Whether a printed number is the value, rounded to the digits that are printed; two of them behind a `~`."""
+    """Whether a printed number is the value, rounded to the printed digits; with a `~` to two digits."""
     match = NUMBER.search(text)
     assert match is not None
     plain = match[2].replace(",", "")
@@ -156,7 +156,7 @@ def row_default(label: str) -> str:
 
 
 def lines_of(body: str) -> tuple[dict[str, list[str]], list[tuple[str, str]]]:
-    """The lists of a mark, and its single figures."""
+    """The lists in a mark, and its single figures."""
     lists, single = {}, []
     for line in filter(None, map(str.strip, body.splitlines())):
         match = re.match(r"(each|columns|rows|numbers): (.*)", line)

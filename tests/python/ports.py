@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports for tests that must name one before it is opened."""
+"""Ports for tests that must name a port before it is opened."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import socket
 
 
 def free_port() -> int:
-    """A port that is followed by a free one too. No other program gets one of them by chance: the system takes ports
-    that nobody names from 32768 on (net.ipv4.ip_local_port_range)."""
+    """A free port followed by another free one. No other program gets one of them by chance: the system assigns ports
+    from 32768 on to programs that name none (net.ipv4.ip_local_port_range)."""
     while True:
         port = random.SystemRandom().randrange(10_000, 29_000)
         with socket.socket() as first, socket.socket() as second:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    """The time is for a machine that is full; where the condition comes true it costs nothing."""
+    """Whether the condition becomes true in time. The limit is for a busy machine: success ends the wait at once."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline-bench adapters` on two host ranks: every placement of every format, and what posts and polls cost."""
+"""`beeline-bench adapters` on two host ranks: every placement of every format, and the costs of posts and polls."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_accesses_of_each_step_of_optimisation() -> None:
         assert {settings["post", step]["loads"] for step in range(5)} == {int(placement == "resident")}
         # Loads of a poll: the owner and 9 fields; then the owner and 4 words; at last the owner's word alone.
         assert [settings["poll", step]["loads"] for step in range(5)] == [10, 5, 5, 5, 1]
-        assert {settings["poll", step]["stores"] for step in range(5)} <= {0, 1}  # the count is published now and then
+        assert {settings["poll", step]["stores"] for step in range(5)} <= {0, 1}  # the count is published at times
         assert {step for operation, step in settings if operation == "post_poll"} == set(range(5))
     command = {r["operation"] for r in found if r["method"].endswith("command/quiet")}
     assert command == {"post", "poll", "post_poll"}

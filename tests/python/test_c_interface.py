@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shared library of the C interface, as a program without a C compiler loads it; and what is written from its
+"""The shared library of the C interface, loaded by a program without a C compiler; and the files generated from its
 headers."""
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def version() -> int:
 
 @pytest.mark.parametrize(("ranks", "options"), [("4", []), ("2", ["--by-name"])])
 def test_a_program_without_a_compiler_uses_the_offsets_of_the_context(ranks: str, options: list[str]) -> None:
-    """Joining by what the environment says, and by settings that the program passes by name."""
+    """The program joins by the environment, and by settings that it passes by name."""
     command = [sys.executable, RANK, str(LIBRARY), str(version()), *options]
     done = launch("-n", ranks, "--device", "cpu", "--", *command)
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/demo builds and shows, and how tools say how far they are."""
+"""Which programs tools/demo builds and shows, and how tools report progress."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ COMPILED_BY_THE_DEMO = 29
 
 
 def test_the_demo_builds_what_it_shows(repository, tmp_path):
-    """And little else: the limit is what five minutes on two cores suffice for."""
+    """It builds little else: the limit is what takes five minutes on two cores."""
     if shutil.which("ninja") is None:
         pytest.skip("there is no ninja")
     configure = ["cmake", "--preset", "demo", "-B", tmp_path, "-DBEELINE_WITH_CUDA=OFF"]
@@ -122,7 +122,7 @@ def test_the_demo_shows_the_devices_that_are_there(
         (tmp_path / "commands" / name).chmod(0o755)
     for name in ("demo", "lib.sh"):
         text = (repository / "tools" / name).read_text()
-        plant(tmp_path, f"tools/{name}", text.replace("/usr/local/cuda", "/absent"))  # where lib.sh looks for nvcc
+        plant(tmp_path, f"tools/{name}", text.replace("/usr/local/cuda", "/absent"))  # where lib.sh searches for nvcc
     done = subprocess.run(
         ["bash", tmp_path / "tools/demo", "--plan"], capture_output=True, text=True, check=True, timeout=60,
         env={"PATH": str(tmp_path / "commands"), **environment},

@@ -65,7 +65,7 @@ HIMENO = "host_staged,host_copy_engine,stream_kernels,in_kernel,block_signals,pe
     ],
 )
 def test_the_programs_of_apps_are_verified_on_two_nodes(repository: Path, program, arguments, methods) -> None:
-    """By all methods but those of loads and stores at other ranks: global_address_space, and bulk of tree search."""
+    """By all methods without loads and stores to other ranks: not global_address_space, nor bulk of tree search."""
     lines = [json.loads(line.partition(" ")[2]) for line in run_on_two_nodes(repository, program, *arguments)]
     results = [line for line in lines if line["event"] == "result"]
     assert len({result["method"] for result in results}) == methods

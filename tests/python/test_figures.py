@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of documents are those of the records that they name, with each peer at its best; pages stay short."""
+"""Figures in documents equal those in the records that they name, with each peer at its best; pages stay short."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_pages_are_short(repository: Path) -> None:
 
 
 def test_each_record_leads_to_a_commit_of_the_history(repository: Path) -> None:
-    """By its own commit, or by the table in the records' README."""
+    """By the record's own commit, or by the table in the records' README."""
     listed = subprocess.run(["git", "rev-list", "HEAD"], cwd=repository, capture_output=True, text=True, check=False)
     commits = listed.stdout.split()
     if len(commits) < 500:

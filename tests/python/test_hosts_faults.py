@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Faults between hosts, which are network namespaces of this machine: delay and loss, a link that is cut in the middle
-of a put, a host that is gone without a word, strangers at the ports, ranks of another version. A world goes on, or
-every rank ends by its deadline with an error that names the culprit."""
+"""Faults between hosts, which are network namespaces of this machine: delay and loss, a link that is cut during a put,
+a host that disappears silently, strangers at the ports, ranks of another version. The world continues, or every rank
+ends by its deadline with an error that names the cause."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import pytest
 from hosts import RANK, Hosts, ends, hosts_of
 
 FOR_EVER = "1000000000"
-LONG = str(8 << 20)  # words of a put that takes a while: 64 MB
+LONG = str(8 << 20)  # words of a long put: 64 MB
 DEADLINE_S = 5  # of Hosts.start
-SLACK_S = 20  # in which ranks tell each other, and end
+SLACK_S = 20  # time for ranks to report to each other, and to end
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def start_all(hosts: Hosts, *arguments: str, **changes: str) -> list[subprocess.
 
 
 def round_trip_seconds(hosts: Hosts) -> float:
-    """Of a packet between the first two hosts, the shortest of some."""
+    """The shortest round trip, of several, of a packet between the first two hosts."""
     echo = subprocess.Popen(
         hosts.on(1, sys.executable, "-c", ECHO, hosts.addresses[1]), stdout=subprocess.PIPE, text=True
     )
@@ -113,7 +113,7 @@ def test_a_link_that_is_cut_in_the_middle_of_a_put(hosts: Hosts) -> None:
 
 
 def test_a_host_that_is_gone_without_a_word(hosts: Hosts) -> None:
-    """Its connections stay half open: no end of them ever comes."""
+    """Its connections stay half open: the other side never sees their end."""
     ranks = start_all(hosts, FOR_EVER)
     hosts.cut(1)
     ranks[1].kill()
@@ -145,7 +145,7 @@ def test_three_hosts_play(three_hosts: Hosts) -> None:
 
 
 def open_ports(hosts: Hosts, host: int) -> list[str]:
-    """TCP addresses at which anybody listens there, ADDRESS:PORT."""
+    """TCP addresses at which a process of this host listens, as ADDRESS:PORT."""
     table = subprocess.run(
         hosts.on(host, "cat", "/proc/net/tcp"), capture_output=True, text=True, timeout=60, check=True
     ).stdout
@@ -180,7 +180,7 @@ def test_random_bytes_on_every_open_port(hosts: Hosts) -> None:
         places = open_ports(hosts, host)
         assert places, "no rank listens"
         subprocess.run(hosts.on(host, sys.executable, "-c", STRANGER, str(seed), *places), check=True, timeout=60)
-    time.sleep(3.5)  # longer than a wait in vain lasts
+    time.sleep(3.5)  # longer than a wait in vain
     for rank, process in enumerate(ranks):
         assert process.poll() is None, f"seed {seed}: rank {rank} ended: {ends(ranks)}"
     for process in ranks:
@@ -189,7 +189,7 @@ def test_random_bytes_on_every_open_port(hosts: Hosts) -> None:
 
 
 def other_program(folder: Path, pattern: bytes, other: bytes) -> Path:
-    """The program of ranks with other bytes, as many, in place of those that the pattern matches."""
+    """The program of the ranks, with `other` in place of each match of the pattern; both have the same length."""
     code, count = re.subn(pattern, other, RANK.read_bytes())
     assert count > 0
     assert len(code) == RANK.stat().st_size

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beeline-launch among signals and readers: what it passes on, and that it ends in time and leaves nothing."""
+"""beeline-launch with signals and readers: what it passes on, and that it ends in time and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from processes import command_of, eventually, is_full, processes_with, state_of
 
 
 class TestStandingReader:
-    """Of the launcher's output nobody reads anything, so that it blocks."""
+    """No process reads the launcher's output, so that writing blocks."""
 
     @contextmanager
     def standing(self, *options: str, script: str = "exec yes") -> Iterator[subprocess.Popen[bytes]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Another user of this machine, who knows UCX's protocol and where a rank's memory lies, and tries to write to it."""
+"""Another user of this machine, who knows UCX's protocol and the address of a rank's memory, tries to write to it."""
 
 from __future__ import annotations
 

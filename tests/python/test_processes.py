@@ -29,7 +29,7 @@ def launch(tmp_path: Path, ranks: int, program: str, **environment: str) -> subp
 
 
 def launch_on_nodes(tmp_path: Path, nodes: str, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The same on two ranks, on one node or two."""
+    """Runs a program on two ranks, on one node or two."""
     result = launch(tmp_path, 2, program, BEELINE_SPLIT_NODES=nodes, **environment)
     skip_without_ucx(result.stderr)
     return result

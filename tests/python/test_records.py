@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records that are not as they should be: every command that reads one refuses it, by file, line and field, or shows
-its texts as they are."""
+"""Records with errors: every command that reads one refuses it and names file, line and field, or shows its texts
+unchanged."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MANY_DIGITS = "1" + "0" * 5_000
 
 
 def changed(record: Record, field: str, *values: Any) -> list[tuple[str, str]]:
-    """Lines in which a field has other values, and words that name it; a dot leads to a field of a field."""
+    """Lines in which a field has each of the values in turn, and words that name it; a dot separates nested fields."""
     outer, _, inner = field.partition(".")
     wrong = [record | {outer: record[outer] | {inner: value} if inner else value} for value in values]
     return [(json.dumps(one), f"field '{field}") for one in wrong]
@@ -164,7 +164,7 @@ def test_the_output_of_programs_is_checked(cli) -> None:
     assert done.returncode == 1
     assert "field 'median': expected `float | null`, got `str`" in done.stderr
     deep = DEEP.replace("[" * 99_000, "").replace("]" * 99_000, "")
-    done = cli("bench", "latency", FAKE_LINE=deep)  # is shown as a line that is no event
+    done = cli("bench", "latency", FAKE_LINE=deep)  # is shown like any line that is no event
     assert done.returncode == 0, done.stderr
     assert deep in done.stderr
 

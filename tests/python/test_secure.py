@@ -33,7 +33,7 @@ with beeline.World.create() as world:
         world.barrier()
 '
 """
-# Prints for each connection the bytes that it received, and after how many seconds it was closed; null: it was not.
+# Prints for each connection the bytes received, and the seconds after which it was closed; null: it was not closed.
 STRANGER = """
 import json, os, selectors, socket, ssl, sys, time
 user, *places = sys.argv[1:]
@@ -92,6 +92,6 @@ def test_strangers_read_nothing_and_are_closed(hosts: Hosts, tmp_path: Path) -> 
         for content, (answer, closed_after_s) in json.loads(out).items():
             assert answer == "", content
             assert closed_after_s is not None, content
-    assert launcher.poll() is None, ends([launcher])  # beside the strangers no barrier reached its deadline, 5 s
+    assert launcher.poll() is None, ends([launcher])  # despite the strangers no barrier reached its deadline of 5 s
     launcher.terminate()
     ends([launcher])

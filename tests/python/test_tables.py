@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands' tables are like on any screen, and how they show figures whose samples lie apart."""
+"""The layout of the commands' tables on any screen, and how they show figures whose samples differ much."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_comparison_with_an_uncertain_time_is_uncertain() -> None:
 
 
 class View(ResultView):
-    """Notes which command would run."""
+    """Records which command would run."""
 
     def __init__(self) -> None:
         super().__init__(True, None, bench.render)

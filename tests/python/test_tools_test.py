@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/test: what runs, what fails it, and what it says of its time."""
+"""tools/test: which steps run, which failures fail it, and its report of times."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ mkdir -p "build-${1:-x}"
 
 @pytest.fixture
 def run_all(repository, tmp_path, monkeypatch):
-    """tools/test over stand-ins for set-up, builds and tests, of which the named one fails."""
+    """Runs tools/test with stand-ins for set-up, builds and tests; the named stand-ins fail."""
     for name in ("lib.sh", "test", "summary", "longest", "budget", "budget.tsv"):
         plant(tmp_path, f"tools/{name}", (repository / "tools" / name).read_text(encoding="utf-8"))
     plant(tmp_path, "tools/setup", "#!/bin/sh\n")

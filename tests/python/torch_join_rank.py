@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of test_torch_backend.py that no launcher has started: worlds by torch's stores, and how these end.
+"""One rank of test_torch_backend.py that no launcher has started: worlds made by torch's stores, and their ends.
 
 python torch_join_rank.py RANK SIZE FOLDER: FOLDER is empty, and the same for all ranks.
 """
@@ -87,7 +87,7 @@ def beside_another_back_end() -> None:
 
 
 def missing_ranks() -> None:
-    """Nobody else comes: each rank has a store of its own."""
+    """No other rank joins: each rank has a store of its own."""
     others = [rank for rank in range(SIZE) if rank != 0] if RANK == 0 else [0]
     store = dist.FileStore(str(FOLDER / f"alone{RANK}"), SIZE)
     beeline.torch_join.FIRST_RANKS_LEAD = timedelta(0)
@@ -96,7 +96,7 @@ def missing_ranks() -> None:
 
 
 def a_rank_that_does_not_call() -> None:
-    """The deadline is the program's, and the error names the rank that is missing, and the time."""
+    """The deadline is the program's, and the error names the missing rank and the time."""
     world = init(f"file://{FOLDER}/silent", 1)
     assert world.deadline_s == 1
     with pytest.raises(ValueError, match="timeout of 0 s: expected more than 0"):
@@ -117,7 +117,7 @@ def a_rank_that_does_not_call() -> None:
 
 
 def group_time_outs() -> None:
-    """A group's deadline is its own, up to that of the streams."""
+    """A group has its own deadline, limited by that of streams."""
     world = init(f"file://{FOLDER}/groups")
     group = dist.new_group(timeout=timedelta(seconds=0.5))
     if RANK == 0:
@@ -161,7 +161,7 @@ def unlike_tags() -> None:
 
 
 def unlike_calls() -> None:
-    """Of members of a group: the error names both calls, by the next one at the latest."""
+    """Members of a group make different calls: the error names both calls, at the next call at the latest."""
     init(f"file://{FOLDER}/calls")
     dtype, operation = (torch.float32, torch.int32)[RANK], (dist.ReduceOp.SUM, dist.ReduceOp.MAX)[RANK]
     for text, call in (

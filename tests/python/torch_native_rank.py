@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank of test_torch_native.py: what torch's C++ code calls, and a JSON line of its results.
+"""One rank of test_torch_native.py: calls of torch's C++ code, and a JSON line of their results.
 
 python torch_native_rank.py [dies]: the last rank ends before the last call.
 """
@@ -79,7 +79,7 @@ def even_all_to_all(mine: torch.Tensor, group: dist.ProcessGroup) -> torch.Tenso
 
 
 def lists() -> None:
-    """Also of tensors that are not contiguous, of several types, and asynchronous."""
+    """Lists of tensors, also of several types, not contiguous, and asynchronously."""
     for is_async in (False, True):
         for dtype in (torch.float32, torch.bool, torch.complex64):
             name = f"{dtype} async={is_async}"
@@ -117,7 +117,7 @@ def works() -> None:
         options.asyncOp = is_async
         work = dist.ProcessGroup.allreduce(GROUP, [tensor], options)
         if used and not is_async:
-            assert work is None  # as torch's own back ends: the call has synchronized
+            assert work is None  # like torch's own back ends: the call has synchronized
             assert (tensor == SIZE).all()
             continue
         assert work.wait()
@@ -136,7 +136,7 @@ def works() -> None:
 
 
 def failures() -> None:
-    """A call of a host rank that has failed is over, and no success."""
+    """A failed call of a host rank is completed, but without success."""
     group = dist.new_group(timeout=timedelta(seconds=0.3))
     if RANK == 0:
         options = dist.AllreduceOptions()
@@ -179,7 +179,7 @@ def futures() -> None:
 
 
 def captured() -> None:
-    """In a CUDA graph, between calls that are not."""
+    """Calls captured in a CUDA graph, between calls that are not captured."""
     for count in (8, 1 << 20):
         tensor = torch.ones(count, device=DEVICE)
         for _ in range(3):
@@ -226,7 +226,7 @@ def derived() -> None:
 
 
 def versions() -> None:
-    """A part and a library whose tables differ refuse each other."""
+    """A C++ part and a library whose tables differ in version refuse each other."""
     if not used:
         return
     native, number = torch_native.in_use(), ctypes.c_uint32(99)
@@ -261,5 +261,5 @@ if "dies" in sys.argv:
     os._exit(0)
 dist.destroy_process_group()
 WORLD.leave()
-assert (last == SIZE).all()  # it waits for a work of the group that was left
+assert (last == SIZE).all()  # this waits for a work of the group that was left
 print(json.dumps({"rank": RANK, "results": results}), flush=True)

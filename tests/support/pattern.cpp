@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops over test data. Builds with sanitizers compile this file without them: nothing here is under test.
+// Loops over test data. Builds with sanitizers compile this file without them: it contains no code under test.
 #include <cstring>
 
 #include "tests/support/random.hpp"

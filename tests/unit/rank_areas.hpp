@@ -13,7 +13,7 @@
 
 namespace beeline {
 
-/// Host ranks on the given nodes, as the first sees them, with zeroed heaps and host areas.
+/// Host ranks on the given nodes, as rank 0 sees them, with zeroed heaps and host areas.
 class RankAreas {
  public:
   static constexpr std::size_t heap_bytes = std::size_t{1} << 16, pinned_bytes = std::size_t{1} << 12;

@@ -74,7 +74,7 @@ class RmaServers : public LoneClient {
     return rma_wait(context_, port(vpid), notification, Timeout::test()) == Status::ok ? notification
                                                                                        : RmaNotification{};
   }
-  /// Checks that a good request is carried out and notified.
+  /// Checks that a good request is carried out, and that its notification arrives.
   void expect_usable() {
     memory_[8] = ++value_;
     post(good());
@@ -125,7 +125,7 @@ TEST_F(RmaServers, TheFormatIsTheDocumentedOne) {
   EXPECT_EQ(5u, notification.lock_value());
 }
 
-/// Accepts, for every command, exactly the sets of units in Table 2.2.
+/// For every command the server accepts exactly the sets of units in Table 2.2.
 TEST_F(RmaServers, TakeTheSetsOfTheTable) {
   const std::uint32_t legal[][4] = {{0, 1, 3, 99}, {0, 2, 6, 99}, {0, 2, 6, 99}, {3, 99, 99, 99}};
   for (const RmaCommand command : {RmaCommand::put, RmaCommand::get, RmaCommand::lock, RmaCommand::notify})
@@ -333,7 +333,7 @@ TEST_F(RmaServers, AFullPageTimesOut) {
   EXPECT_NE(0u, next().word);
 }
 
-/// Every descriptor, also of random bits, is completed or refused, and the port works afterwards.
+/// Every descriptor, even of random bits, is carried out or refused, and the port works afterwards.
 TEST_F(RmaServers, AnyDescriptorIsOver) {
   beeline_test::Random random("rma descriptors");
   const auto some_address = [&]() -> std::uint64_t {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transport `sockets` with TLS: its ranks in one thread, and intruders at a rank's port.
+// The transport `sockets` with TLS: several ranks in one thread, and intruders at a rank's port.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>

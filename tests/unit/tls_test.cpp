@@ -135,7 +135,7 @@ TEST_F(Tls, OfStrangersHasNoAnswer) {
   EXPECT_TRUE(server->output().empty());
 }
 
-/// A server without the key, which repeats the answer of a server with the key to an earlier client.
+/// A server without the key repeats the answer that a server with the key gave to an earlier client.
 TEST_F(Tls, OfAServerWithoutTheKeyIsRefused) {
   static_cast<void>(give(*client_, {}));
   static_cast<void>(give(*server_, take_output(*client_)));

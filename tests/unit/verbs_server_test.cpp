@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verbs-style queue pairs as bytes: what posters write, how an engine serves it, and what pollers read.
+// Verbs-style queue pairs at the level of bytes: what posters write, how an engine serves it, and what pollers read.
 #include "control/adapters/verbs_server.hpp"
 
 #include <gtest/gtest.h>
@@ -114,14 +114,14 @@ class VerbsRings : public LoneClient {
     static_cast<void>(poll_completion<steps>(one, end.view(), 0, completion));
     return completion;
   }
-  ///   index  of the request; in the own ring counted from the last reset
+  ///   index  of the request; in this rank's ring counted from the last reset
   void expect(End& end, std::uint32_t index, VerbsStatus status, std::uint64_t value = 0) {
     const VerbsCompletion completion = polled(end);
     EXPECT_EQ(index + (&end == own_.get() ? first_ : 0), completion.index);
     EXPECT_EQ(status, completion.status);
     EXPECT_EQ(value, completion.value);
   }
-  /// What `VerbsQueues::reset` does; then the ring goes on at entry 0, in a lap whose owner bit is 1.
+  /// Does what `VerbsQueues::reset` does; the ring then continues at entry 0, in a lap whose owner bit is 1.
   void reset() {
     constexpr std::uint32_t two_laps = 2 * End::depth;
     own_->sends = {};
@@ -140,7 +140,7 @@ class VerbsRings : public LoneClient {
   /// Posts a request, changes its bytes, and expects an error and a working queue pair after a reset.
   void expect_error(VerbsStatus status, const VerbsRequest& request,
                     const std::function<void(VerbsRequestEntry&)>& change) {
-    for (const int before : {0, 3}) {  // the first entry, and one behind others
+    for (const int before : {0, 3}) {  // the first entry, and one after others
       for (int i = 0; i < before; ++i) ASSERT_EQ(Status::ok, post(write_request(to(0, 8), from(0, 8))));
       ASSERT_EQ(Status::ok, post(request, false));
       change(own_->sends[static_cast<std::size_t>(before)]);
@@ -303,7 +303,7 @@ TEST_F(VerbsRings, TurnBadRequestsIntoErrors) {
                [](VerbsRequestEntry& entry) { entry.bytes = detail::big_endian(std::uint32_t{40}); });
   expect_error(VerbsStatus::bad_length, fetch_add_request({8 * target + 4, 8, there_}, 1), nothing);
   expect_error(VerbsStatus::bad_remote_key, write, set(&VerbsRequestEntry::remote_key, 0));
-  own_->withdrawn.value = peer_->withdrawn.value = 0;  // as at first, when nothing is known of either end
+  own_->withdrawn.value = peer_->withdrawn.value = 0;  // as at first, when neither end knows of the other
   expect_error(VerbsStatus::bad_remote_key, write_request({}, from(0, 0)), nothing);
   expect_error(VerbsStatus::bad_local_key, write_request(to(0, 0), {}), nothing);
   expect_error(VerbsStatus::bad_remote_key, write, set(&VerbsRequestEntry::remote_key, there_.value + 1));
@@ -437,7 +437,7 @@ TEST_F(VerbsRings, KnowKeysUntilTheyAreWithdrawn) {
 TEST_F(VerbsRings, ReportCompletionsThatHaveNoRoom) {
   for (int round = 0; round < 2; ++round) {
     std::uint32_t posted = 0;
-    // Step 4: nothing stops the poster but its own count.
+    // Step 4: only the poster's own count limits it.
     for (; posted < End::completion_depth + 2; ++posted) {
       ASSERT_EQ(Status::ok, (post_send<verbs_steps[4]>(one, own_->view(), 0, write_request(to(0, 8), from(0, 8)))));
       serve();
@@ -481,8 +481,8 @@ void flip(Random& random, void* memory, std::size_t size) {
   static_cast<std::byte*>(memory)[random.below(size)] ^= std::byte{1} << random.below(8);
 }
 
-/// Whatever bytes are in the ring: nothing outside of registered memory changes, every request has one completion, and
-/// after a reset the queue pair works.
+/// With any bytes in the ring, nothing outside of registered memory changes, every request has one completion, and the
+/// queue pair works after a reset.
 TEST_F(VerbsRings, EndureRandomBytes) {
   Random random("verbs");
   std::vector<std::uint64_t> outside = memory_;
@@ -518,7 +518,7 @@ TEST_F(VerbsRings, EndureRandomBytes) {
   EXPECT_GE(statuses.size(), 9u);
 }
 
-/// The same rings, served by an engine's thread, which sleeps in between.
+/// The same rings, served by an engine's thread that sleeps between requests.
 TEST_F(VerbsRings, AreServedByAHostEngine) {
   HostEngine engine(client_, {.threads = 1});
   AdapterSource<VerbsServer> rings(ring_);

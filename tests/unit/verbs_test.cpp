@@ -35,7 +35,7 @@ std::optional<std::uint64_t> changed_by(Verb verb) {
 
 class Verbs : public LoneClient {
  protected:
-  /// A command as the verb's poster writes it: two rows of two words, a word, or three words in the command.
+  /// A command as the verb's poster writes it: two rows of two words, one word, or three words in the command.
   [[nodiscard]] Command sample(const VerbInfo& verb) {
     Command command{};
     command.verb = verb.verb, command.sequence = 1, command.remote = 8 * target, command.local = operand;

@@ -27,7 +27,7 @@ std::string error_of(const Call& call) {
   return {};
 }
 
-/// Ranks 0 and 1 on one node, 2 on another. The tests take the view of rank 0.
+/// Ranks 0 and 1 are on one node, rank 2 on another. The tests take the view of rank 0.
 class FailuresOfThree : public ::testing::Test {
  protected:
   /// Records a wait of `rank` for `peer` that ended with `status`.
@@ -155,7 +155,7 @@ TEST(WaitTexts, WaitsThatSayTheSameAreOneLine) {
   EXPECT_NE(std::string::npos, text.find("2.000 s")) << text;
 }
 
-/// Reaches rank 1 by loads and stores, rank 2 by the engine, and rank 3 not at all.
+/// Rank 1 is reached by loads and stores, rank 2 by the engine, and rank 3 not at all.
 class SomeEngine final : public Engine {
  public:
   PeerRoute route_to(int peer) const override {

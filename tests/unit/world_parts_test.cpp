@@ -109,7 +109,7 @@ TEST(Grids, AreLentAgainWhenTheyAreGivenBack) {
       lent.back().get(), nullptr, 1.0, [] { return std::string("a"); }, [] { return false; });
   lent.pop_back();
   EXPECT_EQ(&states[max_streams - 1].state, grids.lend().get());
-  grids.ledger().keep(&grids, 1.0, [] { return std::string("b"); });  // the first entry is no longer booked
+  grids.ledger().keep(&grids, 1.0, [] { return std::string("b"); });  // the first entry is booked no longer
 }
 
 TEST(Launches, NamesAreShownOnceAndCut) {

@@ -35,7 +35,7 @@ if several eager; then
   done
 fi
 if several collectives; then
-  # Their own time, and 60 s for torch behind them.
+  # The limit, the first number, includes 60 s for torch, which is measured last.
   collectives float32 140 --type float32 --sizes 8,4K,128K,1M,16M,256M
   collectives bfloat16 140 --type bfloat16 --sizes 8,8K,128K,1M,4M,16M,64M,256M,1G
 fi
@@ -63,7 +63,7 @@ fi
 if several overlap; then bench overlap 180 overlap --ranks "$gpus"; fi
 if several since; then
   [ -n "$against" ] || { echo "gpu: since: needs --against BUILD"; failures=$((failures + 1)); }
-  # compare NAME SECONDS RANKS COMMAND...: that command from both builds in turn: five rounds, or what SECONDS allow.
+  # compare NAME SECONDS RANKS COMMAND...: runs the command from both builds in turn: five rounds, or fewer in SECONDS.
   # Older builds call `ll` and `ll128` packets.
   compare() {
     [ -n "$against" ] && step "since-$1" $(($2 + 60)) tools/compare "$against" build --ranks "$3" --limit 60 \

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the steps of tools/gpu share.
+# Functions that the steps of tools/gpu share.
 wanted() { [[ ",$steps," == *",$1,"* ]]; }
 
-# follow NAME FILE: every 15 s, says how far a step is: the last line of what it writes. Sets `follower`.
+# follow NAME FILE: every 15 s, prints a step's progress: the last line of its output. Sets `follower`.
 follow() {
   local name=$1 file=$2 start=$SECONDS
-  while sleep 15 >/dev/null 2>&1; do  # which must not hold this output open
+  while sleep 15 >/dev/null 2>&1; do  # which must not keep this output open
     echo "gpu: $name: $((SECONDS - start)) s:" \
       "$(tail -c 4000 "$file" 2>/dev/null | tr '\r' '\n' | tail -n 1 | cut -c 1-150)"
   done &
@@ -16,7 +16,7 @@ end_follower() {
   wait "$follower" 2>/dev/null
 }
 
-# step NAME SECONDS COMMAND...: runs it with a limit, keeps its output in NAME.log, says how far it is and how it ended.
+# step NAME SECONDS COMMAND...: runs it with a limit, keeps its output in NAME.log, prints its progress and its outcome.
 step() {
   local name=$1 limit=$2 start=$SECONDS
   shift 2
@@ -45,25 +45,25 @@ record() {
   [ $rc = 0 ] || { failures=$((failures + 1)); tail -n 25 "$output/$name.log"; }
 }
 
-python=.venv/bin/python  # made by tools/setup, with the packages of python3: torch and numpy, if it has them
-# bench NAME SECONDS ARGUMENTS...: `beeline bench`, which adds what is measured through torch; keeps NAME.jsonl.
+python=.venv/bin/python  # made by tools/setup, with python3's packages: torch and numpy, if it has them
+# bench NAME SECONDS ARGUMENTS...: runs `beeline bench`, which also measures through torch; keeps NAME.jsonl.
 bench() { command_line "$1" "$2" bench "${@:3}"; }
-# command_line NAME SECONDS ARGUMENTS...: `beeline ARGUMENTS`; keeps NAME.jsonl.
+# command_line NAME SECONDS ARGUMENTS...: runs `beeline ARGUMENTS`; keeps NAME.jsonl.
 command_line() {
   local name=$1 limit=$2
   shift 2
   rm -f "$output/$name.jsonl"
   step "$name" "$limit" "$python" -m beeline "$@" --output "$output/$name.jsonl"
 }
-# collectives NAME SECONDS ARGUMENTS...: beside all peers, torch's symmetric memory the last; drawn, too.
+# collectives NAME SECONDS ARGUMENTS...: compares with all peers, torch's symmetric memory last; also draws the results.
 collectives() {
   local name=collectives-$gpus-$1 limit=$2
   shift 2
   bench "$name" "$limit" collectives --ranks "$gpus" "$@"
-  [ "${1:-}" = --operations ] && [ "$2" = barrier ] && return  # which has no curve
+  [ "${1:-}" = --operations ] && [ "$2" = barrier ] && return  # it has no curve
   "$python" -m beeline plot "$output/$name.jsonl" -o "$output/$name.svg" 2>&1 | sed "s/^/gpu: $name: /"
 }
-# several NAME: whether the step is wanted, and there is a second GPU for it.
+# several NAME: whether the step is wanted, and there is a second GPU.
 several() {
   wanted "$1" || return 1
   [ "$gpus" -ge 2 ] || { echo "gpu: $1: skipped: needs two GPUs"; return 1; }

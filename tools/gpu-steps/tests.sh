@@ -3,7 +3,7 @@
 if wanted test; then
   step test 240 ctest --test-dir build --output-on-failure --timeout 60 -E 'compile|misuse|header'
 fi
-# cases NAME SECONDS FILTER PROGRAM...: the cases of FILTER on GPUs, in each program; counted in the report.
+# cases NAME SECONDS FILTER PROGRAM...: runs the cases of FILTER on GPUs, in each program; the report counts them.
 cases() {
   local name=$1 limit=$2 filter=$3 program
   for program in "${@:4}"; do
@@ -17,7 +17,7 @@ if wanted triggers; then cases triggers 90 '*gpu*.*trigger*' "${conformance[@]}"
 if wanted network; then
   cases network 120 '*gpu*_nodes*.*' conformance_processes_test collectives_test messages_test
 fi
-# python_tests NAME SECONDS FILE...: counted in the report.
+# python_tests NAME SECONDS FILE...: runs pytest on the files; the report counts their tests.
 python_tests() {
   step "$1" "$2" "$python" -m pytest -q -p no:cacheprovider --junitxml "$output/tests/$1.xml" "${@:3}"
 }
@@ -45,7 +45,7 @@ fi
 sanitize() {
   local name=$1 tool=$2 limit=$3 program=$4 shape=$5 part filter= options=()
   for part in ${6//,/ }; do filter+="$shape.*$part*:"; done
-  [ "$tool" = memcheck ] && options=(--report-api-errors no)  # what the driver refuses is part of the tests
+  [ "$tool" = memcheck ] && options=(--report-api-errors no)  # the tests include calls that the driver refuses
   BEELINE_DEADLINE_S=60 step "$name" "$limit" compute-sanitizer --tool "$tool" --target-processes all \
     "${options[@]}" --error-exitcode 99 "build/bin/$program" --gtest_filter="$filter"
   passed "$name"
@@ -58,7 +58,7 @@ sanitizes() {
 accesses=put_and_announce,put_scalars,get_slices,add_to_a_signal,every_atomic,barrier,packet
 members=vectors_that_lie_unlike,movement_between_unlike,named_reductions_that_lie_unlike
 if sanitizes memcheck; then
-  # Atomics of one GPU on host memory are allowed; the tool refuses them where a CPU could not take part.
+  # Atomics of one GPU on host memory are allowed; the tool refuses them if a CPU could not take part.
   sanitize memcheck memcheck 75 conformance_threads_test threads_1_gpus "${accesses/,every_atomic/}"
   sanitize memcheck-bulk memcheck 60 conformance_threads_test threads_1_gpus bulk,strided
   if [ "$gpus" -gt 1 ]; then
@@ -67,7 +67,7 @@ if sanitizes memcheck; then
     sanitize memcheck-messages memcheck 45 messages_test processes_2_gpus messages_by_two_calls,messages_keep
   fi
 fi
-# Hazards of shared memory, and barriers that not all threads reach: what moves data in bulk, and groups that meet.
+# Hazards of shared memory, and barriers that some threads do not reach: in bulk transfers, and in groups that meet.
 for tool in racecheck synccheck; do
   if sanitizes "$tool"; then
     sanitize "$tool" "$tool" 45 conformance_threads_test threads_1_gpus bulk,strided,barrier,packet

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of a fake application: what it has in common with others, its description, its methods."""
+"""The command line of a fake application: options common to all, its description, its methods."""
 
 import argparse
 import json
@@ -9,8 +9,8 @@ COMMON = ("help", "list", "describe")
 
 
 def parse(name, methods, **options):
-    """The arguments. Ends the program after --describe, and after --list; what it lists, `methods` have: reasons why
-    they are not available, by name. A default of an option is its value here; a type: none."""
+    """Parses the arguments. Ends the program after --describe, and after --list, which prints `methods`: reasons why
+    they are not available, by name. `options` are defaults, or types of options without a default."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--describe")

@@ -101,7 +101,7 @@ TaskQueues::TaskQueues(Team& team, const TaskOptions& options, const List& list)
                      std::size_t{options.queues} * static_cast<std::size_t>(team.size()) * options.depth * task_words)),
       tickets_(team, std::size_t{options.queues} * static_cast<std::size_t>(team.size())),
       places_(team, static_cast<std::size_t>(team.size()) * list.functions), targets_(team, list.functions),
-      heads_(team, tickets_.count()), asleep_(team, static_cast<std::size_t>(team.size())), last_task_(team, 1),
+      heads_(team, tickets_.count()), asleep_(team, static_cast<std::size_t>(team.size())), lease_(team, 1),
       running_(team, most_workers),
       copies_(copies_of(team, slots_.count())), channel_{.slots = slots_.data(),
                                                          .copies = copies_ ? copies_->data() : nullptr,
@@ -118,7 +118,7 @@ TaskQueues::TaskQueues(Team& team, const TaskOptions& options, const List& list)
                .targets = targets_.data(),
                .heads = heads_.data(),
                .running = running_.data(),
-               .last_task = last_task_.data(),
+               .shared = lease_.data(),
                .closing = &closing_,
                .workers = options.workers,
                .lease = {},
@@ -137,11 +137,19 @@ TaskQueues::~TaskQueues() {
     return;
   }
   try {
-    if (!team_.world().failed() && !team_.failed()) quiet();
+    if (!team_.world().failed() && !team_.failed() && is_whole()) quiet();
   } catch (const std::exception& error) {
     log(LogLevel::error, fmt::format("tasks end: {}", error.what()), team_.world().rank());
   }
   end_workers();
+}
+
+/// Whether no member was lost, after which the others went on. Tasks of a lost member would be waited for in vain.
+bool TaskQueues::is_whole() const {
+  const std::vector<RankHealth> health = team_.world().health();
+  for (int member = 0; member < team_.size(); ++member)
+    if (health[static_cast<std::size_t>(team_.world_rank(member))].state != RankState::healthy) return false;
+  return true;
 }
 
 /// Throws if members have different functions, or different queues.

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <string>
+#include <thread>
 
+#include "beeline/control/impl/task_lease.hpp"
 #include "beeline/core/error.hpp"
+#include "tests/unit/lone_context.hpp"
 
 namespace beeline {
 
@@ -80,6 +84,45 @@ TEST_F(Residency, IdleStreamsGiveTheirShareBack) {
   EXPECT_EQ("", claim(second_, 1.0, "b"));
   ledger_.forget(&second_);
   EXPECT_EQ("", claim(third_, 1.0, "c"));
+}
+
+/// Two workers of a GPU, which these threads play.
+class LeaseOfTwo : public LoneContext {
+ protected:
+  LeaseOfTwo() {
+    lease_.begin();
+    lease_.begin();
+  }
+  bool end() { return lease_.end(context_, {&tickets_, 1, 1}); }
+  TaskTickets tickets_{};
+  detail::TaskLease lease_{};
+};
+
+TEST_F(LeaseOfTwo, EndsWhenBothRest) {
+  std::atomic<bool> has_come{false};
+  std::thread other([&] {
+    has_come = true;
+    EXPECT_TRUE(end());
+  });
+  EXPECT_TRUE(end());
+  EXPECT_TRUE(has_come);
+  other.join();
+  EXPECT_EQ(0u, lease_.workers) << "the next lease begins anew";
+}
+
+TEST_F(LeaseOfTwo, GoesOnWhileATaskWaits) {
+  tickets_.waiting = 1;
+  EXPECT_FALSE(end());
+  EXPECT_FALSE(end());
+  EXPECT_EQ(2 * detail::TaskLease::running, lease_.workers);
+}
+
+TEST_F(LeaseOfTwo, EndsWithItsTeam) {
+  abort_words_[0] = 1;
+  EXPECT_TRUE(end());
+  EXPECT_EQ(detail::TaskLease::running, lease_.workers);
+  lease_.leave();
+  EXPECT_EQ(0u, lease_.workers);
 }
 
 }  // namespace

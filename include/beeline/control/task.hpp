@@ -248,6 +248,12 @@ struct SeenTickets {
   return seen;
 }
 
+/// Counts a task of a GPU's worker among those that wait for a slot, or, with -1, no longer.
+BEELINE_HOST_DEVICE inline void count_waiting(const Context& ctx, const TaskChannel& channel, std::uint64_t change) {
+  const DeviceAtomic<std::uint64_t> waiting(channel.tickets[channel.ring(channel.running, ctx.rank)].waiting);
+  waiting.fetch_add(change, std::memory_order_relaxed);
+}
+
 /// Waits until the target has run the previous task of the slot, and sets `ticket` to the poster's ticket. One thread
 /// calls it.
 ///   seen  the ring's tickets, as read before the call
@@ -256,7 +262,9 @@ BEELINE_HOST_DEVICE inline Status claim_task(const Context& ctx, const TaskChann
   TaskTickets& tickets = channel.tickets[channel.ring(post.queue, post.rank)];
   const DeviceAtomic<std::uint64_t> next(tickets.next);
   const Awaited awaited{Operation::task, post.rank, seen.next, seen.next + 1 - channel.depth};
-  return poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
+  const bool is_counted = claims_at_once(timeout) && channel.running != outside_tasks && awaited.expected > seen.done;
+  if (is_counted) count_waiting(ctx, channel, 1);
+  const Status status = poll_until(ctx, awaited, timeout, [&](std::uint64_t& observed) {
     ticket = seen.next, observed = seen.done;
     while (ticket < observed + channel.depth)
       if (claims_at_once(timeout) || next.compare_exchange_strong(ticket, ticket + 1, std::memory_order_relaxed))
@@ -265,6 +273,8 @@ BEELINE_HOST_DEVICE inline Status claim_task(const Context& ctx, const TaskChann
     seen.done = look_at_done(tickets);
     return false;
   });
+  if (is_counted) count_waiting(ctx, channel, ~std::uint64_t{0});
+  return status;
 }
 
 /// Gives all threads of a group the slot number of its first thread.

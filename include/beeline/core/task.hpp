@@ -69,8 +69,9 @@ static_assert(TaskLayout{max_task_arguments}.payload_word() <= task_words);
 struct TaskTickets {
   alignas(64) std::uint64_t next;  ///< next ticket: tasks posted or being written; written by the posting threads
   alignas(64) std::uint64_t done;  ///< tasks that the target has run; written by the target's worker
-  std::uint64_t answer;  ///< if the member of this ring is on another node: the reply that a function of this rank has
-                         ///< set for the member's task, which the worker then sends
+  std::uint64_t answer;   ///< if the member of this ring is on another node: the reply that a function of this rank has
+                          ///< set for the member's task, which the worker then sends
+  std::uint64_t waiting;  ///< GPU, in this rank's own ring of a queue: tasks of this queue that wait for a slot
 };
 
 /// A target's payload buffer for a function. Every member has a copy of the entries of all members.

@@ -127,6 +127,7 @@ class TaskQueues {
 
  private:
   void check_alike() const;
+  [[nodiscard]] bool is_whole() const;
   void make_kernels();
   void start_workers();
   void end_workers();
@@ -164,7 +165,8 @@ class TaskQueues {
   SymmetricArray<TaskTickets> tickets_;
   SymmetricArray<TaskPlace> places_;
   SymmetricArray<TaskTarget> targets_;
-  SymmetricArray<std::uint64_t> heads_, asleep_, last_task_;
+  SymmetricArray<std::uint64_t> heads_, asleep_;
+  SymmetricArray<detail::TaskLease> lease_;
   SymmetricArray<RunningTask> running_;
   std::optional<SymmetricArray<SignaledWord>> copies_;  ///< see TaskChannel
   TaskChannel channel_;
@@ -207,13 +209,14 @@ class Tasks : public TaskQueues {
  public:
   /// Collective. On a GPU rank make it while none of its kernels runs. Throws invalid_argument if members have
   /// different lists or options (the error names two members), or for invalid options; unavailable for a team with GPU
-  /// ranks and host ranks, or on several nodes; unreachable if loads and stores do not reach a member; no_resource if
-  /// waiting grids leave no room for the workers; otherwise the same as `Team::allocate`.
+  /// ranks and host ranks, or with more than 64 members; unreachable if neither loads and stores nor the engine reach a
+  /// member; no_resource if waiting grids leave no room for the workers; otherwise the same as `Team::allocate`.
   explicit Tasks(Team& team, const TaskOptions& options = {})
       : TaskQueues(team, options,
                    {Functions::count, Functions::hash(), &Functions::name, &room, &start, &serve,
                     Functions::has_kernels, &Functions::is_kernel, &start_kernel}) {}
-  /// Collective. Kernels that post must have ended. Waits until all posted tasks have run, as `quiet`.
+  /// Collective. Kernels that post must have ended. Waits until all posted tasks have run, as `quiet`; not if a member
+  /// was lost.
   ~Tasks() = default;
 
   using TaskQueues::register_function;

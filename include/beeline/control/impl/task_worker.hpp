@@ -8,6 +8,7 @@
 
 #include "beeline/control/impl/lease.hpp"
 #include "beeline/control/impl/task_kernel.hpp"
+#include "beeline/control/impl/task_lease.hpp"
 
 namespace beeline::detail {
 
@@ -17,14 +18,14 @@ inline constexpr std::uint32_t most_workers_of_block = 16;
 /// The data of all workers of a rank.
 struct TaskService {
   TaskChannel channel;
-  TaskTarget* targets;       ///< [functions]
-  std::uint64_t* heads;      ///< [queues, members] number of tasks of each ring that have run
-  RunningTask* running;      ///< [workers]
-  std::uint64_t* last_task;  ///< time at which the last task was run by any worker
-  std::uint64_t* closing;    ///< host ranks: not 0 if workers have to end
-  std::uint32_t workers;     ///< number of workers, a multiple of `queues`: each worker serves one queue
-  Lease lease;               ///< the lease of a GPU's workers
-  TaskCalls kernels;         ///< calls of kernels, for lists that have kernels
+  TaskTarget* targets;     ///< [functions]
+  std::uint64_t* heads;    ///< [queues, members] number of tasks of each ring that have run
+  RunningTask* running;    ///< [workers]
+  TaskLease* shared;       ///< state of the lease
+  std::uint64_t* closing;  ///< host ranks: not 0 if workers have to end
+  std::uint32_t workers;   ///< number of workers, a multiple of `queues`: each worker serves one queue
+  Lease lease;             ///< the lease of a GPU's workers
+  TaskCalls kernels;       ///< calls of kernels, for lists that have kernels
 };
 
 /// One worker, which serves the rings of some posters for one queue.
@@ -53,15 +54,19 @@ class TaskWorker {
   /// of the group calls it.
   BEELINE_HOST_DEVICE void serve() {
     start_ = machine::clock_ns();
-    if constexpr (executor == DeviceKind::gpu) tell_posters(0);
+    if constexpr (executor == DeviceKind::gpu) {
+      if (group_.thread_rank() == 0) service_.shared->begin();
+      tell_posters(0);
+    }
     std::uint32_t passes = 0;  // since the last check of the clock and the abort word
     bool has_run = false;      // whether a task has run since that check
     std::uint32_t looks = 0;
     bool resumes = List::has_kernels;
-    for (std::uint32_t idle = 0;; resumes = false) {
+    for (std::uint32_t idle = 0;; resumes = is_paused()) {
       const std::uint32_t ran = resumes ? resume() : serve_rings();
-      if (ran == has_failed) return;
-      if (is_paused()) break;
+      if (ran == has_failed) return leave();
+      if (is_paused() && may_end()) break;
+      if (is_paused()) continue;
       has_run |= ran != 0;
       idle = ran != 0 ? 0 : idle + looks_;
       passes += looks_ + ran;
@@ -69,10 +74,9 @@ class TaskWorker {
       if (idle > 0) machine::back_off(idle, ctx_.polling);
       if (passes < polls_per_look && !machine::backs_off(idle, ctx_.polling)) continue;
       if (++looks % looks_before_telling == 0) tell_rest();
-      if (group_.any(group_.thread_rank() == 0 && is_over(has_run))) break;
+      if (group_.any(group_.thread_rank() == 0 && is_over(has_run)) && may_end()) break;
       passes = 0, has_run = false;
     }
-    tell_rest();
     if constexpr (executor == DeviceKind::gpu) end();
   }
 
@@ -121,6 +125,11 @@ class TaskWorker {
       if (group_.any(is_last && (seen.here.word.signal == here + 1 || seen.there.word.signal == there + 1))) break;
     }
     return seen;
+  }
+
+  BEELINE_HOST_DEVICE void leave() const {
+    if constexpr (executor == DeviceKind::gpu)
+      if (group_.thread_rank() == 0) service_.shared->leave();
   }
 
   /// Continues the task whose kernel outlasted the last lease, before tasks of other rings: a worker has one kernel at
@@ -351,12 +360,22 @@ class TaskWorker {
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_over([[maybe_unused]] bool has_run) const {
     if (read_abort_word(ctx_) != 0) return true;
     if constexpr (executor == DeviceKind::host) return load_acquired(*service_.closing) != 0;
-    const DeviceAtomic<std::uint64_t> last_task(*service_.last_task);
+    const DeviceAtomic<std::uint64_t> last_task(service_.shared->last_task);
     const std::uint64_t now = machine::clock_ns();
     if (has_run) last_task.store(now, std::memory_order_relaxed);
     const std::uint64_t last = has_run ? now : last_task.load(std::memory_order_relaxed);
     const std::uint64_t busy = last > start_ ? last : start_;
     return now - start_ >= service_.lease.lease_ns || (now > busy && now - busy >= service_.lease.idle_ns);
+  }
+
+  /// Whether this worker, whose time is over, ends now: a GPU's workers end together.
+  BEELINE_HOST_DEVICE bool may_end() {
+    tell_rest();
+    if constexpr (executor == DeviceKind::gpu) {
+      const WaitingTasks waiting{&channel_.tickets[channel_.ring(0, ctx_.rank)], channel_.queues, channel_.members};
+      return group_.any(group_.thread_rank() == 0 && service_.shared->end(ctx_, waiting));
+    }
+    return true;
   }
 
   /// Publishes to each poster of this node whether this rank's workers have ended.

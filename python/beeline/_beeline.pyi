@@ -317,6 +317,17 @@ class World:
         Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `allgather` raises.
         """
 
+    def survivors(self, *, deadline_s: float | None = None) -> Team:
+        """
+        Collective over the ranks that have neither failed nor left, after a failure or a deadline: the ranks left.
+
+        They agree on who is left, clear the world's abort, and go on. From then on they alone call collective functions; the
+        result is their team, of which collectives, messages and kernels are made anew.
+
+        deadline_s  a rank that does not call by then, in seconds, counts as failed; None: the world's deadline
+        Raises AbortedError when this rank itself counts as failed, PeerDiedError when the launcher has ended.
+        """
+
     def make_stream(self, *, priority: str = 'normal') -> Stream:
         """
         Another stream of this rank.

@@ -64,6 +64,19 @@ std::optional<TeamObject> TeamObject::make(const std::shared_ptr<JoinedWorld>& w
   return TeamObject(world, std::move(team));
 }
 
+TeamObject TeamObject::survivors(const std::shared_ptr<JoinedWorld>& world, std::optional<double> deadline_s) {
+  World& joined = world->world();
+  const std::int64_t deadline_ns = deadline_s ? deadline_ns_of(*deadline_s) : 0;
+  return TeamObject(world, unlocked(
+                               [&] {
+                                 const Team& left = joined.survivors(deadline_ns);
+                                 std::vector<int> ranks;
+                                 for (int rank = 0; rank < left.size(); ++rank) ranks.push_back(left.world_rank(rank));
+                                 return joined.make_team(ranks);
+                               },
+                               &joined));
+}
+
 const std::shared_ptr<Team>& TeamObject::team() const {
   static_cast<void>(world_->world());
   return team_;

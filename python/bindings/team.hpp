@@ -29,6 +29,10 @@ class TeamObject {
                                                       const std::vector<int>& ranks, const nanobind::object& allgather,
                                                       std::optional<double> deadline_s);
 
+  /// Collective: see `World::survivors`. The team is this object's own.
+  [[nodiscard]] static TeamObject survivors(const std::shared_ptr<JoinedWorld>& world,
+                                            std::optional<double> deadline_s);
+
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
   /// Throws invalid_argument when the world was left.
   [[nodiscard]] const std::shared_ptr<Team>& team() const;

@@ -280,6 +280,15 @@ allgather  None: all ranks of the world call. Otherwise only those of the team d
            bytes and returns a list of all members' bytes, by rank of the team, and is called twice
 deadline_s  end of every wait of the team, in seconds, where `allgather` is given; None: the world's
 Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 teams, and what `allgather` raises.)")
+      .def(
+          "survivors", &TeamObject::survivors, nb::kw_only(), nb::arg("deadline_s") = nb::none(),
+          R"(Collective over the ranks that have neither failed nor left, after a failure or a deadline: the ranks left.
+
+They agree on who is left, clear the world's abort, and go on. From then on they alone call collective functions; the
+result is their team, of which collectives, messages and kernels are made anew.
+
+deadline_s  a rank that does not call by then, in seconds, counts as failed; None: the world's deadline
+Raises AbortedError when this rank itself counts as failed, PeerDiedError when the launcher has ended.)")
       .def("make_stream", make_stream, nb::kw_only(), nb::arg("priority") = "normal",
            R"(Another stream of this rank.
 

@@ -43,19 +43,20 @@ bool are_apart(const std::vector<std::vector<std::byte>>& lost, int a, int b) {
 
 }  // namespace
 
-Team& World::survivors() {
+Team& World::survivors(std::int64_t deadline_ns) {
+  require(deadline_ns >= 0, Status::invalid_argument, fmt::format("survivors: a deadline of {} ns", deadline_ns));
   Implementation& world = *implementation_;
   drain(*this);
   world.bootstrap->enter("survivors");
-  const std::vector<int> left = world.agree_on_connected();
+  const std::vector<int> left = world.agree_on_connected(deadline_ns == 0 ? world.config.deadline_ns : deadline_ns);
   world.regroup(left);
   world.survivors = make_team(left);
   return *world.survivors;
 }
 
-std::vector<int> World::Implementation::agree_on_connected() {
+std::vector<int> World::Implementation::agree_on_connected(std::int64_t deadline_ns) {
   for (;;) {
-    const std::vector<int> left = bootstrap->agree_on_survivors(config.deadline_ns);
+    const std::vector<int> left = bootstrap->agree_on_survivors(deadline_ns);
     if (engines->of_peers() == nullptr) return left;
     std::vector<std::byte> lost(static_cast<std::size_t>(membership->size()));
     for (const int peer : engines->of_peers()->settle(left)) lost[static_cast<std::size_t>(peer)] = std::byte{1};
@@ -84,6 +85,8 @@ void World::Implementation::leave_out(int kept) {
 
 void World::Implementation::regroup(const std::vector<int>& left) {
   survivors.reset();
+  for (const int rank : membership->everyone())
+    if (std::find(left.begin(), left.end(), rank) == left.end()) routes->lose(rank);
   teams->set_world(left);
   memory->heaps().unite(*bootstrap, config.deadline_ns);
   memory->node().align_segments();

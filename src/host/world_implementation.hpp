@@ -131,7 +131,7 @@ class World::Implementation {
   void close_team(std::uint32_t id);
   /// Returns the healthy ranks that are all connected: of two ranks that have lost their connection, the higher one is
   /// left out. Collective over the healthy ranks. Throws unreachable on a rank that is left out.
-  [[nodiscard]] std::vector<int> agree_on_connected();
+  [[nodiscard]] std::vector<int> agree_on_connected(std::int64_t deadline_ns);
   /// Continues the world among the ranks `left`, after a failure. Collective over them.
   void regroup(const std::vector<int>& left);
 

@@ -14,6 +14,7 @@
 #include "beeline/beeline.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/split_nodes.hpp"
 #include "tests/support/stopwatch.hpp"
 
 namespace beeline_test {
@@ -462,42 +463,95 @@ TEST_P(TaskFaults, AQueueThatStaysFull) {
 INSTANTIATE_TEST_SUITE_P(On, TaskFaults, ::testing::Values(false, true),
                          [](const auto& on) { return on.param ? "gpu" : "cpu"; });
 
-/// The death of a target frees those who wait for its tasks.
-template <class List, class Function>
-void expect_death_is_seen(const std::function<void(Tasks<List>&)>& register_it) {
-  if (under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer sees one process";
-  Config config = test_config("cpu");
-  config.deadline_ns = 20'000'000'000;
-  const std::vector<RankOutcome> outcomes = run_ranks(
-      WorldKind::processes, 2,
-      [&](World& world) {
-        Tasks<List> tasks(world, {.queues = 1, .depth = 4, .workers = 1});
-        register_it(tasks);
-        if (world.rank() == 1) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(200));
-          ::kill(::getpid(), SIGKILL);
-        }
-        TaskPost what;
-        what.rank = 1, what.function = List::template index_of<Function>(), what.argument_bytes = sizeof(Number);
-        const Stopwatch watch;
-        check_error(Status::peer_died, {"rank 1"}, [&] {
-          launch(world, {.threads = 32, .waits = true}, PostRaw{}, tasks.channel(), what, 10u);
-          world.synchronize();
-          world.barrier();
-        });
-        BEELINE_CHECK(watch.seconds() < 10);
+/// Ends the process that runs it.
+struct Die {
+  static constexpr const char* name = "die";
+  using Arguments = Number;
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group&, const Context&, const Task&) const {
+#if !BEELINE_ON_GPU
+    ::kill(::getpid(), SIGKILL);
+#endif
+  }
+};
+using Deadly = TaskList<Add, Die>;
+
+/// Posts tasks, each of which is answered before the next, and then one that ends its target.
+struct PostAnsweredAndDie {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, TaskChannel channel, std::uint64_t* reply) const {
+    const Number number{1};
+    for (std::uint64_t value = 1; value <= 5; ++value) {
+      TaskPost post = task_of<Deadly, Add>(number, 1);
+      post.reply = reply, post.reply_value = value;
+      if (post_task(grid.block(), ctx, channel, post) != Status::ok) return;
+      if (wait(grid.block(), ctx, reply, Compare::equal, value, 1) != Status::ok) return;
+    }
+    static_cast<void>(post_task(grid.block(), ctx, channel, task_of<Deadly, Die>(number, 1)));
+    static_cast<void>(quiet(grid.block(), ctx, channel, 1, 0));
+  }
+};
+
+/// The death of a target, on this node or another, frees those who wait for its tasks.
+class TaskDeaths : public ::testing::TestWithParam<int> {
+ protected:
+  /// `post` is called by rank 0 alone; if nothing ends rank 1 before, a signal does.
+  template <class List>
+  static void expect_seen(const std::function<void(Tasks<List>&)>& register_it,
+                          const std::function<void(World&, Tasks<List>&, const Signals&)>& post) {
+    if (under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer sees one process";
+    Config config = split_config(20'000'000'000, "sockets");
+    config.split_nodes = GetParam();
+    expect_others_passed(1, run_ranks(
+                                WorldKind::processes, 2,
+                                [&](World& world) {
+                                  Tasks<List> tasks(world, {.queues = 1, .depth = 4, .workers = 1});
+                                  const Signals reply(world, 1);
+                                  register_it(tasks);
+                                  const Stopwatch watch;
+                                  if (world.rank() == 1) {
+                                    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                                    ::kill(::getpid(), SIGKILL);
+                                  }
+                                  check_error(Status::peer_died, {"rank 1"}, [&] {
+                                    post(world, tasks, reply);
+                                    world.synchronize();
+                                    world.barrier();
+                                  });
+                                  BEELINE_CHECK(watch.seconds() < 10);
+                                  Team& left = world.survivors();
+                                  BEELINE_CHECK_EQ(1, left.size());
+                                },
+                                config));
+  }
+  template <class List, class Function>
+  static void post_many(World& world, Tasks<List>& tasks, const Signals&) {
+    TaskPost what;
+    what.rank = 1, what.function = List::template index_of<Function>(), what.argument_bytes = sizeof(Number);
+    launch(world, {.threads = 32, .waits = true}, PostRaw{}, tasks.channel(), what, 10u);
+  }
+};
+
+TEST_P(TaskDeaths, ATargetThatDiesWithTasksQueued) {
+  expect_seen<List>([](Tasks<List>& tasks) { tasks.register_function<Loop>({}); }, post_many<List, Loop>);
+}
+TEST_P(TaskDeaths, ATargetThatDiesWithKernelsQueued) {
+  expect_seen<Kernels>([](Tasks<Kernels>& tasks) { tasks.register_kernel<LoopAll>({}, {}); },
+                       post_many<Kernels, LoopAll>);
+}
+TEST_P(TaskDeaths, ATargetThatDiesInATaskAfterItsReplies) {
+  std::uint64_t sum = 0;
+  expect_seen<Deadly>(
+      [&](Tasks<Deadly>& tasks) {
+        tasks.register_function<Add>({&sum, nullptr, 0, nullptr});
+        tasks.register_function<Die>({});
       },
-      config);
-  EXPECT_EQ(outcomes[0].failure, "");
-  EXPECT_EQ(outcomes[1].signal, SIGKILL);
+      [](World& world, Tasks<Deadly>& tasks, const Signals& reply) {
+        launch(world, {.threads = 32, .waits = true}, PostAnsweredAndDie{}, tasks.channel(), reply.data());
+      });
 }
 
-TEST(TaskDeaths, ATargetThatDiesWithTasksQueued) {
-  expect_death_is_seen<List, Loop>([](Tasks<List>& tasks) { tasks.register_function<Loop>({}); });
-}
-TEST(TaskDeaths, ATargetThatDiesWithKernelsQueued) {
-  expect_death_is_seen<Kernels, LoopAll>([](Tasks<Kernels>& tasks) { tasks.register_kernel<LoopAll>({}, {}); });
-}
+INSTANTIATE_TEST_SUITE_P(Nodes, TaskDeaths, ::testing::Values(1, 2));
 
 }  // namespace
 

@@ -150,3 +150,25 @@ def test_a_missing_member_is_named() -> None:
 def test_worlds_tell_their_deadline() -> None:
     with beeline.World.create(device="cpu", deadline_s=2.5) as world:
         assert world.deadline_s == 2.5
+
+
+def barriers_without_end(world: beeline.World) -> None:
+    while True:
+        world.barrier()
+
+
+def test_ranks_that_are_left_go_on() -> None:
+    def body(world: beeline.World) -> None:
+        if world.rank == 1:
+            raise ValueError("the input file is empty")
+        with pytest.raises(beeline.PeerDiedError, match="the input file is empty"):
+            barriers_without_end(world)
+        team = world.survivors(deadline_s=10)
+        assert team.ranks == [0, 2, 3]
+        total = np.full(1000, world.rank, "int64")
+        beeline.Collectives(team).allreduce(total)
+        assert (total == 5).all()
+        assert world.allreduce(1) == 3
+
+    with pytest.raises(ValueError, match="the input file is empty"):
+        beeline.run(4, body)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How many ranks a test program has killed, and how soon the others knew: its last line says so, for each kind of
-/// device.
+/// How many ranks a test program has killed, how soon the others knew, and how soon those left went on: its last lines
+/// say so, for each kind of device.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -32,16 +32,18 @@ class Killings : public ::testing::Environment {
   }
   /// A survivor has got the error that names the victim.
   static void noticed() {
-    const std::int64_t after_ns = now_ns() - times_->killed_ns;
-    std::int64_t longest = times_->longest_ns;
-    while (longest < after_ns && !times_->longest_ns.compare_exchange_weak(longest, after_ns)) {
-    }
+    noticed_ns_ = now_ns();
+    if (times_->killed_ns == 0) return;  // the victim lives, out of reach
+    const std::int64_t after_ns = noticed_ns_ - times_->killed_ns;
+    raise(times_->longest_ns, after_ns);
     BEELINE_CHECK(static_cast<double>(after_ns) / 1e9 < soon_s);
   }
+  /// A survivor has agreed with the others on who is left.
+  static void went_on() { raise(times_->longest_agreement_ns, now_ns() - noticed_ns_); }
   /// All ranks of a world with one killing have ended.
   static void count(bool on_gpu) {
     Tally& tally = on_gpu ? on_gpus_ : on_hosts_;
-    ++tally.killed;
+    tally.killed += times_->killed_ns.exchange(0) != 0 ? 1 : 0;
     tally.longest_ns = std::max(tally.longest_ns, times_->longest_ns.exchange(0));
   }
   void TearDown() override {
@@ -53,12 +55,17 @@ class Killings : public ::testing::Environment {
  private:
   /// What processes tell the one that forked them.
   struct Times {
-    std::atomic<std::int64_t> killed_ns{0}, longest_ns{0};
+    std::atomic<std::int64_t> killed_ns{0}, longest_ns{0}, longest_agreement_ns{0};
   };
   struct Tally {
     int killed;
     std::int64_t longest_ns;
   };
+  static void raise(std::atomic<std::int64_t>& longest, std::int64_t ns) {
+    std::int64_t known = longest;
+    while (known < ns && !longest.compare_exchange_weak(known, ns)) {
+    }
+  }
   static std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
   static Times* share() {
     void* const memory = mmap(nullptr, sizeof(Times), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -68,6 +75,7 @@ class Killings : public ::testing::Environment {
 
   static inline Times* const times_ = share();
   static inline Tally on_hosts_{}, on_gpus_{};
+  static inline std::int64_t noticed_ns_ = 0;
 };
 
 /// GoogleTest owns it, and runs it after the last test.

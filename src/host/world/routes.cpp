@@ -79,7 +79,7 @@ std::vector<std::uint32_t> places_of(const Membership& membership, const std::ve
 Routes::Routes(const Membership& membership, std::vector<MemoryMember> paths, const Areas& areas,
                const AddressBook& addresses, std::function<bool(const void*)> is_gpu_memory)
     : membership_(membership), paths_(std::move(paths)), areas_(areas), addresses_(addresses),
-      is_gpu_memory_(std::move(is_gpu_memory)), peers_(paths_.size()),
+      is_gpu_memory_(std::move(is_gpu_memory)), peers_(paths_.size()), lost_(paths_.size()),
       has_staged_copies_(std::any_of(paths_.begin(), paths_.end(),
                                      [](const MemoryMember& path) { return path.copies != CopyPath::direct; }) &&
                          (membership.device().is_gpu() || !membership.has_gpus())) {}
@@ -212,6 +212,8 @@ Route Routes::of_copy(const void* address) const {
     require(peer.kind == RouteKind::engine, Status::unreachable,
             fmt::format("{} is memory of rank {}, which rank {} does not reach: {}", address, owner, membership_.rank(),
                         peer.reason));
+    require(!lost_[owner], Status::peer_died,
+            fmt::format("{} is memory of rank {} on another node, which has ended", address, owner));
     const bool has_alias = membership_.spans_nodes() && addresses_.bytes_of_one_owner(address) != SIZE_MAX;
     require(addresses_.is_in_slot(address) || has_alias, Status::unreachable,
             fmt::format("{} is memory of rank {} outside its heaps and segments, which its engine does not reach: {}",

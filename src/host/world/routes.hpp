@@ -4,6 +4,7 @@
 /// Routes: how this rank reaches memory of another rank (by loads and stores, by copies of a device, by its engine, or
 /// not at all), and why. No other file decides this.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -28,7 +29,7 @@ namespace beeline {
 [[nodiscard]] std::vector<std::uint32_t> places_of(const Membership& membership, const std::vector<int>& ranks);
 inline constexpr std::uint32_t no_place = 0xffffffffu;
 
-/// Constant after `ask`, so thread-safe from then on.
+/// Constant after `ask`, except for `lose`, so thread-safe from then on.
 class Routes {
  public:
   ///   paths             as of find_copy_paths
@@ -38,6 +39,9 @@ class Routes {
          const AddressBook& addresses, std::function<bool(const void*)> is_gpu_memory);
   /// Asks the engine for the route to each peer, and publishes the reasons of routes that are not direct.
   void ask(const Engine& engine);
+  /// Refuses later copies to and from a rank of another node that has ended. Of operations of kernels the engine drops
+  /// those without a result.
+  void lose(int peer) { lost_[static_cast<std::size_t>(peer)] = true; }
 
   // --- To a rank ------------------------------------------------------------------------------------------------
 
@@ -104,7 +108,8 @@ class Routes {
   const Areas& areas_;
   const AddressBook& addresses_;
   const std::function<bool(const void*)> is_gpu_memory_;
-  std::vector<PeerRoute> peers_;  ///< [ranks]
+  std::vector<PeerRoute> peers_;         ///< [ranks]
+  std::vector<std::atomic<bool>> lost_;  ///< [ranks]
   bool has_engine_ = false;
   const bool has_staged_copies_;
 };

@@ -276,6 +276,9 @@ struct PostsFrom {
                                       std::uint64_t bytes, CommandQueue queue, SourceKind kind) const {
     if (grid.block().thread_rank() != 0) return;
     time_rounds(Thread{}, loop, [&](std::uint64_t) {
+      if (queue.ring == nullptr)
+        return put(Thread{}, ctx, to, from, bytes, loop.peer, QueueId{}, kind) == Status::ok &&
+               quiet(Thread{}, ctx) == Status::ok;
       return post_put(Thread{}, ctx, to, from, bytes, loop.peer, queue, Timeout::none(), kind) == Status::ok &&
              quiet(Thread{}, ctx, queue) == Status::ok;
     });
@@ -283,7 +286,7 @@ struct PostsFrom {
 };
 
 /// Puts from symmetric memory, which the engine knows, and from other memory, with and without the poster's assertion
-/// that the engine can read it.
+/// that the engine can read it: by a command queue and, between nodes, by the calling thread.
 std::vector<Measurement> prepare_source_kinds(Bench& bench, std::uint64_t bytes) {
   require_host_ranks(bench);
   const auto symmetric = std::make_shared<MessageBuffers>(bench, bytes);
@@ -293,19 +296,23 @@ std::vector<Measurement> prepare_source_kinds(Bench& bench, std::uint64_t bytes)
   const auto queues = std::make_shared<CommandQueues>(bench.world(), 1);
   const auto timed = std::make_shared<TimedKernel>(bench);
   std::vector<Measurement> all;
-  const auto add = [&](const char* source, const std::shared_ptr<MessageBuffers>& buffers, SourceKind kind) {
+  const auto add = [&](bool posts, const char* source, const std::shared_ptr<MessageBuffers>& buffers,
+                       SourceKind kind) {
     all.push_back(
         message_measurement(bench, buffers, Receivers::second, "proxy/copy_engine/signal", [=, &bench](Rounds rounds) {
+          const CommandQueue queue = posts ? queues->channel().queue(0) : CommandQueue{nullptr, nullptr};
           return timed->run(single_thread(bench).threads, bench.leads(), rounds, PostsFrom{}, buffers->destination(),
-                            static_cast<const std::byte*>(buffers->source()), buffers->bytes(),
-                            queues->channel().queue(0), kind);
+                            static_cast<const std::byte*>(buffers->source()), buffers->bytes(), queue, kind);
         }));
     all.back().operation = "source_kind", all.back().unit = Unit::microseconds;
-    all.back().settings = {{"source", source}};
+    all.back().settings = {{"source", source}, {"call", posts ? "post_put" : "put"}};
   };
-  add("symmetric", symmetric, SourceKind::unknown);
-  add("other", other, SourceKind::unknown);
-  add("other_known", other, SourceKind::readable);
+  for (const bool posts : {true, false}) {
+    if (!posts && bench.world().node(0) == bench.world().node(static_cast<int>(bench.world().size() - 1))) break;
+    add(posts, "symmetric", symmetric, SourceKind::unknown);
+    add(posts, "other", other, SourceKind::unknown);
+    add(posts, "other_known", other, SourceKind::readable);
+  }
   return all;
 }
 

@@ -163,15 +163,30 @@ const char* refuse_entry(std::size_t index, const Command& entry, const char* re
 
 namespace {
 
+/// The target of an entry that holds its bytes, as most do; nullptr: the check of commands says whether it is refused.
+///   peer  the start of the peer's slot
+std::byte* target_of_payload(MappedMemory& memory, const BatchEntry& entry, std::byte* peer, std::uint64_t slot_bytes) {
+  const std::uint64_t offset = entry.remote();
+  const std::size_t bytes = entry.width();
+  const bool is_good = entry.verb() == Verb::put_inline && bytes - 1 < max_inline_bytes_in_batch &&
+                       offset < slot_bytes && bytes <= slot_bytes - offset && memory.holds(peer + offset, bytes);
+  return is_good ? peer + offset : nullptr;
+}
+
 /// Checks all entries before the first is carried out.
 BegunCommand begin_batch(const EngineClient& client, MappedMemory& memory, CommandWorker& worker, const Command& batch,
                          std::size_t slot) {
   const BatchEntries entries(batch, 0, memory);
   if (!entries.is_there()) return {"memory of its poster is not there"};
   std::byte* const peer = client.address_of(batch.peer, 0);
+  const std::uint64_t slot_bytes = SlotLayout{client.context.slot_shift}.slot_bytes();
   std::array<std::byte*, most_batch_entries> targets;
   std::size_t bytes = 0, index = 0;
   for (const BatchEntry& entry : entries.all()) {
+    if (std::byte* const target = target_of_payload(memory, entry, peer, slot_bytes); target != nullptr) {
+      targets[index++] = target, bytes += entry.width();
+      continue;
+    }
     const Command command = command_of(batch, entry);
     CommandTarget target{refuse_in_batch(command)};
     if (target.refused == nullptr)

@@ -40,6 +40,8 @@ class alignas(fetched_bytes) CommandWorker {
     if (has_shape<VerbShape::word, VerbShape::atomic>(command.verb)) return change(command, remote, slot), nullptr;
     return move(rows_of(command, remote));
   }
+  /// Begins to copy rows, as a command that moves rows does.
+  [[nodiscard]] const char* begin(const RowMove& rows) { return move(rows); }
 
   /// Begins the entries of a `batch`, one after the other, whose targets have been checked. Returns nullptr, or why the
   /// entry `index` is refused.

@@ -196,7 +196,7 @@ class GpuWorker final : public CommandWorker {
 
   const char* move(const RowMove& rows) override {
     begin_on_stream();
-    const Reach there = reach_of(destinations_, rows.to, rows.to_span());
+    const Reach there = rows.is_writable ? Reach::by_cuda : reach_of(destinations_, rows.to, rows.to_span());
     const Reach here = rows.is_readable ? Reach::by_cuda : reach_of(sources_, rows.from, rows.from_span());
     if (there == Reach::none || here == Reach::none) return not_there;
     const char* refused = nullptr;

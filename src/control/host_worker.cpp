@@ -18,10 +18,10 @@ class HostWorker final : public CommandWorker {
   const char* begin_all(const Command& batch, std::span<const BatchEntry> entries, std::byte* const* targets,
                         std::size_t slot, std::size_t& index) override {
     for (index = 0; index < entries.size(); ++index) {
-      const Command command = command_of(batch, entries[index]);
-      if (has_shape<VerbShape::payload>(command.verb))
-        detail::put_inline(command, targets[index]);
-      else if (const char* const refused = begin(command, targets[index], slot))
+      const BatchEntry& entry = entries[index];
+      if (has_shape<VerbShape::payload>(entry.verb()))
+        detail::put_inline(entry, entry.width(), targets[index]);
+      else if (const char* const refused = begin(command_of(batch, entry), targets[index], slot))
         return refused;
     }
     return nullptr;
@@ -29,7 +29,7 @@ class HostWorker final : public CommandWorker {
 
  private:
   const char* move(const RowMove& rows) override {
-    if (destinations_.holds(rows.to, rows.to_span()) &&
+    if ((rows.is_writable || destinations_.holds(rows.to, rows.to_span())) &&
         (rows.is_readable || sources_.holds(rows.from, rows.from_span())))
       return CommandWorker::move(rows);
     return rows.for_rows(detail::copy_if_there) ? nullptr : "memory of its poster is not there";

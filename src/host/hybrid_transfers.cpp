@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -26,7 +27,7 @@ namespace beeline {
 namespace {
 
 constexpr std::uint32_t most_chunks = 64;
-/// Where the path decides: the shortest chunk, and the longest transfer that goes directly.
+/// Shortest chunk where the path decides.
 constexpr std::size_t least_chunk = std::size_t{128} << 10;
 
 /// The options with `others` in place of zeros.
@@ -41,16 +42,12 @@ HybridOptions configured(const Config& config) {
   return {config.hybrid_threshold_bytes, config.hybrid_chunk_bytes, static_cast<std::uint32_t>(config.hybrid_chunks)};
 }
 
-/// Bytes that certainly go directly, whatever the path.
-std::size_t always_direct(const HybridOptions& options) {
-  return options.threshold_bytes == 0 ? std::min(options.chunk_bytes, least_chunk) : options.threshold_bytes;
-}
-
-/// The chunk of a transfer. Where the path decides, short transfers have shorter ones, so that they use all buffers.
+/// Bytes of a transfer's chunks. Where the path decides, short transfers have shorter ones, and so use all buffers
+/// twice.
 std::size_t chunk_of(const HybridOptions& options, std::size_t bytes) {
   if (options.threshold_bytes != 0) return options.chunk_bytes;
   constexpr std::size_t page = 4096;
-  const std::size_t part = (bytes / options.chunks + page - 1) / page * page;
+  const std::size_t part = (bytes / (2 * options.chunks) + page - 1) / page * page;
   return std::min(options.chunk_bytes, std::max(least_chunk, part));
 }
 
@@ -95,17 +92,33 @@ struct HybridTransfers::Implementation {
       : team(members), world(members.world()), routes(world_part<Routes>(world)), made(options), current(options),
         buffers(members, detail::array_bytes(options.chunks, options.chunk_bytes), Heap::pinned),
         posted(members, most_chunks, Heap::pinned), out(world.make_stream()), in(world.make_stream()),
-        ring(*out, *in, buffers.data(), buffers.bytes()), begun(out->make_event()), done(in->make_event()) {}
+        ring(*in, buffers.data(), buffers.bytes()) {}
+  /// Other streams may still use the buffers: the stream `out`, which ends before these, waits for them.
+  ~Implementation() {
+    try {
+      ring.let_follow(*out);
+    } catch (const std::exception&) {
+      // A device with a fault does no further work.
+    }
+  }
+  Implementation(const Implementation&) = delete;
+  Implementation& operator=(const Implementation&) = delete;
 
   /// Locks `mutex`, and counts the time that this takes.
   [[nodiscard]] std::unique_lock<std::mutex> lock();
   void check(const char* call, const HybridTransfer& transfer) const;
+  /// Bytes that certainly go directly, whatever the path.
+  [[nodiscard]] std::size_t always_direct(const HybridOptions& by) const {
+    if (by.threshold_bytes != 0) return by.threshold_bytes;
+    return routes.has_own_copies_only() ? SIZE_MAX : 0;
+  }
   [[nodiscard]] bool is_staged(const HybridOptions& by, const HybridTransfer& transfer) const;
   /// A put to a rank of the team as a transfer between addresses.
   [[nodiscard]] HybridTransfer put_to(const char* call, HybridTransfer put, int peer) const;
-  /// Enqueues a transfer, which ends on the stream `in`. The caller holds the lock.
-  void enqueue(const HybridTransfer& transfer);
-  void stage(std::byte* to, const std::byte* from, std::size_t bytes);
+  /// Enqueues a transfer after the work of `stream`. Returns the stream whose present work it ends with: `stream`, or
+  /// `in`, where `ring.last()` is behind it. The caller holds the lock.
+  Stream& enqueue(const HybridTransfer& transfer, Stream& stream);
+  void stage(Stream& stream, std::byte* to, const ChunkRing::Transfer& from);
   /// The event behind a transfer that a blocking call makes or continues; nullptr: it needs none of this object's
   /// streams.
   [[nodiscard]] std::unique_ptr<Event> begin(const HybridTransfer& transfer, Timeout timeout);
@@ -121,9 +134,8 @@ struct HybridTransfers::Implementation {
   std::atomic<std::size_t> direct_bytes{always_direct(current)};  ///< of `current`, for calls that take no lock
   SymmetricArray<std::byte> buffers;
   SymmetricArray<std::uint64_t> posted;  ///< see CarriedChunk
-  std::unique_ptr<Stream> out, in;
+  std::unique_ptr<Stream> out, in;       ///< of blocking calls; deliveries
   ChunkRing ring;
-  std::unique_ptr<Event> begun, done;  ///< order the own streams with the stream of a call
   std::vector<Pending> pending;
   std::atomic<bool> has_pending{false};
   std::vector<std::unique_ptr<Event>> unused;  ///< events for blocking calls
@@ -160,29 +172,37 @@ bool HybridTransfers::Implementation::is_staged(const HybridOptions& by, const H
                                  : !routes.needs_engine(transfer.source);
 }
 
-void HybridTransfers::Implementation::stage(std::byte* to, const std::byte* from, std::size_t bytes) {
-  ring.divide(chunk_of(current, bytes), current.chunks);
+void HybridTransfers::Implementation::stage(Stream& stream, std::byte* to, const ChunkRing::Transfer& from) {
   if (!routes.needs_engine(to))
-    return ring.stage(from, bytes, 0,
+    return ring.stage(stream, from,
                       [&](const ChunkRing::Chunk& chunk) { in->copy(to + chunk.offset, chunk.buffer, chunk.bytes); });
   const std::uint32_t peer = world.host_context().owner_of(to);
-  const std::size_t lag = (ring.count() - 1) / 2;  // the other buffers are filled meanwhile
-  ring.stage(from, bytes, lag, [&](const ChunkRing::Chunk& chunk) {
+  ChunkRing::Transfer lagging = from;
+  lagging.lag = (ring.count() - 1) / 2;  // the other buffers are filled meanwhile
+  ring.stage(stream, lagging, [&](const ChunkRing::Chunk& chunk) {
     carry_chunk(world, *in,
                 {to + chunk.offset, chunk.buffer, chunk.bytes, posted.data() + chunk.number,
                  posted.data() + chunk.freed, peer});
   });
   carry_quiet(world, *in, peer);
-  ring.free_all();
+  ring.free_rest();
 }
 
-void HybridTransfers::Implementation::enqueue(const HybridTransfer& transfer) {
-  if (is_staged(current, transfer))
-    world_part<MemoryMap>(world).for_pieces(
-        transfer.destination, transfer.source, transfer.bytes,
-        [this](std::byte* to, const std::byte* from, std::size_t piece) { stage(to, from, piece); });
-  else
-    world.copy(transfer.destination, transfer.source, transfer.bytes, *in);
+Stream& HybridTransfers::Implementation::enqueue(const HybridTransfer& transfer, Stream& stream) {
+  if (!is_staged(current, transfer)) {
+    world.copy(transfer.destination, transfer.source, transfer.bytes, stream);
+    return stream;
+  }
+  const std::size_t chunk = chunk_of(current, transfer.bytes);
+  const bool is_one_chunk = transfer.bytes <= chunk;
+  ring.divide(stream, current.chunk_bytes, current.chunks);
+  world_part<MemoryMap>(world).for_pieces(
+      transfer.destination, transfer.source, transfer.bytes,
+      [&](std::byte* to, const std::byte* from, std::size_t piece) {
+        if (!is_one_chunk) return stage(stream, to, {from, piece, chunk});
+        ring.stage_whole(stream, from, piece, [&](const std::byte* buffer) { stream.copy(to, buffer, piece); });
+      });
+  return is_one_chunk ? stream : *in;
 }
 
 std::unique_ptr<Event> HybridTransfers::Implementation::begin(const HybridTransfer& transfer, Timeout timeout) {
@@ -196,10 +216,10 @@ std::unique_ptr<Event> HybridTransfers::Implementation::begin(const HybridTransf
   }
   if (timeout.ns == Timeout::none().ns && !is_staged(current, transfer)) return nullptr;
   if (unused.empty()) unused.push_back(in->make_event());
-  enqueue(transfer);
+  Stream& end = enqueue(transfer, *out);
   std::unique_ptr<Event> over = std::move(unused.back());
   unused.pop_back();
-  in->record(*over);
+  end.record(*over);
   return over;
 }
 
@@ -232,11 +252,7 @@ void HybridTransfers::Implementation::on_stream(const char* call, const HybridTr
   const std::unique_lock held = lock();
   if (!is_staged(current, transfer)) return world.copy(transfer.destination, transfer.source, transfer.bytes, stream);
   refuse_captured(stream, "a staged transfer", "transfers that follow each other use the same buffers");
-  stream.record(*begun);
-  out->wait_event(*begun);
-  enqueue(transfer);
-  in->record(*done);
-  stream.wait_event(*done);
+  if (&enqueue(transfer, stream) == in.get()) stream.wait_event(ring.last());
 }
 
 HybridTransfers::HybridTransfers(Team& team, const HybridOptions& options)
@@ -253,7 +269,7 @@ void HybridTransfers::set(const HybridOptions& options) {
                       next.chunks, next.chunk_bytes, implementation_->buffers.bytes(), most_chunks));
   const std::unique_lock held = implementation_->lock();
   implementation_->current = next;
-  implementation_->direct_bytes = always_direct(next);
+  implementation_->direct_bytes = implementation_->always_direct(next);
 }
 
 HybridOptions HybridTransfers::options() const {

@@ -22,8 +22,8 @@ constexpr int own_device = -1;
 struct Ring {
   Ring(Stream& out, Stream& in, std::size_t chunk_bytes, bool pinned)
       : buffers(chunk_bytes * buffer_count, pinned, "to stage copies through"),
-        chunks(out, in, buffers.data(), buffers.bytes()) {
-    chunks.divide(chunk_bytes, buffer_count);
+        chunks(in, buffers.data(), buffers.bytes()) {
+    chunks.divide(out, chunk_bytes, buffer_count);
   }
   HostBuffer buffers;
   ChunkRing chunks;
@@ -56,10 +56,7 @@ class BounceStream final : public ForwardingStream<BounceStream> {
     const std::lock_guard lock(mutex_);
     if (to == from) return on(to, [&](Stream& there) { there.copy(destination, source, bytes); });
     begin(from);
-    begin(to);
     stage(from, to, static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), bytes);
-    end(to);
-    end(from);
   }
   void fill(void* destination, unsigned char value, std::size_t bytes) override {
     if (bytes == 0) return;
@@ -116,12 +113,14 @@ class BounceStream final : public ForwardingStream<BounceStream> {
     end(device);
   }
 
+  /// Each delivery follows the copy out of the source, which follows this stream's work so far.
   void stage(int from, int to, std::byte* destination, const std::byte* source, std::size_t bytes) {
     Stream &out = stream_of(from), &in = stream_of(to);
     Ring& ring = rings_.try_emplace({from, to}, out, in, routes_.chunk_bytes, routes_.pinned).first->second;
-    ring.chunks.stage(source, bytes, 0, [&](const ChunkRing::Chunk& chunk) {
+    ring.chunks.stage(out, {source, bytes, routes_.chunk_bytes}, [&](const ChunkRing::Chunk& chunk) {
       in.copy(destination + chunk.offset, chunk.buffer, chunk.bytes);
     });
+    if (to != own_device) own_->wait_event(ring.chunks.last());
   }
 
   const StreamRoutes routes_;

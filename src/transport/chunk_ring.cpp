@@ -1,18 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "transport/chunk_ring.hpp"
 
+#include <algorithm>
+
 namespace beeline {
 
-void ChunkRing::divide(std::size_t chunk_bytes, std::size_t count) {
+void ChunkRing::divide(Stream& out, std::size_t chunk_bytes, std::size_t count) {
   if (chunk_bytes == chunk_bytes_ && count == count_) return;
-  for (std::size_t number = 0; number < count_; ++number)  // the new buffers overlap several of the old ones
-    out_.wait_event(*events_[number].emptied);
-  while (events_.size() < count) events_.push_back({out_.make_event(), in_.make_event()});
-  chunk_bytes_ = chunk_bytes, count_ = count, next_ = 0;
+  while (events_.size() < count) events_.push_back({in_.make_event(), in_.make_event()});
+  // The new buffers overlap several of the old ones, so that the use of any follows all uses before.
+  let_follow(out);
+  for (std::size_t number = 0; number < count && count_ > 0; ++number) out.record(*events_[number].emptied);
+  chunk_bytes_ = chunk_bytes, count_ = count, last_ = count - 1;
 }
 
-void ChunkRing::free_all() {
-  for (std::size_t number = 0; number < count_; ++number) in_.record(*events_[number].emptied);
+void ChunkRing::let_follow(Stream& stream) {
+  for (std::size_t number = 0; number < count_; ++number) stream.wait_event(*events_[number].emptied);
+}
+
+std::byte* ChunkRing::take(Stream& out) {
+  last_ = (last_ + 1) % count_;
+  out.wait_event(*events_[last_].emptied);
+  return buffers_ + last_ * chunk_bytes_;
+}
+
+void ChunkRing::free_rest() {
+  unfreed_ = std::max<std::size_t>(unfreed_, 1);  // without a lag, `last()` is recorded once more
+  for (; unfreed_ > 0; --unfreed_) in_.record(*events_[(last_ + count_ + 1 - unfreed_) % count_].emptied);
 }
 
 }  // namespace beeline

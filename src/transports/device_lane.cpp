@@ -24,16 +24,20 @@ DeviceLane::~DeviceLane() {
   }
 }
 
-const char* DeviceLane::begin(const Command& command, std::byte* remote, StagedBytes bytes, End end) {
+template <class Begin>
+const char* DeviceLane::add(StagedBytes bytes, End end, const Begin& begin) {
   if (count_ == 0) worker_->begin_ring(false, nullptr);
-  Begun& next = begun_[count_];
-  next.command = command;
-  const char* const refused = worker_->begin(next.command, remote, count_);
-  if (refused != nullptr) return refused;
-  next.bytes = std::move(bytes);
-  next.end = std::move(end);
-  ++count_;
+  if (const char* const refused = begin(*worker_)) return refused;
+  begun_[count_++] = {std::move(bytes), std::move(end)};
   return nullptr;
+}
+
+const char* DeviceLane::begin(const Command& command, std::byte* remote, End end) {
+  return add({}, std::move(end), [&](CommandWorker& worker) { return worker.begin(command, remote, count_); });
+}
+
+const char* DeviceLane::begin(const RowMove& rows, StagedBytes bytes, End end) {
+  return add(std::move(bytes), std::move(end), [&](CommandWorker& worker) { return worker.begin(rows); });
 }
 
 bool DeviceLane::turn() {

@@ -26,23 +26,28 @@ class DeviceLane {
   /// Waits for up to a second for commands in flight, whose buffers are freed here.
   ~DeviceLane();
 
-  /// Whether there is room for a command and its signal.
-  [[nodiscard]] bool has_room() const { return count_ + 1 < command_batch; }
+  /// Whether there is room for so many commands; 2: for one and its signal.
+  [[nodiscard]] bool has_room(std::size_t commands = 2) const { return count_ + commands <= command_batch; }
   [[nodiscard]] bool is_idle() const { return count_ == 0; }
-  /// Begins a command, for which there must be room.
+  /// Begins a command on a word, for which there must be room.
   ///   remote  see CommandWorker::begin
-  ///   bytes   buffer that the command copies to or from; kept until the command ends
   /// Returns nullptr, or why the command is refused; nothing was touched then.
-  [[nodiscard]] const char* begin(const Command& command, std::byte* remote, StagedBytes bytes, End end);
+  [[nodiscard]] const char* begin(const Command& command, std::byte* remote, End end);
+  /// As `begin`, to copy rows.
+  ///   bytes  buffer that the copy reads or writes; kept until it ends
+  [[nodiscard]] const char* begin(const RowMove& rows, StagedBytes bytes, End end);
   /// Calls `End` of the commands that are complete. Returns whether any was in flight.
   bool turn();
 
  private:
   struct Begun {
-    Command command{};
     StagedBytes bytes;
     End end;
   };
+  /// Keeps a command that `begin(worker)` has begun, unless it was refused.
+  template <class Begin>
+  [[nodiscard]] const char* add(StagedBytes bytes, End end, const Begin& begin);
+
   std::unique_ptr<CommandWorker> worker_;
   std::array<Begun, command_batch> begun_{};
   std::size_t count_ = 0, submitted_ = 0;  ///< commands begun; of these, submitted ones

@@ -19,16 +19,25 @@ namespace beeline {
   return puts_rows(entry) ? (entry.row_bytes + 7) / 8 * 8 : 0;
 }
 
+/// Most entries of a message to a rank whose device carries them out. Entries with rows, for which the device has few
+/// buffers, travel by themselves.
+inline constexpr std::size_t most_staged_entries = 32;
+
 /// The first entries of a batch, as many as fit a message.
 struct BatchPart {
   const char* refused = nullptr;  ///< why an entry is refused; nullptr: none is
   std::size_t entries = 0, bytes = 0;
 };
-[[nodiscard]] inline BatchPart part_of(const Command& batch, std::span<const BatchEntry> entries) {
+///   first      index of the first entry in its batch
+///   is_staged  whether a device carries the entries out; the part is empty if the first has rows
+[[nodiscard]] inline BatchPart part_of(const Command& batch, std::span<const BatchEntry> entries, std::size_t first,
+                                       bool is_staged) {
   BatchPart part;
   for (const BatchEntry& entry : entries) {
     const Command command = command_of(batch, entry);
-    if (const char* const refused = refuse_in_batch(command)) return {refuse_entry(part.entries, command, refused)};
+    if (const char* const refused = refuse_in_batch(command))
+      return {refuse_entry(first + part.entries, command, refused)};
+    if (is_staged && (puts_rows(command) || part.entries == most_staged_entries)) break;
     const std::size_t bytes = part.bytes + sizeof entry + packed_bytes_of(command);
     if (bytes > most_packed_bytes) break;
     ++part.entries, part.bytes = bytes;
@@ -37,17 +46,18 @@ struct BatchPart {
 }
 
 /// Writes the payload. Returns nullptr, or why an entry is refused.
-///   copy  copies bytes of the poster's memory; returns false if they are not there
+///   first  index of the first entry in its batch
+///   copy   copies bytes of the poster's memory; returns false if they are not there
 template <class Copy>
-[[nodiscard]] const char* pack(const Command& batch, std::span<const BatchEntry> entries, std::byte* payload,
-                               Copy copy) {
+[[nodiscard]] const char* pack(const Command& batch, std::span<const BatchEntry> entries, std::size_t first,
+                               std::byte* payload, Copy copy) {
   std::memcpy(payload, entries.data(), entries.size_bytes());
   std::byte* data = payload + entries.size_bytes();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Command command = command_of(batch, entries[i]);
     if (!puts_rows(command)) continue;
     if (!copy(data, reinterpret_cast<const std::byte*>(command.local), command.row_bytes))
-      return refuse_entry(i, command, "memory of its poster is not there");
+      return refuse_entry(first + i, command, "memory of its poster is not there");
     data += packed_bytes_of(command);
   }
   return nullptr;

@@ -23,6 +23,11 @@ Rows rows_at(const CommandTarget& target, const Command& command) {
   return {target.address, command.rows, command.row_bytes, command.remote_stride};
 }
 
+/// Commands that a device needs room for.
+std::size_t commands_of(const NetworkMessage& message) {
+  return is_batch(message.command) ? std::min<std::size_t>(message.command.rows, most_staged_entries) : 2;
+}
+
 bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
   return a.data() < b.data() + b.size() && b.data() < a.data() + a.size();
 }
@@ -60,7 +65,7 @@ RemotePeer* RemoteReceiver::sender_in_turn(const NetworkMessage& message) {
 void RemoteReceiver::received(const NetworkMessage& message, std::span<const std::byte> payload) {
   RemotePeer* const from = sender_in_turn(message);
   if (from == nullptr) return;
-  if (!from->arrivals.is_next(message) || !has_room()) {
+  if (!from->arrivals.is_next(message) || !has_room(message)) {
     static_cast<void>(from->arrivals.keep({message, {payload.begin(), payload.end()}}));
     return;
   }
@@ -73,7 +78,7 @@ bool RemoteReceiver::announced(const NetworkMessage& message, void* parcel, std:
   RemotePeer* const from = sender_in_turn(message);
   if (from == nullptr) return false;
   if (!from->arrivals.keep({message, {}, parcel, bytes})) return false;
-  if (!from->arrivals.is_next(message) || !has_room()) {
+  if (!from->arrivals.is_next(message) || !has_room(message)) {
     fetch_ahead(*from);
     return true;
   }
@@ -162,16 +167,21 @@ void RemoteReceiver::fetched(int peer, std::uint64_t number, bool is_there) {
   if (is_there) do_kept(from);
 }
 
+bool RemoteReceiver::has_room(const NetworkMessage& message) const {
+  return peers_.staging() == nullptr || peers_.staging()->may_change(commands_of(message));
+}
+
 bool RemoteReceiver::is_ready(Arrival& next) {
-  if (next.parcel == nullptr) return has_room();
+  if (next.parcel == nullptr) return has_room(next.message);
   if (!next.is_begun) {
-    if (!has_room()) return false;
+    if (!has_room(next.message)) return false;
     const Fetch begun = fetch(next);
     if (begun == Fetch::later) return false;
     if (begun == Fetch::unwanted)
       peers_[next.message.from].worker->drop(std::exchange(next.parcel, nullptr));  // it is refused later
   }
-  return next.parcel == nullptr || (next.is_there && (peers_.staging() == nullptr || peers_.staging()->has_room()));
+  if (next.parcel == nullptr) return true;
+  return next.is_there && (peers_.staging() == nullptr || peers_.staging()->has_room(commands_of(next.message)));
 }
 
 void RemoteReceiver::do_kept(RemotePeer& from) {
@@ -262,14 +272,17 @@ void RemoteReceiver::perform_command(const NetworkMessage& message, Payload payl
 
 /// Checks all entries before the first is carried out.
 void RemoteReceiver::perform_batch(const NetworkMessage& message, std::span<const std::byte> payload) {
-  if (peers_.staging() != nullptr) return refuse(message, "its target takes entries one by one");
+  const bool is_staged = peers_.staging() != nullptr;
+  if (is_staged && message.command.rows > most_staged_entries)
+    return refuse(message, "its target's device does not take so many entries at once");
   std::array<std::byte*, most_batch_entries> targets;
   std::string refused;
   const bool is_good =
       for_entries(message.command, payload, [&](std::size_t i, const Command& entry, const std::byte*) {
-        const char* const unfit = refuse_in_batch(entry);
+        const char* const unfit =
+            is_staged && puts_rows(entry) ? "its target's device takes rows by themselves" : refuse_in_batch(entry);
         const CommandTarget target = unfit == nullptr ? target_at(entry) : CommandTarget{unfit};
-        if (target.refused != nullptr) refused = refuse_entry(i, entry, target.refused);
+        if (target.refused != nullptr) refused = refuse_entry(message.piece + i, entry, target.refused);
         targets[i] = target.address;
         return target.refused == nullptr;
       });
@@ -278,6 +291,7 @@ void RemoteReceiver::perform_batch(const NetworkMessage& message, std::span<cons
   static_cast<void>(
       for_entries(message.command, payload, [&](std::size_t i, const Command& entry, const std::byte* data) {
         one.command = entry;
+        one.number = message.number - (i + 1 < message.command.rows ? 1 : 0);  // done when the last entry is
         return do_command(one, {nullptr, targets[i]}, {{data, entry.row_bytes}, {}, false});
       }));
 }
@@ -315,10 +329,10 @@ bool RemoteReceiver::stage_command(const NetworkMessage& message, const Rows& ro
   const char* refused = nullptr;
   if (puts_rows(message.command)) {
     refused =
-        peers_.staging()->write(rows, staged_bytes(*peers_.staging(), std::move(payload)),
+        peers_.staging()->write(rows, true, staged_bytes(*peers_.staging(), std::move(payload)),
                                 [this, &from, number = message.number](std::uint64_t) { from.end_in_device(number); });
   } else if (gets_rows(message.command)) {
-    refused = peers_.staging()->read_in_order(rows, [this, &from, message](StagedBytes bytes, std::size_t count) {
+    refused = peers_.staging()->read_in_order(rows, true, [this, &from, message](StagedBytes bytes, std::size_t count) {
       RemotePeers::Reply& answer = peers_.reply(message, MessageKind::data, 0);
       answer.payload = {bytes.get(), count};
       answer.staged = std::move(bytes);

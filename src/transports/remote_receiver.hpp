@@ -68,8 +68,8 @@ class RemoteReceiver final : public WorkerEvents {
   [[nodiscard]] CommandTarget target_at(const Command& command) {
     return target_of(peers_.memory()->client, peers_.memory()->mapped, command);
   }
-  /// Whether a further message may be carried out.
-  [[nodiscard]] bool has_room() const { return peers_.staging() == nullptr || peers_.staging()->may_change(); }
+  /// Whether a message may be carried out.
+  [[nodiscard]] bool has_room(const NetworkMessage& message) const;
 
   /// The holds on memory that payloads are fetched to.
   class Holds {

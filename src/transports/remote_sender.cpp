@@ -171,16 +171,17 @@ void RemoteSender::send_entries(NetworkMessage message, PostedCommands& ring, Po
   const Command& batch = posted.command;
   const BatchEntries entries = entries_of(posted);
   if (!entries.is_there()) return refuse_batch(ring, posted, "memory of its poster is not there");
-  // A device carries out commands one by one, for which it has few buffers.
-  if (peers_.staging() != nullptr || peers_.plan().is_staged[batch.peer])
+  const bool is_staged = peers_.staging() != nullptr || peers_.plan().is_staged[batch.peer];
+  const BatchPart part = part_of(batch, entries.all(), posted.next, is_staged);
+  if (part.refused == nullptr && part.entries == 0)
     return send_entry(message, ring, posted, command_of(batch, entries.all().front()));
-  const BatchPart part = part_of(batch, entries.all());
   const std::span<const BatchEntry> sent = entries.all().first(part.entries);
   StagedBytes bytes = make_staged(part.bytes);
   const char* const refused = part.refused != nullptr ? part.refused : packed_entries(posted, sent, bytes.get());
   if (refused != nullptr) return refuse_batch(ring, posted, refused);
   message.command = batch;
   message.command.local = 0, message.command.rows = part.entries;
+  message.piece = static_cast<std::uint32_t>(posted.next);
   posted.next += part.entries;
   const bool ends_with_signal = has_shape<VerbShape::word>(command_of(batch, sent.back()).verb);
   if (posted.is_sent() && ends_with_signal) let_acknowledgement_wait(message, ring, posted);
@@ -203,20 +204,19 @@ const char* RemoteSender::packed_entries(const PostedCommand& posted, std::span<
                                          std::byte* payload) {
   LocalMemory& memory = *peers_.memory();
   const std::lock_guard in_use(memory.user);
-  return pack(posted.command, entries, payload, [&](std::byte* to, const std::byte* from, std::size_t bytes) {
-    if (posted.is_checked && !memory.mapped.holds(from, bytes)) return detail::copy_if_there(to, from, bytes);
-    std::memcpy(to, from, bytes);
-    return true;
-  });
+  return pack(posted.command, entries, posted.next, payload,
+              [&](std::byte* to, const std::byte* from, std::size_t bytes) {
+                if (posted.is_checked && !memory.mapped.holds(from, bytes))
+                  return detail::copy_if_there(to, from, bytes);
+                std::memcpy(to, from, bytes);
+                return true;
+              });
 }
 
 void RemoteSender::send_entry(NetworkMessage message, PostedCommands& ring, PostedCommand& posted,
                               const Command& entry) {
-  if (const char* const refused = refuse_in_batch(entry))
-    return refuse_batch(ring, posted, refuse_entry(posted.next, entry, refused));
   ++posted.next;
-  message.command = puts_rows(entry) ? message_of(entry, entry, false) : entry;
-  if (!puts_rows(entry)) return send_command(message, posted);
+  message.command = message_of(entry, entry, false);
   send_rows(message, ring, posted, entry);
 }
 
@@ -234,12 +234,14 @@ void RemoteSender::send_command(const NetworkMessage& message, PostedCommand& po
 void RemoteSender::send_staged(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Rows& rows) {
   const std::uint32_t to = posted.command.peer;
   message.number = peers_[to].sent + 1;
-  const char* const refused = peers_.staging()->read(rows, [this, to, message](StagedBytes bytes, std::size_t count) {
+  const bool is_known = puts_rows(posted.command) && posted.command.is_signed;
+  const auto send = [this, to, message](StagedBytes bytes, std::size_t count) {
     sent(message.request);
     if (peers_[to].is_lost()) return;
     const std::span<const std::byte> payload(bytes.get(), count);
     static_cast<void>(peers_.transmit(to, message, payload, no_token, std::move(bytes)));
-  });
+  };
+  const char* const refused = peers_.staging()->read(rows, is_known, send);
   if (refused != nullptr) return refuse_own(ring, posted, refused);
   ++peers_[to].sent;
   ++posted.sending;
@@ -382,7 +384,8 @@ void RemoteSender::stage_answer(const NetworkMessage& message, PostedCommand& po
       end_answer(message.request, *asked, message.value);  // if not, the world has ended, and the poster's wait too
     from.end_in_device(message.number);
   };
-  const char* const refused = peers_.staging()->write(rows, staged_bytes(*peers_.staging(), std::move(payload)), end);
+  const char* const refused =
+      peers_.staging()->write(rows, false, staged_bytes(*peers_.staging(), std::move(payload)), end);
   if (refused == nullptr) return;
   --from.in_device;
   PostedCommands& ring = *ring_of(message.request);

@@ -92,7 +92,7 @@ class RemoteSender {
   /// Writes the payload of such a message. Returns nullptr, or why an entry is refused.
   [[nodiscard]] const char* packed_entries(const PostedCommand& posted, std::span<const BatchEntry> entries,
                                            std::byte* payload);
-  /// Sends the next entry of a batch by itself.
+  /// Sends the next entry of a batch, which has rows, by itself.
   void send_entry(NetworkMessage message, PostedCommands& ring, PostedCommand& posted, const Command& entry);
   void send_rows(const NetworkMessage& message, PostedCommands& ring, PostedCommand& posted, const Command& part);
   /// Sends a get, or reads the peer's memory by a key.

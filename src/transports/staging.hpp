@@ -37,26 +37,27 @@ class Staging {
   [[nodiscard]] bool has_settled() const { return in_.is_idle(); }
 
   // Each of these functions returns nullptr, and calls `end` later; or it does nothing, and returns why it is refused.
-  // At most `staging_bytes` are read or written at a time.
+  // At most `staging_bytes` are read or written at a time. `is_known`: the rows are known to be memory that this rank's
+  // device reads and writes, so that nobody need ask for it.
 
   /// Whether a source may be read.
   [[nodiscard]] bool may_read() const { return out_.has_room() && out_buffers_.any(); }
-  [[nodiscard]] const char* read(const Rows& rows, Read end) {
-    return read(out_, rows, out_buffers_.take(), std::move(end));
+  [[nodiscard]] const char* read(const Rows& rows, bool is_known, Read end) {
+    return read(out_, rows, is_known, std::move(end));
   }
 
-  /// Whether a change may begin, if its bytes are already in a buffer.
-  [[nodiscard]] bool has_room() const { return in_.has_room(); }
-  /// Whether one of the following changes may begin. Changes take effect in their order.
-  [[nodiscard]] bool may_change() const { return in_.has_room() && in_buffers_.any(); }
+  /// Whether so many commands may begin, if their bytes are already in a buffer.
+  [[nodiscard]] bool has_room(std::size_t commands) const { return in_.has_room(commands); }
+  /// Whether one of the following changes may begin, with so many commands. Changes take effect in their order.
+  [[nodiscard]] bool may_change(std::size_t commands) const { return in_.has_room(commands) && in_buffers_.any(); }
   [[nodiscard]] StagedBytes take() { return in_buffers_.take(); }
   /// Whether a message other than the next may take a buffer: half of the buffers are kept for the next message.
   [[nodiscard]] bool may_take_ahead() const { return in_buffers_.free() > StagingBuffers::count / 2; }
   ///   bytes  the rows, contiguous
-  [[nodiscard]] const char* write(const Rows& rows, StagedBytes bytes, Changed end);
+  [[nodiscard]] const char* write(const Rows& rows, bool is_known, StagedBytes bytes, Changed end);
   [[nodiscard]] const char* change(const Command& command, std::byte* at, Changed end);
-  [[nodiscard]] const char* read_in_order(const Rows& rows, Read end) {
-    return read(in_, rows, out_buffers_.take(), std::move(end));  // the bytes leave this rank
+  [[nodiscard]] const char* read_in_order(const Rows& rows, bool is_known, Read end) {
+    return read(in_, rows, is_known, std::move(end));
   }
 
   /// Calls `end` for operations that are complete. Returns whether any was in flight.
@@ -66,7 +67,7 @@ class Staging {
   }
 
  private:
-  [[nodiscard]] static const char* read(DeviceLane& lane, const Rows& rows, StagedBytes bytes, Read end);
+  [[nodiscard]] const char* read(DeviceLane& lane, const Rows& rows, bool is_known, Read end);
 
   const EngineClient& client_;
   MappedMemory memory_;

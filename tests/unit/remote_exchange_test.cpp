@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -89,7 +90,7 @@ class FakeWorker final : public TransportWorker, KeyedTransfers {
 /// Rank 0, with rank 1 on another node.
 class RemoteParts : public LoneContext {
  protected:
-  explicit RemoteParts(bool has_keys = false) {
+  explicit RemoteParts(bool has_keys = false, bool is_staged = false) {
     context_.range = reinterpret_cast<std::byte*>(memory_.data());
     context_.slots = context_.places = context_.size = 2;
     context_.heap_end = bytes;
@@ -103,7 +104,7 @@ class RemoteParts : public LoneContext {
     client_.rings = {&ring_};
     NetworkPlan plan;
     plan.node_of = plan.host_of = {0, 1};
-    plan.is_staged = {false, false};
+    plan.is_staged = {is_staged, is_staged};
     plan.world = world_secret;
     exchange_ = std::make_unique<RemoteExchange>(plan);
     auto worker = std::make_unique<FakeWorker>();
@@ -284,6 +285,7 @@ TEST_F(RemoteParts, AnswerAGetWithItsBytes) {
 
 class RemoteBatches : public RemoteParts {
  protected:
+  explicit RemoteBatches(bool is_staged = false) : RemoteParts(false, is_staged) {}
   /// A put of 9 bytes that the entry holds, one of `long_bytes` that it names, and a signal at `signal`.
   [[nodiscard]] std::vector<BatchEntry> sample(std::uint64_t signal, std::uint64_t long_bytes = 100) const {
     return {BatchEntry::of(Verb::put_inline, 9, 64, 0x0101'0101'0101'0101, 0x02),
@@ -364,6 +366,49 @@ TEST_F(RemoteBatches, AreRefusedAsAWhole) {
   post_batch(entries);
   EXPECT_NE(std::string::npos, exchange_->peers.take_failure().find("entry 1 (get of 8 x 0 bytes"));
   EXPECT_EQ(1u, worker_->of(MessageKind::command).size()) << "its sender refuses it";
+}
+
+class StagedRemoteBatches : public RemoteBatches {
+ protected:
+  StagedRemoteBatches() : RemoteBatches(true) {}
+};
+
+TEST_F(StagedRemoteBatches, AreSplitAtRowsAndByTheRoomOfADevice) {
+  std::vector<BatchEntry> entries = sample(4096);
+  for (std::uint64_t i = 1; i < 70; ++i) entries.push_back(BatchEntry::of(Verb::store, 8, 4096 + 8 * i, i, 0));
+  post_batch(entries);
+  exchange_->turn();  // the rows have been read
+  while (exchange_->sender.send_posted()) {
+  }
+  std::vector<std::uint64_t> rows;
+  for (const FakeWorker::Sent& each : worker_->sent)
+    rows.push_back(each.message.command.verb == Verb::batch ? each.message.command.rows : 0);
+  std::ranges::sort(rows);  // the message with rows was sent when these had been read
+  EXPECT_EQ((std::vector<std::uint64_t>{0, 1, 6, 32, 32}), rows);
+  std::vector<FakeWorker::Sent> all = worker_->sent;
+  std::ranges::sort(all, {}, [](const FakeWorker::Sent& each) { return each.message.number; });
+  for (const FakeWorker::Sent& each : all) send_back(each, each.payload);
+  EXPECT_EQ(5u, exchange_->peers[1].completed);
+  EXPECT_EQ(2u, memory_[9]);
+  EXPECT_EQ(0x05050505u, memory_[128 + 12]);
+  EXPECT_EQ(77u, memory_[512]);
+  for (std::uint64_t i = 1; i < 70; ++i) EXPECT_EQ(i, memory_[512 + i]);
+  acknowledge(5);
+  EXPECT_EQ(1u, completed());
+}
+
+TEST_F(StagedRemoteBatches, AreCompleteWithTheirLastEntry) {
+  post_batch(std::vector<BatchEntry>(2, BatchEntry::of(Verb::store, 8, 4096, 1, 0)));
+  NetworkMessage message = worker_->sent.at(0).message;
+  message.from = 1, message.command.peer = 0;
+  exchange_->receiver.received(message, worker_->sent[0].payload);
+  EXPECT_EQ(0u, exchange_->peers[1].completed) << "the device has not carried out anything";
+  exchange_->turn();
+  EXPECT_EQ(1u, exchange_->peers[1].completed);
+  ++message.number, message.command.rows = 33;
+  exchange_->receiver.received(message, std::vector<std::byte>(33 * sizeof(BatchEntry)));
+  EXPECT_EQ("its target's device does not take so many entries at once",
+            text_in(worker_->of(MessageKind::refusal).at(0).payload));
 }
 
 TEST_F(RemotePartsWithKeys, PutByAKeyOnceItHasCome) {

@@ -79,15 +79,14 @@ class PutBatch {
   BEELINE_HOST_DEVICE Status put(const Group& group, T* destination, const T* source, std::size_t count) {
     static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
     const detail::Reach reach = detail::reach_of(destination, count);
-    if (is_checked(reach, source)) {
-      detail::copy_bytes(group, ctx_->translate(destination, place_), source, reach.bytes);
-      return Status::ok;
+    if (!is_checked(reach, source)) {
+      Status status = check<Access::load_store>(group, Operation::put, reach);
+      if (status == Status::ok)
+        status = detail::check_own_end(group, *ctx_, Operation::put, source, reach.bytes, peer_);
+      if (status != Status::ok) return fail(status);
+      checked_ = {unit_of(destination), unit_of(source)};
     }
-    Status status = check<Access::load_store>(group, Operation::put, reach);
-    if (status == Status::ok) status = detail::check_own_end(group, *ctx_, Operation::put, source, reach.bytes, peer_);
-    if (status != Status::ok) return fail(status);
-    if (carrier_ != Carrier::stores) return status_ = put_by_engine(group, destination, source, reach.bytes);
-    checked_ = {unit_of(destination), unit_of(source)};
+    if (carrier_ != Carrier::stores) return kept(put_by_engine(group, destination, source, reach.bytes));
     detail::copy_bytes(group, ctx_->translate(destination, place_), source, reach.bytes);
     return Status::ok;
   }
@@ -98,7 +97,7 @@ class PutBatch {
   BEELINE_HOST_DEVICE Status signal(const Group& group, std::uint64_t* signal, std::uint64_t value) {
     const Status status = check<Access::load_store>(group, Operation::signal, detail::reach_of_word(signal));
     if (status != Status::ok) return fail(status);
-    if (carrier_ != Carrier::stores) return status_ = add_word(group, Verb::store, signal, value);
+    if (carrier_ != Carrier::stores) return kept(add_word(group, Verb::store, signal, value));
     detail::set_signal(group, *ctx_, signal, value, place_, Order::memory);
     return Status::ok;
   }
@@ -107,7 +106,7 @@ class PutBatch {
   BEELINE_HOST_DEVICE Status signal_add(const Group& group, std::uint64_t* signal, std::uint64_t value) {
     const Status status = check<Access::atomic>(group, Operation::signal_add, detail::reach_of_word(signal));
     if (status != Status::ok) return fail(status);
-    if (carrier_ != Carrier::stores) return status_ = add_word(group, Verb::add, signal, value);
+    if (carrier_ != Carrier::stores) return kept(add_word(group, Verb::add, signal, value));
     group.sync();
     if (group.thread_rank() == 0) detail::add_to_signal(ctx_->translate(signal, place_), value, Order::memory);
     return Status::ok;
@@ -135,7 +134,7 @@ class PutBatch {
   [[nodiscard]] BEELINE_HOST_DEVICE static std::uint64_t unit_of(const void* address) {
     return unit_of(reinterpret_cast<std::uintptr_t>(address));
   }
-  /// The units of both ends of the last put that was stored.
+  /// The units of both ends of the last put that was checked.
   struct CheckedUnits {
     std::uint64_t destination = ~std::uint64_t{0}, source = ~std::uint64_t{0};
   };
@@ -153,6 +152,7 @@ class PutBatch {
     checked_ = {};
     return status_ = status;
   }
+  BEELINE_HOST_DEVICE Status kept(Status status) { return status == Status::ok ? status : fail(status); }
   template <class Group>
   BEELINE_HOST_DEVICE Status refuse(const Group& group, Operation operation, const detail::Finding& found) const {
     return detail::refuse_where_checked(*ctx_, operation, peer_, found, group.thread_rank() == 0);

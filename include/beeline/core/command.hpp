@@ -96,6 +96,15 @@ struct BatchEntry {
     const std::uint64_t kind = static_cast<std::uint64_t>(verb) | std::uint64_t{width} << 8;
     return {remote | kind << remote_bits, local, bytes};
   }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr Verb verb() const {
+    return static_cast<Verb>(head >> remote_bits & 0xff);
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint8_t width() const {
+    return static_cast<std::uint8_t>(head >> (remote_bits + 8));
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t remote() const {
+    return head & ((std::uint64_t{1} << remote_bits) - 1);
+  }
 };
 static_assert(std::is_trivially_copyable_v<BatchEntry> && sizeof(BatchEntry) == 24);
 

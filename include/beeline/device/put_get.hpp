@@ -131,6 +131,18 @@ struct MoveElements {
   }
 };
 
+/// The structure for `put` from a source for which the caller vouches.
+template <class T>
+struct PutReadable : MoveElements<true, T> {
+  template <class Group>
+  BEELINE_HOST_DEVICE Status by_engine(const Group& group, const Context& ctx) const {
+    Request request = this->request();
+    request.is_signed = 1;
+    return move_by_engine(group, ctx, request, this->queue, this->destination,
+                          {this->source, 1, this->count * sizeof(T), 0, 0});
+  }
+};
+
 /// The structure for `put_signal` and `put_signal_add` that `check_and_dispatch` (access.hpp) expects.
 template <bool adds, class T>
 struct PutSignal : MoveElements<true, T> {
@@ -217,6 +229,17 @@ BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destin
                                std::size_t count, std::uint32_t peer, QueueId queue = {}) {
   static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
   return detail::check_and_dispatch(group, ctx, detail::MoveElements<true, T>{destination, source, count, peer, queue});
+}
+
+/// `put` with what the caller knows of its source, which spares an engine that copies it to a buffer of its own, as for
+/// another node, the question whether its device reads the memory. See SourceKind; otherwise as `put`.
+/// Source: seed 004, the kind of memory as an argument of put.
+template <class Group, class T>
+BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destination, const T* source,
+                               std::size_t count, std::uint32_t peer, QueueId queue, SourceKind kind) {
+  if (kind == SourceKind::unknown) return put(group, ctx, destination, source, count, peer, queue);
+  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable elements travel as bytes");
+  return detail::check_and_dispatch(group, ctx, detail::PutReadable<T>{{destination, source, count, peer, queue}});
 }
 
 /// Copies `count` elements from `source` on `peer` to local `destination`.

@@ -93,9 +93,17 @@ class VerbsServer {
   using Ring = VerbsRing;
   BEELINE_HOST_DEVICE VerbsServer() = default;
   BEELINE_HOST_DEVICE explicit VerbsServer(Ring& ring)
-      : ring_(&ring), doorbells_(ring.connection.own.doorbells), pending_(ring.pending), s_(ring.served),
-        rung_(ring.served.next), depth_(ring.connection.depth) {}
-  BEELINE_HOST_DEVICE void save() { ring_->served = s_; }
+      : ring_(&ring), doorbells_(ring.connection.own.doorbells), sends_(ring.connection.sends),
+        completions_(ring.connection.own.completions), withdrawn_{ring.connection.own.withdrawn,
+                                                                  ring.connection.peer.withdrawn},
+        pending_(ring.pending), s_(ring.served), rung_(ring.served.next), number_(ring.connection.own.number),
+        peer_(ring.connection.peer.rank), depth_(ring.connection.depth) {
+    if (s_.done != s_.next) latest_ = in_memory(s_.next - 1);
+  }
+  BEELINE_HOST_DEVICE void save() {
+    ring_->served = s_;
+    if (s_.done != s_.next) in_memory(s_.next - 1) = latest_;
+  }
 
   [[nodiscard]] BEELINE_HOST_DEVICE bool has_next() const {
     return s_.first_staged != s_.end_staged || (!s_.is_lost && posted<true>(doorbells_->send) != s_.next);
@@ -124,19 +132,20 @@ class VerbsServer {
   }
 
   BEELINE_HOST_DEVICE void answer(const Command& command, std::uint64_t value) {
-    pending_of(command.sequence).value = value;
+    change_pending(command.sequence, [value](VerbsPending& pending) { pending.value = value; });
   }
   BEELINE_HOST_DEVICE void refused(const Command& command) {
-    VerbsPending& pending = pending_of(command.sequence);
-    pending.status = pending.receive_status = VerbsStatus::refused;
-    pending.last = s_.commands;
+    change_pending(command.sequence, [this](VerbsPending& pending) {
+      pending.status = pending.receive_status = VerbsStatus::refused;
+      pending.last = s_.commands;
+    });
     s_.first_staged = s_.end_staged;
     s_.failed = true;
   }
   BEELINE_HOST_DEVICE void complete(std::uint64_t commands) {
     s_.over = commands;
     for (; s_.done != s_.next; ++s_.done) {
-      const VerbsPending& pending = pending_[s_.done & (depth_ - 1)];
+      const VerbsPending pending = s_.done + 1 == s_.next ? latest_ : in_memory(s_.done);
       if (pending.last > commands) return;
       finish(pending);
     }
@@ -197,15 +206,24 @@ class VerbsServer {
             {words[4], words[5], words[6], words[7]}};
   }
 
-  [[nodiscard]] BEELINE_HOST_DEVICE VerbsPending& pending_of(std::uint64_t sequence) {
-    std::uint64_t request = s_.done;
-    while (pending_[request & (depth_ - 1)].last < sequence) ++request;
+  [[nodiscard]] BEELINE_HOST_DEVICE VerbsPending& in_memory(std::uint64_t request) const {
     return pending_[request & (depth_ - 1)];
+  }
+  /// Changes the pending request of a command. Both calls of `change` are inlined, so that `latest_` has no address.
+  template <class Change>
+  BEELINE_HOST_DEVICE void change_pending(std::uint64_t sequence, Change change) {
+    std::uint64_t request = s_.done;
+    while (request + 1 != s_.next && in_memory(request).last < sequence) ++request;
+    if (request + 1 == s_.next)
+      change(latest_);
+    else
+      change(in_memory(request));
   }
 
   /// Decodes the next request. Returns whether it has commands: the first one in `command`, the others staged.
   BEELINE_HOST_DEVICE bool decode(std::uint64_t rung, Command& command) {
-    VerbsPending& pending = pending_[s_.next & (depth_ - 1)];
+    if (s_.done != s_.next) in_memory(s_.next - 1) = latest_;
+    VerbsPending& pending = latest_;
     pending = {s_.commands, 0, 0, 0, 0, VerbsOpcode::none, VerbsStatus::ok, VerbsStatus::ok, true, false};
     s_.first_staged = s_.end_staged = 0;
     std::uint32_t commands = 0;
@@ -214,7 +232,10 @@ class VerbsServer {
     } else if (rung - s_.next > depth_) {
       pending.status = VerbsStatus::doorbell_too_far;
     } else {
-      const Fields fields = read(link().sends[s_.next & (depth_ - 1)]);
+      // Loaded together with the request, which takes as long as either alone.
+      for (int end = 0; end < 2; ++end)
+        withdrawals_[end] = Word(withdrawn_[end]->value).load(std::memory_order_relaxed);
+      const Fields fields = read(sends_[s_.next & (depth_ - 1)]);
       pending.status = begin(fields, pending, command, commands);
     }
     if (pending.status != VerbsStatus::ok) {
@@ -237,7 +258,7 @@ class VerbsServer {
     pending.signaled = (fields.flags & verbs_signaled) != 0;
     pending.bytes = fields.bytes;
     command = Command{};
-    command.peer = link().peer.rank;
+    command.peer = peer_;
     switch (pending.opcode) {
       case VerbsOpcode::write:
       case VerbsOpcode::write_with_immediate:
@@ -281,11 +302,14 @@ class VerbsServer {
 
   /// Whether a key names memory of this end that holds the range. The table, which may be in memory far away, is read
   /// if the key is not the one of the request before, or if the rank has withdrawn keys since.
-  BEELINE_HOST_DEVICE static bool is_registered(const VerbsEnd& end, VerbsKnown& known, std::uint32_t key,
-                                                std::uint64_t offset, std::uint64_t bytes) {
+  ///   end  0: the own; 1: the peer's
+  template <int end>
+  BEELINE_HOST_DEVICE bool is_registered(std::uint32_t key, std::uint64_t offset, std::uint64_t bytes) {
+    VerbsKnown& known = s_.known[end];
     if (key == 0) return false;  // which `known.key` is as long as nothing is known
-    const std::uint64_t withdrawn = Word(end.withdrawn->value).load(std::memory_order_relaxed);
-    if ((known.key.key != key || known.withdrawn != withdrawn) && !look_up(end, known, key)) return false;
+    if ((known.key.key != key || known.withdrawn != withdrawals_[end]) &&
+        !look_up(end == 0 ? link().own : link().peer, known, key))
+      return false;
     return offset >= known.key.offset && offset - known.key.offset <= known.key.bytes &&
            bytes <= known.key.bytes - (offset - known.key.offset);
   }
@@ -305,8 +329,7 @@ class VerbsServer {
   }
   BEELINE_HOST_DEVICE bool has_local(const Fields& fields) {
     for (std::uint32_t i = 0; i < max_verbs_segments; ++i)
-      if (i < fields.segments &&
-          !is_registered(link().own, s_.known[0], fields.key_of(i), fields.address_of(i), fields.bytes_of(i)))
+      if (i < fields.segments && !is_registered<0>(fields.key_of(i), fields.address_of(i), fields.bytes_of(i)))
         return false;
     return true;
   }
@@ -316,8 +339,7 @@ class VerbsServer {
     const bool reads = pending.opcode == VerbsOpcode::read;
     if (!has_length(fields) || (reads && fields.is_inline())) return VerbsStatus::bad_length;
     if (!has_local(fields)) return VerbsStatus::bad_local_key;
-    if (!is_registered(link().peer, s_.known[1], fields.remote_key, fields.remote_address, fields.bytes))
-      return VerbsStatus::bad_remote_key;
+    if (!is_registered<1>(fields.remote_key, fields.remote_address, fields.bytes)) return VerbsStatus::bad_remote_key;
     if (pending.opcode == VerbsOpcode::write_with_immediate) {
       Fields receive;
       const VerbsStatus taken = take_receive(receive, fields, pending);
@@ -354,8 +376,7 @@ class VerbsServer {
     pending.bytes = width;
     if (fields.bytes != width || fields.remote_address % width != 0 || fields.segments != 0 || fields.is_inline())
       return VerbsStatus::bad_length;
-    if (!is_registered(link().peer, s_.known[1], fields.remote_key, fields.remote_address, width))
-      return VerbsStatus::bad_remote_key;
+    if (!is_registered<1>(fields.remote_key, fields.remote_address, width)) return VerbsStatus::bad_remote_key;
     command.verb = pending.opcode == VerbsOpcode::fetch_add ? Verb::add : Verb::compare_swap;
     command.width = width, command.answers = true;
     command.remote = fields.remote_address, command.local = fields.tail[0], command.rows = fields.tail[1];
@@ -382,8 +403,7 @@ class VerbsServer {
       return VerbsStatus::bad_opcode;
     if (receive.segments > max_verbs_segments || receive.is_inline()) return VerbsStatus::bad_length;
     for (std::uint32_t i = 0; i < max_verbs_segments; ++i)
-      if (i < receive.segments &&
-          !is_registered(link().peer, s_.known[1], receive.key_of(i), receive.address_of(i), receive.bytes_of(i)))
+      if (i < receive.segments && !is_registered<1>(receive.key_of(i), receive.address_of(i), receive.bytes_of(i)))
         return VerbsStatus::bad_local_key;
     return VerbsStatus::ok;
   }
@@ -434,7 +454,7 @@ class VerbsServer {
       command.remote_stride = detail::big_endian(fields.tail[3]);
       return;
     }
-    const auto* const entry = reinterpret_cast<const std::byte*>(&link().sends[s_.next & (depth_ - 1)]);
+    const auto* const entry = reinterpret_cast<const std::byte*>(&sends_[s_.next & (depth_ - 1)]);
     auto* const to = reinterpret_cast<std::byte*>(&command.local);
     for (std::uint32_t i = 0; i < bytes; ++i) to[i] = entry[offsetof(VerbsRequestEntry, local) + first + i];
   }
@@ -443,13 +463,13 @@ class VerbsServer {
     if (pending.has_receive) {
       const VerbsStatus status = pending.status == VerbsStatus::refused ? VerbsStatus::refused : pending.receive_status;
       const bool is_written =
-          write<false>(link().peer, s_.known[1],
+          write<false>(link().peer.completions, link().peer.number, s_.known[1],
                        {pending.receive, pending.bytes, pending.immediate, 0, VerbsOpcode::receive, status, true});
       s_.failed |= !is_written;
     }
     if (!pending.signaled && pending.status == VerbsStatus::ok) return;
     const bool is_written = write<true>(
-        link().own, s_.known[0],
+        completions_, number_, s_.known[0],
         {static_cast<std::uint32_t>(s_.done), pending.bytes, 0, pending.value, pending.opcode, pending.status, false});
     s_.failed |= !is_written;
   }
@@ -465,8 +485,8 @@ class VerbsServer {
   /// entry for it; the last free entry reports that there is none.
   ///   is_own  the poller is on the engine's device; what it does for others after it is released once more
   template <bool is_own>
-  BEELINE_HOST_DEVICE static bool write(const VerbsEnd& end, VerbsKnown& known, Completion completion) {
-    const VerbsCompletionRing& ring = end.completions;
+  BEELINE_HOST_DEVICE static bool write(const VerbsCompletionRing& ring, std::uint32_t number, VerbsKnown& known,
+                                        Completion completion) {
     const Word produced(ring.words->produced.value);
     std::uint64_t ticket = known.produced;
     bool is_last = false;
@@ -482,7 +502,7 @@ class VerbsServer {
     known.produced = ticket + 1;
     if (is_last) completion.status = VerbsStatus::completions_full;
     auto* const to = reinterpret_cast<std::byte*>(&ring.entries[ticket & (ring.depth - 1)]);
-    machine::store_as(to, detail::big_endian(detail::joined(end.number, completion.index)));
+    machine::store_as(to, detail::big_endian(detail::joined(number, completion.index)));
     machine::store_as(to + 8, detail::big_endian(completion.value));
     machine::store_as(to + 16, detail::big_endian(detail::joined(completion.immediate, completion.bytes)));
     const std::uint64_t last = std::uint64_t{static_cast<std::uint8_t>(completion.opcode)} << 56 |
@@ -495,12 +515,17 @@ class VerbsServer {
   }
 
   VerbsRing* ring_ = nullptr;
-  // Copies of what the ring has, so that a block of a GPU keeps them in registers.
+  // Copies of what the ring has: a thread of a GPU would read its memory anew after each load that acquires.
   VerbsDoorbells* doorbells_ = nullptr;
+  const VerbsRequestEntry* sends_ = nullptr;
+  VerbsCompletionRing completions_{};
+  PaddedWord* withdrawn_[2]{};  ///< of the own end and the peer's
   VerbsPending* pending_ = nullptr;
+  VerbsPending latest_{};  ///< of the last decoded request if it has no completion; those before are in memory
   VerbsServed s_{};
-  std::uint64_t rung_ = 0;  ///< what the doorbell said when it was read last
-  std::uint32_t depth_ = 0;
+  std::uint64_t withdrawals_[2]{};  ///< keys that each end has withdrawn, when the request was read
+  std::uint64_t rung_ = 0;          ///< what the doorbell said when it was read last
+  std::uint32_t number_ = 0, peer_ = 0, depth_ = 0;
 };
 
 }  // namespace beeline

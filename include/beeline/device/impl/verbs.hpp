@@ -144,10 +144,9 @@ template <VerbShape... shapes>
 /// An entry of a batch, as a command.
 [[nodiscard]] BEELINE_HOST_DEVICE inline Command command_of(const Command& batch, const BatchEntry& entry) {
   Command command{};
-  const std::uint64_t kind = entry.head >> BatchEntry::remote_bits;
   command.sequence = batch.sequence, command.peer = batch.peer;
-  command.verb = static_cast<Verb>(kind & 0xff), command.width = static_cast<std::uint8_t>(kind >> 8);
-  command.remote = entry.head & ((std::uint64_t{1} << BatchEntry::remote_bits) - 1), command.local = entry.local;
+  command.verb = entry.verb(), command.width = entry.width();
+  command.remote = entry.remote(), command.local = entry.local;
   const bool moves = has_shape<VerbShape::to_peer>(command.verb);
   command.rows = moves ? 1 : entry.bytes, command.row_bytes = moves ? entry.bytes : 0;
   return command;
@@ -216,15 +215,17 @@ BEELINE_HOST_DEVICE inline std::uint64_t change_word(const Command& command, voi
   }
 }
 
-/// The reference execution of a command that holds its bytes, by a CPU thread. An aligned word is stored atomically,
-/// since a receiver may wait for it.
-inline void put_inline(const Command& command, void* at) {
-  if (command.width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
+/// The reference execution of a command or an entry that holds its bytes, by a CPU thread. An aligned word is stored
+/// atomically, since a receiver may wait for it.
+template <class Holder>
+void put_inline(const Holder& holder, std::size_t width, void* at) {
+  if (width == sizeof(std::uint64_t) && reinterpret_cast<std::uintptr_t>(at) % sizeof(std::uint64_t) == 0)
     machine::SystemAtomic<std::uint64_t>(*static_cast<std::uint64_t*>(at))
-        .store(command.local, std::memory_order_release);
+        .store(holder.local, std::memory_order_release);
   else
-    std::memcpy(at, &command.local, command.width);
+    std::memcpy(at, &holder.local, width);
 }
+inline void put_inline(const Command& command, void* at) { put_inline(command, command.width, at); }
 
 }  // namespace detail
 
@@ -234,6 +235,7 @@ struct RowMove {
   const std::byte* from;
   std::uint64_t rows, row_bytes, to_stride, from_stride;
   bool is_readable = false;  ///< the poster vouches for `from`: SourceKind::readable
+  bool is_writable = false;  ///< the same for `to`
 
   /// Bytes from the start of the first row to the end of the last row.
   [[nodiscard]] std::uint64_t to_span() const { return (rows - 1) * to_stride + row_bytes; }

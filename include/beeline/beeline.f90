@@ -100,6 +100,13 @@ module beeline
     integer(c_int32_t) :: engine_threads = 0
   end type beeline_queue_options
 
+  type, bind(c) :: beeline_hybrid_options
+    integer(c_int32_t) :: struct_bytes = 24
+    integer(c_int32_t) :: chunks = 0
+    integer(c_int64_t) :: threshold_bytes = 0
+    integer(c_int64_t) :: chunk_bytes = 0
+  end type beeline_hybrid_options
+
   type, bind(c) :: beeline_collective_options
     integer(c_int32_t) :: struct_bytes = 32
     integer(c_int32_t) :: sessions = 0
@@ -406,6 +413,18 @@ module beeline
       type(beeline_part), intent(in out) :: part
       integer(c_int32_t) :: answer
     end function
+    function beeline_registered_alias(registered, alias) result(answer) bind(c)
+      import
+      type(c_ptr), value :: registered
+      type(c_ptr), intent(out) :: alias
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_symmetric_address(world, address, symmetric) result(answer) bind(c)
+      import
+      type(c_ptr), value :: world, address
+      type(c_ptr), intent(out) :: symmetric
+      integer(c_int32_t) :: answer
+    end function
     function beeline_deregister(registered) result(answer) bind(c)
       import
       type(c_ptr), value :: registered
@@ -684,6 +703,103 @@ module beeline
       type(c_ptr), value :: queues
       integer(c_int32_t), value :: queue
       integer(c_int64_t), value :: timeout_ns
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_batch_create(team, capacity, batch) result(answer) bind(c)
+      import
+      type(c_ptr), value :: team
+      integer(c_int32_t), value :: capacity
+      type(c_ptr), intent(out) :: batch
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_batch_destroy(batch) result(answer) bind(c)
+      import
+      type(c_ptr), value :: batch
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_batch_begin(batch, peer, queue) result(answer) bind(c)
+      import
+      type(c_ptr), value :: batch
+      integer(c_int32_t), value :: peer, queue
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_batch_put(batch, destination, source, bytes) result(answer) bind(c)
+      import
+      type(c_ptr), value :: batch, destination, source
+      integer(c_size_t), value :: bytes
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_batch_signal(batch, signal, value) result(answer) bind(c)
+      import
+      type(c_ptr), value :: batch, signal
+      integer(c_int64_t), value :: value
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_batch_signal_add(batch, signal, value) result(answer) bind(c)
+      import
+      type(c_ptr), value :: batch, signal
+      integer(c_int64_t), value :: value
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_batch_end(batch) result(answer) bind(c)
+      import
+      type(c_ptr), value :: batch
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_hybrid_create(team, options, hybrid) result(answer) bind(c)
+      import
+      type(c_ptr), value :: team, options
+      type(c_ptr), intent(out) :: hybrid
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_hybrid_destroy(hybrid) result(answer) bind(c)
+      import
+      type(c_ptr), value :: hybrid
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_hybrid_set(hybrid, options) result(answer) bind(c)
+      import
+      type(c_ptr), value :: hybrid, options
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_hybrid_is_staged(hybrid, destination, source, bytes, staged) result(answer) &
+        bind(c)
+      import
+      type(c_ptr), value :: hybrid, destination, source
+      integer(c_size_t), value :: bytes
+      integer(c_int32_t), intent(out) :: staged
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_hybrid_copy(hybrid, destination, source, bytes, timeout_ns) result(answer) &
+        bind(c)
+      import
+      type(c_ptr), value :: hybrid, destination, source
+      integer(c_size_t), value :: bytes
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_hybrid_put(hybrid, destination, source, bytes, peer, timeout_ns) result(answer) &
+        bind(c)
+      import
+      type(c_ptr), value :: hybrid, destination, source
+      integer(c_size_t), value :: bytes
+      integer(c_int32_t), value :: peer
+      integer(c_int64_t), value :: timeout_ns
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_hybrid_copy_on_stream(hybrid, destination, source, bytes, stream) &
+        result(answer) bind(c)
+      import
+      type(c_ptr), value :: hybrid, destination, source, stream
+      integer(c_size_t), value :: bytes
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_hybrid_put_on_stream(hybrid, destination, source, bytes, peer, stream) &
+        result(answer) bind(c)
+      import
+      type(c_ptr), value :: hybrid, destination, source, stream
+      integer(c_size_t), value :: bytes
+      integer(c_int32_t), value :: peer
       integer(c_int32_t) :: answer
     end function
     function beeline_algorithm(name) result(answer) bind(c)

@@ -6,8 +6,10 @@
 #define BEELINE_BEELINE_H
 
 #include "beeline/c/arrays.h"
+#include "beeline/c/batches.h"
 #include "beeline/c/collectives.h"
 #include "beeline/c/context.h"
+#include "beeline/c/hybrid.h"
 #include "beeline/c/memory.h"
 #include "beeline/c/messages.h"
 #include "beeline/c/queues.h"

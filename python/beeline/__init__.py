@@ -24,8 +24,8 @@ _build = Path(_programs).parent if _programs else Path(__file__).resolve().paren
 __path__.append(str(_build / "python"))  # noqa: F405
 
 LIBRARY = (
-    "Choice", "Collectives", "Device", "Event", "Memory", "Messages", "RankHealth", "Signals", "StagedChannel",
-    "Stream", "Team", "World", "run",
+    "Choice", "Collectives", "Device", "Event", "HybridTransfers", "Memory", "Messages", "PutBatch", "RankHealth",
+    "Signals", "StagedChannel", "Stream", "Team", "World", "run",
 )  # fmt: skip
 
 __all__ = ["__version__", *LIBRARY]

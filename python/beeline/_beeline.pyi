@@ -719,6 +719,105 @@ class StagedChannel:
         Raises InvalidArgumentError, too, where the peer's next message has another length: it stays, for a tensor of that.
         """
 
+class HybridTransfers:
+    """
+    Copies and puts that go directly up to a threshold, above it through host memory.
+
+    Longer transfers are staged on this side alone, in chunks through pinned buffers; the CPU of the destination's rank
+    takes no part where the network can write. With a stream a call returns at once, and is done in the stream's order;
+    without one it blocks. Staged transfers of one object use its buffers one after the other. It lives until its world is
+    left.
+    """
+
+    def __init__(self, world: World, *, threshold_bytes: int = 0, chunk_bytes: int = 0, chunks: int = 0) -> None:
+        """
+        Collective.
+
+        threshold_bytes  that go directly at most; 0: BEELINE_HYBRID_THRESHOLD_BYTES, and where that is 0 the path decides
+        chunk_bytes      largest chunk; 0: BEELINE_HYBRID_CHUNK_BYTES
+        chunks           in flight, which is the number of buffers, 1 to 64; 0: BEELINE_HYBRID_CHUNKS
+        Raises InvalidArgumentError when ranks ask for different sizes, NoResourceError when the pinned heap is full.
+        """
+
+    def put(self, destination: Memory, source: object, peer: int, *, stream: Stream | None = None, timeout: float | None = None) -> None:
+        """
+        Copies a tensor to rank `peer`.
+
+        destination  memory of the world, this rank's: its place is the same at the peer; as large as `source`, of its type
+        stream       keeps `source` alive until `synchronize`
+        timeout      in seconds, without a stream: then it raises TimeoutError, the transfer goes on, and the same call, with
+                     the same tensors, continues
+        """
+
+    def copy(self, destination: object, source: object, *, stream: Stream | None = None, timeout: float | None = None) -> None:
+        """
+        Copies one tensor to another, equally large one; both may lie on any rank (`Memory.at`). Otherwise as `put`.
+        """
+
+    def set(self, *, threshold_bytes: int = 0, chunk_bytes: int = 0, chunks: int = 0) -> None:
+        """
+        Sets the options of this rank's later transfers; 0: as constructed. Raises InvalidArgumentError, without effect, for chunks that do not fit into the buffers.
+        """
+
+    def is_staged(self, destination: object, source: object) -> bool:
+        """Whether a copy of these tensors would be staged."""
+
+    @property
+    def threshold_bytes(self) -> int:
+        """The threshold in force; 0: the path decides."""
+
+    @property
+    def chunk_bytes(self) -> int:
+        """The largest chunk in force."""
+
+    @property
+    def chunks(self) -> int:
+        """The chunks in flight."""
+
+class PutBatch:
+    """
+    Many short puts and signals of the calling thread to one rank, with one completion.
+
+    A batch is begun, filled and ended again and again:
+
+        batch.begin(peer)
+        for destination, source in pairs:
+            batch.put(destination, source)
+        batch.signal(arrived, 0, round)
+        batch.end()
+
+    Its puts have no order among each other; a signal is set once all puts before it are in place. A put that is refused
+    aborts the world. It reaches host memory: on GPU ranks that of the pinned heap. It lives until its world is left.
+    """
+
+    def __init__(self, world: World, capacity: int = 256) -> None:
+        """
+        Collective.
+
+        capacity  operations for which an engine has room: a longer batch is split, and waits for the engine
+        """
+
+    def begin(self, peer: int) -> None:
+        """Begins a batch to rank `peer`."""
+
+    def put(self, destination: Memory, source: object) -> None:
+        """
+        Copies a tensor to the peer, as `Signals.put_signal` does. Until `end` returns, it may not be changed.
+        """
+
+    def signal(self, signals: Signals, index: int, value: int) -> None:
+        """
+        Sets a signal of the peer once all earlier puts of the batch are in place.
+        """
+
+    def signal_add(self, signals: Signals, index: int, value: int) -> None:
+        """Adds to a signal of the peer; otherwise as `signal`."""
+
+    def end(self) -> None:
+        """
+        Ends the batch, and waits until its sources may be changed; does not wait for the peer.
+        """
+
 class Component:
     """What a source counts."""
 

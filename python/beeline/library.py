@@ -32,10 +32,12 @@ try:
         ComponentEnergy,
         Device,
         Event,
+        HybridTransfers,
         Measured,
         Memory,
         Messages,
         Meter,
+        PutBatch,
         RankHealth,
         Sample,
         Signals,
@@ -54,8 +56,8 @@ except (AttributeError, ImportError) as problem:
 from beeline.errors import AbortedError, PeerDiedError
 
 __all__ = [
-    "Choice", "Collectives", "Device", "Event", "Memory", "Messages", "RankHealth", "Signals", "StagedChannel",
-    "Stream", "Team", "World", "run",
+    "Choice", "Collectives", "Device", "Event", "HybridTransfers", "Memory", "Messages", "PutBatch", "RankHealth",
+    "Signals", "StagedChannel", "Stream", "Team", "World", "run",
 ]  # fmt: skip
 
 Result = TypeVar("Result")

@@ -86,6 +86,20 @@ void* Memory::address() const {
 std::size_t Memory::elements() const { return element_count(shape_); }
 std::size_t Memory::bytes() const { return elements() * (type_.bits / 8u); }
 
+void* destination_of_put(const nb::object& target, const Elements& source, const std::shared_ptr<JoinedWorld>& world) {
+  if (!nb::isinstance<Memory>(target))
+    throw nb::type_error(
+        fmt::format("destination: expected a beeline.Memory, made by World.allocate, not {}", type_of(target)).c_str());
+  const auto& destination = nb::cast<const Memory&>(target);
+  if (destination.joined() != world || destination.rank() != world->known().rank())
+    throw nb::value_error(
+        "destination: this rank's memory in this world is expected (World.allocate), and the peer as a number");
+  Elements to;
+  to.bytes = destination.bytes(), to.type = destination.type();
+  require_same_size(to, source);
+  return destination.address();
+}
+
 bool Memory::on_gpu() const { return heap_ == Heap::symmetric && world_->known().device(rank_).is_gpu(); }
 
 bool Memory::is_remote() const {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "joined_world.hpp"
+#include "tensor.hpp"
 
 namespace beeline::python {
 
@@ -69,5 +70,10 @@ class Memory {
   void* mine_ = nullptr;  ///< the same element on this process's rank
   std::shared_ptr<Allocation> allocation_;
 };
+
+/// The address of the destination of a put: memory of this rank in `world`, as large as `source` and of its type.
+/// Throws TypeError or ValueError for any other object.
+[[nodiscard]] void* destination_of_put(const nanobind::object& target, const Elements& source,
+                                       const std::shared_ptr<JoinedWorld>& world);
 
 }  // namespace beeline::python

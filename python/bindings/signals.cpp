@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "signals.hpp"
+
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -45,6 +47,12 @@ class SignalsObject {
   }
 
   [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
+  [[nodiscard]] std::uint64_t* word(std::size_t index) const {
+    if (index >= count_)
+      throw nb::index_error(fmt::format("signal {}: there are {}, from 0 on", index, count_).c_str());
+    return static_cast<std::uint64_t*>(memory_.address()) + index;
+  }
   void free() { memory_.free(); }
 
   void signal(std::size_t index, std::uint64_t value, int peer, StreamObject* stream, const Memory* sequence) const {
@@ -106,11 +114,6 @@ class SignalsObject {
   }
 
  private:
-  [[nodiscard]] std::uint64_t* word(std::size_t index) const {
-    if (index >= count_)
-      throw nb::index_error(fmt::format("signal {}: there are {}, from 0 on", index, count_).c_str());
-    return static_cast<std::uint64_t*>(memory_.address()) + index;
-  }
   /// The word to which a call adds its values; nullptr without `sequence`.
   [[nodiscard]] std::uint64_t* word_of(const Memory* sequence, const StreamObject* stream) const {
     if (sequence == nullptr) return nullptr;
@@ -129,31 +132,11 @@ class SignalsObject {
     if (stream.joined() != world_) throw nb::value_error("stream: it belongs to another world");
     return stream.stream();
   }
-  /// If the operation failed, throws the error that was recorded for it.
-  void finish(Status status) const {
-    if (status == Status::ok) return;
-    World& world = world_->world();
-    const nb::gil_scoped_release unlocked;
-    world.check();
-    throw Error(status, "the operation was refused", world.rank());
-  }
+  void finish(Status status) const { require_ok(world_->world(), status); }
 
   void put(const nb::object& target, const nb::object& source, SignalCall how, int peer, StreamObject* stream) const {
-    if (!nb::isinstance<Memory>(target))
-      throw nb::type_error(
-          fmt::format("destination: expected a beeline.Memory, made by World.allocate, not {}", type_of(target))
-              .c_str());
-    const auto& destination = nb::cast<const Memory&>(target);
     const Tensor from = reached_tensor(source, "source", Access::read, *world_);
-    if (destination.joined() != world_ || destination.rank() != world_->known().rank())
-      throw nb::value_error(
-          "destination: this rank's memory in this world is expected (World.allocate), and the peer as a number");
-    require_same_type(destination.type(), from.type);
-    if (destination.bytes() != from.bytes)
-      throw nb::value_error(
-          fmt::format("destination has {} bytes, source {}: they must be equal", destination.bytes(), from.bytes)
-              .c_str());
-    change(&from, destination.address(), how, peer, stream);
+    change(&from, destination_of_put(target, from, world_), how, peer, stream);
   }
 
   /// Puts `from`, if any, and then changes the signal.
@@ -203,6 +186,14 @@ class SignalsObject {
 };
 
 }  // namespace
+
+std::uint64_t* signal_of(const nb::object& signals, std::size_t index, const std::shared_ptr<JoinedWorld>& world) {
+  if (!nb::isinstance<SignalsObject>(signals))
+    throw nb::type_error(fmt::format("signals: expected a beeline.Signals, not {}", type_of(signals)).c_str());
+  const auto& of = nb::cast<const SignalsObject&>(signals);
+  if (of.joined() != world) throw nb::value_error("signals: they belong to another world");
+  return of.word(index);
+}
 
 void bind_signals(nb::module_& module) {
   nb::class_<SignalsObject>(module, "Signals",

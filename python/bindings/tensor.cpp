@@ -215,6 +215,14 @@ void require_same_type(nb::dlpack::dtype destination, nb::dlpack::dtype source) 
                      type_name(destination), type_name(source)));
 }
 
+void require_same_size(const Elements& destination, const Elements& source) {
+  require_same_type(destination.type, source.type);
+  if (destination.bytes != source.bytes)
+    throw nb::value_error(
+        fmt::format("destination has {} bytes, source {}: they must be equal", destination.bytes, source.bytes)
+            .c_str());
+}
+
 namespace {
 
 /// Throws ValueError unless this rank's device reaches the elements.

@@ -50,6 +50,9 @@ struct Tensor : Elements {
 /// Throws ValueError if the two tensors of a call have different element types, because a copy would misinterpret bits.
 void require_same_type(nanobind::dlpack::dtype destination, nanobind::dlpack::dtype source);
 
+/// The same, and ValueError if their sizes differ.
+void require_same_size(const Elements& destination, const Elements& source);
+
 /// The value of an integer of Python or numpy; nothing for any other object.
 [[nodiscard]] std::optional<std::int64_t> integer_of(nanobind::handle object);
 

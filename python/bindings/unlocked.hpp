@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "beeline/core/wait_policy.hpp"
-#include "beeline/host/team.hpp"
+#include "beeline/host/world.hpp"
 
 namespace beeline::python {
 
@@ -68,6 +68,14 @@ class BlockingCall final : detail::WaitInterrupt {
 template <class Part>
 auto unlocked(const Part& part, Team* aborted = nullptr) {
   return BlockingCall(aborted).unlocked(part);
+}
+
+/// If an operation of the calling thread failed, throws the error that was recorded for it.
+inline void require_ok(World& world, Status status) {
+  if (status == Status::ok) return;
+  const nanobind::gil_scoped_release unlocked;
+  world.check();
+  throw Error(status, "the operation was refused", world.rank());
 }
 
 }  // namespace beeline::python

@@ -94,10 +94,7 @@ StreamObject& own_stream(const Shared& self, StreamObject& stream) {
 void copy(const Shared& self, const nb::object& destination, const nb::object& source, StreamObject* stream) {
   const Tensor to = tensor_of(destination, "destination", Access::write, *self);
   const Tensor from = tensor_of(source, "source", Access::read, *self);
-  require_same_type(to.type, from.type);
-  if (to.bytes != from.bytes)
-    throw nb::value_error(
-        fmt::format("destination has {} bytes, source {}: they must be equal", to.bytes, from.bytes).c_str());
+  require_same_size(to, from);
   World& world = self->world();
   if (stream == nullptr) {
     const nb::gil_scoped_release unlocked;

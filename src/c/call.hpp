@@ -10,6 +10,7 @@
 
 #include "beeline/beeline.h"
 #include "beeline/core/error.hpp"
+#include "beeline/device/impl/route.hpp"
 #include "beeline/host/team.hpp"
 #include "c/handles.hpp"
 
@@ -70,6 +71,16 @@ inline void require_enumerator(std::int32_t number, std::uint32_t count, const c
 /// The rank from which a wait expects data; `no_peer` for BEELINE_ANY_RANK.
 [[nodiscard]] inline std::uint32_t source_of(const Team& team, std::int32_t peer) {
   return peer == BEELINE_ANY_RANK ? no_peer : peer_of(team, peer);
+}
+
+[[nodiscard]] inline QueueId queue_of(std::uint32_t queue) {
+  if (queue >= max_queues) [[unlikely]]
+    refuse("queue", fmt::format("{}, where 0 to {} are known", queue, max_queues - 1));
+  return {queue};
+}
+/// nullptr: the default stream.
+[[nodiscard]] inline Stream* stream_of(beeline_stream* stream) {
+  return stream == nullptr ? nullptr : object_of(stream, "stream").stream;
 }
 
 /// Returns the structure; refuses one whose size differs from this library's.

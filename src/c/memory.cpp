@@ -126,6 +126,22 @@ beeline_status beeline_registered_part(const beeline_registered* registered, int
                  [&] { get_part(object_of(registered, "registered").memory.parts, rank, part); });
 }
 
+beeline_status beeline_registered_alias(const beeline_registered* registered, void** alias) noexcept {
+  return guarded("beeline_registered_alias", [&] {
+    c::require_pointer(alias, "alias");
+    *alias = object_of(registered, "registered").memory.alias;
+  });
+}
+
+beeline_status beeline_symmetric_address(beeline_world* world, const void* address, void** symmetric) noexcept {
+  return guarded("beeline_symmetric_address", [&] {
+    const World& of = *object_of(world, "world").world;
+    c::require_pointer(address, "address");
+    c::require_pointer(symmetric, "symmetric");
+    *symmetric = of.symmetric_address(address);
+  });
+}
+
 beeline_status beeline_deregister(beeline_registered* registered) noexcept {
   return destroy("beeline_deregister", registered, "registered",
                  [&](World& world) { world.deregister_memory(registered->memory.id); });

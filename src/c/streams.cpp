@@ -8,11 +8,9 @@
 using namespace beeline;
 using c::guarded;
 using c::object_of;
+using c::stream_of;
 
 namespace {
-
-/// The stream of a call for a team; nullptr: the rank's default stream.
-Stream* stream_of(beeline_stream* stream) { return stream == nullptr ? nullptr : object_of(stream, "stream").stream; }
 
 beeline_status set_stream(beeline_stream** to, beeline_world* world, std::unique_ptr<Stream> made) {
   Stream* const plain = made.get();

@@ -10,6 +10,7 @@
 using namespace beeline;
 using c::object_of;
 using c::operate;
+using c::queue_of;
 
 struct beeline_queues : c::Handle<0xbee10007> {
   beeline_queues(beeline_team& in, std::uint32_t count, const CommandQueueOptions& options)
@@ -40,12 +41,6 @@ Move move_of(const Team& team, void* destination, const void* source, std::size_
   c::require_memory(destination, bytes, "destination");
   c::require_memory(source, bytes, "source");
   return {static_cast<std::byte*>(destination), static_cast<const std::byte*>(source), c::peer_of(team, peer)};
-}
-
-QueueId queue_of(std::uint32_t queue) {
-  if (queue >= max_queues) [[unlikely]]
-    c::refuse("queue", fmt::format("{}, where 0 to {} are known", queue, max_queues - 1));
-  return {queue};
 }
 
 Compare comparison_of(std::int32_t compare) {

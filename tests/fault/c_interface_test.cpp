@@ -217,6 +217,70 @@ TEST(CInterface, CommandQueues) {
   });
 }
 
+TEST(CInterface, Batches) {
+  expect_passed(2, [](beeline_world*, beeline_team* team) {
+    const int32_t peer = peer_of(team);
+    auto* const inbox = allocate<uint64_t>(team, 8);
+    uint64_t* const signal = allocate_signal(team);
+    beeline_batch* batch = nullptr;
+    check_refused(beeline_batch_create(team, 0, &batch), "argument capacity: 0 operations");
+    check_ok(beeline_batch_create(team, 4, &batch));
+    check_refused(beeline_batch_begin(batch, 2, 0), "argument peer: rank 2 of a team of 2");
+    check_refused(beeline_batch_begin(batch, peer, 32), "argument queue: 32, where 0 to 31 are known");
+    const std::array<uint64_t, 8> mine{1, 2, 3, 4, 5, 6, 7, 8};
+    for (uint64_t round = 1; round <= 2; ++round) {
+      check_ok(beeline_batch_begin(batch, peer, 1));
+      for (std::size_t i = 0; i < mine.size(); ++i) check_ok(beeline_batch_put(batch, inbox + i, &mine[i], 8));
+      check_refused(beeline_batch_put(batch, inbox, nullptr, 8), "argument source: a null pointer");
+      check_ok(round == 1 ? beeline_batch_signal(batch, signal, 1) : beeline_batch_signal_add(batch, signal, 1));
+      check_ok(beeline_batch_end(batch));
+      check_ok(beeline_wait(team, signal, BEELINE_GREATER_EQUAL, round, peer, BEELINE_NO_TIMEOUT));
+      BEELINE_CHECK_EQ(0, std::memcmp(inbox, mine.data(), sizeof mine));
+      check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+    }
+    check_ok(beeline_batch_destroy(batch));
+    check_refused(beeline_batch_end(reinterpret_cast<beeline_batch*>(team)),
+                  "argument batch: a handle of another type");
+  });
+}
+
+TEST(CInterface, HybridTransfers) {
+  expect_passed(2, [](beeline_world* world, beeline_team* team) {
+    const int32_t peer = peer_of(team);
+    auto* const inbox = allocate<uint64_t>(team, 4096);
+    uint64_t* const signal = allocate_signal(team);
+    beeline_hybrid_options options{};
+    beeline_hybrid* hybrid = nullptr;
+    check_refused(beeline_hybrid_create(team, &options, &hybrid), "argument options: struct_bytes is 0");
+    options.struct_bytes = sizeof options;
+    options.threshold_bytes = 1024, options.chunk_bytes = 4096, options.chunks = 2;
+    check_ok(beeline_hybrid_create(team, &options, &hybrid));
+    std::vector<uint64_t> mine(4096, 5), got(4096);
+    void* there = nullptr;
+    check_ok(beeline_address_on(team, inbox, peer, &there));
+    int32_t staged = -1;
+    check_ok(beeline_hybrid_is_staged(hybrid, there, mine.data(), 1024, &staged));
+    BEELINE_CHECK_EQ(0, staged);
+    check_ok(beeline_hybrid_is_staged(hybrid, there, mine.data(), 1025, &staged));
+    BEELINE_CHECK_EQ(1, staged);
+    check_refused(beeline_hybrid_put(hybrid, inbox, mine.data(), 8, 2, 0), "argument peer: rank 2 of a team of 2");
+    check_ok(beeline_hybrid_put(hybrid, inbox, mine.data(), 8, peer, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_hybrid_put_on_stream(hybrid, inbox, mine.data(), 4096 * 8, peer, nullptr));
+    check_ok(beeline_signal_on_stream(team, signal, 1, peer, nullptr));
+    check_ok(beeline_wait(team, signal, BEELINE_GREATER_EQUAL, 1, peer, BEELINE_NO_TIMEOUT));
+    BEELINE_CHECK_EQ(0, std::memcmp(inbox, mine.data(), 4096 * 8));
+    check_ok(beeline_hybrid_copy(hybrid, got.data(), there, 4096 * 8, BEELINE_NO_TIMEOUT));
+    BEELINE_CHECK(got == mine);
+    check_ok(beeline_hybrid_copy_on_stream(hybrid, got.data() + 1, mine.data(), 8, beeline_default_stream(world)));
+    check_ok(beeline_synchronize(beeline_default_stream(world), BEELINE_NO_TIMEOUT));
+    options.chunk_bytes = 4097;
+    check_refused(beeline_hybrid_set(hybrid, &options), "were made with buffers of 8192 bytes");
+    check_ok(beeline_hybrid_set(hybrid, nullptr));
+    check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_hybrid_destroy(hybrid));
+  });
+}
+
 TEST(CInterface, MemoryStreamsAndTeams) {
   expect_passed(2, [](beeline_world* world, beeline_team* team) {
     const int32_t rank = beeline_team_rank(team), peer = peer_of(team);
@@ -238,6 +302,16 @@ TEST(CInterface, MemoryStreamsAndTeams) {
     check_ok(beeline_copy_to_registered(registered, peer, 4, got.data(), 4));
     check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
     BEELINE_CHECK_EQ(rank, own[1]);
+    void* named = &part;
+    check_ok(beeline_registered_alias(registered, &named));
+    BEELINE_CHECK_EQ(nullptr, named);  // the world is on one node
+    check_ok(beeline_segment_part(segment, peer, &part));
+    check_ok(beeline_symmetric_address(world, part.address, &named));
+    check_ok(beeline_put(team, named, own.data(), 4, peer, 0));
+    check_refused(beeline_symmetric_address(world, own.data(), &named), "");
+    check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_segment_part(segment, rank, &part));
+    BEELINE_CHECK_EQ(peer, *static_cast<const int*>(part.address));
 
     auto* const inbox = allocate<int>(team, 4);
     uint64_t* const signal = allocate_signal(team);

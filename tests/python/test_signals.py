@@ -174,3 +174,64 @@ def test_numbers_are_combined() -> None:
 
     beeline.run(2, body)
     beeline.run(3, body)
+
+
+def test_batches_of_puts() -> None:
+    def body(world: beeline.World) -> None:
+        batch, signals, memory = beeline.PutBatch(world, 4), beeline.Signals(world, 1), world.allocate(100, "int64")
+        after, before = (world.rank + 1) % world.size, (world.rank - 1) % world.size
+        got = np.from_dlpack(memory)
+        for round_ in range(1, 4):
+            batch.begin(after)
+            for first in range(0, 100, 10):
+                batch.put(memory[first : first + 10], np.full(10, 100 * world.rank + round_))
+            if round_ < 3:
+                batch.signal(signals, 0, round_)
+            else:
+                batch.signal_add(signals, 0, 1)
+            batch.end()
+            signals.wait(0, round_, peer=before)
+            assert (got == 100 * before + round_).all()
+            world.barrier()
+        for raises, match, call in (
+            (ValueError, "peer 3 of a world of 3", lambda: batch.begin(3)),
+            (ValueError, "destination has 80 bytes, source 8", lambda: batch.put(memory[:10], np.zeros(1, "int64"))),
+            (TypeError, "expected a beeline.Signals, not int", lambda: batch.signal(3, 0, 1)),
+            (IndexError, "signal 1: there are 1", lambda: batch.signal(signals, 1, 1)),
+            (ValueError, "capacity: 0 operations", lambda: beeline.PutBatch(world, 0)),
+        ):
+            with pytest.raises(raises, match=match):
+                call()
+        world.barrier()
+
+    beeline.run(3, body)
+
+
+@pytest.mark.parametrize("on_stream", [False, True])
+def test_hybrid_transfers(on_stream: bool) -> None:
+    def body(world: beeline.World) -> None:
+        hybrid = beeline.HybridTransfers(world, threshold_bytes=1024, chunk_bytes=4096, chunks=2)
+        assert (hybrid.threshold_bytes, hybrid.chunk_bytes, hybrid.chunks) == (1024, 4096, 2)
+        memory, stream = world.allocate(5000, "int32"), world.make_stream() if on_stream else None
+        after, before = (world.rank + 1) % world.size, (world.rank - 1) % world.size
+        mine, got = np.arange(5000, dtype=np.int32) + world.rank, np.zeros(5000, np.int32)
+        hybrid.put(memory, mine, after, stream=stream)
+        if stream:
+            world.synchronize(stream)
+        world.barrier()
+        assert (np.from_dlpack(memory) == np.arange(5000) + before).all()
+        hybrid.copy(got, memory.at(after), stream=stream)
+        if stream:
+            world.synchronize(stream)
+        assert (got == mine).all()
+        assert not hybrid.is_staged(memory.at(after)[:256], mine[:256])
+        assert hybrid.is_staged(memory.at(after)[:257], mine[:257])
+        with pytest.raises(beeline.InvalidArgumentError, match="were made with buffers of 8192 bytes"):
+            hybrid.set(chunk_bytes=4097)
+        hybrid.set(threshold_bytes=4096, chunk_bytes=1000)
+        assert (hybrid.threshold_bytes, hybrid.chunk_bytes, hybrid.chunks) == (4096, 1000, 2)
+        with pytest.raises(ValueError, match="destination has 40 bytes, source 20000"):
+            hybrid.put(memory[:10], mine, after)
+        world.barrier()
+
+    beeline.run(3, body)

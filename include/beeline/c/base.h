@@ -87,6 +87,8 @@ typedef struct beeline_event beeline_event;
 typedef struct beeline_segment beeline_segment;
 typedef struct beeline_registered beeline_registered;
 typedef struct beeline_queues beeline_queues;
+typedef struct beeline_batch beeline_batch;
+typedef struct beeline_hybrid beeline_hybrid;
 typedef struct beeline_collectives beeline_collectives;
 typedef struct beeline_messages beeline_messages;
 typedef struct beeline_array beeline_array;

@@ -57,6 +57,13 @@ beeline_status beeline_register(beeline_world* world, void* pointer, size_t byte
 /// The part of `rank`. Does not block. Threads: any.
 beeline_status beeline_registered_part(const beeline_registered* registered, int32_t rank,
                                        beeline_part* part) BEELINE_NOEXCEPT;
+/// Sets `alias` to the symmetric address by which operations name the first byte of the part of a rank on another node;
+/// to NULL in a world on one node. Does not block. Threads: any.
+beeline_status beeline_registered_alias(const beeline_registered* registered, void** alias) BEELINE_NOEXCEPT;
+/// Sets `symmetric` to the address in this rank's slot by which operations name `address`, in a segment or in a
+/// distributed array, together with the rank that owns it. BEELINE_INVALID_ARGUMENT for other addresses. Does not
+/// block. Threads: any.
+beeline_status beeline_symmetric_address(beeline_world* world, const void* address, void** symmetric) BEELINE_NOEXCEPT;
 /// Collective. No rank may still copy to or from the memory. Frees the handle, unless the call fails. Threads: one for
 /// the world.
 beeline_status beeline_deregister(beeline_registered* registered) BEELINE_NOEXCEPT;

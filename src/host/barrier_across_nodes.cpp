@@ -2,9 +2,11 @@
 // The barrier of CPU threads of a team with members on several nodes, and their reads from other nodes.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
-#include <vector>
+#include <utility>
 
 #include "beeline/device/impl/deadline_extension.hpp"
 #include "beeline/device/put_get.hpp"
@@ -134,27 +136,32 @@ Status World::Implementation::drain_engine(const Context& among, Timeout timeout
   return Status::ok;
 }
 
-std::vector<ScalarCell> World::Implementation::scalars_by_node(const Context& among, std::uint64_t number) {
+void World::Implementation::collect_cells(const Context& among, std::span<const std::byte> own, std::byte* all) {
   const detail::NodeMap nodes = membership->node_map(among);
-  const auto header_of = [&](std::uint32_t member) {
-    return memory->areas().host_header(static_cast<int>(among.world_rank(member)));
+  const std::byte* const base = reinterpret_cast<std::byte*>(memory->areas().host_header());
+  const auto read = [&](std::uint32_t member, std::byte* to, const std::byte* at, std::size_t bytes) {
+    const int other = static_cast<int>(among.world_rank(member));
+    const auto* const there = reinterpret_cast<const std::byte*>(memory->areas().host_header(other));
+    read_from(other, to, there + (at - base), bytes);
   };
-  const std::uint32_t here = nodes.node_of(among.rank);
-  if (ScalarCell* collected = memory->areas().host_header()->node_scalars[among.team];
-      nodes.first_of(here) == among.rank)
-    for (const std::uint32_t member : nodes.members_of(here))
-      *collected++ = header_of(member)->scalars[among.team][number % 2];
-  static_cast<void>(barrier(among, Timeout::none()));
-  std::vector<ScalarCell> all(among.size);
-  std::array<ScalarCell, max_node_ranks> of_node;
-  for (std::uint32_t node = 0; node < nodes.nodes(); ++node) {
-    const auto of_whom = nodes.members_of(node);
-    const std::uint32_t first = nodes.first_of(node);
-    read_from(static_cast<int>(among.world_rank(first)), of_node.data(), header_of(first)->node_scalars[among.team],
-              of_whom.size() * sizeof(ScalarCell));
-    for (std::size_t i = 0; i < of_whom.size(); ++i) all[of_whom[i]] = of_node[i];
+  if (nodes.nodes() == 1 || nodes.nodes() == among.size) {
+    for (std::uint32_t member = 0; member < among.size; ++member)
+      read(member, all + member * own.size(), own.data(), own.size());
+    return;
   }
-  return all;
+  std::byte* const collected = memory->areas().host_header()->node_cells[among.team];
+  const std::uint32_t here = nodes.node_of(among.rank);
+  if (std::byte* to = collected; nodes.first_of(here) == among.rank)
+    for (const std::uint32_t member : nodes.members_of(here))
+      read(member, std::exchange(to, to + own.size()), own.data(), own.size());
+  static_cast<void>(barrier(among, Timeout::none()));
+  std::array<std::byte, sizeof(HostAreaHeader::node_cells[0])> of_node;
+  for (std::uint32_t node = 0; node < nodes.nodes(); ++node) {
+    const auto members = nodes.members_of(node);
+    read(nodes.first_of(node), of_node.data(), collected, members.size() * own.size());
+    for (std::size_t i = 0; i < members.size(); ++i)
+      std::memcpy(all + members[i] * own.size(), of_node.data() + i * own.size(), own.size());
+  }
 }
 
 Status World::Implementation::barrier_across_nodes(const Context& among, Timeout timeout) {

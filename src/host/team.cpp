@@ -234,7 +234,9 @@ std::uint32_t detail::exchange_scalars(Team& team, const Scalar& mine, std::uint
     all[member] = theirs.value.bits;
   };
   if (among.size > max_node_ranks) {
-    const std::vector<ScalarCell> cells = world.scalars_by_node(among, number);
+    std::vector<ScalarCell> cells(among.size);
+    world.collect_cells(among, std::as_bytes(std::span(&cell_of(among.rank), 1)),
+                        reinterpret_cast<std::byte*>(cells.data()));
     for (std::uint32_t member = 0; member < among.size; ++member) take(member, cells[member]);
     return among.size;
   }
@@ -253,25 +255,23 @@ std::vector<std::vector<std::byte>> Team::allgather(std::span<const std::byte> m
 std::vector<std::vector<std::byte>> detail::allgather_in(Team& team, const char* call,
                                                          std::span<const std::byte> mine) {
   World::Implementation& world = team.world().implementation();
-  const Areas& areas = world.memory->areas();
   const std::uint32_t id = team.context().team;
   if (id == Teams::world_id) return world.exchange(call, mine);
   require(mine.size() <= Team::max_gathered_bytes, Status::invalid_argument,
           fmt::format("{} bytes to gather in a team: at most {}", mine.size(), Team::max_gathered_bytes));
   world.begin_collective(team.host_context());
-  ExchangeCell& own = areas.host_header()->cells[id];
+  ExchangeCell& own = world.memory->areas().host_header()->cells[id];
   own.bytes = mine.size();
   fmt::format_to_n(own.call, sizeof own.call, "{}{}", call, '\0');
   if (!mine.empty()) std::memcpy(own.data, mine.data(), mine.size());
   team.barrier();
+  std::vector<ExchangeCell> cells(static_cast<std::size_t>(team.size()));
+  world.collect_cells(world.contexts->barrier_of(team), std::as_bytes(std::span(&own, 1)),
+                      reinterpret_cast<std::byte*>(cells.data()));
   std::vector<std::vector<std::byte>> all;
   std::string difference;
-  ExchangeCell theirs;
   for (int member = 0; member < team.size(); ++member) {
-    const int other = team.world_rank(member);
-    const ExchangeCell& cell = areas.host_header(other)->cells[id];
-    world.read_from(other, &theirs, &cell, offsetof(ExchangeCell, data));
-    if (theirs.bytes > 0) world.read_from(other, theirs.data, cell.data, theirs.bytes);
+    const ExchangeCell& theirs = cells[static_cast<std::size_t>(member)];
     all.emplace_back(theirs.data, theirs.data + theirs.bytes);
     if (difference.empty() && std::strcmp(theirs.call, call) != 0)
       difference = detail::different_calls(world.rank(), call, team.world_rank(member), theirs.call);

@@ -85,9 +85,10 @@ class World::Implementation {
   }
   /// The barrier of the world or of a team, by its host context. Returns ok or timeout.
   [[nodiscard]] Status barrier(const Context& among, Timeout timeout);
-  /// Collective. Returns [members] the contents of each member's cell with this number. The first member of each node
-  /// collects the cells of its node, so that a member reads only once from each node.
-  [[nodiscard]] std::vector<ScalarCell> scalars_by_node(const Context& among, std::uint64_t number);
+  /// Collective, after a barrier. Copies the cell that each member has at the place of `own` in its host area's header
+  /// to `all`, by rank. The first member of each node collects the cells of its node, so that a member reads only once
+  /// from each node. The caller's next barrier protects the cells.
+  void collect_cells(const Context& among, std::span<const std::byte> own, std::byte* all);
   /// Throws if the team has failed, or if a barrier that timed out was not repeated until its completion: the barrier
   /// of another call would be taken for it.
   void begin_collective(const Context& among);

@@ -38,7 +38,7 @@ bool is_possible(Operation operation, Algorithm algorithm, const Situation& here
 }  // namespace
 
 Algorithm choose_on_stream(Operation operation, const Situation& here, std::size_t bytes, std::size_t count) {
-  if (operation == Operation::allreduce && count < here.members && !here.several_nodes) return Algorithm::ll_one_shot;
+  if (operation == Operation::allreduce && count < here.members && here.nodes == 1) return Algorithm::ll_one_shot;
   const auto* const row = std::find_if(std::begin(on_streams), std::end(on_streams), [&](const auto& one) {
     return contains(one.operations, operation) && fits(one, here, bytes) && is_possible(operation, one.algorithm, here);
   });

@@ -271,16 +271,17 @@ BEELINE_CASE(collectives, movement_of_long_pieces, 1) {
 
 BEELINE_CASE(collectives, movement_in_two_teams, 2) {
   World& world = test.world();
-  const std::vector<int> members = test.alternate_ranks();
-  const std::unique_ptr<Team> team = world.make_team(members);
-  Collectives collectives(*team, small_channel);
-  StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 1001);
   std::uint64_t round = 0;
-  for_each_way(*team, [&](Operation move, Algorithm algorithm) {
-    for (int i = 0; i < 3; ++i)
-      call.check({move, ++round, team->size(), i % team->size(), 1001}, {0, 0, false}, {.algorithm = algorithm});
-  });
-  world.barrier();
+  for (const std::vector<int>& members : {test.alternate_ranks(), test.all_but_one()}) {
+    const std::unique_ptr<Team> team = world.make_team(members);
+    Collectives collectives(*team, small_channel);
+    StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 1001);
+    for_each_way(*team, [&](Operation move, Algorithm algorithm) {
+      for (int i = 0; i < 3; ++i)
+        call.check({move, ++round, team->size(), i % team->size(), 1001}, {0, 0, false}, {.algorithm = algorithm});
+    });
+    world.barrier();
+  }
 }
 
 struct KernelArguments {

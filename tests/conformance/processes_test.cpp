@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
                     {.kind = processes, .size = 3, .routed = true},
                     {.kind = processes, .size = 2, .devices = Devices::gpus, .routed = true},
                     {.kind = processes, .size = 2, .devices = Devices::gpus, .nodes = 2},
+                    {.kind = processes, .size = 4, .devices = Devices::cpus_and_two_gpus, .nodes = 2},
                     {.kind = processes, .size = 2, .nodes = 2},
                     {.kind = processes, .size = 4, .nodes = 2, .transports = "sockets", .secure = true},
                     {.kind = processes, .size = 3, .nodes = 3, .keyed = true},

@@ -49,6 +49,13 @@ class RankTest {
     for (int member = rank() % 2; member < size(); member += 2) members.push_back(member);
     return members;
   }
+  /// Rank 1 alone, or all other ranks: of some node this team has fewer members than of others.
+  [[nodiscard]] std::vector<int> all_but_one() const {
+    std::vector<int> members;
+    for (int member = 0; member < size(); ++member)
+      if ((member == 1) == (rank() == 1)) members.push_back(member);
+    return members;
+  }
   /// One of the heaps, the same on every rank.
   [[nodiscard]] beeline::Heap any_heap() { return random_.coin() ? beeline::Heap::symmetric : beeline::Heap::pinned; }
   /// The heap in which kernels of all ranks load and store.

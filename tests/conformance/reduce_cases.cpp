@@ -155,29 +155,31 @@ BEELINE_CASE(collectives, reductions_in_many_blocks, 2) {
                     bytes = 4 * count * static_cast<std::size_t>(test.size());
   StreamCall call(test, collectives, everyone(test.size()), bytes);
   const ForeignMemory source(test, bytes + 1024), destination(test, bytes + 1024);
-  const CollectiveCall how{.algorithm = Algorithm::across_nodes};
   std::uint64_t round = 0;
-  for (const Kind kind : kinds) {
+  for_each_way(test.world(), [&](Kind kind, Algorithm algorithm) {
+    if (algorithm == Algorithm::automatic) return;
+    const CollectiveCall how{.algorithm = algorithm};
     for (const bool in_place : {false, true})
       call.check(kind, {ElementType::float32, Reduction::sum, ++round}, count, {0, 0, in_place}, how);
     for_each_elsewhere(test.rank(), source.data(), destination.data(), [&](const Elsewhere& elsewhere) {
       call.check(kind, {ElementType::float32, Reduction::sum, ++round}, count, {0, 0, false}, how, elsewhere);
     });
-  }
+  });
 }
 
 BEELINE_CASE(collectives, named_reductions_in_two_teams, 2) {
   World& world = test.world();
-  const std::vector<int> members = test.alternate_ranks();
-  const std::unique_ptr<Team> team = world.make_team(members);
-  Collectives collectives(*team, small_channel);
-  StreamCall call(test, collectives, members, 4 * 501 * static_cast<std::size_t>(test.size()));
   std::uint64_t round = 0;
-  for_each_way(*team, [&](Kind kind, Algorithm algorithm) {
-    for (int i = 0; i < 3; ++i)
-      call.check(kind, {ElementType::int32, Reduction::sum, ++round}, 501, {0, 0, false}, {.algorithm = algorithm});
-  });
-  world.barrier();
+  for (const std::vector<int>& members : {test.alternate_ranks(), test.all_but_one()}) {
+    const std::unique_ptr<Team> team = world.make_team(members);
+    Collectives collectives(*team, small_channel);
+    StreamCall call(test, collectives, members, 4 * 501 * static_cast<std::size_t>(test.size()));
+    for_each_way(*team, [&](Kind kind, Algorithm algorithm) {
+      for (int i = 0; i < 3; ++i)
+        call.check(kind, {ElementType::int32, Reduction::sum, ++round}, 501, {0, 0, false}, {.algorithm = algorithm});
+    });
+    world.barrier();
+  }
 }
 
 struct KernelArguments {

@@ -23,6 +23,7 @@ int main(int argc, char** argv) {
                     {.kind = threads, .size = 2, .devices = Devices::one_gpu, .routed = true},
                     {.kind = threads, .size = 3, .nodes = 3, .transports = "sockets:delay_us=50:reorder"},
                     {.kind = threads, .size = 2, .nodes = 2, .keyed = true},
-                    {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2}},
+                    {.kind = threads, .size = 2, .devices = Devices::one_gpu, .nodes = 2},
+                    {.kind = threads, .size = 3, .devices = Devices::cpus_and_a_gpu, .nodes = 2}},
                    conformance_cases);
 }

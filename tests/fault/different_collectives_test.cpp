@@ -108,7 +108,7 @@ std::vector<Pair> pairs_of(const ChannelCall& call, const ChannelCall& next) {
   if (!call.is_varied()) add([](Pair& pair) { ++pair.other.count; });
   if (!call.is_varied()) add([](Pair& pair) { pair.other.count = 0; });
   if (call.reduces()) add([](Pair& pair) { pair.other.reduction = Reduction::maximum; });
-  if (call.algorithm != Algorithm::across_nodes) add([](Pair& pair) { pair.other.blocks = 2; });
+  if ((info_of(call.algorithm).needs & needs::several_nodes) == 0) add([](Pair& pair) { pair.other.blocks = 2; });
   if (detail::has_root(call.operation)) {
     add([](Pair& pair) { pair.other.root = 1; });  // of two members each is the root, or
     add([](Pair& pair) { pair.first.root = 1; });  // neither is
@@ -206,11 +206,11 @@ TEST(DifferentCollectives, AcrossNodesAreFound) {
   SKIP_WITHOUT_UCX();
   const ChannelCall broadcast{.operation = Operation::broadcast, .algorithm = Algorithm::across_nodes};
   const ChannelCall reduce{.operation = Operation::reduce, .algorithm = Algorithm::across_nodes};
-  ChannelCall from_other = broadcast, longer = reduce, to_other = reduce;
-  from_other.root = 1, longer.count = 1000, to_other.root = 1;
+  ChannelCall from_other = broadcast, longer = reduce, to_other = reduce, two_shots = reduce;
+  from_other.root = 1, longer.count = 1000, to_other.root = 1, two_shots.algorithm = Algorithm::two_shot_across_nodes;
   const Pair both_send{broadcast, from_other}, neither_sends{from_other, broadcast}, counts{reduce, longer},
-      neither_receives{to_other, reduce}, operations{broadcast, reduce};
-  for (const Pair& pair : {both_send, neither_sends, counts, neither_receives, operations})
+      neither_receives{to_other, reduce}, operations{broadcast, reduce}, algorithms{two_shots, reduce};
+  for (const Pair& pair : {both_send, neither_sends, counts, neither_receives, operations, algorithms})
     expect_all_passed(run_ranks(
         WorldKind::processes, 2,
         [&](World& world) { expect_found(world, pair, Then::same_again, Where::heap, After::ends); }, split_config(),

@@ -339,7 +339,7 @@ def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
     graphs = {r["method"].replace("stream/", "graph/") for r in measured if r["method"].startswith("stream/")}
     peers = {"nccl/stream", "nccl/graph", "nvshmem/stream", "nvshmem/graph", "nvshmem/device", "mpi/host", "mpi/staged"}
     lines = {f"{control}/ll128_{shot}" for control in CONTROLS for shot in ("one_shot", "two_shot")}
-    nodes = {"stream/across_nodes", "graph/across_nodes"}
+    nodes = {f"{control}/{name}across_nodes" for control in ("stream", "graph") for name in ("", "two_shot_")}
     assert set(reasons) == graphs | lines | peers | nodes | {"bare/empty_kernel"}
     assert all("only GPUs store whole lines" in reasons[method] for method in lines)
     assert all("CUDA graphs" in reasons[method] for method in graphs)
@@ -348,6 +348,7 @@ def test_collectives_by_every_algorithm(ranks: int, threads: bool) -> None:
     assert "see mpi/host" in reasons["mpi/staged"]
 
 
+ACROSS_NODES = dict.fromkeys(("allreduce", "reduce"), "two_shot_across_nodes") | {"broadcast": "chain_across_nodes"}
 MOVED = ["automatic", "ll", "peer"]
 OPERATIONS = {
     "broadcast": MOVED, "scatter": MOVED, "gather": MOVED, "allgather": MOVED, "alltoall": MOVED, "alltoallv": MOVED,
@@ -370,7 +371,8 @@ def test_every_operation_by_every_algorithm(ranks: int, threads: bool, sizes: li
             assert [r["bytes"] for r in mine if r["method"] == f"stream/{algorithm}"] == expected
         graphs = {r["method"] for r in lacking if r["operation"] == operation and r["method"].startswith("graph/")}
         lines = {"graph/ll128"} if operation in ("allgather", "alltoall", "broadcast", "reduce") else set()
-        assert {f"graph/{algorithm}" for algorithm in [*algorithms, "across_nodes"]} | lines == graphs
+        across = {"across_nodes", ACROSS_NODES.get(operation, "across_nodes")}
+        assert {f"graph/{algorithm}" for algorithm in {*algorithms} | across} | lines == graphs
     in_kernels = {(r["operation"], r["method"]) for r in measured if r["method"].startswith("device/")}
     assert in_kernels == {(name, f"device/{one}") for name in ("allgather", "alltoall") for one in MOVED} | {
         ("barrier", f"device/{one}") for one in OPERATIONS["barrier"]

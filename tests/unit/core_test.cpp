@@ -115,6 +115,26 @@ TEST(Preferences, BroadcastsOfTwoGpus) {
   EXPECT_EQ(Algorithm::copy_engine, chosen(here, 128 * mib));
 }
 
+/// Between two nodes each sends a vector once, by any algorithm.
+TEST(Preferences, LongVectorsOfManyNodes) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  using enum Algorithm;
+  for (const std::uint32_t nodes : {2u, 3u, 8u}) {
+    const Situation here{.members = 16, .on_hosts = true, .nodes = nodes};
+    const auto chosen = [&](Operation operation, std::size_t bytes) {
+      return choose_on_stream(operation, here, bytes, bytes / 4);
+    };
+    EXPECT_EQ(across_nodes, chosen(Operation::allreduce, 8)) << "fewer elements than members";
+    for (const Operation operation : {Operation::allreduce, Operation::reduce, Operation::broadcast}) {
+      EXPECT_EQ(across_nodes, chosen(operation, 32 * 1024));
+      const Algorithm of_many = operation == Operation::broadcast ? chain_across_nodes : two_shot_across_nodes;
+      EXPECT_EQ(nodes == 2 ? across_nodes : of_many, chosen(operation, mib));
+    }
+    EXPECT_EQ(across_nodes, chosen(Operation::allgather, mib));
+    EXPECT_EQ(across_nodes, chosen(Operation::reduce_scatter, mib));
+  }
+}
+
 /// Of what moves data, blocks are for all that goes to others.
 TEST(Preferences, BlocksFollowFromWhatKeepsThemBusy) {
   constexpr std::size_t mib = std::size_t{1} << 20;

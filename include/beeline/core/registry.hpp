@@ -47,9 +47,11 @@ enum class Algorithm : std::uint32_t {
   dissemination,
   hierarchical,
   across_nodes,
+  two_shot_across_nodes,
+  chain_across_nodes,
   hybrid_pipelined
 };
-inline constexpr std::uint32_t algorithms = 26;
+inline constexpr std::uint32_t algorithms = 28;
 
 /// The algorithm's name as it appears in messages, in Python and in JSON.
 [[nodiscard]] const char* name(Algorithm algorithm) noexcept;
@@ -69,6 +71,7 @@ enum class Schedule : std::uint8_t {
                        ///< 6.8.3)
   tree,                ///< up a binomial tree, and down again (000, 6.8.3)
   dissemination,       ///< in step k, member r sends to member r + 2^k
+  chain,               ///< each sends to the next, chunk by chunk
   hierarchical         ///< first inside each unit, then between units: grids (000, 6.7.1), or nodes
 };
 
@@ -80,7 +83,7 @@ inline constexpr std::uint32_t loads_and_stores = 1;  ///< loads and stores reac
 inline constexpr std::uint32_t whole_lines = 2;       ///< GPUs that store 128 bytes at once, as found by a self-test
 inline constexpr std::uint32_t bulk_copies = 4;       ///< GPUs of compute capability 9.0, or host ranks
 inline constexpr std::uint32_t engines = 8;           ///< copy engines; the call has no blocks
-inline constexpr std::uint32_t several_nodes = 16;    ///< members on several nodes; such teams have no other algorithm
+inline constexpr std::uint32_t several_nodes = 16;    ///< members on several nodes; such teams have no other algorithms
 }  // namespace needs
 
 /// The properties of an algorithm.
@@ -143,6 +146,10 @@ inline constexpr AlgorithmInfo algorithm_infos[] = {
      "the blocks of each grid meet, then the members as in alltoall"},
     {Algorithm::across_nodes, "across_nodes", Schedule::hierarchical, Path::network, Protocol::signal,
      needs::several_nodes, "the members of each node, then the nodes: puts and signals, through memory or the network"},
+    {Algorithm::two_shot_across_nodes, "two_shot_across_nodes", Schedule::two_shot, Path::network, Protocol::signal,
+     needs::several_nodes, "as across_nodes; parts to their nodes, which combine them and send results to the others"},
+    {Algorithm::chain_across_nodes, "chain_across_nodes", Schedule::chain, Path::network, Protocol::signal,
+     needs::several_nodes, "as across_nodes; each node sends to the next one, chunk by chunk"},
     {Algorithm::hybrid_pipelined, "hybrid_pipelined", Schedule::direct, Path::hybrid, Protocol::pipelined,
      needs::nothing, "directly up to a threshold, above it in chunks through buffers of the sender"},
 };
@@ -219,6 +226,7 @@ inline constexpr MethodRow rows[] = {
     {Operation::broadcast, Algorithm::bulk, kernel | stream, {64 * kib}},
     {Operation::broadcast, Algorithm::copy_engine, stream, {64 * kib}},
     {Operation::broadcast, Algorithm::across_nodes, stream},
+    {Operation::broadcast, Algorithm::chain_across_nodes, stream},
     {Operation::scatter, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::scatter, Algorithm::peer, kernel | stream},
     {Operation::scatter, Algorithm::bulk, kernel | stream, {64 * kib}},
@@ -253,6 +261,7 @@ inline constexpr MethodRow rows[] = {
     {Operation::reduce, Algorithm::alltoall_gather, kernel | stream},
     {Operation::reduce, Algorithm::tree, kernel | stream, {0, 16 * mib}},
     {Operation::reduce, Algorithm::across_nodes, stream},
+    {Operation::reduce, Algorithm::two_shot_across_nodes, stream},
     {Operation::reduce_scatter, Algorithm::ll, kernel | stream, {0, 16 * mib}},
     {Operation::reduce_scatter, Algorithm::read, kernel | stream},
     {Operation::reduce_scatter, Algorithm::peer, kernel | stream},
@@ -271,6 +280,7 @@ inline constexpr MethodRow rows[] = {
     {Operation::allreduce, Algorithm::alltoall_allgather, kernel | stream, {0, 16 * mib}},
     {Operation::allreduce, Algorithm::tree, kernel | stream, {0, 16 * mib}},
     {Operation::allreduce, Algorithm::across_nodes, stream},
+    {Operation::allreduce, Algorithm::two_shot_across_nodes, stream},
 };
 
 }  // namespace detail::registry

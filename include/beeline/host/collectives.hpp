@@ -212,7 +212,7 @@ class Collectives {
   /// Combines `count` elements of all ranks on the root. Otherwise the same as `allreduce_on_stream`.
   ///   destination  [count] at the root; may be `source`; ignored at other ranks
   ///   call         with one of the algorithms automatic, ll, two_shot, read, gather, alltoall_gather, tree,
-  ///                across_nodes
+  ///                across_nodes, two_shot_across_nodes
   void reduce_on_stream(void* destination, const void* source, std::size_t count, ElementType type, Reduction reduction,
                         int root, const CollectiveCall& call = {}) {
     call_on_stream(call_of(Operation::reduce, count, type, root, reduction), destination, source, call);

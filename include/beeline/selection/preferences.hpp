@@ -5,7 +5,7 @@
 /// choices are tables; the first matching row of a table applies. No other file chooses by size.
 ///
 /// The sizes for GPUs are the crossover points of the methods' times (bench/records), with two members on H200, with
-/// four on H100.
+/// four on H100; those for several nodes of host ranks on three network namespaces.
 
 #include <iterator>
 
@@ -19,7 +19,7 @@ struct Situation {
   std::uint32_t members = 1;
   bool on_hosts = false;         ///< the caller, or any rank of its world, runs on CPU threads
   bool mixed = false;            ///< whether GPU ranks and host ranks are members
-  bool several_nodes = false;    ///< members on several nodes
+  std::uint32_t nodes = 1;       ///< nodes that members are on
   bool has_lines = false;        ///< the members are GPUs that can exchange packets of 128 bytes
   bool has_engines = false;      ///< copy engines may be used
   bool knows_symmetric = false;  ///< the caller asserts that vectors are symmetric
@@ -37,7 +37,8 @@ enum class Members : std::uint8_t {
   not_two_gpus,
   gpus_with_lines,
   two_gpus_with_lines,
-  several_nodes
+  on_several_nodes,
+  on_many_nodes  ///< more than two
 };
 
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr bool is_for(Members members, const Situation& here) {
@@ -59,8 +60,10 @@ enum class Members : std::uint8_t {
       return gpus && here.has_lines;
     case Members::two_gpus_with_lines:
       return gpus && here.has_lines && two;
-    case Members::several_nodes:
-      return here.several_nodes;
+    case Members::on_several_nodes:
+      return here.nodes > 1;
+    case Members::on_many_nodes:
+      return here.nodes > 2;
   }
   return false;
 }
@@ -100,7 +103,15 @@ struct Preference {
 
 /// The choices for calls on streams.
 inline constexpr Preference on_streams[] = {
-    {allreduce_only | moves | varied | reductions_to_some, Members::several_nodes, {}, Algorithm::across_nodes},
+    // Of more than two nodes, each would send a long vector to all others, or the root's node would send or receive
+    // all.
+    {allreduce_only, Members::on_many_nodes, {.bytes = 32 * kib}, Algorithm::across_nodes},
+    {allreduce_only, Members::on_many_nodes, {}, Algorithm::two_shot_across_nodes},
+    {reduce_only, Members::on_many_nodes, {.bytes = 256 * kib}, Algorithm::across_nodes},
+    {reduce_only, Members::on_many_nodes, {}, Algorithm::two_shot_across_nodes},
+    {broadcast_only, Members::on_many_nodes, {.bytes = 64 * kib}, Algorithm::across_nodes},
+    {broadcast_only, Members::on_many_nodes, {}, Algorithm::chain_across_nodes},
+    {allreduce_only | moves | varied | reductions_to_some, Members::on_several_nodes, {}, Algorithm::across_nodes},
 
     {allreduce_only, Members::mixed, {.traffic = 2 * kib}, Algorithm::ll_one_shot},
     {allreduce_only, Members::mixed, {}, Algorithm::ll_two_shot},

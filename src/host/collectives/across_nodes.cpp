@@ -170,17 +170,18 @@ void AcrossNodes::reduce(const LaunchOptions& options, const VectorCall& call) {
   start(options, NodeReductionKernel{}, {call.destination, gets_none ? 0 : bytes, call.source, pieces * bytes},
         [channel = memory_.channel(), nodes = &nodes_, what = call.what, shares = shares_heaps_](
             std::byte* destination, const std::byte* source) {
-          return std::tuple(
-              channel, nodes,
-              NodeReduction{what, destination, source, &wide_reducer(what.element.type), what.count, shares});
+          return std::tuple(channel, nodes,
+                            NodeReduction{what, what.reduction, destination, source, &wide_reducer(what.element.type),
+                                          what.count, shares});
         });
 }
 
 void AcrossNodes::meet(const LaunchOptions& options, const CallDescription& call) {
   start(options, NodeMeetingKernel{}, {},
         [channel = memory_.channel(), nodes = &nodes_, call](std::byte*, const std::byte*) {
-          return std::tuple(channel, nodes,
-                            NodeReduction{call, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0, false});
+          return std::tuple(
+              channel, nodes,
+              NodeReduction{call, Reduction::sum, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0, false});
         });
 }
 

@@ -25,6 +25,8 @@ class AcrossNodes {
   /// [sessions] The channels of kernels; see `kernels_share_links`.
   [[nodiscard]] std::span<const PairChannel> kernel_channels() const { return memory_.channels().last(sessions_); }
 
+  [[nodiscard]] std::uint32_t nodes() const { return nodes_.nodes(); }
+
   void move(const LaunchOptions& options, const MovementPlan& plan);
   /// `move` with the lengths and positions in `pieces`.
   void move(const LaunchOptions& options, const MovementPlan& plan, const PieceSpans& pieces);

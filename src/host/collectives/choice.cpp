@@ -76,7 +76,7 @@ Situation Collectives::Implementation::situation(Operation operation, const Coll
   return {.members = context().size,
           .on_hosts = on_hosts,
           .mixed = context().mixed,
-          .several_nodes = across_nodes != nullptr,
+          .nodes = across_nodes == nullptr ? 1 : across_nodes->nodes(),
           .has_lines = channel.area_lines != 0,
           .has_engines = call.blocks == 0 && !on_hosts && (moves || takes_engines()),
           .knows_symmetric = call.symmetric};

@@ -13,17 +13,32 @@ bool is_spread(const MovementPlan& plan) {
   return plan.call.operation == Operation::broadcast || plan.call.operation == Operation::allgather;
 }
 
+bool is_chain(const MovementPlan& plan) { return plan.call.algorithm == Algorithm::chain_across_nodes; }
+
 /// The member of `node` that receives the data of `origin`, which is on another node, and forwards them.
 std::uint32_t relay(const NodeMap& nodes, std::uint32_t node, std::uint32_t origin) {
-  return nodes.node_leader(node, origin);
+  return nodes.node_leader(node, origin, origin);
 }
+
+/// Along a chain of nodes, the relays of the node before this one and of the one behind; `no_peer` at the chain's end.
+struct ChainNeighbors {
+  std::uint32_t before, behind;
+
+  ChainNeighbors(const NodeMap& nodes, std::uint32_t here, std::uint32_t origin)
+      : before(relay(nodes, (here + nodes.nodes() - 1) % nodes.nodes(), origin)),
+        behind(relay(nodes, (here + 1) % nodes.nodes(), origin)) {
+    if (behind == origin) behind = no_peer;
+  }
+};
 
 /// Adds this member's own data to the transfers.
 void send_own(PairTransfers& transfers, const Context& ctx, const NodeMap& nodes, const MovementPlan& plan) {
   const std::uint32_t here = nodes.node_of(ctx.rank);
+  const std::uint32_t only = is_chain(plan) ? ChainNeighbors(nodes, here, ctx.rank).behind : no_peer;
   for (std::uint32_t distance = 1; distance < ctx.size; ++distance) {
     const std::uint32_t peer = peer_ahead(ctx, distance), there = nodes.node_of(peer);
     if (is_spread(plan) && there != here && relay(nodes, there, ctx.rank) != peer) continue;
+    if (there != here && only != no_peer && only != peer) continue;
     const Piece<const std::byte> piece = plan.outgoing(ctx, peer);
     if (piece.bytes != 0 || plan.varies()) transfers.send({peer, ctx.rank, piece.at, piece.bytes});
   }
@@ -38,8 +53,11 @@ void receive_from(PairTransfers& transfers, const Context& ctx, const NodeMap& n
   const bool is_relayed = is_spread(plan) && nodes.node_of(origin) != here;
   const std::uint32_t bringer = is_relayed ? relay(nodes, here, origin) : origin;
   const bool is_relay = is_relayed && bringer == ctx.rank;
-  const int receipt = transfers.receive({is_relay ? origin : bringer, origin, piece.at, piece.bytes});
+  const ChainNeighbors chain(nodes, here, origin);
+  const std::uint32_t sender = !is_relay ? bringer : is_chain(plan) ? chain.before : origin;
+  const int receipt = transfers.receive({sender, origin, piece.at, piece.bytes});
   if (!is_relay) return;
+  if (is_chain(plan) && chain.behind != no_peer) transfers.send({chain.behind, origin, piece.at, piece.bytes, receipt});
   for (const std::uint32_t member : nodes.members_of(here))
     if (member != ctx.rank) transfers.send({member, origin, piece.at, piece.bytes, receipt});
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "control/mapped_memory.hpp"
+#include "host/collectives/short_reduction.hpp"
 #include "host/pairs/call_chunks.hpp"
 
 namespace beeline::detail {
@@ -42,9 +43,11 @@ class Reducing {
         reducer_(*reduction.reducer), here_(nodes.node_of(ctx_.rank)), near_(nodes.members_of(here_)),
         element_bytes_(bytes_of(reduction.call.element.type)),
         pieces_(contains(piecewise_sends, reduction.call.operation) ? ctx_.size : 1),
-        is_for_all_(pieces_ == 1 && reduction.call.root == no_peer), most_(block_elements()),
+        is_for_all_(pieces_ == 1 && reduction.call.root == no_peer),
+        is_two_shot_(reduction.call.algorithm == Algorithm::two_shot_across_nodes), most_(block_elements()),
         blocks_(pieces_ * std::max<std::size_t>(1, (reduction.count + most_ - 1) / most_)),
-        lag_(is_for_all_ ? 2 * nodes.smallest() : 1), lies_open_(shares_vectors()), open_(ctx_.size) {}
+        lag_(is_for_all_ || is_two_shot_ ? 2 * nodes.smallest() : 1), lies_open_(shares_vectors()), open_(ctx_.size),
+        kept_(lag_ + 1) {}
 
   [[nodiscard]] Status run() {
     for (first_ = 0; first_ < blocks_; first_ = end_) {
@@ -60,7 +63,8 @@ class Reducing {
   /// Elements of a block: as many as fit a chunk; fewer if each member leads a part.
   [[nodiscard]] std::size_t block_elements() const {
     const std::size_t most = links_.channel().chunk_bytes() / std::max(reducer_.wide_bytes, element_bytes_);
-    const std::size_t leaders = pieces_ == 1 ? nodes_.smallest() : 1, least = least_block_bytes / element_bytes_;
+    const std::size_t leaders = (pieces_ == 1 ? nodes_.smallest() : 1) * (is_two_shot_ ? nodes_.nodes() : 1);
+    const std::size_t least = least_block_bytes / element_bytes_;
     const std::size_t share = (what_.count + leaders - 1) / leaders;
     return std::min(most, std::max(share, least));
   }
@@ -73,14 +77,19 @@ class Reducing {
     return nodes_.node_leader(node, block.number, block.owner);
   }
   [[nodiscard]] bool leads(const Block& block) const { return node_leader(here_, block) == ctx_.rank; }
-  /// Whether this member combines the nodes' sums.
-  [[nodiscard]] bool finishes(const Block& block) const {
-    return is_for_all_ ? leads(block) : block.owner == ctx_.rank;
+  /// In two shots, the node that combines the nodes' sums of a block.
+  [[nodiscard]] std::uint32_t combining_node(const Block& block) const {
+    return static_cast<std::uint32_t>(block.number / nodes_.smallest() % nodes_.nodes());
   }
-  /// Whether the node's sum goes to `node`.
-  [[nodiscard]] bool sends_to(std::uint32_t node, const Block& block) const {
-    return node != here_ && (is_for_all_ || node == nodes_.node_of(block.owner));
+  /// Whether members of `node` get the result.
+  [[nodiscard]] bool gets_result(std::uint32_t node, const Block& block) const {
+    return is_for_all_ || node == nodes_.node_of(block.owner);
   }
+  /// Whether the leader of `node` combines the nodes' sums.
+  [[nodiscard]] bool combines(std::uint32_t node, const Block& block) const {
+    return is_two_shot_ ? node == combining_node(block) : gets_result(node, block);
+  }
+  [[nodiscard]] bool finishes(const Block& block) const { return leads(block) && combines(here_, block); }
 
   // Addresses of vectors.
 
@@ -161,12 +170,18 @@ class Reducing {
                     block.count * element_bytes_);
       });
     }
-    bool all_lie_open = lies_open_;
-    const Status status = exchange(head, [&](std::uint32_t member, const ChunkHead& chunk) {
+    std::uint8_t needs_no_staging = lies_open_ || near_.size() == 1 ? 1 : 0;
+    Status status = exchange(head, [&](std::uint32_t member, const ChunkHead& chunk) {
       open_[member] = vectors_of(member, chunk);
-      all_lie_open = all_lie_open && chunk.source != is_staged;
+      if (chunk.source == is_staged) needs_no_staging = 0;
     });
-    if (all_lie_open) end_ = blocks_;
+    // In two shots, sums and results are in the same order on all members only if their segments are the same.
+    if (status == Status::ok && is_two_shot_ && first_ == 0)
+      status = reduce_short(
+          links_, nodes_,
+          {what_.call, Reduction::minimum, reinterpret_cast<std::byte*>(&needs_no_staging),
+           reinterpret_cast<const std::byte*>(&needs_no_staging), &wide_reducer(ElementType::uint8), 1, false});
+    if (needs_no_staging != 0) end_ = blocks_;
     return status;
   }
   [[nodiscard]] OpenVectors vectors_of(std::uint32_t member, const ChunkHead& chunk) const {
@@ -191,13 +206,18 @@ class Reducing {
   // Between nodes.
 
   [[nodiscard]] Status reduce() {
-    for (std::size_t step = first_; step < end_ + lag_; ++step) {
-      if (step < end_)
-        if (const Status status = gather(block_of(step)); status != Status::ok) return status;
-      if (step >= first_ + lag_)
-        if (const Status status = finish(block_of(step - lag_)); status != Status::ok) return status;
+    const std::size_t last_lag = is_two_shot_ ? 2 * lag_ : lag_;
+    for (std::size_t step = first_; step < end_ + last_lag; ++step) {
+      Status status = step < end_ ? gather(block_of(step)) : Status::ok;
+      if (status == Status::ok && has_block(step, lag_)) status = finish(block_of(step - lag_));
+      if (status == Status::ok && is_two_shot_ && has_block(step, last_lag))
+        status = receive(block_of(step - last_lag));
+      if (status != Status::ok) return status;
     }
     return Status::ok;
+  }
+  [[nodiscard]] bool has_block(std::size_t step, std::size_t lag) const {
+    return step >= first_ + lag && step < end_ + lag;
   }
 
   /// Combines the vectors of this node's members and sends the sum to the other nodes.
@@ -206,7 +226,7 @@ class Reducing {
     const ChunkHead head = head_of(block.count * reducer_.wide_bytes);
     std::byte* sum = nullptr;
     for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
-      if (!sends_to(node, block)) continue;
+      if (node == here_ || !combines(node, block)) continue;
       const std::uint32_t peer = node_leader(node, block);
       if (const Status status = chunks_.await_room(peer); status != Status::ok) return status;
       if (sum == nullptr) add_up(block, sum = links_.place_for(peer));
@@ -214,7 +234,7 @@ class Reducing {
     }
     if (!finishes(block)) return Status::ok;
     if (sum == nullptr) {
-      std::vector<std::byte>& kept = kept_[block.number / pieces_ % kept_.size()];
+      std::vector<std::byte>& kept = kept_[kept_blocks_++ % kept_.size()];
       kept.resize(std::max<std::size_t>(1, block.count * reducer_.wide_bytes));
       add_up(block, sum = kept.data());
     }
@@ -231,14 +251,19 @@ class Reducing {
         if (std::exchange(is_first, false))
           reducer_.start(to, from, count);
         else
-          reducer_.add(what_.call.reduction, to, from, count);
+          reducer_.add(what_.reduction, to, from, count);
       }
     });
   }
 
-  /// Combines the nodes' sums and writes the result.
+  /// Combines the nodes' sums and writes the result. In two shots, sends it to the other nodes that get it.
   [[nodiscard]] Status finish(const Block& block) {
     if (!finishes(block)) return Status::ok;
+    std::byte* own = gets_result(here_, block) ? destination_of(ctx_.rank, block) : nullptr;
+    if (own == nullptr) {  // the owner is on another node
+      if (const Status status = chunks_.await_room(block.owner); status != Status::ok) return status;
+      own = links_.place_for(block.owner);
+    }
     node_sums_.resize(nodes_.nodes());
     for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
       const ChunkHead* chunk = nullptr;
@@ -246,26 +271,43 @@ class Reducing {
         if (const Status status = chunks_.await(node_leader(node, block), chunk); status != Status::ok) return status;
       node_sums_[node] = node == here_ ? sums_.front() : reinterpret_cast<const std::byte*>(chunk + 1);
     }
-    for_runs(block, [&](std::size_t first, std::size_t count) { write_result(block, first, count); });
+    for_runs(block, [&](std::size_t first, std::size_t count) { write_result(own, first, count); });
+    if (is_for_all_) share(block, own);
     sums_.pop_front();
-    for (std::uint32_t node = 0; node < nodes_.nodes(); ++node)
-      if (node != here_)
-        if (const Status status = links_.release(node_leader(node, block)); status != Status::ok) return status;
+    for (std::uint32_t node = 0; node < nodes_.nodes(); ++node) {
+      if (node == here_) continue;
+      const std::uint32_t peer = node_leader(node, block);
+      Status status = links_.release(peer);
+      if (status == Status::ok && is_two_shot_ && gets_result(node, block))
+        status = chunks_.send(peer, head_of(block.count * element_bytes_), own);
+      if (status != Status::ok) return status;
+    }
     return Status::ok;
   }
 
+  /// Takes the result from the node that has combined the sums.
+  [[nodiscard]] Status receive(const Block& block) {
+    if (!leads(block) || combines(here_, block) || !gets_result(here_, block)) return Status::ok;
+    return chunks_.take(node_leader(combining_node(block), block), [&](const std::byte* result) {
+      std::byte* const own = destination_of(ctx_.rank, block);
+      if (block.count != 0) std::memcpy(own, result, block.count * element_bytes_);
+      if (is_for_all_) share(block, own);
+    });
+  }
+
   /// Combines the sums in the order of nodes.
-  void write_result(const Block& block, std::size_t first, std::size_t count) {
+  void write_result(std::byte* result, std::size_t first, std::size_t count) {
     std::byte* const whole = whole_.data();
     std::memcpy(whole, node_sums_[0] + first * reducer_.wide_bytes, count * reducer_.wide_bytes);
     for (std::uint32_t node = 1; node < nodes_.nodes(); ++node)
-      reducer_.merge(what_.call.reduction, whole, node_sums_[node] + first * reducer_.wide_bytes, count);
-    std::byte* const own = destination_of(ctx_.rank, block) + first * element_bytes_;
-    reducer_.finish(what_.call.reduction, ctx_.size, whole, own, count);
-    if (!is_for_all_) return;
+      reducer_.merge(what_.reduction, whole, node_sums_[node] + first * reducer_.wide_bytes, count);
+    reducer_.finish(what_.reduction, ctx_.size, whole, result + first * element_bytes_, count);
+  }
+  /// Copies a block's result to the other members of the node.
+  void share(const Block& block, const std::byte* result) const {
+    if (block.count == 0) return;
     for (const std::uint32_t member : near_)
-      if (member != ctx_.rank)
-        std::memcpy(destination_of(member, block) + first * element_bytes_, own, count * element_bytes_);
+      if (member != ctx_.rank) std::memcpy(destination_of(member, block), result, block.count * element_bytes_);
   }
 
   template <class Use>
@@ -283,18 +325,19 @@ class Reducing {
   const std::uint32_t here_;
   const std::span<const std::uint16_t> near_;  ///< the members of this node
   const std::size_t element_bytes_, pieces_;
-  const bool is_for_all_;
+  const bool is_for_all_, is_two_shot_;
   const std::size_t most_, blocks_;
-  /// Number of blocks from the gathering of a block to its finishing: two more blocks of this member, if the members of
-  /// a node lead in turn. Fewer than `depth` chunks are then in flight from one member to another, so no two members
-  /// wait for room at each other.
+  /// Number of blocks from the gathering of a block to its finishing, and from there to the receipt of its result: two
+  /// more blocks of this member, if the members of a node lead in turn. Fewer than `depth` chunks are then in flight
+  /// from one member to another, sums and results together, so no two members wait for room at each other.
   const std::size_t lag_;
   const bool lies_open_;
-  std::size_t first_ = 0, end_ = 0;          ///< blocks of this segment
-  std::vector<OpenVectors> open_;            ///< [members] of this node
-  std::vector<const std::byte*> node_sums_;  ///< [nodes] sums of the block that is being finished
-  std::deque<const std::byte*> sums_;        ///< this node's sums of gathered, unfinished blocks
-  std::array<std::vector<std::byte>, 2> kept_;
+  std::size_t first_ = 0, end_ = 0;           ///< blocks of this segment
+  std::vector<OpenVectors> open_;             ///< [members] of this node
+  std::vector<const std::byte*> node_sums_;   ///< [nodes] sums of the block that is being finished
+  std::deque<const std::byte*> sums_;         ///< this node's sums of gathered, unfinished blocks
+  std::vector<std::vector<std::byte>> kept_;  ///< sums that are not sent, of unfinished blocks
+  std::size_t kept_blocks_ = 0;
   alignas(64) std::array<std::byte, run_elements * sizeof(std::uint64_t)> whole_;
 };
 

@@ -5,12 +5,14 @@
 /// that they share. For each block of elements one member of every node is the *leader*. The leader combines the
 /// vectors of its node's members in the order of ranks, and sends this sum to the other leaders, or to the member that
 /// gets the result. Each receiver combines the nodes' sums in the order of nodes, so all results are equal bit by bit,
-/// and writes the result to the destinations of its node's members.
+/// and writes the result to the destinations of its node's members. By `two_shot_across_nodes` only one leader receives
+/// the sums of a block, on each node in turn, and sends the result to the other leaders that need it.
 ///
 ///     all members of a node      open: tell each other where their vectors are
 ///     the leader of a block     gather: combine them, send the sum to the other nodes
 ///                                finish: combine the nodes' sums, write the result (some blocks later: so the network
 ///                                is never idle)
+///                                receive, in two shots: write the result of another node's leader (later again)
 ///     all members of a node      close: wait until the others have finished their blocks
 
 #include <cstddef>
@@ -24,7 +26,8 @@ namespace beeline::detail {
 
 /// An all-reduce, a reduce or a reduce-scatter.
 struct NodeReduction {
-  CallDescription call;
+  CallDescription call;  ///< compared with the other members'
+  Reduction reduction;
   std::byte* destination;
   const std::byte* source;
   const WideReducer* reducer;

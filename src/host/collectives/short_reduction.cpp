@@ -40,7 +40,7 @@ class ShortReducing {
             status != Status::ok)
           return status;
     if (const Status status = merge(); status != Status::ok) return status;
-    what_.reducer->finish(what_.call.reduction, ctx_.size, whole_.data(), what_.destination, what_.count);
+    what_.reducer->finish(what_.reduction, ctx_.size, whole_.data(), what_.destination, what_.count);
     for (const std::uint32_t member : others_)
       if (const Status status = chunks_.send(member, head_of(bytes_), what_.destination); status != Status::ok)
         return status;
@@ -52,7 +52,7 @@ class ShortReducing {
     what_.reducer->start(sum_.data(), what_.source, what_.count);
     for (const std::uint32_t member : others_) {
       const auto add = [this](const std::byte* vector) {
-        what_.reducer->add(what_.call.reduction, sum_.data(), vector, what_.count);
+        what_.reducer->add(what_.reduction, sum_.data(), vector, what_.count);
       };
       if (const Status status = chunks_.take(member, add); status != Status::ok) return status;
     }
@@ -66,7 +66,7 @@ class ShortReducing {
         if (node == 0)
           copy(whole_.data(), sum, wide_bytes_);
         else
-          what_.reducer->merge(what_.call.reduction, whole_.data(), sum, what_.count);
+          what_.reducer->merge(what_.reduction, whole_.data(), sum, what_.count);
       };
       Status status = Status::ok;
       if (node == here_)
@@ -103,7 +103,8 @@ class ShortReducing {
 
 bool is_short(const PairLinks& links, const NodeReduction& reduction) {
   const std::size_t most = std::min(short_bytes, links.channel().chunk_bytes());
-  return reduction.call.operation != Operation::reduce && reduction.call.operation != Operation::reduce_scatter &&
+  if (reduction.count == 0) return true;
+  return reduction.call.operation == Operation::allreduce && reduction.call.algorithm == Algorithm::across_nodes &&
          reduction.count <= most / std::max(reduction.reducer->wide_bytes, bytes_of(reduction.call.element.type));
 }
 

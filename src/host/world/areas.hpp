@@ -84,8 +84,8 @@ struct HostAreaHeader {
   TeamSync kernel_teams[max_teams];  ///< of barriers by kernels of teams that mix GPUs and CPUs
   ExchangeCell cells[max_teams];
   ScalarCell scalars[max_teams][2];
-  std::uint32_t barrier_steps[max_teams];                 ///< words that this rank has stored in its current barrier
-  ScalarCell node_scalars[max_teams][max_node_ranks];     ///< of this node's members, in teams of many
+  std::uint32_t barrier_steps[max_teams];  ///< words that this rank has stored in its current barrier
+  alignas(64) std::byte node_cells[max_teams][max_node_ranks * sizeof(ExchangeCell)];  ///< of this node's members
   std::uint64_t cores[max_cores / 64];                    ///< bit mask of the cores that the process may run on
   char kernel_names[max_named_kernels][max_kernel_name];  ///< names of this rank's kernels in errors, by number - 1
   PaddedWord held_teams[max_teams];                       ///< whether this rank belongs to a team of this id

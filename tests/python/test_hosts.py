@@ -155,6 +155,27 @@ def test_ranks_meet_by_torchs_store_and_get_one(hosts: Hosts) -> None:
         assert status == 0, err
 
 
+def test_torch_operations_under_torchrun(hosts: Hosts) -> None:
+    """One rank on the first host, two on the second."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    program = str(Path(__file__).with_name("torch_rank.py"))
+
+    def of_host(host: int) -> list[str]:
+        return [
+            sys.executable, "-m", "torch.distributed.run", "--nnodes", "2", "--nproc-per-node", str(host + 1),
+            "--node-rank", str(host), "--master-addr", hosts.addresses[0], "--master-port", "29400",
+            program, "operations", "cpu",
+        ]  # fmt: skip
+
+    settings = {"BEELINE_HEAP_BYTES": "256M", "BEELINE_DEADLINE_S": "30", "BEELINE_TORCH_NATIVE": "0"}
+    settings["OMP_NUM_THREADS"] = "1"
+    every = ends([hosts.execute(host, of_host(host), settings) for host in range(2)])
+    for status, out, err in every:
+        assert status == 0, out + err
+    assert "".join(out for _, out, _ in every).count(": refusals") == 3
+
+
 def test_a_wrong_token_is_refused(hosts: Hosts) -> None:
     ranks = [hosts.start(0, BEELINE_DEADLINE_S="2"), hosts.start(1, BEELINE_TOKEN="another")]
     (_, _, first), (status, _, second) = ends(ranks)

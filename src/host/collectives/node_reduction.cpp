@@ -157,7 +157,8 @@ class Reducing {
     return {what_.call.packed(), what_.call.count, bytes, bytes, ctx_.rank};
   }
 
-  /// Exchanges the offsets of the vectors with the node's members. If all vectors are shared, there is one segment.
+  /// Exchanges the offsets of the vectors with the node's members. If all vectors are shared, there is one segment; in
+  /// two shots, if this is so on all nodes: sums and results then come in the same order everywhere.
   [[nodiscard]] Status open() {
     ChunkHead head = head_of(0);
     if (lies_open_) {
@@ -175,12 +176,10 @@ class Reducing {
       open_[member] = vectors_of(member, chunk);
       if (chunk.source == is_staged) needs_no_staging = 0;
     });
-    // In two shots, sums and results are in the same order on all members only if their segments are the same.
-    if (status == Status::ok && is_two_shot_ && first_ == 0)
-      status = reduce_short(
-          links_, nodes_,
-          {what_.call, Reduction::minimum, reinterpret_cast<std::byte*>(&needs_no_staging),
-           reinterpret_cast<const std::byte*>(&needs_no_staging), &wide_reducer(ElementType::uint8), 1, false});
+    if (status != Status::ok || first_ != 0) return status;
+    if (auto* const flag = reinterpret_cast<std::byte*>(&needs_no_staging); is_two_shot_)
+      status = reduce_short(links_, nodes_,
+                            {what_.call, Reduction::minimum, flag, flag, &wide_reducer(ElementType::uint8), 1, false});
     if (needs_no_staging != 0) end_ = blocks_;
     return status;
   }

@@ -304,7 +304,8 @@ BEELINE_CASE(network, registered_memory_by_its_alias, 2) {
   world.deregister_memory(registered.id);
 }
 
-/// The values that each rank's kernel puts to every other rank have arrived after the barrier on the streams.
+/// The values that each rank's kernel, or its CPU thread, puts to every other rank have arrived after the barrier on the
+/// streams.
 struct TellAllKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
@@ -315,16 +316,21 @@ struct TellAllKernel {
   }
 };
 
-BEELINE_CASE(network, barriers_on_streams_across_nodes, 2) {
+BEELINE_CASE(collectives, barriers_on_streams_follow_puts, 2) {
   World& world = test.world();
   Collectives collectives(world);
-  const SymmetricArray<std::uint64_t> board(world, static_cast<std::size_t>(test.size()) + 1);
+  const SymmetricArray<std::uint64_t> board(world, static_cast<std::size_t>(test.size()) + 1, test.common_heap());
+  const Algorithm named = test.on_several_nodes() ? Algorithm::across_nodes : Algorithm::alltoall;
   for (std::uint64_t round = 1; round <= 20; ++round) {
     world.copy(board.data() + test.size(), &round, sizeof round);
-    test.run(test.shape(1, false), TellAllKernel{}, board.data(), "put to all");
+    if (round % 2 == 0 || test.on_gpu() || world.mixed())
+      test.run(test.shape(1, false), TellAllKernel{}, board.data(), "put to all");
+    else
+      for (std::uint32_t peer = 0; peer < world.host_context().size; ++peer)
+        BEELINE_CHECK(put_value(world.host_context(), board.data() + test.rank(), round, peer) == Status::ok);
     collectives.barrier();
     for (int peer = 0; peer < test.size(); ++peer) BEELINE_CHECK_EQ(round, test.read_value(board.data() + peer));
-    collectives.barrier({.algorithm = Algorithm::across_nodes});  // no rank puts while another still reads
+    collectives.barrier({.algorithm = named});  // no rank puts while another still reads
   }
 }
 

@@ -9,6 +9,7 @@
 #include "beeline/host/launch.hpp"
 #include "host/collectives/node_movement.hpp"
 #include "host/collectives/node_reduction.hpp"
+#include "host/collectives/round_kernels.hpp"
 #include "host/collectives/short_reduction.hpp"
 #include "host/world/membership.hpp"
 #include "host/world/part.hpp"
@@ -95,14 +96,15 @@ struct NodeReductionKernel {
   }
 };
 
-/// An empty reduction, after this member's puts are complete.
+/// An empty reduction, after this member's puts are complete: those of kernels and those of CPU threads.
 struct NodeMeetingKernel {
   template <class Grid>
-  void operator()(Grid& grid, const Context& ctx, PairChannel channel, const NodeMap* nodes,
-                  NodeReduction nothing) const {
+  void operator()(Grid& grid, const Context& ctx, PairChannel channel, const NodeMap* nodes, NodeReduction nothing,
+                  const Context* of_threads) const {
     if (grid.thread_rank() != 0) return;
-    for (std::uint32_t queue = 0; queue < command_rings; ++queue)
-      if (quiet(Thread{}, ctx, QueueId{queue}) != Status::ok) return;
+    for (const Context* const poster : {&ctx, of_threads})
+      for (std::uint32_t queue = 0; queue < command_rings; ++queue)
+        if (quiet(Thread{}, *poster, QueueId{queue}) != Status::ok) return;
     NodeReductionKernel{}(grid, ctx, channel, nodes, nothing);
   }
 };
@@ -177,11 +179,14 @@ void AcrossNodes::reduce(const LaunchOptions& options, const VectorCall& call) {
 }
 
 void AcrossNodes::meet(const LaunchOptions& options, const CallDescription& call) {
+  if (lane_ != nullptr) launch_quiet(team_, options);  // the lane's thread waits for CPU threads' puts alone
   start(options, NodeMeetingKernel{}, {},
-        [channel = memory_.channel(), nodes = &nodes_, call](std::byte*, const std::byte*) {
+        [channel = memory_.channel(), nodes = &nodes_, call, threads = &team_.host_context()](std::byte*,
+                                                                                              const std::byte*) {
           return std::tuple(
               channel, nodes,
-              NodeReduction{call, Reduction::sum, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0, false});
+              NodeReduction{call, Reduction::sum, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0, false},
+              threads);
         });
 }
 

@@ -52,7 +52,17 @@ struct TakeKernel {
   }
 };
 
+struct QuietKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx) const {
+    for (std::uint32_t queue = 0; queue < command_rings; ++queue)
+      if (quiet(grid.block(), ctx, QueueId{queue}) != Status::ok) return;
+  }
+};
+
 }  // namespace
+
+void launch_quiet(Team& team, const LaunchOptions& options) { launch(team, options, QuietKernel{}); }
 
 void launch_handshake(const ChannelLaunch& on, const CallDescription& call, const void* destination,
                       const void* source) {

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Kernels before and after copies by engines: a handshake of the members, and the reduction of arrived data.
+/// Kernels before and after what engines do: a handshake of the members, waits for them, and the reduction of arrived
+/// data.
 
 #include "host/collectives/engine_chunk.hpp"
 #include "host/collectives/launchers.hpp"
 
 namespace beeline::detail {
+
+/// Waits until the engine has completed all that this rank's kernels have posted.
+void launch_quiet(Team& team, const LaunchOptions& options);
 
 /// Begins a call: members compare the offsets of its vectors; then each may write to the vectors of the others. If the
 /// offsets differ, the team fails with a record of the difference, and no memory has been touched. Members whose

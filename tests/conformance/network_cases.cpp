@@ -304,8 +304,8 @@ BEELINE_CASE(network, registered_memory_by_its_alias, 2) {
   world.deregister_memory(registered.id);
 }
 
-/// The values that each rank's kernel, or its CPU thread, puts to every other rank have arrived after the barrier on the
-/// streams.
+/// The values that each rank's kernel, or its CPU thread, puts to every other rank have arrived after the barrier on
+/// the streams.
 struct TellAllKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,

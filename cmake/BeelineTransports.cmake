@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# UCX's headers: Debian's libucx-dev, or those of PyPI's libucx-cu13 in .venv or where BEELINE_UCX_DIR says. Its
-# libraries are opened at run time.
+# UCX's headers: Debian's libucx-dev, or PyPI's libucx-cu13 in .venv or in the folder BEELINE_UCX_DIR. Its libraries are
+# opened at run time.
 # Sets BEELINE_UCX and BEELINE_UCX_INCLUDE.
 set(BEELINE_WITH_UCX "AUTO" CACHE STRING
   "The transport ucx between nodes: ON (fail if UCX's headers are missing), OFF, AUTO")

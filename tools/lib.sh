@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the commands in this folder share. Sourcing it changes to the repository's root.
+# Functions and settings that the commands in this folder share. Sourcing it changes to the repository's root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
-# The CUDA compiler is used wherever it is, also when it is not on PATH.
+# The CUDA compiler is used if it is installed, even if it is not on PATH.
 if ! command -v nvcc >/dev/null && [ -x /usr/local/cuda/bin/nvcc ]; then export PATH=$PATH:/usr/local/cuda/bin; fi
 
 say() { printf '%s\n' "$*"; }
@@ -14,9 +14,9 @@ fail() {
   exit 1
 }
 
-# Reads a command's output, and says how far it is: by the last counter in it ("[12/34]" of ninja, "12/34 Test" of
-# ctest, the steps of apt-get), or else by the time and the last line. On a terminal that is one line that changes;
-# elsewhere, and with BEELINE_PROGRESS=lines, a line every PROGRESS_SECONDS, also while the command prints nothing.
+# Reads a command's output, and shows its progress: by the last counter in it ("[12/34]" of ninja, "12/34 Test" of
+# ctest, the steps of apt-get), or else by the time and the last line. On a terminal one line changes in place;
+# elsewhere, and with BEELINE_PROGRESS=lines, it prints a line every PROGRESS_SECONDS, even if the command prints none.
 PROGRESS_SECONDS=15
 show_counter() {
   local label=$1 start=$SECONDS said=$SECONDS in_place=no line="" part status counter="" last="" steps=0 all=0
@@ -42,7 +42,7 @@ show_counter() {
   if [ "$in_place" = yes ]; then printf '\r\033[K' >&2; fi
 }
 
-# Of show_counter: reads the counter in `line`. apt-get fetches, unpacks and sets up each package.
+# Used by show_counter: reads the counter in `line`. apt-get fetches, unpacks and sets up each package.
 count_steps() {
   if [[ $line =~ ^\[([0-9]+)/([0-9]+)\] || $line =~ ^\ *([0-9]+)/([0-9]+)\ Test ]]; then
     counter="${BASH_REMATCH[1]} of ${BASH_REMATCH[2]}"
@@ -54,7 +54,7 @@ count_steps() {
   fi
 }
 
-# run_logged LABEL LOG COMMAND...: runs COMMAND with its output in LOG, and says how far it is; returns its status.
+# run_logged LABEL LOG COMMAND...: runs COMMAND with its output in LOG, and shows its progress; returns its status.
 run_logged() {
   local label=$1 log=$2 status=0
   shift 2
@@ -63,7 +63,7 @@ run_logged() {
   return "$status"
 }
 
-# Shows where LOG tells what went wrong: from the first failed step of ninja, otherwise its end.
+# Shows the part of LOG with the error: from the first failed step of ninja, otherwise the end.
 show_failure() {
   local log=$1
   {

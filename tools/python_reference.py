@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reference of the package `beeline`, from the same docstrings as `help(beeline.NAME)`: see tools/reference."""
+"""Generates the reference of the package `beeline` from the docstrings of `help(beeline.NAME)`: see tools/reference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Sizes are in elements unless a name or a text says bytes; times are in seconds. 
 `beeline.Error` at the world's deadline. Programs: [from Python](collectives.md#from-python),
 [tutorial](tutorial.md#12-python-and-torch), [energy](energy.md).
 """
-# Sections: title, where the names are imported from, and files in which they are defined.
+# Sections: title, file from which names are imported, and files that define them.
 SECTIONS = (
     ("beeline", "library.py", ("_beeline.pyi", "library.py")),
     ("Exceptions of beeline", "errors.py", ("errors.py",)),
@@ -25,7 +25,7 @@ Definition = ast.ClassDef | ast.FunctionDef
 
 
 def exported(module: ast.Module) -> list[str]:
-    """The module's __all__, in its order."""
+    """The names in the module's __all__, in its order."""
     for statement in module.body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "__all__":
             return list(ast.literal_eval(statement.value))
@@ -41,20 +41,20 @@ def decorators(function: ast.FunctionDef) -> set[str]:
 
 
 def signature(function: ast.FunctionDef) -> str:
-    """As help() shows it, without `self`."""
+    """The signature as help() shows it, without `self`."""
     arguments = ast.unparse(function.args).removeprefix("self").removeprefix(", ").removeprefix("/").removeprefix(", ")
     returns = f" -> {ast.unparse(function.returns)}" if function.returns and ast.unparse(function.returns) else ""
     return f"{function.name}({arguments}){returns}"
 
 
 def text_of(definition: ast.AST) -> str:
-    """The docstring. An indented line is code behind an empty line, otherwise it goes on with a parameter."""
+    """The docstring as Markdown. An indented line is code after an empty line; otherwise it continues a parameter."""
     out: list[str] = []
     in_code, before = False, ""
     for line in (ast.get_docstring(definition) or "").splitlines():
         is_code = line.startswith("    ") and (in_code or not before)
         if in_code and line and not is_code:
-            out[-1] = "```\n"  # in place of the empty line that ends the code
+            out[-1] = "```\n"  # replaces the empty line that ends the code
         if is_code and not in_code:
             out.append("```python")
         in_code = is_code or (in_code and not line)
@@ -64,7 +64,7 @@ def text_of(definition: ast.AST) -> str:
 
 
 def parameter(line: str) -> str:
-    """`name  text` as an item of a list, and the lines that go on with it indented."""
+    """Makes `name  text` an item of a list, and indents the lines that continue it."""
     name, gap, text = line.partition("  ")
     if line.startswith(" "):
         return "  " + line.strip()
@@ -82,7 +82,7 @@ def members(definition: ast.ClassDef) -> Iterator[str]:
 
 
 def python_reference(package: Path) -> tuple[str, list[str]]:
-    """The document, and what lacks a docstring."""
+    """The document, and the names that lack a docstring."""
     parts, problems = [INTRODUCTION], []
     for title, names_from, files in SECTIONS:
         parts.append(f"## {title}\n")

@@ -20,10 +20,10 @@ constexpr std::size_t most_threads = 1024;  // of a rank
 template <class T>
 struct AtomicWords {
   T sum, bits_set, bits_cleared, flipped, least, greatest, exchanged, swapped;
-  T reduced_sum, reduced_or, reduced_and, reduced_xor;  ///< by the operations that return nothing
+  T reduced_sum, reduced_or, reduced_and, reduced_xor;  ///< by the operations that return no old value
 };
 
-/// A value of its own for each thread of the world, negative ones included.
+/// A different value for each thread of the world; some are negative.
 template <class T>
 BEELINE_HOST_DEVICE T contribution(std::uint32_t id) {
   const std::uint64_t mixed = (id + 1) * std::uint64_t{0x9e3779b97f4a7c15};
@@ -38,7 +38,7 @@ BEELINE_HOST_DEVICE T bit(std::uint32_t id) {
 template <class T>
 struct AtomicArguments {
   AtomicWords<T>* words;
-  T *tickets, *taken;  ///< [threads] what fetch_add and exchange found
+  T *tickets, *taken;  ///< [threads] old values that fetch_add and exchange returned
   std::uint32_t target, first_id;
 };
 
@@ -116,7 +116,7 @@ void check_words(const AtomicWords<T>& words, std::uint32_t threads, const std::
   BEELINE_CHECK_EQ(every_bit, words.reduced_or);
   BEELINE_CHECK_EQ(static_cast<T>(~every_bit), words.reduced_and);
   BEELINE_CHECK_EQ(flipped, words.reduced_xor);
-  BEELINE_CHECK(given == gone);  // exchange hands every value to exactly one
+  BEELINE_CHECK(given == gone);  // exchange returns every value exactly once
 }
 
 template <class T>

@@ -14,13 +14,13 @@ namespace {
 using namespace beeline;
 
 struct BoardArguments {
-  std::uint64_t* board;  ///< [2, max_ranks] what each rank wrote in the last even and odd round
+  std::uint64_t* board;  ///< [2, max_ranks] word of each rank, from the last even and odd round
   std::uint32_t rounds;
   Order order;
-  bool keep_open;  ///< one Barrier for all rounds, instead of one for each
+  bool keep_open;  ///< one Barrier object for all rounds, instead of one for each
 };
 
-/// In each round every rank writes to every other; after the barrier all of it must be there.
+/// In each round every rank writes a word to every other; after the barrier all words must have arrived.
 struct BoardKernel {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
@@ -38,7 +38,7 @@ struct BoardKernel {
         BEELINE_DEVICE_CHECK_EQ(report, round, read(board[peer], a.order));
     }
   }
-  /// A plain load where the barrier orders memory: ThreadSanitizer then checks that it does.
+  /// A plain load if the barrier orders memory: ThreadSanitizer then checks that it does.
   BEELINE_HOST_DEVICE static std::uint64_t read(std::uint64_t& word, Order order) {
     if (order == Order::memory) return *static_cast<volatile std::uint64_t*>(&word);
     return detail::SystemAtomic<std::uint64_t>(word).load(std::memory_order_relaxed);
@@ -64,11 +64,11 @@ BEELINE_CASE(barrier, barrier_by_every_group, 1) {
 }
 
 struct LateArguments {
-  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the last round in which each other rank timed out
   std::uint32_t rounds;
 };
 
-/// One rank enters only after all others' calls have timed out; the same calls then continue, and nothing is lost.
+/// One rank calls only after all others' calls have timed out; the repeated calls then continue, and no data is lost.
 struct LateKernel {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
@@ -144,7 +144,7 @@ BEELINE_CASE(barrier, grid_of_several_blocks, 1) {
 }
 
 struct AddressArguments {
-  std::uint64_t *words, *pinned;  ///< [ranks] symmetric; where loads and stores do not reach the first
+  std::uint64_t *words, *pinned;  ///< [ranks] symmetric; the second where loads and stores cannot reach the first
   const void* outside;
 };
 
@@ -160,7 +160,7 @@ struct AddressKernel {
       std::uint64_t* there = ctx.at(has_loads_and_stores(ctx, a.words, peer) ? a.words : a.pinned, peer) + ctx.rank;
       BEELINE_DEVICE_CHECK_EQ(report, peer, ctx.owner_of(there));
       BEELINE_DEVICE_CHECK_EQ(report, peer, ctx.world_rank(peer));
-      *there = 100 * ctx.rank + peer;  // the address itself is enough to store to a peer
+      *there = 100 * ctx.rank + peer;  // the address alone suffices to store to a peer
     }
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier(Thread{}, ctx));
     for (std::uint32_t peer = 0; peer < ctx.size; ++peer) {

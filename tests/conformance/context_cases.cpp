@@ -9,7 +9,7 @@ namespace {
 using namespace beeline;
 
 struct RingArguments {
-  std::uint64_t* words;   ///< [2, blocks * block_words] what goes out and comes in
+  std::uint64_t* words;   ///< [2, blocks * block_words] sent, received
   std::uint64_t* signal;  ///< [blocks]
   std::uint32_t block_words, ahead, behind;
 };
@@ -18,7 +18,7 @@ BEELINE_HOST_DEVICE std::uint64_t word_of(std::uint32_t rank, std::uint32_t bloc
   return rank * 1'000'003ull + block * 10'007ull + index;
 }
 
-/// A ring of puts, what the barrier gives, and addresses: all by the context that is given.
+/// A ring of puts, the owner of an address, and a barrier, all by the given context.
 template <class Grid>
 BEELINE_HOST_DEVICE void communicate(const Grid& grid, const Context& ctx, DeviceReport* report,
                                      const RingArguments& a) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Checks inside kernels: the first that fails is kept for the host.
+/// Checks inside kernels: the first failure is kept for the host.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace beeline_test {
 
-/// In memory local to the kernel's rank.
+/// The failures of a kernel, in memory local to its rank.
 struct DeviceReport {
   std::uint32_t failures, line;
   std::uint64_t expected, observed;

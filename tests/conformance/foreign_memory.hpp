@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Memory that the world did not make.
+/// Memory that the world did not allocate.
 
 #include <cstddef>
 
@@ -11,12 +11,12 @@ namespace beeline_test {
 
 enum class Origin { heap, cuda_device, cuda_pinned };
 
-/// Memory of malloc's, or on a GPU rank of CUDA's.
+/// Memory from malloc, or on a GPU rank from CUDA.
 class ForeignMemory {
  public:
-  /// Collective, as the destructor is: CUDA may wait for the kernels of all ranks on the GPU.
+  /// Collective, like the destructor: CUDA may wait for the kernels of all ranks on the GPU.
   ForeignMemory(RankTest& test, std::size_t bytes, Origin origin);
-  /// Where the rank's kernels compute: cudaMalloc's, or malloc's on a host rank.
+  /// Memory where the rank's kernels run: from cudaMalloc, or on a host rank from malloc.
   ForeignMemory(RankTest& test, std::size_t bytes)
       : ForeignMemory(test, bytes, test.on_gpu() ? Origin::cuda_device : Origin::heap) {}
   ~ForeignMemory();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives in kernels by whole grids: each block has a session, and a slice of every call.
+// Collectives in kernels by whole grids: each block has a session, and works on a slice of every call.
 #include "beeline/collectives/allreduce.hpp"
 #include "beeline/collectives/barrier.hpp"
 #include "beeline/collectives/movement.hpp"
@@ -18,16 +18,16 @@ struct GridArguments {
   CollectiveChannel channel;
   std::int32_t *in, *out;  ///< [members, count]
   std::uint32_t count, root;
-  std::size_t* lengths;  ///< [2, members] of all-to-all-v: count, and offsets
+  std::size_t* lengths;  ///< [2, members] counts and offsets of an all-to-all-v
 };
 
-/// Element `i` of part `part` of member `from`.
+/// Element `i` of part `part` of member `from`'s vector.
 BEELINE_HOST_DEVICE std::int32_t element(std::uint32_t from, std::uint32_t part, std::uint32_t i) {
   return static_cast<std::int32_t>(from * 10000 + part * 1000 + i);
 }
 
-/// With more blocks than the channel has sessions, every call is refused, and nothing is touched. In the same kernel:
-/// it takes long to compile.
+/// With more blocks than the channel has sessions, every call is refused, and no memory is touched. One kernel tests
+/// both, because it takes long to compile.
 struct GridSessionKernel {
   static constexpr unsigned max_threads = 128;
 
@@ -88,7 +88,7 @@ struct GridSessionKernel {
       a.lengths[peer] = a.count, a.lengths[ctx.size + peer] = std::size_t{peer} * a.count;
   }
 
-  /// What element `i` of part `part` is to be; -1: nothing was to come.
+  /// The value expected in element `i` of part `part`; -1: nothing is written there.
   BEELINE_HOST_DEVICE static std::int32_t expected(const Context& ctx, Operation operation, const GridArguments& a,
                                                    std::uint32_t part, std::uint32_t i) {
     constexpr Operations reduce = operations_where([](const CollectiveShape& shape) { return shape.reduces; });

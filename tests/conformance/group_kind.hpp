@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The groups of a grid by kind, so that one kernel is tested with each.
+/// The kinds of groups of a grid, so that one kernel can be tested with each.
 
 #include <cstdint>
 
@@ -27,7 +27,7 @@ template <GroupKind kind, class Grid>
     return grid.block();
 }
 
-/// How many groups of this kind the grid has, and which one the calling thread belongs to.
+/// The number of groups of a kind in the grid, and the index of the calling thread's group.
 struct GroupPlace {
   unsigned index, count;
 };
@@ -42,7 +42,7 @@ template <GroupKind kind, class Grid>
     return {grid.block_rank(), grid.blocks()};
 }
 
-/// The kernel `Body{}(group, ctx, report, arguments)` by the first group of this kind; the grid's others do nothing.
+/// Runs `Body{}(group, ctx, report, arguments)` by the first group of this kind; the grid's other groups do nothing.
 template <GroupKind kind, class Body>
 struct FirstGroup {
   template <class Grid, class Report, class Arguments>
@@ -52,8 +52,8 @@ struct FirstGroup {
   }
 };
 
-/// Calls `body.template operator()<kind>()` for each kind that this rank's device has. In worlds of both kinds a thread
-/// of a host rank stands in for the warp of a GPU, so that all ranks make as many calls.
+/// Calls `body.template operator()<kind>()` for each kind that this rank's device has. In mixed worlds a host rank
+/// calls it for threads in place of a GPU's warps, so that all ranks make the same number of calls.
 template <class Body>
 void for_each_group_kind(const beeline::World& world, Body body) {
   body.template operator()<GroupKind::thread>();
@@ -64,7 +64,7 @@ void for_each_group_kind(const beeline::World& world, Body body) {
   body.template operator()<GroupKind::block>();
 }
 
-/// Groups of a kind in a grid of `blocks` of `threads` each.
+/// The number of groups of a kind in a grid of `blocks` blocks with `threads` threads each.
 [[nodiscard]] constexpr std::uint32_t groups_in(GroupKind kind, unsigned blocks, unsigned threads) {
   return kind == GroupKind::block ? blocks : blocks * threads / (kind == GroupKind::warp ? 32 : 1);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Memory with known bytes around what an operation is to write, so that a byte too many shows.
+/// Memory with known bytes around an operation's destination, so that any byte written outside of it is found.
 
 #include <algorithm>
 #include <cstddef>
@@ -12,14 +12,14 @@
 
 namespace beeline_test {
 
-/// Bytes before and behind every destination.
+/// Bytes before and after every destination.
 inline constexpr std::size_t guard_bytes = 64;
 inline constexpr std::byte guard_value{0xa5};
 
-/// A guarded piece of memory of this rank.
+/// A piece of this rank's memory between guards.
 class GuardedArea {
  public:
-  /// `memory` holds at least `offset + bytes` and two guards.
+  /// `memory` has room for `offset + bytes` bytes and two guards.
   GuardedArea(RankTest& test, std::byte* memory, std::size_t offset, std::size_t bytes)
       : test_(test), memory_(memory), offset_(offset), bytes_(bytes) {
     test_.write(memory_, std::vector<std::byte>(total(), guard_value));
@@ -31,7 +31,7 @@ class GuardedArea {
     return offset + bytes + 2 * guard_bytes;
   }
 
-  /// Throws unless the area holds `expected` between untouched guards.
+  /// Throws unless the area contains `expected` between unchanged guards.
   void check(const std::vector<std::byte>& expected, std::string_view what) {
     std::vector<std::byte> image(total(), guard_value);
     std::copy(expected.begin(), expected.end(), image.begin() + static_cast<std::ptrdiff_t>(guard_bytes + offset_));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// One member comes late to a call: when the calls of all others have timed out. By a word for each sender, which ranks
-/// of all kinds can store.
+/// One member is late for a call: it calls when the calls of all others have timed out. Each of these sets a word of
+/// its own, which ranks of all kinds can store.
 
 #include <cstdint>
 
@@ -22,7 +22,7 @@ template <class Group>
   return status;
 }
 
-/// Tells `late` that this member's call of the round has timed out. Rounds count up from 1.
+/// Reports to `late` that this member's call of the round has timed out. Rounds count up from 1.
 template <class Group>
 BEELINE_HOST_DEVICE beeline::Status tell_latecomer(const Group& group, const beeline::Context& ctx,
                                                    std::uint64_t* waiting, std::uint64_t round, std::uint32_t late) {

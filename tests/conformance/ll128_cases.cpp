@@ -21,7 +21,7 @@ void need_ll128(RankTest& test, Team& team) {
 }
 
 /// Every rank sends each message ahead and receives it from behind. Rank 0 receives first, so that messages beyond the
-/// credits cannot block the whole ring. Every call gives up once before it may wait, and goes on.
+/// credits cannot block the whole ring. Every call first times out where it would wait; its repetition continues.
 struct PlanKernel {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
@@ -52,7 +52,7 @@ struct ChannelShape {
 template <GroupKind kind>
 void run_plan(RankTest& test, const ChannelShape& shape, std::size_t count) {
   const LL128Rings rings(test.world(), shape.slot_bytes, shape.depth, Heap::symmetric, shape.first_sequence);
-  // A rank that sends to itself cannot receive meanwhile: it has the credits that are certain, no more.
+  // A rank that sends to itself cannot receive meanwhile: it may only use the credits that it has at the start.
   const std::size_t slot = rings.channel().slot_bytes();
   const std::size_t most = slot * (test.size() == 1 ? shape.depth / 2 : shape.depth * 5 / 2);
   const std::size_t edges[] = {0, 1, 112, 113, 119, 120, 121, 240, slot - 1, slot, slot + 1, most};
@@ -89,7 +89,7 @@ BEELINE_HOST_DEVICE inline std::uint64_t stream_word(std::uint32_t rank, std::ui
   return (std::uint64_t{message} << 32 | index) * 0x9e3779b97f4a7c15u + rank;
 }
 
-/// Message after message of data that differs in every word from the one before: none may arrive torn.
+/// Sends messages that differ in every word from the previous one: none may arrive torn.
 struct StreamKernel {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
@@ -131,7 +131,7 @@ BEELINE_CASE(packet, ll128_stay_whole, 1) {
   });
 }
 
-/// Members of which the world knows nothing yet, where this case is the first: they test their own pairs.
+/// The members test pairs of their own, of which the world knows nothing if this case runs first.
 BEELINE_CASE(packet, ll128_in_two_teams, 2) {
   const std::vector<int> members = test.alternate_ranks();
   const std::unique_ptr<Team> team = test.world().make_team(members);

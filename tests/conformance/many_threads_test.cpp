@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sixteen threads drive one device at once: as threads of one rank, and as ranks that share the device.
+// Sixteen threads use one device at the same time: as threads of one rank, and as ranks that share the device.
 // Source: seed 001, floating contexts: any thread uses any device (20 µs polls let 16 threads share one well).
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ struct Add {
   }
 };
 
-/// In, changed by a kernel, out again: on the thread's own stream, or blocking.
+/// Copies data in, changes it by a kernel, and copies it out: on the thread's own stream, or blocking.
 void use_device(World& world, Stream& stream, std::uint32_t* memory, std::uint32_t key) {
   std::vector<std::uint32_t> data(count), seen(count);
   for (std::uint32_t round = 0; round < rounds; ++round) {
@@ -59,7 +59,7 @@ void use_device(World& world, Stream& stream, std::uint32_t* memory, std::uint32
   world.synchronize(stream);
 }
 
-/// One rank: each thread has a stream of its own, made and destroyed beside the others' work.
+/// One rank: each thread has a stream of its own, made and destroyed while others work.
 void threads_of_a_rank(World& world) {
   const SymmetricArray<std::uint32_t> memory(world, threads * count);
   std::mutex mutex;
@@ -81,7 +81,7 @@ void threads_of_a_rank(World& world) {
   if (!failure.empty()) throw CheckFailure(failure);
 }
 
-/// Sixteen ranks: they also allocate and free, and hand their results on.
+/// Sixteen ranks: they also allocate and free, and copy their results to the next rank.
 void ranks_of_a_device(World& world) {
   for (int repetition = 0; repetition < 2; ++repetition) {
     const SymmetricArray<std::uint32_t> memory(world, count), inbox(world, count);

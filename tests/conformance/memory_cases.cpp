@@ -13,7 +13,7 @@ using namespace beeline;
 
 constexpr MemoryKind kinds[] = {MemoryKind::device, MemoryKind::pinned, MemoryKind::host};
 
-/// What a rank asks for: every rank another kind and size, one of them (in worlds of three and more) nothing.
+/// A rank's request: ranks ask for different kinds and sizes; one of them (in worlds of three or more) for none.
 struct Part {
   MemoryKind kind;
   std::size_t bytes;
@@ -40,7 +40,7 @@ void check_parts(RankTest& test, const Segment& segment, const std::vector<Part>
   }
 }
 
-/// Every rank writes to the next rank's part, reads it back, and finds its own part written by the one behind.
+/// Every rank writes to the next rank's part, reads it back, and finds the data of the rank behind in its own part.
 BEELINE_CASE(memory, segments_of_differing_kinds, 1) {
   World& world = test.world();
   std::vector<std::uint32_t> ids;
@@ -77,7 +77,7 @@ struct StoreArguments {
   std::uint32_t start;
 };
 
-/// Plain stores through a global address that another rank's segment part has.
+/// Plain stores through the global address of another rank's segment part.
 struct StoreKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport*, StoreArguments a) const {
@@ -87,7 +87,7 @@ struct StoreKernel {
   }
 };
 
-/// CPU threads do not store to GPU memory.
+/// CPU threads cannot store to GPU memory: a copy takes the place of their stores.
 void copy_instead(RankTest& test, const StoreArguments& arguments) {
   std::vector<std::uint32_t> words(arguments.count);
   std::iota(words.begin(), words.end(), arguments.start);
@@ -140,7 +140,7 @@ BEELINE_CASE(memory, allocations_are_symmetric, 1) {
       const auto there = reinterpret_cast<std::intptr_t>(world.at(memory, peer));
       BEELINE_CHECK_EQ((peer - test.rank()) * (std::intptr_t{1} << world.config().slot_shift), there - here);
     }
-    test.write(memory, std::vector<std::byte>(bytes, std::byte{0xff}));  // the next owner of this place must see zeros
+    test.write(memory, std::vector<std::byte>(bytes, std::byte{0xff}));  // the next owner of this memory must see zeros
     held.push_back({memory, bytes});
   }
   for (const Held& each : held) world.free(each.memory);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Messages on streams between ranks, checked where they arrive.
+/// Messages on streams between ranks, checked at their destination.
 
 #include <cstdint>
 #include <string>
@@ -13,11 +13,11 @@
 
 namespace beeline_test {
 
-/// Small slots and chunks, so that messages of thousands of bytes take several.
+/// Small slots and chunks, so that messages of thousands of bytes take several of them.
 inline constexpr beeline::MessageOptions small_messages{
     .sessions = 3, .eager_bytes = 600, .depth = 4, .chunk_bytes = 1024};
 
-/// What is sent, and how its ends lie.
+/// Size of a message, and where its source and destination are.
 struct MessageShape {
   std::size_t bytes;
   std::size_t source_offset = 0, destination_offset = 0;
@@ -30,7 +30,7 @@ struct MessageShape {
   }
 };
 
-/// Memory of a rank inside the heap, and outside of it where no other rank's kernel goes.
+/// Memory of a rank inside the heap, and memory outside of it that other ranks' kernels cannot reach.
 class MessageMemory {
  public:
   /// Collective.
@@ -56,8 +56,8 @@ class MessageCalls {
     return pattern(number * 64 + static_cast<std::uint64_t>(rank), bytes);
   }
 
-  /// Every member sends to the one `distance` ahead and receives from the one as far behind, `call(sent, received)`
-  /// says how.
+  /// Every member sends to the member `distance` ahead and receives from the member as far behind, by `call(sent,
+  /// received)`.
   template <class Call>
   void check(const MessageShape& shape, std::uint64_t number, int distance, const Call& call) {
     const beeline::Team& team = messages_.team();

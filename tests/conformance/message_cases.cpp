@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages on streams: every size, alignment and memory, eager and by rendezvous, in order, between all pairs at once,
-// in teams, to oneself; and what is refused.
+// in teams, to the rank itself; and refusals.
 #include <chrono>
 #include <memory>
 
@@ -47,7 +47,7 @@ BEELINE_CASE(messages, long_messages, 1) {
           ++number, 1);
 }
 
-/// The last block has nothing of the message.
+/// The last block has no part of the message.
 BEELINE_CASE(messages, messages_of_few_bytes_in_many_blocks, 1) {
   Messages messages(test.world(), {.sessions = 3, .eager_bytes = 16, .depth = 2, .chunk_bytes = 256});
   MessageCalls calls(test, messages, 17);
@@ -59,7 +59,7 @@ BEELINE_CASE(messages, messages_of_few_bytes_in_many_blocks, 1) {
           ++number, 1);
 }
 
-/// One after the other on one stream: some send first, some receive first.
+/// Two calls, one after another on one stream: some ranks send first, others receive first.
 BEELINE_CASE(messages, messages_by_two_calls, 2) {
   Messages messages(test.world(), small_messages);
   MessageCalls calls(test, messages, 5000);
@@ -98,11 +98,11 @@ BEELINE_CASE(messages, eager_messages_need_no_receiver, 1) {
   }
 }
 
-/// Streams for messages to, and from, each other rank.
+/// A stream for messages to, and one for messages from, each other rank.
 struct PeerStreams {
   PeerStreams(World& world, int peers) {
     for (int i = 0; i < 2 * peers; ++i) streams.push_back(world.make_stream());
-    world.barrier();  // a stream cannot be made on a GPU where another rank's kernel spins
+    world.barrier();  // a stream cannot be created on a GPU while another rank's kernel spins
   }
   [[nodiscard]] Stream* sending(std::size_t peer) const { return streams[2 * peer].get(); }
   [[nodiscard]] Stream* receiving(std::size_t peer) const { return streams[2 * peer + 1].get(); }
@@ -169,7 +169,7 @@ BEELINE_CASE(messages, messages_between_all_pairs, 2) {
     }
 }
 
-/// Sequence numbers pass the places where slots are rewritten, and 2^32.
+/// Sequence numbers pass those at which slots are rewritten, and 2^32.
 BEELINE_CASE(messages, message_numbers_wrap, 1) {
   for (const std::uint32_t first : {0xffffffffu - 3, (1u << 30) - 4}) {
     MessageOptions options = small_messages;
@@ -195,7 +195,7 @@ BEELINE_CASE(messages, messages_in_two_teams, 2) {
   world.barrier();
 }
 
-/// Channels of teams that know nothing of each other.
+/// Channels of two teams that share no call.
 BEELINE_CASE(messages, messages_in_teams_alone, 2) {
   World& world = test.world();
   const std::vector<int> members = test.alternate_ranks();
@@ -230,7 +230,7 @@ BEELINE_CASE(messages, messages_to_oneself, 1) {
   });
 }
 
-/// A message is found once it was sent, until it was received.
+/// A probe finds a message after it was sent and until it was received.
 BEELINE_CASE(messages, messages_are_probed, 2) {
   World& world = test.world();
   Messages messages(world, small_messages);
@@ -279,7 +279,7 @@ BEELINE_CASE(messages, messages_refused, 1) {
                    [&] { Messages(world, {.eager_bytes = 64 + static_cast<std::size_t>(test.rank())}); });
 }
 
-/// Many ranks on few cores, a few messages each.
+/// Many ranks on few cores exchange a few messages each.
 BEELINE_CASE(crowded_messages, crowded_messages, 1) {
   Messages messages(test.world(), {.sessions = 1, .eager_bytes = 64, .depth = 2, .chunk_bytes = 256});
   MessageCalls calls(test, messages, 999);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The barriers of a channel by name: in kernels by every group and by grids, as kernels on streams, with time-outs that
-// continue.
+// The barriers of a channel, chosen by name: in kernels by every group and by grids, as kernels on streams, with
+// time-outs that continue.
 #include "beeline/collectives/barrier.hpp"
 #include "beeline/host/collectives.hpp"
 #include "tests/conformance/group_kind.hpp"
@@ -17,12 +17,12 @@ constexpr CollectiveOptions channel_options{.sessions = 4, .packet_bytes = 64, .
 
 struct BoardArguments {
   CollectiveChannel channel;
-  std::uint64_t* board;  ///< [2, ranks, blocks] what each block of each rank wrote in the last even and odd round
+  std::uint64_t* board;  ///< [2, ranks, blocks] word of each block of each rank, from the last even and odd round
   std::uint32_t first_round, rounds;
   Algorithm algorithm;
 };
 
-/// In each round every block writes to every rank; after the barrier all of it must be there.
+/// In each round every block writes a word to every rank; after the barrier all words must have arrived.
 template <class Group>
 BEELINE_HOST_DEVICE void write_board(const Group& group, const Context& ctx, const BoardArguments& a,
                                      std::uint64_t round, GroupPlace block) {
@@ -46,7 +46,7 @@ struct GroupKernel {
     if (place_of<kind>(grid).index != 0) return;
     for (std::uint64_t round = 1; round <= a.rounds; ++round) {
       write_board(group, ctx, a, round, {0, 1});
-      // In turn with the others: all count the same rounds.
+      // Alternates between two algorithms, which count the same rounds.
       const bool other = round % 4 == 0;
       Session session(group, ctx, a.channel);
       const Status status = barrier(session, {.algorithm = other ? Algorithm::alltoall : a.algorithm});
@@ -79,7 +79,7 @@ void for_each_algorithm(const RankTest& test, Body body) {
 BEELINE_CASE(sessions_across_nodes, barriers_by_name, 1) {
   World& world = test.world();
   const Collectives collectives(world, channel_options);
-  // Of a grid only block 0 meets the others, so it may have more blocks than the channel has sessions.
+  // Only block 0 of a grid meets other ranks, so the grid may have more blocks than the channel has sessions.
   CollectiveOptions few_sessions = channel_options;
   few_sessions.sessions = 1;
   const Collectives narrow(world, few_sessions);
@@ -135,12 +135,12 @@ BEELINE_CASE(sessions, barriers_on_streams, 1) {
 
 struct LateArguments {
   CollectiveChannel channel;
-  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the last round in which each other rank timed out
   std::uint32_t rounds;
   Algorithm algorithm;
 };
 
-/// One rank enters only after all others' calls have timed out; the same calls then continue, and nothing is lost.
+/// One rank calls only after all others' calls have timed out; the repeated calls then continue, and no data is lost.
 struct LateKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LateArguments a) const {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Plans of messages around a ring of packet channels, of LL or LL128.
+/// Plans of messages that travel around a ring of ranks by packet channels, LL or LL128.
 
 #include <algorithm>
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace beeline_test {
 
-/// One message of a plan that all ranks share: places in the sender's source and in the receiver's destination.
+/// One message of a plan that all ranks share: its size, and offsets in the source and in the destination.
 struct Message {
   std::size_t bytes, source_offset, destination_offset;
 };
@@ -28,7 +28,7 @@ struct PlanArguments {
   std::uint32_t to, from;
 };
 
-/// Opens the ports of a ring: one where both neighbours are the same rank.
+/// Opens the ports to both neighbours of a ring; a single port if both are the same rank.
 template <class Group, class Arguments, class Use>
 BEELINE_HOST_DEVICE void with_ports(const Group& group, const beeline::Context& ctx, const Arguments& a, Use use) {
   if (a.to == a.from) {
@@ -45,7 +45,7 @@ struct Plan {
   std::size_t source_bytes = 0, destination_bytes = 0;
 };
 
-/// `count` messages: one of each of `edges`, the others of any size up to `most`.
+/// A plan of `count` messages: one of each size in `edges`, the others of any size up to `most`.
 inline Plan make_plan(Random& random, std::size_t count, std::span<const std::size_t> edges, std::size_t most) {
   Plan plan;
   for (std::size_t i = 0; i < count; ++i) {
@@ -58,7 +58,7 @@ inline Plan make_plan(Random& random, std::size_t count, std::span<const std::si
   return plan;
 }
 
-/// What the receiver's memory must hold: the messages of `sender`, and guards between them.
+/// The expected contents of the receiver's memory: the messages of `sender`, with guards between them.
 inline std::vector<std::byte> expected_image(const Plan& plan, const std::vector<std::byte>& sent, std::byte guard) {
   std::vector<std::byte> image(plan.destination_bytes, guard);
   for (const Message& message : plan.messages)
@@ -67,7 +67,7 @@ inline std::vector<std::byte> expected_image(const Plan& plan, const std::vector
   return image;
 }
 
-/// Collective. Runs the plan by `kernel`: each rank sends every message ahead, and must have those from behind.
+/// Collective. Runs the plan by `kernel`: each rank sends every message ahead, and must receive those from behind.
 template <class Protocol, class Kernel>
 void check_plan(RankTest& test, const beeline::ProtocolChannel<Protocol>& channel, const Plan& plan,
                 const std::pair<beeline::Heap, beeline::Heap>& heaps, Kernel kernel, const std::string& what) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Symmetric memory that kernels of every rank reach, in worlds of both kinds too.
+/// Symmetric memory that kernels of every rank can reach, also in mixed worlds.
 
 #include <cstddef>
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace beeline_test {
 
-/// An array in the heap that is asked for, and in pinned memory for those directions in which kernels of a host rank
-/// would not reach a GPU's heap. Both ends of a direction choose alike.
+/// An array in the given heap, and in pinned memory for directions in which kernels of a host rank could not reach a
+/// GPU's heap. Both ends of a direction make the same choice.
 template <class T>
 class ReachableArray {
  public:
@@ -21,7 +21,7 @@ class ReachableArray {
     if (test.world().mixed()) pinned_.emplace(test.world(), count, beeline::Heap::pinned);
   }
 
-  /// What operations of this rank's kernels on `peer` name.
+  /// The address that this rank's kernels pass to operations on `peer`.
   [[nodiscard]] T* at(int peer) const { return part(test_.rank(), peer); }
   /// This rank's part, as kernels of `peer` use it.
   [[nodiscard]] T* used_by(int peer) const { return part(peer, test_.rank()); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that ranks had before: registered, then reached by rank and offset, or by address where that is possible.
+// Memory that the world did not allocate: registered, then accessed by rank and offset, or by address if possible.
 #include <algorithm>
 #include <span>
 
@@ -43,14 +43,14 @@ struct FillKernel {
   }
 };
 
-/// Whether `rank` copies to and from such a part. Ranks without a GPU do not reach GPU memory of their node; the engine
-/// of a GPU rank on another node does not reach memory that is not pinned.
+/// Whether `rank` can copy to and from such a part. Ranks without a GPU cannot reach GPU memory of their node; the
+/// engine of a GPU rank on another node cannot reach memory that is not pinned.
 bool copies(RankTest& test, int rank, int owner, const Choice& part) {
   if (test.world().node(rank) != test.world().node(owner)) return !test.on_gpu(owner) || part.origin != Origin::heap;
   return test.on_gpu(rank) || part.origin != Origin::cuda_device;
 }
 
-/// Parts are what their owners have; an address here belongs to its owner.
+/// Checks that parts describe their owners' memory, and that an address on this rank belongs to the part's owner.
 void check_memory(RankTest& test, const RegisteredMemory& memory, const std::vector<Choice>& all) {
   for (int rank = 0; rank < test.size(); ++rank) {
     const RegisteredPart& part = memory.parts[static_cast<std::size_t>(rank)];
@@ -67,7 +67,7 @@ void check_memory(RankTest& test, const RegisteredMemory& memory, const std::vec
   }
 }
 
-/// Every rank writes into the next one's part, reads it back, and the owner finds it.
+/// Every rank writes into the next rank's part and reads it back; the owner finds the data.
 BEELINE_CASE(registered, copies_by_rank_and_offset, 1) {
   World& world = test.world();
   for (int round = 0; round < 3; ++round) {
@@ -106,7 +106,7 @@ BEELINE_CASE(registered, copies_by_rank_and_offset, 1) {
   }
 }
 
-/// Loads and stores, where a part has an address here.
+/// Kernels store to parts that have an address on this rank; their owners load the data.
 BEELINE_CASE(registered, kernels_store_to_registered_memory, 1) {
   World& world = test.world();
   const std::vector<Choice> all = choose(test);
@@ -132,7 +132,7 @@ BEELINE_CASE(registered, kernels_store_to_registered_memory, 1) {
   world.deregister_memory(memory.id);
 }
 
-/// Several at once, deregistered in another order.
+/// Several registrations at once, deregistered in another order.
 BEELINE_CASE(registered, registrations_come_and_go, 1) {
   World& world = test.world();
   const ForeignMemory first(test, 256, Origin::heap), second(test, 256, Origin::heap), third(test, 256);

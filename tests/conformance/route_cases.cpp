@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worlds whose ranks reach each other by engines alone: what kernels and CPU threads post arrives, more than a ring
-// holds too; what takes loads and stores is refused with the reason.
+// Worlds whose ranks reach each other only by engines: commands that kernels and CPU threads post arrive, also more
+// than fit a ring. Operations that need loads and stores are refused with the reason.
 #include <algorithm>
 #include <vector>
 
@@ -15,11 +15,11 @@ namespace {
 using namespace beeline;
 
 struct PostArguments {
-  std::uint64_t *sum, *slots, *found;  ///< a word; [threads] at the peer; [threads] here
+  std::uint64_t *sum, *slots, *found;  ///< a word; [threads] at the peer; [threads] on this rank
   std::uint32_t peer, first, posts;
 };
 
-/// Every thread posts many commands of several queues, more than a ring holds, and waits for those that give an answer.
+/// Every thread posts many commands to several queues, more than fit a ring, and waits for those with an answer.
 struct PostKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, PostArguments a) const {
@@ -58,7 +58,7 @@ BEELINE_CASE(route, thousands_of_posts, 2) {
   world.barrier();
 }
 
-/// The host's copies and signals go through the same door.
+/// The host's copies and signals are carried by engines, too.
 BEELINE_CASE(route, copies_of_the_host, 2) {
   World& world = test.world();
   const std::size_t bytes = 1 + test.random().below(std::size_t{100'000});
@@ -89,7 +89,7 @@ BEELINE_CASE(route, copies_of_the_host, 2) {
   world.barrier();
 }
 
-/// What takes loads and stores.
+/// Objects and calls that need loads and stores are refused.
 BEELINE_CASE(route, loads_are_refused, 2) {
   World& world = test.world();
   const SymmetricArray<std::uint64_t> word(world, 1);

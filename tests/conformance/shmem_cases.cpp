@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block's SHMEM context over a command queue.
+// The SHMEM context of a block, on a command queue.
 #include <vector>
 
 #include "beeline/control/shmem_context.hpp"
@@ -22,7 +22,7 @@ struct ShmemArguments {
   CommandQueuesView channel;
 };
 
-/// Each block puts its words, and says by `p` how many; waits for those that come, and gets what it has put.
+/// Each block puts its words and, by `p`, a count; waits for the count from behind; and gets back what it has put.
 struct ShmemKernel {
   static constexpr std::size_t shared_bytes = sizeof(ShmemState);
 
@@ -43,7 +43,7 @@ struct ShmemKernel {
   }
 };
 
-/// What the engine refuses, and a bad peer.
+/// A put that the engine refuses, and a bad peer.
 struct ShmemRefusals {
   static constexpr std::size_t shared_bytes = sizeof(ShmemState);
 

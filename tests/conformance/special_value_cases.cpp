@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions of NaNs, infinities, zeros with a sign, and numbers whose sum is too large: as IEEE 754 has it, the same
-// on all ranks, of every float type and by every algorithm.
+// Reductions of NaNs, infinities, signed zeros, and numbers whose sum overflows: results follow IEEE 754 and are the
+// same on all ranks, for every float type and by every algorithm.
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -32,10 +32,10 @@ constexpr Reduction float_reductions[] = {Reduction::sum, Reduction::product, Re
 
 constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 constexpr std::array specials = {1.0, -2.0, 0.0, -0.0, infinity, -infinity, nan, -nan};
-/// All combinations of three ranks, and one number that is as large as can be.
+/// All combinations of three ranks' values, and the largest number.
 constexpr std::size_t combinations = specials.size() * specials.size() * specials.size(), count = combinations + 1;
 
-/// What is reduced; `ranks` take part.
+/// The reduction of a call, in which `ranks` ranks take part.
 struct SpecialCall {
   FloatType element;
   Reduction reduction;
@@ -87,7 +87,7 @@ bool is_nan(const FloatType& element, std::uint64_t bits) {
   return (bits & ((std::uint64_t{1} << (element.mantissa_bits + exponent_bits)) - 1)) > infinite;
 }
 
-/// A NaN where one is expected, with any bits; everywhere else the bits.
+/// Checks that NaNs are where they are expected, with any bits, and that all other elements have the expected bits.
 void check_elements(const SpecialCall& call, const std::vector<std::byte>& observed, const std::string& what) {
   const std::vector<std::byte> expected = expected_of(call);
   const std::size_t size = bytes_of(call.element.type);
@@ -109,7 +109,7 @@ class SpecialVectors {
         source_(test.world(), 8 * count * static_cast<std::size_t>(test.size())),
         destination_(test.world(), 8 * count) {}
 
-  /// Whether the operation has the algorithm.
+  /// Checks a call; returns whether the operation has the algorithm.
   bool check(Kind kind, const SpecialCall& call, Algorithm algorithm) {
     std::vector<std::byte> mine;
     for (int part = 0; part < (kind == Kind::reduce_scatter ? call.ranks : 1); ++part)
@@ -121,7 +121,7 @@ class SpecialVectors {
       check_elements(call, test_.read(destination_.data(), count * bytes_of(call.element.type)),
                      join(kind_names[static_cast<int>(kind)], ", ", name(call.reduction), " of ",
                           name(call.element.type), " by ", name(algorithm)));
-    test_.world().barrier();  // nobody writes what another still reads
+    test_.world().barrier();  // no rank overwrites data that another still reads
     return true;
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Staged messages through host memory: one slot after the other, pipelined, and both directions at once.
+// Staged messages through host memory: one slot after another, pipelined, and in both directions at the same time.
 #include <fmt/format.h>
 
 #include "tests/conformance/guarded_area.hpp"
@@ -16,7 +16,7 @@ struct StagedShape {
   std::uint32_t slots;
 };
 
-/// Sizes around the chunk and the ring, and random ones; ranks exchange them around a ring.
+/// Ranks send messages around a ring: of sizes around the chunk and the ring of slots, and of random sizes.
 void exchange_around(RankTest& test, const StagedShape& shape) {
   World& world = test.world();
   StagedChannel channel(world, shape.chunk_bytes, shape.slots);
@@ -46,7 +46,7 @@ BEELINE_CASE(staged, staged_exchange_pipelined, 1) {
   exchange_around(test, {std::size_t{100'000}, 4});
 }
 
-/// One rank sends to each other in turn, from memory that the library has never seen on a host rank.
+/// One rank sends to each other rank in turn; on a host rank from memory that the library does not know.
 BEELINE_CASE(staged, staged_send_and_receive, 2) {
   World& world = test.world();
   StagedChannel channel(world, 5000, 2);

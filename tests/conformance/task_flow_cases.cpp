@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks that post tasks go round all ranks while programs allocate, free, wait for all of the device's work, and fill
-// the device with a grid whose blocks wait for each other.
+// Tasks that post tasks circulate among all ranks while programs allocate, free, wait for all of the device's work, and
+// fill the device with a grid whose blocks wait for each other.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace beeline;
 
-/// Goes on to the next rank so many times.
+/// Posts itself to the next rank, `left` more times.
 struct Pass {
   static constexpr const char* name = "pass";
   struct Arguments {
@@ -29,7 +29,7 @@ struct Pass {
 };
 using List = TaskList<Pass>;
 
-/// What a rank has seen: each token's part is written by tasks of one queue, which follow each other.
+/// What a rank has counted for a token: tasks of one queue, which run one after another, write it.
 struct Seen {
   std::uint64_t passes, faults;
 };
@@ -40,7 +40,7 @@ BEELINE_HOST_DEVICE void Pass::operator()(const Group& group, const Context& ctx
   Status status = Status::ok;
   if (it.left != 0) {
     const Arguments next{it.left - 1, it.token};
-    // Again where acknowledgements from another node are late: no token waits for this task.
+    // Repeated if acknowledgements from another node are late: no other token waits for this task.
     status = Status::timeout;
     for (std::uint32_t tries = 0; status == Status::timeout && detail::read_abort_word(ctx) == 0; ++tries) {
       status = post_task(group, ctx, task.channel, task_of<List, Pass>(next, (ctx.rank + 1) % ctx.size, it.token),
@@ -56,7 +56,7 @@ BEELINE_HOST_DEVICE void Pass::operator()(const Group& group, const Context& ctx
 
 #if BEELINE_COMPILES_CUDA
 
-/// Blocks that all wait for each other.
+/// All blocks of the grid wait for each other.
 __global__ void meet_all(unsigned* arrived, unsigned* ended) {
   if (threadIdx.x != 0) return;
   atomicAdd(arrived, 1);
@@ -65,7 +65,7 @@ __global__ void meet_all(unsigned* arrived, unsigned* ended) {
   atomicAdd(ended, 1);
 }
 
-/// Of as many blocks as the GPU holds at once.
+/// Runs `meet_all` with as many blocks as the GPU holds at once.
 void run_full_grid(int gpu) {
   int blocks = 0, multiprocessors = 0;
   unsigned* counts = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What active messages are for: sums into remote arrays, a reduction that runs by itself, and a search whose work is
-// found as it goes.
+// Uses of active messages: sums into remote arrays, a reduction without further calls, and a search that finds its work
+// while it runs.
 #include <algorithm>
 #include <vector>
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace beeline;
 
-/// MPI_Accumulate: adds the payload to a part of the target's array, element by element atomically.
+/// MPI_Accumulate: adds the payload to a part of the target's array, each element by an atomic.
 struct Accumulate {
   static constexpr const char* name = "accumulate";
   struct Arguments {
@@ -29,7 +29,7 @@ struct Accumulate {
   }
 };
 
-/// A member's part of a sum: its owner adds it, and gives the sum to all with the last part.
+/// A member's part of a sum. The owner of the sum adds it, and after the last part sends the sum to all.
 struct Part {
   static constexpr const char* name = "part";
   struct Arguments {
@@ -49,7 +49,7 @@ struct Total {
   }
 };
 
-/// A node of a tree whose shape follows from hashes; its children are tasks of any rank.
+/// A node of a tree whose shape follows from hashes; its children become tasks of any rank.
 struct Node {
   std::uint64_t hash;
   std::uint32_t depth;
@@ -82,7 +82,7 @@ struct PartialSum {
 template <class Group>
 BEELINE_HOST_DEVICE void Part::operator()(const Group& group, const Context& ctx, const Task& task) const {
   if (group.thread_rank() != 0) return;
-  PartialSum& partial = *static_cast<PartialSum*>(task.object);  // one worker: parts come one after the other
+  PartialSum& partial = *static_cast<PartialSum*>(task.object);  // one worker: parts are added one after another
   partial.sum += task.as<Arguments>().value;
   if (++partial.parts != ctx.size) return;
   const Total::Arguments total{partial.sum};
@@ -91,7 +91,7 @@ BEELINE_HOST_DEVICE void Part::operator()(const Group& group, const Context& ctx
     static_cast<void>(post_task(Thread{}, ctx, task.channel, task_of<List, Total>(total, rank, 0)));
 }
 
-/// What finds no place at its rank at once is visited here.
+/// Visits a node. A child that finds no free cell at its rank at once is visited here.
 template <class Group>
 BEELINE_HOST_DEVICE void Visit::operator()(const Group& group, const Context& ctx, const Task& task) const {
   if (group.thread_rank() != 0) return;
@@ -117,7 +117,7 @@ struct AccumulateArguments {
   const std::uint64_t* values;
   std::uint64_t count, rounds;
 };
-/// Blocks add to parts that overlap, each by a queue of its own.
+/// Blocks add to overlapping parts, each by its own queue.
 struct AccumulateKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report,
@@ -156,7 +156,7 @@ BEELINE_CASE(task, sums_into_remote_arrays, 1) {
   world.barrier();
 }
 
-/// Under one index each target has its own array, payload buffer and count, if any: a post names none of them.
+/// At one index each target registers its own array, payload buffer and count, or none: posts name none of these.
 BEELINE_CASE(task, registrations_of_targets_differ, 1) {
   need_one_kind(test);
   World& world = test.world();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teams: barriers, puts and packets among some of the ranks, while the other team does the same.
+// Teams: barriers, puts and packets among some of the ranks, while another team does the same.
 #include <algorithm>
 #include <memory>
 
@@ -14,7 +14,7 @@ using namespace beeline;
 
 struct TeamArguments {
   PacketChannel channel;
-  std::uint64_t* board;    ///< [max_ranks] what each member wrote, by team rank
+  std::uint64_t* board;    ///< [max_ranks] word of each member, by team rank
   std::uint64_t* signals;  ///< [max_ranks] by sender's team rank
   std::uint64_t* echoes;   ///< [max_ranks] packets received, by sender's team rank
   std::uint32_t rounds, size;
@@ -48,7 +48,7 @@ struct TeamKernel {
       PacketPort in(group, ctx, a.channel, previous);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, in.receive(&a.echoes[previous], sizeof word));
       BEELINE_DEVICE_CHECK_EQ(report, team_word(ctx.world_rank(previous), round), a.echoes[previous]);
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier(group, ctx));  // the board may be written again
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier(group, ctx));  // the board may be overwritten
     }
   }
 };
@@ -60,7 +60,7 @@ void run_in_team(RankTest& test, Team& team, const TeamArguments& arguments) {
   team.barrier();
 }
 
-/// Splits the world by `part_of(rank)`; -1 stays outside.
+/// Splits the world by `part_of(rank)`; ranks with -1 are in no team.
 template <class PartOf>
 void split_world(RankTest& test, PartOf part_of) {
   World& world = test.world();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels of teams that their members make alone, and what calls say of how they moved data.
+// Channels of teams that are created by their members alone, and how calls report that they moved data.
 #include <span>
 
 #include "tests/conformance/collective_calls.hpp"
@@ -20,7 +20,7 @@ std::vector<int> every_second(int first, int size) {
   return ranks;
 }
 
-/// All-reduces of a team, of vectors in its own memory.
+/// All-reduces of a team, on vectors in its own memory.
 void reduce_in(RankTest& test, Team& team, const std::vector<int>& members, std::uint64_t round) {
   World& world = test.world();
   Collectives collectives(team, small_channel);
@@ -29,7 +29,7 @@ void reduce_in(RankTest& test, Team& team, const std::vector<int>& members, std:
   for (const Algorithm algorithm : {Algorithm::ll_two_shot, Algorithm::two_shot, Algorithm::across_nodes}) {
     if (!reason_against(team, algorithm).empty()) continue;
     test.write(vector, vector_of(key, test.rank(), count));
-    team.barrier();  // in place: nobody reads what is not written
+    team.barrier();  // in place: every vector is written before it is read
     collectives.allreduce_on_stream(vector, vector, count, key.type, key.reduction, {.algorithm = algorithm});
     world.synchronize();
     check_bytes(reduced_vector(key, members, count), test.read(vector, bytes), name(algorithm));
@@ -41,7 +41,7 @@ void reduce_in(RankTest& test, Team& team, const std::vector<int>& members, std:
   team.free(vector);
 }
 
-/// Two halves of the world, each as often as it likes; afterwards the world's own memory still lies alike.
+/// Two halves of the world create teams, one more often than the other; the world's memory remains symmetric.
 BEELINE_CASE(collectives, teams_made_by_their_members, 1) {
   World& world = test.world();
   const std::vector<int> members = every_second(test.rank() % 2, test.size());
@@ -57,7 +57,7 @@ BEELINE_CASE(collectives, teams_made_by_their_members, 1) {
   const SymmetricArray<std::uint64_t> words(world, 1000), pinned(world, 1000, Heap::pinned);
 }
 
-/// Neighbours on a ring: every rank is in two teams, and makes them in the same order as the other members do.
+/// Teams of neighbours in a ring: a rank may be in two teams, which all members create in the same order.
 BEELINE_CASE(collectives, teams_that_overlap, 3) {
   World& world = test.world();
   const int last = test.size() - 1;
@@ -105,16 +105,16 @@ BEELINE_CASE(collectives, what_team_members_disagree_on_is_refused, 2) {
   expect_refused("allocations differ", [&] { static_cast<void>(team->allocate(different)); });
   const auto garbled = [&](std::span<const std::byte> mine) {
     auto all = world.allgather(mine);
-    all.back().at(8) = std::byte{63};  // the last one's first member
+    all.back().at(8) = std::byte{63};  // the last entry's first member
     return all;
   };
   expect_refused("propose different teams", [&] { static_cast<void>(make_team_among(world, everyone_here, garbled)); });
   const auto too_few = [](std::span<const std::byte>) { return std::vector<std::vector<std::byte>>(); };
   expect_refused("its all-gather gave", [&] { static_cast<void>(make_team_among(world, everyone_here, too_few)); });
-  team->free(team->allocate(100));  // what was refused is free again, on all alike
+  team->free(team->allocate(100));  // refused memory is free again, symmetrically
 }
 
-/// Calls of which each says how it moved its vectors, by where they lie and which algorithm moves them.
+/// Calls that report how they moved their vectors, which depends on the vectors' addresses and the algorithm.
 class ToldCalls {
  public:
   explicit ToldCalls(RankTest& test)
@@ -124,7 +124,7 @@ class ToldCalls {
   [[nodiscard]] Collectives& collectives() { return collectives_; }
   [[nodiscard]] float* to() const { return heap_.data(); }
   [[nodiscard]] float* from() const { return heap_.data() + static_cast<std::size_t>(test_.size()) * count; }
-  /// At another place on every rank.
+  /// An address at a different offset on every rank.
   [[nodiscard]] float* unlike() const { return to() + 4 * test_.rank(); }
 
   void expect(Transfer transfer, const char* what) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What cases of triggered operations share, by whoever these are done.
+/// Definitions that cases of triggered operations share, whatever carries these out.
 
 #include <cstdint>
 
@@ -14,10 +14,10 @@ using namespace beeline;
 
 struct TagArguments {
   std::uint32_t tag, times;
-  bool waits;  ///< until what it has fired is in place
+  bool waits;  ///< until the fired operations are complete
   TriggerChannel channel;
 };
-/// Every block triggers a tag so many times.
+/// Every block triggers a tag `times` times.
 struct TagKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, TagArguments a) const {
@@ -38,7 +38,7 @@ struct EarlyArguments {
   std::uint32_t words, rounds, ahead, behind;
   TriggerChannel channel;
 };
-/// Writes, triggers; waits for the signal of the one behind, looks at every word, and lets it write again.
+/// Writes and triggers; waits for the signal from behind, checks every word, and lets the rank behind write again.
 struct EarlyKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, EarlyArguments a) const {
@@ -55,7 +55,7 @@ struct EarlyKernel {
   }
 };
 
-/// Rounds of so many words to the rank ahead, all armed beforehand.
+/// Sends `rounds` rounds of `words` words to the rank ahead, all armed beforehand.
 inline void send_rounds(RankTest& test, const TriggerOptions& options, std::uint32_t words, std::uint32_t rounds) {
   World& world = test.world();
   Triggers triggers(world, options);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams that wait for triggers: what they do as the engine does, and what they refuse.
+// Streams that wait for triggers: they do what the engine does, or refuse.
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -25,7 +25,7 @@ BEELINE_CASE(trigger, guarded_streams_never_before_the_data, 1) {
   for (const std::uint32_t words : {1u, 100u, 20'000u}) send_rounds(test, by_guarded_streams, words, 50);
 }
 
-/// One tag counts on from launch to launch; what it had counted before its arming suffices.
+/// The count of a tag persists from launch to launch; a count reached before the arming suffices.
 void rise(RankTest& test, const TriggerOptions& options) {
   World& world = test.world();
   constexpr std::uint32_t blocks = 2, rounds = 5, count = 1000;
@@ -69,7 +69,7 @@ BEELINE_CASE(trigger, guarded_streams_and_rising_thresholds, 1) {
   rise(test, by_guarded_streams);
 }
 
-/// As many tags as there are streams, each with its own; another only when one is free.
+/// There are as many pending tags as streams, one on each; another one can be armed only when a stream is free.
 BEELINE_CASE(trigger, streams_are_few, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -88,10 +88,10 @@ BEELINE_CASE(trigger, streams_are_few, 1) {
   BEELINE_CHECK(Status::timeout == triggers.wait(last, Timeout{2'000'000}));
   trigger_by_blocks(test, triggers, 0, 1, 64, false);
   BEELINE_CHECK(Status::ok == triggers.wait(last));
-  const ArmedOperation next = set(50, 1);  // on the stream that is free
+  const ArmedOperation next = set(50, 1);  // on the free stream
   for (const std::uint32_t tag : {1u, 2u, 50u}) trigger_by_blocks(test, triggers, tag, 1, 1, false);
   BEELINE_CHECK(Status::ok == triggers.wait(next));
-  while (triggers.armed() > 0) std::this_thread::yield();  // up to their deadline
+  while (triggers.armed() > 0) std::this_thread::yield();  // they end at their deadline at the latest
   world.barrier();
   for (const std::uint32_t tag : {0u, 1u, 2u, 50u})
     BEELINE_CHECK_EQ(tag == 0 ? 64u : 1u, test.read_value(words.data() + tag));
@@ -138,7 +138,7 @@ BEELINE_CASE(trigger, what_streams_refuse, 1) {
   world.barrier();
 }
 
-/// What is cancelled never moves, those behind it on its stream do, and one that nobody triggers ends with the streams.
+/// A cancelled operation never moves data, but later ones on its stream do; one not triggered ends with the streams.
 BEELINE_CASE(trigger, cancelled_operations_of_guarded_streams, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -164,7 +164,7 @@ BEELINE_CASE(trigger, cancelled_operations_of_guarded_streams, 1) {
   world.barrier();
 }
 
-/// Who cancels while the count is reached hears what has become of the operation.
+/// A caller that cancels while the threshold is being reached learns what became of the operation.
 BEELINE_CASE(trigger, cancelled_while_they_fire, 1) {
   World& world = test.world();
   need_reach(test, world);
@@ -175,7 +175,7 @@ BEELINE_CASE(trigger, cancelled_while_they_fire, 1) {
   for (std::uint64_t round = 1; round <= rounds; ++round) {
     const ArmedOperation armed = triggers.arm(TriggeredOperation::signal(word.data(), round, test.rank()), {0, round});
     test.run(test.shape(1, false), TagKernel{}, TagArguments{0, 1, false, triggers.channel()}, "a trigger");
-    std::this_thread::sleep_for(std::chrono::microseconds(10 * (round % 10)));  // at some time of its way
+    std::this_thread::sleep_for(std::chrono::microseconds(10 * (round % 10)));  // at some moment of the operation
     const bool is_cancelled = triggers.cancel(armed);
     BEELINE_CHECK(Status::ok == triggers.wait(armed));
     if (!is_cancelled) moved = round;

@@ -18,7 +18,7 @@ void store(std::byte* to, T value) {
   std::memcpy(to, &value, sizeof value);
 }
 
-/// A 16-bit float of a number that it holds exactly: by its definition, not by the library's conversion.
+/// The 16-bit float of an exactly representable number: by the format's definition, not by the library's conversion.
 std::uint16_t exact_float16(double number, int exponent_bits) {
   const int mantissa_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
   const int sign = std::signbit(number) ? 0x8000 : 0, infinite = (2 * bias + 1) << mantissa_bits;
@@ -33,7 +33,7 @@ std::uint16_t exact_float16(double number, int exponent_bits) {
   return static_cast<std::uint16_t>(sign | (exponent + bias) << mantissa_bits | fraction);
 }
 
-/// `numerator` / `denominator`, which the type holds exactly; of integers, towards zero.
+/// Writes `numerator` / `denominator`, which the type represents exactly; integers are rounded towards zero.
 void write_number(std::byte* to, ElementType type, std::int64_t numerator, std::int64_t denominator) {
   switch (type) {
     case ElementType::int32:
@@ -81,7 +81,7 @@ std::int64_t element_of(const VectorKey& key, int rank, std::size_t index) {
   switch (key.reduction) {
     case Reduction::product:  // at most one rank in seven doubles: 64 ranks stay below 2^10
       return (index + key.round + static_cast<std::uint64_t>(rank)) % 7 == 0 ? 2 : 1;
-    case Reduction::average:  // alike on all ranks, so that every number of ranks divides the sum
+    case Reduction::average:  // the same on all ranks, so that any number of ranks divides the sum
       return static_cast<std::int64_t>((index + key.round) % 4);
     case Reduction::sum:
       return is_signed ? few % 4 - 1 : few % 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Vectors whose reductions are exact in every element type, and what must come out of them.
+/// Vectors whose reductions are exact in every element type, and the expected results.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace beeline_test {
 
-/// What a vector holds: small numbers, so that sums, products and averages of up to 64 ranks are exact.
+/// Determines a vector's contents: small numbers, so that sums, products and averages of up to 64 ranks are exact.
 struct VectorKey {
   beeline::ElementType type;
   beeline::Reduction reduction;
-  std::uint64_t round;  ///< other data in each
+  std::uint64_t round;  ///< each round has other data
 };
 
-/// Writes an element of a float type, which holds the number exactly: zeros have a sign, infinities and NaNs are kept.
+/// Writes an element of a float type that represents the number exactly; keeps the sign of zero, infinities and NaNs.
 void write_float(std::byte* to, beeline::ElementType type, double number);
-/// Writes `count` elements: the combination of the vectors of `size` ranks, computed in integers.
+/// Writes `count` elements of the combination of the vectors of `size` ranks, computed in integers.
 void fill_reduced(std::byte* to, const VectorKey& key, const int* ranks, std::size_t size, std::size_t count);
 
 inline void append_float(std::vector<std::byte>& bytes, beeline::ElementType type, double number) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// wait_any over signals in pinned host memory: by kernels, which reset them by stores, and by CPU threads, which take
-// them by an exchange. Each signal is set once, by some rank's kernel.
+// wait_any over signals in pinned host memory: kernels reset the signals by stores, CPU threads by an exchange. Some
+// rank's kernel sets each signal once.
 #include "tests/conformance/rank_test.hpp"
 
 namespace beeline_test::wait_any_cases {
@@ -18,7 +18,7 @@ struct PinnedArguments {
   std::uint32_t count;
 };
 
-/// Sets this rank's signals on all ranks, the last first.
+/// Sets this rank's signals on all ranks, in reverse order.
 BEELINE_HOST_DEVICE void announce(const Context& ctx, const PinnedArguments& a) {
   for (std::uint32_t peer = 0; peer < ctx.size; ++peer)
     for (std::uint32_t i = per_rank; i-- > 0;) {
@@ -27,7 +27,7 @@ BEELINE_HOST_DEVICE void announce(const Context& ctx, const PinnedArguments& a) 
     }
 }
 
-/// Takes all signals in the order in which they are found. `reset(index)` clears a signal and returns what it held.
+/// Takes all signals in the order in which they are found. `reset(index)` clears a signal and returns its old value.
 template <class Reset>
 BEELINE_HOST_DEVICE Status take_all(const Context& ctx, const PinnedArguments& a, std::uint64_t& sum, Reset reset) {
   for (std::uint32_t taken = 0; taken < a.count; ++taken) {

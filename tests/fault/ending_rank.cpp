@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// ending-rank RANK HOW: all ranks meet; then RANK (-1: each) stops, throws, or calls exit or _exit; others wait for it
-/// in a barrier. With `fork` it forks: the child's stores reach no rank, its operations are refused, and then it does
-/// as the parent, which waits for its end. With `keep` all ranks keep objects that outlive the world.
+/// ending-rank RANK HOW: all ranks meet at a barrier; then RANK (-1: each) stops, throws, or calls exit or _exit;
+/// others wait for it in a barrier. With `fork` it forks: the child's stores reach no rank, its operations are refused,
+/// and it ends like the parent, which waits for its end. With `keep` all ranks keep objects that outlive the world.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ std::unique_ptr<beeline::SymmetricArray<int>> kept;  // destroyed after main
 std::unique_ptr<beeline::Messages> kept_messages;
 std::unique_ptr<beeline::Stream> kept_stream;
 
-/// Whether operations are refused in this process, which the rank forked. It stores into all ranks' memory before.
+/// Whether operations are refused in this forked process. It first stores into all ranks' memory.
 bool is_refused_in_child(beeline::World& world, std::uint64_t* words) {
   using namespace beeline;
   const Context& ctx = world.host_context();
@@ -44,7 +44,7 @@ bool is_refused_in_child(beeline::World& world, std::uint64_t* words) {
   return wait(thread, ctx, words, Compare::equal, value + 1, peer) == Status::aborted;
 }
 
-/// Returns in both processes, in the parent after the child has ended with status 1.
+/// Returns in both processes; in the parent, after the child has ended with status 1.
 void fork_and_wait(beeline::World& world, std::uint64_t* words) {
   const pid_t child = ::fork();
   if (child == 0 && !is_refused_in_child(world, words)) std::_Exit(98);
@@ -80,7 +80,7 @@ int main(int argument_count, char** arguments) {
     kept = std::make_unique<beeline::SymmetricArray<int>>(world, 10);
     kept_messages = std::make_unique<beeline::Messages>(world);
     kept_stream = world.make_stream();
-    kept_stream->wait_signal(words.data(), 1);  // work that is left when the world ends
+    kept_stream->wait_signal(words.data(), 1);  // work that is pending when the world ends
     kept_stream->fill(kept->data(), 0, sizeof(int));
     if (world.rank() == 0)
       for (int rank = 0; rank < world.size(); ++rank) *world.at(words.data(), rank) = 1;

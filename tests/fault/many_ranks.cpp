@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// many-ranks [RANK [throws]]: what a world of more ranks than a node has can do, tried by each of them. With RANK, that
-// one comes to no barrier, or throws while the others send. Ranks of a node need not be neighbours.
+// many-ranks [RANK [throws]]: each rank tries what a world of more ranks than a node can have supports. With RANK, that
+// rank comes to no barrier, or throws while the others send. Ranks of a node need not be consecutive.
 // tests/python/test_many_ranks.py starts it.
 #include <chrono>
 #include <cstdint>
@@ -19,7 +19,7 @@ using namespace beeline;
 
 namespace {
 
-/// The next rank, and the one half of all ranks further on.
+/// The next rank, and the rank that is half the world further on.
 std::vector<int> peers_of(const World& world) {
   return {(world.rank() + 1) % world.size(), (world.rank() + world.size() / 2) % world.size()};
 }
@@ -72,7 +72,7 @@ struct BarrierKernel {
       Status status = barrier(grid.block(), ctx, Order::memory, Timeout::test());
       while (status == Status::timeout) status = barrier(grid.block(), ctx, Order::memory, Timeout{1'000'000});
       if (status != Status::ok || board[0] != round) return;
-      if (barrier(grid.block(), ctx) != Status::ok) return;  // the word is read before it is put again
+      if (barrier(grid.block(), ctx) != Status::ok) return;  // the word is read before the next put to it
     }
     board[1] = 1;
   }
@@ -88,7 +88,7 @@ void try_kernel_barriers(World& world) {
   world.barrier();
 }
 
-/// Loads and stores reach the members of the own node, wherever they stand in the team, and no others.
+/// Loads and stores reach the members on this rank's node, whatever their ranks in the team, and no others.
 void try_addresses(World& world) {
   const SymmetricArray<std::uint64_t> board(world, static_cast<std::size_t>(world.size()));
   int near = 0;
@@ -154,7 +154,7 @@ void try_messages(World& world) {
   BEELINE_CHECK_EQ(behind, received.back());
 }
 
-/// A barrier that is asked for again and again while one rank does not come.
+/// A barrier is repeated after time-outs while one rank is late.
 void try_polls(World& world) {
   if (world.rank() == world.size() - 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   int polls = 1;
@@ -189,7 +189,7 @@ void send_and_throw(World& world, int thrower) {
   world.barrier();
 }
 
-/// Who does not come to a barrier is named by all others.
+/// The errors of all other ranks name the rank that does not come to a barrier.
 void miss(World& world, int absent) {
   if (world.rank() == absent) {
     while (!world.failed()) std::this_thread::sleep_for(std::chrono::milliseconds(1));

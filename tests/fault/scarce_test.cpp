@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Worlds that a process's limits do not allow: every rank gets an error that says which limit, soon.
+// Worlds that exceed a process's limits: every rank soon gets an error that names the limit.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -55,7 +55,7 @@ TEST(AddressSpace, TooLittleIsNamed) {
   EXPECT_LT(stopwatch.seconds(), 5);
 }
 
-/// Every rank of a world with such heaps throws an error of this code with these words.
+/// Checks that every rank of a world with the chosen heaps throws an error of this code with these words.
 void refuse_heaps(const std::function<void(Config&)>& choose, Status code,
                   std::initializer_list<std::string_view> words) {
   const Stopwatch stopwatch;
@@ -81,7 +81,7 @@ TEST(HeapThatDoesNotFit, NamesItsSlot) {
 
 TEST(HeapThatDoesNotFit, NamesTheMemory) {
   const std::size_t machine = host_device().memory_bytes;
-  // Of two ranks, each half of more than there is.
+  // Two ranks, each with more than half of the memory.
   refuse_heaps([&](Config& config) { config.heap_bytes = machine / 2 + 4096; }, Status::no_resource,
                {"symmetric heaps of", "for 2 host ranks are more than", "memory", "lower BEELINE_HEAP_BYTES"});
   refuse_heaps([&](Config& config) { config.pinned_heap_bytes = machine + 4096; }, Status::no_resource,
@@ -120,7 +120,7 @@ TEST(RanksThatAreThreads, TooManyAreNamed) {
   if (sanitized) GTEST_SKIP() << "a sanitizer's own memory needs the address space";
   const Stopwatch stopwatch;
   ChildProcess child([](const std::string&) {
-    limit(RLIMIT_AS, rlim_t{1} << 30);  // each thread has a stack
+    limit(RLIMIT_AS, rlim_t{1} << 30);  // every thread needs a stack
     Config config = host_config();
     config.threads = true;
     config.size = 200;

@@ -10,7 +10,7 @@ using namespace beeline;
 
 struct CrossingArguments {
   std::uint64_t* words;  ///< [groups, cells] stored to by one rank, loaded by the other; round r stores r
-  std::uint64_t* seen;   ///< [2, groups, cells] what this rank loaded, in rounds of either parity
+  std::uint64_t* seen;   ///< [2, groups, cells] values that this rank loaded, in rounds of either parity
   std::uint64_t* turns;  ///< [ranks, groups]
   Outcomes* outcomes;
   std::uint64_t rounds;
@@ -37,7 +37,7 @@ class Crossroads {
       seen_[cell] = detail::load_signal(a_.home == Home::loader ? word : ctx_.at(word, peer), Order::relaxed);
   }
 
-  /// Both accesses to each cell, in the order of the test.
+  /// Makes both accesses to each cell, in the order of the test.
   BEELINE_HOST_DEVICE void cross() const {
     const bool stores_first = a_.crossing == Crossing::store_then_load;
     for (std::uint32_t cell = 0; cell < a_.cells; ++cell) {
@@ -51,7 +51,7 @@ class Crossroads {
     for (std::uint32_t cell = 0; cell < a_.cells; ++cell) access(cell, stores);
   }
 
-  /// What both ranks saw, after they have met.
+  /// Counts the outcomes of both ranks after they have met.
   BEELINE_HOST_DEVICE void count(Outcomes& mine) const {
     const std::uint64_t* theirs = ctx_.at(seen_, 1 - ctx_.rank);
     for (std::uint32_t cell = 0; cell < a_.cells; ++cell) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every litmus test in every kind of world: no instance shows what the memory model forbids. Beside each, the program
-// with its ordering taken out, whose outcomes are counted, and one that shows the forbidden outcome in every instance,
-// which proves that the test can fail.
+// Every litmus test in every kind of world: no instance shows an outcome that the memory model forbids. Beside each
+// test run the program without its ordering, whose outcomes are counted, and one that shows the forbidden outcome in
+// every instance, which proves that the test can fail.
 #include "tests/litmus/litmus.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ struct LitmusWorld {
   Devices devices;
 };
 
-/// How often the forbidden outcome may be seen.
+/// How often the forbidden outcome may occur.
 enum class Verdict { never, counted, always };
 
 struct Experiment {
@@ -109,7 +109,7 @@ TEST_P(Litmus, MessagePassingByBlocks) {
           passing("nothing put", Verdict::always, Passing::withheld, GroupKind::block)});
 }
 
-/// A kernel's work on a GPU is slow to reach host memory: as many instances as on CPUs.
+/// A GPU's kernel is slow to access host memory: it runs as many instances as CPUs.
 TEST_P(Litmus, MessagePassingToACpuThread) {
   const auto through_host_memory = [](const std::string& name, Verdict verdict, Passing passing) {
     return Experiment{"message passing to a CPU thread, " + name, verdict, [=](World& world, std::uint64_t instances) {

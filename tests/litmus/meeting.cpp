@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packets, whose words carry their own flags, and barriers and meetings of collectives, which announce everything
-// before them.
+// Packets, whose words contain their own flags, and barriers and meetings of collectives, which publish all earlier
+// accesses.
 #include "beeline/collectives/impl/handshake.hpp"
 #include "beeline/host/collectives.hpp"
 #include "tests/litmus/rounds.hpp"
@@ -14,7 +14,7 @@ using namespace beeline;
 /// One block whose threads share the words of each message.
 Shape shape_of_one_block(const World& world) { return {1, world.device().is_gpu() ? 256u : 1u, 1, 1, 512}; }
 
-/// Differs from one message to the next in both halves, each of which travels with a flag of its own.
+/// A word whose halves both differ from message to message: each half travels with a flag of its own.
 BEELINE_HOST_DEVICE constexpr std::uint64_t message_word(std::uint64_t message, std::uint32_t word) {
   return (message + word) * 0x9e3779b97f4a7c15u;
 }
@@ -41,7 +41,7 @@ struct PacketKernel {
       if (port.send(a.source, a.words * sizeof *a.source) != Status::ok) break;
       if (port.receive(a.data, a.words * sizeof *a.data) != Status::ok) break;
       for (std::uint32_t i = block.thread_rank(); i < a.words; i += block.size()) {
-        const std::uint32_t word = (i + 1) % a.words;  // one that another thread has unpacked
+        const std::uint32_t word = (i + 1) % a.words;  // a word that another thread has unpacked
         ++mine.instances;
         if (a.data[word] != message_word(message, word)) ++mine.forbidden;
       }
@@ -74,7 +74,7 @@ class ByBarrier {
   Order order_;
 };
 
-/// They meet as in a collective, by packets between fences.
+/// The members meet as in a collective, by packets between fences.
 template <class Group>
 class ByPackets {
  public:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What the litmus kernels share: counts of outcomes, and the meeting of the groups between two rounds.
+/// Definitions that the litmus kernels share: counts of outcomes, and the meeting of the groups between two rounds.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace beeline_test {
 
-/// Adds one thread's counts to its rank's, in memory of its device.
+/// Adds one thread's counts to its rank's counts, in memory of its device.
 BEELINE_HOST_DEVICE inline void add_outcomes(Outcomes* total, const Outcomes& mine) {
   using beeline::detail::DeviceAtomic;
   DeviceAtomic<std::uint64_t>(total->instances).fetch_add(mine.instances, std::memory_order_relaxed);
@@ -21,11 +21,11 @@ BEELINE_HOST_DEVICE inline void add_outcomes(Outcomes* total, const Outcomes& mi
 
 /// Where the groups of one index, one on each rank, meet.
 struct MeetingPlace {
-  std::uint64_t* turns;  ///< [ranks, groups] how often each rank's group has come
+  std::uint64_t* turns;  ///< [ranks, groups] how often each rank's group has arrived
   std::uint32_t groups, index;
 };
 
-/// Blocks until every rank's group of this index has come `turn` times; orders memory.
+/// Blocks until every rank's group of this index has arrived `turn` times; orders memory.
 template <class Group>
 BEELINE_HOST_DEVICE beeline::Status meet(const Group& group, const beeline::Context& ctx, const MeetingPlace& place,
                                          std::uint64_t turn) {
@@ -42,8 +42,8 @@ BEELINE_HOST_DEVICE beeline::Status meet(const Group& group, const beeline::Cont
   return Status::ok;
 }
 
-/// The grid of a test and the part of each group; each group works on `cells` cells of `words` words in each round.
-/// Many cells to a round: on a busy machine every meeting waits for the scheduler.
+/// The grid of a test and the work of each group, which accesses `cells` cells of `words` words in each round. A round
+/// has many cells, because on a busy machine every meeting waits for the scheduler.
 struct Shape {
   unsigned blocks, threads;
   std::uint32_t groups, cells, words;
@@ -54,12 +54,12 @@ struct Shape {
   }
 };
 
-/// Every thread for itself, with one word in each cell.
+/// Every thread is a group of its own, with one word in each cell.
 [[nodiscard]] inline Shape shape_of_threads(const beeline::World& world) {
   return world.device().is_gpu() ? Shape{16, 128, 16 * 128, 16, 1} : Shape{1, 1, 1, 512, 1};
 }
 
-/// Every block together, some words for each of its threads.
+/// Every block is a group, with some words for each of its threads.
 [[nodiscard]] inline Shape shape_of_blocks(const beeline::World& world) {
   return world.device().is_gpu() ? Shape{16, 128, 16, 16, 256} : Shape{1, 1, 1, 512, 4};
 }
@@ -72,7 +72,7 @@ struct Shape {
   return options;
 }
 
-/// Launches `kernel(grid, context, arguments)`, waits for its end, and returns what it counted.
+/// Launches `kernel(grid, context, arguments)`, waits for its end, and returns its counts.
 template <class Kernel, class Arguments>
 [[nodiscard]] Outcomes launch_and_count(beeline::World& world, const Shape& shape, Kernel kernel, Arguments arguments) {
   const beeline::SymmetricArray<Outcomes> counted(world, 1);

@@ -23,7 +23,7 @@ void check(long result, const char* call) {
   if (result < 0) throw std::runtime_error(std::string(call) + ": " + fi_strerror(static_cast<int>(-result)));
 }
 
-/// Closes what libfabric has opened.
+/// Closes an object of libfabric's.
 struct Close {
   template <class Object>
   void operator()(Object* object) const {
@@ -48,7 +48,7 @@ Info find_provider() {
   return Info(found);
 }
 
-/// One deferred write, whose descriptions libfabric uses until it is done.
+/// One deferred write; libfabric uses these descriptions until the write is done.
 struct Write {
   std::uint64_t value = 1;
   iovec source{};
@@ -105,7 +105,7 @@ class TriggerOracle::Implementation {
     if (fi_av_insert(addresses.get(), name, 1, &self, 0, nullptr) != 1) throw std::runtime_error("fi_av_insert");
   }
 
-  // Closed in the opposite order.
+  // Destroyed in reverse order.
   const Info info = find_provider();
   std::vector<std::uint64_t> places;
   std::vector<Write> writes;

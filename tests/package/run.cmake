@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DBUILD=... -DSOURCE=... -DFOLDER=... [-DOPTIONS=...] -DLAUNCHER=... -DEXAMPLE=... -DC_EXAMPLE=... -DREADME=...
-# -P run.cmake: installs the library of a build into FOLDER/prefix, and builds the consumer against it there, configured
-# by README's command line, and runs it.
+# -P run.cmake: installs the library of a build into FOLDER/prefix, builds the consumer with that library, configured by
+# README's command line, and runs it.
 file(REMOVE_RECURSE ${FOLDER})
-file(COPY ${SOURCE}/consumer DESTINATION ${FOLDER})  # outside the source tree: it finds what is installed, or nothing
+file(COPY ${SOURCE}/consumer DESTINATION ${FOLDER})  # outside the source tree: it can find only installed files
 file(COPY ${EXAMPLE} ${C_EXAMPLE} DESTINATION ${FOLDER}/consumer)
 
 function(run)
@@ -27,7 +27,7 @@ if(NOT build_type MATCHES "=Release$")
 endif()
 run(${CMAKE_COMMAND} --build build)
 
-# Which builds check what callers of device operations pass.
+# Which builds check the arguments of device operations.
 set(prefix -DCMAKE_PREFIX_PATH=${FOLDER}/prefix)
 run(${CMAKE_COMMAND} -S consumer -B typeless -G Ninja ${prefix} ${OPTIONS})
 run(${CMAKE_COMMAND} --build typeless --target calls_1)

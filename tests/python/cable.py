@@ -60,13 +60,13 @@ class Cable:
         heapq.heappush(self.under_way, (time.monotonic() + self.delay, self.packets, packet))
 
     def deliver(self) -> float | None:
-        """What is due; returns the seconds until the next packet is."""
+        """Delivers all packets that are due; returns the seconds until the next one is."""
         while self.under_way:
             left = self.under_way[0][0] - time.monotonic()
             if left > 0:
                 return left
             packet = heapq.heappop(self.under_way)[2]
-            with suppress(OSError):  # its device is down or full: lost, as on any network
+            with suppress(OSError):  # the device is down or full: the packet is lost, as on any network
                 os.write(self.device_of[ends_of(packet)[1]], packet)
         return None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One rank: the C functions by which torch takes memory from the symmetric heap, called as torch calls them.
+"""One rank: calls the C functions by which torch takes memory from the symmetric heap, as torch calls them.
 
 python pool_rank.py  under a launcher, on host ranks
 """
@@ -40,16 +40,16 @@ def everyone_has(value: object) -> bool:
 
 
 def place(segment: int) -> int:
-    """Where it lies in the rank's heap: from a place that all ranks have alike."""
+    """The segment's offset in the rank's heap, relative to an allocation at the same offset on all ranks."""
     return segment - FIRST.address
 
 
-assert take(MEGABYTE) is None  # nobody serves it yet
+assert take(MEGABYTE) is None  # no world serves the pool yet
 FIRST = WORLD.allocate(1)
 _beeline._serve_pool(WORLD)
 _beeline._serve_pool(WORLD)
 
-# What all ask for alike lies alike: no copy.
+# Segments that all ranks request in the same way are symmetric: no copy is needed.
 one, two = take(2 * MEGABYTE), take(20 * MEGABYTE)
 assert everyone_has((place(one), place(two)))
 for segment in (one, two):
@@ -61,7 +61,7 @@ for segment in (one, two):
     assert (vector == sum(range(WORLD.size))).all()
     assert COLLECTIVES.last_transfer == "in_place"
 
-# Memory that only some ranks have given back is not used again; memory that all have given back serves the next
+# Memory that only some ranks have returned is not used again; memory that all have returned serves the next
 # request.
 if WORLD.rank == 0:
     give_back(one)
@@ -80,13 +80,13 @@ assert everyone_has(place(last))
 assert last == three
 assert not floats(last, MEGABYTE // 4).any()
 
-# Requests that exceed the memory, or differ between ranks, get none on any rank, and the pool stays usable.
+# Requests that exceed the memory or differ between ranks fail on every rank, and the pool stays usable.
 assert take(1 << 45) is None
 assert take(MEGABYTE * (1 + WORLD.rank)) is None
 assert everyone_has(place(take(2 * MEGABYTE)))
-give_back(again, 12345)  # the latter is nobody's
+give_back(again, 12345)  # the second address belongs to no segment
 
-# Segments outlive the world; then there are no new ones.
+# Segments outlive the world; afterwards no new ones are given.
 WORLD.leave()
 floats(last, 10)[:] = 1
 give_back(last)

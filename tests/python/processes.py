@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests ask of processes: which are left, and whether something happens in time."""
+"""Functions of tests about processes: which still exist, and whether something happens in time."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def eventually(condition: Callable[[], bool], seconds: float = 60) -> bool:
 
 
 def is_full(pipe: int) -> bool:
-    """Whether a pipe takes nothing more, by its end for writing."""
+    """Whether a pipe, given by its writing end, accepts no more bytes."""
     return not select.select([], [pipe], [], 0)[1]
 
 
 def state_of(pid: int) -> str:
-    """As /proc has it: 'T' is stopped, 'Z' has ended. Empty: there is no such process any more."""
+    """The state from /proc: 'T' is stopped, 'Z' has ended. Empty: the process no longer exists."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -33,7 +33,7 @@ def state_of(pid: int) -> str:
 
 
 def command_of(pid: int) -> bytes:
-    """Its words, each with a zero behind it. Empty: there is no such process any more."""
+    """The words of its command line, each followed by a zero. Empty: the process no longer exists."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -41,7 +41,7 @@ def command_of(pid: int) -> bytes:
 
 
 def processes_with(mark: str) -> list[int]:
-    """Processes that have `mark` in their environment: all that a marked launcher started, however deep."""
+    """Processes with `mark` in their environment: all that a marked launcher started, directly or not."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

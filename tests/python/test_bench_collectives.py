@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline bench collectives` and `beeline plot`: what they make of records."""
+"""`beeline bench collectives` and `beeline plot`: the tables and pictures that they make from records."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def shown(results: list[Record]) -> list[list[str]]:
 
 def test_the_choice_is_compared_with_the_best_peer_that_is_called_alike() -> None:
     rows = shown(RESULTS)
-    # A peer that blocks the host is an alternative to a stream, not to a graph.
+    # A peer that blocks the host is an alternative to a call on a stream, not to a graph.
     assert ["stream", "8", "B", "4", "8", "mpi/host", "0.5", "0.003", "3", "two_shot"] in rows
     assert ["graph", "8", "B", "2", "10", "nccl/graph", "0.2", "0.006", "2", "automatic"] in rows
     assert ["stream", "4", "KiB", "5", "–", "–", "–", "1.23", "5", "automatic"] in rows
 
 
 def test_a_ratio_of_a_figure_whose_samples_lie_apart_is_marked() -> None:
-    """Four runs of one all-reduce took so long."""
+    """Four runs of one all-reduce took these times."""
     apart = {"samples": [12.1, 7.65, 1.8, 1.41], "bus_gb_per_s": 0.002}
     own = result("stream/automatic", 8, 4.725) | apart
     peer = result("nccl/stream", 8, 9.0, peer=True) | {"samples": [8.9, 9.0, 9.1, 9.0]}
@@ -164,7 +164,7 @@ def test_torch_samples_until_they_agree() -> None:
 def test_the_command_passes_everything_on_and_shows_a_table(cli) -> None:
     done = cli("bench", "collectives", "--launcher", "beeline", "--type", "bfloat16", "--blocks", "1,2", "--sizes", "8")
     assert done.returncode == 0, done.stderr
-    assert "allreduce, us, 2 ranks" in done.stdout  # the one operation that is measured unless others are named
+    assert "allreduce, us, 2 ranks" in done.stdout  # the only operation that is measured by default
     assert "not measured: device/bulk/signal: no GPU of this kind" in done.stdout
     assert "alltoall, us, 2 ranks" in cli("bench", "collectives", "--operations", "alltoall", "--sizes", "8").stdout
 
@@ -230,7 +230,7 @@ def test_each_operation_has_a_picture(cli, tmp_path: Path, monkeypatch: pytest.M
     assert "nccl/graph" in drawn["all-allreduce.svg"]
 
 
-FROM_PATH = Path(sysconfig.get_path("purelib"), "python3-on-path.pth")  # of a set-up without a network
+FROM_PATH = Path(sysconfig.get_path("purelib"), "python3-on-path.pth")  # written by a set-up without a network
 
 
 @pytest.mark.skipif(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line, with fake programs behind it."""
+"""The command line with fake programs behind it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ BAD = {
 
 
 def json_lines(done: subprocess.CompletedProcess[str]) -> list[dict]:
-    """Every line of standard output as an object; fails on anything else."""
+    """Every line of standard output as an object; fails if a line is none."""
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -326,7 +326,7 @@ def test_bench_passes_on_the_methods(cli):
 
 
 def test_bench_has_what_the_program_describes(cli):
-    """A new option, and a new command, need no line of Python."""
+    """A new option or a new command of the program needs no new line of Python."""
     described = {"FAKE_OPTION": "new-thing", "FAKE_COMMAND": "jitter"}
     text = words(cli("bench", "latency", "--help", **described).stdout)
     assert "--new-thing NAME Help on new-thing" in text

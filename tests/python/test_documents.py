@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What documents say about the tree: files, tests and public names, and the README's program in Python."""
+"""What documents say about the tree (files, tests and public names), and the README's Python program."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_python_program_runs(repository: Path, tmp_path: Path, document: str
 
 
 def run_on_two_nodes(repository: Path, program: str, *arguments: str) -> list[str]:
-    """What four host ranks of a built program print."""
+    """The output of a built program on four host ranks."""
     path = repository / "build/bin" / program
     if not path.exists():
         pytest.skip(f"build/bin has no {path.name}")
@@ -123,7 +123,7 @@ DECLARED = re.compile(
     r"|^(?:inline )?constexpr [\w:<> *]+?(?P<constant>\w+)(?: =|\[|\{)"
     r"|^using (?P<alias>\w+) ="
 )
-# Headers that public ones include, and whose names no program writes.
+# Headers that public headers include, but whose names no program uses.
 OF_THE_LIBRARY = {
     "core/command_protocol.hpp", "core/launcher.hpp", "core/macros.hpp", "core/transfer.hpp", "host/paths.hpp",
     "transports/transports.hpp", "runtime/bootstrap.hpp", "runtime/file_descriptor.hpp", "runtime/rendezvous.hpp",
@@ -132,7 +132,7 @@ OF_THE_LIBRARY = {
 
 
 def names_at_namespace_scope(header: str) -> set[str]:
-    """What lines without indentation declare outside of the namespace detail, read apart from tools/reference."""
+    """Names declared by lines without indentation outside the namespace detail; found without tools/reference."""
     public = re.sub(r"^namespace detail.*?^\}  // namespace detail", "", header, flags=re.DOTALL | re.MULTILINE)
     found = (DECLARED.match(re.sub(r"^(BEELINE_\w+ )+", "", line)) for line in public.splitlines())
     return {name for match in found if match for name in match.groups() if name}
@@ -143,7 +143,7 @@ def test_the_reference_has_each_name_of_the_public_headers(repository: Path) -> 
     folder = repository / "include/beeline"
     headers = {str(path.relative_to(folder)) for path in folder.rglob("*.hpp") if "impl" not in path.parts}
     assert headers >= OF_THE_LIBRARY
-    headers -= OF_THE_LIBRARY | {"beeline.hpp", "core/layout.hpp"}  # of the last only WaitRecord is for programs
+    headers -= OF_THE_LIBRARY | {"beeline.hpp", "core/layout.hpp"}  # of the last, only WaitRecord is public
     assert {h for h in headers if f"\n## beeline/{h}\n" not in reference} == set()
     declared = {h: names_at_namespace_scope((folder / h).read_text(encoding="utf-8")) for h in headers}
     assert len(set().union(*declared.values())) > 100
@@ -184,7 +184,7 @@ def documents(repository: Path) -> list[Path]:
 
 
 def anchors(document: Path) -> set[str]:
-    """The headings of a document as GitHub names them in links."""
+    """The anchors by which links on GitHub name a document's headings."""
     headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -221,7 +221,7 @@ FIGURE = re.compile(rf"{NUMBER}(?: ?(?:/|:|of) ?{NUMBER})*(?: (?:µs|ms|GB/s|mil
 
 
 def is_table_of_figures(block: str) -> bool:
-    """Whether at least half of the filled cells below a table's header, first column apart, are measured figures."""
+    """Whether at least half of the filled cells below a table's header, without column 1, are measured figures."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")[1:]] for line in block.splitlines()[2:]]
     cells = [cell for row in rows for cell in row if cell not in ("", "–")]
     return block.startswith("|") and len(cells) >= 2 and 2 * sum(map(bool, map(FIGURE.fullmatch, cells))) >= len(cells)
@@ -233,7 +233,7 @@ def test_records_are_those_that_documents_name(repository: Path) -> None:
     notes = [path.read_text("utf-8") for path in (repository / "bench/records").glob("[!R]*.md")]
     named |= {name for text in notes for name in RECORD.findall(text)}
     assert len(named) > 40
-    assert named - {"2030-01-31_4xH200_latency"} == records  # left out: an example of a name
+    assert named - {"2030-01-31_4xH200_latency"} == records  # an example of a name
 
 
 def test_each_table_of_figures_is_in_a_section_that_names_its_record(repository: Path) -> None:

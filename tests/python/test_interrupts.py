@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line when it is told to end, or killed: over the real launcher, nothing stays behind."""
+"""The command line when it is terminated or killed, with the real launcher: no process stays behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BENCH, HIMENO = ("bench", "latency"), ("app", "himeno")
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder with the real launcher, and fake programs."""
+    """A folder with the real launcher and fake programs."""
     for program in (LAUNCHER, FAKES / "beeline-bench", FAKES / "himeno"):
         (tmp_path / program.name).symlink_to(program)
     return tmp_path
@@ -30,7 +30,7 @@ def programs(tmp_path: Path) -> Path:
 
 @contextmanager
 def staying(programs: Path, command: tuple[str, ...], mark: str) -> Iterator[subprocess.Popen[str]]:
-    """The command line while two ranks of it, all marked, run and would not end by themselves."""
+    """The command line while its two ranks, which carry a mark, run; they would not end by themselves."""
     environment = {**os.environ, "BEELINE_BIN": str(programs), "FAKE_STAYS": "1", "MARK": mark}
     with subprocess.Popen(
         [sys.executable, "-m", "beeline", *command, "--ranks", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beeline-launch as a user meets it: output, exit codes, deaths, and nothing left behind."""
+"""beeline-launch as users see it: output, exit codes, deaths of ranks, and no process left behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from processes import eventually, processes_with, state_of
 
 
 def test_too_few_files_may_be_open() -> None:
-    """The launcher's error names what was exhausted, and what to do."""
+    """The launcher's error names the exhausted resource, and what to do."""
     command = ["sh", "-c", f"ulimit -n 24; exec {LAUNCHER} -n 16 -- true"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
@@ -149,7 +149,7 @@ class TestEnvironment:
         def inherit() -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
             signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does: this stays
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does: a rank inherits this
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGCHLD})
 
         script = "grep -E '^Sig(Blk|Ign)' /proc/self/status; exit 5"
@@ -175,7 +175,7 @@ with beeline.World.create() as world:
             assert f"rank {rank} calls allreduce(sum, float32, {count} elements) by ll_" in result.stderr, result.stderr
         report = result.stderr[result.stderr.index("beeline-launch:") :]
         assert "InvalidArgumentError: invalid_argument: rank " in report
-        assert "AbortedError" not in report  # of the rank that heard of it from the other
+        assert "AbortedError" not in report  # of the rank that was aborted by the other
 
     def test_the_options_come_before_the_variables(self) -> None:
         script = "echo $BEELINE_DEADLINE_S $BEELINE_SPLIT_NODES"
@@ -259,7 +259,7 @@ class TestRefusals:
 
 class TestDeaths:
     def test_exit_code_and_last_lines(self) -> None:
-        # The launcher reads two pipes: it has read the first before the second has something.
+        # The launcher reads two pipes: it has read the first before the second has any data.
         script = "seq -f 'line %g' 20; sleep 0.5; echo bye >&2; sleep 0.3; exit $((BEELINE_RANK * 40))"
         result = shell(script, ranks=2)
         assert result.returncode == 40
@@ -343,7 +343,7 @@ class TestDeaths:
         result = launch("-n", f"{ranks}", "--device", "cpu", "--deadline", "3", "--", ENDING_RANK, "1", "stop")
         for rank in set(range(ranks)) - {1}:
             lines = [line for line in result.stderr.splitlines() if line.startswith(f"[{rank}] ")]
-            assert len(lines) <= 6, lines  # what failed first, the end of a rank, those that waited too
+            assert len(lines) <= 6, lines  # the first failure, the end of a rank, and ranks that waited, too
             assert "\n".join(lines).count("at that time:") <= 1
 
     def test_a_stopped_rank_does_not_hold_up_the_end_by_a_signal(self) -> None:

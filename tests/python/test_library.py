@@ -43,7 +43,7 @@ def test_a_world_of_one() -> None:
 
 
 def test_memory_lies_elsewhere_in_each_world() -> None:
-    """What an address was in one world tells a stranger nothing of the next."""
+    """An address in one world tells an attacker nothing about the next world."""
 
     def address(world: beeline.World) -> int:
         return np.from_dlpack(world.allocate((1,), "int8")).ctypes.data
@@ -155,7 +155,7 @@ class TestMemory:
     def test_channels_that_all_ranks_have_dropped_give_their_memory_back(self) -> None:
         def body(world: beeline.World) -> None:
             stream, sums = world.make_stream(), np.ones((40, 100), "float32")
-            for vector in sums:  # of six objects the heap is full
+            for vector in sums:  # six objects fill the heap
                 beeline.Collectives(world, sessions=1, staging_bytes=1 << 17).allreduce(vector, stream=stream)
                 beeline.Messages(world, sessions=1)
             world.synchronize(stream)
@@ -215,7 +215,7 @@ class TestCopy:
             first, second = world.make_stream(), world.make_stream(priority="high")
             memory = world.allocate(1 << 16, "float64")
             result = np.zeros(1 << 16)
-            world.copy(memory, np.full(1 << 16, 3.0), first)  # the stream alone refers to the array
+            world.copy(memory, np.full(1 << 16, 3.0), first)  # only the stream refers to the array
             second.wait(first)
             world.copy(result, memory, second)
             world.synchronize(second)
@@ -417,7 +417,7 @@ class TestFailure:
             beeline.run(1025, lambda world: None)
 
     def test_waiting_lets_other_threads_run(self) -> None:
-        # With the lock of Python held, rank 0's barrier would keep rank 1 from ever coming.
+        # If rank 0's barrier held Python's lock, rank 1 could never arrive.
         beeline.run(2, lambda world: [world.barrier() for _ in range(50)], deadline_s=60)
 
 
@@ -466,7 +466,7 @@ def test_the_page_of_settings_is_up_to_date() -> None:
 
 
 def test_the_stub_is_up_to_date() -> None:
-    """python/beeline/_beeline.pyi is what nanobind says of the extension; this test's failure shows how to make it."""
+    """python/beeline/_beeline.pyi is nanobind's stub of the extension; the failing test says how to generate it."""
     pins = (REPOSITORY / "tools" / "requirements.txt").read_text()
     pinned = re.search(r"^nanobind==(.*)$", pins, re.MULTILINE)[1]
     if importlib.util.find_spec("nanobind") is None:
@@ -485,7 +485,7 @@ def test_the_stub_is_up_to_date() -> None:
 
 
 def test_the_reference_has_each_public_name() -> None:
-    """What the package and its classes have when they are loaded, apart from how tools/reference reads the sources."""
+    """Checks names in the loaded package and its classes, independently of how tools/reference reads the sources."""
     import inspect
 
     reference = (REPOSITORY / "docs" / "reference-python.md").read_text()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds of more ranks than a node has (tests/fault/many_ranks.cpp): on parts of this machine, and on two hosts whose
-ranks are not neighbours in the world."""
+"""Worlds of more ranks than one node can have (tests/fault/many_ranks.cpp): on parts of this machine, and on two hosts
+"""whose ranks are not consecutive in the world."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(300)
 
 PROGRAM = PROGRAMS / "many-ranks"
 RANKS = 66
-PATIENT = {"BEELINE_DEADLINE_S": "90"}  # a rank has little of a core
+PATIENT = {"BEELINE_DEADLINE_S": "90"}  # a rank gets little time on a core
 SMALL = {"BEELINE_HEAP_BYTES": "64M", "BEELINE_PINNED_HEAP_BYTES": "1M"}
 
 
@@ -33,7 +33,7 @@ def start(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def fail_after(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranks that wait for others in vain poll seldom: they are more than cores."""
+    """There are more ranks than cores, so those that wait in vain must poll rarely."""
     monkeypatch.setenv("BEELINE_DEADLINE_S", str(seconds))
     monkeypatch.setenv("BEELINE_WAIT_POLICY", "sleep")
     monkeypatch.setenv("BEELINE_WAIT_PERIOD_US", "500")
@@ -47,7 +47,7 @@ def test_all_that_they_do(nodes: int) -> None:
 
 
 def test_who_does_not_come_is_named_on_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the others come within a second of each other, which a busy machine may prevent."""
+    """They must arrive within a second of each other, which a busy machine may prevent: up to three attempts."""
     fail_after(8, monkeypatch)
     unnamed = []
     for _ in range(3):
@@ -73,7 +73,7 @@ def test_an_error_while_others_send_ends_all_orderly() -> None:
 
 @pytest.mark.parametrize(("victim", "how"), [(40, "kill"), (0, "kill"), (33, "hang")])
 def test_the_others_go_on(victim: int, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also without the first rank of the world, and of a node."""
+    """Also without the first rank of the world, or of a node."""
     fail_after(8, monkeypatch)
     done = start("--split-nodes", "2", "--keep-going", str(PROGRAMS / "surviving-rank"), str(victim), how)
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worlds on several nodes with PyPI's UCX, the newest version that is tried: a ring, and GPUs. tests/CMakeLists.txt has
-the C++ tests that run with it; the other tests take the system's, as Debian's 1.13."""
+"""Worlds on several nodes with PyPI's UCX, the newest version that is tested: a ring, and GPUs. tests/CMakeLists.txt
+"""has the C++ tests that run with it; the other tests use the system's UCX, such as Debian's 1.13."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def test_it_is_that_version() -> None:
 @pytest.mark.skipif(gpus() < 2, reason="two GPUs are needed")
 @pytest.mark.parametrize("payloads", ["staged", "ucx"])
 def test_kernels_that_wait_get_on_beside_its_cuda_transports(payloads: str) -> None:
-    """Each rank's kernel waits for puts all the time that the network works."""
+    """Each rank's kernel waits for puts throughout the network transfers."""
     ranks = ["-n", "2", "--device", "cuda:0,cuda:1", "--split-nodes", "2", "--json"]
     bench = [str(PROGRAMS / "beeline-bench"), "network", "--operations", "message", "--sizes", "8,1M"]
     variables = {"UCX_TLS": "tcp,cuda_copy,cuda_ipc", "BEELINE_GPU_PAYLOADS": payloads}
     done = run("beeline-launch", *ranks, "--", *bench, "--iterations", "100", **variables)
     assert done.returncode == 0, done.stderr
-    assert "is not available" not in done.stderr  # as UCX says of transports that it lacks
+    assert "is not available" not in done.stderr  # UCX's words for a transport that it lacks
     found = [record for line in done.stdout.splitlines() if (record := json.loads(line))["event"] == "result"]
     ours = [record for record in found if record["method"] == "network/put_signal"]
     assert len(ours) == 8

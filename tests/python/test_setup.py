@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tools/setup and tools/build say on machines that lack something: each message says what to do."""
+"""What tools/setup and tools/build print on machines that lack something: each message says what to do."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def info(repository: Path, **environment: str) -> dict[str, Any]:
 
 
 def refusal_of_gpu_0(**environment: str) -> str:
-    """What a rank ends with that is to take a GPU where there is none."""
+    """The last line of a rank that is to use a GPU on a machine without one."""
     pytest.importorskip("beeline._beeline", reason="the extension module is not built")
     joins = "import beeline; beeline.World.create()"
     done = run_here([sys.executable, "-c", joins], BEELINE_DEVICE="cuda:0", **environment)
@@ -212,7 +212,7 @@ def test_an_old_driver_is_named_with_both_versions(repository: Path, tmp_path: P
     assert reason in refusal_of_gpu_0(**old)
 
 
-WITHOUT_PEER_ACCESS = {"BEELINE_PEER_ACCESS": "0"}  # all pairs are treated so, those of host ranks too
+WITHOUT_PEER_ACCESS = {"BEELINE_PEER_ACCESS": "0"}  # applies to all pairs, even of host ranks
 
 
 def test_without_peer_access_the_path_is_named(repository: Path) -> None:
@@ -255,7 +255,7 @@ print(beeline.run(2, rank))
 
 
 def test_programs_need_no_shared_memory_of_the_container(repository: Path) -> None:
-    """Containers often have a small /dev/shm, or none: the ranks' memory is not there."""
+    """Containers often have a small /dev/shm or none: the ranks' memory must not be there."""
     program = repository / "build/bin/example_symmetric"
     launcher = repository / "build/bin/beeline-launch"
     if not program.exists() or not launcher.exists():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signals that come while a call blocks: their handlers run, and what one raises ends the call."""
+"""Signals that arrive while a call blocks: their handlers run, and an exception that a handler raises ends the call."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ except ImportError as reason:
 LAUNCHER = REPOSITORY / "build" / "bin" / "beeline-launch"
 DEADLINE_S = 100
 
-# Two ranks that are threads; rank 0 is Python's main thread, where handlers run. What it calls lasts until rank 1 has
-# come, which it does when it is told to.
+# Two ranks that are threads; rank 0 is Python's main thread, where handlers run. Its call blocks until rank 1 calls,
+# too, which it does when `may_come` is set.
 RANKS = """
 import signal, sys, threading, time
 import numpy as np

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time-outs of blocking calls: TimeoutError, nothing is harmed, and a later call finds the work done."""
+"""Time-outs of blocking calls: they raise TimeoutError and harm nothing, and a later call finds the work done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BRIEF_S, AMPLE_S = 0.03, 60
 
 
 def times_out(call: Callable[..., None]) -> None:
-    """`call` ends by its time-out: at once, and after a while."""
+    """Checks that `call` times out, immediately and after a short time."""
     with pytest.raises(beeline.TimeoutError, match="it goes on, and the same call continues") as late:
         call(timeout=0)
     assert late.value.rank == 0
@@ -36,7 +36,7 @@ def times_out(call: Callable[..., None]) -> None:
 
 
 def on_two_ranks(first: Callable[[beeline.World, threading.Event], None], second: Callable[..., None]) -> None:
-    """Rank 0 runs `first`, which says when rank 1 may run `second`."""
+    """Rank 0 runs `first`, which sets an event when rank 1 may run `second`."""
     may_run = threading.Event()
 
     def body(world: beeline.World) -> None:
@@ -89,11 +89,11 @@ def test_collectives() -> None:
         may_run.set()
         collectives.allreduce(vector, timeout=AMPLE_S)
         assert (vector == 7).all()
-        collectives.allreduce(vector)  # a call of its own again
+        collectives.allreduce(vector)  # a new call again
         assert (vector == 7 + 11).all()
         times_out(lambda timeout: collectives.barrier(timeout=timeout))
         again.set()
-        world.synchronize(timeout=AMPLE_S)  # finds it as well
+        world.synchronize(timeout=AMPLE_S)  # finds the barrier done, too
         collectives.broadcast(other, root=1)
         assert (other == 5).all()
 

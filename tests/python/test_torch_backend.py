@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The torch.distributed back end, on host ranks, and on GPUs where there are two; without torch all is skipped."""
+"""The torch.distributed back end, on host ranks, and on GPUs if there are two; without torch all is skipped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ except ImportError as reason:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 LAUNCHER = str(REPOSITORY / "build" / "bin" / "beeline-launch")
-OLDEST = "2.11"  # torch that the back end serves
+OLDEST = "2.11"  # oldest torch that the back end supports
 RANK = str(Path(__file__).resolve().parent / "torch_rank.py")
 CASES = [
     "all_reduce", "gather_and_scatter", "all_to_all", "broadcast", "to_one_rank", "coalesced", "messages", "time_outs",
@@ -45,7 +45,7 @@ def run(command: list[str], device: str, **settings: str) -> str:
     return done.stdout
 
 
-# Whether C++ code of torch's calls the back end without Python: BEELINE_TORCH_NATIVE.
+# Whether torch's C++ code calls the back end without Python: BEELINE_TORCH_NATIVE.
 both_ways = pytest.mark.parametrize("native", ["0", "1"], ids=["through-python", "native"])
 
 
@@ -77,7 +77,7 @@ def test_operations_with_the_oldest_torch(
 
 
 def ranks_on(device: str, most: int) -> int:
-    """How many ranks a test has: a GPU each, or two that share one, where NVIDIA's Multi-Process Service lets them."""
+    """The number of ranks of a test: each has a GPU, or two share one if NVIDIA's Multi-Process Service allows it."""
     if device == "cpu":
         return most
     gpus = torch.cuda.device_count()
@@ -93,7 +93,7 @@ def ranks_on(device: str, most: int) -> int:
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
 def test_operations_in_a_world_of_ones_own(device: str, native: str, torch_python: list[str]) -> None:
     ranks = ranks_on(device, 3)
-    where = ["--device", "cpu"] if device == "cpu" else []  # a launcher tells its ranks
+    where = ["--device", "cpu"] if device == "cpu" else []  # a launcher sets it for its ranks
     python = torch_python if device == "cpu" else [sys.executable]
     command = [LAUNCHER, "-n", str(ranks), *where, "--", *python, RANK, "own_world", device]
     output = run(command, device, BEELINE_TORCH_NATIVE=native)
@@ -131,7 +131,7 @@ if world.rank == 0:
 dist.barrier()
 """
 
-# A waiting grid of one block has all of the device.
+# A waiting grid of one block occupies the whole device.
 NO_ROOM = """
 from beeline.library import _beeline
 stream, other, theirs, mine = world.make_stream(), beeline.Collectives(world), torch.ones(2), torch.ones(2)
@@ -163,7 +163,7 @@ world.leave()
 """
 
 
-# Ranks that the launcher has counted as torch does join its world, not one that rank 0 serves.
+# Ranks that the launcher numbers as torch does join the launcher's world, not a new one of rank 0.
 LAUNCHED = """
 import os
 def served(*_):
@@ -235,8 +235,8 @@ def test_operations_under_torchrun(device: str, torch_python: list[str]) -> None
     assert output.count(f": {CASES[-1]}") == ranks
 
 
-# A rank ends within its fourth step; torchrun then starts all again. It ends the others as soon as it sees that, maybe
-# before they have said what they hear. On a GPU a call that is under way has no result then: the barrier tells why.
+# A rank ends within its fourth step; torchrun then restarts all. It ends the other ranks when it notices, perhaps
+# before they have reported their error. A pending call on a GPU then has no result: the barrier gives the reason.
 STEPS = """
 import os, signal
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -18,7 +18,7 @@ import pytest
 from conftest import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from beeline import torch_native  # noqa: E402 it needs torch
+from beeline import torch_native  # it needs torch
 
 LAUNCHER = str(REPOSITORY / "build" / "bin" / "beeline-launch")
 RANK = str(Path(__file__).resolve().parent / "torch_native_rank.py")
@@ -29,7 +29,7 @@ Compiler = Callable[[str], None]
 
 @pytest.fixture
 def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiler:
-    """Makes a script the compiler, in which $out is the file that it is to write; the cache is empty."""
+    """Makes a given script the compiler; $out in it is the file that it must write. The compilation cache is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("CXX", str(tmp_path / "compiler"))
     monkeypatch.delenv(torch_native.SWITCH, raising=False)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's own tests of back ends, as they come with it, on host ranks; skipped without torch or what they need.
+"""torch's own tests of back ends, unchanged, on host ranks; skipped without torch or other modules that they need.
 
-Each is a test here. What torch skips on CPUs, or for back ends other than one of its own, is skipped with its reason.
+Each of them is a test here. Tests that torch skips on CPUs or for foreign back ends are skipped with torch's reason.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Outcomes = dict[str, tuple[str, str]]
 
 
 def names_of_torchs_tests() -> list[str]:
-    """Read, not imported: that takes seconds."""
+    """The file is parsed, because importing it takes seconds."""
     module = importlib.util.find_spec("torch.testing._internal.distributed.distributed_test")
     assert module is not None
     assert module.origin is not None
@@ -51,8 +51,8 @@ def names_of_torchs_tests() -> list[str]:
 
 
 def run_in_one_world(python: list[str], names: list[str], ranks: int, folder: Path) -> Outcomes:
-    """Outcomes of the first of the tests, up to one that fails."""
-    for name in ("barrier", "test_dir"):  # where torch's tests leave files for each other
+    """Outcomes of the first tests, up to one that fails."""
+    for name in ("barrier", "test_dir"):  # torch's tests exchange files there
         (folder / name).mkdir(parents=True)
     command = [LAUNCHER, "-n", str(ranks), "--device", "cpu", "--", *python, str(HERE / "torch_suite_rank.py")]
     environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python"), "OMP_NUM_THREADS": "1"}
@@ -74,7 +74,7 @@ def run_in_one_world(python: list[str], names: list[str], ranks: int, folder: Pa
 
 
 def run_all(python: list[str], names: list[str], ranks: int, folder: Path) -> Outcomes:
-    """A world that a test broke is made anew for the rest, a few times."""
+    """If a test breaks the world, a new one is created for the remaining tests, a few times."""
     outcomes: Outcomes = {}
     for _ in range(MOST_FAILURES):
         left = [name for name in names if name not in outcomes]
@@ -90,11 +90,11 @@ def outcomes(
     tmp_path_factory: pytest.TempPathFactory,
     native_part: None,
 ) -> Outcomes:
-    """Of the tests that were selected."""
+    """The outcomes of the selected tests."""
     folder = tmp_path_factory.mktemp("torch")
     chosen = [item.callspec.params["name"] for item in request.session.items if item.name.startswith("test_of_torch[")]
     chosen = [name for name in chosen if name not in NOT_HERE]
-    with forking_python("torch.testing._internal.common_distributed") as python:  # which fixes flags of torch's
+    with forking_python("torch.testing._internal.common_distributed") as python:  # sets flags of torch's
         found = run_all(python, chosen, RANKS, folder)
         unmet = [name for name in chosen if found[name][1] == TOO_FEW_RANKS]
         return found | run_all(python, unmet, MORE_RANKS, folder)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pip install .` into a venv of its own: command line and library work outside the source tree, over what the wheel
-has."""
+"""`pip install .` into a venv of its own: command line and library work outside the source tree, with the files of the
+"""wheel."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
     assert {"beeline/cli.py", "beeline/bin/beeline-launch", "beeline/bin/beeline-info"} <= set(names)
     assert [name for name in names if name.startswith("beeline/_beeline.") and name.endswith(".so")]
     sources = [name for name in names if name.endswith((".hpp", ".cpp", ".a", ".cmake"))]
-    # Compiled for the torch that is installed.
+    # These are compiled for the torch that is installed.
     assert sorted(sources) == [f"beeline/torch_{name}" for name in ("native.cpp", "native_work.hpp", "table.hpp")]
 
     venv = tmp_path / "venv"
     run([sys.executable, "-m", "venv", "--without-pip", venv], tmp_path)
     (site,) = venv.glob("lib/python*/site-packages")
-    # Typer and rich are those of this Python; this checkout's own package is not among them.
+    # Typer and rich are taken from this Python; this checkout's own package is not among its packages.
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     run([*pip, "--python", venv / "bin" / "python", "install", *offline, wheel], tmp_path)
 
@@ -85,7 +85,7 @@ def test_the_wheel_works_outside_the_source_tree(tmp_path: Path) -> None:
         launcher = json.loads(line)["launcher"]
         assert (launcher["name"], launcher["rank"], launcher["size"]) == ("beeline", rank, 2)
 
-    # This wheel has no benchmarks; their command line is made from what a program elsewhere describes.
+    # This wheel has no benchmarks; their command line is made from the description of a program elsewhere.
     benchmarks = run([beeline, "bench", "--help"], tmp_path, BEELINE_BIN=str(BUILD / "bin")).stdout
     assert "address-space" in benchmarks
 

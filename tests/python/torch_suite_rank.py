@@ -2,7 +2,7 @@
 """One rank of test_torch_suite.py: runs torch's tests in one world, one after the other.
 
 python torch_suite_rank.py FOLDER TEST...: adds a JSON line for each test to FOLDER/RANK.jsonl. The first failure ends
-the program: what the other ranks wait for may never come.
+the program, since the other ranks may wait for this one for ever.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import beeline.torch_backend
 import torch.distributed as dist
 from torch.testing._internal import common_distributed, common_utils
 
-# Why torch skips tests that ask for nothing which only these back ends have.
+# Torch's reasons for skipping tests that ask for nothing that only these back ends have.
 MEANT_FOR_OTHERS = ("to be one of {'gloo'}", "GLOO Batch Send Recv", "Only MPI supports")
 
 FOLDER, NAMES = Path(sys.argv[1]), sys.argv[2:]
@@ -33,7 +33,7 @@ from torch.testing._internal.distributed import distributed_test  # noqa: E402 i
 
 
 class Tests(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
-    """The world is there already."""
+    """Torch's tests, in a world that exists already."""
 
     rank = WORLD.rank
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ways of training by torch.distributed, each compared with one rank alone: cases of torch_rank.py."""
+"""Kinds of training by torch.distributed, each compared with one rank alone: cases of torch_rank.py."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_learning(
     optimizer: Optimizer = plain,
     shares_data: bool = True,
 ) -> None:
-    """The distributed model learns from its share of the data, or from all, what one rank learns from all."""
+    """The distributed model, given its share of the data or all, learns the same as one rank that is given all data."""
     model, alone = model_of(device), model_of(device)
     data = torch.randn(dist.get_world_size(), 6, 8).to(device)
     everything = data.view(-1, 8)
@@ -72,7 +72,7 @@ def data_parallel(device: torch.device) -> None:
 
 
 def data_parallel_overlapped(device: torch.device) -> None:
-    """Each parameter's gradient goes off while the others are computed; then by a hook."""
+    """Each parameter's gradient is sent while others are computed; then the same by a hook."""
     overlap = functools.partial(nn.parallel.DistributedDataParallel, bucket_cap_mb=1e-4, gradient_as_bucket_view=True)
     check_learning(device, functools.partial(overlap, static_graph=True))
 
@@ -94,7 +94,7 @@ def fully_sharded(device: torch.device) -> None:
 
 
 def fully_sharded_overlapped(device: torch.device) -> None:
-    """The next layer's parameters are gathered while one computes, and gradients are kept for a second pass."""
+    """The next layer's parameters are gathered while one layer computes, and gradients are kept for a second pass."""
 
     def distribute(model: nn.Sequential) -> nn.Module:
         layers = [layer for layer in shard(model, line(device)) if isinstance(layer, FSDPModule)]
@@ -107,7 +107,7 @@ def fully_sharded_overlapped(device: torch.device) -> None:
 
 
 def sharded_in_rows(device: torch.device) -> None:
-    """Sharded in each row of a mesh, replicated over rows."""
+    """The model is sharded in each row of a mesh and replicated over the rows."""
     rows = 2 if dist.get_world_size() % 2 == 0 else 1
     mesh = init_device_mesh(device.type, (rows, dist.get_world_size() // rows), mesh_dim_names=("replicas", "shards"))
     check_learning(device, lambda model: shard(model, mesh))
@@ -119,7 +119,7 @@ def tensor_parallel(device: torch.device) -> None:
 
 
 def pipeline(device: torch.device) -> None:
-    """A layer on each rank, two micro-batches."""
+    """Each rank has one layer; two micro-batches."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(1)
     layers = nn.Sequential(*(nn.Linear(8, 8) for _ in range(ranks))).to(device)
@@ -133,7 +133,7 @@ def pipeline(device: torch.device) -> None:
 
 
 def checkpoint(device: torch.device) -> None:
-    """What one sharded model writes, another reads."""
+    """A checkpoint of one sharded model is read by another."""
     folder = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
     dist.broadcast_object_list(folder, 0)
     alone = model_of(device)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Checks for code that runs as a rank: they throw, so that they work alike on threads and in child processes.
+/// Checks for code that runs as a rank: they throw, so that they work in threads and in child processes.
 
 #include <sstream>
 #include <stdexcept>
@@ -10,12 +10,12 @@
 
 namespace beeline_test {
 
-/// A check that did not hold; its text names place and values.
+/// A failed check; its text contains the source location and the values.
 struct CheckFailure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The parts as one text. Kernel sources use it: nvcc does not compile fmt's format strings.
+/// Concatenates the parts. For kernel sources, in which nvcc does not compile fmt's format strings.
 template <class... Parts>
 [[nodiscard]] std::string join(const Parts&... parts) {
   std::ostringstream text;

@@ -35,12 +35,12 @@ Pipe make_pipe() {
 void write_all(int descriptor, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = write(descriptor, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) return;  // the reader is gone: nobody asks any more
+    if (written < 0 && errno != EINTR) return;  // the reader is gone and needs no answer
     if (written > 0) done += static_cast<std::size_t>(written);
   }
 }
 
-/// Up to the end of the line: children forked later hold this pipe's writing end too, so it has no end of file.
+/// Reads to the end of the line: children forked later hold this pipe's writing end, too, so that it never ends.
 std::string read_line(int descriptor) {
   std::string text;
   for (char character = 0;;) {
@@ -61,7 +61,7 @@ std::string read_line(int descriptor) {
   }
   write_all(answers, answer);
   std::fflush(nullptr);
-  _exit(exit_code);  // the parent's static objects are not this process's to destroy
+  _exit(exit_code);  // the parent's static objects must not be destroyed here
 }
 
 }  // namespace

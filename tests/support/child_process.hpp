@@ -12,22 +12,22 @@
 
 namespace beeline_test {
 
-/// Forks, runs `body(line written by tell())` in the child, and reads what the child answers through a pipe. The child
-/// dies with its parent.
+/// Forks, runs `body(line written by tell())` in the child, and reads the child's answer through a pipe. The child dies
+/// with its parent.
 class ChildProcess {
  public:
-  /// Returns in the parent only. An exception that leaves `body` becomes the answer's text, with exit code 1.
+  /// Returns in the parent only. An exception thrown by `body` becomes the answer's text, with exit code 1.
   explicit ChildProcess(const std::function<std::string(const std::string& told)>& body);
   /// Kills the child if it still runs.
   ~ChildProcess();
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&&) = delete;
 
-  /// Gives the child the line of text that its body starts with. Once.
+  /// Sends the child the line of text with which its body starts. Called once.
   void tell(const std::string& text);
-  /// Readable, for poll(), when the child has answered or ended.
+  /// A descriptor for poll(), readable when the child has answered or ended.
   [[nodiscard]] int descriptor() const { return answers_.get(); }
-  /// Reads what is there; true once the child has ended.
+  /// Reads available data; true once the child has ended.
   [[nodiscard]] bool read_more();
   void kill();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for libnvidia-ml.so.1: GPUs that draw a constant power, with the counter's ticks of 100 ms.
-// FAKE_NVML_WATTS: of each GPU. FAKE_NVML_GPUS: how many. While the file FAKE_NVML_LOST exists, the last GPU is lost.
+// Stands in for libnvidia-ml.so.1: GPUs that draw a constant power, with an energy counter that advances every 100 ms.
+// FAKE_NVML_WATTS: of each GPU. FAKE_NVML_GPUS: number of GPUs. While the file FAKE_NVML_LOST exists, the last is lost.
 #include <unistd.h>
 
 #include <chrono>
@@ -20,7 +20,7 @@ double setting(const char* name, double otherwise) {
 
 unsigned gpus() { return static_cast<unsigned>(setting("FAKE_NVML_GPUS", 2)); }
 
-/// Handles are 1 + the index.
+/// The state of a GPU; its handle is 1 + its index.
 int state_of(void* device) {
   const char* lost = std::getenv("FAKE_NVML_LOST");
   const bool is_last = reinterpret_cast<std::uintptr_t>(device) == gpus();
@@ -76,7 +76,7 @@ int nvmlDeviceGetPowerUsage(void* device, unsigned* milliwatts) {
   return state_of(device);
 }
 
-/// Where FAKE_NVML_FIELDS is set: total energy (83) and instant power (186).
+/// If FAKE_NVML_FIELDS is set: total energy (83) and instant power (186).
 int nvmlDeviceGetFieldValues(void* device, int count, void* values) {
   struct Value {
     unsigned field, scope;
@@ -91,7 +91,7 @@ int nvmlDeviceGetFieldValues(void* device, int count, void* values) {
     each->status = each->field == 83    ? nvmlDeviceGetTotalEnergyConsumption(device, &each->value)
                    : each->field == 186 ? nvmlDeviceGetPowerUsage(device, &milliwatts)
                                         : not_supported;
-    if (each->field == 186) each->value = milliwatts + 1000;  // which tells it from the average
+    if (each->field == 186) each->value = milliwatts + 1000;  // differs from the average
   }
   return success;
 }

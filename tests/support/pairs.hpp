@@ -41,7 +41,7 @@ inline const auto every_pair =
     ::testing::Values(PairShape{WorldKind::processes, "cpu", 0}, PairShape{WorldKind::processes, "auto", 2},
                       PairShape{WorldKind::threads, "cpu", 0}, PairShape{WorldKind::threads, "auto", 1});
 
-/// As in `ThreadsGpu`.
+/// Names a case, such as `ThreadsGpu`.
 inline std::string name_of_pair(const ::testing::TestParamInfo<PairShape>& info) {
   const std::string kind = info.param.kind == WorldKind::threads ? "Threads" : "Processes";
   return kind + (info.param.gpus > 0 ? "Gpu" : "Cpu");

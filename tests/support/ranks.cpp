@@ -31,7 +31,7 @@ using beeline::Config;
 using beeline::World;
 using Clock = std::chrono::steady_clock;
 
-/// Runs one rank; what it throws aborts the world and is the result.
+/// Runs one rank; an exception that it throws aborts the world, and its text is returned.
 std::string run_rank(const std::function<std::unique_ptr<World>()>& create, const std::function<void(World&)>& body) {
   std::unique_ptr<World> world;
   try {
@@ -44,7 +44,7 @@ std::string run_rank(const std::function<std::unique_ptr<World>()>& create, cons
   }
 }
 
-/// Ranks that are threads hold the descriptors of all ranks for all ranks at once while a world is made: 64 x 64.
+/// Ranks that are threads together hold the descriptors of all ranks for each rank while a world is created: 64 x 64.
 void allow_open_files() {
   constexpr rlim_t wanted = 16384;
   rlimit limit{};
@@ -130,7 +130,7 @@ std::vector<RankOutcome> run_processes(int size, const std::function<void(const 
       return std::string();
     });
   }
-  // Only now: children that held the server's sockets would keep its connections open.
+  // Started after the fork: children with the server's sockets would keep its connections open.
   const beeline::RendezvousServer server({size, token, "127.0.0.1", config.secure});
   for (ChildProcess& child : children) child.tell(server.address());
   std::vector<RankOutcome> outcomes(static_cast<std::size_t>(size));

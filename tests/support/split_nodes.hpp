@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Worlds on this machine as two nodes, whose ranks communicate over UCX or another transport.
+/// Worlds in which this machine acts as two nodes, whose ranks communicate over UCX or another transport.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 namespace beeline_test {
 
-/// Of four ranks, 0 and 1 are on one node, 2 and 3 on the other.
+/// A configuration for four ranks: 0 and 1 are on one node, 2 and 3 on the other.
 [[nodiscard]] inline beeline::Config split_config(std::int64_t deadline_ns = 20'000'000'000,
                                                   const std::string& transports = "ucx") {
   beeline::Config config = test_config("cpu");
@@ -26,7 +26,7 @@ namespace beeline_test {
   return config;
 }
 
-/// As expect_all_passed, but that the victim ends by a signal of its own making.
+/// As expect_all_passed, except that the victim must have killed itself by SIGKILL.
 inline void expect_others_passed(std::size_t victim, const std::vector<RankOutcome>& outcomes) {
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank)
     if (rank == victim)
@@ -35,7 +35,7 @@ inline void expect_others_passed(std::size_t victim, const std::vector<RankOutco
       EXPECT_TRUE(outcomes[rank].passed()) << "rank " << rank << ": " << outcomes[rank].failure;
 }
 
-/// Asked in a child: this process does not open UCX, so that its other children may open another.
+/// Why a transport is missing. A child looks: this process does not open UCX, so that later children may open another.
 [[nodiscard]] inline std::string missing_transport(const std::string& transports) {
   static std::map<std::string, std::string> missing;
   if (const auto known = missing.find(transports); known != missing.end()) return known->second;

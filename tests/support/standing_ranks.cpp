@@ -28,7 +28,7 @@ using beeline::World;
 constexpr int leave = -1;
 /// `run_ranks` sets no limit: each job has its own.
 constexpr int no_limit_s = 1'000'000;
-/// For ranks to end when they are told to, or are killed.
+/// Time for ranks to end after the job `leave`, or to be killed.
 constexpr std::chrono::seconds end_limit{60};
 
 /// The first character of a rank's messages.
@@ -87,7 +87,7 @@ void StandingRanks::serve(World& world) {
     const int number = next_job(world, line);
     if (number == leave) return;
     const std::string skipped = job_(world, number);
-    world.barrier();  // the job failed here if it failed anywhere
+    world.barrier();  // if the job failed on any rank, this throws
     say(line, did_job, skipped);
   }
 }
@@ -114,7 +114,7 @@ void StandingRanks::join() {
   if (runner_.joinable()) runner_.join();
 }
 
-/// Ranks that are threads, and those that are not even in a world, end with the whole test.
+/// Ranks that are threads, or that have no world yet, end with the whole test.
 void StandingRanks::kill_all() {
   for (const Line& line : lines_) {
     if (line.process == 0 || line.process == getpid()) {

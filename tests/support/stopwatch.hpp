@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How long a failing wait took, beside its deadline.
+/// Measures how long a failing wait takes compared with its deadline.
 
 #include <chrono>
 #include <cstdint>
@@ -17,11 +17,11 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-/// What a wait may take beyond its deadline: the larger of 10 % and 100 ms.
+/// Seconds that a wait may last beyond its deadline: the larger of 10 % and 100 ms.
 [[nodiscard]] inline double allowed_excess(double deadline_s) {
   return deadline_s * 0.1 > 0.1 ? deadline_s * 0.1 : 0.1;
 }
-/// Half a second more, for busy machines whose scheduler keeps a thread from its core that long.
+/// Half a second more, for busy machines whose scheduler does not run a thread for that long.
 inline constexpr double scheduling_slack_s = 0.5;
 
 }  // namespace beeline_test

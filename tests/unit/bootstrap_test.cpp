@@ -81,7 +81,7 @@ TEST_P(AnyBootstrap, DescriptorsReferToTheOwnersFiles) {
     ASSERT_EQ(::ftruncate(mine.get(), static_cast<off_t>(size)), 0);
     std::vector<FileDescriptor> all = bootstrap.exchange_descriptors(mine.get(), generous_ns);
     ASSERT_EQ(all.size(), size);
-    // Everyone writes into everyone's file: what arrives in the own one came through the others' descriptors.
+    // Every rank writes into every rank's file: the bytes in its own file came through the others' descriptors.
     for (std::size_t peer = 0; peer < size; ++peer) {
       const auto value = static_cast<unsigned char>(rank * 3 + peer);
       EXPECT_EQ(::pwrite(all[peer].get(), &value, 1, static_cast<off_t>(rank)), 1);
@@ -177,7 +177,7 @@ TEST_P(ThreeRanks, ARankThatLeavesIsNamedToThoseThatWait) {
   });
 }
 
-/// Allgather and descriptors among the ranks that are left; the others' places are empty.
+/// Checks allgather and descriptors among the remaining ranks; the entries of the others are empty.
 void expect_to_go_on(Bootstrap& bootstrap, const std::vector<int>& left) {
   const auto is_left = [&](int rank) { return std::find(left.begin(), left.end(), rank) != left.end(); };
   const auto all = bootstrap.allgather(pattern(bootstrap.rank(), 100), generous_ns);
@@ -195,7 +195,7 @@ void expect_to_go_on(Bootstrap& bootstrap, const std::vector<int>& left) {
 
 TEST_P(ThreeRanks, TheSurvivorsOfAnAbortAgreeAndGoOn) {
   run([](Bootstrap& bootstrap) {
-    (void)bootstrap.exchange_descriptors(-1, generous_ns);  // over rank 0, which is to go
+    (void)bootstrap.exchange_descriptors(-1, generous_ns);  // over rank 0, which leaves later
     bootstrap.barrier(generous_ns);
     if (bootstrap.rank() == 0) {
       bootstrap.abort("too cold");

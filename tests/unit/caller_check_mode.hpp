@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What one unit of a program makes of device operations: the units beside it may be compiled the other way.
+/// How one unit of a program compiles device operations: other units of the program may be compiled differently.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace beeline_test {
 
-/// A unit's instances, and whether it checks what only BEELINE_CHECKED checks.
+/// Functions as instantiated in a unit, and whether it makes the checks that only BEELINE_CHECKED enables.
 struct UnitMode {
   bool checks_all;
   const void *put, *signal_add, *atomic_add;
@@ -21,7 +21,7 @@ struct UnitMode {
 
 namespace {
 
-/// That of the unit that includes this.
+/// The mode of the unit that includes this file.
 UnitMode mode_of_this_unit() {
   using namespace beeline;
   using Put = Status (*)(const Thread&, const Context&, std::uint64_t*, const std::uint64_t*, std::size_t,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a unit compiled with BEELINE_CHECKED refuses, on GPUs where there are any and on CPUs elsewhere: every operation
-// with every argument that it must not get. A unit compiled without it is part of the program.
+// Calls that a unit compiled with BEELINE_CHECKED refuses, on GPUs if there are any and otherwise on CPUs: every
+// operation with every bad argument. A unit compiled without it is part of the program.
 #ifndef BEELINE_CHECKED
 #define BEELINE_CHECKED
 #endif
@@ -65,17 +65,17 @@ enum class Call : std::uint32_t {
 };
 
 struct Arguments {
-  std::uint64_t* words;  ///< [words_each] symmetric: what else an operation needs
-  std::uint64_t* given;  ///< what the call is about
+  std::uint64_t* words;  ///< [words_each] symmetric: other memory that an operation needs
+  std::uint64_t* given;  ///< the argument that may be bad
   std::uint32_t peer;
   std::uint64_t* returned;  ///< status
   StridedShape shape = {2, 1, 1, 1};
-  std::uint32_t signals = 2;  ///< to wait for any of
+  std::uint32_t signals = 2;  ///< number of signals of wait_any
 };
 constexpr std::size_t words_each = 16;
 constexpr std::uint64_t before = 33, unset = 99;
 
-/// Calls an operation once, with two elements where it takes elements.
+/// Calls one operation, with two elements if it takes elements.
 struct CallKernel {
   Call call;
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
@@ -120,7 +120,7 @@ struct CallKernel {
     return call >= Call::batch_put ? by_batch(block, ctx, a) : by_operation(block, ctx, a);
   }
 
-  /// What follows a refused call of a batch does nothing.
+  /// After a refused call of a batch, its other calls do nothing.
   template <class Block>
   BEELINE_HOST_DEVICE Status by_batch(const Block& block, const Context& ctx, const Arguments& a) const {
     PutBatch batch(ctx);
@@ -211,7 +211,7 @@ struct CallKernel {
   }
 };
 
-/// Which rule a call breaks. An extent ends with its slot, or with a heap.
+/// The rule that a call breaks. An extent may end with its rank's slot or with a heap.
 enum class Rule { peer, symmetric, extent, heap_extent, pinned_extent, alignment, null, overlap, span, none };
 constexpr Rule rules[] = {Rule::peer,      Rule::symmetric, Rule::extent,  Rule::heap_extent, Rule::pinned_extent,
                           Rule::alignment, Rule::null,      Rule::overlap, Rule::span,        Rule::none};
@@ -219,7 +219,7 @@ constexpr Rule rules[] = {Rule::peer,      Rule::symmetric, Rule::extent,  Rule:
 struct Operand {
   Call call;
   Operation named;
-  std::size_t bytes, alignment;  ///< of what it is given; alignment 1: any
+  std::size_t bytes, alignment;  ///< of the memory that it is given; alignment 1: any
   bool at_peer = true;           ///< false: a local word
 };
 
@@ -254,7 +254,7 @@ const std::vector<Operand>& operands() {
   return all;
 }
 
-/// Whether a call is wrong whatever its arguments are.
+/// Whether the call is wrong with any arguments.
 bool is_misused(const Operand& operand) {
   return operand.call == Call::batch_begun_twice || operand.call == Call::batch_not_begun;
 }
@@ -287,7 +287,7 @@ bool can_break(const Operand& operand, Rule rule) {
 
 const std::string in_kernel = " in kernel beeline_test::CallKernel";
 
-/// What errors call an operand.
+/// The name of an operand in errors.
 const char* argument_of(const Operand& operand) {
   if (operand.call == Call::wait_any) return "signals: ";
   if (operand.named == Operation::put) return "destination: ";
@@ -295,7 +295,7 @@ const char* argument_of(const Operand& operand) {
   return operand.named == Operation::atomic ? "target: " : "signal: ";
 }
 
-/// The call that breaks this rule, and what the error says of it.
+/// A call that breaks a given rule, and the error text that it causes.
 struct BadCall {
   Arguments arguments;
   std::string why;
@@ -312,7 +312,7 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
   const bool names_peer = operand.call != Call::wait_any && operand.call != Call::exchange;
   const std::string refused = join(names_peer ? " on rank 1" : "", in_kernel, " refused: ");
   const std::string on = refused + argument_of(operand);
-  const auto end_at = [&](std::uint64_t offset) {  // of rank 0's slot; what is given begins one word before
+  const auto end_at = [&](std::uint64_t offset) {  // of rank 0's slot; the memory given starts one word earlier
     given = reinterpret_cast<std::uint64_t*>(ctx.range + offset) - 1;
     bad.why = operand.alignment > 8 ? join(on, "address ", address(given), " is not aligned")
                                     : join(on, operand.bytes, " bytes at ", address(given),
@@ -368,13 +368,13 @@ BadCall bad_call(const Context& ctx, const Operand& operand, Rule rule, const Ar
 
 constexpr LaunchOptions one_block{.threads = 64};
 
-/// Rank 0 makes the call; both ranks hear of it, and nothing has changed.
+/// Rank 0 makes the call; both ranks get the error, and no memory has changed.
 void refuse_one(World& world, const Operand& operand, Rule rule) {
   const SymmetricArray<std::uint64_t> words(world, words_each), returned(world, 1);
   const std::vector<std::uint64_t> start(words_each, before);
   world.copy(words.data(), start.data(), words.bytes());
   world.copy(returned.data(), &unset, sizeof unset);
-  const std::unique_ptr<Team> team = world.make_team({0, 1});  // whose abort is its own
+  const std::unique_ptr<Team> team = world.make_team({0, 1});  // its abort leaves the world alone
   std::uint64_t* const of_doer = words.at(0);
   const BadCall bad = bad_call(team->context(), operand, rule, {of_doer, of_doer, 1, returned.data()});
   const bool is_put_first = operand.call == Call::put_signal_signal || operand.call == Call::bulk_put_signal;
@@ -400,7 +400,7 @@ void refuse_one(World& world, const Operand& operand, Rule rule) {
   world.barrier();
 }
 
-/// Each operation, with the arguments it must not get.
+/// Each operation with each argument that it must refuse.
 TEST(CallerCheck, RefusesEachBadArgumentOfEachOperation) {
   expect_all_passed(run_ranks(WorldKind::threads, 2, [](World& world) {
     for (const Operand& operand : operands())
@@ -416,7 +416,7 @@ TEST(CallerCheck, RefusesEachBadArgumentOfEachOperation) {
   }));
 }
 
-/// Nothing at all may come from anywhere, and the last bytes of a heap are part of it.
+/// An empty put may come from any address and go to any, and the last bytes of a heap are part of it.
 struct GoodKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Arguments a) const {
@@ -461,7 +461,7 @@ struct StoppedArguments {
   MessageChannel messages;
 };
 
-/// What has no status to return. All of it is after the call that stops.
+/// Operations that return no status. A bad call stops the kernel, so that the store after it is not made.
 struct StoppedKernel {
   Stopped which;
   template <class Grid>
@@ -492,7 +492,7 @@ constexpr StoppedCase stopped_cases[] = {
     {Stopped::message_receiver,
      "receive in kernel beeline_test::StoppedKernel refused: peer 9 is no rank of the team"}};
 
-/// On a GPU the kernel's fault ends the process.
+/// Throws in any case: on a GPU the kernel's fault ends the process.
 void stop_one(World& world, const StoppedCase& each) {
   const SymmetricArray<std::uint64_t> words(world, 2);
   const PacketRings packets(world, 64);
@@ -505,7 +505,7 @@ void stop_one(World& world, const StoppedCase& each) {
       world.synchronize();
     });
     if (!gpu) BEELINE_CHECK_EQ(std::uint64_t{0}, words.data()[1]);
-    throw CheckFailure("as it should");  // the world is of no more use
+    throw CheckFailure("as it should");  // the world cannot be used any more
   }
   check_error(Status::aborted, {each.words}, [&] { world.barrier(); });
   throw CheckFailure("as it should");

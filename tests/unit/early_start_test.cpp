@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that are set up while the stream's earlier kernel ends: only where their code waits for that end. Needs a
-// GPU; the graph that captures two launches shows how the second one follows the first.
+// Kernels that are set up while the stream's earlier kernel ends, which requires code that waits for that end. Needs a
+// GPU; the graph of two captured launches shows how the second one depends on the first.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -19,7 +19,7 @@ void must(cudaError_t result) {
   if (result != cudaSuccess) throw CheckFailure(cudaGetErrorString(result));
 }
 
-/// Adds the architecture that it was compiled for.
+/// Adds the number of the architecture that the kernel was compiled for.
 template <bool Early>
 struct AddArchitecture {
   static constexpr bool starts_early = Early;
@@ -38,7 +38,7 @@ void add_twice(World& world, int* sum) {
   for (int i = 0; i < 2; ++i) launch(world, {}, AddArchitecture<Early>{}, sum);
 }
 
-/// How the second kernel of `add_twice` follows the first.
+/// The dependency of the second kernel of `add_twice` on the first.
 template <bool Early>
 auto dependency(World& world, int* sum) {
   const auto stream = static_cast<cudaStream_t>(world.stream().native());

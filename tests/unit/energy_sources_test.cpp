@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Sources of a machine, on NVML and powercap folders that the tests make; sampling; what the kernel counts of CPUs.
+/// Sources of a machine, on NVML and powercap folders that the tests make; sampling; the kernel's counters of CPUs.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ class EnergySources : public ::testing::Test {
   fs::path root;
 };
 
-/// Waits until the meter has given as many samples as asked for.
+/// Waits until the meter has given `count` samples.
 std::vector<Sample> samples_of(Meter& meter, std::size_t count) {
   std::vector<Sample> all;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
@@ -137,7 +137,7 @@ TEST_F(EnergySources, NvmlGpusAreMeteredAndMayBeLost) {
   EXPECT_EQ(components[1].name, "gpu1");
   EXPECT_EQ(components[1].device, "GPU-fake-1");
   const auto window = meter.start();
-  const Measured measured = meter.stop(window, ShortWindow::widen);  // a tick long: the error of its ends is large
+  const Measured measured = meter.stop(window, ShortWindow::widen);  // one tick long: the error of its ends is large
   EXPECT_LE(measured.components.at(0).seconds, 10);
   meter.sample_every(ms);
   for (const Sample& sample : samples_of(meter, 20)) EXPECT_EQ(sample.watts, 300);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The meter, over sources that stand for counters, at a time of the tests' own.
+/// The meter, with sources that stand for counters, and a clock that the tests set.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ using namespace energy;
 
 constexpr std::int64_t ms = 1'000'000, second = 1'000 * ms;
 
-/// A machine whose time passes when a meter waits for it.
+/// A machine whose clock advances when a meter sleeps.
 struct Machine {
   std::int64_t now_ns = 17 * second;
   Clock clock() {
@@ -47,7 +47,7 @@ Reading broken(const std::string& reason) { return {.joules = {}, .watts = {}, .
 
 using Curve = std::function<double(std::int64_t)>;
 
-/// A counter of `joules_at` that shows whole ticks, which come `phase_ns` after those of the clock.
+/// A counter of `joules_at` that changes only at ticks, `phase_ns` after those of the clock.
 std::unique_ptr<Source> ticking(Curve joules_at, std::int64_t phase_ns = 0, const std::string& name = "gpu0") {
   const Component component = gpu(name);
   return synthetic_source(component, [=](std::int64_t now) {
@@ -65,7 +65,7 @@ Sources only(std::unique_ptr<Source> one) {
   return all;
 }
 
-/// The window of `length_ns` of one source.
+/// Measures one source in a window of `length_ns`.
 ComponentEnergy measure(std::unique_ptr<Source> source, std::int64_t length_ns,
                         ShortWindow policy = ShortWindow::refuse) {
   Machine machine;
@@ -159,7 +159,7 @@ TEST(Energy, CountersWrap) {
 TEST(Energy, CountersThatGoBack) {
   const auto reset = [](std::int64_t now) { return joules(now < 20 * second ? 5000 + now / 1e9 : now / 1e9); };
   expect_missing(measure(ticking([=](std::int64_t now) { return *reset(now).joules; }), 10 * second), "went back from");
-  // A range is no excuse where so much cannot have been used.
+  // Wrapping is no explanation if the machine cannot have used so much energy.
   expect_missing(measure(synthetic_source(cpu(1e6), reset), 10 * second), "went back from");
 }
 
@@ -170,7 +170,7 @@ TEST(Energy, CountersThatJump) {
   const auto window = meter.start();
   machine.now_ns += 10 * second;
   expect_missing(meter.stop(window).components.at(0), "jumped by");
-  // What came before is forgotten.
+  // Samples before the jump are discarded.
   const auto next = meter.start();
   machine.now_ns += 10 * second;
   EXPECT_NEAR(meter.stop(next).components.at(0).joules.value(), 1000, 20);
@@ -199,7 +199,7 @@ TEST(Energy, ALostGpuLeavesTheOthers) {
   const Measured measured = meter.stop(window);
   expect_missing(measured.components.at(0), "GPU is lost");
   EXPECT_NEAR(measured.components.at(1).joules.value(), 2000, 40);
-  EXPECT_EQ(measured.joules(Kind::gpu), std::nullopt);  // a sum without a part would look like a whole
+  EXPECT_EQ(measured.joules(Kind::gpu), std::nullopt);  // a sum that lacks a part would look complete
   EXPECT_EQ(measured.joules(), std::nullopt);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadSanitizer with the fences of tests/support/fence_clocks.cpp: what they order is no race, all else is one.
+// ThreadSanitizer with the fences of tests/support/fence_clocks.cpp: accesses that they order are no race, others are.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -11,8 +11,8 @@ namespace beeline_test {
 
 namespace {
 
-/// Where a thread has its fence: of the sender, its data and then the flag; of the receiver, the flag and then the
-/// data.
+/// Where a thread has its fence. The sender accesses its data and then the flag; the receiver accesses the flag and
+/// then the data.
 enum class Fence { between, before_both, nowhere };
 
 int data = 0;
@@ -27,7 +27,7 @@ void receive(Fence place) {
   std::exit(data == 1 ? 0 : 1);
 }
 
-/// One message between two threads; ends the process with 0, or as ThreadSanitizer does after a report.
+/// Sends one message between two threads; the process ends with 0, or as ThreadSanitizer ends it after a report.
 void pass_message(Fence sender, Fence receiver) {
   std::thread thread(receive, receiver);
   if (sender == Fence::before_both) fence();

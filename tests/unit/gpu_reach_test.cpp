@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host rank's stream beside GPU memory: what it does there, another stream does for it, in order.
+// A host rank's stream beside GPU memory: another stream carries out its work there, in order.
 #include "transport/gpu_reach.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace beeline {
 
 namespace {
 
-/// Stands for a GPU's stream: counts what it is asked for, and does it slowly.
+/// Stands for a GPU's stream: counts its operations, and carries them out slowly.
 class CountingStream final : public Stream {
  public:
   CountingStream(std::unique_ptr<Stream> inner, std::atomic<int>& count) : inner_(std::move(inner)), count_(count) {}
@@ -81,7 +81,7 @@ TEST_F(ReachedGpu, ServesWhatCpuThreadsCannotTouchInOrder) {
   const auto stream = make(&reached);
   const std::size_t bytes = gpu_.size() * sizeof(std::uint64_t);
   stream->fill(host_.data(), 3, bytes);
-  stream->copy(gpu_.data(), host_.data(), bytes);  // each needs what the one before has done
+  stream->copy(gpu_.data(), host_.data(), bytes);  // each needs the result of the previous one
   stream->fill(host_.data(), 0, bytes);
   stream->fill(gpu_.data(), 4, sizeof(std::uint64_t));
   stream->copy(other_.data(), gpu_.data(), bytes);

@@ -23,7 +23,7 @@ inline void must(cudaError_t result) {
 }
 inline cudaStream_t native(const beeline::Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
 
-/// A graph of what `work` puts on a stream, ready to run.
+/// A graph of the operations that `work` starts on a stream, ready to run.
 class Graph {
  public:
   Graph(beeline::World& world, beeline::Stream& stream, const std::function<void()>& work) {
@@ -65,7 +65,7 @@ BEELINE_HOST_DEVICE inline std::uint64_t word_of(std::uint64_t step, std::uint64
   return step * 1009 + index * 2 + rank;
 }
 
-/// Two ranks that are threads, on this many GPUs.
+/// Two ranks that are threads, on the given number of GPUs.
 class TwoRanks : public ::testing::TestWithParam<int> {
  protected:
   ///   nodes  of the world, 1 or 2

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA graphs of launches and copies, and streams that somebody else made. All but one case need a GPU.
+// CUDA graphs of launches and copies, and streams that were made outside the library. All but one case need a GPU.
 #include "tests/unit/graph.hpp"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ using namespace beeline;
 constexpr unsigned blocks = 4, threads = 64;
 constexpr std::size_t words = 300;
 
-/// What two ranks exchange. Every number that changes lies in memory, so that a graph goes on where the last run ended.
+/// Data that two ranks exchange. All changing numbers are in memory: a graph continues where the last run ended.
 struct Exchange {
   std::uint64_t* outbox;  ///< [words]
   std::uint64_t* inbox;   ///< [2, words] of even and of odd steps
@@ -37,8 +37,8 @@ struct Exchange {
   std::uint64_t* state;  ///< [steps taken, wrong words]
 };
 
-/// One step: the grid fills the outbox, its first block sends it to the other rank and waits for what comes from there,
-/// the grid checks it.
+/// One step: the grid fills the outbox; its first block sends it to the other rank and waits for the other rank's data;
+/// the grid checks the data.
 struct Step {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Exchange exchange) const {
@@ -60,7 +60,7 @@ struct Step {
   }
 };
 
-/// Adds up what the graph copied.
+/// Adds a word that the graph copied to a sum.
 struct Add {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, std::uint64_t* sum,
@@ -87,7 +87,7 @@ void check_steps(World& world, const Exchange& exchange, std::uint64_t expected)
   BEELINE_CHECK_EQ(std::uint64_t{0}, state[1]);
 }
 
-/// Three launches and a copy, 10,000 times, with steps outside the graph in between.
+/// A graph of three launches and a copy runs 10,000 times, with steps outside the graph in between.
 TEST_P(TwoRanks, RepeatLaunchesAndCopiesBesideOthers) {
   run([](World& world) {
     constexpr int runs = 10'000;
@@ -102,7 +102,7 @@ TEST_P(TwoRanks, RepeatLaunchesAndCopiesBesideOthers) {
       launch(world, {.threads = 32, .stream = &stream}, Add{}, sum, copied);
     });
     BEELINE_CHECK_EQ(std::size_t{4}, graph.nodes());
-    world.barrier();  // from here on kernels wait for those of the other rank
+    world.barrier();  // from here on kernels wait for the other rank's kernels
     std::uint64_t steps = 0, expected_sum = 0;
     for (int i = 0; i < runs; ++i) {
       graph.run(stream);
@@ -123,7 +123,7 @@ TEST_P(TwoRanks, RepeatLaunchesAndCopiesBesideOthers) {
   });
 }
 
-/// Two graphs of one stream in turn, then beside each other on two streams: each has a grid barrier of its own.
+/// Two graphs of one stream run in turn, then at the same time on two streams: each has its own grid barrier.
 TEST_P(TwoRanks, RunTwoGraphsInTurnAndBesideEachOther) {
   run([](World& world) {
     constexpr int runs = 2'000;
@@ -156,8 +156,8 @@ TEST_P(TwoRanks, RunTwoGraphsInTurnAndBesideEachOther) {
   });
 }
 
-/// Runs a graph of two steps on the default stream, so many times, and a step outside of it after every third. Returns
-/// how many steps there were.
+/// Runs a graph of two steps on the default stream `runs` times, and after every third run a step outside of it.
+/// Returns the number of steps.
 int repeat(World& world, const std::function<void()>& step, int runs) {
   Stream& stream = world.stream();
   const Graph graph(world, stream, [&] { step(), step(); });
@@ -173,7 +173,7 @@ int repeat(World& world, const std::function<void()>& step, int runs) {
   return steps;
 }
 
-/// Makes the next input of an all-reduce from its result.
+/// Computes the next input of an all-reduce from its result.
 struct Mix {
   static constexpr std::int64_t modulus = 1'000'003;
   template <class Grid>
@@ -184,15 +184,15 @@ struct Mix {
   }
 };
 
-/// Vectors of zeros at first: what goes into an all-reduce, and comes out.
+/// Input and result of an all-reduce, zero at first.
 struct Vectors {
   std::int64_t* input;
   std::int64_t* sum;
   std::size_t count;
 };
 
-/// All-reduces in a graph, each of what the last one gave, with others in between: their rounds go on wherever the last
-/// one ended.
+/// All-reduces in a graph, each of the previous result, with others outside the graph in between: each continues with
+/// the round after the last one.
 void repeat_all_reduces(World& world, Collectives& collectives, const Vectors& vectors, const CollectiveCall& how,
                         int runs) {
   const auto [input, sum, count] = vectors;
@@ -225,7 +225,7 @@ TEST_P(TwoRanks, RepeatAllReduces) {
   });
 }
 
-/// Zeroed memory of this rank's GPU that is in no heap.
+/// Zeroed memory on this rank's GPU that is in no heap.
 auto other_memory(const World& world, std::size_t words) {
   std::int64_t* data = nullptr;
   must(cudaSetDevice(world.device().index));
@@ -235,7 +235,7 @@ auto other_memory(const World& world, std::size_t words) {
   return std::shared_ptr<std::int64_t>(data, [](std::int64_t* held) { static_cast<void>(cudaFree(held)); });
 }
 
-/// By copy engines, in chunks, of vectors that lie at another place on either rank, in the heap and outside.
+/// By copy engines, in chunks, of vectors at different offsets on the two ranks, in the heap and outside of it.
 TEST_P(TwoRanks, RepeatAllReducesByEngines) {
   run([](World& world) {
     constexpr std::size_t count = 200'001, room = 2 * count + 8;
@@ -250,7 +250,7 @@ TEST_P(TwoRanks, RepeatAllReducesByEngines) {
   });
 }
 
-/// What `automatic` takes for large vectors that nobody has said anything about, first called in a capture.
+/// The algorithm that `automatic` chooses for large vectors not declared symmetric, first called in a capture.
 TEST(TwoGpus, CaptureLargeAllReducesOfAnyVectors) {
   if (const std::string why = missing_gpus(2); !why.empty()) GTEST_SKIP() << why;
   Config config = test_config("cuda:0,cuda:1");
@@ -267,7 +267,7 @@ TEST(TwoGpus, CaptureLargeAllReducesOfAnyVectors) {
 }
 
 /// Calls of one channel take turns, so they count once in the residency ledger: graphs from several streams and calls
-/// outside of them, of which any three would need more than the device.
+/// outside of them, any three of which together would need more than the device.
 TEST_P(TwoRanks, CaptureCallsOfOneChannelFromSeveralStreams) {
   run([](World& world) {
     constexpr std::size_t count = 100'000;
@@ -278,7 +278,7 @@ TEST_P(TwoRanks, CaptureCallsOfOneChannelFromSeveralStreams) {
     auto* vectors = static_cast<std::int32_t*>(world.allocate(4 * count * sizeof(std::int32_t)));
     const std::vector<std::int32_t> ones(count, 1);
     world.copy(vectors, ones.data(), count * sizeof ones[0]);
-    // Each call adds up the last one's result.
+    // Each call sums up the previous call's result.
     const auto call = [&](Stream& on, std::size_t from, std::size_t to) {
       collectives.allreduce_on_stream(
           vectors + to * count, vectors + from * count, count, ElementType::int32, Reduction::sum,
@@ -300,7 +300,7 @@ TEST_P(TwoRanks, CaptureCallsOfOneChannelFromSeveralStreams) {
   });
 }
 
-/// Makes what is sent next of what has been received.
+/// Computes the words to send next from the words received.
 struct Turn {
   BEELINE_HOST_DEVICE static std::uint64_t next(std::uint64_t received, std::uint64_t rank, std::uint64_t index) {
     return received % 1'000'003 * 3 + rank + index;
@@ -312,8 +312,8 @@ struct Turn {
   }
 };
 
-/// Messages in a graph, eager and by rendezvous, with others in between: their numbers go on wherever the last one
-/// ended.
+/// Messages in a graph, eager and by rendezvous, with others outside the graph in between: each continues with the
+/// number after the last one.
 TEST_P(TwoRanks, RepeatMessages) {
   run([](World& world) {
     constexpr int runs = 500;
@@ -352,7 +352,7 @@ TEST_P(TwoRanks, RepeatMessages) {
   });
 }
 
-/// A rank captures, in the mode that forbids most, while the other waits for kernels, copies, and makes streams.
+/// One rank captures in the strictest mode while the other waits for kernels, copies, and makes streams.
 TEST_P(TwoRanks, CaptureWhileOthersWork) {
   run([](World& world) {
     const Exchange exchange = make_exchange(world);
@@ -398,7 +398,7 @@ class OneRank : public ::testing::Test {
 using Graphs = OneRank;
 using AdoptedStream = OneRank;
 
-/// What a graph cannot repeat is refused, by name; the rest of the capture goes on.
+/// An operation that a graph cannot repeat is refused by its name; the capture continues.
 TEST_F(Graphs, RefuseWhatCannotBeCaptured) {
   run([](World& world) {
     const std::unique_ptr<Stream> stream = world.make_stream();
@@ -444,7 +444,7 @@ struct WaitForNothing {
   }
 };
 
-/// A waiting grid in a graph holds its share of the device until the graph is gone, whatever became of its stream.
+/// A waiting grid in a graph holds its share of the device until the graph is destroyed, even if its stream is gone.
 TEST_F(Graphs, HoldTheirShareOfTheDevice) {
   run([](World& world) {
     const unsigned all = resident_blocks<WaitForNothing>(world, threads);
@@ -458,7 +458,7 @@ TEST_F(Graphs, HoldTheirShareOfTheDevice) {
     graph->run(world.stream());
     world.synchronize();
     graph.reset();
-    const Stopwatch stopwatch;  // CUDA tells of a graph's end some time later
+    const Stopwatch stopwatch;  // CUDA reports the end of a graph with some delay
     for (bool launched = false; !launched;) {
       try {
         launch_most(world.stream());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handlers of bytes, as those of aml.h: each message is handled once at its rank, and a barrier waits for what handlers
-// have sent, too.
+// Handlers of bytes, like those of aml.h: each message is handled once at its rank, and a barrier also waits for
+// messages that handlers have sent.
 
 #include "common/handlers.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 using namespace beeline;
 
-/// What a rank's handlers have seen.
+/// What a rank's handlers have counted.
 struct Seen {
   std::uint64_t messages, bytes, faults, returned;
 };
@@ -36,7 +36,7 @@ struct Return {
   }
 };
 
-/// Counts what comes, and sends a byte back.
+/// Counts the messages that arrive, and sends a byte back.
 struct Receive {
   static constexpr const char* name = "receive";
   template <class Group>
@@ -91,7 +91,7 @@ TEST_P(Handling, EachMessageOnceAndWhatHandlersSend) {
         apps::Handlers<List> handlers(world, most_bytes);
         handlers.register_handler<Receive>(seen.data());
         handlers.register_handler<Return>(seen.data());
-        constexpr std::uint32_t rounds = 20;  // so few that what goes back always finds a place
+        constexpr std::uint32_t rounds = 20;  // so few that a reply always finds a free cell
         std::uint64_t bytes = 0;
         for (std::uint32_t round = 0; round < rounds; ++round) bytes += (round * 61 + 1) % most_bytes;
         for (std::uint64_t turn = 1; turn <= 3; ++turn) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Himeno method whose kernels a kernel launches, against the persistent one. Ranks are threads.
+// The Himeno method in which a kernel launches kernels, compared with the persistent method. Ranks are threads.
 
 #include <gtest/gtest.h>
 
@@ -16,11 +16,11 @@ class HimenoDeviceLaunched : public testing::TestWithParam<MethodCase> {};
 TEST_P(HimenoDeviceLaunched, HasTheBitsOfTheOthers) {
   if (const std::string why = beeline_test::missing_gpus(GetParam().device, GetParam().ranks); !why.empty())
     GTEST_SKIP() << why;
-  // The last is more than one control kernel runs.
+  // The last number of iterations is more than one control kernel runs.
   expect_same_bits(GetParam(), {find_method(methods(), "persistent"), device_launched()}, {1, 2, 5, 12, 1100});
 }
 
-// Slabs of one plane, with both sides in one half; several ranks of one GPU; GPUs of their own.
+// Slabs of one plane, with both sides in one half; several ranks on one GPU; each rank on its own GPU.
 INSTANTIATE_TEST_SUITE_P(Gpus, HimenoDeviceLaunched,
                          testing::Values(MethodCase{{66, 65, 23}, 1, 1, {}, "cuda:0"},
                                          MethodCase{{5, 7, 9}, 7, 1, {}, "cuda:0"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which problems the Himeno application refuses before a world is made.
+// Which problems the Himeno application refuses before it creates a world.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ Machine machine_with(int gpus, std::size_t gpu_gibibytes) {
   return machine;
 }
 
-// Size XL is 14 GiB of arrays, and 17 GiB of reference.
+// Size XL needs 14 GiB for arrays, and 17 GiB for the reference.
 constexpr Size xl{512, 512, 1024};
 
 TEST(HimenoRoom, HeapsAreThoseOfTheProblem) {
@@ -67,7 +67,7 @@ TEST(HimenoRoom, ThreadsShareAGpu) {
   check_error(Status::no_resource, {"3.5 GiB of GPU memory a rank", "a rank has 3.0"},
               [&] { fit(config, xl, true, machine_with(2, 6)); });
   fit(config, xl, true, machine_with(2, 8));
-  // Processes that outnumber the GPUs seen here may see others, or run on CPUs.
+  // If there are more processes than GPUs here, others may see more GPUs, or run on CPUs.
   config = config_of(4);
   fit(config, xl, true, machine_with(2, 2));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Every method of the Himeno application against its serial reference, bit for bit.
+/// Compares every method of the Himeno application with its serial reference, bit for bit.
 
 #include <gtest/gtest.h>
 
@@ -40,8 +40,8 @@ inline std::ostream& operator<<(std::ostream& out, const MethodCase& c) {
              << " blocks of " << c.host_threads;
 }
 
-/// Every method after runs that end on either parity, and after runs without communication: nothing of them may be
-/// left. On CPUs the field has the bits of the serial reference, on GPUs the same bits for every method.
+/// Runs every method after runs that end on either parity, and after runs without communication, of which no data may
+/// remain. On CPUs the field must have the serial reference's bits, on GPUs the same bits for every method.
 inline void run_methods(beeline::World& world, const MethodCase& c, const std::vector<MethodInfo>& all,
                         const std::vector<Expectation>& expected) {
   Domain domain(world, c.size, c.grid);

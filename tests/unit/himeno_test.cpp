@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Himeno application: its serial reference against the official loop nest, and every method against the reference,
-// bit for bit, on several numbers of ranks. Ranks are threads.
+// The Himeno application: its serial reference compared with the official loop nest, and every method compared with the
+// reference, bit for bit, on several numbers of ranks. Ranks are threads.
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST(HimenoProblem, MoreRanksThanPlanesAreRefused) {
   }
 }
 
-/// An array as the official program holds it: [i][j][k], k in the first places.
+/// An array in the official program's layout: [i][j][k], k contiguous.
 class OfficialArray {
  public:
   OfficialArray(const Size& size, Data data, Array array)
@@ -84,7 +84,7 @@ struct OfficialResult {
   float gosa;
 };
 
-/// Jacobi iterations as the official C program writes them.
+/// Jacobi iterations as written in the official C program.
 OfficialResult official_jacobi(const Size& size, Data data, int iterations) {
   const auto array = [&](Array which) { return OfficialArray(size, data, which); };
   OfficialArray a0 = array(Array::a0), a1 = array(Array::a1), a2 = array(Array::a2), a3 = array(Array::a3);
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, HimenoMethods,
 INSTANTIATE_TEST_SUITE_P(LargePlanes, HimenoMethods,
                          testing::Values(MethodCase{{66, 65, 7}, 3, 1}, MethodCase{{66, 65, 7}, 2, 3}));
 
-// As on GPUs: few blocks without carriers, then with; tiles that end inside rows, and such that a row is several tiles;
+// As on GPUs: few blocks without carriers, then with carriers; tiles that end inside rows, and rows of several tiles;
 // two sections of a plane.
 INSTANTIATE_TEST_SUITE_P(ManyBlocks, HimenoMethods,
                          testing::Values(MethodCase{{9, 8, 10}, 2, 1, {3, 4}}, MethodCase{{9, 8, 10}, 3, 1, {9, 4}},
@@ -174,7 +174,7 @@ INSTANTIATE_TEST_SUITE_P(ManyBlocks, HimenoMethods,
                                          MethodCase{{9, 8, 30}, 2, 2, {10, 32}},
                                          MethodCase{{130, 128, 7}, 2, 1, {8, 256}}));
 
-// Several ranks of one GPU, and GPUs of their own.
+// Several ranks on one GPU; each rank on its own GPU.
 INSTANTIATE_TEST_SUITE_P(Gpus, HimenoMethods,
                          testing::Values(MethodCase{{130, 128, 40}, 1, 1, {}, "cuda:0"},
                                          MethodCase{{5, 7, 9}, 3, 1, {}, "cuda:0"},
@@ -182,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(Gpus, HimenoMethods,
                                          MethodCase{{66, 65, 23}, 2, 1, {}, "auto"},
                                          MethodCase{{258, 130, 41}, 4, 1, {}, "auto"}));
 
-/// Those of `launch_methods` that run on such ranks.
+/// The methods of `launch_methods` that can run on these ranks.
 std::vector<MethodInfo> launch_methods_on(const char* device, int ranks) {
   beeline::Config config;
   config.device = device, config.size = ranks;

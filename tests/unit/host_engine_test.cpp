@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that serve command queues: what they refuse, how they sleep and wake, and how they end.
+// The threads that serve command queues: which commands they refuse, how they sleep and wake, and how they end.
 #include "control/host_engine.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using beeline_test::Stopwatch;
 
 namespace {
 
-/// Queues live longer than the engines that serve them.
+/// A fixture whose queues live longer than the engines that serve them.
 class Engines : public LoneClient {
  protected:
   struct Queue {
@@ -35,11 +35,11 @@ class Engines : public LoneClient {
     [[nodiscard]] CommandQueue ends() const { return {ring.get(), tickets.get()}; }
   };
 
-  /// Posts what no operation would.
+  /// Posts a command that no operation would post.
   static void post_raw(Queue& queue, const Command& command) {
     const std::uint64_t ticket = queue.tickets->next++;
     Command& slot = queue.ring->commands[ticket % command_ring_depth];
-    constexpr std::size_t first = offsetof(Command, verb);  // the engine reads the sequence already
+    constexpr std::size_t first = offsetof(Command, verb);  // the engine already reads the sequence
     std::memcpy(&slot.verb, &command.verb, sizeof command - first);
     detail::SystemAtomic<std::uint64_t>(slot.sequence).store(ticket + 1, std::memory_order_release);
   }
@@ -116,8 +116,8 @@ TEST_F(Engines, RefuseWhatNoPosterMayWant) {
   EXPECT_FALSE(has_failed_);
 }
 
-/// The end of a large transfer is told when it is over, and other queues are served between two: here one that gets its
-/// command while the third is looked at.
+/// The end of a large transfer is published when it is complete, and other queues are served between two transfers:
+/// here a queue that gets its command while the third transfer is begun.
 TEST_F(Engines, LargeTransfersAreToldOneByOne) {
   constexpr std::size_t half = bytes / 2, last_word = bytes - 8;
   Queue large, small;
@@ -140,7 +140,7 @@ TEST_F(Engines, LargeTransfersAreToldOneByOne) {
   EXPECT_EQ(5u, memory_.back());
 }
 
-/// Its poster would take the answer for a value: the world ends.
+/// A poster would take the answer of a refused command for a value: the world fails.
 TEST_F(Engines, FailWhereARefusedCommandWantsAnAnswer) {
   Queue queue;
   HostEngine engine(client_, {});
@@ -153,7 +153,7 @@ TEST_F(Engines, FailWhereARefusedCommandWantsAnAnswer) {
   EXPECT_NE(std::string::npos, failure_.find("no such rank")) << failure_;
 }
 
-/// A full queue is a status, and its place comes back.
+/// A post to a full queue returns a status, and freed cells are used again.
 TEST_F(Engines, AFullQueueSaysSo) {
   Queue queue;
   std::uint64_t word = 1;
@@ -175,7 +175,7 @@ TEST_F(Engines, AFullQueueSaysSo) {
   EXPECT_EQ(0u, claims_) << "nothing is recorded";
 }
 
-/// Who dies with half a command written stops its queue, whose waits end; others go on.
+/// A poster that dies before it has written its command stops its queue; waits on it end, and other queues continue.
 TEST_F(Engines, HalfACommandStopsItsQueueAlone) {
   Queue stopped, other;
   HostEngine engine(client_, {});
@@ -193,7 +193,7 @@ TEST_F(Engines, HalfACommandStopsItsQueueAlone) {
   EXPECT_EQ(0u, records_[0].observed);
 }
 
-/// An idle thread takes next to no CPU time, and a post wakes it.
+/// A thread sleeps while it is idle, and a post wakes it.
 TEST_F(Engines, SleepUntilAPostWakesThem) {
   Queue queue;
   HostEngine engine(client_, {});
@@ -208,8 +208,8 @@ TEST_F(Engines, SleepUntilAPostWakesThem) {
   }
 }
 
-/// The thread of a GPU's rank, which no post wakes, polls: not more often than it was told, and a poll takes little CPU
-/// time beside that of the sleep before it, which a thread that only sleeps shows.
+/// The thread of a GPU rank, which no post wakes, polls: not more often than its period says, and a poll takes little
+/// CPU time compared with a sleep, which a second thread measures.
 TEST_F(Engines, ThatNobodyWakesPollSeldom) {
   client_.device.kind = DeviceKind::gpu;
   for (const int poll_us : {100, 1000}) {
@@ -252,7 +252,7 @@ TEST_F(Engines, ServeThousandsOfQueues) {
   EXPECT_EQ(queues.size(), engine.statistics().commands);
 }
 
-/// Queues come and go while others are used.
+/// Queues are added and removed while others are used.
 TEST_F(Engines, QueuesComeAndGo) {
   std::atomic<bool> stops{false};
   Queue steady;
@@ -279,14 +279,14 @@ TEST_F(Engines, QueuesComeAndGo) {
   poster.join();
 }
 
-/// A device that ends what it was given when the test says so.
+/// A device that completes its submissions when the test says so.
 class LateWorker final : public CommandWorker {
  public:
   struct Device {
-    std::atomic<std::uint64_t> begun{0}, behind_others{0};  ///< commands, of these
+    std::atomic<std::uint64_t> begun{0}, behind_others{0};  ///< commands; those begun after pending ones
     std::atomic<std::uint64_t> submitted{0}, ended{0};      ///< submissions
-    std::atomic<std::uint64_t> told{0};                     ///< posters that it is to tell of the end
-    std::atomic<std::uint64_t> stored{0};                   ///< words that the CPU has stored for it
+    std::atomic<std::uint64_t> told{0};                     ///< posters to which it reports the end
+    std::atomic<std::uint64_t> stored{0};                   ///< words that the CPU stored instead of it
   };
   explicit LateWorker(Device& device) : device_(device) {}
 
@@ -312,8 +312,8 @@ class LateWorker final : public CommandWorker {
   std::uint64_t submitted_ = 0;
 };
 
-/// A device has work of a queue while the thread begins the queue's next commands, up to some batches, and what is over
-/// is told in its order.
+/// The thread begins a queue's next commands while a device still works on earlier ones, up to a number of batches, and
+/// completion is published in order.
 TEST_F(Engines, BeginWhileOthersAreUnderWay) {
   LateWorker::Device device;
   Queue busy, other;
@@ -331,7 +331,7 @@ TEST_F(Engines, BeginWhileOthersAreUnderWay) {
   for (Queue* queue : {&busy, &other}) engine.add(*queue->source);
   for (std::uint64_t i = 1; i <= most_word_batches; ++i) {
     post(busy, i);
-    ASSERT_TRUE(until([&] { return device.begun == i && device.submitted == i; }));  // what follows is in another one
+    ASSERT_TRUE(until([&] { return device.begun == i && device.submitted == i; }));  // the next is in another batch
   }
   EXPECT_EQ(most_word_batches - 1, device.behind_others);
   const auto completed = [](const Queue& queue) { return detail::load_acquired(queue.ring->completed.value); };
@@ -350,7 +350,7 @@ TEST_F(Engines, BeginWhileOthersAreUnderWay) {
   for (Queue* queue : {&busy, &other}) EXPECT_TRUE(engine.remove(*queue->source));
 }
 
-/// A device that has nothing else to do tells the posters of the end. One that has tells nobody, and the thread does.
+/// A device without other work reports the end to posters. If it has other work, the engine's thread does.
 TEST_F(Engines, TellPostersByADeviceThatHasNothingElseToDo) {
   LateWorker::Device device;
   std::uint64_t told = 0;
@@ -379,7 +379,7 @@ TEST_F(Engines, TellPostersByADeviceThatHasNothingElseToDo) {
   EXPECT_TRUE(engine.remove(*queue.source));
 }
 
-/// The words of a GPU's rank: their posters are told by the stream, also behind others that are under way.
+/// For words of a GPU rank the stream reports completion to posters, also after other commands that are pending.
 TEST_F(Engines, TellPostersOfWordsBehindOthers) {
   client_.device.kind = DeviceKind::gpu;
   LateWorker::Device device;
@@ -400,7 +400,7 @@ TEST_F(Engines, TellPostersOfWordsBehindOthers) {
   EXPECT_TRUE(engine.remove(*queue.source));
 }
 
-/// Of a device that never ends what it was given, the queue goes at the deadline.
+/// If a device never completes a submission, its queue is given up at the deadline.
 TEST_F(Engines, GiveAQueueUpWhoseDeviceStands) {
   LateWorker::Device device;
   context_.deadline_ns = client_.context.deadline_ns = 50'000'000;
@@ -412,13 +412,13 @@ TEST_F(Engines, GiveAQueueUpWhoseDeviceStands) {
   ASSERT_EQ(Status::ok, post_put(Thread{}, context_, memory_.data(), &value, 1, 0, queue.ends()));
   EXPECT_EQ(Status::deadline, quiet(Thread{}, context_, queue.ends()));
   EXPECT_TRUE(engine.remove(*queue.source));
-  device.ended = 1;  // nothing is told of it
+  device.ended = 1;  // no poster learns of this
   engine.add(*queue.source);
   EXPECT_TRUE(engine.remove(*queue.source));
   EXPECT_EQ(0u, detail::load_acquired(queue.ring->completed.value));
 }
 
-/// Holds what it is to carry until a test does it.
+/// An engine that holds commands until the test carries them out.
 class HeldNetwork final : public Engine {
  public:
   PeerRoute route_to(int) const override { return {PeerAccess::engine, "a test says so"}; }
@@ -470,7 +470,7 @@ TEST_F(Engines, HandOverWhatGoesToOtherNodes) {
     const Command first = next_of(reader);
     EXPECT_EQ(Verb::put_inline_signal, first.verb);
     EXPECT_EQ(16u, first.remote);
-    while (detail::load_acquired(memory_[1]) != 4) std::this_thread::yield();  // other ranks' commands do not wait
+    while (detail::load_acquired(memory_[1]) != 4) std::this_thread::yield();  // commands to other ranks do not wait
     EXPECT_EQ(Status::timeout, flush(Thread{}, context_, queue.ends(), soon));
     reader.release_sources(first);
     carried.has_grown();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The threads that run a host rank's grids: all tasks of a run are there at once if they wait for each other.
+// The threads that run a host rank's grids: all tasks of a run get a thread if they wait for each other.
 #include "transport/host_workers.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr long never = 3'600'000'000'000;
 
-/// By means of their own: threads come at once, or when the patience is over.
+/// They wait by other means than the library's: threads start at once, or when the timer expires.
 TEST(HostWorkers, TasksMayWaitForEachOther) {
   HostWorkers workers;
   for (unsigned round = 0; round < 50; ++round)
@@ -44,7 +44,7 @@ TEST(HostWorkers, AllThatRunAtOnceComeAtOnce) {
   }
 }
 
-/// Waits of the library's give cores away: then the next thread comes, whatever the time.
+/// Waits of the library yield their cores: the next thread then starts without the timer.
 TEST(HostWorkers, AWaitMakesPlaceForATask) {
   HostWorkers workers(never);
   for (const WaitPolicy policy : {WaitPolicy::automatic, WaitPolicy::yield, WaitPolicy::sleep, WaitPolicy::event})
@@ -58,7 +58,7 @@ TEST(HostWorkers, AWaitMakesPlaceForATask) {
     }
 }
 
-/// Those that do not wait run one after the other on the calling thread.
+/// Tasks that do not wait run one after another on the calling thread.
 TEST(HostWorkers, TasksWithoutWaitsNeedNoThread) {
   HostWorkers workers(never);
   for (unsigned round = 0; round < 100; ++round)

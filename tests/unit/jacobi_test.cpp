@@ -63,7 +63,7 @@ TEST(JacobiProblem, WhatDoesNotFitIsRefused) {
   EXPECT_GE(config.heap_bytes, Domain::field_bytes({2000, 2000}, 4));
 }
 
-/// The iteration as the definition has it, over a function.
+/// The iteration by its mathematical definition, as a recursive function.
 float value_after(const Size& size, int iterations, std::size_t row, std::size_t column) {
   const bool boundary = row == 0 || row > size.rows || column == 0 || column > size.columns;
   if (boundary || iterations == 0) return initial_value(row, column);
@@ -117,8 +117,8 @@ beeline::Config config_of(const MethodCase& c) {
   return config;
 }
 
-/// Every method in runs that end on either parity, go on where the last one ended, and follow runs without
-/// communication, of which nothing may be left.
+/// Runs every method with runs that end on either parity, continue where the previous run ended, and follow runs
+/// without communication, of which no data may remain.
 void run_methods(beeline::World& world, const MethodCase& c) {
   Domain domain(world, c.size, c.grid);
   Residual residual(domain);
@@ -151,14 +151,14 @@ TEST_P(JacobiMethods, HaveTheReferencesBits) {
       beeline_test::WorldKind::threads, c.ranks, [&](beeline::World& world) { run_methods(world, c); }, config_of(c)));
 }
 
-// One rank, ranks with fewer rows than others, ranks with an only row, one column.
+// One rank, ranks with fewer rows than others, ranks with a single row, one column.
 INSTANTIATE_TEST_SUITE_P(Ranks, JacobiMethods,
                          testing::Values(MethodCase{{7, 9}, 1, 1}, MethodCase{{7, 9}, 2, 1}, MethodCase{{33, 11}, 4, 1},
                                          MethodCase{{5, 7}, 7, 1}, MethodCase{{1, 5}, 3, 1}, MethodCase{{1, 1}, 1, 1},
                                          MethodCase{{66, 3}, 2, 1}, MethodCase{{300, 40}, 3, 2}));
 
-// As on GPUs: several segments of a row, whose last is shorter; more blocks than segments, and fewer; blocks of several
-// threads.
+// As on GPUs: several segments in a row, the last of them shorter; more blocks than segments, and fewer; blocks of
+// several threads.
 INSTANTIATE_TEST_SUITE_P(ManyBlocks, JacobiMethods,
                          testing::Values(MethodCase{{30, 9}, 2, 1, {3, 3}}, MethodCase{{30, 9}, 3, 1, {2, 1}},
                                          MethodCase{{30, 3}, 3, 2, {7, 2}}, MethodCase{{6, 5}, 2, 3, {5, 1}}));

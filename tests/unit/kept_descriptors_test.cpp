@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::byte memory[2]{};
 
-/// No descriptor more than there are, as long as it lives.
+/// While it exists, this process can open no further descriptor.
 class NoMoreDescriptors {
  public:
   NoMoreDescriptors() {
     EXPECT_EQ(0, ::getrlimit(RLIMIT_NOFILE, &before_));
-    const int next = ::memfd_create("next", 0);  // the least that is free
+    const int next = ::memfd_create("next", 0);  // the lowest free one
     ::close(next);
     const rlimit none{static_cast<rlim_t>(next), before_.rlim_max};
     EXPECT_EQ(0, ::setrlimit(RLIMIT_NOFILE, &none));
@@ -60,7 +60,7 @@ TEST(KeptDescriptors, AreOfTheSameFile) {
   EXPECT_FALSE(kept.copy_of(memory));
 }
 
-/// What the system does not give is said when it is asked for: the memory is of use without it.
+/// A failed copy of a descriptor is reported when the copy is asked for: the memory is useful without it.
 TEST(KeptDescriptors, ThatCouldNotBeCopiedSayWhy) {
   KeptDescriptors kept;
   const FileDescriptor file(::memfd_create("memory", 0));

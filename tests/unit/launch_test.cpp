@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches in a world of one host rank: which threads run, when, and what becomes of their failures.
+// Launches in a world of one host rank: which threads run, when, and how their failures are reported.
 #include "beeline/host/launch.hpp"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ LaunchOptions shape(unsigned blocks, bool waits, Stream* stream = nullptr) {
   return options;
 }
 
-/// Counts its threads, and the most blocks that were there at once.
+/// Counts its threads, and the most blocks that ran at the same time.
 struct Census {
   std::atomic<unsigned> threads{0}, present{0}, most_present{0};
 };
@@ -58,7 +58,7 @@ struct CensusKernel {
   }
 };
 
-/// A wait for a host stream sleeps: what polled would be scheduled thousands of times.
+/// A wait for a host stream sleeps: a wait that polls would be scheduled thousands of times.
 TEST(Synchronize, SleepsWhileTheStreamWorks) {
   const auto world = world_of_one(1);
   world->stream().enqueue([] { std::this_thread::sleep_for(std::chrono::milliseconds(300)); });
@@ -97,7 +97,7 @@ TEST(Launch, WaitingBlocksAreAllThereAtOnce) {
   EXPECT_EQ(2 * most, met.load());
 }
 
-/// As many blocks as the cores run at once: of a lone rank all that its process may use.
+/// The recommended blocks are as many as the cores run at once; a lone rank has all cores of its process.
 TEST(Launch, RecommendsWhatTheCoresRun) {
   cpu_set_t allowed;
   ASSERT_EQ(0, sched_getaffinity(0, sizeof allowed, &allowed));
@@ -109,7 +109,7 @@ TEST(Launch, RecommendsWhatTheCoresRun) {
   }
 }
 
-/// Ranks that may run on the same cores share them.
+/// Ranks that may run on the same cores get a share of them each.
 TEST(Launch, RecommendsAShareOfCommonCores) {
   cpu_set_t allowed;
   ASSERT_EQ(0, sched_getaffinity(0, sizeof allowed, &allowed));

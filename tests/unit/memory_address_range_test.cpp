@@ -30,7 +30,7 @@ TEST(AddressRange, OwnersFollowFromAddresses) {
   EXPECT_EQ(-1, range.owner_of(nullptr));
 }
 
-/// A user that is back at once does not keep out who unmaps; and nothing is unmapped while it works.
+/// A user that takes its lock again at once does not keep out a thread that unmaps; nothing is unmapped while it works.
 TEST(AddressRange, NothingIsUnmappedInUse) {
   AddressRange range;
   ASSERT_TRUE(range.reserve(nullptr, layout, 1, {false}));
@@ -71,7 +71,7 @@ TEST(AddressRange, NothingIsUnmappedWhileItIsHeld) {
   EXPECT_EQ(4096u, range.piece_at(range.slot(0)).size());
   ASSERT_TRUE(range.users().try_hold()) << "the one that has given up keeps nobody out";
   std::thread releasing([&] {
-    while (range.users().try_hold()) range.users().release();  // until the other thread is about to unmap
+    while (range.users().try_hold()) range.users().release();  // until the other thread is waiting to unmap
     for (int i = 0; i < 2; ++i) range.users().release();
   });
   range.unmap(range.slot(0), deadline_ns);
@@ -98,7 +98,7 @@ TEST(AddressRange, DescriptorsMapTheSameMemory) {
   std::memset(one.slot(1), 7, 8192);
   EXPECT_EQ(std::byte{7}, other.slot(1)[8191]);
   other.unmap(other.slot(1), deadline_ns);
-  other.unmap(other.slot(1), deadline_ns);  // another thread's rank may have done it
+  other.unmap(other.slot(1), deadline_ns);  // another thread's rank may already have done this
   const FileDescriptor fresh = other.create_host(other.slot(1), 8192);
   EXPECT_EQ(std::byte{0}, other.slot(1)[8191]);
   EXPECT_EQ(std::byte{7}, one.slot(1)[8191]);
@@ -132,7 +132,7 @@ TEST(AddressRange, WhatIsNotHostMemoryIsOutOfReach) {
   EXPECT_TRUE(range.is_gpu_memory(range.slot(1)));
   EXPECT_FALSE(range.is_gpu_memory(range.base() - 1));
   EXPECT_FALSE(range.is_gpu_memory(&range));
-  range.map_device(range.slot(1), 4096, memory);  // out of reach, and no error
+  range.map_device(range.slot(1), 4096, memory);  // the GPU cannot be reached; no error
   EXPECT_TRUE(range.is_gpu_memory(range.slot(1)));
 }
 

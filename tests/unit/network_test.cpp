@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries commands to other nodes, one part at a time; none of them needs UCX.
+// The parts that carry commands to other nodes, each tested alone and without UCX.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -86,7 +86,7 @@ Command strided(std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t remot
   return command;
 }
 
-/// Calls `each(part)` for the parts of a command in their order.
+/// Calls `each(part)` for the parts of a command, in order.
 template <class Each>
 std::uint64_t for_parts(const Command& command, std::uint64_t most_bytes, Each each) {
   const Cut cut = cut_of(command, most_bytes);
@@ -97,7 +97,7 @@ std::uint64_t for_parts(const Command& command, std::uint64_t most_bytes, Each e
 constexpr std::uint64_t no_limit = ~std::uint64_t{0};
 
 TEST(Rows, OfAPutWithASignalCarryItBehindTheLast) {
-  Command command = strided(1, 1000, 640, 7);  // the signal's place, and its value
+  Command command = strided(1, 1000, 640, 7);  // the signal's offset and value
   command.verb = Verb::put_signal;
   const Command moved = without_signal(command);
   const Cut cut = cut_of(moved, 600);
@@ -167,7 +167,7 @@ TEST(Rows, ArePackedAndUnpacked) {
   EXPECT_EQ(std::byte{0}, copy[38]);
 }
 
-/// Posts a command as CPU threads do.
+/// Posts a command in the same way as CPU threads.
 void post(CommandRing& ring, std::uint64_t ticket, std::uint32_t peer) {
   Command& command = ring.commands[ticket % command_ring_depth];
   command = {};
@@ -232,7 +232,7 @@ TEST(WorkTurns, SeeAPostThatComesBeforeSleep) {
   EXPECT_FALSE(turns.may_sleep(nothing)) << "the network has something";
   bool has_worked = true;
   const bool may_sleep = turns.may_sleep([&] {
-    std::thread([&] {  // a poster, which finds the other thread at work
+    std::thread([&] {  // a poster, which finds the other thread working
       turns.announce();
       has_worked = turns.try_work([] { return true; }, [] {});
     })
@@ -332,7 +332,7 @@ TEST(Node, OfAMachineThatIsSeveral) {
       << "the loop-back device of each is its own";
 }
 
-/// Two hosts; the first has two ranks.
+/// Three ranks on two hosts; the first host has two of them.
 TEST(NetworkDevices, ThatAllHostsReachAreChosen) {
   const NetworkDevice bridge{"docker0", {"172.17.0.1"}};
   const HostNetwork first{"10.0.0.1", {bridge, {"eth0", {"10.0.0.1", "fd00::1"}}, {"storage", {"192.168.1.5"}}}};
@@ -353,7 +353,7 @@ TEST(NetworkDevices, ThatAllHostsReachAreChosen) {
   EXPECT_EQ("eth0 ", names(1)) << "what a rank of the same host has is not somewhere else";
   EXPECT_EQ("eno1 ", names(2));
   EXPECT_EQ("", asked);
-  second.meeting_address = "127.0.1.1";  // its own name, as Debian's /etc/hosts has it
+  second.meeting_address = "127.0.1.1";  // its own name, as in Debian's /etc/hosts
   EXPECT_EQ("eno1 ", names(2));
   EXPECT_EQ("10.0.0.1", asked);
   second.devices[1].addresses = {"10.0.0.3"};
@@ -371,14 +371,14 @@ TEST(NetworkDevices, AreTheSameWhenTheyWereSent) {
   for (const NetworkDevice& device : here.devices) EXPECT_NE("lo", device.name);
 }
 
-/// Rank 0 of three: rank 1 is on its node, rank 2 on another. Of the network's work the third round brings a chunk.
+/// Rank 0 of three: rank 1 is on its node, rank 2 on another. The third round of the network's work brings a chunk.
 class PairWaits : public LoneContext, detail::WaitWork {
  protected:
   static constexpr std::size_t chunk_bytes = 64;
 
   PairWaits() {
     context_.size = 3;
-    context_.polling = Polling(WaitPolicy::spin, 0);  // never gives the core away: `back_off` does no work
+    context_.polling = Polling(WaitPolicy::spin, 0);  // never yields the core: `back_off` does no work
     members_[2].to.access = PeerAccess::engine;
     routes_.members = members_.data();
     context_.direct_places = 0b011;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranges that profilers show: a tool that NVTX loads counts them.
+// The ranges that profilers show, counted by a tool that NVTX loads.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ class ProfilerRanges : public ::testing::Test {
     ASSERT_NE(nullptr, count_) << dlerror();
   }
 
-  /// Expects the ranges of one name that all ranks make when each calls `body` once.
+  /// Checks how many ranges of one name all ranks make together when each calls `body` once.
   static void expect_ranges(const char* name, int expected, const std::function<void(World&)>& body) {
     Config config = test_config();
     config.device = "cpu";

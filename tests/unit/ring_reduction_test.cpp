@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ring reduction: its schedule by itself, and every scheme against the serial reference, bit for bit. Ranks are
+// The ring reduction: its schedule alone, and every scheme compared with the serial reference, bit for bit. Ranks are
 // threads.
 
 #include <gtest/gtest.h>
@@ -77,10 +77,10 @@ TEST(RingProblem, TooLargeIsRefused) {
   EXPECT_EQ(config.heap_bytes, Vectors::heaps(1000, 4, false).symmetric_bytes);
 }
 
-/// Which ranks' values an element holds the sum of, by bit.
+/// The ranks whose values are summed in an element, by bit.
 using Terms = std::uint64_t;
 
-/// Runs the lists of all ranks, step by step, over sets of terms instead of numbers.
+/// Runs the lists of transfers of all ranks, step by step, on sets of terms instead of numbers.
 std::vector<std::vector<Terms>> run_schedule(std::size_t count, std::uint32_t ranks, std::size_t chunk_bytes) {
   std::vector<std::vector<Transfer>> lists;
   std::vector<std::vector<Terms>> vectors, inboxes;
@@ -134,7 +134,7 @@ TEST(RingSchedule, ChunksAreOfTheSizeAskedFor) {
   EXPECT_EQ(transfers(make_ring(1000, 64, 63, 1 << 20)).size(), 126u);
 }
 
-/// Ranks that reduce vectors; ranks are threads.
+/// A number of ranks, which are threads, and how they reduce vectors.
 struct SchemeCase {
   int ranks, host_threads;
   Shape shape;
@@ -145,7 +145,7 @@ std::ostream& operator<<(std::ostream& out, const SchemeCase& c) {
   return out << c.ranks << " ranks of " << c.host_threads << " threads, " << c.shape.lanes << " lanes, on " << c.device;
 }
 
-/// Chunks so small that short vectors have many.
+/// Chunks so small that even short vectors have many.
 constexpr Shape fine{.copy_chunk_bytes = 256,
                      .put_chunk_bytes = 64,
                      .task_chunk_bytes = 64,
@@ -154,7 +154,7 @@ constexpr Shape fine{.copy_chunk_bytes = 256,
                      .packet_chunk_bytes = 32,
                      .lanes = 3,
                      .service_blocks = 2};
-/// One lane, whose sums several blocks share.
+/// One lane; several blocks share the work of its sums.
 constexpr Shape shared{.post_chunk_bytes = 4096, .service_chunk_bytes = 1024, .lanes = 1, .blocks = 3};
 
 class RingSchemes : public testing::TestWithParam<SchemeCase> {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A context of more members than have a place in it, and waits for an engine.
+// A context of a team with more members than it has entries for, and waits for an engine.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -19,7 +19,7 @@ using namespace beeline;
 
 constexpr std::uint32_t members = 200, first_here = 100, elsewhere = 7, nowhere = 199;
 
-/// As rank 0 of two would see a team of 200, of which both are ranks 100 and 101, and rank 7 is the second again.
+/// Rank 0's view of a team of 200: the world's two ranks are members 100 and 101, and member 7 is rank 1 once more.
 struct Crowd {
   explicit Crowd(World& world) : ctx(world.host_context()), routes(members) {
     for (std::uint32_t peer = 0; peer < members; ++peer) routes[peer] = {{PeerAccess::refused, 0}, 1, DeviceKind::gpu};
@@ -71,11 +71,11 @@ TEST(Routes, LeadToMembersBeyondThePlacesOfAContext) {
   });
 }
 
-/// A thread that is stopped between its poll and its look at the clock: what has come meanwhile, before the end of the
-/// wait, counts.
+/// A thread that is stopped between its poll and its reading of the clock: what was completed meanwhile, before the end
+/// of the wait, counts.
 class StoppedInWait : public LoneContext {
  protected:
-  /// Waits; in its second look it finds the end that `stop` brings, and, where it `comes`, also what it waits for.
+  /// Waits. At its second reading of the clock `stop` has ended the wait, and if `comes`, it is also complete.
   template <class Stop>
   Status wait(const Stop& stop, bool comes) {
     std::uint32_t polls = 0;

@@ -21,12 +21,12 @@ using StreamsOfTwoRanks = TwoRanks;
 
 constexpr unsigned threads = 64;
 
-/// What two ranks exchange by operations on streams. What changes from step to step lies in memory.
+/// Data that two ranks exchange by operations on streams. All numbers that change from step to step are in memory.
 struct StreamExchange {
   std::uint64_t* outbox;     ///< [words]
   std::uint64_t* inbox;      ///< [words]
   std::uint64_t* signals;    ///< arrivals; credits
-  std::uint64_t* sequences;  ///< of puts, arrivals, credits given, credits taken
+  std::uint64_t* sequences;  ///< for puts, arrivals, credits given, credits taken
   std::uint64_t* state;      ///< steps taken, wrong words
   std::uint64_t words;
 };
@@ -50,8 +50,8 @@ struct CheckInbox {
   }
 };
 
-/// Put, signal and wait on streams; two graphs in turn, one of which puts by a kernel, the other by a copy, with the
-/// same steps outside of graphs in between: each goes on where the last ended.
+/// Runs put, signal and wait on streams in two graphs in turn; one puts by a kernel, the other also by a copy. The same
+/// steps run outside of the graphs in between: each continues where the last one ended.
 void repeat_operations(World& world, std::uint64_t runs) {
   constexpr std::uint64_t most = 300;
   const auto peer = static_cast<std::uint32_t>(1 - world.rank());
@@ -105,7 +105,7 @@ TEST_P(StreamsOfTwoRanks, RepeatOperations) {
   run([](World& world) { repeat_operations(world, 10'000); });
 }
 
-/// There an engine carries them. A graph has no signals of fixed values, and nothing that goes through a buffer.
+/// An engine carries operations to other nodes. A graph then has no signals of fixed values, and nothing staged.
 TEST_P(StreamsOfTwoRanks, RepeatOperationsAcrossNodes) {
   constexpr int nodes = 2;
   run([](World& world) { repeat_operations(world, 600); }, nodes);

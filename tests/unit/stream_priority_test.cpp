@@ -27,7 +27,7 @@ int cuda_priority_of(const Stream& stream) {
   return priority;
 }
 
-/// The number that CUDA has for the greatest priority of the current GPU.
+/// CUDA's number for the greatest stream priority of the current GPU.
 int greatest_priority() {
   int least = 0, greatest = 0;
   must(cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -41,7 +41,7 @@ struct Increment {
   }
 };
 
-/// Priorities of the kernels that `work` puts on `stream`, in the graph that captures it.
+/// Priorities of the kernels that `work` launches on `stream`, taken from a captured graph.
 template <class Work>
 std::vector<int> priorities_in_graph(const Stream& stream, Work work) {
   must(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams of the host device, by themselves: order, failures, events, waits.
+// Streams of the host device without a world: order, failures, events, waits.
 #include "beeline/transport/stream.hpp"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ TEST_F(HostStreams, WorkRunsInOrder) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(i, order[static_cast<std::size_t>(i)]);
 }
 
-/// The stream's thread looks for work before it sleeps: work that comes meanwhile, and when it is asleep.
+/// The stream's thread finds work whether it is posted while the thread still polls or when it sleeps.
 TEST_F(HostStreams, WorkIsFoundWheneverItComes) {
   const auto stream = make();
   std::atomic<int> ran{0};
@@ -214,7 +214,7 @@ TEST_F(HostStreams, ASignalHoldsAStreamAndPublishesItsData) {
   reader->copy(copied.data(), data.data(), data.size() * sizeof(int));
   writer->enqueue([&] { data.assign(data.size(), 5); });
   writer->write_signal(&signal, 1);
-  writer->write_signal(&signal, 3);  // at least the value is enough
+  writer->write_signal(&signal, 3);  // any larger value suffices, too
   drain(*reader);
   EXPECT_EQ(5, copied.back());
 }
@@ -236,7 +236,7 @@ TEST_F(HostStreams, WaitsThatFailAlikeLeaveOneRecord) {
   abort_words_[0] = abort_word(0);
   const auto stream = make();
   std::uint64_t signal = 4;
-  for (int i = 0; i < 5; ++i) {  // as kernels that were queued when the world ended
+  for (int i = 0; i < 5; ++i) {  // like kernels that were queued when the world ended
     stream->wait_signal(&signal, 6);
     drain(*stream);
     EXPECT_THROW(static_cast<void>(stream->idle()), Error);
@@ -285,7 +285,7 @@ TEST_F(HostStreams, DestructionWaitsForTheWork) {
 
 TEST_F(HostStreams, ManyThreadsEnqueue) {
   const auto stream = make();
-  int sum = 0;  // the stream's thread alone changes it
+  int sum = 0;  // only the stream's thread changes it
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread)
     threads.emplace_back([&] {

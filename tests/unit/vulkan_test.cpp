@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How GPU memory is mapped for CPU threads, by a driver that takes the place of NVIDIA's.
+// How GPU memory is mapped for CPU threads, with a driver that replaces NVIDIA's.
 #include "runtime/vulkan.hpp"
 
 #include <gtest/gtest.h>
@@ -29,14 +29,14 @@ class Vulkan : public ::testing::Test {
     EXPECT_EQ(0, fake_vulkan().devices);
     EXPECT_EQ(0, fake_vulkan().memories);
   }
-  /// Memory of the GPU, and another descriptor of it.
+  /// Memory of the fake GPU, as a descriptor.
   static FileDescriptor make_memory() {
     FileDescriptor memory(::memfd_create("gpu", 0));
     EXPECT_EQ(0, ::ftruncate(memory.get(), bytes));
     return memory;
   }
   static FileDescriptor copy_of(const FileDescriptor& memory) { return FileDescriptor(::dup(memory.get())); }
-  /// What maps it says; empty: it does.
+  /// The error of mapping such memory; empty if it succeeds.
   static std::string refusal() {
     const FileDescriptor memory = make_memory();
     try {
@@ -72,7 +72,7 @@ TEST_F(Vulkan, TellsWhetherItWouldMap) {
   EXPECT_NE(std::string::npos, VulkanGpu::reason_against(fake_vulkan().uuid).find("no memory on this GPU"));
 }
 
-/// Each library in which there may be a driver is looked at, and said to be without one.
+/// Each library that may contain a driver is tried, and the error names each one that has none.
 TEST_F(Vulkan, IsLookedForEverywhere) {
   fake_vulkan().failure = VulkanFailure::instance;
   const std::string text = refusal();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Every host wait under every policy: it ends when it should, at the deadline otherwise, and sleeps only if asked to.
+/// Every host wait under every policy: it ends when it should, otherwise at the deadline, and sleeps only if asked to.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -52,7 +52,7 @@ TEST_P(WaitPolicies, ASignalIsSeen) {
                   const Context ctx = world.context();
                   if (world.rank() == 1) {
                     while (!waits) std::this_thread::yield();
-                    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // what there is to wait for
+                    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the waiting thread waits for this
                     ASSERT_EQ(signal(Thread{}, ctx, word.data(), 1, 0), Status::ok);
                   } else {
                     waits = true;
@@ -63,7 +63,7 @@ TEST_P(WaitPolicies, ASignalIsSeen) {
                   world.barrier();
                 }),
             0);
-  // Even on a full machine: 200 ms are 1,000 periods, and a thread that spins or yields never goes to sleep.
+  // Even on a busy machine: 200 ms are 1,000 periods, and a thread that spins or yields never goes to sleep.
   if (GetParam() >= WaitPolicy::sleep) {
     EXPECT_GE(sleeps, 20);
   } else if (GetParam() != WaitPolicy::automatic) {
@@ -152,7 +152,7 @@ TEST_P(WaitPolicies, AGpusStreamIsAwaited) {
             0);
 }
 
-/// Work that there is, or not, as the test says.
+/// Work that is there or not, as the test says.
 class CountedWork final : public detail::WaitWork {
  public:
   CountedWork() { detail::add_wait_work(*this); }
@@ -160,7 +160,7 @@ class CountedWork final : public detail::WaitWork {
   CountedWork(const CountedWork&) = delete;
   CountedWork& operator=(const CountedWork&) = delete;
   bool work() noexcept override { return ++calls, is_there; }
-  /// The yields of a wait before its first work.
+  /// The number of yields in a wait before it first looks for work.
   std::uint32_t yields_until_work() {
     calls = 0;
     for (std::uint32_t yields = 0;; ++yields) {
@@ -174,7 +174,7 @@ class CountedWork final : public detail::WaitWork {
 };
 
 TEST(WaitWork, ComesLaterInWaitsOfAThreadThatHasFoundNone) {
-  std::thread([] {  // one that has not waited before
+  std::thread([] {  // a thread that has not waited before
     CountedWork work;
     for (const std::uint32_t yields : {4u, 8u, 16u, 32u, 64u, 64u}) EXPECT_EQ(yields, work.yields_until_work());
     work.is_there = true;

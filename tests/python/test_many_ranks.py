@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worlds of more ranks than one node can have (tests/fault/many_ranks.cpp): on parts of this machine, and on two hosts
-"""whose ranks are not consecutive in the world."""
+whose ranks are not consecutive in the world."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worlds on several nodes with PyPI's UCX, the newest version that is tested: a ring, and GPUs. tests/CMakeLists.txt
-"""has the C++ tests that run with it; the other tests use the system's UCX, such as Debian's 1.13."""
+has the C++ tests that run with it; the other tests use the system's UCX, such as Debian's 1.13."""
 
 from __future__ import annotations
 

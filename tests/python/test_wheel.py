@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pip install .` into a venv of its own: command line and library work outside the source tree, with the files of the
-"""wheel."""
+wheel."""
 
 from __future__ import annotations
 

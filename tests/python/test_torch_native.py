@@ -18,7 +18,7 @@ import pytest
 from conftest import REPOSITORY
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-from beeline import torch_native  # it needs torch
+from beeline import torch_native  # noqa: E402 it needs torch
 
 LAUNCHER = str(REPOSITORY / "build" / "bin" / "beeline-launch")
 RANK = str(Path(__file__).resolve().parent / "torch_native_rank.py")

@@ -126,7 +126,7 @@ Case copies(const char* method, bool each_is_awaited, bool both) {
   return {operation_of(both), method, true, prepare, sizes};
 }
 
-/// Staged by the sender alone.
+/// Hybrid transfers of which all are staged, by the sender alone.
 Case hybrid(bool both) {
   constexpr const char* method = "host/hybrid/pipelined";
   const auto prepare = [=](Bench& bench, std::uint64_t bytes) {

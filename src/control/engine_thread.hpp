@@ -78,7 +78,7 @@ class alignas(fetched_bytes) EngineThread {
   struct Part {
     Served* ring;
     std::size_t first, count;    ///< positions in the batch's commands
-    std::uint64_t done_by_then;  ///< the ring's commands done, with fired operations, once these are over
+    std::uint64_t done_by_then;  ///< number of the ring's commands, fired ones included, done when these end
   };
   /// Commands that are submitted together: words of several rings, gathered for one call of the driver, or commands of
   /// all kinds of one ring.

@@ -9,9 +9,9 @@
 
 namespace beeline::detail {
 
-/// Equal on ranks of one node, and only there. Made of the machine since its start, the network namespace (Unix
-/// sockets, which share memory, do not cross it), and the part of the machine if `Config::split_nodes` makes several
-/// nodes of it.
+/// Equal on ranks of one node, and only there. Contains the id of the machine's last start, the network namespace
+/// (memory is shared over Unix sockets, which do not cross it), and the part of the machine if `Config::split_nodes`
+/// makes several nodes of it.
 [[nodiscard]] std::string node_of(const Config& config);
 /// The host of a node: equal on all parts of one machine and network namespace, which share its loop-back device.
 [[nodiscard]] std::string host_of(const std::string& node);

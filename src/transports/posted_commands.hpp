@@ -16,7 +16,7 @@ namespace beeline {
 /// A command that was taken and is not complete.
 struct PostedCommand {
   Command command{};
-  std::uint64_t pieces = 0;      ///< number of its messages; of a batch's entries
+  std::uint64_t pieces = 0;      ///< number of its messages, or of the entries of a batch
   std::uint64_t next = 0;        ///< the piece, or entry, to send next
   std::uint32_t sending = 0;     ///< messages whose source is in use; gets by key that are in flight
   std::uint32_t awaited = 0;     ///< answers that have not arrived

@@ -54,7 +54,7 @@ inline constexpr std::size_t tls_record_bytes = 16384;
 /// Why this build or machine has no TLS, and what to install; empty if it has. Opens OpenSSL.
 [[nodiscard]] std::string tls_reason();
 
-// These throw unavailable, with that reason.
+// The functions below throw unavailable if there is no TLS, with the reason of `tls_reason`.
 
 /// A key by HKDF with SHA-256.
 ///   secret   known to both ends and to no others

@@ -19,7 +19,7 @@ namespace {
 
 using namespace beeline;
 
-/// Collective. Every algorithm that the world's ranks have, but for those of reduce_cases.cpp.
+/// Collective. Every algorithm that the world's ranks have, except those that reduce_cases.cpp tests.
 std::vector<Algorithm> algorithms_of(World& world) {
   std::vector<Algorithm> all = algorithms_here(world, Operation::allreduce);
   std::erase_if(all, [](Algorithm algorithm) { return !is_of_allreduce_cases(algorithm); });
@@ -33,7 +33,7 @@ class StreamCall {
       : test_(test), collectives_(collectives), source_(test.world(), most_bytes + 1024),
         destination_(test.world(), most_bytes + 1024) {}
 
-  /// `elsewhere`: where the vectors lie instead of the heap.
+  /// `elsewhere`: addresses of vectors outside the heap.
   void check(const VectorKey& key, std::size_t count, const Placing& placing, const CollectiveCall& call,
              const Elsewhere& elsewhere = {}) {
     const std::vector<std::byte> mine = vector_of(key, test_.rank(), count);
@@ -67,7 +67,7 @@ BEELINE_CASE(collectives, every_type_and_reduction, 1) {
     }
 }
 
-/// Unsigned words whose highest bit is set are reduced as large numbers, not as negative ones; also the sum of an
+/// Unsigned words whose highest bit is set are reduced as large numbers, not as negative ones; so is the sum of an
 /// average.
 template <class T>
 void reduce_large_words(RankTest& test, Collectives& collectives) {
@@ -122,7 +122,7 @@ BEELINE_CASE(collectives, every_count_and_alignment, 1) {
       }
 }
 
-/// Vectors at another place on every rank cannot be read where they are; that must not show.
+/// Vectors at different offsets on the ranks cannot be read in place, which must not change results.
 BEELINE_CASE(collectives, vectors_that_lie_unlike, 2) {
   test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
@@ -135,14 +135,14 @@ BEELINE_CASE(collectives, vectors_that_lie_unlike, 2) {
         call.check({ElementType::float32, Reduction::sum, blocks}, 3001, placing, call_by(algorithm, blocks));
 }
 
-/// A channel whose engines have so many bytes for a chunk.
+/// Options of a channel in which copy engines use chunks of `chunk_bytes`.
 CollectiveOptions engine_channel(const RankTest& test, std::size_t chunk_bytes) {
   CollectiveOptions options = small_channel;
   options.engine_bytes = 4 * std::max<std::size_t>(1, static_cast<std::size_t>(test.size()) - 1) * chunk_bytes;
   return options;
 }
 
-/// Vectors of one part of a chunk, one chunk, and many, which get shorter towards the end.
+/// Vectors of a part of a chunk, of one chunk, and of many chunks, the last of which are shorter.
 BEELINE_CASE(collectives, engines_in_chunks, 1) {
   test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
@@ -159,7 +159,7 @@ BEELINE_CASE(collectives, engines_in_chunks, 1) {
     }
 }
 
-/// Calls that wait for nothing in between: the next one's first copies come where the last one's may still be read.
+/// Calls without waits in between: a call's first copies write memory from which the previous call may still read.
 BEELINE_CASE(collectives, engines_call_after_call, 1) {
   test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   World& world = test.world();
@@ -182,7 +182,7 @@ BEELINE_CASE(collectives, engines_call_after_call, 1) {
                 test.read(at(call), 4 * count_of(call)), join("call ", call, " of several"));
 }
 
-/// Of calls that are made again some are recorded, in turn with more vectors than are kept.
+/// Repeated calls are recorded; here calls use more vectors in turn than recordings are kept.
 BEELINE_CASE(collectives, engines_repeat_calls, 1) {
   test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   World& world = test.world();
@@ -202,7 +202,7 @@ BEELINE_CASE(collectives, engines_repeat_calls, 1) {
   }
 }
 
-/// Vectors that no other rank's copies or kernels reach.
+/// Vectors that other ranks' copies and kernels cannot reach.
 BEELINE_CASE(collectives, engines_on_other_memory, 1) {
   test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
@@ -220,7 +220,7 @@ BEELINE_CASE(collectives, engines_on_other_memory, 1) {
   BEELINE_CHECK(collectives.last_transfer() == Transfer::staged);
 }
 
-/// What a choice says is what runs: engines have no blocks, and who asks for blocks gets a kernel.
+/// A choice names what runs: copy engines have no blocks, and a call that asks for blocks gets a kernel.
 BEELINE_CASE(collectives, choices_say_what_runs, 1) {
   Collectives collectives(test.world(), small_channel);
   for (const Operation operation : {Operation::allreduce, Operation::alltoall, Operation::broadcast}) {
@@ -237,7 +237,7 @@ BEELINE_CASE(collectives, choices_say_what_runs, 1) {
   }
 }
 
-/// Vectors outside the heap: of all members or of one, source and destination or one of them.
+/// Vectors outside the heap: on all members or on one; source, destination or both.
 BEELINE_CASE(collectives, allreduce_of_other_memory, 1) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, 4 * 4000);
@@ -254,14 +254,14 @@ BEELINE_CASE(collectives, allreduce_of_other_memory, 1) {
 
 struct KernelArguments {
   CollectiveChannel channel;
-  std::int64_t* vectors;   ///< [2, blocks, count] what goes in and comes out of each block's calls
-  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
+  std::int64_t* vectors;   ///< [2, blocks, count] input and output of each block's calls
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the last round in which each other rank timed out
   std::uint32_t count, rounds;
   bool some_are_late;
 };
 
-/// Rounds of all algorithms on one session that stays open, half of them in place; one member may come late, when all
-/// others' calls have timed out, which then look now and then, and at last wait.
+/// Rounds of all algorithms on one session that stays open, half of them in place. One member may be late: it calls
+/// when all others' calls have timed out; these then poll a few times, and finally wait.
 struct OpenSessionKernel {
   static constexpr unsigned max_threads = 128;
 
@@ -279,7 +279,7 @@ struct OpenSessionKernel {
       if (a.some_are_late && ctx.rank == late)
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(block, ctx, a.waiting, round));
       bool told = !a.some_are_late || ctx.rank == late;
-      std::int64_t* const to = round / 6 % 2 == 0 ? out : in;  // each algorithm both ways in 12 rounds
+      std::int64_t* const to = round / 6 % 2 == 0 ? out : in;  // each algorithm in both ways in 12 rounds
       Status status = Status::timeout;
       for (std::uint32_t looks = 0; status == Status::timeout; looks += told ? 1 : 0) {
         const Timeout timeout = !told                           ? Timeout{50'000}
@@ -333,7 +333,7 @@ BEELINE_CASE(sessions_across_nodes, all_algorithms_in_one_session, 1) {
 
 BEELINE_CASE(sessions_across_nodes, allreduce_continues_after_a_timeout, 2) { run_lanes(test, small_channel, 1, true); }
 
-/// Rounds from just below where flags are refreshed, of either parity, and where they repeat.
+/// Rounds that begin just below those in which flags are refreshed, of either parity, and in which they repeat.
 BEELINE_CASE(sessions, collective_flags_wrap, 1) {
   for (const std::uint64_t first :
        {std::uint64_t{1} << 15, std::uint64_t{1} << 16, std::uint64_t{3} << 15, std::uint64_t{1} << 32}) {
@@ -343,15 +343,15 @@ BEELINE_CASE(sessions, collective_flags_wrap, 1) {
   }
 }
 
-/// No round before the wrap: what was never sent must not look like round 2^16 to those who wait for a late one.
+/// No round precedes the wrap: memory that was never written must not look like round 2^16 to ranks that wait.
 BEELINE_CASE(sessions, collective_flags_wrap_before_a_late_member, 2) {
   CollectiveOptions options = small_channel;
   options.first_round = (std::uint64_t{1} << 16) - 1;
   run_lanes(test, options, 1, true);
 }
 
-/// Packets lie where they came while other rounds go by, until flags repeat: then they must not pass for new ones.
-/// Rounds in which flags are not refreshed are left out.
+/// Old packets remain in memory while other rounds pass, until flags repeat: they must not be taken for new ones.
+/// Rounds in which flags are not refreshed are skipped.
 BEELINE_CASE(sessions, flags_of_long_ago_are_not_taken, 2) {
   constexpr std::uint64_t period = std::uint64_t{1} << 15, first = period - 20;
   World& world = test.world();
@@ -378,7 +378,7 @@ BEELINE_CASE(sessions, flags_of_long_ago_are_not_taken, 2) {
   call_with_latecomer();
   go_on_from(period - 10);
   go_on_from(2 * period - 10);
-  go_on_from(2 * period + first - 30);  // its last round is the one before the call, 2^16 rounds ago
+  go_on_from(2 * period + first - 30);  // its last round precedes the call, and was 2^16 rounds ago
   call_with_latecomer();
 }
 

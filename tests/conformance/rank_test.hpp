@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What a conformance case gets: one rank's world, choices that all ranks make alike, buffers and launches.
+/// The arguments of a conformance case: one rank's world, choices that are the same on all ranks, buffers and launches.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace beeline_test {
 
-/// Ends a case that the world does not suit, on all ranks alike; the text says why.
+/// Ends a case that does not suit the world, on all ranks; the text gives the reason.
 struct CaseSkipped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -37,13 +37,13 @@ class RankTest {
   /// Whether kernels of `of` may read-modify-write host memory, from what the world says of its devices (access.hpp).
   [[nodiscard]] bool has_host_atomics(int of) const;
   [[nodiscard]] bool on_gpu(int rank) const { return world_.device(rank).is_gpu(); }
-  /// Whether kernels of `from` load and store in the heap of `to`: those of host ranks do not reach GPU memory.
+  /// Whether kernels of `from` can load and store in the heap of `to`: those of host ranks cannot access GPU memory.
   [[nodiscard]] bool reaches(int from, int to) const { return on_gpu(from) || !on_gpu(to); }
   [[nodiscard]] bool on_several_nodes() const { return world_.config().split_nodes > 1; }
-  /// The rank `distance` ahead of this one, or behind it, on a ring.
+  /// The rank `distance` ahead of this one, or behind it, in a ring.
   [[nodiscard]] int ahead(int distance) const { return (rank() + distance) % size(); }
   [[nodiscard]] int behind(int distance) const { return (rank() + size() - distance % size()) % size(); }
-  /// The even ranks, or the odd ones: those of this one's team where there are two.
+  /// The even ranks or the odd ones, whichever include this rank: its team if there are two.
   [[nodiscard]] std::vector<int> alternate_ranks() const {
     std::vector<int> members;
     for (int member = rank() % 2; member < size(); member += 2) members.push_back(member);
@@ -58,19 +58,19 @@ class RankTest {
   }
   /// One of the heaps, the same on every rank.
   [[nodiscard]] beeline::Heap any_heap() { return random_.coin() ? beeline::Heap::symmetric : beeline::Heap::pinned; }
-  /// The heap in which kernels of all ranks load and store.
+  /// The heap in which kernels of all ranks can load and store.
   [[nodiscard]] beeline::Heap common_heap() const {
     return world_.mixed() ? beeline::Heap::pinned : beeline::Heap::symmetric;
   }
 
-  /// Collective. Skips the case on all ranks if any of them names an reason; empty: none.
+  /// Collective. Skips the case on all ranks if any of them gives a reason; empty: none.
   void skip_if_any(const std::string& reason);
-  /// The same where all ranks know the reason.
+  /// Skips the case; all ranks know the reason.
   void skip_if(bool unsuitable, const char* why) const {
     if (unsuitable) throw CaseSkipped(why);
   }
 
-  /// Copies of memory that this rank's kernels see, wherever it lies.
+  /// Copies to and from memory that this rank's kernels can access, of any kind.
   void write(void* destination, const std::vector<std::byte>& data);
   [[nodiscard]] std::vector<std::byte> read(const void* source, std::size_t bytes);
   template <class T>
@@ -82,11 +82,11 @@ class RankTest {
 
   /// A grid of a shape that suits the device: on a GPU the threads of some warps, on a host rank its team.
   [[nodiscard]] beeline::LaunchOptions shape(unsigned blocks, bool waits) const;
-  /// Threads of one block of it.
+  /// Threads in one block of that grid.
   [[nodiscard]] unsigned block_threads() const {
     return on_gpu() ? gpu_threads : static_cast<unsigned>(world_.config().host_threads);
   }
-  /// Launches `kernel(grid, ctx, report, arguments)`, waits for its end, and throws what it or its checks found.
+  /// Launches `kernel(grid, ctx, report, arguments)`, waits for its end, and throws its error or a failed check.
   template <class Kernel, class Arguments>
   void run(const beeline::LaunchOptions& options, Kernel kernel, const Arguments& arguments, std::string_view what) {
     run(world_, options, kernel, arguments, what);
@@ -99,7 +99,7 @@ class RankTest {
     world_.synchronize();
     check_report(what);
   }
-  /// Throws what the checks of the last launch found.
+  /// Throws if a check of the last launch failed.
   void check_report(std::string_view what);
 
  private:
@@ -119,7 +119,7 @@ struct Case {
   void (*body)(RankTest&);
 };
 
-/// What a shape of world runs, or not.
+/// Groups of cases; a shape of world runs some of them.
 enum class CaseGroup {
   access,
   atomic,
@@ -140,9 +140,9 @@ enum class CaseGroup {
   put_get,
   registered,
   post,
-  route,                  ///< ranks reach each other by engines alone
+  route,                  ///< ranks reach each other only by engines
   sessions,               ///< collectives in kernels
-  sessions_across_nodes,  ///< and those that members on several nodes have
+  sessions_across_nodes,  ///< and of members on several nodes
   signal,
   staged,
   stream,
@@ -153,11 +153,11 @@ enum class CaseGroup {
   wait_any
 };
 
-/// Lists a case, when the program starts. Returns true, for a variable whose initialization does it.
+/// Lists a case at the program's start. Returns true, which initializes a variable.
 bool list_case(CaseGroup group, const Case& listed);
 
 /// Defines a case and lists it: `BEELINE_CASE(put_get, put_scalars, 1) { ... }`, whose body uses `test`. Each file of
-/// cases has a namespace of its name: builds in batches compile several of them at once.
+/// cases has a namespace of its name, because builds in batches compile several files together.
 #define BEELINE_CASE(group, name, least_ranks)                                                            \
   void name(RankTest& test);                                                                              \
   [[maybe_unused]] const bool name##_is_listed = list_case(CaseGroup::group, {#name, least_ranks, name}); \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts for tests: network namespaces of this machine, between which every packet goes through cable.py."""
+"""Hosts for tests: network namespaces of this machine; every packet between them goes through cable.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run(*command: str) -> None:
 
 
 def lacking() -> str:
-    """Why there are no hosts here; empty: there may be."""
+    """Why this machine can have no such hosts; empty if it may."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if shutil.which("ip") is None:
@@ -34,7 +34,7 @@ def lacking() -> str:
 
 
 class Hosts:
-    """Namespaces that one cable connects. Raises CalledProcessError where the machine makes none."""
+    """Namespaces that one cable connects. Raises CalledProcessError if the machine cannot create them."""
 
     def __init__(self, count: int = 2, network: str = "10.77.19.{}/24") -> None:
         self.addresses = [network.partition("/")[0].format(host + 1) for host in range(count)]
@@ -71,14 +71,14 @@ class Hosts:
             shutil.rmtree(Path("/etc/netns") / name)
 
     def change(self, command: str) -> None:
-        """Of cable.py; returns once it holds."""
+        """Sends a command to cable.py; returns once it is in effect."""
         assert self.cable.stdin is not None
         self.cable.stdin.write(command + "\n")
         self.cable.stdin.flush()
         assert self._answer() == command + "\n"
 
     def add_network(self, host: int, device: str, address: str) -> None:
-        """A network that ends on this host."""
+        """Adds a network that ends on this host."""
         name = self.names[host]
         run("ip", "-n", name, "link", "add", device, "type", "veth", "peer", "name", f"{device}-end")
         run("ip", "-n", name, "addr", "add", address, "dev", device)
@@ -92,7 +92,7 @@ class Hosts:
         return ["ip", "netns", "exec", self.names[host], *command]
 
     def start(self, rank: int, *arguments: str, program: Path = RANK, **changes: str) -> subprocess.Popen[str]:
-        """A rank alone on its host, as torchrun starts it on each of several."""
+        """Starts one rank on a host, as torchrun does on each of several."""
         torchrun = {
             "TORCHELASTIC_RUN_ID": "hosts", "RANK": str(rank), "WORLD_SIZE": str(len(self.names)),
             "LOCAL_WORLD_SIZE": "1",
@@ -100,7 +100,7 @@ class Hosts:
         return self.execute(rank, [str(program), *arguments], torchrun | changes)
 
     def meeting(self) -> dict[str, str]:
-        """What every rank has to know, whatever starts it."""
+        """Settings that every rank needs, whatever starts it."""
         return {
             "MASTER_ADDR": self.addresses[0], "MASTER_PORT": "29400", "BEELINE_TOKEN": "one secret",
             "BEELINE_DEVICE": "cpu", "BEELINE_DEADLINE_S": "5", "BEELINE_HEAP_BYTES": "4M",
@@ -120,7 +120,7 @@ class Hosts:
         )  # fmt: skip
 
     def write_ssh(self, folder: Path) -> Path:
-        """What ssh does, between the namespaces: a shell there runs the command."""
+        """Writes a script that acts as ssh between the namespaces: a shell there runs the command."""
         names = "\n".join(f"{address}) name={name};;" for address, name in zip(self.addresses, self.names, strict=True))
         script = folder / "ssh"
         execution = 'exec ip netns exec "$name" sh -c "$*"'
@@ -131,7 +131,7 @@ class Hosts:
     def launch(
         self, ssh: Path, *arguments: str, program: Path = RANK, security: str = "--trusted-network"
     ) -> subprocess.Popen[str]:
-        """On the first host, ranks on hosts of their own."""
+        """Runs the launcher on the first host, with one rank on each host."""
         command = [
             "-m", "beeline", "run", "-n", str(len(self.names)), "--device", "cpu", "--deadline", "5",
             "--hosts", ",".join(f"[{each}]" if ":" in each else each for each in self.addresses), security,
@@ -144,7 +144,7 @@ class Hosts:
         )  # fmt: skip
 
     def processes(self) -> list[str]:
-        """Command lines in all namespaces."""
+        """Command lines of the processes in all namespaces."""
         found = []
         for name in self.names:
             pids = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True, check=False).stdout
@@ -153,7 +153,7 @@ class Hosts:
 
 
 def hosts_of(count: int, network: str = "10.77.19.{}/24") -> Iterator[Hosts]:
-    """For fixtures: so many hosts, or the test is skipped."""
+    """For fixtures: yields that many hosts, or skips the test."""
     if reason := lacking():
         pytest.skip(reason)
     try:
@@ -174,7 +174,7 @@ def skip_without_tls() -> None:
 
 
 def ends(ranks: list[subprocess.Popen[str]], seconds: float = 100) -> list[tuple[int, str, str]]:
-    """Of each rank: exit status, output, errors."""
+    """Exit status, output and errors of each rank."""
     found = []
     for rank in ranks:
         try:

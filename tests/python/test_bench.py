@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beeline-bench on two host ranks and more: its records, its verification, and what it refuses."""
+"""beeline-bench on two or more host ranks: its records, its verification, and what it refuses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESULT_FIELDS = {
     "ratio_to_baseline", "settings",
 }  # fmt: skip
 Record = dict[str, Any]
-# As nccl-tests defines it: how much of the measured size passes the busiest link, n being the ranks.
+# As nccl-tests defines it: the share of the measured size that passes the busiest link, for n ranks.
 BUS_FACTORS: dict[str, Callable[[int], float]] = {
     "allreduce": lambda n: 2 * (n - 1) / n,
     **dict.fromkeys(("broadcast", "reduce"), lambda n: 1.0),
@@ -59,7 +59,7 @@ def results(found: list[Record]) -> list[Record]:
 
 
 def without_peers(found: list[Record]) -> list[Record]:
-    """All but the peers that host ranks of one node lack, which say why."""
+    """All results but those of peers that host ranks of one node lack; each of these gives the reason."""
     lacking = (("nvshmem/", "NVSHMEM"), ("nccl/", "NCCL"), ("mpi/", "MPI"), ("network/", "--split-nodes 2"))
     for peer, word in lacking:
         assert all(word in r["reason"] for r in found if r["method"].startswith(peer))
@@ -68,7 +68,7 @@ def without_peers(found: list[Record]) -> list[Record]:
 
 
 def without_lines(found: list[Record], operation: str, sizes: list[int]) -> list[Record]:
-    """The measured ones, after a look at the one method that host ranks lack."""
+    """The available results, after a check of the one method that host ranks lack."""
     lacking = [r for r in found if not r["available"]]
     assert [(r["method"], r["operation"], r["bytes"]) for r in lacking] == [
         ("device/peer/ll128", operation, size) for size in sizes
@@ -84,7 +84,7 @@ def assert_measured(record: Record, ranks: int) -> None:
     assert record["verified"] is True
     assert isinstance(record["seed"], int)
     assert record["iterations"] == 2
-    assert len(record["samples"]) >= 5  # 20, unless they take long
+    assert len(record["samples"]) >= 5  # 20, or fewer if they take long
     assert min(record["samples"]) > 0
     assert min(record["samples"]) <= record["median"] <= max(record["samples"])
     assert record["relative_deviation"] >= 0
@@ -223,7 +223,7 @@ def test_methods_of_tasks() -> None:
 
 
 def without_launched(found: list[Record], **reasons: str) -> list[Record]:
-    """Without the operations by kernels and graphs that kernels launch, which CPUs do not have, and say so."""
+    """All results but those of operations by kernels and graphs that kernels launch, which give a reason on CPUs."""
     launched = {r["operation"]: r for r in found if r["method"].startswith("device_launched/")}
     assert set(launched) == set(reasons)
     for operation, reason in reasons.items():
@@ -257,7 +257,7 @@ def test_methods_of_commands_and_of_both_ways() -> None:
     assert all(r["verified"] for r in found if r["operation"] not in timed_only and r["method"] not in timed_only)
     for p50, p99 in zip(by_operation["command_p50"], by_operation["command_p99"], strict=True):
         assert p50["settings"]["load"] == p99["settings"]["load"]
-        assert min(p50["samples"]) <= max(p99["samples"])  # each measured by itself: other programs delay one of them
+        assert min(p50["samples"]) <= max(p99["samples"])  # measured separately: other programs may delay one
     within, behind = (
         {
             r["median"]
@@ -310,11 +310,11 @@ def test_address_space_against_threads_and_strides(threads: bool) -> None:
         assert [counts[n, 4, 1] for n in (1, 16, 64, 4096)] == [(1, 1, 1), (1, 1, 2), (2, 2, 8), (128, 128, 512)]
         assert [counts[n, 4, 2] for n in (1, 16, 64, 4096)] == [(1, 1, 1), (1, 1, 4), (2, 4, 16), (128, 256, 1024)]
         assert counts[1024, 16, 1] == (32, 128, 512)
-        assert counts[1024, 16, 32] == counts[1024, 8, 32] == (32, 1024, 1024)  # a request for each value
+        assert counts[1024, 16, 32] == counts[1024, 8, 32] == (32, 1024, 1024)  # one request per value
 
 
 def collectives(*arguments: str, ranks: int, threads: bool = False) -> tuple[list[Record], list[Record]]:
-    """What was measured, and what host ranks lack: each says why."""
+    """The results measured, and those that host ranks lack, each of which gives a reason."""
     found = results(records("collectives", *arguments, ranks=ranks, threads=threads))
     return [one for one in found if one["available"]], [one for one in found if not one["available"]]
 

@@ -77,7 +77,7 @@ def test_integers_wrap(type_name: str, reduction: str) -> None:
 
 
 def test_sums_of_host_ranks(cli_process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three ranks: sums are off by two roundings at most, those of 16 bits by the last one alone."""
+    """Three ranks: sums are wrong by two roundings at most; sums of 16 bits only by the last rounding."""
     monkeypatch.setenv("BEELINE_BIN", PROGRAMS)
     algorithms = [name for name in call_of("accuracy").values["methods"] if name.startswith("stream/")]
     arguments = ["--ranks", "3", "--elements", "5000", "--methods", ",".join(algorithms)]
@@ -166,7 +166,7 @@ def test_what_is_refused(cli, arguments: list[str], message: str) -> None:
 
 
 def test_blocking_calls_from_python(cli_process, tmp_path: Path) -> None:
-    """Without mpirun mpi4py says why it is not there; what it is the peer of has a time."""
+    """Without mpirun, mpi4py says why it is not available; the methods that it is a peer of have times."""
     arguments = ["--launcher", "beeline", "--sizes", "1,4096", "--methods"]
     _, *results = measured(cli_process, tmp_path, "calls", *arguments, "python/messages,python/signals,mpi4py/host")
     lacking = [one for one in results if not one["available"]]
@@ -181,7 +181,7 @@ def test_blocking_calls_from_python(cli_process, tmp_path: Path) -> None:
 
 
 def test_only_the_operations_that_are_asked_for(cli_process, tmp_path: Path) -> None:
-    """What nobody asked for is not made either: vectors of 1 GB have no room in a heap of a host rank."""
+    """Operations that were not asked for allocate nothing: a host rank's heap has no room for vectors of 1 GB."""
     methods = "python/messages,python/signals,python/collectives"
     arguments = ["--sizes", "8,1G", "--operations", "barrier,allreduce_value", "--methods", f"{methods},python/world"]
     _, *results = measured(cli_process, tmp_path, "calls", *arguments)
@@ -191,7 +191,7 @@ def test_only_the_operations_that_are_asked_for(cli_process, tmp_path: Path) -> 
 
 
 def test_eager_calls_of_torch(cli_process, tmp_path: Path) -> None:
-    """Without torch each method says so; NCCL says why it is not for host ranks; the others' time is taken apart."""
+    """Without torch each method says so; NCCL says why host ranks lack it; the times of the others are split."""
     methods = {f"torch_eager/{name}" for name in ("beeline", "gloo", "nccl")}
     arguments = ["--sizes", "8,20K", "--type", "float32", "--methods", ",".join(methods)]
     environment, *results = measured(cli_process, tmp_path, "calls", *arguments)
@@ -210,7 +210,7 @@ def test_eager_calls_of_torch(cli_process, tmp_path: Path) -> None:
     }  # fmt: skip
     for (_, method, size), one in times.items():
         assert one["verified"], one
-        assert 0 < one["call_us"] < 1e6, one  # of its batches' medians: may exceed that of the times
+        assert 0 < one["call_us"] < 1e6, one  # of its batches' medians: may exceed the median of the times
         assert 0 < one["median"] < 1e6, one
         assert one["single_us"] > 0
         assert one["first_us"] > 0

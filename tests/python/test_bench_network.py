@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""beeline-bench network, on two host ranks of this machine, which counts as two nodes."""
+"""beeline-bench network, on two host ranks of this machine, which acts as two nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from test_bench import Record, assert_measured, records, results
 
 
 def network_records(*arguments: str) -> list[Record]:
-    """Of this machine as two nodes."""
+    """Results with this machine as two nodes."""
     found = results(records("network", *arguments, BEELINE_SPLIT_NODES="2"))
     if any("UCX" in (record["reason"] or "") for record in found):
         pytest.skip(found[0]["reason"])
@@ -24,7 +24,7 @@ def test_the_network_beside_bare_ucx() -> None:
     found = [record for record in found if record not in lacking]
     for record in found:
         if record["method"] in {"ucx/sink", "bare/reads"}:
-            assert record["verified"] is None  # nobody keeps what arrives
+            assert record["verified"] is None  # no rank keeps data that arrive
         elif record["settings"].get("parameter") != "L":  # a difference, which may be negative
             assert_measured(record, ranks=2)
     units = {"message": "us", "overhead": "us", "put": "GB/s", "message_rate": "Mmsg/s", "puts": "Mmsg/s"}

@@ -41,7 +41,7 @@ def expect_rounds(started: list[subprocess.Popen[str]], rounds: int) -> None:
 
 
 def expect_ranks_of_srun(hosts: Hosts, **more: str) -> None:
-    """By the variables that srun 22.05 sets for a step on two hosts."""
+    """Ranks start with the variables that srun 22.05 sets for a step on two hosts."""
 
     def of_rank(rank: int) -> dict[str, str]:
         return {
@@ -55,14 +55,14 @@ def expect_ranks_of_srun(hosts: Hosts, **more: str) -> None:
 
 
 def test_ranks_of_srun_meet(hosts: Hosts, tmp_path: Path) -> None:
-    """With the variables that a user may set, and without."""
+    """With the variables that a user may set, and without them."""
     expect_ranks_of_srun(hosts)
     expect_ranks_of_srun(hosts, HOME=str(tmp_path), MASTER_ADDR="", BEELINE_TOKEN="")
     assert list((tmp_path / ".beeline").iterdir()) == []
 
 
 def test_containers_meet_whose_names_are_known_late(hosts: Hosts) -> None:
-    """As in Kubernetes: each is told its rank and the name of the first, and nothing starts them but the system."""
+    """As in Kubernetes: each rank is given its number and the name of the first; only the system starts the ranks."""
 
     def of_rank(rank: int) -> dict[str, str]:
         return {"BEELINE_RANK": str(rank), "BEELINE_SIZE": "2", "MASTER_ADDR": "job-0.job"}
@@ -103,7 +103,7 @@ def test_ranks_of_torchrun_meet(hosts: Hosts, tmp_path: Path) -> None:
 
 
 def test_networks_that_do_not_connect_the_hosts_are_left_alone(hosts: Hosts) -> None:
-    """Each host has a bridge with the same address, as Docker makes it, and networks that the other does not reach."""
+    """Each host has a bridge with the same address, as Docker creates it, and networks that the other cannot reach."""
     for host in range(2):
         hosts.add_network(host, "a-docker0", "172.17.0.1/16")
         for number in range(3):
@@ -124,7 +124,7 @@ def test_hosts_may_have_ipv6_alone(hosts_of_ipv6: Hosts, tmp_path: Path) -> None
     hosts = hosts_of_ipv6
     expect_rounds([hosts.launch(hosts.write_ssh(tmp_path), "20")], 20)
     expect_ranks_of_srun(hosts, HOME=str(tmp_path), MASTER_ADDR="", BEELINE_TOKEN="")
-    # The same devices with addresses of IPv4, too, by which the hosts do not reach each other.
+    # The same devices also have IPv4 addresses, by which the hosts cannot reach each other.
     for host, (name, device) in enumerate(zip(hosts.names, hosts.devices, strict=True)):
         run("ip", "-n", name, "addr", "add", f"192.168.{host}.5/24", "dev", device)
     expect_rounds([hosts.start(rank, "20") for rank in range(2)], 20)
@@ -145,7 +145,7 @@ dist.destroy_process_group()
 
 
 def test_ranks_meet_by_torchs_store_and_get_one(hosts: Hosts) -> None:
-    """No launcher says where rank 0 is, and there is no BEELINE_TOKEN."""
+    """No launcher says where rank 0 is, and BEELINE_TOKEN is empty."""
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
     command = [sys.executable, "-c", STORES, "on its host"]
@@ -280,7 +280,7 @@ def test_a_host_that_ssh_does_not_reach_is_named(tmp_path: Path, monkeypatch: py
 
 
 def test_a_host_that_does_not_answer_is_named_while_the_others_wait(tmp_path: Path) -> None:
-    """One of 127.0.0.0/8 starts its rank, the other's ssh hangs."""
+    """Of two addresses in 127.0.0.0/8, one starts its rank; the other's ssh hangs."""
     ssh = tmp_path / "ssh"
     ssh.write_text('#!/bin/sh\n[ "$1" = 127.0.0.1 ] || exec sleep 60\nshift; exec sh -c "$*"\n')
     ssh.chmod(0o755)
@@ -304,7 +304,7 @@ def run_split(*arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-BRIEF = ("--iterations", "10")  # else about a second of each method
+BRIEF = ("--iterations", "10")  # otherwise about a second for each method
 
 
 @pytest.mark.parametrize(

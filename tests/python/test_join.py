@@ -28,7 +28,7 @@ Variables = dict[str, str]
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where rank 0 leaves its address; no launcher's variable is set."""
+    """The folder in which rank 0 publishes its address; no variable of a launcher is set."""
     for name in list(os.environ):
         if FOREIGN.match(name):
             monkeypatch.delenv(name)
@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def torchrun_variables(rank: int, size: int, job: str = "none", port: int = 29500) -> Variables:
-    """All that torchrun documents that it sets for a rank, on one host."""
+    """All variables that torchrun documents for a rank, on one host."""
     return {
         "LOCAL_RANK": str(rank), "RANK": str(rank), "GROUP_RANK": "0", "ROLE_RANK": str(rank), "ROLE_NAME": "default",
         "LOCAL_WORLD_SIZE": str(size), "WORLD_SIZE": str(size), "GROUP_WORLD_SIZE": "1", "ROLE_WORLD_SIZE": str(size),
@@ -85,7 +85,7 @@ def run_ranks(every: Sequence[Mapping[str, str]], *arguments: str) -> list[Resul
 
 
 def expect_a_world(ended: Sequence[Result], size: int) -> str:
-    """Checks that ranks 0 to size - 1 met the same processes; returns these."""
+    """Checks that ranks 0 to size - 1 met the same processes; returns their numbers."""
     met = set()
     for rank, (code, output, errors) in enumerate(ended):
         assert code == 0, errors
@@ -103,7 +103,7 @@ def test_ranks_join_by_the_launchers_variables(variables, folder: Path) -> None:
 
 
 def test_of_several_launchers_the_innermost_counts() -> None:
-    """`env` stands for a launcher: it adds its variables to those of an outer one."""
+    """`env` stands for a launcher: it adds its variables to those of an outer launcher."""
     own = {"BEELINE_RANK": "1", "BEELINE_SIZE": "3", "BEELINE_RENDEZVOUS": "127.0.0.1:9"}
     sets = {"torchrun": torchrun_variables(0, 2), "mpirun": hydra_variables(3, 4), "beeline": own}
     info = str(Path(JOINING_RANK).parent / "beeline-info")
@@ -192,7 +192,7 @@ def test_a_rank_count_that_contradicts_is_refused() -> None:
     ("twice", "reason"), [(0, "is rank 0 of this job already"), (1, "rank 1 has already joined, from another process")]
 )
 def test_two_ranks_with_the_same_number(twice: int, reason: str) -> None:
-    # Of those that have the number, whichever is later is refused, at once.
+    # Of the two ranks with this number, the later one is refused at once.
     processes = [start(srun_variables(rank, 3)) for rank in (0, 1, twice)]
     late = wait_for_one_to_end(processes)
     ((code, _, errors),) = results([late])
@@ -224,7 +224,7 @@ def test_a_dead_rank_is_noticed_without_beelines_launcher(victim: int) -> None:
 
 
 class TestSeveralHosts:
-    """As far as one host shows it: the variables say that each rank is on a host of its own."""
+    """The parts that one host can test: the variables say that each rank is on a host of its own."""
 
     def variables(self, **more: str) -> list[Variables]:
         port = str(free_port())
@@ -232,7 +232,7 @@ class TestSeveralHosts:
         return [{**srun_variables(rank, 2), **master, **more} for rank in range(2)]
 
     def test_without_a_token_they_meet_in_their_home(self, folder: Path) -> None:
-        """Also where files of a job that was killed lie."""
+        """Also if files of a killed job remain there."""
         for code, output, errors in run_ranks(self.variables(), "worlds"):
             assert code == 0, errors
             assert output.count(" of 2 met ") == 6
@@ -328,7 +328,7 @@ def test_mpirun(mpirun: list[str], folder: Path) -> None:
 def test_two_mpiruns_at_once(mpirun: list[str], tmp_path: Path) -> None:
     command = [*mpirun, "-n", "2", JOINING_RANK]
     jobs = []
-    for name in ("first", "second"):  # of two that make their session's folder in one place at once, Open MPI ends one
+    for name in ("first", "second"):  # if two create their session's folder at once in one place, Open MPI ends one
         (tmp_path / name).mkdir()
         own = {**os.environ, "TMPDIR": str(tmp_path / name)}
         jobs.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=own))

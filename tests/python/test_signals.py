@@ -96,7 +96,7 @@ def test_a_stream_waits_for_a_signal() -> None:
 
 
 def test_other_threads_run_while_one_waits() -> None:
-    """Python's lock is let go: the signal comes from a thread of this very process."""
+    """The wait releases Python's lock: the signal comes from another thread of this process."""
 
     def body(world: beeline.World) -> None:
         signals = beeline.Signals(world, 1)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Teams of some ranks, their collectives, and what a call says of how it moved data; on host ranks that are threads."""
+"""Teams of some ranks, their collectives, and how calls report that they moved data; on host ranks that are threads."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_collectives_of_teams_count_by_their_ranks() -> None:
 
 
 def test_members_make_teams_alone() -> None:
-    """Others do what they like meanwhile; what was freed is there again, and the world's memory still lies alike."""
+    """Others make other calls meanwhile; freed memory is available again, and the world's memory remains symmetric."""
 
     def body(world: beeline.World) -> None:
         met = parity_team(world)

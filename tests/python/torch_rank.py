@@ -113,7 +113,7 @@ def broadcast() -> None:
 
 def messages() -> None:
     after, before = (RANK + 1) % SIZE, (RANK - 1) % SIZE
-    for count in (3, 1 << 20):  # sent at once, and when the receiver has called
+    for count in (3, 1 << 20):  # sent at once, or only when the receiver has called
         mine, got = full(count, RANK), torch.empty(count, device=DEVICE)
         operations = [dist.P2POp(dist.isend, mine, after), dist.P2POp(dist.irecv, got, before)]
         for work in dist.batch_isend_irecv(operations):
@@ -143,7 +143,7 @@ def messages() -> None:
 
 
 def time_outs() -> None:
-    """A wait with a time-out ends with it; the message still arrives."""
+    """A wait with a time-out ends then; the message still arrives."""
     if DEVICE.type == "cpu" and RANK == 0:
         got = torch.empty(3)
         work = dist.irecv(got, 1)
@@ -158,12 +158,12 @@ def time_outs() -> None:
 
 
 def any_source(group: dist.ProcessGroup | None = None) -> None:
-    """Receives without a source, and such beside those that name one: all in the order of the calls."""
+    """Receives without a source, beside others with one: messages are received in the order of the calls."""
     if DEVICE.type == "cuda":
         return  # refused: see refusals
     members = dist.get_process_group_ranks(group or GROUP)
     first, others = members[0], members[1:]
-    for count in (3, 100_000):  # sent at once, and when the receiver has called
+    for count in (3, 100_000):  # sent at once, or only when the receiver has called
         if first == RANK:
             got, senders = torch.empty(count), []
             for _ in others:
@@ -174,7 +174,7 @@ def any_source(group: dist.ProcessGroup | None = None) -> None:
             dist.send(full(count, RANK), first, group=group)
         dist.barrier(group)
     if first != RANK:
-        dist.recv(full(1, 0), first, group=group)  # the word to go on
+        dist.recv(full(1, 0), first, group=group)  # lets this rank continue
         if others[0] == RANK:
             for value in range(3):
                 dist.send(full(50_000, value), first, group=group)
@@ -206,7 +206,7 @@ def any_source(group: dist.ProcessGroup | None = None) -> None:
 
 def monitored_barrier() -> None:
     if DEVICE.type == "cuda" or torch.__version__ < "2.15":
-        return  # torch has it for groups on CPUs, and before 2.15 for gloo alone
+        return  # torch has it for groups on CPUs; before 2.15 only for gloo
     dist.monitored_barrier()
     others = ", ".join(map(str, range(1, SIZE)))
     for wait_all_ranks, text in ((False, "Rank 1 failed"), (True, f"Ranks {others} failed")):
@@ -214,12 +214,12 @@ def monitored_barrier() -> None:
         if RANK == 0:
             with pytest.raises(beeline.DeadlineError, match=text):
                 dist.monitored_barrier(group, timedelta(seconds=0.2), wait_all_ranks)
-        dist.barrier(group)  # the group lives on
+        dist.barrier(group)  # the group remains usable
         dist.destroy_process_group(group)
 
 
 def order() -> None:
-    """What follows a collective sees its result; what it was given came before."""
+    """Work after a collective sees its result; work before it has written its input."""
     tensor = full(1 << 20, 1)
     for _ in range(20):
         tensor.mul_(2)
@@ -257,7 +257,7 @@ def refusals() -> None:
 
 
 def unlike_types() -> None:
-    """Refused before any rank waits, whatever moves the data."""
+    """Different types are refused before any rank waits, whatever moves the data."""
     ints = lambda *shape: full(shape, 0, torch.int32)  # noqa: E731
     ones = [1] * SIZE
     single = "output is of float32, input of int32: types must be the same|different dtypes"
@@ -283,7 +283,7 @@ def unlike_types() -> None:
 
 
 def complex_sums() -> None:
-    """Of groups, too, to which torch gives complex tensors as they are."""
+    """Sums of complex numbers, also in groups, to which torch passes complex tensors unchanged."""
     for dtype in (torch.complex64, torch.complex128):
         mine = full(2 * SIZE, RANK + 1, dtype) * (1 + 2j)
         total = SIZE * (SIZE + 1) / 2 * (1 + 2j)
@@ -315,7 +315,7 @@ def complex_sums() -> None:
 def independent() -> None:
     """Calls of several groups, and messages beside them, do not wait for each other."""
     one, other = groups = [dist.new_group() for _ in range(2)]
-    # Each of these waits for a rank that first wants a message, or the other group's call.
+    # Each of these waits for a rank that first receives a message, or makes the other group's call.
     tensor, parts = full(1000, RANK), [torch.empty(4, device=DEVICE) for _ in range(SIZE)]
     if RANK == 0:
         pending = [
@@ -334,14 +334,14 @@ def independent() -> None:
         ]  # fmt: skip
     for work in pending:
         work.wait()
-        if DEVICE.type == "cuda":  # where a wait is one of the current stream
+        if DEVICE.type == "cuda":  # there a wait is one of the current stream
             torch.cuda.current_stream().synchronize()
         assert work.is_completed()
     assert (tensor == sum(range(SIZE))).all()
     assert [int(part[3]) for part in parts] == list(range(SIZE))
     # Members may differ in the form of a barrier.
     dist.barrier(async_op=True).wait() if RANK == 0 else dist.barrier()
-    # From two threads, in either order.
+    # Calls from two threads, in either order.
     tensors = [full(1000, RANK + 1), full(1000, 10 * (RANK + 1))]
 
     def call(index: int) -> None:
@@ -354,7 +354,7 @@ def independent() -> None:
         calls = []
         for index in (0, 1) if RANK == 0 else (1, 0):
             calls.append(threads.submit(call, index))
-            time.sleep(0.1)  # so that it waits, and the next one comes behind it
+            time.sleep(0.1)  # so that this call waits, and the next one follows it
         for each in calls:
             each.result()
     for tensor, factor in zip(tensors, (1, 10), strict=True):
@@ -364,7 +364,7 @@ def independent() -> None:
 
 
 def messages_of_groups() -> None:
-    """Each group has its own, whatever is sent first; a receive has its send's tag."""
+    """Each group has messages of its own, in whatever order they are sent; a receive gets the message with its tag."""
     groups = [GROUP, *[dist.new_group([0, 1]) for _ in range(3)]]
     if RANK == 0:
         for count in (3, 100_000):
@@ -397,7 +397,7 @@ def to_one_rank(group: dist.ProcessGroup | None = None) -> None:
 
 
 def let_go() -> None:
-    """Tensors that the program lets go while asynchronous calls use them: their memory is not used for others."""
+    """The program drops tensors while asynchronous calls use them: their memory must not be used for others."""
     works = []
     for step in range(8):
         tensor = full(300_000, RANK + step)
@@ -405,7 +405,7 @@ def let_go() -> None:
         gathered = torch.empty(SIZE * 300_000, device=DEVICE)
         works.append(dist.all_gather_into_tensor(gathered, full(300_000, step), async_op=True))
         del tensor
-        full(300_000, -1), full(SIZE * 300_000, -1)  # what takes memory that is free
+        full(300_000, -1), full(SIZE * 300_000, -1)  # these take memory that is free
         works[-1].wait()
         assert (gathered == step).all()
     for work in works:
@@ -444,7 +444,7 @@ def coalesced(group: dist.ProcessGroup | None = None) -> None:
 
 
 def groups() -> None:
-    """Groups of some ranks, of one, and of all: every rank is in several at once."""
+    """Groups of some ranks, of one, and of all: every rank is in several at the same time."""
     chosen = [[0, SIZE - 1], list(range(1, SIZE)), list(range(SIZE)), [SIZE - 1], [0, 1]]
     groups = [dist.new_group(ranks) for ranks in chosen]
     for ranks, group in zip(chosen, groups, strict=True):
@@ -486,7 +486,7 @@ def groups() -> None:
         dist.barrier(group)
     for group in groups:
         dist.destroy_process_group(group)
-    for _ in range(40):  # more than there may be at a time
+    for _ in range(40):  # more than may exist at a time
         again = dist.new_group([0, 1])
         if RANK < 2:
             dist.all_reduce(tensor := full(1, 1), group=again)
@@ -494,7 +494,7 @@ def groups() -> None:
         dist.destroy_process_group(again)
     left_for_the_end = dist.new_group([0, 1])
     assert (left_for_the_end == dist.GroupMember.NON_GROUP_MEMBER) == (RANK > 1)
-    if RANK < 2:  # the others take no part
+    if RANK < 2:  # the others do not take part
         for _ in range(3):
             pair = dist.new_group([0, 1], use_local_synchronization=True)
             dist.all_reduce(tensor := full(3, RANK), group=pair)
@@ -503,7 +503,7 @@ def groups() -> None:
 
 
 def meshes() -> None:
-    """What is built on groups: meshes of devices, and collectives as functions."""
+    """Features that build on groups: meshes of devices, and functional collectives."""
     rows = 2 if SIZE % 2 == 0 else 1
     mesh = init_device_mesh(DEVICE.type, (rows, SIZE // rows), mesh_dim_names=("rows", "columns"))
     for name, size in (("rows", rows), ("columns", SIZE // rows)):

@@ -22,15 +22,15 @@ namespace beeline_test {
 
 class Killings : public ::testing::Environment {
  public:
-  static constexpr double soon_s = 5;  ///< of a deadline of 20
+  static constexpr double soon_s = 5;  ///< the deadline is 20 s
 
-  /// The victim's end. When the system closes its connections is part of what the others wait for.
+  /// Ends the victim. The time until the system closes its connections is part of the others' wait.
   [[noreturn]] static void end_this_process() {
     times_->killed_ns = now_ns();
     kill(getpid(), SIGKILL);
     for (;;) pause();
   }
-  /// A survivor has got the error that names the victim.
+  /// A survivor has received the error that names the victim.
   static void noticed() {
     noticed_ns_ = now_ns();
     if (times_->killed_ns == 0) return;  // the victim lives, out of reach
@@ -40,7 +40,7 @@ class Killings : public ::testing::Environment {
   }
   /// A survivor has agreed with the others on who is left.
   static void went_on() { raise(times_->longest_agreement_ns, now_ns() - noticed_ns_); }
-  /// All ranks of a world with one killing have ended.
+  /// Called when all ranks of a world with one killing have ended.
   static void count(bool on_gpu) {
     Tally& tally = on_gpu ? on_gpus_ : on_hosts_;
     tally.killed += times_->killed_ns.exchange(0) != 0 ? 1 : 0;
@@ -53,7 +53,7 @@ class Killings : public ::testing::Environment {
   }
 
  private:
-  /// What processes tell the one that forked them.
+  /// Shared by the ranks' processes with the process that forked them.
   struct Times {
     std::atomic<std::int64_t> killed_ns{0}, longest_ns{0}, longest_agreement_ns{0};
   };

@@ -97,7 +97,7 @@ TEST(Registry, RowsDiffer) {
   EXPECT_FALSE(has_algorithm(Operation::allreduce, Algorithm::copy_engine, Control::device));
 }
 
-/// Without lines, and where copy engines may write in place, two GPUs broadcast as they move other data.
+/// Without lines, and if copy engines may write in place, two GPUs broadcast as they move other data.
 TEST(Preferences, BroadcastsOfTwoGpus) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   const auto chosen = [](const Situation& here, std::size_t bytes) {
@@ -135,7 +135,7 @@ TEST(Preferences, LongVectorsOfManyNodes) {
   }
 }
 
-/// Of what moves data, blocks are for all that goes to others.
+/// For operations that move data, the number of blocks follows from all bytes that go to other ranks.
 TEST(Preferences, BlocksFollowFromWhatKeepsThemBusy) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   Situation here{.members = 4};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Whose job this is: what torchrun, mpirun and srun say, what comes first, and what contradicts itself.
+/// Which job a rank belongs to: the variables of torchrun, mpirun and srun, their precedence, and contradictions.
 #include "beeline/core/launcher.hpp"
 
 #include <gtest/gtest.h>

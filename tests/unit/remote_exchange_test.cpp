@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What carries commands to other nodes and others' commands out here, over a worker that only keeps what it is given.
+// The parts that exchange commands with other nodes, over a worker that only stores the messages given to it.
 #include "transports/remote_exchange.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t world_secret = 77;
 
-/// A transport whose test says what arrives and when anything is over.
+/// A transport in which the test decides what arrives and when an operation is complete.
 class FakeWorker final : public TransportWorker, KeyedTransfers {
  public:
   struct Sent {
@@ -66,7 +66,7 @@ class FakeWorker final : public TransportWorker, KeyedTransfers {
     return false;
   }
 
-  /// The messages of a kind so far.
+  /// The messages of a kind that were sent so far.
   [[nodiscard]] std::vector<Sent> of(MessageKind kind) const {
     std::vector<Sent> found;
     for (const Sent& each : sent)
@@ -87,7 +87,7 @@ class FakeWorker final : public TransportWorker, KeyedTransfers {
   bool is_quick = true, has_keys = false, is_closed = false;
 };
 
-/// Rank 0, with rank 1 on another node.
+/// Parts of rank 0; rank 1 is on another node.
 class RemoteParts : public LoneContext {
  protected:
   explicit RemoteParts(bool has_keys = false, bool is_staged = false) {
@@ -116,7 +116,7 @@ class RemoteParts : public LoneContext {
     exchange_->serve(client_);
   }
 
-  /// Rank 1 gives the key of all its memory.
+  /// Rank 1 sends the key of all its memory.
   void give_key(std::uint64_t number, std::uint64_t acknowledged) {
     NetworkMessage key = from_peer(MessageKind::key, number);
     key.acknowledged = acknowledged;
@@ -261,7 +261,7 @@ TEST_F(RemoteParts, FetchLongPayloadsToTheirDestination) {
   EXPECT_EQ(0u, exchange_->peers[1].completed);
   exchange_->receiver.fetched(1, 1, true);
   EXPECT_EQ(1u, exchange_->peers[1].completed);
-  // Where it may not go, it is refused, and stays where it is.
+  // A put to memory that it may not write is refused, and its data are not fetched.
   EXPECT_FALSE(exchange_->receiver.announced(put_here(2, bytes - 64, 100'000), &parcel, 100'000));
   exchange_->turn();
   ASSERT_EQ(1u, worker_->of(MessageKind::refusal).size());
@@ -286,7 +286,7 @@ TEST_F(RemoteParts, AnswerAGetWithItsBytes) {
 class RemoteBatches : public RemoteParts {
  protected:
   explicit RemoteBatches(bool is_staged = false) : RemoteParts(false, is_staged) {}
-  /// A put of 9 bytes that the entry holds, one of `long_bytes` that it names, and a signal at `signal`.
+  /// A put of 9 bytes in the entry itself, a put of `long_bytes` at an address, and a signal at `signal`.
   [[nodiscard]] std::vector<BatchEntry> sample(std::uint64_t signal, std::uint64_t long_bytes = 100) const {
     return {BatchEntry::of(Verb::put_inline, 9, 64, 0x0101'0101'0101'0101, 0x02),
             BatchEntry::of(Verb::put, 0, 1024, reinterpret_cast<std::uintptr_t>(source_.data()), long_bytes),
@@ -300,7 +300,7 @@ class RemoteBatches : public RemoteParts {
     while (exchange_->sender.send_posted()) {
     }
   }
-  /// Rank 1 sends what this rank has sent.
+  /// Rank 1 sends the message that this rank has sent.
   void send_back(const FakeWorker::Sent& sent, std::span<const std::byte> payload) {
     NetworkMessage message = sent.message;
     message.from = 1, message.command.peer = 0, message.number = exchange_->peers[1].completed + 1;
@@ -345,7 +345,7 @@ TEST_F(RemoteBatches, ThatFitNoMessageAreSplit) {
 }
 
 TEST_F(RemoteBatches, AreRefusedAsAWhole) {
-  post_batch(sample(bytes));  // of which only the target knows that nothing is there
+  post_batch(sample(bytes));  // only the target knows that no memory is there
   const FakeWorker::Sent sent = worker_->sent.at(0);
   const std::span<const std::byte> payload = sent.payload;
   const auto refused = [&](std::span<const std::byte> as_sent) {

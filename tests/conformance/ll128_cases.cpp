@@ -11,8 +11,8 @@ namespace {
 
 using namespace beeline;
 
-/// Skips the case where a team of this world cannot use them: rings are then refused with the reason. Between GPUs of
-/// one node lines are whole over NVLink, so that a torn one fails the case.
+/// Skips the case if a team of this world cannot use packets of 128 bytes; rings are then refused with the reason.
+/// Between GPUs of one node lines are whole over NVLink, so that a torn line fails the case.
 void need_ll128(RankTest& test, Team& team) {
   const std::string reason = no_ll128_reason(team);
   if (!reason.empty()) check_error(Status::unavailable, {reason, "PacketRings"}, [&] { LL128Rings(team, 64); });

@@ -49,7 +49,7 @@ class RankTest {
     for (int member = rank() % 2; member < size(); member += 2) members.push_back(member);
     return members;
   }
-  /// Rank 1 alone, or all other ranks: of some node this team has fewer members than of others.
+  /// Rank 1 alone, or all other ranks: a team that has fewer members on one node than on others.
   [[nodiscard]] std::vector<int> all_but_one() const {
     std::vector<int> members;
     for (int member = 0; member < size(); ++member)

@@ -11,7 +11,7 @@ namespace {
 
 using namespace beeline;
 
-/// The value of this round at a member.
+/// The value that a member sends in this round.
 std::uint64_t value_of(const EveryObject& use, int member) {
   return 1000 * use.round + static_cast<std::uint64_t>(member);
 }
@@ -23,7 +23,7 @@ void fill(EveryObject& use) {
   use.world.copy(use.out.data(), values.data(), use.out.bytes());
 }
 
-/// The first `count` elements are those of the previous member.
+/// Checks that the first `count` elements are those of the previous member.
 void check_arrived(EveryObject& use, std::size_t count = EveryObject::count) {
   std::vector<std::uint64_t> values(count);
   use.world.copy(values.data(), use.in.data(), count * sizeof(std::uint64_t));
@@ -58,7 +58,7 @@ void copy_by_host(EveryObject& use) {
   check_arrived(use);
 }
 
-/// What a kernel communicates by.
+/// The channels by which a kernel communicates.
 struct KernelChannels {
   CollectiveChannel collectives;
   MessageChannel messages;
@@ -178,7 +178,7 @@ struct TriggerKernel {
     static_cast<void>(trigger(grid.block(), ctx, channel, 0));
   }
 };
-/// A tag's count grows by one with each step.
+/// A tag's count increases by one with each step.
 void trigger_put(EveryObject& use, Triggers& triggers) {
   constexpr std::size_t count = 512;
   fill(use);

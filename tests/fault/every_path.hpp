@@ -27,7 +27,7 @@ struct AddTask {
 };
 using AddTasks = beeline::TaskList<AddTask>;
 
-/// What the steps use; made by all members of a team.
+/// The objects that the steps use; created by all members of a team.
 struct EveryObject {
   explicit EveryObject(beeline::Team& of)
       : team(of), world(of.world()), next((of.rank() + 1) % of.size()),
@@ -55,7 +55,7 @@ struct EveryObject {
   std::optional<beeline::DistributedArray<std::uint64_t>> array{std::in_place, world, count * 64};
 };
 
-/// One step of all members. Throws if the world fails, or if what arrives is wrong.
+/// One step of all members. Throws if the world fails, or if the data that arrive are wrong.
 struct Path {
   const char* name;
   void (*step)(EveryObject&);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node is lost while its rank and the others communicate, by each means: the ranks that are left agree, go on with
-// all of it, and a new rank joins them in a world beside the old one.
+// A node is lost while its rank and the others communicate, by each means. The remaining ranks agree and continue with
+// all means, and a new rank joins them in a world beside the old one.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ struct Case {
   bool on_gpus = false;
 };
 
-/// The last rank is alone on its node, which is lost.
+/// Ranks and nodes; the last rank is alone on its node, which is lost.
 struct Shape {
   int ranks, nodes;
   [[nodiscard]] int victim() const { return ranks - 1; }
@@ -75,7 +75,7 @@ Config config_of(const Case& of) {
   return config;
 }
 
-/// Strikes this rank some time after all have begun.
+/// Applies the fault to this rank some time after all have begun.
 void strike(Fault fault, std::chrono::milliseconds after) {
   std::thread([=] {
     std::this_thread::sleep_for(after);
@@ -84,7 +84,7 @@ void strike(Fault fault, std::chrono::milliseconds after) {
   }).detach();
 }
 
-/// Mappings of memory that ranks share, in this process.
+/// The number of mappings, in this process, of memory that ranks share.
 std::size_t shared_mappings() {
   std::ifstream maps("/proc/self/maps");
   std::size_t found = 0;
@@ -109,7 +109,7 @@ void check_members(const Team& team, const std::vector<int>& expected) {
     BEELINE_CHECK_EQ(expected[static_cast<std::size_t>(member)], team.world_rank(member));
 }
 
-/// A rank's number in memory that it had before the loss.
+/// A rank's number, in memory allocated before the loss.
 class Kept {
  public:
   explicit Kept(World& world) : world_(world), number_(world, 1), mappings_(shared_mappings()) {
@@ -129,7 +129,7 @@ class Kept {
       world_.copy(&gone, number_.at(victim), sizeof gone);
     });
   }
-  /// An operation whose result never comes ends the world at once.
+  /// A get whose data never arrive ends with an error at once.
   void get_from_the_victim() const {
     if (world_.device().is_gpu()) return;
     std::uint64_t gone = 0;
@@ -149,7 +149,7 @@ class Kept {
   std::size_t mappings_;
 };
 
-/// Communicates by `path` until the victim is struck, by objects that `use` keeps.
+/// Communicates by `path`, with objects kept in `use`, until the victim's fault.
 void communicate(World& world, const Case& of, std::optional<EveryObject>& use, std::chrono::milliseconds after) {
   const int victim = shape_of(of.on_gpus).victim();
   try {
@@ -160,12 +160,12 @@ void communicate(World& world, const Case& of, std::optional<EveryObject>& use, 
     for (;;) every_path()[of.path].step(*use);
   } catch (const Error& error) {
     Killings::noticed();
-    // A rank that is out of reach, not dead, is named by the error of the first rank that notices it.
+    // A rank that is unreachable but alive is named only by the error of the first rank that notices it.
     if (of.fault == Fault::death) BEELINE_CHECK_CONTAINS(error.what(), join("rank ", victim));
   }
 }
 
-/// Triggers of the old world fire into the lost node: the commands are dropped, and count as done.
+/// Triggers of the old world send to the lost node: the commands are dropped, and count as complete.
 void fire_into_the_lost_node(EveryObject& before) {
   if (before.world.device().is_gpu()) return;  // its streams are not triggered by the host
   for (Triggers* const triggers : {&before.engine, &before.guarded, &before.streams}) {
@@ -184,8 +184,8 @@ void lose_a_node(World& world, const Case& of, std::chrono::milliseconds after) 
   const auto pids = world.allgather(std::as_bytes(std::span(&pid, 1)));
   std::optional<EveryObject> before;
   communicate(world, of, before, after);
-  if (of.path % 2 == 0) before.reset();  // otherwise the ranks that are left end it
-  if (world.rank() == shape.victim()) {  // it lives, out of reach
+  if (of.path % 2 == 0) before.reset();  // otherwise the remaining ranks destroy the objects
+  if (world.rank() == shape.victim()) {  // it is alive, but unreachable
     try {
       static_cast<void>(world.survivors());
       throw CheckFailure("the victim went on");
@@ -235,7 +235,7 @@ TEST_P(LostNode, TheOthersGoOn) {
   }
 }
 
-/// Each path with one of the faults, or, if BEELINE_TEST_REPETITIONS asks for a long run, with all.
+/// Each path with one of the faults, or with all if BEELINE_TEST_REPETITIONS asks for a long run.
 std::vector<Case> cases() {
   constexpr Case faults[] = {{"sockets", Fault::death, 0},
                              {"ucx", Fault::death, 0},
@@ -281,7 +281,7 @@ void send_hostile_bytes() {
   }
 }
 
-/// Late and overtaking messages, and strangers at the ports, change no result.
+/// Late and reordered messages, and strangers at the ports, change no result.
 TEST(EveryPath, EnduresDelaysAndStrangers) {
   SKIP_WITHOUT("sockets");
   const Shape shape = shape_of(false);
@@ -299,7 +299,7 @@ TEST(EveryPath, EnduresDelaysAndStrangers) {
       config_of({"sockets:delay_us=200:reorder", Fault::death, 0}), 60));
 }
 
-/// Another rank dies while the ranks that are left agree, or a little later: they agree again.
+/// Another rank dies while the remaining ranks agree, or a little later: they agree again.
 TEST(LostNode, AndAnotherWhileTheOthersAgree) {
   SKIP_WITHOUT("sockets");
   const Shape shape = shape_of(false);
@@ -335,7 +335,7 @@ TEST(LostNode, AndAnotherWhileTheOthersAgree) {
   }
 }
 
-/// A process that becomes a rank once it gets the rendezvous of a world.
+/// A process that becomes a rank once it receives the rendezvous of a world.
 class Replacement {
  public:
   Replacement(const Config& config, const std::function<void(const Config&)>& body) {
@@ -378,7 +378,7 @@ class Replacement {
   int told_ = -1;
 };
 
-/// In the world that `config` names, which has all its ranks again.
+/// Uses every path in the world that `config` names, which has all its ranks again.
 void work_in_a_new_world(const Config& config) {
   const std::unique_ptr<World> world = World::create(config);
   EveryObject use(*world);

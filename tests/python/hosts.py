@@ -107,7 +107,7 @@ class Hosts:
         }  # fmt: skip
 
     def name_host(self, host: int, name: str) -> None:
-        """From now on all hosts know the name. `ip netns exec` shows a host the file at /etc/hosts."""
+        """Makes the name known to all hosts. `ip netns exec` shows a host this file as /etc/hosts."""
         for each in self.names:
             with (Path("/etc/netns") / each / "hosts").open("a") as known:
                 known.write(f"{self.addresses[host]} {name}\n")

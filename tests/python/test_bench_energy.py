@@ -344,4 +344,4 @@ def test_pictures_of_joules_launches_and_power(cli, tmp_path: Path) -> None:
     for name, words_in_it in (("launch", "launching, ms"), ("power", "power of gpu0, W"), ("message-joules", "nJ")):
         picture = (tmp_path / f"p-{name}.svg").read_text()
         assert words_in_it in picture
-        assert "$" not in picture  # as in labels that matplotlib would have to typeset
+        assert "$" not in picture  # no label that matplotlib would have to typeset

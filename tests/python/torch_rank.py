@@ -519,7 +519,7 @@ print(f"torch {torch.__version__}", flush=True)
 CASES = (
     all_reduce, gather_and_scatter, all_to_all, broadcast, to_one_rank, coalesced, messages, time_outs,
     any_source, monitored_barrier, order, let_go, unlike_types, complex_sums, independent, messages_of_groups,
-    meshes, groups, refusals,  # groups of some ranks alone leave them with other numbers for later groups
+    meshes, groups, refusals,  # groups of some ranks change the numbers of later groups
 )  # fmt: skip
 for case in CASES:
     case()

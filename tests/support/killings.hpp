@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// How many ranks a test program has killed, how soon the others knew, and how soon those left went on: its last lines
-/// say so, for each kind of device.
+/// Counts the ranks that a test program has killed, and measures how soon the others knew and how soon they continued:
+/// its last lines print both, for each kind of device.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -33,12 +33,12 @@ class Killings : public ::testing::Environment {
   /// A survivor has received the error that names the victim.
   static void noticed() {
     noticed_ns_ = now_ns();
-    if (times_->killed_ns == 0) return;  // the victim lives, out of reach
+    if (times_->killed_ns == 0) return;  // the victim is alive, but unreachable
     const std::int64_t after_ns = noticed_ns_ - times_->killed_ns;
     raise(times_->longest_ns, after_ns);
     BEELINE_CHECK(static_cast<double>(after_ns) / 1e9 < soon_s);
   }
-  /// A survivor has agreed with the others on who is left.
+  /// Called when a survivor has agreed with the others on the remaining ranks.
   static void went_on() { raise(times_->longest_agreement_ns, now_ns() - noticed_ns_); }
   /// Called when all ranks of a world with one killing have ended.
   static void count(bool on_gpu) {

@@ -115,7 +115,7 @@ TEST(Preferences, BroadcastsOfTwoGpus) {
   EXPECT_EQ(Algorithm::copy_engine, chosen(here, 128 * mib));
 }
 
-/// Between two nodes each sends a vector once, by any algorithm.
+/// Between two nodes each node sends a vector once, by any algorithm.
 TEST(Preferences, LongVectorsOfManyNodes) {
   constexpr std::size_t mib = std::size_t{1} << 20;
   using enum Algorithm;

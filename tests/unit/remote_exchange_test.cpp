@@ -383,7 +383,7 @@ TEST_F(StagedRemoteBatches, AreSplitAtRowsAndByTheRoomOfADevice) {
   std::vector<std::uint64_t> rows;
   for (const FakeWorker::Sent& each : worker_->sent)
     rows.push_back(each.message.command.verb == Verb::batch ? each.message.command.rows : 0);
-  std::ranges::sort(rows);  // the message with rows was sent when these had been read
+  std::ranges::sort(rows);  // the message with rows was sent when its rows had been read
   EXPECT_EQ((std::vector<std::uint64_t>{0, 1, 6, 32, 32}), rows);
   std::vector<FakeWorker::Sent> all = worker_->sent;
   std::ranges::sort(all, {}, [](const FakeWorker::Sent& each) { return each.message.number; });

@@ -86,7 +86,7 @@ TEST_F(Residency, IdleStreamsGiveTheirShareBack) {
   EXPECT_EQ("", claim(third_, 1.0, "c"));
 }
 
-/// Two workers of a GPU, which these threads play.
+/// Two workers of a GPU, each played by a thread of the test.
 class LeaseOfTwo : public LoneContext {
  protected:
   LeaseOfTwo() {

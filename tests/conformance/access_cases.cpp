@@ -358,7 +358,7 @@ enum Tried : std::uint32_t {
 
 struct RefusedArguments {
   std::uint64_t *heap, *pinned;  ///< a word each
-  std::uint64_t* mine;           ///< what `get` must leave alone
+  std::uint64_t* mine;           ///< memory that `get` must leave unchanged
   std::uint32_t* statuses;       ///< [tried]; 99 where no call was made
 };
 

@@ -34,7 +34,7 @@ bool are_one_process(World& world) {
   return true;
 }
 
-/// What the calls of one team need on this rank.
+/// A channel for one team's calls, and checks of the results on this rank.
 class MappedCalls {
  public:
   ///   mappings  nullptr: members do not map each other's vectors

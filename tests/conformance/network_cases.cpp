@@ -114,7 +114,7 @@ BEELINE_CASE(network, signals_that_nobody_answers, 2) {
   world.barrier();
 }
 
-/// What any member did by any queue before the barrier, every other member sees after it; in the world and in teams.
+/// Every member sees after a barrier all that others did before it, by any queue; in the world and in teams.
 void check_barrier(RankTest& test, Team& team) {
   const SymmetricArray<std::uint64_t> slots(team, static_cast<std::size_t>(team.size()));
   const Context& ctx = team.host_context();

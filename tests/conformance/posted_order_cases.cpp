@@ -93,8 +93,8 @@ struct PayloadKernel {
   }
 };
 
-/// On GPUs the statistics say what stored the payloads for ranks of this node: the engine's threads all of them, or
-/// none of them if BEELINE_CPU_STORES=0.
+/// On GPUs the statistics count payloads that the engine's threads have stored for ranks of this node: all payloads, or
+/// none if BEELINE_CPU_STORES=0.
 POST_CASE(payloads_of_each_size, 1) {
   World& world = test.world();
   need_reach(test, world);

@@ -305,7 +305,7 @@ struct ElementArguments {
   const Triple* source;
   Triple *destination, *got;            ///< ahead, and here
   std::uint64_t *signal, *seen;         ///< set at the rank ahead, and at the rank behind
-  const std::uint64_t *arrived, *free;  ///< set on this rank: those from behind have arrived; those ahead may be read
+  const std::uint64_t *arrived, *free;  ///< on this rank: elements from behind arrived; elements ahead may be read
   std::size_t count;
   std::uint32_t to, from;
 };

@@ -133,7 +133,7 @@ BEELINE_CASE(signal, wait_with_every_comparison, 1) {
 
 struct AnyArguments {
   std::uint64_t* signals;   ///< [count] each is set once, by one rank
-  std::uint64_t* received;  ///< [count] sums of what exchange returned
+  std::uint64_t* received;  ///< [count] sums of the values that exchange returned
   std::uint64_t* taken;     ///< how many signals were taken
   std::uint32_t count, per_rank;
 };

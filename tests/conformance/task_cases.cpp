@@ -105,7 +105,7 @@ struct PostNotes {
   }
 };
 
-/// Notes that all ranks post, and what they have recorded at this rank.
+/// Posts notes from all ranks, and checks the records that they leave on this rank.
 class NoteBook {
  public:
   NoteBook(RankTest& test, Team& team, const TaskOptions& options, std::size_t most)

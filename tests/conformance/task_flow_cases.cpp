@@ -29,7 +29,7 @@ struct Pass {
 };
 using List = TaskList<Pass>;
 
-/// What a rank has counted for a token: tasks of one queue, which run one after another, write it.
+/// A rank's counts for one token. Tasks of one queue write them, one after another.
 struct Seen {
   std::uint64_t passes, faults;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels of teams that are created by their members alone, and how calls report that they moved data.
+// Channels of teams that are created by their members alone, and the transfers that calls report.
 #include <span>
 
 #include "tests/conformance/collective_calls.hpp"

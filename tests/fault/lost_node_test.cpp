@@ -129,7 +129,7 @@ class Kept {
       world_.copy(&gone, number_.at(victim), sizeof gone);
     });
   }
-  /// A get whose data never arrive ends with an error at once.
+  /// A get whose data can never arrive makes the world fail at once.
   void get_from_the_victim() const {
     if (world_.device().is_gpu()) return;
     std::uint64_t gone = 0;

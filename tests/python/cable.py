@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cable between network namespaces, of which each packet goes through this process: it may come later, get lost, or
-end where the cable is cut. TCP above it takes loss for congestion: it sends again, and slows down.
+"""A cable between network namespaces. Each packet goes through this process, which may delay it or lose it, and
+discards it where the cable is cut. TCP takes loss for congestion: it sends again, and slows down.
 
     python cable.py ADDRESS...      makes a network device for each address, and prints their names
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline bench accuracy`, `overlap` and `calls`: references, what host ranks reach, and what is refused."""
+"""`beeline bench accuracy`, `overlap` and `calls`: references, errors and times of host ranks, and refusals."""
 
 from __future__ import annotations
 

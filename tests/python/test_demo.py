@@ -62,7 +62,7 @@ COMPILED_BY_THE_DEMO = 29
 
 
 def test_the_demo_builds_what_it_shows(repository, tmp_path):
-    """It builds little else: the limit is what takes five minutes on two cores."""
+    """It builds little else: the limit is as much as two cores compile in five minutes."""
     if shutil.which("ninja") is None:
         pytest.skip("there is no ninja")
     configure = ["cmake", "--preset", "demo", "-B", tmp_path, "-DBEELINE_WITH_CUDA=OFF"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Teams of some ranks, their collectives, and how calls report that they moved data; on host ranks that are threads."""
+"""Teams of some ranks, their collectives, and the transfers that calls report; on host ranks that are threads."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def in_place(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def compiled_functions(device: torch.device) -> None:
-    """Compiled functions with collectives in them return what they return eagerly."""
+    """Whole functions with collectives return the same results when compiled."""
     ranks, rank = dist.get_world_size(), dist.get_rank()
     tensor = torch.full((4 * ranks,), rank + 1.0, device=device)
     for function in (functional_collectives, in_place):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver with the soname of NVIDIA's. It has one GPU, whose memory is the memory behind file descriptors. It reads
-// structures by the offsets that Vulkan's specification gives them on 64-bit systems.
+// A driver with the soname of NVIDIA's. Its one GPU has the memory to which file descriptors refer. It reads structures
+// by the offsets that Vulkan's specification gives them on 64-bit systems.
 #include "tests/support/fake_vulkan.hpp"
 
 #include <sys/mman.h>

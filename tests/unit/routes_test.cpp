@@ -71,8 +71,8 @@ TEST(Routes, LeadToMembersBeyondThePlacesOfAContext) {
   });
 }
 
-/// A thread that is stopped between its poll and its reading of the clock: what was completed meanwhile, before the end
-/// of the wait, counts.
+/// A thread is stopped between its poll and its reading of the clock: an operation that has completed meanwhile, before
+/// the end of the wait, counts.
 class StoppedInWait : public LoneContext {
  protected:
   /// Waits. At its second reading of the clock `stop` has ended the wait, and if `comes`, it is also complete.

@@ -20,7 +20,7 @@ if wanted himeno; then
     record "himeno-device-launched-L-$ranks" 60 "$ranks" build/bin/himeno-device-launched --size L
   done
 fi
-if several training; then  # data-parallel, beside NCCL, in turns: the record of a round stands once it has ended
+if several training; then  # data-parallel, in turns with NCCL: each round ends with a record of its own
   for round in 1 2 3 4 5 6 7 8 9; do
     step "training-$round" 60 build/bin/beeline-launch -n "$gpus" --json -- "$python" apps/training/main.py \
       --model transformer --steps 30 --backend "$([ $((round % 2)) = 1 ] && echo beeline,nccl || echo nccl,beeline)"

@@ -114,7 +114,7 @@ struct PostGrowth {
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_task(block, ctx, a.channel, post));
         if (!a.replies_to_each) continue;
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(block, ctx, reply, Compare::equal, answered, rank));
-        if (ctx.access_to(rank).access != PeerAccess::direct) continue;  // its kernel's stores are not read from here
+        if (ctx.access_to(rank).access != PeerAccess::direct) continue;  // stores of its kernels cannot be read here
         const Ran& there = *ctx.at(const_cast<Ran*>(a.ran) + queue * ctx.size + ctx.rank, rank);
         if (block.thread_rank() == 0)
           BEELINE_DEVICE_CHECK_EQ(report, (number + 1) * kernel_blocks, load_value(&there.blocks));

@@ -275,7 +275,7 @@ def test_methods_of_commands_and_of_both_ways() -> None:
     assert [r["settings"]["work_us"] for r in by_operation["engine_cpu"]] == [0, 10, 100, 1000]
     assert [r["settings"]["queued"] for r in by_operation["kernel_start"]] == [1, 4, 16, 64, 256]
     stages = [r["settings"]["buffers"] for r in found if "buffers" in r["settings"] and r["unit"] == "GB/s"]
-    assert stages == ["pageable", "pinned"] * 2  # both ways, and one; a message of more than 1 MiB has the others
+    assert stages == ["pageable", "pinned"] * 2  # in both directions, then in one; messages above 1 MiB have others
     assert [r["settings"]["threads"] for r in by_operation["thread_wait"]] == [1, 2, 4] * 2
     exchanges = [(r["bytes"], r["method"], r["settings"]["separated_by"]) for r in by_operation["exchange"]]
     by_cpu = [("stream/peer/signal", "kernel_order"), ("stream/peer/signal", "last_block")]

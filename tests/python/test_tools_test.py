@@ -194,5 +194,5 @@ def test_a_torch_that_cannot_be_had_ends_the_run_before_its_tests(run_all, tmp_p
     done = run_all()
     assert done.returncode == 1
     assert "no network" in done.stderr
-    assert f"build default: priority {os.nice(0)}" in done.stdout  # torch is fetched beside it
+    assert f"build default: priority {os.nice(0)}" in done.stdout  # torch is fetched at the same time
     assert "C++ tests" not in done.stdout

@@ -102,7 +102,7 @@ def captured_graph(device: torch.device) -> None:
                 call()
             for call in calls[3:]:
                 asynchronous(functools.partial(call, async_op=True))
-        # Of the last call that ran, which no capture does: the ranks may have mapped the tensors of it or not.
+        # Transfer of the last eager call (captured calls do not run): its tensors may have been mapped, or not.
         assert count < LONG or str(last_transfer()).split(":")[0] in ("registered", "staged")
         for step in range(5):
             tensor.fill_(rank + step)

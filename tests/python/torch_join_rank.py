@@ -72,7 +72,7 @@ def by_tcp() -> None:
 def by_environment() -> None:
     place = {"RANK": RANK, "WORLD_SIZE": SIZE, "MASTER_ADDR": "localhost", "MASTER_PORT": agreed("env", free_port)}
     os.environ.update({name: str(value) for name, value in place.items()})
-    for _ in range(2):  # the second one has the same names in the program's store
+    for _ in range(2):  # the second group uses the same names in the program's store
         use(init())
 
 

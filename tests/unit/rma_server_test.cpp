@@ -269,7 +269,7 @@ TEST_F(RmaServers, AQueueThatIsNotFreedOverflows) {
   for (int lap = 0; lap < 3; ++lap) expect_usable();
 }
 
-/// Unread notifications are kept. The poster is notified that its target was not.
+/// Unread notifications are kept. The poster is notified that its target's notification was lost.
 TEST_F(RmaServers, ATargetThatDoesNotReadOverflows) {
   const RmaRequest put = with(good(), [](RmaRequest& r) { r.notifications = rma_requester | rma_completer; });
   for (std::uint32_t i = 0; i <= depth; ++i) {

@@ -75,7 +75,7 @@ TEST(Routes, LeadToMembersBeyondThePlacesOfAContext) {
 /// the end of the wait, counts.
 class StoppedInWait : public LoneContext {
  protected:
-  /// Waits. At its second reading of the clock `stop` has ended the wait, and if `comes`, it is also complete.
+  /// Waits. `stop` ends the wait before its second reading of the clock; if `comes`, the operation completes then, too.
   template <class Stop>
   Status wait(const Stop& stop, bool comes) {
     std::uint32_t polls = 0;

@@ -407,6 +407,7 @@ TEST_F(StagedRemoteBatches, AreCompleteWithTheirLastEntry) {
   EXPECT_EQ(1u, exchange_->peers[1].completed);
   ++message.number, message.command.rows = 33;
   exchange_->receiver.received(message, std::vector<std::byte>(33 * sizeof(BatchEntry)));
+  exchange_->turn();
   EXPECT_EQ("its target's device does not take so many entries at once",
             text_in(worker_->of(MessageKind::refusal).at(0).payload));
 }

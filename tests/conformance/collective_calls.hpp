@@ -18,7 +18,7 @@ namespace beeline_test {
 /// Small packet areas and staging, so that vectors of thousands of elements take several rounds.
 inline constexpr beeline::CollectiveOptions small_channel{.sessions = 3, .packet_bytes = 512, .staging_bytes = 2048};
 
-/// A call by `algorithm`, on `blocks` multiprocessors if it runs on any.
+/// A call by `algorithm`, in `blocks` blocks; copy engines have none.
 [[nodiscard]] inline beeline::CollectiveCall call_by(beeline::Algorithm algorithm, unsigned blocks) {
   return {.algorithm = algorithm, .blocks = algorithm == beeline::Algorithm::copy_engine ? 0 : blocks};
 }

@@ -11,8 +11,8 @@ namespace {
 
 using namespace beeline;
 
-/// A ring: every rank sends each message ahead and receives it from behind. Rank 0 receives first, so that messages
-/// beyond the credits cannot block the whole ring.
+/// Messages travel around a ring: every rank sends to the rank ahead and receives from the rank behind. Rank 0 receives
+/// first, so that messages beyond the credits cannot block the whole ring.
 struct PlanKernel {
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,

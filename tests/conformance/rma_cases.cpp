@@ -107,7 +107,7 @@ ADAPTER_CASE(rma, moves, 1) {
     for (const std::size_t skew : {0, 3}) move_with_each_set(test, ports, bytes, skew);
 }
 
-/// The largest piece, and two pieces.
+/// Transfers of exactly the largest piece, and of one byte more, which takes two pieces.
 ADAPTER_CASE(rma, moves_of_two_pieces, 2) {
   test.skip_if(test.size() > 2 || under_thread_sanitizer, "many bytes");
   const RmaPorts ports(test.world(), {.engine = engine});

@@ -137,7 +137,7 @@ TEST(TriggerOracle, FixedScript) {
           {1, 0, 3},    {1, 3, 0},     // a trigger without an operation, found later
           {1, 4, 0},    {1, 0, 1},     //
           {2, 1, 0, 3}, {3, 1, 0, 4},  // a chain of three, armed from its head
-          {4, 2, 0},    {2, 0, 1},     // whose end waits for one more
+          {4, 2, 0},    {2, 0, 1},     // the end of that chain waits for one more
           {4, 0, 1},                   //
           {5, 1, 0, 0}, {5, 0, 1},     // a completion that nothing waits for
           {0, 9, 0},    {0, 0, 1}});

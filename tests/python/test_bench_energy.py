@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline bench energy` and `beeline bench launch`: their steps, tables and pictures, over the fake programs."""
+"""`beeline bench energy` and `beeline bench launch`: their steps, tables and pictures, with the fake programs."""
 
 from __future__ import annotations
 

@@ -261,5 +261,5 @@ if "dies" in sys.argv:
     os._exit(0)
 dist.destroy_process_group()
 WORLD.leave()
-assert (last == SIZE).all()  # this waits for a work of the group that was left
+assert (last == SIZE).all()  # this waits for a call of the group that was destroyed
 print(json.dumps({"rank": RANK, "results": results}), flush=True)

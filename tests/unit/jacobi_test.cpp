@@ -117,8 +117,8 @@ beeline::Config config_of(const MethodCase& c) {
   return config;
 }
 
-/// Runs every method with runs that end on either parity, continue where the previous run ended, and follow runs
-/// without communication, of which no data may remain.
+/// Checks every method: its runs end on either parity, continue where the previous run ended, and follow runs without
+/// communication, of which no data may remain.
 void run_methods(beeline::World& world, const MethodCase& c) {
   Domain domain(world, c.size, c.grid);
   Residual residual(domain);

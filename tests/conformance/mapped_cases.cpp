@@ -282,8 +282,8 @@ BEELINE_CASE(collectives, mapped_broadcast_along_a_chain, 3) {
   calls.check_broadcast(memory.data(), least + 1001, shift_of(test, 1), Transfer::registered);
 }
 
-/// Long calls for which one member, all or none wait before their grids start, also when one arrives after that wait has
-/// ended.
+/// Long calls for which one member, all or none wait before their grids start, also when one arrives after that wait
+/// has ended.
 BEELINE_CASE(collectives, overlapped_calls, 2) {
   skip_unsuitable(test);
   test.skip_if(!test.on_gpu(), "calls of host ranks take no multiprocessors");

@@ -174,7 +174,7 @@ void AcrossNodes::reduce(const LaunchOptions& options, const VectorCall& call) {
             std::byte* destination, const std::byte* source) {
           return std::tuple(channel, nodes,
                             NodeReduction{what, what.reduction, destination, source, &wide_reducer(what.element.type),
-                                          what.count, shares});
+                                          bytes_of(what.element.type), what.count, shares});
         });
 }
 
@@ -185,7 +185,7 @@ void AcrossNodes::meet(const LaunchOptions& options, const CallDescription& call
                                                                                               const std::byte*) {
           return std::tuple(
               channel, nodes,
-              NodeReduction{call, Reduction::sum, nullptr, nullptr, &wide_reducer(ElementType::uint8), 0, false},
+              NodeReduction{call, Reduction::sum, nullptr, nullptr, &wide_reducer(ElementType::uint8), 1, 0, false},
               threads);
         });
 }

@@ -41,7 +41,7 @@ class Reducing {
   Reducing(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction)
       : links_(links), chunks_(links), ctx_(links.context()), nodes_(nodes), what_(reduction),
         reducer_(*reduction.reducer), here_(nodes.node_of(ctx_.rank)), near_(nodes.members_of(here_)),
-        element_bytes_(bytes_of(reduction.call.element.type)),
+        element_bytes_(reduction.element_bytes),
         pieces_(contains(piecewise_sends, reduction.call.operation) ? ctx_.size : 1),
         is_for_all_(pieces_ == 1 && reduction.call.root == no_peer),
         is_two_shot_(reduction.call.algorithm == Algorithm::two_shot_across_nodes), most_(block_elements()),
@@ -178,8 +178,8 @@ class Reducing {
     });
     if (status != Status::ok || first_ != 0) return status;
     if (auto* const flag = reinterpret_cast<std::byte*>(&needs_no_staging); is_two_shot_)
-      status = reduce_short(links_, nodes_,
-                            {what_.call, Reduction::minimum, flag, flag, &wide_reducer(ElementType::uint8), 1, false});
+      status = reduce_short(
+          links_, nodes_, {what_.call, Reduction::minimum, flag, flag, &wide_reducer(ElementType::uint8), 1, 1, false});
     if (needs_no_staging != 0) end_ = blocks_;
     return status;
   }

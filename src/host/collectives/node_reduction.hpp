@@ -31,6 +31,7 @@ struct NodeReduction {
   std::byte* destination;
   const std::byte* source;
   const WideReducer* reducer;
+  std::size_t element_bytes;
   std::size_t count;     ///< of the vector, or of each piece
   bool may_share_heaps;  ///< CPU threads of a node read and write each other's symmetric heaps
 };

@@ -21,7 +21,7 @@ class ShortReducing {
       : chunks_(links), ctx_(links.context()), nodes_(nodes), what_(reduction), here_(nodes.node_of(ctx_.rank)),
         first_(nodes.first_of(here_)), others_(nodes.members_of(here_).subspan(1)),
         waiting_(extend_deadline(ctx_, ctx_.rank == first_ ? most_extension_steps / 2 : most_extension_steps)),
-        later_(links, waiting_), bytes_(reduction.count * bytes_of(reduction.call.element.type)),
+        later_(links, waiting_), bytes_(reduction.count * reduction.element_bytes),
         wide_bytes_(reduction.count * reduction.reducer->wide_bytes) {}
 
   [[nodiscard]] Status run() {
@@ -105,7 +105,7 @@ bool is_short(const PairLinks& links, const NodeReduction& reduction) {
   const std::size_t most = std::min(short_bytes, links.channel().chunk_bytes());
   if (reduction.count == 0) return true;
   return reduction.call.operation == Operation::allreduce && reduction.call.algorithm == Algorithm::across_nodes &&
-         reduction.count <= most / std::max(reduction.reducer->wide_bytes, bytes_of(reduction.call.element.type));
+         reduction.count <= most / std::max(reduction.reducer->wide_bytes, reduction.element_bytes);
 }
 
 Status reduce_short(const PairLinks& links, const NodeMap& nodes, const NodeReduction& reduction) {

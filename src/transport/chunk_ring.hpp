@@ -23,7 +23,7 @@ class ChunkRing {
       : in_(in), buffers_(buffers), buffer_bytes_(buffer_bytes) {}
 
   /// Divides the buffers into `count` of `chunk_bytes` each, for later transfers. They must fit: see `fits`.
-  ///   out  of the next transfer
+  ///   out  of the next transfer. All transfers copy out of sources by streams of one device
   void divide(Stream& out, std::size_t chunk_bytes, std::size_t count);
   [[nodiscard]] bool fits(std::size_t chunk_bytes, std::size_t count) const {
     return count <= buffer_bytes_ / chunk_bytes;

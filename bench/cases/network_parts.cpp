@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The parts of a transfer over a network. The parameters of the LogP model, beside bare UCX. The engine's copy of a
-/// rank's own memory (loop-back), beside a read alone, whose bytes are dropped. Puts whose source the engine knows or
-/// looks up. A read across the bus of a GPU, and between the sockets of a machine. Source: seed 004, low-level table,
+/// The parts of a transfer over a network: the parameters of the LogP model, beside bare UCX; the engine's copy of a
+/// rank's own memory (loop-back), beside a read alone, whose bytes are dropped; puts whose source the engine knows or
+/// looks up; a read across the bus of a GPU, and between the sockets of a machine. Source: seed 004, low-level table,
 /// host overhead, kinds of sources, bus timing; seed 000, network card and GPU on different sockets.
 
 #include <linux/mempolicy.h>

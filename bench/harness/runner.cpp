@@ -35,8 +35,8 @@ struct Task {
   std::uint64_t bytes;
 };
 
-/// Each case alone. With `in_turns`, each task contains all methods of one operation and size, so that a method and its
-/// peer are timed, or metered, at the same time.
+/// One task for each case. With `in_turns`, each task contains all methods of one operation and size, so that a method
+/// and its peer are timed, or metered, at the same time.
 std::vector<Task> tasks_of(const std::vector<Case>& cases, const std::vector<std::uint64_t>& sizes, bool in_turns) {
   std::vector<std::vector<const Case*>> groups;
   for (const Case& todo : cases) {

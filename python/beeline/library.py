@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library: what the extension module has, and what is built on it."""
+"""The library: the contents of the extension module, and functions that use them."""
 
 from __future__ import annotations
 
@@ -117,10 +117,10 @@ def run(
     """Calls `function(world)` on `ranks` ranks that are threads of this process; returns the results, by rank.
 
     The worlds are left at the end. An exception in one rank aborts the world, which ends the other ranks too; the first
-    exception that is no consequence of another is raised here. A rank that does not return, the deadline and 5 s after
-    another has failed, is left behind and named in the exception's notes. Without `device` they are host ranks; the
-    other arguments are those of `World.create`. Python runs one thread at a time: for trying things out and for tests,
-    not for speed.
+    exception that is no consequence of another is raised here. A rank that has not returned by the deadline and 5 s
+    after another rank's failure is left behind, and named in the exception's notes. Without `device` they are host
+    ranks; the other arguments are those of `World.create`. Python runs one thread at a time: for trying things out and
+    for tests, not for speed.
     """
     threads = _beeline._ThreadRanks(ranks)
     patience_s = threads.deadline_s(deadline_s) + _PATIENCE_S

@@ -87,9 +87,9 @@ class GpuWorker final : public CommandWorker {
     if (rings_++ < most_mirrors && mirror != nullptr) mirrors_[rings_ - 1] = {mirror, done};
     return true;
   }
-  /// A GPU stores about a million words a second in all: so the stream publishes the counts of few rings, and this
-  /// thread those of many. After those counts the stream stores a word in host memory for this thread. To poll this
-  /// word is quicker than to query the driver, and does not delay other threads that call the driver.
+  /// A GPU stores about a million words a second in all. So if a submission has few rings, the stream publishes their
+  /// counts; otherwise this thread does. After the counts the stream stores a word in host memory for this thread.
+  /// Polling this word is faster than querying the driver, and does not delay other threads that call the driver.
   std::uint64_t submit() override {
     stores_.settle();
     ends_with_[++begun_ % ends_with_.size()] = submitted_;

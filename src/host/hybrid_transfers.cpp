@@ -42,7 +42,7 @@ HybridOptions configured(const Config& config) {
   return {config.hybrid_threshold_bytes, config.hybrid_chunk_bytes, static_cast<std::uint32_t>(config.hybrid_chunks)};
 }
 
-/// Bytes of a transfer's chunks. Where the path decides, short transfers have shorter ones, and so use all buffers
+/// Bytes of a transfer's chunks. Where the path decides, short transfers have shorter chunks, and so use all buffers
 /// twice.
 std::size_t chunk_of(const HybridOptions& options, std::size_t bytes) {
   if (options.threshold_bytes != 0) return options.chunk_bytes;

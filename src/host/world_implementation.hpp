@@ -89,8 +89,8 @@ class World::Implementation {
   /// to `all`, by rank. The first member of each node collects the cells of its node, so that a member reads only once
   /// from each node. The caller's next barrier protects the cells.
   void collect_cells(const Context& among, std::span<const std::byte> own, std::byte* all);
-  /// Throws if the team has failed, or if a barrier that timed out was not repeated until its completion: the barrier
-  /// of another call would be taken for it.
+  /// Throws if the team has failed, or if a barrier that timed out was not repeated until its completion: another
+  /// call's barrier would be taken for it.
   void begin_collective(const Context& among);
   /// As above, for a function of the whole world in which ranks exchange bytes.
   void begin_collective(const char* call);

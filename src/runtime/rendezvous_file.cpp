@@ -33,8 +33,8 @@ std::string folder_of(const char* variable, const char* otherwise) {
   return chosen != nullptr && chosen[0] == '/' ? chosen : otherwise;
 }
 
-/// The folder for rendezvous files. If another user has made a folder of this name in /tmp, then the user's own runtime
-/// folder, if the system has one.
+/// The folder for rendezvous files: in /tmp, or, if another user has made a folder of this name there, in this user's
+/// runtime folder, if the system has one; for ranks on several hosts, in the home folder.
 std::string folder_path(Readers readers) {
   if (readers == Readers::several_hosts) {
     const std::string home = folder_of("HOME", "");
@@ -50,7 +50,7 @@ std::string folder_path(Readers readers) {
   return is_taken && !own.empty() ? own + "/beeline" : path;
 }
 
-/// Equal jobs have equal names; the files' text tells different jobs apart that have equal names, too.
+/// Equal jobs have equal names; the text of the files distinguishes different jobs with equal names.
 std::string file_name(const std::string& job) {
   std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (const char character : job) hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001b3;

@@ -33,14 +33,15 @@ namespace {
 
 /// The engine's thread looks for work for this long before it sleeps.
 constexpr std::uint64_t network_patience_ns = 50'000;
-/// A thread that has posted a command that is answered, such as a get, looks for the answer for this long at once: its
-/// wait would look less often.
+/// A thread that has posted a command with an answer, such as a get, first polls for the answer for this long: its wait
+/// would poll less often.
 constexpr std::uint64_t answer_patience_ns = 30'000;
 /// As `network_patience_ns`, for the rank of a GPU, which cannot wake the engine's thread.
 constexpr std::uint64_t gpu_patience_ns = 200'000;
 /// Sleep of the engine's thread between two looks for work, while waiting threads do the work.
 constexpr int helped_us = 200;
-/// Waiting threads that look for work less often leave messages lying, for instance those that sleep between polls.
+/// Waiting threads that look for work less often than this delay messages, for instance threads that sleep between
+/// polls.
 constexpr std::uint64_t help_period_ns = 25'000;
 /// Longest sleep of the engine's thread. It then reads the abort words, because storing one wakes no thread.
 constexpr int longest_sleep_us = 10'000;

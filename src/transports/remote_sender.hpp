@@ -89,7 +89,7 @@ class RemoteSender {
   /// Refuses a batch of this rank; no further entry of it is sent.
   void refuse_batch(PostedCommands& ring, PostedCommand& posted, const char* reason);
   [[nodiscard]] BatchEntries entries_of(const PostedCommand& posted);
-  /// Writes the payload of such a message. Returns nullptr, or why an entry is refused.
+  /// Writes the payload of a message of `send_entries`. Returns nullptr, or why an entry is refused.
   [[nodiscard]] const char* packed_entries(const PostedCommand& posted, std::span<const BatchEntry> entries,
                                            std::byte* payload);
   /// Sends the next entry of a batch, which has rows, by itself.

@@ -27,25 +27,25 @@ inline namespace BEELINE_CALLS {
 /// are in place, and follows the earlier operations of its queue towards this peer.
 ///
 /// **Completion.** Nothing has to take effect before `end`. Then the batch is an operation of its queue: `flush` and
-/// `quiet` cover it. Sources of up to 16 bytes may be reused when `put` returns, others after `flush`, where loads and
-/// stores reach the peer when `put` returns.
+/// `quiet` cover it. Sources of up to 16 bytes, and all sources if loads and stores reach the peer, may be reused when
+/// `put` returns, others after `flush`.
 ///
-/// **Refusals.** A put or signal with a bad address is refused as outside of a batch (access.hpp). It and all later
-/// ones of the batch do nothing, and `end` returns its status, so that no other status need be looked at. An engine
-/// checks all entries of a command or message before it carries out the first: if it refuses one, it carries out none,
-/// and the error has the index of the bad one.
+/// **Refusals.** A put or signal with a bad address is refused as outside of a batch (access.hpp). This call and all
+/// later calls of the batch do nothing, and `end` returns the status of this call, so that no other status need be
+/// tested. An engine checks all entries of a command or message before it carries out the first: if it refuses one, it
+/// carries out none, and the error has the index of the bad entry.
 ///
-/// **Memory.** The entries are used until `flush` of the queue. A batch of more than `capacity` or
-/// `most_batch_entries` operations is split into several commands, and waits for `flush` when all entries are in use.
-/// Puts of more than `most_batched_bytes`, those of kernels on GPUs of more than 16 bytes, and those to GPUs of other
-/// nodes travel by themselves, with the same order and completion.
+/// **Memory.** The entries are used until `flush` of the queue. A batch of more than `capacity` or `most_batch_entries`
+/// operations is split into several commands, and waits for `flush` when all entries are in use. Puts of more than
+/// `most_batched_bytes`, puts of more than 16 bytes by kernels on GPUs, and puts to GPUs of other nodes travel by
+/// themselves, with the same order and completion.
 ///
 /// Source: NVSHMEM 3.8, aggregation of operations on one peer; seed 002, conclusions.
 class PutBatch {
  public:
-  ///   entries  [capacity] memory of the batch; in a kernel on a GPU in host memory (`Heap::pinned`), on a host rank in
-  ///            any memory, where symmetric memory is checked more quickly. May be nullptr if loads and stores reach
-  ///            the peers
+  ///   entries  [capacity] memory of the batch; for a kernel on a GPU, in host memory (`Heap::pinned`); on a host rank,
+  ///            in any memory, where checks of symmetric memory take less time. May be nullptr if loads and stores
+  ///            reach the peers
   BEELINE_HOST_DEVICE explicit PutBatch(const Context& ctx, BatchEntry* entries = nullptr, std::uint32_t capacity = 0)
       : ctx_(&ctx), entries_(entries), capacity_(entries == nullptr ? 0 : capacity) {}
 
@@ -138,8 +138,8 @@ class PutBatch {
   struct CheckedUnits {
     std::uint64_t destination = ~std::uint64_t{0}, source = ~std::uint64_t{0};
   };
-  /// Whether a put is in the units of the last one, so that its checks would find the same. They take most of the time
-  /// of a CPU's short put; kernels on GPUs check little.
+  /// Whether a put is in the units of the last one, so that its checks would have the same result. The checks take most
+  /// of the time of a CPU's short put; kernels on GPUs check little.
   [[nodiscard]] BEELINE_HOST_DEVICE bool is_checked(const detail::Reach& reach, const void* source) const {
     if constexpr (detail::executor == DeviceKind::gpu) return false;
     const std::uint64_t first = detail::address_bits(reach), last = first + reach.bytes - 1;
@@ -202,8 +202,8 @@ class PutBatch {
     return {Operation::batch, verb, 0, 0, 0, peer_};
   }
 
-  /// Whether the engine of a GPU rank stores a payload as words. It needs a buffer of its own for any other, so that
-  /// those are no entries.
+  /// Whether the engine of a GPU rank stores a payload as words. Any other payload needs a separate buffer, so it is no
+  /// entry.
   [[nodiscard]] BEELINE_HOST_DEVICE static bool is_of_words(const void* destination, std::size_t bytes) {
     const auto bits = reinterpret_cast<std::uintptr_t>(destination) | bytes;
     return (bits & 7u) == 0 || ((bits & 3u) == 0 && bytes == 4);
@@ -251,7 +251,7 @@ class PutBatch {
     const Status status = count_ == 0 ? Status::ok : post_entries(group);
     return status != Status::ok || first_ < capacity_ ? status : free_entries(group);
   }
-  /// Waits until the engine no longer uses posted entries. What it has refused is reported by the queue.
+  /// Waits until the engine no longer uses posted entries. The queue reports refused entries.
   template <class Group>
   BEELINE_HOST_DEVICE Status free_entries(const Group& group) {
     first_ = 0;

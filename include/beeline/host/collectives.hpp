@@ -45,10 +45,10 @@ struct CollectiveCall {
   unsigned blocks = 0;  ///< the same on all ranks; 0: by size; if set, `automatic` never chooses copy engines
   /// If true, the caller asserts that the vectors are symmetric buffers: they have the same offset in the heaps of all
   /// members. In calls that only move data, the assertion concerns the destinations only. All ranks pass the same
-  /// value. Copy
-  /// engines then write results directly to their destinations, and `automatic` chooses copy engines if that is faster.
-  /// If the assertion is false and copy engines are used, the team is aborted with an error; on GPUs they have then
-  /// written to the addresses of the assumed symmetric buffers. All other methods detect whether vectors are symmetric.
+  /// value. Copy engines then write results directly to their destinations, and `automatic` chooses copy engines if
+  /// that is faster. If the assertion is false and copy engines are used, the team is aborted with an error; on GPUs
+  /// they have then written to the addresses of the assumed symmetric buffers. All other methods detect whether vectors
+  /// are symmetric.
   bool symmetric = false;
   /// If set, reductions by `two_shot`, reduce-scatter by `read` and data movement by `peer` access vectors in ordinary
   /// memory directly, as soon as all members have mapped them. Set on all members or on none.

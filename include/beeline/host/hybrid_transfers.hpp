@@ -16,18 +16,18 @@ namespace beeline {
 /// How transfers are divided. 0: the configuration's value (`BEELINE_HYBRID_...`).
 struct HybridOptions {
   /// Bytes that go directly at most. SIZE_MAX: all transfers do. If the configuration's value is 0, too, the path
-  /// decides: transfers from GPU memory to other nodes are staged, in chunks of 128 KiB at least, so many that all
-  /// buffers are used twice; all others go directly.
+  /// decides: transfers from GPU memory to other nodes are staged, in chunks of at least 128 KiB, enough to use all
+  /// buffers twice; all others go directly.
   std::size_t threshold_bytes = 0;
   std::size_t chunk_bytes = 0;  ///< largest chunk
   std::uint32_t chunks = 0;     ///< chunks in flight, 1 to 64: the number of buffers
 };
 
 /// One-sided transfers between any two addresses, in the memory of GPUs or CPUs. Longer ones are staged on this side
-/// alone: the stream of the transfer copies chunks into pinned buffers, an event each, and another stream delivers each
-/// chunk straight to the destination: by a copy inside a node, by a put of the engine to other nodes. A transfer of one
-/// chunk needs no second stream. The CPU of the destination's rank takes no part where the transport writes by itself;
-/// no CPU thread of this rank waits for a chunk.
+/// alone: the stream of the transfer copies chunks into pinned buffers, with an event after each, and another stream
+/// delivers each chunk straight to the destination, by a copy inside a node or by a put of the engine to another node.
+/// A transfer of one chunk needs no second stream. The CPU of the destination's rank takes no part if the transport
+/// itself writes; no CPU thread of this rank waits for a chunk.
 ///
 /// Staged transfers of one object use its buffers one after the other, in the order of the calls: streams that must not
 /// wait for each other have an object each. Any thread may call any function.
@@ -49,7 +49,7 @@ class HybridTransfers {
   [[nodiscard]] bool is_staged(const void* destination, const void* source, std::size_t bytes) const;
 
   /// Copies `bytes` from `source` to `destination`, and blocks until they are in place. Errors and order as of
-  /// `World::copy`: it has none with any stream, and later signals of this thread come after the data.
+  /// `World::copy`: the copy has no order with any stream, and later signals of this thread come after the data.
   ///   timeout  the call's own limit; after `timeout` the transfer goes on, both ends stay in use, and the same call,
   ///            with the same arguments, continues to wait. Other calls are permitted meanwhile
   [[nodiscard]] Status copy(void* destination, const void* source, std::size_t bytes, Timeout timeout);

@@ -22,7 +22,7 @@ class TaskKernels;
 
 /// Shape of `Tasks`: the same on all members, but for workers, threads and times.
 struct TaskOptions {
-  std::uint32_t queues = 2;  ///< a task may wait for free places only in queues with lower numbers than its own
+  std::uint32_t queues = 2;  ///< a task may wait for free cells only in queues with lower numbers than its own
   std::uint32_t depth = 64;  ///< tasks of one poster in a queue at most; a power of two
   /// Number of workers (warps on a GPU, threads on a host rank), a multiple of `queues`. At most 8 if the list has
   /// kernels, since each worker waits for the end of its kernel.

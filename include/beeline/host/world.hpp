@@ -100,8 +100,8 @@ class World final : public Team {
   void deregister_memory(std::uint32_t id);
   /// The address in this rank's slot by which operations of kernels and CPU threads name memory of another rank,
   /// together with that rank's number. For segments, of which ranks may have parts of different sizes or none, and for
-  /// the chunks of a `DistributedArray` that ranks on other nodes own (alone these: plain loads and stores reach the
-  /// chunks of the own node). Throws invalid_argument for other addresses.
+  /// the chunks of a `DistributedArray` that ranks on other nodes own (only these chunks: plain loads and stores reach
+  /// the chunks of the own node). Throws invalid_argument for other addresses.
   [[nodiscard]] void* symmetric_address(const void* address) const;
   /// Rank that owns the memory at `address`, chunks of a `DistributedArray` and registered parts included; -1 if none
   /// does.

@@ -34,12 +34,12 @@ struct VerbsEnd {
   PaddedWord* withdrawn;  ///< keys that the rank has withdrawn; in the engine's memory, and written by the rank
 };
 
-/// What a server knows of an end, so that it need not read it from a table or a word in memory far away each time.
+/// Cached data of an end, so that the server need not read a table or a word in distant memory each time.
 struct VerbsKnown {
   VerbsKeyEntry key;        ///< the key that was looked up last; 0: none
   std::uint64_t withdrawn;  ///< keys withdrawn when it was looked up
-  std::uint64_t produced;   ///< guess of the completion queue's count
-  std::uint64_t consumed;   ///< the least that the poller has consumed
+  std::uint64_t produced;   ///< the completion queue's count when last read or written
+  std::uint64_t consumed;   ///< the poller's count of consumed completions when last read
 };
 
 /// A queue pair for the engine that serves its send ring.
@@ -70,11 +70,11 @@ struct VerbsServed {
   bool failed;                             ///< a request has failed: later ones are flushed
   bool is_lost;                            ///< the doorbell was rung too far: nothing is known of later requests
 
-  /// The state of a server that goes on behind `sends` posted requests; those that have no completion yet get none.
+  /// The state of a server that continues after `sends` posted requests; requests without a completion get none.
   [[nodiscard]] VerbsServed behind(std::uint64_t sends) const {
     VerbsServed next{};
     next.next = next.done = sends;
-    next.receives = receives;  // the peer's ring goes on
+    next.receives = receives;  // the peer's ring continues
     return next;
   }
 };
@@ -301,12 +301,12 @@ class VerbsServer {
   }
 
   /// Whether a key names memory of this end that holds the range. The table, which may be in memory far away, is read
-  /// if the key is not the one of the request before, or if the rank has withdrawn keys since.
+  /// if the key is not that of the previous request, or if the rank has withdrawn keys since.
   ///   end  0: the own; 1: the peer's
   template <int end>
   BEELINE_HOST_DEVICE bool is_registered(std::uint32_t key, std::uint64_t offset, std::uint64_t bytes) {
     VerbsKnown& known = s_.known[end];
-    if (key == 0) return false;  // which `known.key` is as long as nothing is known
+    if (key == 0) return false;  // `known.key` is 0 until a key has been looked up
     if ((known.key.key != key || known.withdrawn != withdrawals_[end]) &&
         !look_up(end == 0 ? link().own : link().peer, known, key))
       return false;
@@ -448,7 +448,7 @@ class VerbsServer {
     }
     command.verb = Verb::put_inline;
     command.width = static_cast<std::uint8_t>(bytes);
-    if (first == 0) {  // what lies behind the payload is not used
+    if (first == 0) {  // the bytes after the payload are not used
       command.local = detail::big_endian(fields.tail[0]), command.rows = detail::big_endian(fields.tail[1]);
       command.row_bytes = detail::big_endian(fields.tail[2]),
       command.remote_stride = detail::big_endian(fields.tail[3]);
@@ -483,7 +483,8 @@ class VerbsServer {
   };
   /// Writes a completion. Engines of several queue pairs write to one completion queue. Returns whether there was an
   /// entry for it; the last free entry reports that there is none.
-  ///   is_own  the poller is on the engine's device; what it does for others after it is released once more
+  ///   is_own  the poller is on the engine's device: device scope suffices, since its later work for others is released
+  ///           again
   template <bool is_own>
   BEELINE_HOST_DEVICE static bool write(const VerbsCompletionRing& ring, std::uint32_t number, VerbsKnown& known,
                                         Completion completion) {
@@ -492,7 +493,7 @@ class VerbsServer {
     bool is_last = false;
     do {
       if (ticket - known.consumed >= ring.depth - 1) {
-        known.consumed = posted(ring.words->consumed);  // first, so that it is no more than was produced
+        known.consumed = posted(ring.words->consumed);  // read first, so that it is at most `produced`
         ticket = produced.load(std::memory_order_relaxed);
       }
       const std::uint64_t used = ticket - known.consumed;
@@ -524,7 +525,7 @@ class VerbsServer {
   VerbsPending latest_{};  ///< of the last decoded request if it has no completion; those before are in memory
   VerbsServed s_{};
   std::uint64_t withdrawals_[2]{};  ///< keys that each end has withdrawn, when the request was read
-  std::uint64_t rung_ = 0;          ///< what the doorbell said when it was read last
+  std::uint64_t rung_ = 0;          ///< the doorbell's value when it was last read
   std::uint32_t number_ = 0, peer_ = 0, depth_ = 0;
 };
 

@@ -8,7 +8,7 @@
 /// and writes the result to the destinations of its node's members. By `two_shot_across_nodes` only one leader receives
 /// the sums of a block, on each node in turn, and sends the result to the other leaders that need it.
 ///
-///     all members of a node      open: tell each other where their vectors are
+///     all members of a node      open: exchange the offsets of their vectors
 ///     the leader of a block     gather: combine them, send the sum to the other nodes
 ///                                finish: combine the nodes' sums, write the result (some blocks later: so the network
 ///                                is never idle)

@@ -34,7 +34,7 @@ def results(command: list[str], ranks: int = 4, device: str = "cpu") -> list[dic
         (["bandwidth", "--sizes", "64K"], None),
         (["rate"], ("random_update", "device/peer/signal")),
         (["address-space"], None),
-        (["collectives", "--sizes", "8"], ("allreduce", "device/automatic")),
+        (["collectives", "--sizes", "8"], ("allreduce", "device/ll_one_shot")),
         (["calls", "--sizes", "8"], None),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

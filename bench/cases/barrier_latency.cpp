@@ -126,8 +126,8 @@ std::vector<Measurement> prepare(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// Between nodes: beside an exchange of two signals. The check of the barrier's order needs stores: conformance tests
-/// check it there.
+/// Between nodes the peer is an exchange of two signals. The check of the barrier's order needs stores; there
+/// conformance tests check the order.
 std::vector<Measurement> prepare_across_nodes(Bench& bench, std::uint64_t) {
   require_two_nodes(bench);
   bench.require_alike();

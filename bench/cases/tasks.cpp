@@ -354,7 +354,7 @@ std::vector<Measurement> prepare_round_trips(Bench& bench, std::uint64_t) {
   return all;
 }
 
-/// Between nodes: beside a put_signal that a kernel answers by a signal.
+/// Between nodes the peer is a put_signal that a kernel answers by a signal.
 std::vector<Measurement> prepare_across_nodes(Bench& bench, std::uint64_t) {
   require_two_nodes(bench);
   bench.require_alike();

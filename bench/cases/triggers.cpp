@@ -126,7 +126,7 @@ struct TriggeredAfterRest {
   }
 };
 
-/// A put_signal to the peer, and the wait for its own.
+/// A put_signal to the peer, and the wait for the peer's own.
 struct PutSignal {
   std::byte* destination;
   const std::byte* source;
@@ -424,8 +424,8 @@ std::vector<Measurement> prepare_after_rests(Bench& bench, std::uint64_t bytes) 
   return all;
 }
 
-/// Between nodes: from the trigger to the arrival at the peer, beside a trigger inside this rank's memory and a
-/// put_signal after it.
+/// Between nodes: the time from the trigger to the arrival at the peer. The peer method is a trigger inside this rank's
+/// memory and a put_signal after it.
 std::vector<Measurement> prepare_across_nodes(Bench& bench, std::uint64_t bytes) {
   require_two_nodes(bench);
   bench.require_alike();

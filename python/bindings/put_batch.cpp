@@ -66,7 +66,7 @@ class BatchObject {
  private:
   std::shared_ptr<JoinedWorld> world_;
   std::unique_ptr<PutBatch> batch_;
-  std::vector<nb::object> sources_;  ///< which an engine may read until the end
+  std::vector<nb::object> sources_;  ///< an engine may read them until the end
 };
 
 }  // namespace

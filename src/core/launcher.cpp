@@ -167,7 +167,7 @@ const Candidate& innermost(const std::vector<Candidate>& candidates) {
   return candidates.front();
 }
 
-/// Without a rendezvous: containers, say, of which each is told its rank. Config reads rank and size.
+/// Without a rendezvous: for instance in containers that each get a rank. Config reads rank and size.
 Place beeline_launch() {
   Place found = {.launcher = {.name = "beeline"}};
   if (environment("BEELINE_RENDEZVOUS") || !environment("BEELINE_RANK") || !environment("BEELINE_SIZE")) return found;

@@ -115,8 +115,8 @@ struct HybridTransfers::Implementation {
   [[nodiscard]] bool is_staged(const HybridOptions& by, const HybridTransfer& transfer) const;
   /// A put to a rank of the team as a transfer between addresses.
   [[nodiscard]] HybridTransfer put_to(const char* call, HybridTransfer put, int peer) const;
-  /// Enqueues a transfer after the work of `stream`. Returns the stream whose present work it ends with: `stream`, or
-  /// `in`, where `ring.last()` is behind it. The caller holds the lock.
+  /// Enqueues a transfer after the work of `stream`. Returns a stream whose work up to now includes the transfer:
+  /// `stream`, or `in`, where `ring.last()` follows the transfer. The caller holds the lock.
   Stream& enqueue(const HybridTransfer& transfer, Stream& stream);
   void stage(Stream& stream, std::byte* to, const ChunkRing::Transfer& from);
   /// The event behind a transfer that a blocking call makes or continues; nullptr: it needs none of this object's

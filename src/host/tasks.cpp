@@ -144,7 +144,7 @@ TaskQueues::~TaskQueues() {
   end_workers();
 }
 
-/// Whether no member was lost, after which the others went on. Tasks of a lost member would be waited for in vain.
+/// Whether all members are healthy. The others may go on without a lost member, but a wait for its tasks would not end.
 bool TaskQueues::is_whole() const {
   const std::vector<RankHealth> health = team_.world().health();
   for (int member = 0; member < team_.size(); ++member)

@@ -32,7 +32,7 @@ class Pause {
   std::chrono::milliseconds next_{1};
 };
 
-/// Whether rank 0 tells the others by a file where it listens, and the secret unless they have one.
+/// Whether a file gives the other ranks the address at which rank 0 listens, and the secret if they have none.
 bool meet_by_file(const Config& config) {
   return config.launcher.one_host || config.token.empty() || !detail::has_port(config.launcher.address);
 }

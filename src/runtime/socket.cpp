@@ -158,7 +158,7 @@ FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline
   require(!parts.host.empty() && !parts.port.empty(), Status::invalid_argument,
           fmt::format("\"{}\" is no rendezvous: expected host:port", endpoint));
   const AddressList list = resolve_by(parts, endpoint, deadline);
-  constexpr std::int64_t longest_attempt_ns = 8'000'000'000;  // the kernel asks three times meanwhile
+  constexpr std::int64_t longest_attempt_ns = 8'000'000'000;  // within it the kernel repeats its request three times
   int error = 0;
   for (const addrinfo* address = list.get(); address != nullptr; address = address->ai_next) {
     FileDescriptor socket = make_socket(*address);

@@ -24,8 +24,8 @@ namespace beeline::detail {
 /// Waits until the name of host[:port] is known. Throws unreachable at the deadline.
 void await_name(const std::string& endpoint, const Deadline& deadline);
 
-/// Connects to host:port, and waits until its name is known. Throws unreachable, also for a host that does not answer
-/// for 8 s, deadline, or invalid_argument if `endpoint` is not of that form.
+/// Waits until the name in host:port is known, then connects. Throws unreachable (also if the host does not answer for
+/// 8 s), deadline, or invalid_argument if `endpoint` is not of that form.
 [[nodiscard]] FileDescriptor connect_tcp(const std::string& endpoint, const Deadline& deadline);
 
 /// Sets options: small frames are sent at once, and the connection to a vanished machine breaks within half a minute.

@@ -8,7 +8,7 @@ namespace beeline {
 void ChunkRing::divide(Stream& out, std::size_t chunk_bytes, std::size_t count) {
   if (chunk_bytes == chunk_bytes_ && count == count_) return;
   while (events_.size() < count) events_.push_back({out.make_event(), in_.make_event()});
-  // The new buffers overlap several of the old ones, so that the use of any follows all uses before.
+  // A new buffer may overlap several old ones, so its use follows all earlier uses of the ring.
   let_follow(out);
   for (std::size_t number = 0; number < count && count_ > 0; ++number) out.record(*events_[number].emptied);
   chunk_bytes_ = chunk_bytes, count_ = count, last_ = count - 1;

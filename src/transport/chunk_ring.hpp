@@ -23,7 +23,7 @@ class ChunkRing {
       : in_(in), buffers_(buffers), buffer_bytes_(buffer_bytes) {}
 
   /// Divides the buffers into `count` of `chunk_bytes` each, for later transfers. They must fit: see `fits`.
-  ///   out  of the next transfer. All transfers copy out of sources by streams of one device
+  ///   out  stream of the next transfer. All transfers copy out of sources by streams of one device
   void divide(Stream& out, std::size_t chunk_bytes, std::size_t count);
   [[nodiscard]] bool fits(std::size_t chunk_bytes, std::size_t count) const {
     return count <= buffer_bytes_ / chunk_bytes;
@@ -50,7 +50,7 @@ class ChunkRing {
   ///   deliver(chunk)  enqueues the delivery of a chunk on the stream `in`
   template <class Deliver>
   void stage(Stream& out, const Transfer& transfer, const Deliver& deliver);
-  /// As `stage`, for one chunk without a lag. One stream makes both copies, which saves the events between two.
+  /// As `stage`, for one chunk without a lag. One stream makes both copies, which saves the events between two streams.
   ///   deliver(buffer)  enqueues the delivery on `stream`
   template <class Deliver>
   void stage_whole(Stream& stream, const std::byte* source, std::size_t bytes, const Deliver& deliver);
@@ -87,7 +87,7 @@ void ChunkRing::stage(Stream& out, const Transfer& transfer, const Deliver& deli
     out.record(*events_[number].filled);
     in_.wait_event(*events_[number].filled);
     deliver(Chunk{offset, piece, buffer, number, freed});
-    // The first chunks free none: those buffers are of other transfers, which other streams may deliver.
+    // The first chunks free no buffers: those belong to other transfers, which other streams may deliver.
     if (++unfreed_ > transfer.lag) in_.record(*events_[freed].emptied), --unfreed_;
   }
 }

@@ -26,7 +26,7 @@ class DeviceLane {
   /// Waits for up to a second for commands in flight, whose buffers are freed here.
   ~DeviceLane();
 
-  /// Whether there is room for so many commands; 2: for one and its signal.
+  /// Whether there is room for this number of commands; 2: for a command and its signal.
   [[nodiscard]] bool has_room(std::size_t commands = 2) const { return count_ + commands <= command_batch; }
   [[nodiscard]] bool is_idle() const { return count_ == 0; }
   /// Begins a command on a word, for which there must be room.

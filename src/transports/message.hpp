@@ -45,7 +45,7 @@ struct NetworkMessage {
   MessageKind kind;
   std::uint32_t from;      ///< world rank of the sender
   std::uint32_t request;   ///< identifies a command; its answers repeat it
-  std::uint32_t piece;     ///< index of the piece, if a command is sent in pieces; of a batch's first entry
+  std::uint32_t piece;     ///< index of the piece, if a command is sent in pieces; of the first entry, for a batch
   std::uint64_t refusals;  ///< refusals sent to the receiver so far, for the messages acknowledged here
   std::uint64_t may_wait;  ///< 1: the acknowledgement may wait for a message in the other direction, or a request
   Command command;

@@ -38,7 +38,7 @@ class Staging {
 
   // Each of these functions returns nullptr, and calls `end` later; or it does nothing, and returns why it is refused.
   // At most `staging_bytes` are read or written at a time. `is_known`: the rows are known to be memory that this rank's
-  // device reads and writes, so that nobody need ask for it.
+  // device reads and writes, so that this need not be queried.
 
   /// Whether a source may be read.
   [[nodiscard]] bool may_read() const { return out_.has_room() && out_buffers_.any(); }
@@ -46,9 +46,9 @@ class Staging {
     return read(out_, rows, is_known, std::move(end));
   }
 
-  /// Whether so many commands may begin, if their bytes are already in a buffer.
+  /// Whether this number of commands may begin, if their bytes are already in a buffer.
   [[nodiscard]] bool has_room(std::size_t commands) const { return in_.has_room(commands); }
-  /// Whether one of the following changes may begin, with so many commands. Changes take effect in their order.
+  /// Whether one of the following changes may begin, with this number of commands. Changes take effect in their order.
   [[nodiscard]] bool may_change(std::size_t commands) const { return in_.has_room(commands) && in_buffers_.any(); }
   [[nodiscard]] StagedBytes take() { return in_buffers_.take(); }
   /// Whether a message other than the next may take a buffer: half of the buffers are kept for the next message.

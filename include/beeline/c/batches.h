@@ -16,7 +16,7 @@ BEELINE_C_BEGIN
 ///   batch     ended by `beeline_batch_destroy`
 /// Blocks. BEELINE_NO_RESOURCE if the pinned heap is full. Threads: one for the team.
 beeline_status beeline_batch_create(beeline_team* team, uint32_t capacity, beeline_batch** batch) BEELINE_NOEXCEPT;
-/// Collective. Waits for what was ended, and ends the object. Threads: one for the team.
+/// Collective. Waits for the batches that were ended, and ends the object. Threads: one for the team.
 beeline_status beeline_batch_destroy(beeline_batch* batch) BEELINE_NOEXCEPT;
 
 /// Begins a batch to the member `peer`, as an operation of `queue`. BEELINE_INVALID_ARGUMENT if the last batch has not

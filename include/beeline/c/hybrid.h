@@ -19,7 +19,7 @@ typedef struct beeline_hybrid_options {
 } beeline_hybrid_options;
 
 /// Collective. Makes an object with `chunks` buffers of `chunk_bytes` in the pinned heap of each member.
-///   options  NULL: all are the settings' values
+///   options  NULL: all values are the settings'
 ///   hybrid   ended by `beeline_hybrid_destroy`
 /// Blocks. BEELINE_INVALID_ARGUMENT if members pass different sizes, BEELINE_NO_RESOURCE if the pinned heap is full.
 /// Threads: one for the team.

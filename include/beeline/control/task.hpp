@@ -248,7 +248,7 @@ struct SeenTickets {
   return seen;
 }
 
-/// Counts a task of a GPU's worker among those that wait for a slot, or, with -1, no longer.
+/// Changes the number of tasks of a GPU's worker that wait for a slot, by 1 or -1.
 BEELINE_HOST_DEVICE inline void count_waiting(const Context& ctx, const TaskChannel& channel, std::uint64_t change) {
   const DeviceAtomic<std::uint64_t> waiting(channel.tickets[channel.ring(channel.running, ctx.rank)].waiting);
   waiting.fetch_add(change, std::memory_order_relaxed);

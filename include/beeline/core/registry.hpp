@@ -71,7 +71,7 @@ enum class Schedule : std::uint8_t {
                        ///< 6.8.3)
   tree,                ///< up a binomial tree, and down again (000, 6.8.3)
   dissemination,       ///< in step k, member r sends to member r + 2^k
-  chain,               ///< each sends to the next, chunk by chunk
+  chain,               ///< each member sends to the next, chunk by chunk
   hierarchical         ///< first inside each unit, then between units: grids (000, 6.7.1), or nodes
 };
 

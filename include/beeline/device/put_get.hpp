@@ -231,8 +231,8 @@ BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destin
   return detail::check_and_dispatch(group, ctx, detail::MoveElements<true, T>{destination, source, count, peer, queue});
 }
 
-/// `put` with what the caller knows of its source, which spares an engine that copies it to a buffer of its own, as for
-/// another node, the question whether its device reads the memory. See SourceKind; otherwise as `put`.
+/// `put` with the kind of the source, if the caller knows it. An engine that first copies the source to its own buffer,
+/// as for another node, then need not ask whether its device reads the memory. See SourceKind; otherwise as `put`.
 /// Source: seed 004, the kind of memory as an argument of put.
 template <class Group, class T>
 BEELINE_HOST_DEVICE Status put(const Group& group, const Context& ctx, T* destination, const T* source,

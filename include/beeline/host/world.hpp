@@ -167,9 +167,9 @@ class World final : public Team {
   /// collective functions. Allocated memory stays, with the parts of lost ranks; channels with transfers in flight must
   /// be made again. Waits first for the work of this rank's streams, and discards the errors of that work. Throws
   /// aborted if this rank itself counts as failed, peer_died if the launcher has ended.
-  ///   deadline_ns  a rank that does not call by then counts as failed; 0: `config().deadline_ns`. Ranks get the error
-  ///   of
-  ///                a failure up to 1 s after each other, since those with puts in flight wait for their sources
+  ///   deadline_ns  a rank that does not call within this time counts as failed; 0: `config().deadline_ns`. Ranks get
+  ///                the error of a failure up to 1 s after each other, since ranks with puts in flight wait until their
+  ///                sources are no longer read
   Team& survivors(std::int64_t deadline_ns = 0);
   /// Throws if the world or a team of this rank is aborted, or if a wait of the world or of such a team has failed: the
   /// error names operation, rank, peer, sequence, expected and observed value, and lists the waits of the other ranks.

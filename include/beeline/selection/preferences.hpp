@@ -103,8 +103,8 @@ struct Preference {
 
 /// The choices for calls on streams.
 inline constexpr Preference on_streams[] = {
-    // Of more than two nodes, each would send a long vector to all others, or the root's node would send or receive
-    // all.
+    // Of more than two nodes, each node would send a long vector to all others, or the root's node would send it to all
+    // or receive all vectors.
     {allreduce_only, Members::on_many_nodes, {.bytes = 32 * kib}, Algorithm::across_nodes},
     {allreduce_only, Members::on_many_nodes, {}, Algorithm::two_shot_across_nodes},
     {reduce_only, Members::on_many_nodes, {.bytes = 256 * kib}, Algorithm::across_nodes},

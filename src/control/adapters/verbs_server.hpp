@@ -232,7 +232,7 @@ class VerbsServer {
     } else if (rung - s_.next > depth_) {
       pending.status = VerbsStatus::doorbell_too_far;
     } else {
-      // Loaded together with the request, which takes as long as either alone.
+      // These loads and those of the request overlap, and together take as long as either alone.
       for (int end = 0; end < 2; ++end)
         withdrawals_[end] = Word(withdrawn_[end]->value).load(std::memory_order_relaxed);
       const Fields fields = read(sends_[s_.next & (depth_ - 1)]);
@@ -516,13 +516,13 @@ class VerbsServer {
   }
 
   VerbsRing* ring_ = nullptr;
-  // Copies of what the ring has: a thread of a GPU would read its memory anew after each load that acquires.
+  // Copies of fields of the ring: a thread of a GPU would read its memory anew after each load that acquires.
   VerbsDoorbells* doorbells_ = nullptr;
   const VerbsRequestEntry* sends_ = nullptr;
   VerbsCompletionRing completions_{};
   PaddedWord* withdrawn_[2]{};  ///< of the own end and the peer's
   VerbsPending* pending_ = nullptr;
-  VerbsPending latest_{};  ///< of the last decoded request if it has no completion; those before are in memory
+  VerbsPending latest_{};  ///< the last decoded request, if it has no completion; earlier ones are in memory
   VerbsServed s_{};
   std::uint64_t withdrawals_[2]{};  ///< keys that each end has withdrawn, when the request was read
   std::uint64_t rung_ = 0;          ///< the doorbell's value when it was last read

@@ -20,7 +20,7 @@ std::uint32_t relay(const NodeMap& nodes, std::uint32_t node, std::uint32_t orig
   return nodes.node_leader(node, origin, origin);
 }
 
-/// Along a chain of nodes, the relays of the node before this one and of the one behind; `no_peer` at the chain's end.
+/// Along a chain of nodes, the relays of the previous node and of the next; `no_peer` at the ends of the chain.
 struct ChainNeighbors {
   std::uint32_t before, behind;
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Kernels before and after what engines do: a handshake of the members, waits for them, and the reduction of arrived
-/// data.
+/// Kernels before and after the work of engines: a handshake of the members, waits for them, and the reduction of
+/// arrived data.
 
 #include "host/collectives/engine_chunk.hpp"
 #include "host/collectives/launchers.hpp"
 
 namespace beeline::detail {
 
-/// Waits until the engine has completed all that this rank's kernels have posted.
+/// Waits until the engine has completed all operations that this rank's kernels have posted.
 void launch_quiet(Team& team, const LaunchOptions& options);
 
 /// Begins a call: members compare the offsets of its vectors; then each may write to the vectors of the others. If the

@@ -39,8 +39,8 @@ class Routes {
          const AddressBook& addresses, std::function<bool(const void*)> is_gpu_memory);
   /// Asks the engine for the route to each peer, and publishes the reasons of routes that are not direct.
   void ask(const Engine& engine);
-  /// Refuses later copies to and from a rank of another node that has ended. Of operations of kernels the engine drops
-  /// those without a result.
+  /// Refuses later copies to and from a rank of another node that has ended. The engine drops operations
+  /// of kernels that have no result.
   void lose(int peer) { lost_[static_cast<std::size_t>(peer)] = true; }
 
   // --- To a rank ------------------------------------------------------------------------------------------------

@@ -28,11 +28,11 @@ struct WaitingTasks {
   }
 };
 
-/// What the workers of a lease share, in their GPU's memory. Each field is used by one thread of each worker.
+/// The state that the workers of a lease share, in their GPU's memory. Each field is used by one thread of each worker.
 ///
 /// A worker whose time is over rests until all workers rest. If it ended, tasks of its queue would wait for the next
-/// lease, which begins when all workers have ended; and a worker whose task waits for a slot at another rank might wait
-/// for that rank's tasks, which wait for a slot of the queue that nobody serves.
+/// lease, which begins when all workers have ended. A worker whose task waits for a slot at another rank might then
+/// wait for tasks of that rank, which wait for a slot of the queue that no worker serves.
 struct TaskLease {
   std::uint64_t last_task;  ///< time at which the last task was run by any worker
   std::uint64_t workers;    ///< number of workers that rest, and, in the upper half, that run
@@ -42,7 +42,7 @@ struct TaskLease {
   static constexpr std::uint64_t rest_ns = 20'000;
 
   BEELINE_HOST_DEVICE void begin() { word().fetch_add(running, std::memory_order_relaxed); }
-  /// Of a worker that ends since its team is aborted.
+  /// Called by a worker that ends because its team is aborted.
   BEELINE_HOST_DEVICE void leave() { word().fetch_add(0 - running, std::memory_order_relaxed); }
   /// Rests. Returns true if the worker ends: all workers rest, or the team is aborted. Returns false if it has to serve
   /// its rings, since a worker is in a task that waits.

@@ -75,6 +75,15 @@ function(beeline_ptx_of target)
   add_dependencies(ptx_of_tests ${target}_ptx)
 endfunction()
 
+# beeline_test_batches(target): beeline_batches of a target of tests, and of its kernels that are translated to PTX. To
+# be called behind what sets properties of its sources.
+function(beeline_test_batches target)
+  beeline_batches(${target})
+  if(TARGET ${target}_ptx)
+    beeline_batches(${target}_ptx)
+  endif()
+endfunction()
+
 # beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] LABEL label...): a GoogleTest program of several sources, in
 # which no two suites have the same name.
 # LABEL: asan for what runs under AddressSanitizer and UndefinedBehaviorSanitizer; tsan for what also runs under

@@ -17,7 +17,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::bad_input_test {
 
 namespace {
 
@@ -555,4 +555,4 @@ TEST(BadConfig, ThreadsNeedBeelineRun) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::bad_input_test

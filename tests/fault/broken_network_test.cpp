@@ -24,7 +24,7 @@
 #include "tests/support/errors.hpp"
 #include "tests/support/split_nodes.hpp"
 
-namespace beeline_test {
+namespace beeline_test::broken_network_test {
 
 namespace {
 
@@ -363,4 +363,4 @@ TEST(SeveralTransports, OfWhichAPairHasNoneAreRefused) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::broken_network_test

@@ -14,7 +14,7 @@
 #include "beeline/beeline.h"
 #include "tests/support/check.hpp"
 
-namespace beeline_test {
+namespace beeline_test::c_interface_test {
 
 namespace {
 
@@ -593,4 +593,4 @@ TEST(CInterface, ASecondThreadInACollectiveFunctionIsRefused) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::c_interface_test

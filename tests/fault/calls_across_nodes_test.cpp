@@ -14,7 +14,7 @@
 #include "tests/support/errors.hpp"
 #include "tests/support/split_nodes.hpp"
 
-namespace beeline_test {
+namespace beeline_test::calls_across_nodes_test {
 
 namespace {
 
@@ -155,4 +155,4 @@ TEST(CallsInKernelsAcrossNodes, ThatDifferAreNamed) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::calls_across_nodes_test

@@ -18,7 +18,7 @@
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::collective_calls_test {
 
 namespace {
 
@@ -464,8 +464,9 @@ void expect_root_refused(World& world, const RootedCall& good, std::uint32_t bad
     world.synchronize();
     world.barrier();  // of a member whose part was over
   });
-  expect_part(error, join("rank 1: ", name(call.operation), " in kernel beeline_test::RootedCall refused: root ",
-                          bad_root, " is no rank of the team: these are 0 to 2"));
+  expect_part(error, join("rank 1: ", name(call.operation),
+                          " in kernel beeline_test::collective_calls_test::RootedCall refused: root ", bad_root,
+                          " is no rank of the team: these are 0 to 2"));
   BEELINE_CHECK_EQ(3, world.survivors().size());
   if (world.rank() != 1) return;
   std::vector<std::int32_t> now(200);
@@ -544,4 +545,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, CollectiveCalls, ::testing::Values(Shape{"cpus
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::collective_calls_test

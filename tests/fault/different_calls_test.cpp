@@ -13,7 +13,7 @@
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::different_calls_test {
 
 namespace {
 
@@ -109,4 +109,4 @@ INSTANTIATE_TEST_SUITE_P(Worlds, DifferentCalls, ::testing::Values(WorldKind::th
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::different_calls_test

@@ -20,7 +20,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/split_nodes.hpp"
 
-namespace beeline_test {
+namespace beeline_test::different_collectives_test {
 
 namespace {
 
@@ -303,4 +303,4 @@ TEST(ConcurrentCollectives, GoOnBesideACallOnAStream) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::different_collectives_test

@@ -6,7 +6,7 @@
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::distributed_array_test {
 
 namespace {
 
@@ -105,4 +105,4 @@ INSTANTIATE_TEST_SUITE_P(Worlds, DistributedArrayRefused, ::testing::Values(Worl
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::distributed_array_test

@@ -16,7 +16,7 @@
 #include "tests/support/stopwatch.hpp"
 #include "tests/support/test_engine.hpp"
 
-namespace beeline_test {
+namespace beeline_test::engines_test {
 
 namespace {
 
@@ -413,4 +413,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, Engines, ::testing::Bool(),
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::engines_test

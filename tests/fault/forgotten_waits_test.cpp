@@ -11,7 +11,7 @@
 #include "tests/support/pairs.hpp"
 #include "tests/support/stopwatch.hpp"
 
-namespace beeline_test {
+namespace beeline_test::forgotten_waits_test {
 
 namespace {
 
@@ -57,13 +57,15 @@ class ForgottenWaits : public PairTest {
 
 TEST_P(ForgottenWaits, OfAGridSyncAreAnError) {
   run(Status::invalid_argument,
-      {"rank 0: grid_sync in kernel beeline_test::SyncKernel", remedy, "launch it with .waits = true"},
+      {"rank 0: grid_sync in kernel beeline_test::forgotten_waits_test::SyncKernel", remedy,
+       "launch it with .waits = true"},
       [](World& world, std::uint64_t*) { launch(world, {.blocks = 3, .threads = 64}, SyncKernel{}); });
 }
 
 TEST_P(ForgottenWaits, AreNamedByTheDeadline) {
   run(Status::deadline,
-      {"rank 0: wait on rank 1 in kernel beeline_test::SignalKernel: expected > 7, observed 0", remedy},
+      {"rank 0: wait on rank 1 in kernel beeline_test::forgotten_waits_test::SignalKernel: expected > 7, observed 0",
+       remedy},
       [](World& world, std::uint64_t* signals) { launch(world, {.threads = 64}, SignalKernel{}, signals); });
 }
 
@@ -71,4 +73,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ForgottenWaits, every_pair, name_of_pair);
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::forgotten_waits_test

@@ -16,7 +16,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/split_nodes.hpp"
 
-namespace beeline_test {
+namespace beeline_test::hybrid_calls_test {
 
 namespace {
 
@@ -237,4 +237,4 @@ TEST(HybridTransfersInFlight, ToMemoryThatIsUnmappedAreRefused) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::hybrid_calls_test

@@ -13,7 +13,7 @@
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::large_transfer_test {
 
 namespace {
 
@@ -127,4 +127,4 @@ TEST(LargeTransfer, BeyondTwoAndFourGibibytes) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::large_transfer_test

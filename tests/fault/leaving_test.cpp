@@ -17,7 +17,7 @@
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::leaving_test {
 
 namespace {
 
@@ -333,4 +333,4 @@ TEST(RunDeathTest, TakesAnyException) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::leaving_test

@@ -32,7 +32,7 @@
 #include "tests/support/repetitions.hpp"
 #include "tests/support/split_nodes.hpp"
 
-namespace beeline_test {
+namespace beeline_test::lost_node_test {
 
 namespace {
 
@@ -426,4 +426,4 @@ TEST(NewWorld, BesideOneThatHasLostANode) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::lost_node_test

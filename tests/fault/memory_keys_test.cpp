@@ -22,7 +22,7 @@
 #include "tests/support/errors.hpp"
 #include "tests/support/split_nodes.hpp"
 
-namespace beeline_test {
+namespace beeline_test::memory_keys_test {
 
 namespace {
 
@@ -367,4 +367,4 @@ TEST(RemoteAccess, NeedsNoCpuOfTheTarget) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::memory_keys_test

@@ -11,7 +11,7 @@
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::message_calls_test {
 
 namespace {
 
@@ -194,4 +194,4 @@ INSTANTIATE_TEST_SUITE_P(Devices, MessageCallsThat,
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::message_calls_test

@@ -18,7 +18,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/repetitions.hpp"
 
-namespace beeline_test {
+namespace beeline_test::rank_killed_test {
 
 namespace {
 
@@ -314,4 +314,4 @@ INSTANTIATE_TEST_SUITE_P(Activities, KilledBesideAnotherKind, ::testing::ValuesI
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::rank_killed_test

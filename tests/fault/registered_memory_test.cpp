@@ -16,7 +16,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/split_nodes.hpp"
 
-namespace beeline_test {
+namespace beeline_test::registered_memory_test {
 
 namespace {
 
@@ -197,4 +197,4 @@ INSTANTIATE_TEST_SUITE_P(Worlds, Registering, ::testing::Values(WorldKind::threa
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::registered_memory_test

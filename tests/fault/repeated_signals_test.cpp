@@ -9,7 +9,7 @@
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::repeated_signals_test {
 
 namespace {
 
@@ -69,4 +69,4 @@ TEST(RepeatedSignals, AreReportedOnceWhereAsked) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::repeated_signals_test

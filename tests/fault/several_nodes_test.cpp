@@ -25,7 +25,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/split_nodes.hpp"
 
-namespace beeline_test {
+namespace beeline_test::several_nodes_test {
 
 namespace {
 
@@ -588,4 +588,4 @@ TEST_P(RandomBytes, OnEveryPortHarmNothing) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::several_nodes_test

@@ -15,7 +15,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/stopwatch.hpp"
 
-namespace beeline_test {
+namespace beeline_test::shared_gpu_test {
 
 namespace {
 
@@ -151,4 +151,4 @@ INSTANTIATE_TEST_SUITE_P(Gpus, GpuFault, ::testing::Values(Sharing{1, true}, Sha
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::shared_gpu_test

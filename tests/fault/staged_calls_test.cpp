@@ -12,7 +12,7 @@
 #include "tests/support/random.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::staged_calls_test {
 
 namespace {
 
@@ -183,4 +183,4 @@ INSTANTIATE_TEST_SUITE_P(Worlds, StagedCalls, ::testing::Values(WorldKind::threa
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::staged_calls_test

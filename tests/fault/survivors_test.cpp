@@ -24,7 +24,7 @@
 #include "tests/support/repetitions.hpp"
 #include "tests/support/stopwatch.hpp"
 
-namespace beeline_test {
+namespace beeline_test::survivors_test {
 
 namespace {
 
@@ -461,4 +461,4 @@ TEST(Health, OfAllIsGood) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::survivors_test

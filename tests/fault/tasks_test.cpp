@@ -17,7 +17,7 @@
 #include "tests/support/split_nodes.hpp"
 #include "tests/support/stopwatch.hpp"
 
-namespace beeline_test {
+namespace beeline_test::tasks_test {
 
 namespace {
 
@@ -555,4 +555,4 @@ INSTANTIATE_TEST_SUITE_P(Nodes, TaskDeaths, ::testing::Values(1, 2));
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::tasks_test

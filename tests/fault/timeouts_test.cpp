@@ -15,7 +15,7 @@
 #include "tests/support/pairs.hpp"
 #include "tests/support/stopwatch.hpp"
 
-namespace beeline_test {
+namespace beeline_test::timeouts_test {
 
 namespace {
 
@@ -224,7 +224,7 @@ TEST_P(TimeoutsOf, SynchronizeThatAreLongerThanTheDeadlineEndByIt) {
       [](Scene& scene) {
         if (scene.world.rank() != 0) return await_failure(scene.world);
         launch(scene.world, {.threads = 64, .waits = true}, AwaitKernel{}, scene.signal.data(), scene.result.data());
-        check_error(Status::deadline, {"rank 0: wait on any rank in kernel beeline_test::AwaitKernel"},
+        check_error(Status::deadline, {"rank 0: wait on any rank in kernel beeline_test::timeouts_test::AwaitKernel"},
                     [&] { static_cast<void>(scene.world.synchronize(ample)); });
       },
       1);
@@ -244,4 +244,4 @@ INSTANTIATE_TEST_SUITE_P(Host, TimeoutsOf, every_pair, name_of_pair);
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::timeouts_test

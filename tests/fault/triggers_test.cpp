@@ -13,7 +13,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/stopwatch.hpp"
 
-namespace beeline_test {
+namespace beeline_test::triggers_test {
 
 namespace {
 
@@ -235,4 +235,4 @@ INSTANTIATE_TEST_SUITE_P(On, TriggerFaults, ::testing::Values(false, true),
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::triggers_test

@@ -14,7 +14,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/stopwatch.hpp"
 
-namespace beeline_test {
+namespace beeline_test::unanswered_wait_test {
 
 namespace {
 
@@ -118,27 +118,27 @@ void wait_in_kernel_before_event(Scene& scene, bool for_event) {
 const std::vector<Unanswered>& unanswered_waits() {
   static const std::vector<Unanswered> waits = {
       {"Signal", [](Scene& scene) { wait_in_kernel(scene, Wait::signal); },
-       "rank 0: wait on rank 1 in kernel beeline_test::WaitKernel"
+       "rank 0: wait on rank 1 in kernel beeline_test::unanswered_wait_test::WaitKernel"
        ": expected == 5, observed 3",
        nullptr},
       {"AnySignal", [](Scene& scene) { wait_in_kernel(scene, Wait::any_signal); },
-       "rank 0: wait_any on any rank in kernel beeline_test::WaitKernel"
+       "rank 0: wait_any on any rank in kernel beeline_test::unanswered_wait_test::WaitKernel"
        ", 4 signals: expected != 0, observed 0",
        nullptr},
       {"KernelBarrier", [](Scene& scene) { wait_in_kernel(scene, Wait::barrier); },
-       "rank 0: barrier on rank 1 in kernel beeline_test::WaitKernel"
+       "rank 0: barrier on rank 1 in kernel beeline_test::unanswered_wait_test::WaitKernel"
        ", sequence 1: expected >= 1, observed 0",
        nullptr},
       {"PacketReceive", [](Scene& scene) { wait_in_kernel(scene, Wait::packet_receive); },
-       "rank 0: packet_receive on rank 1 in kernel beeline_test::WaitKernel"
+       "rank 0: packet_receive on rank 1 in kernel beeline_test::unanswered_wait_test::WaitKernel"
        ", sequence 1: expected == 1, observed 0",
        nullptr},
       {"PacketSend", [](Scene& scene) { wait_in_kernel(scene, Wait::packet_send); },
-       "rank 0: packet_send on rank 1 in kernel beeline_test::WaitKernel"
+       "rank 0: packet_send on rank 1 in kernel beeline_test::unanswered_wait_test::WaitKernel"
        ", sequence 3: expected >= 1, observed 0",
        nullptr},
       {"GridSync", [](Scene& scene) { wait_in_kernel(scene, Wait::grid); },
-       "rank 0: grid_sync in kernel beeline_test::WaitKernel"
+       "rank 0: grid_sync in kernel beeline_test::unanswered_wait_test::WaitKernel"
        ", sequence 1: expected >= 1, observed 0",
        nullptr},
       {"HostBarrier", [](Scene& scene) { scene.world.barrier(); }, "rank 0: barrier on rank 1, sequence ", nullptr},
@@ -151,11 +151,11 @@ const std::vector<Unanswered>& unanswered_waits() {
       {"StreamForPeer", wait_on_stream_for_peer, "rank 0: wait on rank 1: expected >= 5, observed 3",
        "rank 0: stream_synchronize: work on a stream has not ended after 1."},
       {"BeforeEvent", [](Scene& scene) { wait_in_kernel_before_event(scene, true); },
-       "rank 0: wait on rank 1 in kernel beeline_test::WaitKernel"
+       "rank 0: wait on rank 1 in kernel beeline_test::unanswered_wait_test::WaitKernel"
        ": expected == 5, observed 3",
        nullptr},
       {"BeforeEventOfStream", [](Scene& scene) { wait_in_kernel_before_event(scene, false); },
-       "rank 0: wait on rank 1 in kernel beeline_test::WaitKernel"
+       "rank 0: wait on rank 1 in kernel beeline_test::unanswered_wait_test::WaitKernel"
        ": expected == 5, observed 3",
        nullptr},
       {"OwnStream", wait_on_own_stream, "rank 0: wait on any rank: expected >= 5, observed 3",
@@ -289,4 +289,4 @@ INSTANTIATE_TEST_SUITE_P(Waits, UnansweredWait, ::testing::ValuesIn(parameters()
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::unanswered_wait_test

@@ -14,7 +14,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/split_nodes.hpp"
 
-namespace beeline_test {
+namespace beeline_test::unmapped_memory_test {
 
 namespace {
 
@@ -66,4 +66,4 @@ TEST(UnmappedMemory, OfAnotherNodeIsNoEndOfAnOperation) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::unmapped_memory_test

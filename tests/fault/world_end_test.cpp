@@ -20,7 +20,7 @@
 #include "tests/support/ranks.hpp"
 #include "tests/support/stopwatch.hpp"
 
-namespace beeline_test {
+namespace beeline_test::world_end_test {
 
 namespace {
 
@@ -151,4 +151,4 @@ TEST(TeamsDeadline, LeavesTheOtherTeamAloneAndIsCleared) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::world_end_test

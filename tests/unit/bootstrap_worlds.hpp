@@ -4,8 +4,11 @@
 /// Worlds for tests of the bootstraps: `body` runs once for each rank, and what a rank throws fails the test.
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -18,6 +21,7 @@
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/bootstrap.hpp"
 #include "beeline/runtime/rendezvous.hpp"
+#include "runtime/socket.hpp"
 
 namespace beeline::tests {
 
@@ -33,6 +37,20 @@ inline Config config_for(const RendezvousServer& server, const std::string& toke
   config.token = token;
   config.deadline_ns = generous_ns;
   return config;
+}
+
+/// All that the other side sends until it closes, for 20 s at most.
+inline std::string read_to_end(int socket) {
+  std::string text;
+  std::array<char, 4096> some{};
+  const detail::Deadline deadline(generous_ns);
+  while (detail::wait_ready(socket, POLLIN, -1, deadline) == detail::Ready::yes) {
+    const ssize_t got = ::recv(socket, some.data(), some.size(), 0);
+    if (got <= 0) return text;
+    text.append(some.data(), static_cast<std::size_t>(got));
+  }
+  ADD_FAILURE() << "the connection stays open";
+  return text;
 }
 
 /// Runs `rank_main(rank)` on `size` threads; an exception fails the test.

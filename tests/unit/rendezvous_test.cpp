@@ -36,15 +36,6 @@ FileDescriptor connect_to(const std::string& address) {
   return socket;
 }
 
-/// All that the other side sends until it closes.
-std::string read_to_end(int socket) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (ssize_t got; (got = ::recv(socket, buffer.data(), buffer.size(), 0)) > 0;)
-    text.append(buffer.data(), static_cast<std::size_t>(got));
-  return text;
-}
-
 /// The protocol's header, written down once more: a change of the format shall not go unnoticed.
 struct Header {
   std::uint32_t magic = 0x4c454542;

@@ -24,20 +24,6 @@ using detail::FrameReader;
 using detail::FrameType;
 using detail::Stream;
 
-/// All that the other side sends until it closes, for 20 s at most.
-std::string read_to_end(int socket) {
-  std::string text;
-  std::array<char, 4096> some{};
-  const Deadline deadline(generous_ns);
-  while (detail::wait_ready(socket, POLLIN, -1, deadline) == detail::Ready::yes) {
-    const ssize_t got = ::recv(socket, some.data(), some.size(), 0);
-    if (got <= 0) return text;
-    text.append(some.data(), static_cast<std::size_t>(got));
-  }
-  ADD_FAILURE() << "the connection stays open";
-  return text;
-}
-
 void send_all(int socket, std::string_view text) {
   EXPECT_EQ(static_cast<ssize_t>(text.size()), ::send(socket, text.data(), text.size(), MSG_NOSIGNAL));
 }

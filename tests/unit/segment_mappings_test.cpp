@@ -16,7 +16,7 @@
 #include "tests/support/check.hpp"
 #include "tests/support/ranks.hpp"
 
-namespace beeline_test {
+namespace beeline_test::segment_mappings_test {
 
 namespace {
 
@@ -234,4 +234,4 @@ TEST(SegmentMappings, PlacesAreUsedAgain) {
 
 }  // namespace
 
-}  // namespace beeline_test
+}  // namespace beeline_test::segment_mappings_test

@@ -25,7 +25,7 @@ foreach(language IN LISTS languages)
   add_library(header_check_${language} OBJECT ${sources})
   add_dependencies(default_tests header_check_${language})
   target_link_libraries(header_check_${language} PRIVATE beeline_base beeline_options)
-  target_compile_options(header_check_${language} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+  target_compile_options(header_check_${language} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:-Werror;-O0>")
 endforeach()
 
 # One architecture finds as many errors as all of them, and PTX as many as machine code.

@@ -29,17 +29,18 @@ bool is_mixed(Devices devices) { return devices == Devices::cpus_and_a_gpu || de
 /// An engine that carries what goes to other ranks in the shapes that are routed: they are run once for each.
 struct EngineRow {
   const char* name;
-  bool on_gpus;  ///< it serves GPU ranks, too
+  bool on_gpus;       ///< it serves GPU ranks, too
+  bool same_threads;  ///< as those of the library's engine
   std::shared_ptr<const beeline::EngineMaker> (*make)();
 };
 const EngineRow engine_rows[] = {
-    {"routed", true,
+    {"routed", true, true,
      []() -> std::shared_ptr<const beeline::EngineMaker> {
        EnginePlan plan;
        plan.reorders = true;  // so that nothing counts on more order than there is
        return std::make_shared<TestEngines>(plan);
      }},
-    {"by_library", true, []() -> std::shared_ptr<const beeline::EngineMaker> { return host_engines(); }}};
+    {"by_library", true, false, []() -> std::shared_ptr<const beeline::EngineMaker> { return host_engines(); }}};
 
 /// Those of a shape; nullptr: none carries anything.
 std::vector<const EngineRow*> engines_of(const WorldShape& shape) {
@@ -94,8 +95,10 @@ Config config_of(const WorldShape& shape, const EngineRow* engine) {
 }
 
 /// Why this machine cannot run the shape; empty if it can.
-std::string reason(const WorldShape& shape) {
+std::string reason(const WorldShape& shape, const EngineRow* engine) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
+  if (under_thread_sanitizer && (shape.same_threads || (engine != nullptr && engine->same_threads)))
+    return "other shapes have the same threads";
   // Worlds without encryption have the same threads, and unit tests those of encrypted connections.
   if (under_thread_sanitizer && shape.secure) return "ThreadSanitizer does not see into OpenSSL";
   if (shape.nodes > 1)
@@ -139,7 +142,7 @@ class ShapeTest : public ::testing::Test {
   }
 
   void TestBody() override {
-    if (const std::string why = reason(shape_->shape); !why.empty()) GTEST_SKIP() << why;
+    if (const std::string why = reason(shape_->shape, shape_->engine); !why.empty()) GTEST_SKIP() << why;
     if (!ranks_)
       ranks_ = std::make_unique<StandingRanks>(shape_->shape.kind, shape_->shape.size,
                                                config_of(shape_->shape, shape_->engine),
@@ -222,7 +225,8 @@ std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
       {threads, 2, 1, Devices::gpus, false},
       {threads, 4, 1, Devices::gpus, false},
       {threads, 2, 1, Devices::cpus_and_a_gpu, false}};
-  for (const int ranks : crowds) shapes.push_back({threads, ranks, 1, Devices::cpu, true});
+  for (const int ranks : crowds)
+    shapes.push_back({.kind = threads, .size = ranks, .crowd = true, .same_threads = ranks != std::max(crowds)});
   return shapes;
 }
 

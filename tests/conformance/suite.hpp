@@ -26,7 +26,8 @@ struct WorldShape {
   const char* transports = "";  ///< between nodes, as Config::transports; empty: the default
   bool secure = false;          ///< connections between nodes are encrypted
   bool keyed = false;           ///< true: puts to and gets from other nodes go by memory keys; only the cases that do
-  bool routed = false;  ///< true: each engine in turn carries transfers to other ranks; only the cases that suit
+  bool routed = false;        ///< true: each engine in turn carries transfers to other ranks; only the cases that suit
+  bool same_threads = false;  ///< other shapes have the same threads: ThreadSanitizer would see nothing new
 };
 
 /// The main function of a suite: registers the cases that suit each shape with GoogleTest, each as the test

@@ -6,9 +6,9 @@ int main(int argc, char** argv) {
   using namespace beeline_test;
   constexpr WorldKind threads = WorldKind::threads;
   return run_suite(argc, argv,
-                   {{threads, 1, 3, Devices::cpu, false},
-                    {threads, 2, 3, Devices::cpu, false},
-                    {threads, 4, 1, Devices::cpu, false},
+                   {{.kind = threads, .size = 1, .host_threads = 3, .same_threads = true},
+                    {threads, 3, 2, Devices::cpu, false},
+                    {.kind = threads, .size = 4, .same_threads = true},
                     {threads, 8, 1, Devices::cpu, true},
                     {threads, 64, 1, Devices::cpu, true},
                     {threads, 1, 1, Devices::gpus, false},

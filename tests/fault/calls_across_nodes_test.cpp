@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls in kernels and triggers of worlds that span nodes: a death ends them, and what kernels do not have is refused.
+// Calls in kernels, triggers and long collectives of worlds that span nodes: a death ends them, and what kernels do not
+// have is refused.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ constexpr int victim = 3;  // ranks 2 and 3 are on the other node
 /// What ranks use when one dies.
 struct Channels {
   World& world;
-  SymmetricArray<std::uint64_t> words{world, 16};
+  SymmetricArray<std::uint64_t> words{world, 16}, vector{world, std::size_t{1} << 17};
   Collectives collectives{world};
   Messages messages{world};
   Triggers triggers{world, {.by = TriggeredBy::guarded_stream}};
@@ -67,9 +68,16 @@ const Work works[] = {[](Channels& use) { call_in_kernel(use, KernelCall::allred
                           use.triggers.trigger(0);
                           static_cast<void>(use.triggers.wait(armed));
                         }
+                      },
+                      [](Channels& use) {
+                        for (;;) {
+                          use.collectives.allreduce(use.vector, Reduction::sum,
+                                                    {.algorithm = Algorithm::two_shot_across_nodes});
+                          use.collectives.broadcast(use.vector, 1, {.algorithm = Algorithm::chain_across_nodes});
+                        }
                       }};
 
-TEST(EndOfARank, EndsCallsInKernelsAndTriggersOnOtherNodes) {
+TEST(EndOfARank, EndsCallsInKernelsTriggersAndCollectivesOnOtherNodes) {
   SKIP_WITHOUT_UCX();
   for (const Work work : works)
     expect_others_passed(victim, run_processes(

@@ -127,6 +127,10 @@ LaneVectors vectors_of(const Context& ctx, const MovementPlan& plan) {
 
 }  // namespace
 
+Stream& AcrossNodes::stream_of(const LaunchOptions& options) const {
+  return options.stream == nullptr ? team_.world().stream() : *options.stream;
+}
+
 AcrossNodes::AcrossNodes(Team& team, unsigned sessions)
     : team_(team), sessions_(sessions), nodes_(world_part<Membership>(team.world()).node_map(team.host_context())),
       shares_heaps_(!world_part<Membership>(team.world()).has_gpus()), memory_(team, sizes_for(team, sessions)),
@@ -138,11 +142,12 @@ void AcrossNodes::start(const LaunchOptions& options, Kernel kernel, const LaneV
   if (lane_ == nullptr)
     return std::apply(launch_with, placed(static_cast<std::byte*>(vectors.destination),
                                           static_cast<const std::byte*>(vectors.source)));
-  Stream& stream = options.stream == nullptr ? team_.world().stream() : *options.stream;
-  lane_->call(stream, vectors, [kernel, placed](const Context& ctx, std::byte* destination, const std::byte* source) {
-    LoneThread alone;
-    std::apply([&](const auto&... arguments) { kernel(alone, ctx, arguments...); }, placed(destination, source));
-  });
+  lane_->call(stream_of(options), vectors,
+              [kernel, placed](const Context& ctx, std::byte* destination, const std::byte* source) {
+                LoneThread alone;
+                std::apply([&](const auto&... arguments) { kernel(alone, ctx, arguments...); },
+                           placed(destination, source));
+              });
 }
 
 void AcrossNodes::move(const LaunchOptions& options, const MovementPlan& plan) {
@@ -179,7 +184,10 @@ void AcrossNodes::reduce(const LaunchOptions& options, const VectorCall& call) {
 }
 
 void AcrossNodes::meet(const LaunchOptions& options, const CallDescription& call) {
-  if (lane_ != nullptr) launch_quiet(team_, options);  // the lane's thread waits for CPU threads' puts alone
+  if (lane_ != nullptr) {  // the lane's thread waits for CPU threads' puts alone
+    CpuLane::require_no_capture(stream_of(options));
+    launch_quiet(team_, options);
+  }
   start(options, NodeMeetingKernel{}, {},
         [channel = memory_.channel(), nodes = &nodes_, call, threads = &team_.host_context()](std::byte*,
                                                                                               const std::byte*) {

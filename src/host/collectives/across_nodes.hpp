@@ -36,6 +36,7 @@ class AcrossNodes {
   void meet(const LaunchOptions& options, const CallDescription& call);
 
  private:
+  [[nodiscard]] Stream& stream_of(const LaunchOptions& options) const;
   /// Runs `kernel` in the order of a stream.
   ///   placed  returns the kernel's arguments for given addresses of the vectors
   template <class Kernel, class Placed>

@@ -70,8 +70,12 @@ bool CpuLane::await_stream(std::uint64_t number) const {
   return true;
 }
 
-void CpuLane::call(Stream& stream, const LaneVectors& vectors, Call work) {
+void CpuLane::require_no_capture(Stream& stream) {
   refuse_captured(stream, "a call of members on several nodes", "a CPU thread does it, once");
+}
+
+void CpuLane::call(Stream& stream, const LaneVectors& vectors, Call work) {
+  require_no_capture(stream);
   const std::uint64_t number = ++calls_;
   if (number > most_calls) {
     const Status status = await_engine(team_.host_context(), {}, [&] { return has_ended(number - most_calls); });

@@ -44,6 +44,8 @@ class CpuLane {
 
   /// Puts a call on a stream of the rank. Throws unavailable while the stream is captured, no_resource.
   void call(Stream& stream, const LaneVectors& vectors, Call work);
+  /// Throws as `call`, while the stream is captured.
+  static void require_no_capture(Stream& stream);
 
  private:
   static constexpr std::size_t most_calls = 64;  ///< calls in flight

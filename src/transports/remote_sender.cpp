@@ -84,8 +84,10 @@ void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
   const bool is_remote = command.peer < peers_.size() && peers_[command.peer].is_remote;
   if (!is_remote || has_shape<VerbShape::between, VerbShape::count>(command.verb))
     return peers_.fail(fmt::format("rank {}'s engine cannot carry a {}", peers_.plan().rank, text_of(command)));
-  if (peers_[command.peer].is_gone && (gets_rows(command) || command.answers))
+  if (peers_[command.peer].is_gone && (gets_rows(command) || command.answers)) {
+    if (ring.queue() == nullptr) posted.awaited = 1;  // answered when the abort is known: a get waits for its answer
     return refuse_own(ring, posted, fmt::format("rank {} has ended", command.peer));
+  }
   const bool moves = moves_rows(command);
   const Rows rows = local_rows(without_signal(command));
   const bool is_readable = puts_rows(command) && command.is_signed;

@@ -50,6 +50,9 @@ class Killings : public ::testing::Environment {
     std::printf("ranks killed: %d on CPUs, the others knew within %.3f s; %d on GPUs, within %.3f s\n",
                 on_hosts_.killed, static_cast<double>(on_hosts_.longest_ns) / 1e9, on_gpus_.killed,
                 static_cast<double>(on_gpus_.longest_ns) / 1e9);
+    if (times_->longest_agreement_ns != 0)
+      std::printf("those left had agreed within %.3f s of their error\n",
+                  static_cast<double>(times_->longest_agreement_ns) / 1e9);
   }
 
  private:

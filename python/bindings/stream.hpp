@@ -31,10 +31,10 @@ class StreamObject {
   ~StreamObject();
 
   [[nodiscard]] const std::shared_ptr<JoinedWorld>& joined() const { return world_; }
-  /// Throws invalid_argument when the world was left.
+  /// Throws invalid_argument if this rank has left the world.
   [[nodiscard]] Stream& stream() const;
   /// Keeps `tensors`, and the object on which the next call is made (if any), alive until the call's work is over. A
-  /// later `keep` or `let_go` notices that.
+  /// later `keep` or `let_go` finds out that it is over.
   void keep(std::initializer_list<const Tensor*> tensors, nanobind::object called = {});
   void let_go();
 
@@ -42,8 +42,8 @@ class StreamObject {
   std::shared_ptr<JoinedWorld> world_;
   std::unique_ptr<Stream> owned_;
   Stream* stream_;
-  std::vector<nanobind::object> used_;     ///< by calls after the point where `between_` was recorded
-  std::vector<nanobind::object> earlier_;  ///< by calls before the point where `between_` was recorded
+  std::vector<nanobind::object> used_;     ///< objects of calls after the point where `between_` was recorded
+  std::vector<nanobind::object> earlier_;  ///< objects of calls before the point where `between_` was recorded
   std::unique_ptr<Event> between_;
 };
 

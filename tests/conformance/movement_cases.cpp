@@ -19,11 +19,11 @@ namespace {
 
 using namespace beeline;
 
-/// Whose pieces have one length.
+/// Operations that move pieces of one length.
 constexpr Operations moves =
     operations_where([](const CollectiveShape& shape) { return !shape.reduces && !shape.varies; });
 
-/// What one call moves: other data in each round. Ranks are the team's.
+/// The data that one call moves, different in each round. Ranks are the team's.
 struct Pieces {
   Operation move;
   std::uint64_t round;
@@ -62,7 +62,7 @@ class StreamCall {
       : test_(test), collectives_(collectives), source_(test.world(), most_bytes + 1024),
         destination_(test.world(), most_bytes + 1024) {}
 
-  /// `elsewhere`: where the vectors lie instead of the heap.
+  /// `elsewhere`: addresses of vectors outside the heap.
   void check(const Pieces& pieces, const Placing& placing, const CollectiveCall& how, const Elsewhere& elsewhere = {}) {
     const int rank = collectives_.team().rank();
     const std::vector<std::byte> mine = pieces.source(rank);
@@ -97,7 +97,7 @@ class StreamCall {
   SymmetricArray<std::byte> source_, destination_;
 };
 
-/// `body(move, algorithm)` for all that the team has.
+/// Calls `body(move, algorithm)` for every operation and algorithm that the team has.
 template <class Body>
 void for_each_way(Team& team, Body body) {
   for (const CollectiveShape& shape : collective_shapes)
@@ -123,8 +123,8 @@ BEELINE_CASE(collectives, movement_of_every_count, 1) {
   });
 }
 
-/// In chunks through memory of the engines' own, and, where the caller asserts that destinations are symmetric,
-/// without.
+/// Copy engines move data in chunks through memory of their own, and directly if the caller declares destinations
+/// symmetric.
 BEELINE_CASE(collectives, movement_by_engines, 1) {
   test.skip_if(test.on_several_nodes(), ranks_on_several_nodes);
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
@@ -161,7 +161,7 @@ BEELINE_CASE(collectives, movement_between_unlike_addresses, 2) {
   });
 }
 
-/// Destinations of some members outside the heap: what cannot be stored into directly, which must not show.
+/// Destinations of some members are outside the heap and cannot be stored into directly, which must not change results.
 BEELINE_CASE(collectives, movement_to_other_memory, 2) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
@@ -175,7 +175,7 @@ BEELINE_CASE(collectives, movement_to_other_memory, 2) {
   });
 }
 
-/// Sources outside the heap, from which nobody can fetch.
+/// Sources outside the heap, from which other ranks cannot fetch.
 BEELINE_CASE(collectives, movement_from_other_memory, 2) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 3001);
@@ -199,7 +199,7 @@ std::size_t varied_count(std::uint64_t round, int from, int to) {
 }
 
 /// An all-to-all-v of `count(from, to)` elements, at most `most`, checked on this rank.
-///   elsewhere  where this rank's vectors lie instead of the heap: [ranks, most + 3], and 128 elements
+///   elsewhere  addresses of this rank's vectors outside the heap: [ranks, most + 3], and 128 elements
 template <class Count>
 void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round, std::size_t most, const Count& count,
                   const Elsewhere& elsewhere = {}) {
@@ -217,7 +217,7 @@ void check_varied(RankTest& test, Collectives& collectives, std::uint64_t round,
   for (int peer = 0; peer < size; ++peer) {
     for (int way = 0; way < 2; ++way) {
       const int from = way == 0 ? rank : peer, to = way == 0 ? peer : rank;
-      // The source's pieces lie in the order of ranks with gaps, the destination's in the opposite order.
+      // The source's pieces are in the order of ranks with gaps, the destination's in the opposite order.
       const std::size_t offset = step * static_cast<std::size_t>(way == 0 ? peer : size - 1 - peer) + round % 3;
       counts[way].push_back(count(from, to)), offsets[way].push_back(offset);
       for (std::size_t i = 0; i < count(from, to); ++i) (way == 0 ? sent : expected)[offset + i] = element(from, to, i);
@@ -241,7 +241,7 @@ BEELINE_CASE(collectives, movement_of_varied_counts, 1) {
     check_varied(test, collectives, round, 700, [&](int from, int to) { return varied_count(round, from, to); });
 }
 
-/// Who gets less than others has its destination elsewhere; then all have their sources there.
+/// The member that receives less than others has its destination outside the heap; then all sources are there.
 BEELINE_CASE(collectives, varied_movement_of_other_memory, 2) {
   Collectives collectives(test.world(), small_channel);
   const std::size_t room = (static_cast<std::size_t>(test.size()) * 20003 + 128) * 2;
@@ -254,7 +254,7 @@ BEELINE_CASE(collectives, varied_movement_of_other_memory, 2) {
   }
 }
 
-/// Pieces so long that sessions share what a member sends to itself.
+/// Pieces so long that sessions share the work of a member's piece to itself.
 BEELINE_CASE(collectives, movement_of_long_pieces, 1) {
   constexpr unsigned blocks = 3;
   constexpr std::size_t bytes = blocks * detail::selection::least_paired_bytes + 33;
@@ -286,19 +286,19 @@ BEELINE_CASE(collectives, movement_in_two_teams, 2) {
 
 struct KernelArguments {
   CollectiveChannel channel;
-  std::uint32_t* vectors;  ///< [2, ranks, count] what goes in and comes out
-  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
-  std::size_t* lengths;    ///< [3, ranks] sent and received by all-to-all-v, and their offsets
+  std::uint32_t* vectors;  ///< [2, ranks, count] input and output
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the last round in which each other rank timed out
+  std::size_t* lengths;    ///< [3, ranks] lengths sent and received by all-to-all-v, and offsets
   std::uint32_t count, rounds;
   bool some_are_late;
 };
 
-/// Rounds of all operations and algorithms on one session that stays open; one member may come late, when all others
-/// that have to wait for it have timed out.
+/// Rounds of all operations and algorithms on one session that stays open; one member may be late: it calls when all
+/// others that must wait for it have timed out.
 struct OpenSessionKernel {
   static constexpr unsigned max_threads = 128;
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
-  /// All operations that move, in as many algorithms.
+  /// All operations that move data, in as many algorithms.
   static constexpr std::uint32_t operations = std::popcount(moves | set_of(Operation::alltoallv)),
                                  ways = 4 * operations;
 
@@ -318,7 +318,7 @@ struct OpenSessionKernel {
   BEELINE_HOST_DEVICE static std::uint32_t value(std::uint32_t round, std::uint32_t from, std::uint32_t part) {
     return round * 100000 + from * 1000 + part;
   }
-  /// Lines are for all-gather and all-to-all of one length, where the channel has any; packets serve elsewhere.
+  /// Lines are only for all-gather and all-to-all, if the channel has any; other calls use packets instead.
   BEELINE_HOST_DEVICE static Algorithm algorithm_of(std::uint32_t round, const Context& ctx,
                                                     const CollectiveChannel& channel) {
     if (channel.across != nullptr) return Algorithm::automatic;
@@ -349,7 +349,7 @@ struct OpenSessionKernel {
     return move_elements(session, operation_of(round), out, in, a.count, how, root);
   }
 
-  /// What the next call moves.
+  /// Fills in the data that the next call moves.
   template <class Group>
   BEELINE_HOST_DEVICE static void fill(const Group& group, const Context& ctx, std::uint32_t round,
                                        const KernelArguments& a) {
@@ -419,7 +419,7 @@ void run_lanes(RankTest& test, const CollectiveOptions& options, bool some_are_l
   World& world = test.world();
   Collectives collectives(world, options);
   const std::uint32_t rounds = OpenSessionKernel::ways * (some_are_late ? 2 : under_thread_sanitizer ? 1 : 6);
-  for (const std::uint32_t count : {1u, 501u, 1101u}) {  // of 1101 a broadcast is passed on
+  for (const std::uint32_t count : {1u, 501u, 1101u}) {  // with 1101 elements a broadcast is relayed
     const SymmetricArray<std::uint32_t> vectors(world, 2 * static_cast<std::size_t>(test.size()) * count);
     const SymmetricArray<std::uint64_t> waiting(world, max_ranks, test.common_heap());
     const SymmetricArray<std::size_t> lengths(world, 3 * static_cast<std::size_t>(test.size()));
@@ -477,7 +477,7 @@ BEELINE_CASE(collectives, movement_refused, 1) {
   }
 }
 
-/// Many ranks on few cores, once each.
+/// Many ranks on few cores, one call each.
 BEELINE_CASE(crowded_collectives, crowded_movement, 1) {
   Collectives collectives(test.world(), {.sessions = 1, .packet_bytes = 64, .staging_bytes = 1024});
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);
@@ -488,7 +488,7 @@ BEELINE_CASE(crowded_collectives, crowded_movement, 1) {
   }
 }
 
-/// What is not asked for suits any number of ranks.
+/// Default options suit any number of ranks.
 BEELINE_CASE(crowded_collectives, options_of_a_crowd, 1) {
   Collectives collectives(test.world());
   StreamCall call(test, collectives, static_cast<std::size_t>(test.size()) * 99);

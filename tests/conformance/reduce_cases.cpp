@@ -25,14 +25,14 @@ constexpr const char* kind_names[] = {"reduce", "all-reduce", "reduce-scatter"};
 
 constexpr Operation operations_of_kinds[] = {Operation::reduce, Operation::allreduce, Operation::reduce_scatter};
 
-/// Collective. Of an all-reduce those that allreduce_cases.cpp leaves out.
+/// Collective. Algorithms of the operation; for all-reduces those that allreduce_cases.cpp does not test.
 std::vector<Algorithm> algorithms_of(Team& team, Kind kind) {
   std::vector<Algorithm> all = algorithms_here(team, operations_of_kinds[static_cast<std::uint32_t>(kind)]);
   if (kind == Kind::allreduce) std::erase_if(all, is_of_allreduce_cases);
   return all;
 }
 
-/// `body(kind, algorithm)` for all that the team has.
+/// Calls `body(kind, algorithm)` for every kind and algorithm that the team has.
 template <class Body>
 void for_each_way(Team& team, Body body) {
   for (const Kind kind : kinds)
@@ -46,7 +46,7 @@ class StreamCall {
       : test_(test), collectives_(collectives), members_(std::move(members)), source_(test.world(), most_bytes + 1024),
         destination_(test.world(), most_bytes + 1024) {}
 
-  /// `elsewhere`: where the vectors lie instead of the heap.
+  /// `elsewhere`: addresses of vectors outside the heap.
   void check(Kind kind, const VectorKey& key, std::size_t count, const Placing& placing, const CollectiveCall& how,
              const Elsewhere& elsewhere = {}) {
     const std::size_t rank = collectives_.team().context().rank, size = members_.size(),
@@ -120,7 +120,7 @@ BEELINE_CASE(collectives, named_reductions_of_every_count, 1) {
   });
 }
 
-/// Vectors at another place on every rank cannot be read where they are; that must not show.
+/// Vectors at different offsets on the ranks cannot be read in place, which must not change results.
 BEELINE_CASE(collectives, named_reductions_that_lie_unlike, 2) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, everyone(test.size()), 4 * 2000 * static_cast<std::size_t>(test.size()));
@@ -133,7 +133,7 @@ BEELINE_CASE(collectives, named_reductions_that_lie_unlike, 2) {
   });
 }
 
-/// Vectors outside the heap: of all members or of one, source and destination or one of them.
+/// Vectors outside the heap: on all members or on one; source, destination or both.
 BEELINE_CASE(collectives, named_reductions_of_other_memory, 1) {
   Collectives collectives(test.world(), small_channel);
   const std::size_t bytes = 4 * 1501 * static_cast<std::size_t>(test.size());
@@ -148,7 +148,7 @@ BEELINE_CASE(collectives, named_reductions_of_other_memory, 1) {
   });
 }
 
-/// Across nodes: more than members have staging memory for, of vectors that lie open, that do not, or both.
+/// Across nodes: vectors longer than the staging memory, readable by other members, not readable, or one of each.
 BEELINE_CASE(collectives, reductions_in_many_blocks, 2) {
   test.skip_if(!test.on_several_nodes(), "ranks of one node: their algorithms have no such blocks");
   Collectives collectives(test.world(), small_channel);
@@ -185,8 +185,8 @@ BEELINE_CASE(collectives, named_reductions_in_two_teams, 2) {
 
 struct KernelArguments {
   CollectiveChannel channel;
-  std::int64_t* vectors;   ///< [ranks + 1, count] what goes in, a part for each rank, and what comes out
-  std::uint64_t* waiting;  ///< [ranks] at the late rank: the round in which each other has seen a time-out
+  std::int64_t* vectors;   ///< [ranks + 1, count] input, a part for each rank; then output
+  std::uint64_t* waiting;  ///< [ranks] at the late rank: the last round in which each other rank timed out
   std::uint32_t count, rounds;
   bool some_are_late;
 };
@@ -196,8 +196,8 @@ struct Way {
   Algorithm algorithm;
 };
 
-/// Rounds of all operations and algorithms on one session that stays open; one member may come late, when all others
-/// that wait for it have timed out.
+/// Rounds of all operations and algorithms on one session that stays open; one member may be late: it calls when all
+/// others that wait for it have timed out.
 struct OpenSessionKernel {
   static constexpr unsigned max_threads = 128;
   static constexpr std::size_t shared_bytes = sizeof(BulkBuffer);
@@ -246,7 +246,7 @@ struct OpenSessionKernel {
       for (std::uint32_t i = block.thread_rank(); i < ctx.size * a.count; i += block.size())
         a.vectors[i] = static_cast<std::int64_t>(ctx.rank + 1) * round + i;
       block.sync();
-      // In packets to the root only that one waits.
+      // In packets to the root only the root waits.
       const bool some_wait = a.some_are_late && !(way.kind == Kind::reduce && way.algorithm == Algorithm::ll);
       if (some_wait && ctx.rank == late)
         BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_others(block, ctx, a.waiting, round));
@@ -288,8 +288,8 @@ BEELINE_CASE(sessions_across_nodes, named_reductions_continue_after_a_timeout, 2
   run_lanes(test, small_channel, true);
 }
 
-/// Below one element a member there is no work to share: by parts is then all-gather, or gather. That shows in the
-/// rounds of a call, since results of parts would take one more.
+/// With fewer elements than members there is no work to share: an algorithm by parts becomes all-gather or gather. The
+/// round numbers of a call show that, since exchanging results of parts would take one more round.
 BEELINE_CASE(sessions, work_is_shared_from_one_element_a_member, 2) {
   test.skip_if(test.world().mixed(), ranks_of_both_kinds);
   Collectives collectives(test.world(), small_channel);

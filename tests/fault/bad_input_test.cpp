@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bad input is refused with an error that names it, on every rank alike, and the world goes on.
+// Bad input is refused with an error that names it, the same on every rank, and the world continues.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -25,7 +25,7 @@ using namespace beeline;
 
 constexpr std::size_t huge = std::numeric_limits<std::size_t>::max();
 
-/// Two host ranks that are threads.
+/// Runs `body` on two host ranks that are threads.
 void run_pair(const std::function<void(World&)>& body, Config config = test_config()) {
   config.device = "cpu";
   expect_all_passed(run_ranks(
@@ -127,7 +127,7 @@ TEST(BadFree, ForeignAndFreedPointersAreRefused) {
   });
 }
 
-/// Only one rank makes the mistake: it must learn of it at once, without waiting for the others.
+/// Only one rank makes the mistake: it gets the error at once, without waiting for the others.
 TEST(BadFree, OneRanksMistakeHarmsNobody) {
   run_pair([](World& world) {
     void* memory = world.allocate(1000);
@@ -166,8 +166,8 @@ TEST(BadAddress, OutsideEverySegmentIsRefused) {
     std::byte* behind = slot + (std::size_t{1} << world.config().slot_shift) * world.size();
     const Segment& segment = world.create_segment(MemoryKind::host, 4096);
     std::byte* part = segment.parts[static_cast<std::size_t>(world.rank())].address;
-    // A hole of the own slot, what lies before the heap's first byte, a segment, a peer's memory, no memory of the
-    // world.
+    // A hole in this rank's slot, the bytes before the heap's first one, a segment, a peer's memory, and memory outside
+    // the world.
     for (std::byte* address : {slot + 4096, behind, part, world.at(memory, 1 - world.rank()),
                                static_cast<std::byte*>(nullptr), reinterpret_cast<std::byte*>(huge)})
       check_error(Status::invalid_argument, {"symmetric memory"}, [&] { static_cast<void>(world.at(address, 0)); });
@@ -181,7 +181,7 @@ TEST(BadAddress, OutsideEverySegmentIsRefused) {
   });
 }
 
-/// Which argument of which call, where it lies, and what fits.
+/// The error names the argument and the call, the argument's address, and the size that would fit.
 TEST(BadTransfer, TooLongOrNotSymmetricIsNamed) {
   run_pair([](World& world) {
     const SymmetricArray<std::byte> data(world, 1000);
@@ -290,7 +290,7 @@ TEST(BadTransfer, OverlapAndMisalignmentAreRefused) {
   });
 }
 
-/// A rank copies to its neighbour, which in a world of one is itself: so does MPI_Sendrecv, or NVSHMEM's put.
+/// A rank copies to its neighbour, which in a world of one is itself: as in MPI_Sendrecv, or NVSHMEM's put.
 TEST(CopyOntoItself, LeavesItAsItIs) {
   run_pair([](World& world) {
     auto* memory = static_cast<std::byte*>(world.allocate(1000));
@@ -354,7 +354,7 @@ TEST(BadSegment, IsRefused) {
     for (const std::size_t bytes : {huge, huge / 2})
       check_error(Status::no_resource, {"no room for"},
                   [&] { static_cast<void>(world.create_segment(MemoryKind::host, bytes)); });
-    // What the others got before one rank's part failed is free again.
+    // The parts of the others, allocated before one rank's part failed, are free again.
     for (int i = 0; i < 3; ++i) {
       check_error(Status::no_resource, {"no room for"}, [&] {
         static_cast<void>(world.create_segment(MemoryKind::host, world.rank() == 1 ? huge / 2 : std::size_t{1} << 30));
@@ -431,7 +431,7 @@ void refuse_bad_launches(World& world) {
   check_error(Status::no_resource, {"rank ", "'s filling ("}, [&] { launch(world, named, Nothing{}); });
 }
 
-/// A second waiting grid that does not fit beside the first is refused, and fits once the first is over.
+/// A second waiting grid that does not fit beside the first is refused, and fits once the first has ended.
 void refuse_a_second_grid(World& world) {
   const Signals signal(world, 1);
   const unsigned most =

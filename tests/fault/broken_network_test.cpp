@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of the ranks that are left, of memory and of news, when another node's rank fails or takes nothing.
+// What happens to remaining ranks, memory and failure reports when a rank of another node fails or receives nothing.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -34,7 +34,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int ranks = 4;
 
-/// Over UCX, and over TCP sockets.
+/// Tests over UCX, and over TCP sockets.
 class SurvivorsAcrossNodes : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Over, SurvivorsAcrossNodes, ::testing::Values("ucx", "sockets"),
                          [](const auto& transport) { return std::string(transport.param); });
@@ -43,7 +43,7 @@ void expect_first_three_passed(const std::vector<RankOutcome>& outcomes) {
   for (std::size_t rank = 0; rank < 3; ++rank) EXPECT_TRUE(outcomes[rank].passed()) << outcomes[rank].failure;
 }
 
-/// What every rank that is left can do: commands to the others, barriers, new memory.
+/// Uses what every remaining rank can do: commands to the others, barriers, new memory.
 void go_on(World& world, const std::vector<int>& expected) {
   Team& team = world.survivors();
   BEELINE_CHECK_EQ(expected.size(), static_cast<std::size_t>(team.size()));
@@ -71,7 +71,7 @@ TEST_P(SurvivorsAcrossNodes, GoOnWhileCommandsWereUnderWayToTheDead) {
         SymmetricArray<std::uint64_t> table(*world, 2 * rows.size());
         const StridedShape apart{.count = rows.size(), .block_length = 1, .destination_stride = 2, .source_stride = 1};
         try {
-          world->barrier();  // some may be in it still when the first leaves it and fails
+          world->barrier();  // some may still be in it when the first leaves it and fails
           if (config.rank == 3) {
             std::this_thread::sleep_for(50ms);
             ::kill(::getpid(), SIGKILL);
@@ -92,7 +92,7 @@ TEST_P(SurvivorsAcrossNodes, GoOnWhileCommandsWereUnderWayToTheDead) {
   EXPECT_EQ(SIGKILL, outcomes[3].signal);
 }
 
-/// Ends every TCP connection of this process but that to the rendezvous.
+/// Ends every TCP connection of this process except that to the rendezvous.
 void break_connections(const std::string& rendezvous) {
   const int kept = std::stoi(rendezvous.substr(rendezvous.rfind(':') + 1));
   for (int descriptor = 3; descriptor < 1024; ++descriptor) {
@@ -150,7 +150,7 @@ TEST(RefusalAcrossNodes, IsTheEndOfItsSenderAlone) {
           BEELINE_CHECK_CONTAINS(error.what(), "rank 2's engine refused: get of 1 x 8 bytes");
         }
         BEELINE_CHECK(Clock::now() - start < 3s);  // the deadline is 20 s
-        if (world.rank() == 0) {                   // its engine has failed, which is its end for the others
+        if (world.rank() == 0) {                   // its engine has failed: to the others it is gone
           BEELINE_CHECK(world.health()[1].state == RankState::healthy);
           return;
         }
@@ -159,7 +159,7 @@ TEST(RefusalAcrossNodes, IsTheEndOfItsSenderAlone) {
       split_config(20'000'000'000, "sockets")));
 }
 
-/// What is under way to a segment when its owner destroys it has come, or is refused; nothing is written elsewhere.
+/// Puts in flight to a segment that its owner destroys arrive or are refused; no other memory is written.
 TEST(Memory, ThatIsDestroyedWhilePutsAreUnderWay) {
   SKIP_WITHOUT("sockets");
   expect_all_passed(run_ranks(
@@ -184,7 +184,7 @@ TEST(Memory, ThatIsDestroyedWhilePutsAreUnderWay) {
       split_config(20'000'000'000, "sockets")));
 }
 
-/// A rank that takes nothing holds no memory of the others once they have had their errors.
+/// A rank that receives nothing holds no memory of the others once they have got their errors.
 TEST(Sources, AreFreeOnceAnAbortIsKnown) {
   SKIP_WITHOUT_UCX();
   Config all = split_config(3'000'000'000);
@@ -201,7 +201,7 @@ TEST(Sources, AreFreeOnceAnAbortIsKnown) {
           put_value(world->host_context(), pids.data(), static_cast<std::uint64_t>(::getpid()), 0);
           static_cast<void>(quiet(Thread{}, world->host_context()));
           ::raise(SIGSTOP);
-          std::this_thread::sleep_for(5s);  // what comes is taken now
+          std::this_thread::sleep_for(5s);  // data that arrive are taken now
           return;
         }
         if (config.rank != 0) {
@@ -225,14 +225,14 @@ TEST(Sources, AreFreeOnceAnAbortIsKnown) {
         }
         ::munmap(source, bytes);
         ::kill(static_cast<pid_t>(pids.data()[0]), SIGCONT);
-        std::this_thread::sleep_for(500ms);  // the engine's thread works on
+        std::this_thread::sleep_for(500ms);  // meanwhile the engine's thread works
         ::kill(static_cast<pid_t>(pids.data()[0]), SIGKILL);
       },
       all);
   expect_first_three_passed(outcomes);
 }
 
-/// A rank that nobody leaves alone has news, too.
+/// A rank that is always busy with incoming data still learns of failures.
 TEST(News, ArriveUnderTraffic) {
   SKIP_WITHOUT("sockets");
   expect_all_passed(run_ranks(
@@ -245,7 +245,7 @@ TEST(News, ArriveUnderTraffic) {
         try {
           if (world.rank() == 0) {
             static_cast<void>(wait(Thread{}, all->host_context(), words.data(), Compare::equal, 1, 1));
-            std::this_thread::sleep_for(1s);  // the engine's thread alone serves this rank
+            std::this_thread::sleep_for(1s);  // only the engine's thread serves this rank
           }
           for (std::uint64_t round = 2;; ++round) {
             put_value(world.host_context(), words.data() + world.rank(), round, 0);
@@ -260,7 +260,7 @@ TEST(News, ArriveUnderTraffic) {
       split_config(2'000'000'000, "sockets")));
 }
 
-/// Two ranks over sockets, one for each node; rank 0's connection has a fault.
+/// Runs `body` on two ranks over sockets, one on each node; rank 0's connection has a fault.
 void run_with_fault(const char* fault, std::int64_t deadline_ns, const std::function<void(World&)>& body) {
   const Config config = split_config(deadline_ns, "sockets");
   expect_all_passed(run_processes(
@@ -273,7 +273,7 @@ void run_with_fault(const char* fault, std::int64_t deadline_ns, const std::func
       config));
 }
 
-/// The errors that a wait for `peer` ends with.
+/// Checks the errors with which a wait for `peer` ends.
 void check_fault(World& world, std::initializer_list<std::string_view> expected, int peer) {
   const SymmetricArray<std::uint64_t> words(world, 1);
   try {
@@ -304,7 +304,7 @@ TEST(Faults, OfAMessageThatIsLostEndWaitsByTheirDeadline) {
   });
 }
 
-/// Of three ranks on three nodes, the last has no UCX: the others reach it by sockets, and each other by UCX.
+/// Of three ranks on three nodes, the last has no UCX: others reach it by sockets, and each other by UCX.
 TEST(SeveralTransports, AreChosenForEachPair) {
   SKIP_WITHOUT("ucx");
   SKIP_WITHOUT("sockets");

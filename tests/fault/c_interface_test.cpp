@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface as its callers see it: what it refuses, in which words; time-outs and deadlines; each group of
-// functions once, on ranks that are threads.
+// The C interface as its callers see it: calls that it refuses, with their texts; time-outs and deadlines; each group
+// of functions once, on ranks that are threads.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -129,9 +129,9 @@ TEST(CInterface, BadArgumentsAreNamed) {
               check_refused(beeline_team_context(team, 8, &context), "struct_bytes: 8, and a context has 416 bytes");
               beeline_device device{};
               check_refused(beeline_world_device(of, 0, &device), "argument device: struct_bytes is 0");
-              BEELINE_CHECK_EQ(0, beeline_team_failed(team));  // nothing of this aborts the team
+              BEELINE_CHECK_EQ(0, beeline_team_failed(team));  // none of these errors aborts the team
               check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
-              // An address outside symmetric memory does.
+              // An address outside symmetric memory aborts it.
               if (beeline_team_rank(team) == 0)
                 check_refused(beeline_put(team, &value, &value, 4, 1, 0), "rank 0");
               else
@@ -577,11 +577,11 @@ TEST(CInterface, ASecondThreadInACollectiveFunctionIsRefused) {
     }
     std::thread first([team] {
       auto status = beeline_barrier(team, BEELINE_NO_TIMEOUT);
-      // A poll below may be in its call just then.
+      // A poll below may be in its call at this time.
       while (status == BEELINE_INVALID_ARGUMENT) status = beeline_barrier(team, BEELINE_NO_TIMEOUT);
       check_ok(status);
     });
-    // Refused while `first` is in its barrier, which waits for rank 1; before that, polls begin no other barrier.
+    // Refused while `first` is in its barrier, which waits for rank 1; until then, polls start no other barrier.
     void* memory = nullptr;
     while (beeline_allocate(team, 64, 9, &memory) == BEELINE_INVALID_ARGUMENT &&
            std::strstr(beeline_last_error(), "another thread is in beeline_barrier") == nullptr)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls in kernels, triggers and long collectives of worlds that span nodes: a death ends them, and what kernels do not
-// have is refused.
+// Calls in kernels, triggers and long collectives of worlds on several nodes: a death ends them; kernels refuse
+// operations that they do not have.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 constexpr int ranks = 4;
 constexpr int victim = 3;  // ranks 2 and 3 are on the other node
 
-/// What ranks use when one dies.
+/// Objects that ranks use when one of them dies.
 struct Channels {
   World& world;
   SymmetricArray<std::uint64_t> words{world, 16}, vector{world, std::size_t{1} << 17};
@@ -56,7 +56,7 @@ void call_in_kernel(Channels& use, KernelCall call) {
   use.world.synchronize();
 }
 
-/// Work on channels, made before, that a death must end.
+/// Work on existing channels that a death must end.
 using Work = void (*)(Channels& use);
 const Work works[] = {[](Channels& use) { call_in_kernel(use, KernelCall::allreduce); },
                       [](Channels& use) { call_in_kernel(use, KernelCall::send); },
@@ -102,7 +102,7 @@ TEST(EndOfARank, EndsCallsInKernelsTriggersAndCollectivesOnOtherNodes) {
                                      split_config()));
 }
 
-/// A member that does not come is named at the deadline.
+/// The error at the deadline names a member that does not come.
 TEST(AbsentRank, IsNamedByCallsInKernelsOnOtherNodes) {
   SKIP_WITHOUT_UCX();
   expect_all_passed(run_processes(
@@ -114,7 +114,7 @@ TEST(AbsentRank, IsNamedByCallsInKernelsOnOtherNodes) {
         try {
           if (config.rank != victim) call_in_kernel(channels, KernelCall::allreduce);
           for (;; std::this_thread::sleep_for(10ms)) world->check();
-        } catch (const Error& error) {  // of this rank, or of the first whose deadline has passed
+        } catch (const Error& error) {  // of this rank, or of the first rank whose deadline has passed
           BEELINE_CHECK_CONTAINS(error.what(), "collective on rank 3 in kernel");
           BEELINE_CHECK_CONTAINS(error.what(), "deadline");
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives that go wrong: a rank that does not come, ranks in different calls, two calls at once on one channel.
-// Each ends with an error that says who and what; the survivors go on with channels of their own.
+// Collectives that fail: a rank that does not call, ranks in different calls, two calls at once on one channel. Each
+// ends with an error that names ranks and calls; the survivors continue with channels of their own.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -36,7 +36,7 @@ class CollectiveCalls : public ::testing::TestWithParam<Shape> {
     if (std::string(GetParam().device) != "cpu" && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
   }
 
-  /// Runs `body` on three ranks, threads, with a short deadline.
+  /// Runs `body` on three ranks that are threads.
   template <class Body>
   void run(Body body, double deadline_s = 20) {
     Config config = test_config();
@@ -67,7 +67,7 @@ TEST_P(CollectiveCalls, NameTheRankThatDoesNotCome) {
         Collectives collectives(world);
         const SymmetricArray<float> vector(world, 1000);
         for (const Algorithm algorithm : {Algorithm::ll_one_shot, Algorithm::ll_two_shot, Algorithm::two_shot}) {
-          Collectives fresh(world);  // the last one's rounds were cut off
+          Collectives fresh(world);  // the previous one's rounds were cut off
           if (world.rank() == 1) {
             while (!world.failed()) machine::back_off(0, 0);
           } else {
@@ -85,7 +85,7 @@ TEST_P(CollectiveCalls, NameTheRankThatDoesNotCome) {
       0.5);
 }
 
-/// Rank 2 waits for rank 0 alone, who comes later, and waits for rank 1 in vain.
+/// Rank 2 waits only for rank 0, which comes later, and which waits for rank 1 in vain.
 TEST_P(CollectiveCalls, NameTheRankThatKeepsAnotherWaiting) {
   run(
       [](World& world) {
@@ -109,24 +109,24 @@ TEST_P(CollectiveCalls, NameTheRankThatKeepsAnotherWaiting) {
       0.5);
 }
 
-/// A call of `vector`, `count` elements in each half.
+/// Makes a call with `vector`, `count` elements in each half.
 using MakeCall = std::function<void(Collectives&, std::int32_t* vector)>;
 
-/// Rank 2 makes `other` where the others make `usual`: well before the deadline, everyone hears of both.
-///   names  the two in words; of calls that need more words, what the error begins with
+/// Rank 2 makes `other` where the others make `usual`: well before the deadline all ranks get an error with both.
+///   names  the two calls in errors; for calls with longer names, the beginning
 void expect_difference(World& world, const MakeCall& usual, const MakeCall& other,
                        const std::array<std::string, 2>& names, const CollectiveOptions& options = {}) {
   const SymmetricArray<std::int32_t> vector(world, 2000);
   Collectives collectives(world, options);
   collectives.allreduce_on_stream(vector.data(), vector.data(), 1000, ElementType::int32, Reduction::sum);
   world.synchronize();
-  world.barrier();  // nobody is left in a call that went well
+  world.barrier();  // no member is still in the successful call
   const std::uint64_t start = machine::clock_ns(), soon = static_cast<std::uint64_t>(world.config().deadline_ns) / 2;
   const auto is_late = [&] { return machine::clock_ns() - start > soon; };
   const std::string error = error_of([&] {
     (world.rank() == 2 ? other : usual)(collectives, vector.data());
     world.synchronize();
-    while (!world.failed() && !is_late()) machine::back_off(0, 0);  // a member whose part was over
+    while (!world.failed() && !is_late()) machine::back_off(0, 0);  // for a member whose part was complete
     world.check();
   });
   BEELINE_CHECK(!is_late());
@@ -135,11 +135,11 @@ void expect_difference(World& world, const MakeCall& usual, const MakeCall& othe
   };
   if (!both(names[0], names[1]) && !both(names[1], names[0]))
     throw CheckFailure(join("\"", names[0], "\" and \"", names[1], "\" are not in: ", error));
-  if (error.starts_with("aborted: ")) expect_part(error, ": because of rank ");  // whose error the launcher quotes
+  if (error.starts_with("aborted: ")) expect_part(error, ": because of rank ");  // the launcher quotes its error
   BEELINE_CHECK_EQ(3, world.survivors().size());
 }
 
-/// What one all-reduce may differ in from another.
+/// Options in which all-reduces may differ.
 struct AllreduceOptions {
   Algorithm algorithm = Algorithm::ll_one_shot;
   ElementType type = ElementType::int32;
@@ -169,7 +169,7 @@ void expect_difference(World& world, const AllreduceOptions& usual, const Allred
   expect_difference(world, usual.call(), other.call(), {named(usual), named(other)}, options);
 }
 
-/// By every algorithm, vectors where they lie and staged.
+/// By every algorithm; vectors are used in place or staged.
 TEST_P(CollectiveCalls, ThatDifferInOneFieldAreFound) {
   run([](World& world) {
     for (const MethodRow& row : method_rows) {
@@ -194,7 +194,7 @@ TEST_P(CollectiveCalls, ThatDifferInOneFieldAreFound) {
   });
 }
 
-/// They look at different memory, and some find nobody there.
+/// The algorithms use different memory, in which some members find no data.
 TEST_P(CollectiveCalls, ByDifferentAlgorithmsAreFound) {
   run([](World& world) {
     std::vector<Algorithm> here;
@@ -202,13 +202,13 @@ TEST_P(CollectiveCalls, ByDifferentAlgorithmsAreFound) {
       if (row.operation == Operation::allreduce && row.is_by(Control::stream) &&
           reason_against(world, row.algorithm).empty())
         here.push_back(row.algorithm);
-    for (std::size_t i = 0; i < here.size(); ++i)  // each beside the next, and each beside the first
+    for (std::size_t i = 0; i < here.size(); ++i)  // each beside the next, and beside the first
       for (const Algorithm other : {here[(i + 1) % here.size()], here[0]})
         if (other != here[i]) expect_difference(world, AllreduceOptions{here[i]}, AllreduceOptions{other});
   });
 }
 
-/// A call that moves data: by `algorithm`, of `count` elements of the type.
+/// A call that moves `count` elements of the type by `algorithm`.
 struct MoveOptions {
   Operation operation;
   Algorithm algorithm = Algorithm::ll;
@@ -249,7 +249,7 @@ struct MoveOptions {
   }
 };
 
-/// Every operation in every algorithm beside the same with one field changed, and beside the next.
+/// Every operation by every algorithm, beside the same call with one field changed, and beside the next operation.
 TEST_P(CollectiveCalls, OfAllOperationsAreFound) {
   run([](World& world) {
     std::vector<MoveOptions> here;
@@ -274,7 +274,7 @@ struct Triple {
   std::int32_t values[3];
 };
 
-/// Member 2 takes three elements for one.
+/// Member 2 calls with elements of three words instead of one.
 struct AllgatherOfTriples {
   static constexpr unsigned max_threads = 128;
 
@@ -289,7 +289,7 @@ struct AllgatherOfTriples {
   }
 };
 
-/// As many bytes, of another type.
+/// The same number of bytes, of another type.
 TEST_P(CollectiveCalls, OfOtherElementsAreFound) {
   run([](World& world) {
     const MoveOptions words{Operation::broadcast, Algorithm::ll, ElementType::int32, 16};
@@ -312,7 +312,7 @@ TEST_P(CollectiveCalls, OfOtherElementsAreFound) {
   });
 }
 
-/// In chunks through the channel's memory, and of vectors that lie unlike.
+/// Calls in chunks through the channel's memory, and with vectors at different offsets.
 TEST_P(CollectiveCalls, ThatAreStagedAreFound) {
   run([](World& world) {
     const CollectiveOptions small{.sessions = 3, .packet_bytes = 64, .staging_bytes = 1024};
@@ -331,10 +331,10 @@ TEST_P(CollectiveCalls, ThatAreStagedAreFound) {
   });
 }
 
-/// Vectors of calls of which the caller asserts that they are symmetric.
+/// Calls whose vectors the caller declares symmetric.
 TEST_P(CollectiveCalls, AssertedToBeSymmetricAreComparedWithTheirPlaces) {
   run([](World& world) {
-    for (const bool asserts : {true, false}) {  // not at the same place; or one does not assert it
+    for (const bool asserts : {true, false}) {  // different offsets; or one member does not declare it
       const SymmetricArray<std::int32_t> vector(world, 1000);
       Collectives collectives(world);
       const bool other = world.rank() == 2;
@@ -351,7 +351,7 @@ TEST_P(CollectiveCalls, AssertedToBeSymmetricAreComparedWithTheirPlaces) {
   });
 }
 
-/// Copies are enqueued before the members know that their calls differ.
+/// Copies are enqueued before the members know that their calls differ; they must not touch destinations.
 TEST_P(CollectiveCalls, ByEnginesTouchNoDestinationWhereTheyDiffer) {
   run([](World& world) {
     constexpr std::size_t count = 10'000;
@@ -373,7 +373,7 @@ TEST_P(CollectiveCalls, ByEnginesTouchNoDestinationWhereTheyDiffer) {
   });
 }
 
-/// Member 2 reduces where the others meet.
+/// Member 2 reduces where the others enter a barrier.
 struct BarrierOrAllreduce {
   static constexpr unsigned max_threads = 128;
 
@@ -411,7 +411,7 @@ TEST_P(CollectiveCalls, BarriersThatMeetOthersAreFound) {
 
 enum class Caller : std::uint32_t { group, grid };
 
-/// Calls a collective with a root; the status goes where nobody else writes.
+/// Calls a collective with a root; the status is stored where no other rank writes.
 struct RootedCall {
   Operation operation;
   Caller caller;
@@ -450,7 +450,7 @@ struct RootedCall {
   }
 };
 
-/// Rank 1 names a root that is no member, the others rank 0; everyone hears of it, and rank 1 has got nothing.
+/// Rank 1 passes a root that is no member, the others rank 0: all get the error, and rank 1 has received nothing.
 void expect_root_refused(World& world, const RootedCall& good, std::uint32_t bad_root) {
   const SymmetricArray<std::int32_t> data(world, 200);
   const SymmetricArray<std::uint32_t> returned(world, 1);
@@ -462,7 +462,7 @@ void expect_root_refused(World& world, const RootedCall& good, std::uint32_t bad
   const std::string error = error_of([&] {
     launch(world, {.threads = 64, .waits = true}, call, collectives.channel(), data.data(), returned.data());
     world.synchronize();
-    world.barrier();  // of a member whose part was over
+    world.barrier();  // for a member whose part was complete
   });
   expect_part(error, join("rank 1: ", name(call.operation),
                           " in kernel beeline_test::collective_calls_test::RootedCall refused: root ", bad_root,
@@ -481,13 +481,13 @@ TEST_P(CollectiveCalls, OfKernelsRefuseRootsThatAreNoMembers) {
   run([](World& world) {
     for (const auto operation : {Operation::broadcast, Operation::scatter, Operation::gather, Operation::reduce}) {
       for (const Caller caller : {Caller::group, Caller::grid}) expect_root_refused(world, {operation, caller, 0}, 99);
-      expect_root_refused(world, {operation, Caller::group, 0}, 3);       // the first that is none
-      expect_root_refused(world, {operation, Caller::grid, 0}, no_peer);  // what plans say of operations without a root
+      expect_root_refused(world, {operation, Caller::group, 0}, 3);       // the first rank that is no member
+      expect_root_refused(world, {operation, Caller::grid, 0}, no_peer);  // plans have it for operations without a root
     }
   });
 }
 
-/// Rank 2 expects `expected` elements of rank 0, who sends `sent`; all others fit. Everyone hears of it.
+/// Rank 2 expects `expected` elements from rank 0, which sends `sent`; all other lengths agree. All get the error.
 void expect_lengths_found(World& world, const CollectiveCall& how, std::size_t sent, std::size_t expected) {
   Collectives collectives(world, {.sessions = 3, .packet_bytes = 32, .staging_bytes = 2048});
   const SymmetricArray<std::int32_t> vectors(world, 6000);
@@ -500,7 +500,7 @@ void expect_lengths_found(World& world, const CollectiveCall& how, std::size_t s
     collectives.alltoallv_on_stream(vectors.data(), vectors.data() + 3000, {send, offsets, receive, offsets},
                                     ElementType::int32, how);
     world.synchronize();
-    while (!world.failed()) machine::back_off(0, 0);  // a member whose part was right
+    while (!world.failed()) machine::back_off(0, 0);  // for a member whose part was right
     world.check();
   });
   expect_part(error, join("rank 0 sends ", 4 * sent, " bytes to rank 2, which expects ", 4 * expected));
@@ -533,7 +533,7 @@ TEST_P(CollectiveCalls, AtOnceOnOneChannelAreFound) {
       world.synchronize();
       world.synchronize(*second);
     });
-    expect_part(error, "rank 0 makes a call while another");  // by name, once that one has begun
+    expect_part(error, "rank 0 makes a call while another");  // the error names the call once it has begun
     expect_part(error, "uses the channel");
     if (world.rank() == 0) static_cast<void>(error_of([&] { world.synchronize(*second); }));
     BEELINE_CHECK_EQ(3, world.survivors().size());

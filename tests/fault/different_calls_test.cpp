@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks in different collective functions: each hears what the other is in, nothing has changed, and both go on.
+// Ranks in different collective functions: each error names the other's function, no memory changes, and both continue.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace beeline;
 
-/// What the calls are given, and what they must leave as it is.
+/// Arguments of the calls, and objects that the calls must leave unchanged.
 struct Things {
   explicit Things(World& on)
       : world(on), memory(on.allocate(64)), segment(on.create_segment(MemoryKind::host, 100).id),
@@ -72,7 +72,7 @@ constexpr Call team_calls[] = {
     {"Messages", [](Things& things) { const Messages messages(*things.team); }},
 };
 
-/// Every pair of different calls, rank 0 in the one and rank 1 in the other; then all calls, by both.
+/// Makes every pair of different calls, one on each rank; then both ranks make all calls.
 void mix(World& world, std::span<const Call> calls) {
   Things things(world);
   for (const Call& first : calls)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members whose calls on one channel differ: each operation by each algorithm with one argument changed, short and long
-// vectors, members that wait for each other in that call and members that only send. Then all make more calls that do
-// not differ. No member gets through these: each gets an error that names both members and both calls. (Calls by copy
-// engines are in collective_calls_test.cpp: the rest of several of them may outlast the failure of a world.)
+// vectors, members that wait for each other in that call and members that only send. Then all members make further
+// equal calls. No member completes these: each gets an error that names both members and both calls. (Calls by copy
+// engines are in collective_calls_test.cpp: the rest of several such calls may outlast the failure of a world.)
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -41,7 +41,7 @@ struct ChannelCall {
   [[nodiscard]] bool is_varied() const { return operation == Operation::alltoallv; }
   [[nodiscard]] bool reduces() const { return !is_barrier() && find_shape(operation)->reduces; }
 
-  /// Waits for nothing but room.
+  /// Makes the call, which waits only for room in the channel.
   void make(Collectives& channel, std::int32_t* memory) const {
     const CollectiveCall how{.algorithm = algorithm, .blocks = blocks};
     std::int32_t* const to = memory + memory_elements(channel.team()) / 2;
@@ -61,12 +61,12 @@ struct ChannelCall {
                            to, memory, how);
   }
 
-  /// Where the call has its vectors.
+  /// Elements of memory that the call's vectors need.
   [[nodiscard]] static std::size_t memory_elements(const Team& team) {
     return 2 * most_elements * static_cast<std::size_t>(team.size());
   }
 
-  /// As errors call it.
+  /// The call's name in errors.
   [[nodiscard]] std::string words() const {
     const std::string by = join(" by ", name(algorithm));
     if (is_barrier()) return "barrier" + by;
@@ -76,10 +76,10 @@ struct ChannelCall {
   }
 };
 
-/// The call that all make before and after those that differ.
+/// The call that all members make before and after those that differ.
 constexpr ChannelCall usual_call{};
 
-/// What a member makes instead of `first`, whose rank 0 makes `first`.
+/// A member makes `other` where rank 0 makes `first`.
 struct Pair {
   ChannelCall first, other;
 };
@@ -96,7 +96,7 @@ std::vector<ChannelCall> calls_of(Team& team) {
   return calls;
 }
 
-/// `call` beside each call that differs from it in one argument.
+/// Pairs of `call` and each call that differs from it in one argument.
 ///   next  another operation, or the same by another algorithm
 std::vector<Pair> pairs_of(const ChannelCall& call, const ChannelCall& next) {
   ChannelCall usual = usual_call;
@@ -110,19 +110,19 @@ std::vector<Pair> pairs_of(const ChannelCall& call, const ChannelCall& next) {
   if (call.reduces()) add([](Pair& pair) { pair.other.reduction = Reduction::maximum; });
   if ((info_of(call.algorithm).needs & needs::several_nodes) == 0) add([](Pair& pair) { pair.other.blocks = 2; });
   if (detail::has_root(call.operation)) {
-    add([](Pair& pair) { pair.other.root = 1; });  // of two members each is the root, or
-    add([](Pair& pair) { pair.first.root = 1; });  // neither is
+    add([](Pair& pair) { pair.other.root = 1; });  // of two members, each is the root
+    add([](Pair& pair) { pair.first.root = 1; });  // of two members, neither is
   }
   return pairs;
 }
 
-/// How the members go on behind the calls that differ.
+/// Which calls members make after those that differ.
 enum class Then { usual, same_again };
 
-/// Where the vectors of calls lie, which may be staged if they are outside the heap.
+/// Where the vectors of calls are; those outside the heap may be staged.
 enum class Where { heap, elsewhere };
 
-/// Whether the world is used after the error.
+/// Whether the world is used again after the error.
 enum class After { goes_on, ends };
 
 /// The last member makes `pair.other` where the others make `pair.first`.
@@ -133,7 +133,7 @@ void expect_found(World& world, const Pair& pair, Then then, Where where, After 
   Collectives channel(world, {.sessions = 2, .packet_bytes = 64, .staging_bytes = 1024});
   usual_call.make(channel, memory);
   world.synchronize();
-  world.barrier();  // no member is left in the call that went well
+  world.barrier();  // no member is still in the successful call
   const ChannelCall& mine = world.rank() == world.size() - 1 ? pair.other : pair.first;
   const std::uint64_t start = machine::clock_ns(), soon = static_cast<std::uint64_t>(world.config().deadline_ns) / 2;
   std::string error;
@@ -153,23 +153,23 @@ void expect_found(World& world, const Pair& pair, Then then, Where where, After 
   const auto names = [&](const ChannelCall& call) {
     return call.algorithm == Algorithm::automatic || has(call.words());
   };
-  // A member that has got data of an earlier call names that and its own.
+  // A member that has received data of an earlier call names that call and its own.
   const bool names_calls = has("but has got data of another call") ? names(pair.first) || names(pair.other)
                                                                    : names(pair.first) && names(pair.other);
   if (!names_calls || !has(join("rank ", world.size() - 1)) || !has("members make the same calls in the same order"))
     throw CheckFailure(difference + error);
-  // In a world that works again the channel's end frees memory.
+  // In a world that works again the channel's destructor frees memory.
   if (after == After::goes_on) {
     BEELINE_CHECK_EQ(world.size(), world.survivors().size());
     return;
   }
   try {
     static_cast<void>(world.survivors());  // until the others have got their errors
-  } catch (const Error&) {  // another member has found the difference, too, and has aborted the world late
+  } catch (const Error&) {                 // another member has found the difference, too, and aborted the world late
   }
 }
 
-/// One of `step` of the pairs: others in each run, by the seed, since an error takes 50 ms.
+/// Checks one in `step` of the pairs; the seed chooses which, since an error takes 50 ms.
 void expect_all_found(World& world, std::size_t step) {
   Random random("pairs of calls");
   const std::size_t first = random.below(step);
@@ -201,7 +201,7 @@ TEST(DifferentCollectives, OfThreeMembersAreFound) {
       WorldKind::threads, 3, [](World& world) { expect_all_found(world, 59); }, config_of_cpus(), 60));
 }
 
-/// In worlds of their own: both members may find the difference at the same time, so that one aborts the world late.
+/// Each has a world of its own: both members may find the difference at the same time, and one then aborts late.
 TEST(DifferentCollectives, AcrossNodesAreFound) {
   SKIP_WITHOUT_UCX();
   const ChannelCall broadcast{.operation = Operation::broadcast, .algorithm = Algorithm::across_nodes};
@@ -217,7 +217,7 @@ TEST(DifferentCollectives, AcrossNodesAreFound) {
         60));
 }
 
-/// Makes calls at the same time, each on a thread of its own, one begun some time after the other.
+/// Makes calls at the same time, each on a thread of its own; each starts shortly after the previous one.
 void on_threads(std::vector<std::function<void()>> calls) {
   std::vector<std::future<void>> made;
   for (const auto& call : calls) {
@@ -227,7 +227,7 @@ void on_threads(std::vector<std::function<void()>> calls) {
   for (auto& each : made) each.get();
 }
 
-/// Two objects, of which rank 0 begins with one and rank 1 with the other.
+/// Two objects: rank 0 begins with one and rank 1 with the other.
 void expect_independent(World& world) {
   const SymmetricArray<float> first(world, 1000), second(world, 1000);
   Collectives one(world), other(world);
@@ -252,7 +252,7 @@ TEST(ConcurrentCollectives, OfTwoObjectsAcrossNodesDoNotWaitForEachOther) {
   expect_all_passed(run_ranks(WorldKind::processes, 2, expect_independent, split_config(), 60));
 }
 
-/// Two threads of rank 0 call the same object. One waits there for rank 1, which comes after the other was refused.
+/// Two threads of rank 0 call one object. One waits for rank 1, which comes after the other was refused.
 TEST(ConcurrentCollectives, OfOneObjectAreRefused) {
   std::promise<void> refused;
   expect_all_passed(run_ranks(
@@ -279,7 +279,7 @@ TEST(ConcurrentCollectives, OfOneObjectAreRefused) {
       config_of_cpus(), 60));
 }
 
-/// A call on a stream is pending while both make calls on another object.
+/// A call on a stream is pending while both ranks make calls on another object.
 TEST(ConcurrentCollectives, GoOnBesideACallOnAStream) {
   expect_passed_on_cpus(2, [](World& world) {
     const SymmetricArray<float> vector(world, 1000);

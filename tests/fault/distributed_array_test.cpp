@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distributed arrays that cannot be: every rank gets the same clear error, and the world goes on.
+// Distributed arrays that cannot be created: every rank gets the same error, and the world continues.
 #include <gtest/gtest.h>
 
 #include "beeline/beeline.hpp"
@@ -17,7 +17,7 @@ using Array = DistributedArray<std::uint64_t>;
 void expect_refused(World& world, Status code, std::initializer_list<std::string_view> words, std::size_t count,
                     const Distribution& distribution = {}) {
   check_error(code, words, [&] { const Array array(world, count, distribution); });
-  Array after(world, 1000);  // as if nothing had been asked for
+  Array after(world, 1000);  // as if no array had been asked for
   if (world.rank() == 0) after[999] = 42;
   world.barrier();
   BEELINE_CHECK_EQ(42u, after[999]);

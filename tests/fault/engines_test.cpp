@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Engines that refuse a peer, that are slow, and that stop: every operation ends, with an error that says why.
+// Engines that refuse a peer, that are slow, and that stop: every operation ends, with an error that gives the reason.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -47,10 +47,10 @@ constexpr Call calls[] = {Call::put,         Call::get,         Call::put_signal
                           Call::atomic_add,  Call::fetch_add,   Call::compare_swap};
 
 struct CallArguments {
-  std::uint64_t *words, *mine;  ///< [16] at the peer, and here
-  std::uint32_t* status;        ///< what the last call returned
+  std::uint64_t *words, *mine;  ///< [16] at the peer, and on this rank
+  std::uint32_t* status;        ///< returned by the last call
   std::uint32_t peer, repeats;
-  bool drops;  ///< whether the kernel goes on whatever a call returns
+  bool drops;  ///< whether the kernel ignores what calls return
 };
 
 struct CallKernel {
@@ -162,7 +162,7 @@ TEST_P(Engines, RefuseAPeerWithTheReason) {
     Scene scene(world);
     const std::vector<std::uint64_t> start(16, 7);
     for (const Call call : calls) {
-      const std::unique_ptr<Team> team = world.make_team({0, 1});  // whose abort is its own
+      const std::unique_ptr<Team> team = world.make_team({0, 1});  // its abort leaves the world alone
       world.copy(scene.words.data(), start.data(), scene.words.bytes());
       world.barrier();
       if (world.rank() == 0) {
@@ -186,7 +186,7 @@ TEST_P(Engines, RefuseAPeerWithTheReason) {
   });
 }
 
-/// A stopped engine ends what waits for it at the deadline; what does not wait goes on until the ring is full.
+/// If an engine stops, waits end at the deadline; calls that do not wait continue until the ring is full.
 TEST_P(Engines, ThatStopEndWaitsAtTheDeadline) {
   for (const Call call : {Call::fetch_add, Call::get, Call::put, Call::atomic_add}) {
     EnginePlan plan;
@@ -199,7 +199,7 @@ TEST_P(Engines, ThatStopEndWaitsAtTheDeadline) {
         const std::string operation = name(waits && call == Call::get ? Operation::get
                                            : call == Call::put        ? Operation::put
                                                                       : Operation::atomic);
-        // The commands that were served, and that the ring holds beside them.
+        // The commands that were served, and those that also fit the ring.
         const std::string sequence = join("sequence 6: expected >= 6, observed ", waits ? "" : "5");
         const Stopwatch watch;
         check_error(Status::deadline, {"rank 0: " + operation + " on rank 1 in kernel", sequence},
@@ -259,8 +259,8 @@ TEST_P(Engines, ThatGoOnServeOtherTeams) {
   });
 }
 
-/// An abort does not end the wait of a `get`, whose destination the engine is yet to write, but its status; it does end
-/// what fetches a word.
+/// An abort changes the status of a `get`, but does not end its wait: the engine may yet write its destination. It ends
+/// the wait of operations that fetch a word.
 TEST_P(Engines, EndAGetThatAnAbortFinds) {
   if (on_gpu()) GTEST_SKIP() << "CPU threads post";
   EnginePlan plan;
@@ -291,7 +291,7 @@ TEST_P(Engines, EndAGetThatAnAbortFinds) {
   });
 }
 
-/// The host's copies have the deadline for each chunk.
+/// The deadline applies to each chunk of the host's copies.
 TEST_P(Engines, CarryCopiesThatTakeLongerThanTheDeadline) {
   EnginePlan plan;
   plan.ns_per_byte = 200'000;
@@ -303,7 +303,7 @@ TEST_P(Engines, CarryCopiesThatTakeLongerThanTheDeadline) {
         const std::vector<std::byte> mine(bytes, std::byte{7});
         world.barrier();
         if (world.rank() == 0) world.copy(memory.at(1), mine.data(), bytes);
-        while (world.barrier(Timeout{100'000'000}) == Status::timeout) {  // which have a deadline each
+        while (world.barrier(Timeout{100'000'000}) == Status::timeout) {  // each has a deadline of its own
         }
         std::vector<std::byte> now(bytes);
         world.copy(now.data(), memory.data(), bytes);
@@ -323,7 +323,7 @@ TEST_P(Engines, ThatAreSlowLoseNothing) {
     constexpr std::uint32_t posts = 5 * command_ring_depth;
     scene.launch_call(world, Call::atomic_add, posts);
     BEELINE_CHECK(scene.returned() == Status::ok);
-    scene.launch_call(world, Call::fetch_add, 1);  // behind them in the ring
+    scene.launch_call(world, Call::fetch_add, 1);  // after them in the ring
     world.barrier();
     std::uint64_t sum = 0;
     world.copy(&sum, scene.words.data(), sizeof sum);
@@ -360,7 +360,7 @@ TEST_P(Engines, StandBesideDirectPeers) {
           BEELINE_CHECK((world.context().access_to(peer).access == PeerAccess::direct) ==
                         (peer == rank || peer == 2 || rank == 2));
         BEELINE_CHECK((world.context().has_routes == 0) == (rank == 2));
-        // Also on rank 2, which reaches all: nobody waits for who was refused.
+        // Also on rank 2, which reaches all: no rank waits for one that was refused.
         for (const std::function<void()>& make : std::initializer_list<std::function<void()>>{
                  [&] { const Collectives refused(world); }, [&] { const Messages refused(world); },
                  [&] { const PacketRings refused(world, 64); }})
@@ -381,7 +381,7 @@ TEST_P(Engines, StandBesideDirectPeers) {
       ranks);
 }
 
-/// Who posted it is told by the next wait for a stream; who waits for its signal in vain, with that wait's deadline.
+/// The poster's next wait for a stream reports the refusal; a wait for its signal reports it at the deadline.
 TEST(RefusedCommands, AppearInTheErrorsOfBothRanks) {
   Config config = test_config("cpu");
   config.deadline_ns = 1'000'000'000;
@@ -399,7 +399,7 @@ TEST(RefusedCommands, AppearInTheErrorsOfBothRanks) {
       BEELINE_CHECK(post_signal(Thread{}, ctx, arrived.data(), 1, 1, queue) == Status::ok);
       BEELINE_CHECK(quiet(Thread{}, ctx, queue) == Status::invalid_argument);
       check_error(Status::invalid_argument, {refusal, "not there"}, [&] { world.synchronize(); });
-      while (!world.failed()) std::this_thread::yield();  // until the other has waited in vain
+      while (!world.failed()) std::this_thread::yield();  // until the other rank has waited in vain
     } else {
       wait_on_stream(world, {.signal = arrived.data(), .peer = 0});
       check_error(Status::deadline, {"expected >= 1, observed 0", refusal}, [&] { world.synchronize(); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that wait but were launched without `.waits`: the error says so, on every rank.
+// Kernels that wait but were launched without `.waits`: the errors of all ranks say so.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ constexpr const char* remedy = "was launched without .waits = true";
 
 class ForgottenWaits : public PairTest {
  protected:
-  /// Rank 0 launches what is wrong; rank 1 learns of it from a barrier.
+  /// Rank 0 makes a wrong launch; rank 1 gets the error from a barrier.
   static void run(Status expected, std::initializer_list<std::string_view> words,
                   void (*launch_wrongly)(World&, std::uint64_t* signals)) {
     const auto body = [&](World& world) {

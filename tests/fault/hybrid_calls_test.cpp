@@ -25,12 +25,12 @@ using namespace beeline;
 constexpr std::size_t bytes = 50'000;
 constexpr HybridOptions options{.threshold_bytes = 1, .chunk_bytes = 4096, .chunks = 2};
 
-/// An object, and memory of both ranks.
+/// An object for transfers, and memory of both ranks.
 struct Scene {
   explicit Scene(World& on) : world(on), hybrid(on, options), memory(on, bytes), gate(on, 1) { world.barrier(); }
 
   [[nodiscard]] int other() const { return 1 - world.rank(); }
-  /// A transfer to the other rank succeeds.
+  /// Checks that a transfer to the other rank succeeds.
   void expect_usable(std::uint64_t key) {
     const std::vector<std::byte> mine = pattern(key + static_cast<std::uint64_t>(world.rank()), bytes);
     world.barrier();
@@ -41,7 +41,7 @@ struct Scene {
     BEELINE_CHECK(received == pattern(key + static_cast<std::uint64_t>(other()), bytes));
     world.barrier();
   }
-  /// Keeps the object busy: a transfer waits in it until `open`.
+  /// Keeps the object busy: a transfer in it waits until `open` is called.
   void block(Stream& stream, const std::byte* from) {
     wait_on_stream(world, {.signal = gate.data(), .value = 1, .stream = &stream});
     hybrid.put_on_stream(memory.data(), from, bytes, other(), &stream);
@@ -55,7 +55,7 @@ struct Scene {
   SymmetricArray<std::uint64_t> gate;
 };
 
-/// The ways from one rank to the other.
+/// Routes from one rank to the other.
 enum class Way { by_copies, staged_by_world, by_ucx, by_sockets };
 
 class HybridCalls : public ::testing::TestWithParam<Way> {
@@ -113,7 +113,7 @@ TEST_P(HybridCalls, ZerosMeanTheConfiguration) {
     BEELINE_CHECK_EQ(static_cast<std::uint32_t>(scene.world.config().hybrid_chunks), all.chunks);
     const std::vector<std::byte> mine(2 * all.chunk_bytes);
     std::byte* const there = scene.world.at(scene.memory.data(), scene.other());
-    // Only what leaves GPU memory for another node needs buffers.
+    // Only data that leave GPU memory for another node need buffers.
     BEELINE_CHECK(!hybrid.is_staged(there, mine.data(), mine.size()));
     BEELINE_CHECK(!hybrid.is_staged(mine.data() + 1, mine.data(), mine.size()));
   });
@@ -146,7 +146,7 @@ TEST_P(HybridCalls, BadArgumentsTouchNothing) {
   });
 }
 
-/// Only the same call continues; others are calls of their own meanwhile, and end in their order.
+/// Only the same call continues; other calls are separate meanwhile, and complete in order.
 TEST_P(HybridCalls, TimeOutsAreContinued) {
   run([](Scene& scene) {
     const std::vector<std::byte> first = pattern(1, bytes), second = pattern(2, bytes), third = pattern(3, bytes);
@@ -204,7 +204,7 @@ INSTANTIATE_TEST_SUITE_P(Over, HybridCalls,
 
 INSTANTIATE_TEST_SUITE_P(Over, HybridDeadlines, ::testing::Values(Way::by_copies, Way::by_sockets), name_of);
 
-/// A piece of memory that its owner unmaps while a transfer is in flight: the owner refuses the chunks that are left.
+/// An owner unmaps a piece of memory while a transfer to it is in flight, and then refuses the remaining chunks.
 TEST(HybridTransfersInFlight, ToMemoryThatIsUnmappedAreRefused) {
   SKIP_WITHOUT_UCX();
   expect_all_passed(run_ranks(

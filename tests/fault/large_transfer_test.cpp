@@ -21,7 +21,7 @@ using namespace beeline;
 
 constexpr std::size_t gibibyte = std::size_t{1} << 30;
 
-/// What programs may still take without swapping, in bytes; 0 if the system does not tell.
+/// Bytes that programs can still allocate without swapping; 0 if the system does not say.
 std::size_t available_memory() {
   std::ifstream file("/proc/meminfo");
   std::string name, unit;
@@ -39,7 +39,7 @@ struct PutBytes {
   }
 };
 
-/// Marks in the first and last bytes, and beside the places where a size of 31 or 32 bits would wrap.
+/// Visits marks in the first and last bytes, and beside the offsets at which a size of 31 or 32 bits would wrap.
 template <class Visit>
 void for_each_mark(std::size_t bytes, Visit visit) {
   for (const std::size_t place :
@@ -47,8 +47,8 @@ void for_each_mark(std::size_t bytes, Visit visit) {
     if (place < bytes) visit(place, static_cast<std::byte>(place % 251 + 1));
 }
 
-/// Rank 0 moves `bytes` to rank 1's part of the segment, which looks for the marks and clears them. Marks are written
-/// and read by copies: the memory may be a GPU's.
+/// Rank 0 moves `bytes` to rank 1's part of the segment; rank 1 checks and clears the marks. Marks are written and read
+/// by copies, because the memory may be a GPU's.
 void move_and_check(World& world, const Segment& segment, std::byte* from, std::size_t bytes, bool by_kernel) {
   std::byte* there = segment.parts[1].address;
   const auto write = [&](std::byte* place, std::byte value) { world.copy(place, &value, 1); };
@@ -60,7 +60,7 @@ void move_and_check(World& world, const Segment& segment, std::byte* from, std::
   if (world.rank() == 0) {
     for_each_mark(bytes, [&](std::size_t place, std::byte mark) { write(from + place, mark); });
     if (by_kernel) {
-      std::byte* here = there - (std::size_t{1} << world.config().slot_shift);  // what a put takes: the own address
+      std::byte* here = there - (std::size_t{1} << world.config().slot_shift);  // a put takes this rank's address
       launch(world, {}, PutBytes{}, here, static_cast<const std::byte*>(from), bytes);
       world.synchronize();
     } else {
@@ -79,7 +79,7 @@ void move_and_check(World& world, const Segment& segment, std::byte* from, std::
 
 constexpr std::size_t most = 4 * gibibyte + 4099;
 
-/// By a kernel's stores and by a copy, within GPU memory or between two GPUs.
+/// Transfers by a kernel's stores and by a copy, within GPU memory or between two GPUs.
 TEST(LargeTransfer, BeyondTwoAndFourGibibytesOfGpuMemory) {
   std::string why;
   const int gpus = gpus_here(&why);
@@ -115,7 +115,7 @@ TEST(LargeTransfer, BeyondTwoAndFourGibibytes) {
       [](World& world) {
         const bool sends = world.rank() == 0;
         const Segment& segment = world.create_segment(MemoryKind::host, sends ? 0 : most + 1);
-        // Hardly written, so it costs address space alone.
+        // Few pages are written, so that this takes little more than address space.
         const std::unique_ptr<std::byte, void (*)(void*)> source(
             static_cast<std::byte*>(sends ? std::calloc(most, 1) : nullptr), std::free);
         move_and_check(world, segment, source.get(), most, true);

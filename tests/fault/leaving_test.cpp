@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaving a world and giving memory back: what went wrong until then is not lost, and nobody's departure passes for
-// his part of something else.
+// Leaving a world and freeing memory: earlier errors are not lost, and a rank that leaves is not taken for one that
+// takes part in another call.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -30,7 +30,7 @@ Config host_config() {
   return config;
 }
 
-/// Waits for a signal that nobody sends.
+/// Waits for a signal that no rank sends.
 struct WaitInVain {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const std::uint64_t* signal) const {
@@ -111,7 +111,7 @@ TEST_P(Leaving, FreeIsOfTheSameMemory) {
   });
 }
 
-/// Where ranks destroyed different ones, later segments would lie at different places.
+/// If ranks destroyed different segments, later ones would have different offsets.
 TEST_P(Leaving, DestroySegmentIsOfTheSameSegment) {
   expect_good(2, [](World& world) {
     const Segment segments[] = {world.create_segment(MemoryKind::host, 5000),
@@ -144,7 +144,7 @@ TEST_P(Leaving, FreeWaitsForKernels) {
   });
 }
 
-/// An all-reduce that is over when all ranks have called it.
+/// Starts an all-reduce, which completes when all ranks have called it.
 void start_allreduce(Collectives& collectives, const SymmetricArray<float>& vector) {
   collectives.allreduce_on_stream(vector.data(), vector.data(), vector.count(), ElementType::float32, Reduction::sum);
 }
@@ -214,7 +214,7 @@ TEST_P(Leaving, SegmentsNameThoseWhoAreInABarrier) {
         config, 60));
 }
 
-/// Only the deadline of rank 1, which leaves, can pass: the others' is counted anew with each call.
+/// Only the deadline of rank 1, which leaves, can pass: the others' deadline restarts with each call.
 TEST_P(Leaving, SaysWhyItEndsACollectiveOfTheOthers) {
   Config config = host_config();
   config.deadline_ns = 20'000'000'000;
@@ -251,7 +251,7 @@ TEST_P(Leaving, EndsWithTheWaitsOfTheOthers) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Leaving, ::testing::Values(WorldKind::threads, WorldKind::processes),
                          [](const auto& kind) { return kind.param == WorldKind::threads ? "Threads" : "Processes"; });
 
-/// A bootstrap whose message of an abort arrives later than the abort words.
+/// A bootstrap whose abort message arrives later than the abort words.
 class SlowNews final : public ForwardingBootstrap {
  public:
   using ForwardingBootstrap::ForwardingBootstrap;
@@ -314,7 +314,7 @@ struct NeverReturns {
   }
 };
 
-/// Its stream's thread cannot be joined.
+/// The thread of the rank's stream cannot be joined.
 TEST(RunDeathTest, EndsWhenAKernelDoesNotReturn) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(static_cast<void>(run(threads_config(),

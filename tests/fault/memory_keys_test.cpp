@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t long_bytes = 100'000;
 
-/// Over any connection: those of this machine have no remote memory access of their own.
+/// Keys are used on any connection: those of this machine have no remote memory access of their own.
 Config keyed_config() {
   Config config = split_config();
   config.memory_keys = MemoryKeys::always;
@@ -43,7 +43,7 @@ void put_and_wait(World& world, std::byte* to, const std::vector<std::byte>& fro
   BEELINE_CHECK(quiet(Thread{}, world.host_context()) == Status::ok);
 }
 
-/// Puts until a key has come.
+/// Puts until a key has arrived.
 void get_key(World& world, std::byte* to, const std::vector<std::byte>& from, int rank) {
   const std::uint64_t hits = network_statistics(world).key_hits;
   for (int puts = 0; puts < 1000 && network_statistics(world).key_hits == hits; ++puts)
@@ -82,12 +82,12 @@ TEST_P(MemoryKeysIn, CarryLongPuts) {
     }
     const NetworkStatistics puts = network_statistics(world);
     BEELINE_CHECK(world.rank() == 1 || puts.key_hits > 25);
-    BEELINE_CHECK(world.rank() == 1 || puts.key_misses > 0);  // the first of all asks for the key
+    BEELINE_CHECK(world.rank() == 1 || puts.key_misses > 0);  // the first put of all requests the key
     BEELINE_CHECK(world.rank() == 0 || (puts.registered_pieces > 0 && puts.registered_bytes > long_bytes));
   });
 }
 
-/// What a signal announces is there; one's own puts are, too.
+/// A get after a signal sees the data that the signal announces, and also this rank's own puts.
 TEST_P(MemoryKeysIn, CarryGets) {
   run(2, [](World& world) {
     constexpr std::size_t most = std::size_t{1} << 20;
@@ -121,7 +121,7 @@ TEST_P(MemoryKeysIn, CarryGets) {
   });
 }
 
-/// Whatever goes by which way, the memory ends as if each operation was over before the next.
+/// Whichever protocol carries each operation, the memory ends as if each had completed before the next.
 TEST_P(MemoryKeysIn, KeepTheOrderOfOperations) {
   run(2, [](World& world) {
     constexpr std::size_t words = 40'000;
@@ -168,7 +168,7 @@ TEST_P(MemoryKeysIn, KeepTheOrderOfOperations) {
   });
 }
 
-/// Each segment lies where the one before it lay.
+/// Each segment has the address of the previous one.
 TEST_P(MemoryKeysIn, AreGivenBackBeforeMemoryIsUnmapped) {
   run(2, [](World& world) {
     constexpr std::uint64_t rounds = 20;
@@ -176,7 +176,7 @@ TEST_P(MemoryKeysIn, AreGivenBackBeforeMemoryIsUnmapped) {
     for (std::uint64_t round = 1; round <= rounds; ++round) {
       const Segment segment = world.create_segment(MemoryKind::host, long_bytes);
       if (world.rank() == 0) get_key(world, segment.parts[0].address, mine, 1);
-      // These are under way still.
+      // These are still in flight.
       for (int puts = 0; world.rank() == 0 && puts < 4; ++puts)
         put(Thread{}, world.host_context(), segment.parts[0].address, mine.data(), long_bytes, 1);
       world.destroy_segment(segment.id);
@@ -190,7 +190,7 @@ TEST_P(MemoryKeysIn, AreGivenBackBeforeMemoryIsUnmapped) {
   });
 }
 
-/// The owner frees its memory at once.
+/// The owner frees its memory at once after the deregistration.
 TEST_P(MemoryKeysIn, OfRegisteredMemoryAreGivenBackBeforeItIsFreed) {
   run(2, [](World& world) {
     const std::vector<std::byte> mine(long_bytes, std::byte{7});
@@ -255,7 +255,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, MemoryKeysIn, ::testing::Values(WorldKind::proc
                            return kind.param == WorldKind::threads ? "threads" : "processes";
                          });
 
-/// A rank that has a key, and dies, keeps nobody from unmapping.
+/// A rank that has a key and dies does not keep others from unmapping.
 TEST(MemoryKeys, OfARankThatDiesAreGone) {
   SKIP_WITHOUT_UCX();
   if (under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer sees one process";
@@ -317,7 +317,7 @@ TEST(MemoryKeys, OfARankThatDiesAreGone) {
   EXPECT_EQ(SIGKILL, outcomes[3].signal);
 }
 
-/// Why connections between processes of this machine have no remote memory access; empty: they have.
+/// Why connections between processes of this machine lack remote memory access; empty if they have it.
 std::string no_remote_access() {
   const char* const transports = std::getenv("UCX_TLS");
   if (transports == nullptr || std::strstr(transports, "cma") == nullptr)
@@ -325,7 +325,7 @@ std::string no_remote_access() {
   return {};
 }
 
-/// The target is stopped, and has its data all the same.
+/// The target process is stopped, but still gets its data.
 TEST(RemoteAccess, NeedsNoCpuOfTheTarget) {
   SKIP_WITHOUT_UCX();
   if (const std::string why = no_remote_access(); !why.empty()) GTEST_SKIP() << why;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages that go wrong: a peer that does not come, ends that do not say the same. Each ends with an error that says
-// who and what; the survivors go on with channels of their own.
+// Messages that fail: a peer that does not call, ends that do not agree. Each ends with an error that names ranks and
+// calls; the survivors continue with channels of their own.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -35,7 +35,7 @@ class MessageCallsThat : public ::testing::TestWithParam<Shape> {
       GTEST_SKIP() << gpus << " GPUs are needed: " << why;
   }
 
-  /// Runs `body` on two ranks, threads.
+  /// Runs `body` on two ranks that are threads.
   template <class Body>
   void run(Body body, double deadline_s = 20) {
     Config config = test_config();
@@ -45,7 +45,7 @@ class MessageCallsThat : public ::testing::TestWithParam<Shape> {
   }
 };
 
-/// What `call` and the default stream throw.
+/// The error that `call` or the default stream throws.
 template <class Call>
 std::string error_of(World& world, Call call) {
   try {
@@ -63,7 +63,7 @@ void expect_part(const std::string& text, const std::string& part) {
   if (text.find(part) == std::string::npos) throw CheckFailure("\"" + part + "\" is not in: " + text);
 }
 
-/// Rank 0 calls, rank 1 does not answer; then both go on.
+/// Rank 0 calls, rank 1 does not answer; then both continue.
 template <class Call>
 void expect_deadline(World& world, Call call, const char* part) {
   const SymmetricArray<std::byte> memory(world, most);
@@ -107,7 +107,7 @@ TEST_P(MessageCallsThat, NobodyAnswersNameThePeer) {
       GetParam().gpus == 0 ? 0.5 : 5);  // GPUs take seconds to start
 }
 
-/// Rank 0 sends `sent` bytes, rank 1 expects `received`; both hear of it.
+/// Rank 0 sends `sent` bytes, rank 1 expects `received`: both get the error.
 void expect_difference(World& world, std::size_t sent, std::size_t received, unsigned receiving_blocks,
                        const char* part) {
   const SymmetricArray<std::byte> memory(world, most);
@@ -153,7 +153,7 @@ TEST_P(MessageCallsThat, HaveOtherTypesAreFound) {
   });
 }
 
-/// A record's sequence is the message's number here, and elsewhere says what was refused: no number is taken for that.
+/// A record's sequence number is the message's number here, and elsewhere marks a refusal: no number is taken for that.
 TEST_P(MessageCallsThat, DifferAreFoundWhateverTheirNumber) {
   run([](World& world) {
     const SymmetricArray<std::byte> memory(world, most);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank that is killed, in set-up or while others wait for it: every survivor ends soon, and names it.
+// A rank is killed, during set-up or while others wait for it: every survivor soon gets an error that names it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ void expect_survivors_name_the_victim(const std::vector<RankOutcome>& outcomes, 
   }
 }
 
-/// Runs `wait`, which must throw soon after the victim was killed, naming it.
+/// Runs `wait`, which must soon throw an error that names the victim.
 template <class Wait>
 void survive(Wait wait, int killed = victim) {
   try {
@@ -141,10 +141,10 @@ struct StoreKernel {
   }
 };
 
-/// The victim's memory is under stores when it dies; nobody waits for anything.
+/// The victim dies while others store into its memory; no rank waits.
 void puts_to_the_victim(World& world) {
   constexpr std::size_t count = 50'000;
-  // In a world of both kinds where host ranks' kernels reach it.
+  // In a mixed world, memory that kernels of host ranks can reach.
   const SymmetricArray<std::uint64_t> area(world, 2 * count, world.mixed() ? Heap::pinned : Heap::symmetric);
   for (;;) {
     launch(world, {}, StoreKernel{}, area.data(), count);
@@ -161,7 +161,7 @@ void stores_to_the_victim(World& world) {
   }
 }
 
-/// Writes to the next rank, and waits for completions, until a wait fails.
+/// Writes to the next rank and waits for completions until a wait fails.
 struct VerbsKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, VerbsQueuesView queues,
@@ -173,7 +173,7 @@ struct VerbsKernel {
   }
 };
 
-/// The victim dies between a post and its completion, or the writer finds its end by the abort of the world.
+/// The victim dies between a post and its completion; or the writer's wait is ended by the abort of the world.
 void verbs_requests(World& world) {
   constexpr std::uint32_t bytes = 100'000;
   const int next = (world.rank() + 1) % world.size(), previous = (world.rank() + world.size() - 1) % world.size();
@@ -192,7 +192,7 @@ void verbs_requests(World& world) {
   }
 }
 
-/// Puts to the next rank, of whose end and arrival units of the adapters notify, until a wait fails.
+/// Puts to the next rank until a wait fails; units of the adapters notify both ends of each put.
 struct RmaKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, RmaPortsView ports, std::uint64_t* area,
@@ -245,14 +245,14 @@ constexpr Activity activities[] = {
 
 struct Parameter {
   Activity activity;
-  bool gpu;  ///< whether the victim has one
+  bool gpu;  ///< whether the victim has a GPU
 };
 
-/// The victim is killed some time after all have begun: later with each repetition.
+/// The victim is killed some time after all ranks have begun, which increases with each repetition.
 std::vector<RankOutcome> kill_while(const Activity& activity, int size, const Config& config, int repetition) {
   const auto body = [&](World& world) {
     const auto act = [&] {
-      world.barrier();  // some may be in it still when the victim has left it
+      world.barrier();  // some may still be in it when the victim has left
       std::thread killer([=, rank = world.rank()] {
         if (rank != victim_of(size)) return;
         usleep(20'000 + 777u * static_cast<unsigned>(repetition % 50));
@@ -293,7 +293,7 @@ std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(parameters()), parameter_name);
 
-/// The same where one rank has a GPU and the others have not: the victim, or another.
+/// As above, if one rank has a GPU and the others have none: the victim, or another rank.
 class KilledBesideAnotherKind : public ::testing::TestWithParam<Parameter> {};
 
 TEST_P(KilledBesideAnotherKind, SurvivorsNameIt) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that cannot be registered, copies that cannot be made: clear errors, on all ranks alike where it is
-// collective.
+// Memory that cannot be registered, and copies that are impossible: errors are clear, and the same on all ranks for
+// collective calls.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -34,7 +34,7 @@ struct alignas(64) Memory {
   std::byte bytes[4096] = {};
 };
 
-/// What rank 1 alone does wrong, all ranks hear of; then the same call works.
+/// Only rank 1 makes a mistake; all ranks get the error, and then the same call succeeds.
 void expect_refused(World& world, std::initializer_list<std::string_view> words, void* pointer, std::size_t bytes,
                     Memory& good) {
   check_error(Status::invalid_argument, words, [&] {
@@ -131,7 +131,7 @@ TEST_P(Registering, CopiesOutsideAPart) {
   });
 }
 
-/// Rank 0 puts a word to the alias, which the world's error then names.
+/// Rank 0 puts a word to the alias; the world's error then names it.
 void expect_put_refused(int size, bool deregistered, int peer, std::string_view words) {
   SKIP_WITHOUT_UCX();
   expect_all_passed(run_ranks(
@@ -153,7 +153,7 @@ void expect_put_refused(int size, bool deregistered, int peer, std::string_view 
       split_config()));
 }
 
-/// Nothing is mapped at an alias, so ranks of the own node are refused.
+/// No memory is mapped at an alias, so that ranks of the same node are refused.
 TEST(RegisteringAcrossNodes, AnAliasNamesNoMemoryOfTheOwnNode) {
   expect_put_refused(4, false, 1, "are not wholly in this rank's symmetric memory");
 }
@@ -162,7 +162,7 @@ TEST(RegisteringAcrossNodes, WhatIsDeregisteredIsRefusedByItsOwner) {
   expect_put_refused(2, true, 1, "no memory of its peer is there (any more)");
 }
 
-/// The dead rank's part is gone: nobody may touch what now has its number.
+/// The dead rank's part is gone: no rank may access a process that now has its number.
 TEST(RegisteringProcesses, APartOfADeadRank) {
   Config config = test_config();
   config.device = "cpu";

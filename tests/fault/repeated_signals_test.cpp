@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals that a wait cannot tell from those before: BEELINE_CHECK finds them, and warns of no others.
+// Signals that a wait cannot distinguish from earlier ones: BEELINE_CHECK finds them, and warns of no others.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace beeline;
 
-/// Rounds of a put with a signal, between two ranks.
+/// Makes rounds of a put with a signal between two ranks.
 ///   repeats  the signal is 1 in each round, and no answer comes in between
 void make_rounds(World& world, bool repeats) {
   const SymmetricArray<int> data(world, 1);
@@ -28,10 +28,10 @@ void make_rounds(World& world, bool repeats) {
     const std::uint64_t value = repeats ? 1 : round;
     const int number = static_cast<int>(round);
     if (ctx.rank == 0) put_signal(thread, ctx, data.data(), &number, 1, arrived, value, peer);
-    for (int waits = 0; waits < 2 && ctx.rank == 1; ++waits)  // a second wait for the same is right
+    for (int waits = 0; waits < 2 && ctx.rank == 1; ++waits)  // a second wait for the same value is right
       BEELINE_CHECK(wait(thread, ctx, arrived, Compare::greater_equal, value, peer) == Status::ok);
     if (repeats) continue;
-    // A word that is reset after each wait, with an answer.
+    // A word that is reset after each wait, and answered.
     if (ctx.rank == 0) signal(thread, ctx, flag, 1, peer);
     if (ctx.rank == 1) {
       std::uint64_t before = 0;

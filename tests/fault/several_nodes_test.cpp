@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of worlds that span nodes: this machine counts as two, whose ranks communicate over UCX.
+// Faults of worlds on several nodes: this machine acts as two nodes, whose ranks communicate over UCX.
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ using namespace std::chrono_literals;
 constexpr int ranks = 4;
 constexpr int victim = 3;  // ranks 2 and 3 are on the other node
 
-/// What UCX lacks is known before any rank waits for another, and concerns nobody inside one node.
+/// A missing UCX is reported before any rank waits for another, and does not matter to worlds of one node.
 void expect_refused(const std::string& ucx, std::initializer_list<std::string_view> words) {
   const auto outcomes = run_processes(
       2,
@@ -154,7 +154,7 @@ TEST_P(EndOfARankElsewhere, EndsEveryWaitWithItsName) {
                                      Words signals(*world, 1024);
                                      const auto start = std::chrono::steady_clock::now();
                                      try {
-                                       world->barrier();  // some may be in it still when the victim has left it
+                                       world->barrier();  // some may still be in it when the victim has left
                                        if (config.rank == victim) {
                                          std::this_thread::sleep_for(50ms);
                                          ::kill(::getpid(), SIGKILL);
@@ -186,8 +186,8 @@ struct EndProcess {
   }
 };
 
-/// A target on another node ends in a task: the replies of earlier tasks have arrived, waits for that task and for
-/// those behind it end.
+/// A target on another node ends in a task: the replies to earlier tasks have arrived; waits for that task and for
+/// later ones end.
 TEST(EndOfATarget, EndsTheWaitsForItsTasks) {
   SKIP_WITHOUT_UCX();
   expect_others_passed(
@@ -220,7 +220,7 @@ TEST(EndOfATarget, EndsTheWaitsForItsTasks) {
                   split_config()));
 }
 
-/// Chunks are posted, on their way and in buffers when their target dies; rank 1 waits for one of the victim's.
+/// Chunks are posted, in flight and in buffers when their target dies; rank 1 waits for a chunk of the victim.
 TEST(StagedTransfers, EndWithTheirPeer) {
   expect_others_passed(victim, run_processes(
                                    ranks,
@@ -252,8 +252,8 @@ TEST(StagedTransfers, EndWithTheirPeer) {
                                    split_config(20'000'000'000, "sockets")));
 }
 
-/// Ends the process that has written its number to a word, if any has, whatever becomes of the check: a stopped one
-/// would stay for ever.
+/// Kills the process that has written its number to a word, if any has, even if a check fails: a stopped process would
+/// remain for ever.
 class StoppedProcess {
  public:
   explicit StoppedProcess(const std::uint64_t* number) : number_(number) {}
@@ -267,9 +267,9 @@ class StoppedProcess {
   const volatile std::uint64_t* number_;
 };
 
-/// Rank 0 knows that the victim has stopped when the others, of which it is one, make `check`: a stopped process holds
-/// its connections, so only the deadline ends who waits for it.
-///   bytes  that all ranks have
+/// When rank 0 and the other ranks make `check`, rank 0 knows that the victim has stopped. A stopped process keeps its
+/// connections open, so only the deadline ends waits for it.
+///   bytes  of memory that all ranks have
 void with_a_stopped_rank(
     std::int64_t deadline_ns, std::size_t bytes,
     const std::function<void(World& world, SymmetricArray<std::byte>& memory, std::uint64_t* signal)>& check) {
@@ -283,9 +283,9 @@ void with_a_stopped_rank(
             SymmetricArray<std::byte> memory(*world, bytes);
             world->barrier();
             if (config.rank == victim) {
-              std::this_thread::sleep_for(300ms);  // meanwhile its engine acknowledges what the barrier has sent
+              std::this_thread::sleep_for(300ms);  // its engine acknowledges the barrier's messages meanwhile
               put_value(world->host_context(), words.data(), static_cast<std::uint64_t>(::getpid()), 0);
-              BEELINE_CHECK(quiet(Thread{}, world->host_context()) == Status::ok);  // rank 0 knows whom to end
+              BEELINE_CHECK(quiet(Thread{}, world->host_context()) == Status::ok);  // rank 0 knows which process to end
               ::raise(SIGSTOP);
             }
             {
@@ -294,7 +294,7 @@ void with_a_stopped_rank(
                 BEELINE_CHECK(wait(Thread{}, world->host_context(), words.data(), Compare::not_equal, 0, victim) ==
                               Status::ok);
               check(*world, memory, words.data() + 1);
-              std::this_thread::sleep_for(400ms);  // all have their errors
+              std::this_thread::sleep_for(400ms);  // all have their errors now
             }
             world->abort("its partner has stopped");
           },
@@ -308,13 +308,13 @@ TEST(StoppedRank, EndsWaitsByTheirDeadline) {
       world.barrier();
       throw CheckFailure("no error");
     } catch (const Error& error) {
-      BEELINE_CHECK_CONTAINS(error.what(), " on rank 3");  // barrier, or quiet of what the barrier before has sent
+      BEELINE_CHECK_CONTAINS(error.what(), " on rank 3");  // barrier, or quiet of the previous barrier's messages
       BEELINE_CHECK_CONTAINS(error.what(), "deadline");
     }
   });
 }
 
-/// Work of a stream that the deadline of a wait ends.
+/// Work on a stream that ends at the deadline of a wait.
 struct StreamWork {
   const char* name;
   std::vector<std::string_view> said;
@@ -369,7 +369,7 @@ TEST_P(StreamsToAStoppedRank, EndByTheirDeadline) {
 INSTANTIATE_TEST_SUITE_P(Of, StreamsToAStoppedRank, ::testing::ValuesIn(stream_works),
                          [](const auto& each) { return std::string(each.param.name); });
 
-/// A call of ranks of two nodes, the odd one's and the others'.
+/// A call of ranks on two nodes, one form for the odd rank and one for the others.
 struct MixedCall {
   const char* name;
   std::vector<std::string_view> said;
@@ -398,15 +398,15 @@ const MixedCall mixed_calls[] = {
        const int rank = collectives.team().rank();
        collectives.broadcast_on_stream(data, data, 8, ElementType::float32, is_odd || rank == 3 ? 0 : 3);
      }},
-    // Rank 0 brings what rank 2 sends to rank 1, who waits for rank 3 instead, which is no root.
+    // Rank 0 forwards rank 2's data to rank 1, which waits for rank 3 instead; rank 3 is no root.
     {"roots_inside_a_node",
      {"broadcast(float32, 8 elements, root 2) by across_nodes",
       "broadcast(float32, 8 elements, root 3) by across_nodes"},
      [](Collectives& collectives, float* data, bool) {
        collectives.broadcast_on_stream(data, data, 8, ElementType::float32, collectives.team().rank() == 1 ? 3 : 2);
      }},
-    // Rank 1 sends to nobody who waits for it; what rank 0 has sent to it is left, and looks like its next call's. Rank
-    // 1 finds that in its second call, unless one that waits for it in the first call compares the two before.
+    // Rank 1 sends to ranks that do not wait for it. Rank 0's data for it remain, and look like its next call's. Rank 1
+    // finds that in its second call, unless a rank that waits for it in the first compares the two before.
     {"roots_of_one_call_of_two",
      {"rank 1", "broadcast(float32, 8 elements, root 0)"},
      [](Collectives& collectives, float* data, bool) {
@@ -451,7 +451,7 @@ TEST_P(CallsThatDiffer, AcrossNodesAreNamed) {
 INSTANTIATE_TEST_SUITE_P(In, CallsThatDiffer, ::testing::ValuesIn(mixed_calls),
                          [](const auto& each) { return std::string(each.param.name); });
 
-/// Who does not come is named on both nodes, of collectives and of messages.
+/// Both nodes get an error that names the rank that does not come, for collectives and for messages.
 TEST(AbsentRank, EndsCallsAcrossNodesByTheirDeadline) {
   SKIP_WITHOUT_UCX();
   for (const bool is_message : {false, true})

@@ -36,7 +36,7 @@ LaunchOptions waiting_blocks(unsigned blocks) {
   return options;
 }
 
-/// Three grids of a third of the GPU fit; the fourth rank's is refused with the list of what waits, and fits later.
+/// Three grids of a third of the GPU fit; the fourth rank's is refused with a list of waiting grids, and fits later.
 TEST(SharedGpu, HoldsAsManyWaitingRanksAsFit) {
   if (const std::string why = missing_gpus(1); !why.empty()) GTEST_SKIP() << why;
   expect_all_passed(run_ranks(
@@ -65,7 +65,7 @@ TEST(SharedGpu, HoldsAsManyWaitingRanksAsFit) {
       test_config("cuda:0"), 60));
 }
 
-/// Streams of fresh channels work while kernels of other ranks wait on the same GPU: each round has one late rank.
+/// Streams of new channels work while kernels of other ranks wait on the same GPU: each round has one late rank.
 TEST(SharedGpu, FreshStreamsAreNotHeldUp) {
   if (const std::string why = missing_gpus(1); !why.empty()) GTEST_SKIP() << why;
   expect_all_passed(run_ranks(
@@ -85,7 +85,7 @@ TEST(SharedGpu, FreshStreamsAreNotHeldUp) {
       test_config(), 60));
 }
 
-/// Heaps of two fifths of the GPU's memory: the third rank's does not fit, and all ranks learn whose.
+/// Heaps of two fifths of the GPU's memory: the third rank's heap does not fit, and all errors name that rank.
 TEST(SharedGpu, HasNoMemoryForMoreRanks) {
   if (const std::string why = missing_gpus(1); !why.empty()) GTEST_SKIP() << why;
   constexpr int ranks = 3;
@@ -107,7 +107,7 @@ struct StoreNowhere {
   }
 };
 
-/// Rank 0's kernel stores to no memory while rank 1's waits: both errors name both ranks, soon.
+/// Rank 0's kernel stores to an unmapped address while rank 1's waits: both errors soon name both ranks.
 void fail_together(World& world) {
   const Signals signal(world, 1);
   const Stopwatch stopwatch;
@@ -135,7 +135,7 @@ struct Sharing {
 };
 class GpuFault : public ::testing::TestWithParam<Sharing> {};
 
-/// Last in this file: CUDA cannot be used in this process any more.
+/// Last in this file, because CUDA cannot be used in this process afterwards.
 TEST_P(GpuFault, NamesAllRanksOfItsProcess) {
   const Sharing how = GetParam();
   if (const std::string why = missing_gpus(how.gpus); !why.empty()) GTEST_SKIP() << why;

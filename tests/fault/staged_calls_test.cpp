@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a StagedChannel that do not fit together: refused before anything is touched, and no message is lost.
+// Calls of a StagedChannel that do not agree are refused before any memory is touched, and no message is lost.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Scene {
   explicit Scene(World& on) : world(on), channel(on, chunk_bytes, slots) {}
 
   [[nodiscard]] int other() const { return 1 - world.rank(); }
-  /// Receives what the other rank is to have sent.
+  /// Receives the message that the other rank must have sent.
   void expect(const std::vector<std::byte>& message) {
     std::vector<std::byte> received(message.size());
     channel.receive(received.data(), received.size(), other());
@@ -103,7 +103,7 @@ TEST_P(StagedCalls, AnExchangeSendsItsOwnMessageWhereLengthsDiffer) {
   });
 }
 
-/// Each refuses the other's message, so neither has room for its own.
+/// Each rank refuses the other's message, so that neither has room for its own.
 TEST_P(StagedCalls, LengthsThatDifferAreNamedAtTheDeadline) {
   Config config = test_config();
   config.device = "cpu";
@@ -124,7 +124,7 @@ TEST_P(StagedCalls, LengthsThatDifferAreNamedAtTheDeadline) {
   expect_all_passed(run_ranks(GetParam(), 2, body, config, 60));
 }
 
-/// Its receive side is of another call: nothing of it is sent.
+/// The receive side belongs to another call: the exchange is refused and sends nothing.
 TEST_P(StagedCalls, AnExchangeThatIsRefusedSendsNothing) {
   run([](Scene& scene) {
     StagedChannel& channel = scene.channel;
@@ -152,7 +152,7 @@ TEST_P(StagedCalls, AnExchangeThatIsRefusedSendsNothing) {
   });
 }
 
-/// Halves of a send_receive that timed out, with its memory and length, are no continuation of it.
+/// After a send_receive that timed out, a send or receive with its memory and length does not continue it.
 TEST_P(StagedCalls, OnlyTheSameCallContinuesAnExchange) {
   run([](Scene& scene) {
     StagedChannel& channel = scene.channel;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// After a failure the ranks that are left agree on who they are, and go on: barriers, memory, kernels, teams.
+// After a failure the remaining ranks agree who they are, and continue: barriers, memory, kernels, teams.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -33,14 +33,14 @@ using namespace beeline;
 constexpr int ranks = 4;
 constexpr const char* one_process = "ThreadSanitizer sees one process";
 
-/// What the ranks have: CPUs; a GPU each; or rank 0 a GPU, the others CPUs.
+/// The devices of the ranks: CPUs; a GPU each; or a GPU for rank 0, CPUs for the others.
 enum class Devices { cpus, gpus, a_gpu_and_cpus };
 
 bool is_on_gpu(Devices devices, int rank) {
   return devices == Devices::gpus || (devices == Devices::a_gpu_and_cpus && rank == 0);
 }
 
-/// Processes do not share GPUs.
+/// The number of ranks: processes do not share GPUs.
 int size_of(Devices devices) { return devices == Devices::gpus ? std::clamp(gpus_here(), 2, ranks) : ranks; }
 
 /// Why processes of this machine cannot have these devices; empty if they can.
@@ -58,10 +58,10 @@ Config config_of(Devices devices) {
 }
 Config host_config() { return config_of(Devices::cpus); }
 
-/// Memory that the kernels of all ranks reach.
+/// The heap that kernels of all ranks can access.
 Heap common_heap(World& world) { return world.context().mixed ? Heap::pinned : Heap::symmetric; }
 
-/// Every member puts its world rank to every other, and reads all after a barrier.
+/// Every member puts its world rank to every other, and sums up all after a barrier.
 struct MeetKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, std::uint64_t* board, std::uint64_t* sum) const {
@@ -84,7 +84,7 @@ void meet_in_a_kernel(World& world, Team& team, std::uint64_t* board) {
   BEELINE_CHECK_EQ(expected, seen);
 }
 
-/// All that a world of healthy ranks can do.
+/// Uses everything that a world of healthy ranks offers.
 void work_together(World& world, Team& team, const std::vector<int>& left) {
   BEELINE_CHECK_EQ(left.size(), static_cast<std::size_t>(team.size()));
   for (int member = 0; member < team.size(); ++member)
@@ -199,13 +199,13 @@ void go_on_without(World& world, int victim) {
   work_together(world, team, without({victim}, world.size()));
 }
 
-/// The victim is killed some time after all have begun: later with each repetition.
+/// The victim is killed some time after all ranks have begun, which increases with each repetition.
 void kill_while(World& world, const Activity& activity, int victim, int repetition) {
   const SymmetricArray<std::uint64_t> before(world, 3);
   const std::uint64_t written = 77 + static_cast<std::uint64_t>(world.rank());
   world.copy(before.data() + 1, &written, sizeof written);
   check_error(Status::peer_died, {join("rank ", victim, " ended")}, [&] {
-    world.barrier();  // some may be in it still when the victim has left it
+    world.barrier();  // some may still be in it when the victim has left
     std::thread killer([=, rank = world.rank()] {
       if (rank != victim) return;
       usleep(15'000 + 777u * static_cast<unsigned>(repetition % 50));
@@ -246,7 +246,7 @@ TEST_P(KilledWhile, TheOthersGoOn) {
   }
 }
 
-/// Where kernels run makes a difference to those activities in which they wait, or streams do, or memory is made.
+/// The device matters only to activities in which kernels or streams wait, or memory is allocated.
 bool concerns(const Activity& activity, Devices devices) {
   constexpr std::string_view of_devices[] = {"KernelBarrier", "Put", "Allocation", "Stream"};
   return devices == Devices::cpus || std::count(std::begin(of_devices), std::end(of_devices), activity.name) != 0;
@@ -269,8 +269,8 @@ std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Activities, KilledWhile, ::testing::ValuesIn(parameters()), parameter_name);
 
-/// The same where a rank of threads gives up. Another stream than the default one has a wait for it, which begins when
-/// the world has failed.
+/// As above, if a rank that is a thread gives up. A stream other than the default one waits for it, and begins that
+/// wait when the world has failed.
 TEST(Survivors, OfThreadsGoOn) {
   const auto outcomes = run_ranks(
       WorldKind::threads, ranks,
@@ -320,7 +320,7 @@ TEST(Survivors, MayLoseOneAfterTheOther) {
     EXPECT_EQ(rank == ranks - 1 ? "" : "in its turn", outcomes[static_cast<std::size_t>(rank)].failure);
 }
 
-/// A barrier to which `missing` does not come: one deadline passes first, the other waits are aborted by it.
+/// A barrier to which `missing` does not come: the first deadline that passes aborts the other waits.
 void miss(World& world, int missing) {
   try {
     world.barrier();
@@ -361,7 +361,7 @@ TEST(Survivors, LeaveOutARankThatDoesNotAnswer) {
       config, 60));
 }
 
-/// A deadline that nobody died of: the world is cleared, and all go on.
+/// A deadline passes although no rank has died: the world is cleared, and all continue.
 TEST(Survivors, MayBeAll) {
   Config config = host_config();
   config.deadline_ns = 1'500'000'000;
@@ -378,7 +378,7 @@ TEST(Survivors, MayBeAll) {
       config, 60));
 }
 
-/// A death ends the waits of the teams that it concerns, and of no others.
+/// A death ends the waits of the teams with the dead rank, and of no others.
 TEST(Teams, WithoutTheDeadGoOn) {
   if (under_thread_sanitizer) GTEST_SKIP() << one_process;
   const auto outcomes = run_ranks(

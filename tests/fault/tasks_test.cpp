@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks that cannot be run: they are refused, by the poster or by the target, with an error that names both, end their
-// team, and the world goes on.
+// Tasks that cannot be run are refused by the poster or by the target: the error names both, their team ends, and the
+// world continues.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ struct Add {
     if (group.thread_rank() == 0) *static_cast<std::uint64_t*>(task.object) += task.as<Number>().value;
   }
 };
-/// Does not return while its team goes on.
+/// Does not return before its team fails.
 struct Loop {
   static constexpr const char* name = "loop";
   using Arguments = Number;
@@ -45,14 +45,14 @@ struct Loop {
     while (detail::read_abort_word(ctx) == 0) machine::back_off(10'000, ctx.polling);
   }
 };
-/// Waits for a place in its own queue.
+/// Waits for a free cell in its own queue.
 struct Again {
   static constexpr const char* name = "again";
   using Arguments = Number;
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, const Task& task) const;
 };
-/// What the functions with a fault throw: an Error, or what is no std::exception.
+/// Whether functions with a fault throw an int, which is no std::exception, instead of an Error.
 std::atomic<bool> throws_number = false;
 [[noreturn]] void fault() {
   if (throws_number) throw 42;
@@ -60,7 +60,7 @@ std::atomic<bool> throws_number = false;
 }
 constexpr const char* text_of_number = "an exception of type int, which is not a std::exception";
 
-/// A fault of a CPU's function.
+/// A function that fails on CPUs.
 struct Fail {
   static constexpr const char* name = "fail";
   using Arguments = Number;
@@ -78,7 +78,7 @@ BEELINE_HOST_DEVICE void Again::operator()(const Group& group, const Context& ct
   static_cast<void>(post_task(group, ctx, task.channel, task_of<List, Add>(number, task.poster, 1)));
 }
 
-/// A kernel that does not return while its team goes on, and one that has a fault on CPUs.
+/// A kernel that does not return before its team fails, and one that fails on CPUs.
 struct LoopAll {
   static constexpr const char* name = "loop_all";
   static constexpr bool is_kernel = true;
@@ -101,7 +101,7 @@ struct FailAll {
 };
 using Kernels = TaskList<Add, LoopAll, FailAll>;
 
-/// The same functions, one of them by another name.
+/// The same function under another name.
 struct Subtract : Add {
   static constexpr const char* name = "subtract";
 };
@@ -128,7 +128,7 @@ class TaskFaults : public ::testing::TestWithParam<bool> {
     config.deadline_ns = static_cast<std::int64_t>(deadline_s * 1e9);
     return config;
   }
-  /// Two ranks with a team of both, whose abort is its own.
+  /// Runs `body` on two ranks with a team of both, whose abort leaves the world alone.
   static void run(const std::function<void(World&, Team&)>& body) {
     expect_all_passed(run_ranks(
         WorldKind::threads, 2,
@@ -151,7 +151,7 @@ class TaskFaults : public ::testing::TestWithParam<bool> {
       std::this_thread::yield();
     }
   }
-  /// Rank 0 posts what is refused: the error of either rank has these words.
+  /// Rank 0 posts a task that is refused; the errors of both ranks have these words.
   static void expect_refused(const TaskPost& what, const std::vector<std::string>& words) {
     run([&](World& world, Team& team) {
       const SymmetricArray<std::uint64_t> sum(team, 1);
@@ -226,7 +226,7 @@ TEST_P(TaskFaults, ATaskThatWaitsForItsOwnQueue) {
   expect_refused(post, {"rank 1", "task", "queue 1 waits for a place in queue 1"});
 }
 
-/// Memory that a rank has taken back is not touched.
+/// Memory of a function that a rank no longer registers is not accessed.
 TEST_P(TaskFaults, AFunctionThatIsNotRegisteredAnyMore) {
   run([](World& world, Team& team) {
     Tasks<List> tasks(team, {.queues = 2, .depth = 4, .workers = 2});
@@ -309,7 +309,7 @@ TEST_P(TaskFaults, ATaskThatDoesNotReturn) {
   });
 }
 
-/// The deadline of the ranks that wait for it begins with the task.
+/// The deadline of ranks that wait for a task begins when the task begins.
 TEST_P(TaskFaults, AWaitForATaskThatDoesNotReturnNamesIt) {
   run([](World& world, Team& team) {
     Tasks<List> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
@@ -364,7 +364,7 @@ TEST_P(TaskFaults, AKernelThatIsNotRegistered) {
   });
 }
 
-/// The deadline names function and poster, over all the leases of workers that wait for the kernel.
+/// The error at the deadline names function and poster, although several leases of workers wait for the kernel.
 void expect_kernel_does_not_return(World& world, Team& team, KernelStarter by) {
   Tasks<Kernels> tasks(team, {.queues = 1, .depth = 4, .workers = 1});
   tasks.register_kernel<LoopAll>({}, {.blocks = 2, .threads = 64, .start = by});
@@ -439,7 +439,7 @@ TEST_P(TaskFaults, BadRegistrationsOfKernels) {
   });
 }
 
-/// A queue whose tasks do not end takes no more: its posters end by the deadline.
+/// A queue whose tasks do not end accepts no more: its posters end by the deadline.
 TEST_P(TaskFaults, AQueueThatStaysFull) {
   run([](World& world, Team& team) {
     Tasks<List> tasks(team, {.queues = 1, .depth = 2, .workers = 1});
@@ -476,7 +476,7 @@ struct Die {
 };
 using Deadly = TaskList<Add, Die>;
 
-/// Posts tasks, each of which is answered before the next, and then one that ends its target.
+/// Posts tasks, each of which is answered before the next is posted, and then one that ends its target.
 struct PostAnsweredAndDie {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, TaskChannel channel, std::uint64_t* reply) const {
@@ -492,10 +492,10 @@ struct PostAnsweredAndDie {
   }
 };
 
-/// The death of a target, on this node or another, frees those who wait for its tasks.
+/// The death of a target, on this node or another, ends the waits for its tasks.
 class TaskDeaths : public ::testing::TestWithParam<int> {
  protected:
-  /// `post` is called by rank 0 alone; if nothing ends rank 1 before, a signal does.
+  /// Only rank 0 calls `post`; if nothing ends rank 1 earlier, a signal does.
   template <class List>
   static void expect_seen(const std::function<void(Tasks<List>&)>& register_it,
                           const std::function<void(World&, Tasks<List>&, const Signals&)>& post) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time-outs of the host's blocking calls: they harm nothing, the work goes on, and a later call finds it. The deadline
-// alone ends.
+// Time-outs of the host's blocking calls: they harm nothing, the work continues, and a later call finds it done. Only a
+// deadline ends the work.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -32,16 +32,16 @@ struct AwaitKernel {
   }
 };
 
-/// What rank 0 waits for, and rank 1 does only when it is told to.
+/// Objects on which rank 0 waits, while rank 1 acts only when rank 0 tells it to.
 struct Scene {
   explicit Scene(World& in) : world(in), signal(in, 1), bell(in, 1, Heap::pinned), result(in, 1) {}
 
-  /// Rank 0 lets rank 1 go on. By a signal of the CPUs, since a barrier may be under way.
+  /// Rank 0 lets rank 1 continue. By a signal between CPUs, since a barrier may be pending.
   void ring() const { static_cast<void>(beeline::signal(Thread{}, world.host_context(), bell.data(), 1, 1)); }
   void await_bell() const {
     BEELINE_CHECK(wait(Thread{}, world.host_context(), bell.data(), Compare::equal, 1, 0) == Status::ok);
   }
-  /// Lets rank 0's kernel end.
+  /// Ends the wait of rank 0's kernel.
   void answer() const {
     world.stream().write_signal(signal.at(0), 1);
     world.synchronize();
@@ -57,7 +57,7 @@ struct Scene {
   SymmetricArray<int> result;
 };
 
-/// `call` ends by its time-out: at once, and after a while.
+/// Checks that `call` times out, immediately and after a short time.
 void expect_timeouts(const std::function<Status(Timeout)>& call) {
   BEELINE_CHECK(call(Timeout::test()) == Status::timeout);
   const Stopwatch stopwatch;
@@ -65,7 +65,7 @@ void expect_timeouts(const std::function<Status(Timeout)>& call) {
   BEELINE_CHECK(stopwatch.seconds() >= brief_s);
 }
 
-/// `call` ends by its time-out until rank 1 has done its part, and then well.
+/// Checks that `call` times out until rank 1 has done its part, and then succeeds.
 void expect_continuation(const Scene& scene, const std::function<Status(Timeout)>& call) {
   expect_timeouts(call);
   BEELINE_CHECK(!scene.world.failed());
@@ -159,7 +159,7 @@ std::vector<std::byte> message() {
   return bytes;
 }
 
-/// The receiver comes first, then the sender, whose message is longer than what is taken ahead.
+/// The receiver calls first, then the sender, whose message exceeds the slots.
 TEST_P(TimeoutsOf, StagedMessagesContinueThem) {
   run([](Scene& scene) {
     World& world = scene.world;
@@ -184,7 +184,7 @@ TEST_P(TimeoutsOf, StagedMessagesContinueThem) {
   });
 }
 
-/// One side of an exchange is over long before the other: it is not begun anew.
+/// One side of an exchange completes long before the other, and is not repeated.
 TEST_P(TimeoutsOf, ExchangesContinueThem) {
   run([](Scene& scene) {
     World& world = scene.world;

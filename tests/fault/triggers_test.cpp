@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triggered operations that nobody triggers, triggers that nobody has armed anything for, and tags that there are not:
-// the team ends at the deadline, with an error that names tag, count and threshold, and the world goes on.
+// Armed operations that are never triggered, triggers without an armed operation, and tags that do not exist: the team
+// ends at the deadline, with an error that names tag, count and threshold, and the world continues.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -41,7 +41,7 @@ class TriggerFaults : public ::testing::TestWithParam<bool> {
     std::string why;
     if (GetParam() && gpus_here(&why) == 0) GTEST_SKIP() << "no GPU: " << why;
   }
-  /// Two ranks, each with a team of both, whose abort is its own.
+  /// Runs `body` on two ranks, each with a team of both whose abort leaves the world alone.
   static void run(const std::function<void(World&, Team&)>& body) {
     run_ranks_of_a_team([&body](World& world, Team& team) {
       body(world, team);
@@ -49,7 +49,7 @@ class TriggerFaults : public ::testing::TestWithParam<bool> {
       world.barrier();
     });
   }
-  /// The same where the body may end the world.
+  /// As above, for a body that may end the world.
   static void run_ranks_of_a_team(const std::function<void(World&, Team&)>& body) {
     Config config = test_config();
     config.device = GetParam() ? "cuda:0" : "cpu";
@@ -76,7 +76,7 @@ class TriggerFaults : public ::testing::TestWithParam<bool> {
     BEELINE_CHECK(watch.seconds() >= deadline_s);
     check_error(Status::aborted, words, [&] { static_cast<void>(triggers.wait(armed)); });
   }
-  /// Streams of `team` that wait end when `aborted` does.
+  /// Checks that waiting streams of `team` end when `aborted` ends.
   static void check_freed(World& world, Team& team, Team& aborted) {
     const SymmetricArray<std::uint64_t> word(team, 1);
     Stopwatch watch;
@@ -125,7 +125,7 @@ TEST_P(TriggerFaults, ATriggerThatNothingIsArmedFor) {
     });
 }
 
-/// Operations that are armed when their team is aborted from elsewhere never fire; those of a longer deadline neither.
+/// If a team is aborted by other code, its armed operations never fire, not even those with a longer deadline.
 TEST_P(TriggerFaults, AnAbortLeavesWhatIsArmed) {
   for (const TriggeredBy by : engines)
     run([by](World& world, Team& team) {
@@ -147,7 +147,7 @@ TEST_P(TriggerFaults, AnAbortLeavesWhatIsArmed) {
     });
 }
 
-/// The wait's deadline is that of the world, and passes first.
+/// The deadline of the wait is the world's, and passes before that of the operation.
 TEST_P(TriggerFaults, AWaitThatEndsBeforeItsOperationNamesIt) {
   run([](World& world, Team& team) {
     Triggers triggers(team);
@@ -160,13 +160,13 @@ TEST_P(TriggerFaults, AWaitThatEndsBeforeItsOperationNamesIt) {
                   [&] { static_cast<void>(triggers.wait(armed)); });
       BEELINE_CHECK(triggers.cancel(armed));
     } else {
-      std::this_thread::sleep_for(std::chrono::duration<double>(deadline_s / 2));  // its own deadline comes later
+      std::this_thread::sleep_for(std::chrono::duration<double>(deadline_s / 2));  // its own deadline passes later
     }
     world.barrier();
   });
 }
 
-/// A stream's wait ends with the team, on a GPU by way of its copy.
+/// A stream's wait ends with the team; on a GPU its copy ends the wait.
 TEST_P(TriggerFaults, AStreamThatWaitsInVain) {
   run([](World& world, Team& team) {
     const SymmetricArray<std::uint64_t> word(team, 1);
@@ -180,7 +180,7 @@ TEST_P(TriggerFaults, AStreamThatWaitsInVain) {
   });
 }
 
-/// An abort from elsewhere frees streams that wait: of the team, or of its world alone.
+/// An abort by other code, of the team or only of its world, ends waits of streams.
 TEST_P(TriggerFaults, AnAbortFreesStreams) {
   run([](World& world, Team& team) {
     check_freed(world, team, team);
@@ -192,8 +192,8 @@ TEST_P(TriggerFaults, AnAbortOfTheWorldFreesStreamsOfItsTeams) {
   run_ranks_of_a_team([](World& world, Team& team) { check_freed(world, team, world); });
 }
 
-/// What a guard keeps from moving does not move, though the stream drains: neither after the deadline, nor after an
-/// abort from elsewhere.
+/// Data that a guard holds back never moves, although the stream drains: neither after the deadline, nor after an abort
+/// by other code.
 TEST_P(TriggerFaults, AGuardedStreamThatIsReleased) {
   for (const bool aborts : {false, true})
     run([aborts](World& world, Team& team) {

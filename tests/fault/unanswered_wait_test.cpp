@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait that nobody answers ends soon after its deadline, with an error that says what was waited for.
+// A wait without an answer ends soon after its deadline, with an error that names what it waited for.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,7 +22,7 @@ using namespace beeline;
 
 constexpr double deadline_s = 1.5;
 
-/// What both ranks prepare together; rank 0 then waits in vain.
+/// Objects that both ranks create together; rank 0 then waits on them in vain.
 struct Scene {
   explicit Scene(World& in)
       : world(in), before(in, 64), signals(in, 8), rings(in, 64, 2), staged(in, 1000, 1), data(in, 100'000) {
@@ -31,7 +31,7 @@ struct Scene {
     world.barrier();
   }
   World& world;
-  Signals before;  ///< so that `signals` do not lie at the heap's start
+  Signals before;  ///< so that `signals` are not at the heap's start
   Signals signals;
   PacketRings rings;
   StagedChannel staged;
@@ -81,7 +81,7 @@ struct Unanswered {
   const char* name;
   void (*wait)(Scene&);
   const char* message;      ///< on a host rank, and on a GPU unless `gpu_message` says otherwise
-  const char* gpu_message;  ///< nullptr: the same
+  const char* gpu_message;  ///< nullptr: the same message
 };
 
 void wait_on_stream(Scene& scene) {
@@ -100,7 +100,7 @@ void wait_on_own_stream(Scene& scene) {
   scene.world.synchronize(*stream);
 }
 
-/// A stream whose own kernels did well, and which waits for one of another stream that does not.
+/// A stream whose own kernels succeeded waits for an event of another stream whose kernel does not end.
 void wait_in_kernel_before_event(Scene& scene, bool for_event) {
   const std::unique_ptr<Stream> stream = scene.world.make_stream();
   launch_on(*stream, scene, Wait::nothing);
@@ -191,7 +191,7 @@ void wait_in_vain(Scene& scene, const Unanswered& unanswered) {
   throw CheckFailure("the wait ended without an error");
 }
 
-/// The rank that is waited for learns of it with the same words, once it asks.
+/// The rank that is waited for gets the same words in its next call.
 void be_the_culprit(Scene& scene, const Unanswered& unanswered) {
   const Stopwatch stopwatch;
   while (!scene.world.failed() && stopwatch.seconds() < 20) usleep(1000);
@@ -211,7 +211,7 @@ void be_the_culprit(Scene& scene, const Unanswered& unanswered) {
 /// The devices of the two ranks.
 struct Devices {
   const char *name, *choice;
-  int gpus;  ///< that processes need
+  int gpus;  ///< needed if ranks are processes
 };
 constexpr Devices all_devices[] = {
     {"Cpu", "cpu", 0}, {"Gpu", "auto", 2}, {"GpuOnCpu", "cuda:0,cpu", 1}, {"CpuOnGpu", "cpu,cuda:0", 1}};
@@ -265,7 +265,7 @@ std::string parameter_name(const ::testing::TestParamInfo<Parameter>& info) {
               info.param.devices.name);
 }
 
-/// Five ranks wait for the same one.
+/// Five ranks wait for one rank; the errors of all are one line.
 TEST(UnansweredWaits, OfSeveralRanksAreOneLine) {
   Config config = test_config();
   config.device = "cpu";

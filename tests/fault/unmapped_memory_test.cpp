@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses in the slot of a rank on another node, where nothing is mapped: copies take them, others name the rank.
-// rank.
+// Addresses in the slot of a rank on another node, where no memory is mapped: copies accept them; other calls refuse
+// them and name the rank.
 #include <gtest/gtest.h>
 
 #include <cstdint>

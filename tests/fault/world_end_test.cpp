@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends that are nobody's deadline: the launcher's, one rank's error, one team's deadline. Who is concerned ends soon
-// and says why; who is not goes on.
+// Worlds and teams that end before a deadline of their own: by the launcher, one rank's error, or one team's deadline.
+// Ranks that this concerns end soon and give the reason; the others continue.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ namespace {
 
 using namespace beeline;
 
-constexpr double soon_s = 5;  // of a deadline of 20
+constexpr double soon_s = 5;  // the deadline is 20 s
 
 Config host_config() {
   Config config = test_config();
@@ -85,7 +85,7 @@ TEST(RanksError, EndsTheOthersAndIsTheirReason) {
           throw std::runtime_error("the input file is empty");
         }
         check_error(Status::peer_died, {"rank 1", "the input file is empty"}, [&] {
-          world.barrier();  // rank 1 may be out of it, and gone, while others are still in it
+          world.barrier();  // rank 1 may have left it, and be gone, while others are still in it
           world.barrier();
         });
       },
@@ -110,7 +110,7 @@ TEST(RanksError, InSetUpEndsTheOthers) {
   EXPECT_LT(stopwatch.seconds(), soon_s);
 }
 
-/// One team's deadline passes while the other team works on; then the world makes the first team anew.
+/// One team's deadline passes while the other team works; then the world creates the first team again.
 TEST(TeamsDeadline, LeavesTheOtherTeamAloneAndIsCleared) {
   Config config = host_config();
   config.deadline_ns = 1'500'000'000;

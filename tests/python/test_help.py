@@ -49,7 +49,7 @@ def options_of(command: Any) -> dict[str, Option]:
     found: dict[str, Option] = {}
     for parameter in inspect.signature(inspect.unwrap(command.callback), eval_str=True).parameters.values():
         (about,) = parameter.annotation.__metadata__
-        names = (about.default, *(about.param_decls or ()))  # inside Annotated the first name is the default
+        names = (about.default, *(about.param_decls or ()))  # inside Annotated, `default` is the first name
         name = next((name for name in names if str(name).startswith("--")), None)
         if name is None:  # an argument
             continue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How segments become known, are taken back and mapped anew, over memory that only seems to be allocated: ranks are
-// threads, and addresses numbers that nobody looks behind.
+// How segments are published, closed and mapped again, with memory that is not really allocated: ranks are threads, and
+// addresses are numbers that are never dereferenced.
 #include "beeline/host/segment_mappings.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ constexpr int ranks = 3;
 constexpr std::uintptr_t first = std::uintptr_t{1} << 56;  // outside every world
 constexpr std::size_t bytes = 4096;
 
-/// What the ranks have allocated, and which of it they have mapped.
+/// The segments that the ranks have allocated, and which of them they have mapped.
 class Machine {
  public:
   void allocate(int rank, std::uintptr_t start, std::size_t size) {
@@ -43,7 +43,7 @@ class Machine {
       if (key.first == rank && segment.start <= address && address < segment.start + segment.bytes) return segment;
     return {};
   }
-  /// Where `rank` sees what it opens: another address for each rank and segment.
+  /// The address at which `rank` maps a segment: different for each rank and segment.
   std::uintptr_t open(int rank, int owner, std::uintptr_t start) {
     const std::lock_guard lock(mutex_);
     if (refusing == rank) throw Error(Status::unreachable, "another container");
@@ -74,7 +74,7 @@ class Machine {
   std::map<std::pair<int, std::uintptr_t>, int> opened_;
 };
 
-/// One rank's view of it.
+/// One rank's view of the machine.
 class Memory final : public SegmentMemory {
  public:
   Memory(Machine& machine, int rank) : machine_(machine), rank_(rank) {}
@@ -95,8 +95,8 @@ SegmentMappings::Vector vector_at(std::uintptr_t address, std::size_t size = 64)
   return {reinterpret_cast<void*>(address), size};
 }
 
-/// Runs `body(world, mappings, find)`, in which `find(address)` is a call of all ranks: whether this one's vector there
-/// is mapped by all, and then where all of them say that it is.
+/// Runs `body(world, mappings, find)`. `find(address)` is a call of all ranks: it returns whether all ranks have mapped
+/// this rank's vector at the address, and checks that they agree.
 template <class Body>
 void with_mappings(Machine& machine, const Body& body) {
   expect_passed_on_cpus(ranks, [&](World& world) {
@@ -113,13 +113,13 @@ void with_mappings(Machine& machine, const Body& body) {
       return found.complete;
     };
     body(world, mappings, find);
-    world.barrier();  // nobody closes what another still counts
+    world.barrier();  // no rank closes what another still counts
   });
   EXPECT_EQ(0u, machine.opened());  // all ranks have closed what they had mapped
 }
 
-/// The first call shows a segment, by the second at the latest the others map it, so all have in the third. `before`:
-/// calls in which a place becomes free.
+/// The first call publishes a segment, and the others map it in the second at the latest, so that all have it in the
+/// third. `before`: calls until an entry is free.
 template <class Find>
 void expect_known_in_the_third(const Find& find, std::uintptr_t address, int before = 0) {
   for (int call = 0; call < before + 2; ++call) static_cast<void>(find(address));
@@ -138,11 +138,11 @@ TEST(SegmentMappings, SegmentsBecomeKnown) {
   });
 }
 
-/// Another segment at the address of one that was freed is not taken for it, nor one that begins elsewhere.
+/// A segment at the address of a freed one, or one that begins elsewhere, is not taken for the freed segment.
 TEST(SegmentMappings, AnotherSegmentAtTheSameAddressIsMappedAnew) {
   Machine machine;
   with_mappings(machine, [&](World& world, SegmentMappings&, const auto& find) {
-    for (unsigned i = 1; i <= 4; ++i) {  // they have most of the looks at whether a segment is still there
+    for (unsigned i = 1; i <= 4; ++i) {  // most checks whether a segment still exists concern these
       machine.allocate(world.rank(), first + i * bytes, bytes);
       static_cast<void>(find(first + i * bytes));
     }
@@ -155,7 +155,7 @@ TEST(SegmentMappings, AnotherSegmentAtTheSameAddressIsMappedAnew) {
   });
 }
 
-/// What was freed is closed by the peers, also where nobody asks for its address again.
+/// Peers close freed segments, even if their addresses are not used again.
 TEST(SegmentMappings, FreedSegmentsAreClosedInTheNextCalls) {
   constexpr unsigned freed = 5;
   Machine machine;
@@ -166,12 +166,12 @@ TEST(SegmentMappings, FreedSegmentsAreClosedInTheNextCalls) {
     BEELINE_CHECK_EQ(std::size_t{ranks * (ranks - 1) * (freed + 1)}, machine.opened());
     world.barrier();
     for (unsigned i = 1; i <= freed; ++i) machine.free(world.rank(), first + i * bytes);
-    for (unsigned call = 0; call < freed + 2; ++call) BEELINE_CHECK(find(first));  // each in turn, and the peers
+    for (unsigned call = 0; call < freed + 2; ++call) BEELINE_CHECK(find(first));  // one check per call; peers follow
     BEELINE_CHECK_EQ(std::size_t{ranks * (ranks - 1)}, machine.opened());
   });
 }
 
-/// A call in a graph uses what all have mapped, and neither shows memory nor maps it.
+/// A call in a graph uses the mappings that all have; it neither publishes nor maps memory.
 TEST(SegmentMappings, CapturedCallsUseWhatIsKnown) {
   Machine machine;
   with_mappings(machine, [&](World& world, SegmentMappings& mappings, const auto& find) {
@@ -212,7 +212,7 @@ TEST(SegmentMappings, WhoCannotMapIsNamed) {
   });
 }
 
-/// More segments than places: the last ones are staged until others are gone, and peers have closed them.
+/// More segments than entries: the last ones are staged until others are freed and peers have closed them.
 TEST(SegmentMappings, PlacesAreUsedAgain) {
   constexpr std::size_t most = SegmentMappings::most_segments;
   Machine machine;
@@ -224,7 +224,7 @@ TEST(SegmentMappings, PlacesAreUsedAgain) {
     world.barrier();
     machine.free(world.rank(), first);
     machine.allocate(world.rank(), first, bytes);
-    if (world.rank() == 0) {  // the peers have not closed what lay there
+    if (world.rank() == 0) {  // the peers have not closed the segment that was there
       static_cast<void>(mappings.find(world, vector_at(first), {}));
       BEELINE_CHECK_CONTAINS(mappings.reason(), "256 segments are mapped");
     }

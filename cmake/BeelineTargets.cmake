@@ -102,7 +102,7 @@ macro(beeline_write_batch kind)
   set(batch ${CMAKE_CURRENT_BINARY_DIR}/${target}_batches/batch_${number}.cpp)
   math(EXPR number "${number} + 1")
   file(CONFIGURE OUTPUT ${batch} CONTENT "${text_${kind}}" @ONLY)
-  # GCC takes the sources for headers, and warns of shadows among their local names and of expectations behind an `if`;
+  # GCC takes the sources for headers, and warns of local names that hide others and of expectations after an `if`;
   # the other builds still warn.
   set(options "-Wno-shadow;-Wno-dangling-else;$<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>")
   if(${kind} STREQUAL "ONCE")

@@ -3,23 +3,23 @@
 
 find_package(GTest REQUIRED)
 
-# Build every test of a label: those of the default build even where the C++ tests run under sanitizers, those that run
-# under ThreadSanitizer, and under AddressSanitizer.
+# Build every test of a label: of the default build, even where the C++ tests run under sanitizers; under
+# ThreadSanitizer; and under AddressSanitizer.
 add_custom_target(default_tests)
 add_custom_target(tsan_tests)
 add_custom_target(asan_tests)
-# Translates the kernels of tests to PTX: what nvcc finds wrong, where no GPU runs them.
+# Translates the kernels of tests to PTX, to find nvcc's errors where no GPU runs the kernels.
 add_custom_target(ptx_of_tests)
 
-# Tests ask whether the code is right, not how fast it is: the optimizer's time is saved, but for the kernels of litmus
-# and conformance tests, whose order of loads and stores it may change. AddressSanitizer's checks are dear to optimize.
+# Tests check that code is right, not that it is fast, so little is optimized, except the kernels of litmus and
+# conformance tests, in which it may reorder loads and stores. Optimizing AddressSanitizer's checks takes long.
 set(BEELINE_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O1>)
 if(BEELINE_SANITIZE MATCHES "address")
   set(BEELINE_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O0>)
 endif()
 
-# The test programs share what is precompiled for this one. Builds with CUDA go without, and show what a source forgets
-# to include, unless they compile sources in batches.
+# The test programs share the precompiled headers of this one. Builds with CUDA precompile none, and so find missing
+# includes, unless they compile sources in batches.
 set(BEELINE_PRECOMPILES_TESTS ON)
 if(BEELINE_CUDA AND NOT BEELINE_BATCHES)
   set(BEELINE_PRECOMPILES_TESTS OFF)
@@ -48,7 +48,7 @@ if(BEELINE_SANITIZE)  # shadow memory leaves little address space
   set(BEELINE_TEST_PROPERTIES ENVIRONMENT BEELINE_SLOT_SHIFT=32 ENVIRONMENT_MODIFICATION UCX_MEM_EVENTS=set:n)
 endif()
 
-# ThreadSanitizer knows no fences: tests are linked with some for it.
+# ThreadSanitizer knows no fences: tests are linked with fences for it.
 if(BEELINE_SANITIZE STREQUAL "thread")
   add_library(beeline_fence_clocks OBJECT ${PROJECT_SOURCE_DIR}/tests/support/fence_clocks.cpp)
   set(wrapped atomic_thread_fence)
@@ -61,7 +61,7 @@ if(BEELINE_SANITIZE STREQUAL "thread")
   target_link_options(beeline_fence_clocks INTERFACE ${wrapped})
 endif()
 
-# beeline_ptx_of(target kernel.cpp...): `ptx_of_tests` translates these kernels of the target.
+# beeline_ptx_of(target kernel.cpp...): lets `ptx_of_tests` translate these kernels of the target.
 function(beeline_ptx_of target)
   if(NOT BEELINE_CUDA OR NOT ARGN)
     return()
@@ -75,8 +75,8 @@ function(beeline_ptx_of target)
   add_dependencies(ptx_of_tests ${target}_ptx)
 endfunction()
 
-# beeline_test_batches(target): beeline_batches of a target of tests, and of its kernels that are translated to PTX. To
-# be called behind what sets properties of its sources.
+# beeline_test_batches(target): beeline_batches for a target of tests, and for its kernels that are translated to PTX.
+# Call it after all properties of its sources have been set.
 function(beeline_test_batches target)
   beeline_batches(${target})
   if(TARGET ${target}_ptx)
@@ -86,11 +86,11 @@ endfunction()
 
 # beeline_test(name SOURCES a.cpp ... [KERNELS k.cpp ...] LABEL label...): a GoogleTest program of several sources, in
 # which no two suites have the same name.
-# LABEL: asan for what runs under AddressSanitizer and UndefinedBehaviorSanitizer; tsan for what also runs under
-# ThreadSanitizer, since its ranks are threads; default for what neither bears; gpu for what only GPUs run.
-# Without CUDA ctest runs the tests of a suite in one process, but for BY_CASE: the tests of a program that forks while
-# threads of an earlier test may hold locks. With CUDA each runs in a process of its own, because no process may fork
-# that has used CUDA, but for BY_SUITE: conformance tests see to that themselves.
+# LABEL: asan for tests that run under AddressSanitizer and UndefinedBehaviorSanitizer; tsan for tests that also run
+# under ThreadSanitizer, as their ranks are threads; default for tests that neither can run; gpu for tests of GPUs.
+# Without CUDA ctest runs the tests of a suite in one process, except with BY_CASE, for programs that fork while threads
+# of an earlier test may hold locks. With CUDA each test has a process of its own, because a process that has used CUDA
+# may not fork, except with BY_SUITE: conformance tests handle that themselves.
 function(beeline_test name)
   cmake_parse_arguments(TEST "BY_SUITE;BY_CASE" "" "SOURCES;KERNELS;LABEL" ${ARGN})
   beeline_program(${name} SOURCES ${TEST_SOURCES} KERNELS ${TEST_KERNELS})

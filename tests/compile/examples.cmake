@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The example programs in README.md and docs/, compiled, and run with ranks as processes and as threads; some also with
-# this machine as two nodes.
+# The example programs in README.md and docs/ are compiled, and run with ranks as processes and as threads; some also
+# with this machine as two nodes.
 find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
 
 file(GLOB documents CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/docs/*.md)
@@ -13,13 +13,13 @@ if(NOT result EQUAL 0)
   message(FATAL_ERROR "the documents' examples could not be extracted")
 endif()
 
-# beeline_example(name KIND source.cpp): a program, KIND as of beeline_program.
+# beeline_example(name KIND source.cpp): an example's program; KIND is SOURCES or KERNELS, as in beeline_program.
 function(beeline_example name kind source)
   beeline_program(${name} ${kind} ${source})
   target_link_libraries(${name} PRIVATE beeline)
-  if(BEELINE_SANITIZE)  # other builds show what an example forgets to include
+  if(BEELINE_SANITIZE)  # other builds find missing includes
     target_compile_options(${name} PRIVATE ${BEELINE_TEST_OPTIONS})
-    target_link_libraries(${name} PRIVATE GTest::gtest)  # for the definitions of what is precompiled
+    target_link_libraries(${name} PRIVATE GTest::gtest)  # for the definitions in the precompiled headers
     beeline_reuse_precompiled(${name} beeline-test-precompiled)
   endif()
   add_dependencies(tsan_tests ${name} beeline-launch)
@@ -33,7 +33,7 @@ foreach(example IN LISTS examples)
   string(REPLACE " " ";" example "${example}")
   list(GET example 0 name)
   list(GET example 1 ranks)
-  # Code for the host alone is compiled as such: nvcc takes 4 s more for each.
+  # Code without kernels is compiled by the C++ compiler: nvcc takes 4 s more for each example.
   set(source ${CMAKE_CURRENT_BINARY_DIR}/examples/${name}.cpp)
   set(kind SOURCES)
   file(STRINGS ${source} device_code REGEX "BEELINE_HOST_DEVICE|__CUDACC__|__global__|cuda[A-Z]|launch\\(")
@@ -59,8 +59,8 @@ foreach(example IN LISTS examples)
   endif()
 endforeach()
 
-# In batches, the examples with kernels are one program, which does what the one does by whose name it is called: nvcc
-# takes 22 s for all, and 112 s one by one. Each is in a namespace of its own, behind what they include.
+# In batches, the examples with kernels are one program, which runs the example by whose name it is called: nvcc takes
+# 22 s for all, and 112 s one by one. Each is in a namespace of its own, after the headers that they include.
 if(batched)
   set(includes)
   set(texts "")

@@ -95,7 +95,7 @@ BEELINE_CASE(collectives, named_reductions_of_every_type, 1) {
   Collectives collectives(test.world(), small_channel);
   StreamCall call(test, collectives, everyone(test.size()), 8 * 331 * static_cast<std::size_t>(test.size()));
   std::uint64_t round = 0;
-  const std::uint32_t step = under_thread_sanitizer ? 4 : 1;  // the threads of all types are the same
+  const std::uint32_t step = under_thread_sanitizer ? 4 : 1;  // threads do the same for all types
   for (std::uint32_t type = 0; type < element_types; type += step)
     for (std::uint32_t reduction = 0; reduction < reductions; ++reduction)
       for_each_way(test.world(), [&](Kind kind, Algorithm algorithm) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One suite over methods, groups, memory kinds and kinds of world: every shape of world runs every case that suits it.
+// One suite over methods, groups, memory kinds and kinds of world: every shape of world runs each case that suits it.
 #include "tests/conformance/suite.hpp"
 
 #include <fmt/format.h>
@@ -26,23 +26,23 @@ namespace {
 
 bool is_mixed(Devices devices) { return devices == Devices::cpus_and_a_gpu || devices == Devices::cpus_and_two_gpus; }
 
-/// An engine that carries what goes to other ranks in the shapes that are routed: they are run once for each.
+/// An engine that carries transfers to other ranks in routed shapes, which run once for each such engine.
 struct EngineRow {
   const char* name;
   bool on_gpus;       ///< it serves GPU ranks, too
-  bool same_threads;  ///< as those of the library's engine
+  bool same_threads;  ///< its threads act like those of the library's engine
   std::shared_ptr<const beeline::EngineMaker> (*make)();
 };
 const EngineRow engine_rows[] = {
     {"routed", true, true,
      []() -> std::shared_ptr<const beeline::EngineMaker> {
        EnginePlan plan;
-       plan.reorders = true;  // so that nothing counts on more order than there is
+       plan.reorders = true;  // so that no case depends on more order than is guaranteed
        return std::make_shared<TestEngines>(plan);
      }},
     {"by_library", true, false, []() -> std::shared_ptr<const beeline::EngineMaker> { return host_engines(); }}};
 
-/// Those of a shape; nullptr: none carries anything.
+/// The engines for a shape; nullptr: ranks use no engine.
 std::vector<const EngineRow*> engines_of(const WorldShape& shape) {
   if (!shape.routed) return {nullptr};
   std::vector<const EngineRow*> all;
@@ -51,7 +51,7 @@ std::vector<const EngineRow*> engines_of(const WorldShape& shape) {
   return all;
 }
 
-/// Names a shape: GoogleTest's test suite.
+/// The name of a shape, which is GoogleTest's test suite.
 std::string name_of(const WorldShape& shape, const EngineRow* engine) {
   constexpr std::array names = {"cpu", "gpus", "one_gpu", "cpus_and_a_gpu", "cpus_and_two_gpus"};
   const std::string_view list = shape.transports;
@@ -68,7 +68,7 @@ std::string name_of(const WorldShape& shape, const EngineRow* engine) {
                                          : "_no_peer_access");
 }
 
-/// What BEELINE_DEVICE says in such a world: a GPU first, or not.
+/// BEELINE_DEVICE for such a world: the first rank has a GPU, or has not.
 std::string device_choice(const WorldShape& shape) {
   if (shape.devices == Devices::cpu) return "cpu";
   if (shape.devices == Devices::one_gpu) return "cuda:0";
@@ -99,7 +99,7 @@ std::string reason(const WorldShape& shape, const EngineRow* engine) {
   if (under_thread_sanitizer && shape.kind == WorldKind::processes) return "ThreadSanitizer sees one process";
   if (under_thread_sanitizer && (shape.same_threads || (engine != nullptr && engine->same_threads)))
     return "other shapes have the same threads";
-  // Worlds without encryption have the same threads, and unit tests those of encrypted connections.
+  // Worlds without encryption have the same threads, and unit tests cover encrypted connections.
   if (under_thread_sanitizer && shape.secure) return "ThreadSanitizer does not see into OpenSSL";
   if (shape.nodes > 1)
     if (std::string why = beeline::no_network_reason(shape.transports, shape.secure); !why.empty()) return why;
@@ -119,7 +119,7 @@ struct ShapeCases {
   std::vector<Case> cases;
 };
 
-/// One rank's part of a case. Returns why it was skipped.
+/// Runs one rank's part of a case. Returns why it was skipped.
 std::string run_case(World& world, const Case& each) {
   try {
     RankTest test(world, each.name);
@@ -130,7 +130,7 @@ std::string run_case(World& world, const Case& each) {
   }
 }
 
-/// One case of a shape. The cases of a shape share a world, until one fails.
+/// One case of a shape. The cases of a shape share a world until one fails.
 class ShapeTest : public ::testing::Test {
  public:
   ShapeTest(std::shared_ptr<const ShapeCases> shape, std::size_t number)
@@ -162,7 +162,7 @@ class ShapeTest : public ::testing::Test {
   int number_;
 };
 
-/// Of every group, in the order of the files and of their definitions.
+/// The cases of every group, in the order of the files and of their definitions.
 std::map<CaseGroup, std::vector<Case>>& listed_cases() {
   static std::map<CaseGroup, std::vector<Case>> cases;
   return cases;
@@ -202,7 +202,7 @@ std::vector<Case> conformance_cases(const WorldShape& shape) {
 
 std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
   constexpr WorldKind threads = WorldKind::threads, processes = WorldKind::processes;
-  // Processes first: what runs all shapes in one process must fork before its threads use CUDA.
+  // Processes first: a program that runs all shapes must fork before its threads use CUDA.
   std::vector<WorldShape> shapes = {
       {processes, 2, 1, Devices::cpu, false},
       {processes, 4, 2, Devices::cpu, false},
@@ -233,7 +233,7 @@ std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
 int run_suite(int argc, char** argv, const std::vector<WorldShape>& shapes,
               std::vector<Case> (*suitable)(const WorldShape&)) {
   ::testing::InitGoogleTest(&argc, argv);
-  // UCX's hooks of memory functions run in threads that the sanitizer has already seen end.
+  // UCX's hooks of memory functions run in threads whose end the sanitizer has already seen.
   if (under_thread_sanitizer) ::setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 0);
   for (const WorldShape& shape : shapes)
     for (const EngineRow* engine : engines_of(shape)) {

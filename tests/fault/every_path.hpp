@@ -14,7 +14,7 @@
 
 namespace beeline_test {
 
-/// Adds its number to the object.
+/// Adds the value of its arguments to the object.
 struct AddTask {
   static constexpr const char* name = "add";
   struct Arguments {

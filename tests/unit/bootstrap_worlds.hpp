@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// Worlds for tests of the bootstraps: `body` runs once for each rank, and what a rank throws fails the test.
+/// Worlds for tests of the bootstraps: `body` runs once for each rank, and an exception on a rank fails the test.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -39,7 +39,7 @@ inline Config config_for(const RendezvousServer& server, const std::string& toke
   return config;
 }
 
-/// All that the other side sends until it closes, for 20 s at most.
+/// Everything that the other side sends until it closes, for 20 s at most.
 inline std::string read_to_end(int socket) {
   std::string text;
   std::array<char, 4096> some{};
@@ -67,7 +67,7 @@ inline void run_threads(int size, const std::function<void(int)>& rank_main) {
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Ranks that are threads and meet in memory.
+/// Runs ranks that are threads and join in memory.
 inline void run_in_memory(int size, const Body& body) {
   auto bootstraps = make_thread_bootstraps(size);
   run_threads(size, [&](int rank) {
@@ -76,7 +76,7 @@ inline void run_in_memory(int size, const Body& body) {
   });
 }
 
-/// Ranks that are threads and meet over TCP, so that ThreadSanitizer sees all of them.
+/// Runs ranks that are threads and join over TCP, so that ThreadSanitizer sees all of them.
 inline void run_over_tcp(int size, const Body& body) {
   const std::string token = make_token();
   const RendezvousServer server({size, token});
@@ -92,7 +92,7 @@ inline bool allow_open_files(rlim_t count) {
   return ::setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-/// The error that `call` throws; fails the test when it throws none.
+/// The error that `call` throws; fails the test if it throws none.
 template <class Call>
 Error error_of(Call&& call) {
   try {
@@ -108,8 +108,8 @@ inline bool mentions(const Error& error, const std::string& text) {
   return std::string(error.what()).find(text) != std::string::npos;
 }
 
-/// Checks that a wait with this deadline ended by it, and not before; but a rank that called a little later than
-/// another ends with that one's deadline. On a busy machine a thread may get no core for some time.
+/// Checks that a wait ended by this deadline, and not before; but a rank that called a little later than another ends
+/// with the other's deadline. On a busy machine a thread may get no core for some time.
 class Stopwatch {
  public:
   void expect_deadline(std::int64_t deadline_ns) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The rendezvous server among clients that it must refuse, and ends of worlds that it must report.
+/// The rendezvous server with clients that it must refuse, and ends of worlds that it must report.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -36,7 +36,7 @@ FileDescriptor connect_to(const std::string& address) {
   return socket;
 }
 
-/// The protocol's header, written down once more: a change of the format shall not go unnoticed.
+/// The protocol's header, defined again: a change of the format must be noticed.
 struct Header {
   std::uint32_t magic = 0x4c454542;
   std::uint16_t version = 2, type = 0;
@@ -55,7 +55,7 @@ std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-/// Established connections of this machine from or to `port`, and those of them that the system probes when idle.
+/// Established connections of this machine from or to `port`, and how many of them the system probes when idle.
 struct Connections {
   int all = 0, probed = 0;
 };
@@ -64,7 +64,7 @@ Connections connections_of(int port) {
   constexpr unsigned established = 1, keepalive_timer = 2;
   std::ifstream table("/proc/net/tcp");
   Connections found;
-  std::set<std::pair<unsigned, unsigned>> ends;  // a line may come twice, where others connect meanwhile
+  std::set<std::pair<unsigned, unsigned>> ends;  // a line may appear twice if others connect meanwhile
   for (std::string line; std::getline(table, line);) {
     unsigned local = 0, remote = 0, state = 0, timer = 0;
     if (std::sscanf(line.c_str(), "%*d: %*x:%x %*x:%x %x %*x:%*x %x:", &local, &remote, &state, &timer) != 4) continue;
@@ -76,7 +76,7 @@ Connections connections_of(int port) {
   return found;
 }
 
-/// A world of two, of which rank 0 has joined and waits for rank 1.
+/// A world of two ranks: rank 0 has joined and waits for rank 1.
 class Rendezvous : public ::testing::Test {
  protected:
   [[nodiscard]] Config config(int rank) const { return config_for(server, token, rank, 2); }
@@ -133,7 +133,7 @@ TEST_F(Rendezvous, RefusesARankThatIsTaken) {
   auto first = join(0), second = join(1);
   const auto zero = first.get(), one = second.get();
   const FileDescriptor other = connect_to(server.address());
-  say_hello(other.get(), 0);  // from another process than zero's: their numbers differ
+  say_hello(other.get(), 0);  // from a process other than rank 0's: their numbers differ
   EXPECT_NE(read_to_end(other.get()).find("rank 0 has already joined, from another process"), std::string::npos);
   EXPECT_FALSE(server.failure());
 }
@@ -184,14 +184,14 @@ TEST_F(Rendezvous, DropsGarbageAndSilenceAndTheWorldGoesOn) {
   EXPECT_FALSE(server.failure());
 }
 
-/// A machine that vanishes closes nothing: only the system's probes of idle connections find out.
+/// A machine that vanishes closes no connection: only the system's probes of idle connections detect that.
 TEST_F(Rendezvous, IdleConnectionsAreProbed) {
   auto first = join(0), second = join(1);
   const auto zero = first.get(), one = second.get();
   const int port = std::stoi(server.address().substr(server.address().rfind(':') + 1));
   Connections found = connections_of(port);
   if (found.all == 0) GTEST_SKIP() << "the system shows no connections in /proc/net/tcp";
-  for (int look = 0; look < 100 && found.probed < 4; ++look) {  // first the last frames are acknowledged
+  for (int look = 0; look < 100 && found.probed < 4; ++look) {  // the last frames must be acknowledged first
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     found = connections_of(port);
   }
@@ -233,7 +233,7 @@ TEST_F(Rendezvous, OfTooManySilentConnectionsTheOldestAreDroppedAndRanksJoin) {
   EXPECT_EQ(::recv(silent.back().get(), &byte, 1, MSG_DONTWAIT), -1) << "the newest is open";
 }
 
-/// Passes on what either end sends, until one closes.
+/// Passes data between two sockets in both directions, until one closes.
 void relay(int one, int other) {
   std::array<pollfd, 2> ends = {{{one, POLLIN, 0}, {other, POLLIN, 0}}};
   for (std::array<char, 4096> some{}; ::poll(ends.data(), ends.size(), -1) > 0;)
@@ -348,7 +348,7 @@ TEST_F(Rendezvous, TheLaunchersAbortReachesRanksAndLatecomers) {
   EXPECT_TRUE(mentions(error, "rank 0 was killed")) << error.what();
 }
 
-/// So does a rank that has waited long enough for the server, where hundreds leave at once.
+/// A rank also closes with unread frames if it has waited too long for the server, as when hundreds leave at once.
 TEST(RendezvousConnection, HearsTheGoodbyeOfAClientThatHasClosedWithNewsUnread) {
   const FileDescriptor listener = detail::listen_tcp("127.0.0.1");
   FileDescriptor client = connect_to(detail::local_endpoint(listener.get()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rendezvous with TLS: the token is not sent, strangers get no answer, and what was recorded admits nobody.
+// The rendezvous with TLS: the token is not sent, strangers get no answer, and replayed bytes let no client join.
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -32,7 +32,7 @@ std::string_view text_of(const detail::EncodedFrame& frame) {
   return {reinterpret_cast<const char*>(frame->data()), frame->size()};
 }
 
-/// A rank connects to `address()` in place of the server; all that passes is recorded.
+/// A rank connects to `address()` instead of the server's address; all bytes in both directions are recorded.
 class Recorder {
  public:
   explicit Recorder(std::string server) : server_(std::move(server)), thread_([this] { pass_on(); }) {}
@@ -140,7 +140,7 @@ TEST_F(SecureRendezvous, AnswersNoStranger) {
   Stream other_key = connect(detail::greet_rendezvous("another token", 1, 2));
   EXPECT_EQ(-1, other_key.read({}));  // sends TLS's hello
   EXPECT_EQ("", read_to_end(other_key.descriptor()));
-  // Half of TLS's hello, then nothing: it is neither answered nor in anybody's way.
+  // Half of TLS's hello, then nothing: it gets no answer, and hinders no other client.
   const std::unique_ptr<detail::TlsSession> session = detail::greet_rendezvous(token_, 1, 2);
   static_cast<void>(session->write({}));
   const auto half = session->output().first(session->output().size() / 2);
@@ -175,7 +175,7 @@ TEST_F(SecureRendezvous, SaysWhatARankLacks) {
   no_token.token.clear();
   plain.secure = false;
   other_size.size = 3;
-  for (Config* each : {&other_token, &plain}) each->deadline_ns = 200'000'000;  // they try again as long
+  for (Config* each : {&other_token, &plain}) each->deadline_ns = 200'000'000;  // they retry for so long
   const RendezvousServer plain_server({2, token_});
   Config plain_rendezvous = config(1);
   plain_rendezvous.rendezvous = plain_server.address();

@@ -33,7 +33,7 @@ struct LevelArguments {
   TriggerChannel channel;
 };
 
-/// Tags for threads, then for blocks, and one for the kernel; they send one thread's value, one block's, or all.
+/// Triggers a tag per thread, one per block and one for the kernel; they send one thread's value, one block's, or all.
 struct LevelKernel {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LevelArguments a) const {

@@ -185,7 +185,8 @@ void lose_a_node(World& world, const Case& of, std::chrono::milliseconds after) 
   const auto pids = world.allgather(std::as_bytes(std::span(&pid, 1)));
   std::optional<EveryObject> before;
   communicate(world, of, before, after);
-  if (of.path % 2 == 0) before.reset();  // otherwise the remaining ranks destroy the objects
+  // A GPU has no room for the blocks of both sets of objects.
+  if (of.path % 2 == 0 || of.on_gpus) before.reset();  // otherwise the remaining ranks destroy the objects
   if (world.rank() == shape.victim()) {  // it is alive, but unreachable
     try {
       static_cast<void>(world.survivors());

@@ -187,7 +187,7 @@ void lose_a_node(World& world, const Case& of, std::chrono::milliseconds after) 
   communicate(world, of, before, after);
   // A GPU has no room for the blocks of both sets of objects.
   if (of.path % 2 == 0 || of.on_gpus) before.reset();  // otherwise the remaining ranks destroy the objects
-  if (world.rank() == shape.victim()) {  // it is alive, but unreachable
+  if (world.rank() == shape.victim()) {                // it is alive, but unreachable
     try {
       static_cast<void>(world.survivors());
       throw CheckFailure("the victim went on");

@@ -37,8 +37,11 @@ void add_by(RankTest& test) {
   constexpr unsigned blocks = 2;
   const std::uint64_t groups = groups_in(kind, blocks, test.block_threads());
   constexpr std::uint32_t repeats = 25;
-  std::uint64_t ranks = 0;  // of this rank's kind
-  for (int rank = 0; rank < test.size(); ++rank) ranks += test.on_gpu(rank) == test.on_gpu() ? 1 : 0;
+  std::uint64_t ranks = 0;  // those of this rank's kind, and those whose engine carries out their atomics here
+  for (int rank = 0; rank < test.size(); ++rank) {
+    const AccessToPeer to = test.world().host_context().access_to(static_cast<std::uint32_t>(rank));
+    ranks += to.access == PeerAccess::engine || test.on_gpu(rank) == test.on_gpu() ? 1 : 0;
+  }
   const std::uint64_t total = repeats * groups * (groups + 1) / 2 * ranks;
   for (const Order order : {Order::relaxed, Order::memory}) {
     const SymmetricArray<std::uint64_t> sum(test.world(), 1);

@@ -58,7 +58,7 @@ struct StoreBothWays {
                                       std::uint32_t peer) const {
     const Share share = share_of(bytes, grid.block_rank(), grid.blocks());
     const std::uint64_t start = machine::clock_ns();
-    // A message ends before the next one, whose stores could overwrite its own before they cross the link.
+    // Each message ends before the next begins: the next stores could overwrite these before they cross the link.
     for (std::uint32_t i = 0; i < messages; ++i)
       if (put(grid.block(), ctx, destination + share.offset, source + share.offset, share.bytes, peer) != Status::ok ||
           quiet(grid.block(), ctx) != Status::ok)

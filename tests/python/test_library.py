@@ -160,6 +160,8 @@ class TestMemory:
                 beeline.Messages(world, sessions=1)
             world.synchronize(stream)
             assert (sums == 2).all()
+            # Has room only when dropped objects give theirs back, so that the team's first object finds room, too.
+            world.allocate(5 << 19, "uint8").free()
             team = world.make_team([0, 1])
 
             def drop_many() -> None:

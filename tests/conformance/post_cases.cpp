@@ -314,7 +314,7 @@ POST_CASE(a_segment_that_goes, 1) {
 POST_CASE(large_puts_under_way_at_the_end, 1) {
   World& world = test.world();
   need_reach(test, world);
-  const std::size_t bytes = under_thread_sanitizer ? std::size_t{4} << 20 : std::size_t{16} << 20;
+  const std::size_t bytes = std::size_t{test.on_gpu() ? 16u : 4u} << 20;
   constexpr std::uint32_t posts = 16;
   const SymmetricArray<std::byte> memory(world, 2 * bytes);
   test.write(memory.data() + bytes, pattern(static_cast<std::uint64_t>(test.rank()), bytes));

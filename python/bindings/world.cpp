@@ -281,8 +281,9 @@ Raises InvalidArgumentError when members disagree, NoResourceError beyond 31 tea
           "survivors", &TeamObject::survivors, nb::kw_only(), nb::arg("deadline_s") = nb::none(),
           R"(Collective over the ranks that have neither failed nor left, after a failure or a deadline: the ranks left.
 
-They agree on who is left, clear the world's abort, and go on. From then on they alone call collective functions; the
-result is their team, of which collectives, messages and kernels are made anew.
+The remaining ranks agree on the lost ones, clear the world's abort, and go on without them. From then on only the
+remaining ranks call collective functions. Returns their team, for which collectives, messages and kernels are made
+again.
 
 deadline_s  a rank that does not call by then, in seconds, counts as failed; None: the world's deadline
 Raises AbortedError when this rank itself counts as failed, PeerDiedError when the launcher has ended.)")

@@ -44,7 +44,7 @@ struct Placing {
 inline constexpr beeline::Algorithm allreduces_in_place[] = {beeline::Algorithm::two_shot,
                                                              beeline::Algorithm::copy_engine};
 
-/// Whether the cases of all-reduces use the algorithm; the cases of all reductions use the others.
+/// Whether the cases for all-reduces test the algorithm. The cases for every reduction test the other algorithms.
 [[nodiscard]] inline bool is_of_allreduce_cases(beeline::Algorithm algorithm) {
   using enum beeline::Algorithm;
   constexpr beeline::Algorithms in_packets = beeline::algorithms_where(

@@ -45,7 +45,7 @@ struct Plan {
   std::size_t source_bytes = 0, destination_bytes = 0;
 };
 
-/// A plan of `count` messages: one of each size in `edges`, the others of any size up to `most`.
+/// A plan of `count` messages. The first have the sizes in `edges`; the sizes of the others are random, up to `most`.
 inline Plan make_plan(Random& random, std::size_t count, std::span<const std::size_t> edges, std::size_t most) {
   Plan plan;
   for (std::size_t i = 0; i < count; ++i) {

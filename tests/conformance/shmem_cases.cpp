@@ -22,7 +22,7 @@ struct ShmemArguments {
   CommandQueuesView channel;
 };
 
-/// Each block puts its words and, by `p`, a count; waits for the count from behind; and gets back what it has put.
+/// Each block puts words, stores a count by `p`, waits for the previous rank's count, and gets its own words back.
 struct ShmemKernel {
   static constexpr std::size_t shared_bytes = sizeof(ShmemState);
 

@@ -93,7 +93,7 @@ struct CompareArguments {
   std::uint32_t to, from;
 };
 
-/// Each wait first times out, twice. The rank then tells its peer that it is ready, and waits for the peer's value.
+/// Each wait times out twice. Then the rank signals that it is ready, and the wait ends with the peer's value.
 template <GroupKind kind>
 struct CompareKernel {
   template <class Grid>

@@ -161,11 +161,11 @@ class World final : public Team {
   /// The state of each rank as known to this rank, in the order of ranks. Does not block.
   /// Source: GASPI's error vector (seed 000, section 3.4).
   [[nodiscard]] std::vector<RankHealth> health() const;
-  /// Collective over the ranks that have neither failed nor left, after a failure or a deadline: they agree on the
-  /// remaining ranks, clear the world's abort, and go on without the others. Returns the team of the remaining ranks,
-  /// in world order, which is valid until the next call; kernels use its context. From then on only these ranks call
-  /// collective functions. Allocated memory stays, with the parts of lost ranks; channels with transfers in flight must
-  /// be made again. Waits first for the work of this rank's streams, and discards the errors of that work. Throws
+  /// After a failure or a deadline, collective over the ranks that have neither failed nor left. These ranks agree on
+  /// the remaining ranks, clear the world's abort, and go on without the lost ranks. Returns the remaining ranks' team,
+  /// in world order, which is valid until the next call; kernels use its context. From then on only the remaining ranks
+  /// call collective functions. Allocated memory stays, with the parts of lost ranks; channels with transfers in flight
+  /// must be made again. Waits first for the work of this rank's streams, and discards the errors of that work. Throws
   /// aborted if this rank itself counts as failed, peer_died if the launcher has ended.
   ///   deadline_ns  a rank that does not call within this time counts as failed; 0: `config().deadline_ns`. Ranks get
   ///                the error of a failure up to 1 s after each other, since ranks with puts in flight wait until their

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Groups of ranks. A committed group is a team of Beeline.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "beeline/beeline.h"
+
+namespace beeline::gaspi {
+
+/// Groups of a process, `GASPI_GROUP_ALL` (number 0) included.
+inline constexpr std::uint32_t most_groups = 33;
+/// Bytes that an all-reduce of a group combines at most: 255 elements of 8 bytes.
+inline constexpr std::size_t most_reduced_bytes = 255 * 8;
+
+/// What the data plane keeps for a group between calls, such as the stage of an all-reduce that timed out.
+struct GroupWork {
+  virtual ~GroupWork() = default;
+};
+
+/// A group of this process. The number is local: other members may have another one.
+struct Group {
+  enum class State { building, committing, committed };
+
+  const std::uint32_t number;
+  std::vector<int> ranks;  ///< world ranks, ascending; does not change once the group is committed
+  std::atomic<State> state{State::building};
+  // Of committed groups; set before `state`.
+  beeline_team* team = nullptr;
+  beeline_collectives* collectives = nullptr;  ///< one session for vectors of up to `most_reduced_bytes`
+  std::byte* gathered = nullptr;  ///< symmetric memory of the team: [members][2048 bytes], for all-reduces by functions
+                                  ///< of the user
+  // For the calls that all members make. A thread holds `calls` for the time of one call.
+  std::mutex calls;
+  std::unique_ptr<GroupWork> work;
+
+  explicit Group(std::uint32_t which) : number(which) {}
+};
+
+/// Thread-safe. Groups that are deleted stay alive while a call uses them.
+class GroupTable {
+ public:
+  /// A new, empty group; nullptr if there are `most_groups`.
+  [[nodiscard]] std::shared_ptr<Group> create();
+  /// nullptr for a number that is not in use.
+  [[nodiscard]] std::shared_ptr<Group> find(std::uint32_t number) const;
+  /// Removes a group from the table.
+  void remove(std::uint32_t number);
+  [[nodiscard]] std::uint32_t count() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::array<std::shared_ptr<Group>, most_groups> groups_;
+};
+
+}  // namespace beeline::gaspi

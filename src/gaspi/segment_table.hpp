@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The segments of all ranks as this process reaches them. The service thread writes the table; every call that names
+/// a segment reads it, without a lock.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "beeline/c/base.h"
+
+namespace beeline::gaspi {
+
+/// Ids of segments are 0 to `segment_ids` - 1.
+inline constexpr std::uint32_t segment_ids = 255;
+/// Notifications of a rank's segment; each has a signal of 8 bytes, a *flag*.
+inline constexpr std::uint32_t segment_notifications = 65536;
+
+/// The kind of a part's memory.
+enum class Memory : std::uint32_t {
+  none,   ///< the rank has no segment of this id
+  host,   ///< host memory
+  device  ///< memory of the rank's GPU
+};
+
+/// One rank's part of a segment, as this process reaches it.
+struct Part {
+  std::byte* data = nullptr;       ///< symmetric address of the first byte, which puts and gets take together with the
+                                   ///< owner's rank; nullptr: only copies to and from `registered` reach the part
+  std::byte* address = nullptr;    ///< address of the first byte for loads, stores and `beeline_copy` of this process;
+                                   ///< nullptr: they do not reach it. Of this rank's own part never nullptr
+  std::uint64_t* flags = nullptr;  ///< symmetric address of flag 0 of `segment_notifications`
+  beeline_registered* registered = nullptr;  ///< of memory that its owner had before: the registration, else nullptr
+  std::uint64_t registered_offset = 0;       ///< bytes from the start of the registration to the part's first byte
+  std::uint64_t bytes = 0;
+  Memory kind = Memory::none;
+  bool is_for_me = false;            ///< the owner has registered the segment for this rank; true for the own part
+  bool has_flags_on_device = false;  ///< the flags are in memory of the owner's GPU
+};
+static_assert(std::is_trivially_copyable_v<Part> && sizeof(Part) == 56);
+
+/// Thread-safe: one thread writes, all read. A reader holds a `Use` from the reading of a part until it no longer
+/// touches the part's memory, since the deletion of a segment waits for the readers and then unmaps the memory.
+class SegmentTable {
+ public:
+  explicit SegmentTable(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+  SegmentTable(const SegmentTable&) = delete;
+  SegmentTable& operator=(const SegmentTable&) = delete;
+
+  /// Keeps the memory of a segment mapped. Hold it for the time of one transfer, or of one slice of a wait (`Waiting`),
+  /// never longer: deleting the segment waits for it. Costs two atomic additions.
+  class Use {
+   public:
+    ///   lane  any number, such as the queue's: threads with different lanes do not share a cache line
+    Use(const SegmentTable& table, std::uint32_t id, std::uint32_t lane)
+        : users_(id < segment_ids ? &table.users_[lane % lanes].of[id] : nullptr) {
+      // Ordered before the reading of the part: either this reader sees that the part has ended, or the thread that
+      // ends it sees this reader.
+      if (users_ != nullptr) users_->fetch_add(1, std::memory_order_seq_cst);
+    }
+    ~Use() {
+      if (users_ != nullptr) users_->fetch_sub(1, std::memory_order_release);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    std::atomic<std::uint32_t>* users_;
+  };
+
+  /// The part of `rank`; kind `none` if there is none, also for numbers out of range. Does not block.
+  [[nodiscard]] Part part(std::uint32_t id, int rank) const;
+  /// Number of changes of the table, for copies of it such as those that kernels read.
+  [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
+  [[nodiscard]] int ranks() const { return static_cast<int>(ranks_); }
+
+  // --- For the service thread -----------------------------------------------------------------------------------
+
+  void set(std::uint32_t id, int rank, const Part& part);
+  /// Whether a reader may still touch memory of the segment.
+  [[nodiscard]] bool is_in_use(std::uint32_t id) const;
+
+ private:
+  static constexpr std::uint32_t lanes = 8;
+  static constexpr std::size_t words = sizeof(Part) / sizeof(std::uint64_t);
+  /// A part behind a sequence number, which is odd while the words change.
+  struct alignas(64) Entry {
+    std::atomic<std::uint64_t> sequence{0};
+    std::array<std::atomic<std::uint64_t>, words> values{};
+  };
+  struct Lane {
+    alignas(64) std::array<std::atomic<std::uint32_t>, segment_ids> of{};
+  };
+
+  const std::size_t ranks_;
+  std::array<std::atomic<Entry*>, segment_ids> rows_{};  ///< [ranks_] each; nullptr: never used
+  std::vector<std::unique_ptr<Entry[]>> owned_;          ///< the rows; changed by the service thread alone
+  mutable std::array<Lane, lanes> users_{};              ///< readers of each segment
+  std::atomic<std::uint64_t> changes_{0};
+};
+
+}  // namespace beeline::gaspi

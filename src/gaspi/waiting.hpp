@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// How a call waits: in slices that are shorter than the world's deadline, so that its own time-out never aborts the
+/// world, and that end when a rank which the call needs has failed.
+
+#include <cstdint>
+#include <span>
+
+#include "beeline/c/base.h"
+#include "gaspi/failure.hpp"
+
+namespace beeline::gaspi {
+
+class Process;
+
+/// GASPI_BLOCK and GASPI_TEST, in milliseconds.
+inline constexpr std::uint64_t block_ms = ~std::uint64_t{0}, test_ms = 0;
+
+/// What a call waits for.
+struct Awaited {
+  const char* what;             ///< for texts, such as "the barrier of group"
+  std::uint64_t number = 0;     ///< appended to `what`
+  std::span<const int> needed;  ///< world ranks; the call fails if one of them has failed. Empty: it fails if no other
+                                ///< rank is healthy
+};
+
+/// One wait of a call. Making it costs nothing; the clock is read when the first slice is over.
+class Waiting {
+ public:
+  Waiting(const Process& process, const Awaited& awaited, std::uint64_t timeout_ms)
+      : process_(process), awaited_(awaited), timeout_ms_(timeout_ms) {}
+  /// Limit of the next attempt, for `timeout_ns` of a function of Beeline. 0: test once.
+  [[nodiscard]] std::uint64_t slice_ns() const;
+  /// After an attempt that returned `status`, which is not BEELINE_OK: whether to try again. False: the time-out of the
+  /// call has passed. After an abort of the world it waits, within the time-out, until the service thread has gone on
+  /// without the lost ranks. Throws Failure, with the culprit's name, if a needed rank has failed, and for all other
+  /// failures.
+  [[nodiscard]] bool go_on(beeline_status status);
+
+ private:
+  void require_needed() const;
+  void log_if_late();
+  [[nodiscard]] bool is_over() const;
+  const Process& process_;
+  const Awaited awaited_;
+  const std::uint64_t timeout_ms_;
+  std::uint64_t start_ns_ = 0, logged_ns_ = 0, now_ns_ = 0;  ///< 0: the clock was not read yet
+  std::uint64_t recovery_ = ~std::uint64_t{0};               ///< number of recoveries at the last abort
+};
+
+/// Calls `attempt(slice_ns)`, which returns a beeline_status, until it returns BEELINE_OK or the time-out has passed.
+/// Throws the failures of `Waiting::go_on`.
+template <class Attempt>
+[[nodiscard]] Result wait_for(const Process& process, const Awaited& awaited, std::uint64_t timeout_ms,
+                              const Attempt& attempt) {
+  Waiting waiting(process, awaited, timeout_ms);
+  for (;;) {
+    const beeline_status status = attempt(waiting.slice_ns());
+    if (status == BEELINE_OK) [[likely]]
+      return Result::success;
+    if (!waiting.go_on(status)) return Result::timeout;
+  }
+}
+
+}  // namespace beeline::gaspi

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles each public header in a source file of its own as C++. With nvcc, the header that includes all others and the
-# one that launches are also compiled as CUDA: nvcc takes 2 s for each. impl/ is not public.
+# one that launches are also compiled as CUDA: nvcc takes 2 s for each. impl/ is not public. GASPI's headers are
+# compiled as C++ and as C99.
 
 file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR}/include CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/beeline/*.hpp)
@@ -34,3 +35,20 @@ if(BEELINE_CUDA)
   set_target_properties(header_check_cu PROPERTIES
     CUDA_ARCHITECTURES ${first_architecture} CUDA_PTX_COMPILATION ON)
 endif()
+
+file(GLOB gaspi_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/gaspi/*.h)
+set(checks)
+foreach(header IN LISTS gaspi_headers)
+  foreach(standard c99 c++20)
+    string(REGEX REPLACE "[0-9]" "" language ${standard})
+    cmake_path(GET header STEM name)
+    set(check ${CMAKE_CURRENT_BINARY_DIR}/${name}.${standard}.checked)
+    add_custom_command(OUTPUT ${check} DEPENDS ${gaspi_headers} VERBATIM
+      COMMAND ${CMAKE_CXX_COMPILER} -x ${language} -std=${standard} -pedantic -Wall -Wextra -Werror -fsyntax-only
+        -include ${header} /dev/null
+      COMMAND ${CMAKE_COMMAND} -E touch ${check})
+    list(APPEND checks ${check})
+  endforeach()
+endforeach()
+add_custom_target(header_check_gaspi DEPENDS ${checks})
+add_dependencies(default_tests header_check_gaspi)

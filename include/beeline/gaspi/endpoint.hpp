@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The endpoint of a GASPI process: what its kernels need to name segments by id and offset. `gaspi_gpu_endpoint`
+/// (GASPI_GPU.h) fills it in.
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "beeline/core/command.hpp"
+#include "beeline/device/context.hpp"
+
+namespace beeline::gaspi {
+
+/// How the calling rank's device reaches one rank's part of a segment.
+enum class PartAccess : std::uint32_t {
+  none,       ///< there is no part, it is not registered for this rank, or copies of the host alone reach it
+  symmetric,  ///< by operations that name the part by its symmetric address, on any node
+  in_place    ///< by loads and stores at the part's address in this process: memory that its owner had before
+};
+
+/// One rank's part of a segment. Written by the host while no kernel uses the segment.
+struct alignas(16) SegmentEntry {
+  std::byte* data;           ///< first byte: symmetric address or address in this process
+  std::uint64_t* flags;      ///< symmetric address of the flag of notification 0, a 64-bit signal
+  std::uint64_t bytes;       ///< 0: the rank has no part
+  PartAccess access;         ///< how `data` is reached
+  std::uint32_t host_flags;  ///< 1: the flags lie in host memory, 0: in memory of the owner's GPU
+};
+static_assert(std::is_trivially_copyable_v<SegmentEntry> && sizeof(SegmentEntry) == 32);
+
+/// A rank as the end of communication: all kernels of the rank use the same endpoint, also at the same time, and from
+/// any block. Kernels take it by value, as `const __grid_constant__ Endpoint`. Its ranks are those of
+/// `gaspi_proc_rank`. Source: seed 000, section 5.7.1.
+struct Endpoint {
+  Context context;              ///< of the world
+  const SegmentEntry* entries;  ///< [segments][ranks], in memory that the rank's device reads
+  std::uint32_t segments;       ///< ids of segments are less than this
+  std::uint32_t notifications;  ///< ids of notifications are less than this
+  std::uint32_t queues;         ///< numbers of queues are less than this; 2 to `max_queues`
+};
+static_assert(std::is_trivially_copyable_v<Endpoint> && std::is_standard_layout_v<Endpoint>);
+
+/// A position in a segment.
+struct SegmentOffset {
+  std::uint32_t segment;
+  std::uint64_t bytes;  ///< from the start of the rank's part
+};
+
+/// A notification and its value, which is not 0.
+struct Notification {
+  std::uint32_t id, value;
+};
+
+}  // namespace beeline::gaspi

@@ -64,6 +64,8 @@ class Domain {
   /// opposite orders: so the two planes at a side are computed at the same time, and travel while the other half is
   /// computed.
   [[nodiscard]] std::array<Planes, 2> halves() const;
+  /// Bytes of one of the two pressure buffers, the same on every rank.
+  [[nodiscard]] std::size_t pressure_bytes() const { return arrays_.back().bytes(); }
   [[nodiscard]] std::size_t plane_bytes() const { return static_cast<std::size_t>(fields_.plane()) * sizeof(float); }
 
   /// The shape of launches of `Kernel`: as many blocks as can be resident, so that blocks may wait.

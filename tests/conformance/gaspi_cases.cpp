@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "beeline/gaspi/device.hpp"
+#include "beeline/gaspi/world_endpoint.hpp"
 #include "tests/conformance/foreign_memory.hpp"
 #include "tests/conformance/group_kind.hpp"
 
@@ -16,7 +17,6 @@ using namespace beeline;
 using gaspi::Endpoint;
 using gaspi::Notification;
 using gaspi::PartAccess;
-using gaspi::SegmentEntry;
 using gaspi::SegmentOffset;
 
 constexpr std::uint32_t notifications = 70'000, queues = 5;
@@ -28,55 +28,34 @@ constexpr std::size_t small_bytes = 64;
 /// Bytes of a rank's part of the segment `data`.
 std::size_t data_bytes(int rank) { return 300'000 + 1'000 * static_cast<std::size_t>(rank); }
 
-/// The segments, the flags in one of the heaps, and the endpoint of this rank.
+/// The segments, their flags in one of the heaps, and the endpoint of this rank.
 class Table {
  public:
   /// Collective. The parts are in memory that kernels of every rank reach.
-  Table(RankTest& test, Heap flags_heap)
-      : test_(test), entries_(test.world(), segments * static_cast<std::size_t>(test.size())),
-        flags_(test.world(), std::size_t{2} * notifications, test.world().mixed() ? Heap::pinned : flags_heap),
+  Table(RankTest& test, Heap flags)
+      : test_(test), endpoint_(test.world(), {segments, notifications, queues}, flags),
         segment_(test.world().create_segment(kind(), data_bytes(test.rank()))),
         small_(test.world().create_segment(kind(), small_bytes)) {
-    all_.resize(segments * static_cast<std::size_t>(test.size()));
-    const bool host_flags = !test.on_gpu() || test.world().mixed() || flags_heap == Heap::pinned;
-    add(data, segment_, flags_.data(), host_flags);
-    add(small, small_, flags_.data() + notifications, host_flags);
-    publish();
+    endpoint_.set(data, segment_);
+    endpoint_.set(small, small_);
+    endpoint_.publish();
   }
   ~Table() {
     test_.world().destroy_segment(segment_.id);
     test_.world().destroy_segment(small_.id);
   }
 
-  [[nodiscard]] Endpoint endpoint() const {
-    return {test_.world().context(), entries_.data(), segments, notifications, queues};
-  }
-  [[nodiscard]] std::byte* own(std::uint32_t id) const {
-    return (id == data ? segment_ : small_).parts[static_cast<std::size_t>(test_.rank())].address;
-  }
-  [[nodiscard]] std::uint64_t* flag(std::uint32_t id, std::uint32_t notification) const {
-    return flags_.data() + (id == data ? 0 : notifications) + notification;
-  }
-  SegmentEntry& entry(std::uint32_t id, int rank) {
-    return all_[id * static_cast<std::size_t>(test_.size()) + static_cast<std::size_t>(rank)];
-  }
-  void publish() { test_.world().copy(entries_.data(), all_.data(), all_.size() * sizeof(SegmentEntry)); }
+  [[nodiscard]] gaspi::WorldEndpoint& host() { return endpoint_; }
+  [[nodiscard]] const Endpoint* endpoint() const { return endpoint_.on_device(); }
+  /// This rank's part of the segment `data`.
+  [[nodiscard]] std::byte* own() const { return segment_.parts[static_cast<std::size_t>(test_.rank())].address; }
 
  private:
   [[nodiscard]] MemoryKind kind() const { return test_.world().mixed() ? MemoryKind::pinned : MemoryKind::device; }
-  void add(std::uint32_t id, const Segment& segment, std::uint64_t* flags, bool host_flags) {
-    for (int rank = 0; rank < test_.size(); ++rank) {
-      const SegmentPart& part = segment.parts[static_cast<std::size_t>(rank)];
-      entry(id, rank) = {static_cast<std::byte*>(test_.world().symmetric_address(part.address)), flags, part.bytes,
-                         PartAccess::symmetric, host_flags ? 1u : 0u};
-    }
-  }
 
   RankTest& test_;
-  SymmetricArray<SegmentEntry> entries_;
-  SymmetricArray<std::uint64_t> flags_;
+  gaspi::WorldEndpoint endpoint_;
   const Segment &segment_, &small_;
-  std::vector<SegmentEntry> all_;
 };
 
 /// Resets a notification: its old value. On GPUs whose flags lie in host memory this is refused, and the kernel stores
@@ -100,7 +79,7 @@ BEELINE_HOST_DEVICE std::uint32_t take(const Group& group, const Endpoint& endpo
 }
 
 struct RingArguments {
-  Endpoint endpoint;
+  const Endpoint* endpoint;
   std::uint32_t ahead, behind;
   SegmentOffset source, destination;
   std::uint64_t bytes;
@@ -120,28 +99,28 @@ struct RingKernel {
       const std::uint64_t half = a.bytes / 2;
       const SegmentOffset rest{a.source.segment, a.source.bytes + half};
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                              gpu_write(group, a.endpoint, a.source, a.ahead, a.destination, half, queue));
+                              gpu_write(group, *a.endpoint, a.source, a.ahead, a.destination, half, queue));
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                              gpu_write(group, a.endpoint, rest, a.ahead,
+                              gpu_write(group, *a.endpoint, rest, a.ahead,
                                         {a.destination.segment, a.destination.bytes + half}, a.bytes - half, queue));
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                              notify(group, a.endpoint, a.ahead, data, {id, 0xf0000000u + a.round}, queue));
+                              notify(group, *a.endpoint, a.ahead, data, {id, 0xf0000000u + a.round}, queue));
     } else {
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                              gpu_write_notify(group, a.endpoint, a.source, a.ahead, a.destination, a.bytes,
+                              gpu_write_notify(group, *a.endpoint, a.source, a.ahead, a.destination, a.bytes,
                                                {id, 0xf0000000u + a.round}, queue));
     }
     std::uint32_t found = 0;
     BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                            notify_waitsome(group, a.endpoint, data, notifications - 100, 100, found));
+                            notify_waitsome(group, *a.endpoint, data, notifications - 100, 100, found));
     BEELINE_DEVICE_CHECK_EQ(report, id, found);
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_notification(group, a.endpoint, data, id, Timeout::test()));
-    BEELINE_DEVICE_CHECK_EQ(report, 0xf0000000u + a.round, take(group, a.endpoint, report, data, id, a.host_flags));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, notify(group, a.endpoint, a.behind, small, {answer, 1}, queue));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_notification(group, a.endpoint, small, answer));
-    BEELINE_DEVICE_CHECK_EQ(report, 1, take(group, a.endpoint, report, small, answer, a.host_flags));
-    BEELINE_DEVICE_CHECK_EQ(report, 0, take(group, a.endpoint, report, small, answer, a.host_flags));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, gaspi::wait(group, a.endpoint, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_notification(group, *a.endpoint, data, id, Timeout::test()));
+    BEELINE_DEVICE_CHECK_EQ(report, 0xf0000000u + a.round, take(group, *a.endpoint, report, data, id, a.host_flags));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, notify(group, *a.endpoint, a.behind, small, {answer, 1}, queue));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_notification(group, *a.endpoint, small, answer));
+    BEELINE_DEVICE_CHECK_EQ(report, 1, take(group, *a.endpoint, report, small, answer, a.host_flags));
+    BEELINE_DEVICE_CHECK_EQ(report, 0, take(group, *a.endpoint, report, small, answer, a.host_flags));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, gaspi::wait(group, *a.endpoint, queue));
   }
 };
 
@@ -154,7 +133,7 @@ void go_round(RankTest& test, Table& table, std::uint32_t round, std::uint64_t b
   const std::uint64_t key = 1000 * round;
   // The source is in the middle, or behind it; the destination at an end.
   const SegmentOffset source{data, room / 2 + round % 3 * 8 - (round % 2 == 0 ? 0 : 150'000)};
-  test.write(table.own(data) + source.bytes, pattern(key + static_cast<std::uint64_t>(test.rank()), bytes));
+  test.write(table.own() + source.bytes, pattern(key + static_cast<std::uint64_t>(test.rank()), bytes));
   test.world().barrier();
   test.run(test.shape(2, true), RingKernel<kind>{},
            RingArguments{table.endpoint(),
@@ -168,7 +147,7 @@ void go_round(RankTest& test, Table& table, std::uint32_t round, std::uint64_t b
                          round % 4 >= 2},
            join(name(kind), " groups, ", bytes, " B"));
   check_bytes(pattern(key + static_cast<std::uint64_t>(behind), bytes),
-              test.read(table.own(data) + begin(test.rank()), bytes), "written by the rank behind");
+              test.read(table.own() + begin(test.rank()), bytes), "written by the rank behind");
   test.world().barrier();
 }
 
@@ -185,7 +164,7 @@ BEELINE_CASE(signal, gaspi_writes_with_notifications, 1) {
 }
 
 struct CrowdArguments {
-  Endpoint endpoint;
+  const Endpoint* endpoint;
   std::uint64_t *sum, *taken;
   std::uint32_t target, of_each;
 };
@@ -199,14 +178,14 @@ struct CrowdKernel {
     for (std::uint32_t i = 0; i < a.of_each; ++i) {
       const std::uint32_t id = (i * senders + me) * 37 % (a.of_each * senders);
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok,
-                              notify(block, a.endpoint, a.target, data, {100 + id, 1 + id}, i % queues));
+                              notify(block, *a.endpoint, a.target, data, {100 + id, 1 + id}, i % queues));
     }
     if (ctx.rank != a.target) return;
     beeline::detail::DeviceAtomic<std::uint64_t> taken(*a.taken), sum(*a.sum);
     const std::uint64_t all = std::uint64_t{a.of_each} * senders;
     for (;;) {
       std::uint32_t id = 0, value = 0;
-      const Status status = notify_waitsome(block, a.endpoint, data, 100, a.of_each * senders, id, Timeout{200'000});
+      const Status status = notify_waitsome(block, *a.endpoint, data, 100, a.of_each * senders, id, Timeout{200'000});
       if (status == Status::timeout) {
         // The threads of a block leave together.
         if (block.any(taken.load(std::memory_order_relaxed) == all)) return;
@@ -214,7 +193,7 @@ struct CrowdKernel {
       }
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, status);
       if (status != Status::ok) return;
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, gaspi::notify_reset(block, a.endpoint, data, id, value));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, gaspi::notify_reset(block, *a.endpoint, data, id, value));
       if (value == 0 || block.thread_rank() != 0) continue;  // another block has taken it
       BEELINE_DEVICE_CHECK_EQ(report, id - 100 + 1, value);
       sum.fetch_add(value, std::memory_order_relaxed);
@@ -239,10 +218,9 @@ BEELINE_CASE(signal, gaspi_blocks_share_notifications, 1) {
 }
 
 struct RefusalArguments {
-  Endpoint endpoint;
+  const Endpoint* endpoint;
   std::uint32_t peer;
   std::uint64_t own_bytes, peer_bytes;
-  bool host_flags;
 };
 
 /// Bad arguments are refused, and nothing else happens.
@@ -251,7 +229,7 @@ struct RefusalKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, DeviceReport* report, RefusalArguments a) const {
     if (grid.block_rank() != 0) return;
     const auto& block = grid.block();
-    const Endpoint& e = a.endpoint;
+    const Endpoint& e = *a.endpoint;
     const auto writes = [&](SegmentOffset from, std::uint32_t rank, SegmentOffset to, std::uint64_t bytes,
                             Notification notification, std::uint32_t queue) {
       return gpu_write_notify(block, e, from, rank, to, bytes, notification, queue);
@@ -298,21 +276,21 @@ BEELINE_CASE(signal, gaspi_bad_arguments, 1) {
   Table table(test, Heap::symmetric);
   const int peer = test.ahead(1);
   test.world().barrier();
-  test.run(test.shape(1, true), RefusalKernel{},
-           RefusalArguments{table.endpoint(), static_cast<std::uint32_t>(peer), data_bytes(test.rank()),
-                            data_bytes(peer), test.world().mixed()},
-           "refusals");
+  test.run(
+      test.shape(1, true), RefusalKernel{},
+      RefusalArguments{table.endpoint(), static_cast<std::uint32_t>(peer), data_bytes(test.rank()), data_bytes(peer)},
+      "refusals");
   test.world().barrier();
-  check_bytes(std::vector<std::byte>(data_bytes(test.rank())), test.read(table.own(data), data_bytes(test.rank())),
+  check_bytes(std::vector<std::byte>(data_bytes(test.rank())), test.read(table.own(), data_bytes(test.rank())),
               "nothing is written");
   std::vector<std::uint64_t> flags(notifications);
-  test.world().copy(flags.data(), table.flag(data, 0), flags.size() * sizeof flags[0]);
+  test.world().copy(flags.data(), table.host().flag(data, 0), flags.size() * sizeof flags[0]);
   BEELINE_CHECK(std::ranges::all_of(flags, [](std::uint64_t flag) { return flag == 0; }));
   test.world().check();
 }
 
 struct WakeArguments {
-  Endpoint endpoint;
+  const Endpoint *endpoint, *own;  ///< with flags that CPU threads poll, and that kernels poll
   std::uint32_t ahead;
 };
 
@@ -322,31 +300,28 @@ struct WakeKernel {
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, DeviceReport* report, WakeArguments a) const {
     if (grid.block_rank() != 0) return;
     const auto& block = grid.block();
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, notify(block, a.endpoint, a.ahead, small, {11, 5}, 1));
-    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_notification(block, a.endpoint, data, 12));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, notify(block, *a.endpoint, a.ahead, small, {11, 5}, 1));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait_for_notification(block, *a.own, data, 12));
   }
 };
 
 /// A kernel's notification wakes a CPU thread that waits for it in host memory; a CPU's notification, sent by a stream,
 /// wakes a kernel.
 BEELINE_CASE(signal, gaspi_kernels_and_hosts_notify_each_other, 1) {
-  Table host_flags(test, Heap::pinned), kernel_flags(test, Heap::symmetric);
-  Endpoint endpoint = host_flags.endpoint();
-  // The kernel's own flags of the segment `data` lie where it polls them.
-  host_flags.entry(data, test.rank()) = kernel_flags.entry(data, test.rank());
-  host_flags.publish();
+  Table table(test, Heap::pinned), other(test, Heap::symmetric);
   const auto stream = test.world().make_stream();
   const auto peer = static_cast<std::uint32_t>(test.ahead(1));
   test.world().barrier();
   const SymmetricArray<DeviceReport> report(test.world(), 1);
-  launch(test.world(), {.waits = true}, WakeKernel{}, report.data(), WakeArguments{endpoint, peer});
+  launch(test.world(), {.waits = true}, WakeKernel{}, report.data(),
+         WakeArguments{table.endpoint(), other.endpoint(), peer});
   const Context& ctx = test.world().host_context();
-  const Status status = wait(Thread{}, ctx, host_flags.flag(small, 11), Compare::not_equal, 0);
+  const Status status = wait(Thread{}, ctx, table.host().flag(small, 11), Compare::not_equal, 0);
   std::uint64_t value = 0;
-  BEELINE_CHECK(status == Status::ok && exchange(ctx, host_flags.flag(small, 11), 0, value) == Status::ok);
+  BEELINE_CHECK(status == Status::ok && exchange(ctx, table.host().flag(small, 11), 0, value) == Status::ok);
   BEELINE_CHECK_EQ(5u, value);
   signal_on_stream(test.world(), static_cast<int>(peer),
-                   {.signal = kernel_flags.flag(data, 12), .value = 1, .stream = stream.get()});
+                   {.signal = other.host().flag(data, 12), .value = 1, .stream = stream.get()});
   test.world().synchronize();
   test.world().synchronize(*stream);
   BEELINE_CHECK_EQ(0u, test.read_value(report.data()).failures);
@@ -354,7 +329,7 @@ BEELINE_CASE(signal, gaspi_kernels_and_hosts_notify_each_other, 1) {
 }
 
 struct PlaceArguments {
-  Endpoint endpoint;
+  const Endpoint* endpoint;
   std::uint32_t peer;
   std::uint64_t bytes;
   Status expected;
@@ -366,7 +341,7 @@ struct PlaceKernel {
     if (grid.block_rank() != 0) return;
     BEELINE_DEVICE_CHECK_EQ(
         report, a.expected,
-        gpu_write_notify(grid.block(), a.endpoint, {data, 3}, a.peer, {small, 1}, a.bytes, {7, 9}, 0));
+        gpu_write_notify(grid.block(), *a.endpoint, {data, 3}, a.peer, {small, 1}, a.bytes, {7, 9}, 0));
   }
 };
 
@@ -386,10 +361,9 @@ BEELINE_CASE(registered, gaspi_writes_to_registered_memory, 1) {
   const PartAccess access = on_other_node      ? PartAccess::symmetric
                             : there != nullptr ? PartAccess::in_place
                                                : PartAccess::none;
-  SegmentEntry& entry = table.entry(small, peer);
-  entry.data = there, entry.bytes = bytes, entry.access = access;
-  table.publish();
-  test.write(table.own(data) + 3, pattern(static_cast<std::uint64_t>(test.rank()), bytes - 1));
+  table.host().set(small, peer, there, bytes, access);
+  table.host().publish();
+  test.write(table.own() + 3, pattern(static_cast<std::uint64_t>(test.rank()), bytes - 1));
   world.barrier();
   const Status expected = access == PartAccess::none ? Status::unreachable : Status::ok;
   test.run(test.shape(1, true), PlaceKernel{},
@@ -397,7 +371,7 @@ BEELINE_CASE(registered, gaspi_writes_to_registered_memory, 1) {
   const auto sent = static_cast<std::uint8_t>(expected == Status::ok);
   const auto who = world.allgather(std::as_bytes(std::span(&sent, 1)));
   if (who[static_cast<std::size_t>(test.behind(1))].front() != std::byte{0}) {
-    const std::uint64_t* const flag = table.flag(small, 7);
+    const std::uint64_t* const flag = table.host().flag(small, 7);
     while (test.read_value(flag) == 0) world.check();
     BEELINE_CHECK_EQ(9u, test.read_value(flag));
     check_bytes(pattern(static_cast<std::uint64_t>(test.behind(1)), bytes - 1),

@@ -148,8 +148,8 @@ class Control {
 /// Runs iterations [step.iteration, end) of `iterations`; a failed wait is recorded, and ends the run.
 struct RunIterations {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Plan plan, Step step, int end,
-                                      int iterations) const {
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, const Plan& plan, Step step,
+                                      int end, int iterations) const {
     const Control control(grid.block(), ctx, plan);
     Step before = step;
     for (const int first = step.iteration; step.iteration < end; ++step.iteration) {

@@ -82,7 +82,7 @@ class PacketLane {
 
 struct RunPacketLanes {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, PacketLanes lanes,
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, const PacketLanes& lanes,
                                       int reductions) const {
     const std::uint32_t stride = grid.blocks(), chunks = lanes.ring.chunks;
     const beeline::PacketChannel channel = lanes.channels[grid.block_rank()];

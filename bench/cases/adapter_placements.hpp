@@ -109,7 +109,8 @@ struct Asking {
 
 struct AdapterPingPong {
   template <class Grid, class By, class Actions>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, By by, Actions actions) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, const By& by,
+                                      const Actions& actions) const {
     if (grid.block().thread_rank() != 0) return;
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) {
       return round_trip(
@@ -121,7 +122,8 @@ struct AdapterPingPong {
 
 struct AdapterFlood {
   template <class Grid, class By, class Actions>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, By by, Actions actions) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, const By& by,
+                                      const Actions& actions) const {
     if (grid.block().thread_rank() != 0) return;
     time_rounds(Thread{}, loop, [&](std::uint64_t sequence) { return by.put(ctx, actions, sequence); });
   }

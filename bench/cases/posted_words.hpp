@@ -71,7 +71,7 @@ BEELINE_HOST_DEVICE inline bool post_word(const Context& ctx, const Posting& pos
 /// Every block posts as fast as it can, and waits until its words are there.
 struct PostWords {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const Posting& posting) const {
     if (grid.block().thread_rank() != 0) return;
     const std::uint32_t block = grid.block_rank();
     const std::uint64_t start = machine::clock_ns();
@@ -85,7 +85,7 @@ struct PostWords {
 /// The first block's round trips, while the other blocks post at intervals.
 struct ProbeCommands {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting, Probe probe) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const Posting& posting, Probe probe) const {
     if (grid.block().thread_rank() != 0) return;
     const std::uint32_t block = grid.block_rank();
     if (block == 0)
@@ -126,7 +126,7 @@ struct ProbeCommands {
 /// All blocks post a word at the same time, again and again, and each waits until its word is there.
 struct PostTogether {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting, Probe probe) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const Posting& posting, Probe probe) const {
     const std::uint32_t block = grid.block_rank();
     for (std::uint32_t i = 0; i < posting.posts; ++i) {
       if (grid.sync(ctx) != Status::ok) return;
@@ -144,7 +144,7 @@ struct PostTogether {
 /// Posts, works, and waits.
 struct PostWorkWait {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Posting posting) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const Posting& posting) const {
     if (grid.block().thread_rank() != 0) return;
     const std::uint64_t start = machine::clock_ns();
     for (std::uint32_t i = 0; i < posting.posts; ++i) {

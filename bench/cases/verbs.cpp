@@ -103,7 +103,7 @@ BEELINE_HOST_DEVICE inline bool flood_pair(const Context& ctx, const Actions& ac
 
 struct RateKernel {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Actions actions, BlockTimes* times,
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const Actions& actions, BlockTimes* times,
                                       std::uint32_t messages) const {
     if (grid.block().thread_rank() != 0) return;
     const std::uint64_t start = machine::clock_ns();

@@ -146,10 +146,11 @@ struct InstructionsOf {
 
 /// Times a post, its request and the wait for its completion, together or one part alone.
 struct TimedCalls {
+  static constexpr bool has_sound_copies = true;  ///< it takes references
   Part part;
 
   template <class Grid, class Calls>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Calls calls) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, const Calls& calls) const {
     using Access = beeline::detail::DirectAccess;
     if (grid.block().thread_rank() != 0) return;
     if (part == Part::both)
@@ -171,10 +172,11 @@ BEELINE_HOST_DEVICE CallCost least_cost(const Context& ctx, const Calls& calls, 
   return least;
 }
 struct CountedCalls {
+  static constexpr bool has_sound_copies = true;  ///< it takes references
   Part part;
 
   template <class Grid, class Calls>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CallCost* cost, Calls calls) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, CallCost* cost, const Calls& calls) const {
     if (grid.block().thread_rank() == 0) *cost = least_cost(ctx, calls, part);
   }
 };

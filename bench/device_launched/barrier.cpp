@@ -96,6 +96,7 @@ __device__ void launch_chains(const Context& ctx, Chain& chain, std::uint32_t ro
 /// The kernel that the CPU launches: one block, which has ended when the first chain begins.
 template <Algorithm algorithm>
 struct LaunchChains {
+  static constexpr bool has_sound_copies = true;
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const Context& ctx, Plan plan) const {
 #if BEELINE_ON_GPU

@@ -90,6 +90,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   /// Works until `is_over(peer)`; gives the peer up if it makes no progress.
   template <class IsOver>
   void work_until(int peer, const char* what, IsOver is_over);
+  void give_up(int peer, const char* what);
   void ring() noexcept;
   void run();
   void sleep();
@@ -343,11 +344,21 @@ void NetworkEngine::work_until(int peer, const char* what, IsOver is_over) {
       const RemotePeer& to = peer_of(peer);
       const std::uint64_t progress = to.acknowledged + to.sent + to.arrivals.done(), now = machine::clock_ns();
       if (std::exchange(seen, progress) != progress) since = now;
-      if (now - since >= stuck_ns)
-        return exchange_.give_up(peer, fmt::format("it takes nothing from this rank, which ends {}", what));
+      if (now - since >= stuck_ns) return give_up(peer, what);
     }
     ::sched_yield();
   }
+}
+
+void NetworkEngine::give_up(int peer, const char* what) {
+  const RemotePeer& to = peer_of(peer);
+  const std::string reason = fmt::format(
+      "it takes nothing from this rank, which ends {}: for {} s {} of {} messages there were complete, {} "
+      "answers were missing{}",
+      what, stuck_ns / 1'000'000'000, to.acknowledged, to.sent, to.unanswered,
+      exchange_.sender.has_posted() ? ", and commands were not sent" : "");
+  log(LogLevel::warning, fmt::format("rank {} is given up: {}", peer, reason), plan_.rank);
+  exchange_.give_up(peer, reason);
 }
 
 void NetworkEngine::end_sources(const std::vector<int>& peers) {

@@ -142,6 +142,34 @@ BEELINE_CASE(sessions_across_nodes, too_many_blocks_are_refused, 1) {
            "as many blocks as sessions, afterwards");
 }
 
+/// More bytes than nvcc copies in registers: see host/impl/kernel_parameters_machine.hpp.
+struct LargeArguments {
+  CollectiveChannel channel;
+  std::int32_t *in, *out;
+  std::size_t counts[8];
+};
+static_assert(sizeof(LargeArguments) > 128);
+
+struct LargeArgumentsKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, LargeArguments a) const {
+    Session session(grid.block(), ctx, a.channel);
+    if (grid.thread_rank() == 0) a.in[0] = static_cast<std::int32_t>(ctx.rank) + 1;
+    grid.block().sync();
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, allreduce(session, a.out, a.in, a.counts[7], Reduction::sum));
+    const auto size = static_cast<std::int32_t>(ctx.size);
+    if (grid.thread_rank() == 0) BEELINE_DEVICE_CHECK_EQ(report, size * (size + 1) / 2, a.out[0]);
+  }
+};
+
+BEELINE_CASE(sessions_across_nodes, large_arguments_by_value, 1) {
+  Collectives collectives(test.world(), small_channel);
+  const GridVectors vectors(test, 1);
+  test.run(test.shape(1, true), LargeArgumentsKernel{},
+           LargeArguments{collectives.channel(), vectors.in.data(), vectors.out.data(), {0, 0, 0, 0, 0, 0, 0, 1}},
+           "a structure by value");
+}
+
 }  // namespace
 
 }  // namespace beeline_test::grid_session_cases

@@ -196,6 +196,7 @@ void lose_a_node(World& world, const Case& of, std::chrono::milliseconds after) 
     }
     return;
   }
+  Killings::agrees();
   Team& team = world.survivors(of.fault == Fault::stop ? 3'000'000'000 : 0);
   Killings::went_on();
   check_members(team, shape.left());
@@ -254,8 +255,9 @@ std::vector<Case> cases() {
     for (std::size_t i = 0; i < std::size(faults); ++i)
       if (is_long || i == of_path[path % std::size(of_path)])
         all.push_back({faults[i].transport, faults[i].fault, path});
-    if (std::count(std::begin(of_gpus), std::end(of_gpus), every_path()[path].name) != 0)
-      all.push_back({"sockets", Fault::death, path, true});
+    const bool is_of_gpus = std::count(std::begin(of_gpus), std::end(of_gpus), every_path()[path].name) != 0;
+    for (const Fault fault : {Fault::death, Fault::stop, Fault::cut})
+      if (is_long || (is_of_gpus && fault == Fault::death)) all.push_back({"sockets", fault, path, true});
   }
   return all;
 }

@@ -38,8 +38,13 @@ class Killings : public ::testing::Environment {
     raise(times_->longest_ns, after_ns);
     BEELINE_CHECK(static_cast<double>(after_ns) / 1e9 < soon_s);
   }
-  /// Called when a survivor has agreed with the others on the remaining ranks.
-  static void went_on() { raise(times_->longest_agreement_ns, now_ns() - noticed_ns_); }
+  /// Called when a survivor begins to agree with the others on the remaining ranks.
+  static void agrees() {
+    agrees_ns_ = now_ns();
+    raise(times_->longest_cleaning_ns, agrees_ns_ - noticed_ns_);
+  }
+  /// Called when it has agreed with them.
+  static void went_on() { raise(times_->longest_agreement_ns, now_ns() - agrees_ns_); }
   /// Called when all ranks of a world with one killing have ended.
   static void count(bool on_gpu) {
     Tally& tally = on_gpu ? on_gpus_ : on_hosts_;
@@ -51,14 +56,15 @@ class Killings : public ::testing::Environment {
                 on_hosts_.killed, static_cast<double>(on_hosts_.longest_ns) / 1e9, on_gpus_.killed,
                 static_cast<double>(on_gpus_.longest_ns) / 1e9);
     if (times_->longest_agreement_ns != 0)
-      std::printf("those left had agreed within %.3f s of their error\n",
+      std::printf("those left began to agree within %.3f s of their error, and had agreed within %.3f s\n",
+                  static_cast<double>(times_->longest_cleaning_ns) / 1e9,
                   static_cast<double>(times_->longest_agreement_ns) / 1e9);
   }
 
  private:
   /// Shared by the ranks' processes with the process that forked them.
   struct Times {
-    std::atomic<std::int64_t> killed_ns{0}, longest_ns{0}, longest_agreement_ns{0};
+    std::atomic<std::int64_t> killed_ns{0}, longest_ns{0}, longest_cleaning_ns{0}, longest_agreement_ns{0};
   };
   struct Tally {
     int killed;
@@ -78,7 +84,7 @@ class Killings : public ::testing::Environment {
 
   static inline Times* const times_ = share();
   static inline Tally on_hosts_{}, on_gpus_{};
-  static inline std::int64_t noticed_ns_ = 0;
+  static inline std::int64_t noticed_ns_ = 0, agrees_ns_ = 0;
 };
 
 /// GoogleTest owns it, and runs it after the last test.

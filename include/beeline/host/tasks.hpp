@@ -189,7 +189,7 @@ template <class List, class Function>
 struct PostTask {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, TaskChannel channel,
-                                      typename Function::Arguments arguments, std::uint32_t rank,
+                                      const typename Function::Arguments& arguments, std::uint32_t rank,
                                       std::uint32_t queue) const {
     static_cast<void>(post_task(grid.block(), ctx, channel, task_of<List, Function>(arguments, rank, queue)));
   }

@@ -28,6 +28,7 @@ namespace {
 template <Algorithm algorithm, bool in_parts = false>
 struct MovementKernel {
   static constexpr unsigned max_threads = collective_threads;
+  static constexpr bool has_sound_copies = true;
   static constexpr std::size_t shared_bytes = algorithm == Algorithm::bulk ? sizeof(BulkBuffer) : 0;
   static constexpr bool starts_early = algorithm != Algorithm::bulk;
 
@@ -51,6 +52,7 @@ struct MovementKernel {
 template <bool full>
 struct MappedMovementKernel {
   static constexpr unsigned max_threads = collective_threads;
+  static constexpr bool has_sound_copies = true;
   static constexpr std::size_t shared_bytes = sizeof(MappingTable);
   static constexpr bool starts_early = true;
 
@@ -83,6 +85,7 @@ template <std::uint32_t capacity, class Grid>
 template <Algorithm algorithm, std::uint32_t capacity>
 struct VariedMovementKernel {
   static constexpr unsigned max_threads = collective_threads;
+  static constexpr bool has_sound_copies = true;
   static constexpr bool bulk = algorithm == Algorithm::bulk;
   static constexpr std::size_t buffer_bytes = bulk ? sizeof(BulkBuffer) : 0;
   static constexpr std::size_t shared_bytes = buffer_bytes + sizeof(PieceValues<capacity>);
@@ -106,6 +109,7 @@ struct VariedMovementKernel {
 struct MappedVariedMovementKernel {
   using Values = PieceValues<most_mapping_members>;
   static constexpr unsigned max_threads = collective_threads;
+  static constexpr bool has_sound_copies = true;
   static constexpr std::size_t shared_bytes = sizeof(MappingTable) + sizeof(Values);
   static_assert(shared_bytes <= 4 * max_node_ranks * sizeof(std::size_t));
   static constexpr bool starts_early = true;

@@ -136,6 +136,7 @@ void launch_named_reduction(const ChannelLaunch& on, const VectorCall& call) {
 template <class T, bool reduces_all>
 struct MappedReductionKernel {
   static constexpr unsigned max_threads = collective_threads;
+  static constexpr bool has_sound_copies = true;
   static constexpr std::size_t shared_bytes = sizeof(MappingTable);
   static constexpr bool starts_early = true;
 

@@ -426,7 +426,7 @@ struct TaskKernel {
 
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()([[maybe_unused]] Grid& grid, [[maybe_unused]] const Context& ctx,
-                                      [[maybe_unused]] TaskService service) const {
+                                      [[maybe_unused]] const TaskService& service) const {
 #if BEELINE_ON_GPU
     __shared__ struct {
       TaskScratch scratch[most_workers_of_block];

@@ -11,6 +11,7 @@
 
 #include "beeline/device/access.hpp"  // defines the checks of Context::at
 #include "beeline/device/grid.hpp"
+#include "beeline/host/impl/kernel_parameters_machine.hpp"
 #include "beeline/host/launch_options.hpp"
 #include "beeline/host/world.hpp"
 
@@ -116,9 +117,34 @@ __global__ __launch_bounds__(max_threads_of<Kernel>(), 1) void bounded_kernel(Ke
   kernel(grid, context, args...);
 }
 
+/// As `grid_kernel`, for functors that copy large structures.
+template <class Kernel, class... Args>
+__global__ void copying_kernel(Kernel kernel, const __grid_constant__ Context context, GridState* grid_state,
+                               const __grid_constant__ Args... args) {
+  if constexpr (starts_early<Kernel>()) machine::await_stream();
+  Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
+  kernel(grid, context, unknown_origin(args)...);
+}
+
+/// As `bounded_kernel`, for functors that copy large structures.
+template <class Kernel, class... Args>
+__global__ __launch_bounds__(max_threads_of<Kernel>(),
+                             1) void bounded_copying_kernel(Kernel kernel, const __grid_constant__ Context context,
+                                                            GridState* grid_state,
+                                                            const __grid_constant__ Args... args) {
+  if constexpr (starts_early<Kernel>()) machine::await_stream();
+  Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
+  kernel(grid, context, unknown_origin(args)...);
+}
+
 template <class Kernel, class... Args>
 [[nodiscard]] constexpr auto kernel_function() {
-  if constexpr (max_threads_of<Kernel>() != 0)
+  constexpr bool is_bounded = max_threads_of<Kernel>() != 0, copies = copies_parameters<Kernel, Args...>();
+  if constexpr (copies && is_bounded)
+    return &bounded_copying_kernel<Kernel, Args...>;
+  else if constexpr (copies)
+    return &copying_kernel<Kernel, Args...>;
+  else if constexpr (is_bounded)
     return &bounded_kernel<Kernel, Args...>;
   else
     return &grid_kernel<Kernel, Args...>;

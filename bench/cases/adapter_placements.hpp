@@ -108,6 +108,7 @@ struct Asking {
 };
 
 struct AdapterPingPong {
+  static constexpr bool has_sound_copies = true;  ///< it takes references
   template <class Grid, class By, class Actions>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, const By& by,
                                       const Actions& actions) const {
@@ -121,6 +122,7 @@ struct AdapterPingPong {
 };
 
 struct AdapterFlood {
+  static constexpr bool has_sound_copies = true;  ///< it takes references
   template <class Grid, class By, class Actions>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, const By& by,
                                       const Actions& actions) const {

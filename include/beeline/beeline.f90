@@ -351,6 +351,13 @@ module beeline
       integer(c_int64_t), value :: timeout_ns
       integer(c_int32_t) :: answer
     end function
+    function beeline_allgather_bytes(team, mine, bytes, all, most_bytes, sizes) result(answer) &
+        bind(c)
+      import
+      type(c_ptr), value :: team, mine, all, sizes
+      integer(c_size_t), value :: bytes, most_bytes
+      integer(c_int32_t) :: answer
+    end function
     function beeline_allocate(team, bytes, heap, memory) result(answer) bind(c)
       import
       type(c_ptr), value :: team

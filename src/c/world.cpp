@@ -258,6 +258,25 @@ beeline_status beeline_barrier(beeline_team* team, uint64_t timeout_ns) noexcept
   return c::collective("beeline_barrier", team, [&](Team& of) { return of.barrier(Timeout{timeout_ns}); });
 }
 
+beeline_status beeline_allgather_bytes(beeline_team* team, const void* mine, size_t bytes, void* all, size_t most_bytes,
+                                       size_t* sizes) noexcept {
+  return c::collective("beeline_allgather_bytes", team, [&](Team& of) {
+    c::require_memory(mine, bytes, "mine");
+    c::require_memory(all, most_bytes, "all");
+    c::require_pointer(sizes, "sizes");
+    const auto everyones = of.allgather({static_cast<const std::byte*>(mine), bytes});
+    for (std::size_t member = 0; member < everyones.size(); ++member)
+      if (everyones[member].size() > most_bytes)
+        c::refuse("most_bytes",
+                  fmt::format("{}, and member {} passes {} bytes", most_bytes, member, everyones[member].size()));
+    for (std::size_t member = 0; member < everyones.size(); ++member) {
+      sizes[member] = everyones[member].size();
+      if (sizes[member] != 0)
+        std::memcpy(static_cast<std::byte*>(all) + member * most_bytes, everyones[member].data(), sizes[member]);
+    }
+  });
+}
+
 beeline_status beeline_team_context(const beeline_team* team, size_t struct_bytes, beeline_context* context) noexcept {
   return copy_context("beeline_team_context", team, struct_bytes, context, &Team::context);
 }

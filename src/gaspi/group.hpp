@@ -18,6 +18,8 @@ namespace beeline::gaspi {
 inline constexpr std::uint32_t most_groups = 33;
 /// Bytes that an all-reduce of a group combines at most: 255 elements of 8 bytes.
 inline constexpr std::size_t most_reduced_bytes = 255 * 8;
+/// Bytes from one member's vector to the next in `Group::gathered`.
+inline constexpr std::size_t reduced_row_bytes = 2048;
 
 /// What the data plane keeps for a group between calls, such as the stage of an all-reduce that timed out.
 struct GroupWork {
@@ -32,10 +34,12 @@ struct Group {
   std::vector<int> ranks;  ///< world ranks, ascending; does not change once the group is committed
   std::atomic<State> state{State::building};
   // Of committed groups; set before `state`.
+  std::uint64_t serial = 0;      ///< of the team, the same on all members
+  bool commit_is_taken = false;  ///< a call of gaspi_group_commit has returned success; used by that function alone
   beeline_team* team = nullptr;
   beeline_collectives* collectives = nullptr;  ///< one session for vectors of up to `most_reduced_bytes`
-  std::byte* gathered = nullptr;  ///< symmetric memory of the team: [members][2048 bytes], for all-reduces by functions
-                                  ///< of the user
+  std::byte* gathered = nullptr;  ///< symmetric memory of the team: [members][reduced_row_bytes], for all-reduces by
+                                  ///< functions of the user
   // For the calls that all members make. A thread holds `calls` for the time of one call.
   std::mutex calls;
   std::unique_ptr<GroupWork> work;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "beeline/beeline.h"
+#include "gaspi/connections.hpp"
 #include "gaspi/failure.hpp"
 #include "gaspi/group.hpp"
 #include "gaspi/health.hpp"
@@ -68,6 +69,7 @@ class Process {
   [[nodiscard]] std::uint64_t deadline_ns() const { return deadline_ns_; }
   [[nodiscard]] const SegmentTable& segments() const { return *segments_; }
   [[nodiscard]] const HealthTable& health() const { return *health_; }
+  [[nodiscard]] Connections& connections() const { return *connections_; }
   [[nodiscard]] GroupTable& groups() { return groups_; }
   [[nodiscard]] Service& service() { return *service_; }
   /// Number of times that the world went on without lost ranks.
@@ -86,6 +88,7 @@ class Process {
 
  private:
   friend class Service;
+  friend class Objects;
   friend class Life;
   explicit Process(std::vector<std::unique_ptr<Extension>> extensions);
 
@@ -97,6 +100,7 @@ class Process {
   std::uint64_t deadline_ns_ = 0;
   std::unique_ptr<SegmentTable> segments_;
   std::unique_ptr<HealthTable> health_;
+  std::unique_ptr<Connections> connections_;
   GroupTable groups_;
   const std::vector<std::unique_ptr<Extension>> extensions_;
   std::unique_ptr<Service> service_;  ///< last, so that its thread ends first

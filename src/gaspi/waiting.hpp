@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "beeline/c/base.h"
 #include "gaspi/failure.hpp"
@@ -19,13 +20,15 @@ inline constexpr std::uint64_t block_ms = ~std::uint64_t{0}, test_ms = 0;
 
 /// What a call waits for.
 struct Awaited {
-  const char* what;             ///< for texts, such as "the barrier of group"
-  std::uint64_t number = 0;     ///< appended to `what`
-  std::span<const int> needed;  ///< world ranks; the call fails if one of them has failed. Empty: it fails if no other
-                                ///< rank is healthy
+  const char* what;                  ///< for texts, such as "the barrier of group"
+  std::uint64_t number = no_number;  ///< appended to `what`
+  std::span<const int> needed = {};  ///< world ranks: the call fails if one of them has failed
+  bool needs_a_peer = false;         ///< the call fails if no other rank is healthy, but one has failed
+
+  static constexpr std::uint64_t no_number = ~std::uint64_t{0};
 };
 
-/// One wait of a call. Making it costs nothing; the clock is read when the first slice is over.
+/// One wait of a call. Making it costs nothing; the clock is read only after the first attempt.
 class Waiting {
  public:
   Waiting(const Process& process, const Awaited& awaited, std::uint64_t timeout_ms)
@@ -42,6 +45,8 @@ class Waiting {
   void require_needed() const;
   void log_if_late();
   [[nodiscard]] bool is_over() const;
+  [[nodiscard]] std::uint64_t limit_ns() const;
+  [[nodiscard]] std::string text() const;
   const Process& process_;
   const Awaited awaited_;
   const std::uint64_t timeout_ms_;

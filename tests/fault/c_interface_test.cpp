@@ -6,64 +6,15 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "beeline/beeline.h"
-#include "tests/support/check.hpp"
+#include "tests/fault/c_ranks.hpp"
 
 namespace beeline_test::c_interface_test {
 
 namespace {
-
-using Body = std::function<void(beeline_world*, beeline_team*)>;
-
-int32_t call_body(beeline_world* world, void* body) {
-  try {
-    (*static_cast<const Body*>(body))(world, beeline_world_team(world));
-  } catch (const CheckFailure& failure) {
-    ADD_FAILURE() << failure.what();
-    return 1;
-  }
-  return 0;
-}
-
-void check_ok(beeline_status status) {
-  if (status != BEELINE_OK) throw CheckFailure(join(beeline_status_name(status), ": ", beeline_last_error()));
-}
-
-/// Settings of a world whose ranks are threads.
-class Settings {
- public:
-  explicit Settings(int ranks) {
-    check_ok(beeline_config_create(&config_));
-    set("THREADS", "1"), set("SIZE", std::to_string(ranks)), set("DEVICE", "cpu"), set("BEELINE_DEADLINE_S", "20");
-    set("HEAP_BYTES", "8M"), set("PINNED_HEAP_BYTES", "8M");
-  }
-  Settings(const Settings&) = delete;
-  Settings& operator=(const Settings&) = delete;
-  ~Settings() { EXPECT_EQ(BEELINE_OK, beeline_config_destroy(config_)); }
-  void set(const char* name, const std::string& value) { check_ok(beeline_config_set(config_, name, value.c_str())); }
-  [[nodiscard]] beeline_config* get() const { return config_; }
-
- private:
-  beeline_config* config_ = nullptr;
-};
-
-/// Runs `body` as ranks that are threads. Returns the exit status.
-int run_ranks(const Settings& settings, Body body) {
-  int32_t exit_status = -1;
-  EXPECT_EQ(BEELINE_OK, beeline_run(settings.get(), call_body, &body, &exit_status)) << beeline_last_error();
-  return exit_status;
-}
-void expect_passed(int ranks, const Body& body) { EXPECT_EQ(0, run_ranks(Settings(ranks), body)); }
-
-void check_refused(beeline_status status, const char* text) {
-  BEELINE_CHECK_EQ(static_cast<beeline_status>(BEELINE_INVALID_ARGUMENT), status);
-  BEELINE_CHECK_CONTAINS(beeline_last_error(), text);
-}
 
 template <class T>
 T* allocate(beeline_team* team, std::size_t count, int32_t heap = BEELINE_HEAP_SYMMETRIC) {
@@ -356,6 +307,31 @@ TEST(CInterface, MemoryStreamsAndTeams) {
     check_ok(beeline_free(team, inbox));
     check_ok(beeline_deregister(registered));
     check_ok(beeline_segment_destroy(segment));
+  });
+}
+
+TEST(CInterface, BytesOfDifferentSizesAreGathered) {
+  expect_passed(3, [](beeline_world* world, beeline_team* team) {
+    const int32_t rank = beeline_team_rank(team), two[] = {0, 1};
+    beeline_team* pair = nullptr;
+    check_ok(beeline_team_create(world, two, rank < 2 ? 2 : 0, &pair));
+    const char text[] = "abc";
+    std::array<char, 12> all{};
+    std::array<size_t, 3> sizes{9, 9, 9};
+    const auto mine = static_cast<size_t>(rank + 1);
+    check_refused(beeline_allgather_bytes(team, text, mine, all.data(), 2, sizes.data()),
+                  "argument most_bytes: 2, and member 2 passes 3 bytes");
+    check_refused(beeline_allgather_bytes(team, nullptr, mine, all.data(), 4, sizes.data()),
+                  "argument mine: a null pointer");
+    BEELINE_CHECK_EQ(size_t{9}, sizes[0]);
+    check_ok(beeline_allgather_bytes(team, text, mine, all.data(), 4, sizes.data()));
+    BEELINE_CHECK(sizes == (std::array<size_t, 3>{1, 2, 3}));
+    BEELINE_CHECK(std::memcmp("a\0\0\0ab\0\0abc\0", all.data(), all.size()) == 0);
+    if (pair == nullptr) return;
+    check_ok(beeline_allgather_bytes(pair, text + rank, 1, all.data(), 1, sizes.data()));
+    BEELINE_CHECK(all[0] == 'a' && all[1] == 'b' && sizes[1] == 1);
+    check_refused(beeline_allgather_bytes(pair, all.data(), 121, all.data(), 1, sizes.data()), "at most 120");
+    check_ok(beeline_team_destroy(pair));
   });
 }
 

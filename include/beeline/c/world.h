@@ -127,6 +127,15 @@ int32_t beeline_team_failed(const beeline_team* team) BEELINE_NOEXCEPT;
 ///   timeout_ns  after BEELINE_TIMEOUT the same call continues; other collective functions are refused until then
 /// Blocks. Threads: one.
 beeline_status beeline_barrier(beeline_team* team, uint64_t timeout_ns) BEELINE_NOEXCEPT;
+/// Collective. Gathers bytes of the members' CPU threads, such as parameters on which members have to agree. Sizes may
+/// differ.
+///   mine, bytes  this member's bytes: at most 120, in the world's team at most 256 MiB
+///   all          [members][most_bytes]; the bytes of member m begin at m * most_bytes
+///   sizes        [members] bytes of each member; 0 for ranks of the world that have failed or left
+/// Blocks. BEELINE_INVALID_ARGUMENT for too many bytes, also if another member passes more than `most_bytes`; then the
+/// members have exchanged their bytes, and `all` and `sizes` are unchanged. Threads: one.
+beeline_status beeline_allgather_bytes(beeline_team* team, const void* mine, size_t bytes, void* all, size_t most_bytes,
+                                       size_t* sizes) BEELINE_NOEXCEPT;
 
 BEELINE_C_END
 

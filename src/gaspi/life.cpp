@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gaspi/life.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "gaspi/call.hpp"
+#include "gaspi/service.hpp"
+
+namespace beeline::gaspi {
+
+/// The one process. Never destroyed by itself: other threads may be in calls when the program exits.
+class Life {
+ public:
+  static Life& instance() {
+    static Life* const life = new Life;
+    return *life;
+  }
+
+  [[nodiscard]] Process* running() const { return running_.load(std::memory_order_acquire); }
+
+  [[nodiscard]] bool has_begun() {
+    const std::lock_guard lock(mutex_);
+    return process_ != nullptr;
+  }
+
+  [[nodiscard]] Result begin(std::uint64_t timeout_ms) {
+    const std::lock_guard lock(mutex_);
+    if (running() != nullptr) refuse(GASPI_ERR_INITED, "the process is initialized already");
+    if (process_ == nullptr) {
+      stop_at_exit();
+      process_.reset(new Process(make_extensions()));
+    }
+    try {
+      if (process_->service().join(timeout_ms) == Result::timeout) return Result::timeout;
+    } catch (...) {
+      process_.reset();
+      throw;
+    }
+    running_.store(process_.get(), std::memory_order_release);
+    return Result::success;
+  }
+
+  [[nodiscard]] Result end(std::uint64_t timeout_ms) {
+    const std::lock_guard lock(mutex_);
+    Process* const process = running();
+    if (process == nullptr) refuse(GASPI_ERR_NOINIT, "before gaspi_proc_init or after gaspi_proc_term");
+    try {
+      if (process->service().perform({.action = Action::leave}, {.what = "the termination of all ranks"}, timeout_ms) ==
+          Result::timeout)
+        return Result::timeout;
+    } catch (...) {
+      finish();
+      throw;
+    }
+    finish();
+    return Result::success;
+  }
+
+ private:
+  void finish() {
+    running_.store(nullptr, std::memory_order_release);
+    process_.reset();
+  }
+
+  /// Ends the service thread before the libraries below it are torn down, if the program exits without a termination.
+  static void stop_at_exit() {
+    static const bool once = [] {
+      std::atexit([] { instance().process_.reset(); });
+      return true;
+    }();
+    static_cast<void>(once);
+  }
+
+  std::mutex mutex_;
+  std::unique_ptr<Process> process_;
+  std::atomic<Process*> running_{nullptr};
+};
+
+Process* Process::running() { return Life::instance().running(); }
+
+bool has_begun() { return Life::instance().has_begun(); }
+Result begin_process(std::uint64_t timeout_ms) { return Life::instance().begin(timeout_ms); }
+Result end_process(std::uint64_t timeout_ms) { return Life::instance().end(timeout_ms); }
+
+}  // namespace beeline::gaspi

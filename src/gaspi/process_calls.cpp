@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starting and ending of ranks, connections, the state of ranks.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+
+#include "gaspi/call.hpp"
+#include "gaspi/connections.hpp"
+#include "gaspi/life.hpp"
+#include "gaspi/service.hpp"
+
+using namespace beeline::gaspi;
+
+namespace {
+
+void require_rank(const Process& process, gaspi_rank_t rank) {
+  if (rank >= process.size()) refuse(GASPI_ERR_INV_RANK, fmt::format("rank {} in a world of {}", rank, process.size()));
+}
+
+int node_of(const Process& process, int rank) {
+  beeline_device device{};
+  device.struct_bytes = sizeof device;
+  if (beeline_world_device(process.world(), rank, &device) != BEELINE_OK) throw Failure(beeline_last_error());
+  return device.node;
+}
+
+/// The number of ranks below `end` on this rank's node.
+gaspi_rank_t count_on_node(const Process& process, int end) {
+  const int mine = node_of(process, process.rank());
+  gaspi_rank_t count = 0;
+  for (int rank = 0; rank < end; ++rank)
+    if (node_of(process, rank) == mine) ++count;
+  return count;
+}
+
+}  // namespace
+
+extern "C" gaspi_return_t pgaspi_proc_init(gaspi_timeout_t timeout_ms) {
+  return call_any_time("gaspi_proc_init", [&] { return begin_process(timeout_ms); });
+}
+
+extern "C" gaspi_return_t pgaspi_proc_term(gaspi_timeout_t timeout_ms) {
+  return call_any_time("gaspi_proc_term", [&] { return end_process(timeout_ms); });
+}
+
+extern "C" gaspi_return_t pgaspi_initialized(gaspi_number_t* initialized) {
+  return call_any_time("gaspi_initialized", [&] {
+    require_pointer(initialized, "initialized");
+    *initialized = Process::running() != nullptr ? 1 : 0;
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_proc_num(gaspi_rank_t* proc_num) {
+  return call("gaspi_proc_num", [&](const Process& process) {
+    require_pointer(proc_num, "proc_num");
+    *proc_num = static_cast<gaspi_rank_t>(process.size());
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_proc_rank(gaspi_rank_t* rank) {
+  return call("gaspi_proc_rank", [&](const Process& process) {
+    require_pointer(rank, "rank");
+    *rank = static_cast<gaspi_rank_t>(process.rank());
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_proc_local_rank(gaspi_rank_t* local_rank) {
+  return call("gaspi_proc_local_rank", [&](const Process& process) {
+    require_pointer(local_rank, "local_rank");
+    *local_rank = count_on_node(process, process.rank());
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_proc_local_num(gaspi_rank_t* local_num) {
+  return call("gaspi_proc_local_num", [&](const Process& process) {
+    require_pointer(local_num, "local_num");
+    *local_num = count_on_node(process, process.size());
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_proc_kill(gaspi_rank_t rank, gaspi_timeout_t timeout_ms) {
+  return call("gaspi_proc_kill", [&](Process& process) {
+    require_rank(process, rank);
+    if (rank == process.rank()) refuse(GASPI_ERR_INV_RANK, "a rank does not end itself");
+    return process.service().perform({.action = Action::kill, .id = rank}, {.what = "the end of rank", .number = rank},
+                                     timeout_ms);
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_connect(gaspi_rank_t rank, gaspi_timeout_t) {
+  return call("gaspi_connect", [&](Process& process) {
+    require_rank(process, rank);
+    if (!process.health().is_healthy(rank))
+      throw Failure(fmt::format("rank {} has failed: {}", rank, process.health().reason(rank)));
+    process.connections().set(rank, true);
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_disconnect(gaspi_rank_t rank, gaspi_timeout_t) {
+  return call("gaspi_disconnect", [&](Process& process) {
+    require_rank(process, rank);
+    process.connections().set(rank, false);
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_state_vec_get(gaspi_state_vector_t state_vector) {
+  return call("gaspi_state_vec_get", [&](const Process& process) {
+    require_pointer(state_vector, "state_vector");
+    for (int rank = 0; rank < process.size(); ++rank)
+      state_vector[rank] = process.health().is_healthy(rank) ? GASPI_STATE_HEALTHY : GASPI_STATE_CORRUPT;
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_proc_ping(gaspi_rank_t rank, gaspi_timeout_t timeout_ms) {
+  return call("gaspi_proc_ping", [&](Process& process) {
+    require_rank(process, rank);
+    const int needed[] = {rank};
+    std::uint64_t first = 0;
+    bool has_first = false;
+    return wait_for(process, {.what = "an answer of rank", .number = rank, .needed = needed}, timeout_ms,
+                    [&](std::uint64_t slice_ns) {
+                      const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(slice_ns);
+                      do {
+                        std::uint64_t beats = 0;
+                        if (!process.health().is_healthy(rank) || !process.service().read_heartbeat(rank, beats))
+                          return process.health().is_healthy(rank) ? BEELINE_ABORTED : BEELINE_TIMEOUT;
+                        if (has_first && beats != first) return BEELINE_OK;
+                        first = beats, has_first = true;
+                        if (slice_ns != 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+                      } while (std::chrono::steady_clock::now() < end);
+                      return BEELINE_TIMEOUT;
+                    });
+  });
+}
+
+GASPI_EXPORT(proc_init);
+GASPI_EXPORT(proc_term);
+GASPI_EXPORT(initialized);
+GASPI_EXPORT(proc_num);
+GASPI_EXPORT(proc_rank);
+GASPI_EXPORT(proc_local_rank);
+GASPI_EXPORT(proc_local_num);
+GASPI_EXPORT(proc_kill);
+GASPI_EXPORT(connect);
+GASPI_EXPORT(disconnect);
+GASPI_EXPORT(state_vec_get);
+GASPI_EXPORT(proc_ping);

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gaspi/request.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace beeline::gaspi {
+
+namespace {
+
+bool is_of_segment(Action action) {
+  return action == Action::allocate || action == Action::create || action == Action::announce ||
+         action == Action::remove;
+}
+
+/// Whether two different requests exclude each other. Announcements of a segment to different ranks do not.
+bool collide(const Request& a, const Request& b) {
+  if (a.id != b.id || (a.action == Action::announce && b.action == Action::announce)) return false;
+  if (is_of_segment(a.action)) return is_of_segment(b.action);
+  return a.action == b.action && a.action == Action::commit;
+}
+
+}  // namespace
+
+std::list<RequestBook::Entry>::iterator RequestBook::find(Number number) {
+  return std::find_if(entries_.begin(), entries_.end(), [=](const Entry& entry) { return entry.number == number; });
+}
+
+std::pair<RequestBook::Number, bool> RequestBook::find_or_add(const Request& wanted) {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_) {
+    if (entry.request == wanted) return {entry.number, false};
+    if (collide(entry.request, wanted))
+      throw Failure(is_of_segment(wanted.action)
+                        ? "another call for this segment has timed out and was not called again until its end"
+                        : "another commit of this group has timed out and was not called again until its end");
+  }
+  if (!closed_.empty()) throw Failure(closed_);
+  entries_.push_back({next_, wanted});
+  return {next_++, true};
+}
+
+bool RequestBook::await(Number number, std::uint64_t limit_ns) {
+  std::unique_lock lock(mutex_);
+  const auto is_over = [&] {
+    const auto entry = find(number);
+    return entry == entries_.end() || entry->is_done;
+  };
+  if (!done_.wait_for(lock, std::chrono::nanoseconds(limit_ns), is_over)) return false;
+  const auto entry = find(number);
+  if (entry == entries_.end()) throw Failure("another thread that made the same call has taken its result");
+  const Entry over = std::move(*entry);
+  entries_.erase(entry);
+  if (!over.text.empty()) throw Failure(over.value, over.text);
+  return true;
+}
+
+bool RequestBook::contains(Action action, std::uint32_t id) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [=](const Entry& entry) { return entry.request.action == action && entry.request.id == id; });
+}
+
+void RequestBook::withdraw(Number number) {
+  const std::lock_guard lock(mutex_);
+  if (const auto entry = find(number); entry != entries_.end()) entries_.erase(entry);
+}
+
+std::vector<RequestBook::Numbered> RequestBook::pending() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Numbered> all;
+  for (const Entry& entry : entries_)
+    if (!entry.is_done) all.push_back({entry.number, entry.request});
+  return all;
+}
+
+bool RequestBook::has_pending() const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return !entry.is_done; });
+}
+
+void RequestBook::finish(Number number, std::int32_t value, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = find(number);
+  if (entry == entries_.end()) return;
+  if (entry->request.action == Action::dissolve) {  // no call waits for it
+    entries_.erase(entry);
+    return;
+  }
+  entry->is_done = true, entry->value = value, entry->text = text;
+  done_.notify_all();
+}
+
+void RequestBook::close(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  closed_ = reason;
+  for (Entry& entry : entries_) {
+    if (entry.is_done) continue;
+    entry.is_done = true, entry.value = static_cast<std::int32_t>(Result::error), entry.text = reason;
+  }
+  done_.notify_all();
+}
+
+}  // namespace beeline::gaspi

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gaspi/service.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "gaspi/config.hpp"
+#include "gaspi/process.hpp"
+
+namespace beeline::gaspi {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::uint64_t now_ns() { return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()); }
+
+/// What a rank says at the beginning of a round.
+struct RoundHead {
+  std::uint64_t round, bytes;
+};
+/// What a rank says after a failure, before the serial numbers of its objects.
+struct Standing {
+  std::uint64_t begun, completed, has_executed, next_serial;
+};
+
+/// How long an idle service thread sleeps between two looks at its signals: short after an event, since events follow
+/// each other, and long enough later that it takes less than 1 % of a core.
+std::chrono::microseconds nap_after(std::uint64_t idle_ns) {
+  if (idle_ns < 20'000'000) return std::chrono::microseconds(50);
+  if (idle_ns < 200'000'000) return std::chrono::microseconds(1000);
+  return std::chrono::microseconds(5000);
+}
+
+void require_ok(beeline_status status) {
+  if (!is_done(status)) throw Failure(beeline_last_error());
+}
+
+}  // namespace
+
+Service::Service(Process& process) : process_(process), objects_(process) {
+  // Signals of the program are for its own threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  thread_ = std::thread([this] { serve(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Service::~Service() {
+  {
+    const std::lock_guard lock(mutex_);
+    must_stop_ = is_woken_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+// --- Application threads ------------------------------------------------------------------------------------------
+
+Result Service::join(std::uint64_t timeout_ms) {
+  std::unique_lock lock(mutex_);
+  const auto is_over = [this] { return state_ != State::joining; };
+  if (timeout_ms == block_ms)
+    changed_.wait(lock, is_over);
+  else if (!changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_over))
+    return Result::timeout;
+  if (state_ == State::ended) throw Failure(end_reason_);
+  return Result::success;
+}
+
+Result Service::perform(const Request& request, const Awaited& awaited, std::uint64_t timeout_ms) {
+  const auto [number, is_new] = book_.find_or_add(request);
+  if (is_new) ring();
+  try {
+    return wait_for(process_, awaited, timeout_ms, [this, number = number](std::uint64_t slice_ns) {
+      return book_.await(number, slice_ns) ? BEELINE_OK : BEELINE_TIMEOUT;
+    });
+  } catch (const Failure&) {
+    book_.withdraw(number);
+    throw;
+  }
+}
+
+void Service::post(const Request& request) {
+  static_cast<void>(book_.find_or_add(request));
+  ring();
+}
+
+void Service::ring() {
+  // If this fails, ranks were lost: then all ranks meet without being asked.
+  static_cast<void>(beeline_signal_add(process_.world_team(), signals_ + doorbell, 1, coordinator(), service_queue));
+  const std::lock_guard lock(mutex_);
+  is_woken_ = true;
+  changed_.notify_all();
+}
+
+bool Service::await_recovery(std::uint64_t limit_ns) {
+  std::unique_lock lock(mutex_);
+  const auto goes_on = [this] {
+    return state_ != State::running || (!is_recovering_ && beeline_team_failed(process_.world_team()) == 0);
+  };
+  const bool is_over = changed_.wait_for(lock, std::chrono::nanoseconds(limit_ns), goes_on);
+  if (!end_reason_.empty()) throw Failure(end_reason_);
+  return is_over;
+}
+
+std::string Service::end_reason() const {
+  const std::lock_guard lock(mutex_);
+  return end_reason_;
+}
+
+bool Service::read_heartbeat(int rank, std::uint64_t& beats) const {
+  return beeline_get(process_.world_team(), &beats, signals_ + heartbeat, sizeof beats, rank) == BEELINE_OK;
+}
+
+// --- The thread ---------------------------------------------------------------------------------------------------
+
+void Service::serve() noexcept {
+  try {
+    join_world();
+    set_state(State::running);
+    loop();
+  } catch (const Lost& lost) {
+    end(lost.text);
+  } catch (const std::exception& error) {
+    end(error.what());
+  }
+}
+
+void Service::join_world() {
+  require_ok(beeline_world_create(nullptr, &process_.world_));
+  beeline_team* const team = process_.world_team_ = beeline_world_team(process_.world_);
+  process_.rank_ = beeline_team_rank(team), process_.size_ = beeline_team_size(team);
+  beeline_device device{};
+  device.struct_bytes = sizeof device;
+  require_ok(beeline_world_device(process_.world_, process_.rank_, &device));
+  process_.has_gpu_ = device.kind == BEELINE_GPU;
+  beeline_context context;
+  require_ok(beeline_team_host_context(team, sizeof context, &context));
+  process_.deadline_ns_ = context.deadline_ns;
+  process_.segments_ = std::make_unique<SegmentTable>(process_.size_);
+  process_.health_ = std::make_unique<HealthTable>(process_.size_);
+  process_.connections_ = std::make_unique<Connections>(process_.size_, process_.rank_,
+                                                        configuration().build_infrastructure != GASPI_TOPOLOGY_NONE);
+  for (int rank = 0; rank < process_.size_; ++rank) members_.push_back(rank);
+  require_ok(beeline_allocate_signals(team, words, BEELINE_HEAP_PINNED, &signals_));
+  objects_.make_first_team(process_.groups_.create(), members_);
+  for (const std::unique_ptr<Extension>& extension : process_.extensions_) extension->open(process_);
+  last_round_ns_ = idle_since_ns_ = now_ns();
+}
+
+void Service::loop() {
+  for (;;) {
+    try {
+      {
+        const std::lock_guard lock(mutex_);
+        if (must_stop_ || state_ == State::left) return;
+      }
+      if (beeline_team_failed(process_.world_team()) != 0)
+        recover();
+      else if (is_round_due())
+        round();
+      else
+        sleep();
+    } catch (const Lost& lost) {
+      // The abort of the world follows, unless this rank alone saw the failure.
+      const std::uint64_t start = now_ns();
+      while (beeline_team_failed(process_.world_team()) == 0)
+        if (now_ns() - start > process_.deadline_ns())
+          throw;
+        else
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+void Service::sleep() {
+  std::atomic_ref<std::uint64_t>(signals_[heartbeat]).fetch_add(1, std::memory_order_relaxed);
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, nap_after(now_ns() - idle_since_ns_), [this] { return is_woken_; });
+  if (std::exchange(is_woken_, false)) idle_since_ns_ = now_ns();
+}
+
+int Service::coordinator() const {
+  for (int rank = 0; rank < process_.size(); ++rank)
+    if (process_.health().is_healthy(rank)) return rank;
+  return process_.rank();
+}
+
+std::uint64_t Service::word(Word which) const {
+  return std::atomic_ref<std::uint64_t>(signals_[which]).load(std::memory_order_acquire);
+}
+
+bool Service::is_round_due() {
+  if (must_meet_ || word(round_number) > begun_) return true;
+  if (coordinator() == process_.rank() && word(doorbell) != rung_) return true;
+  return now_ns() - last_round_ns_ > std::max<std::uint64_t>(process_.deadline_ns() / 3, 1'000'000'000);
+}
+
+void Service::start_round_elsewhere() {
+  rung_ = word(doorbell);
+  for (const int rank : members_)
+    if (rank != process_.rank())
+      static_cast<void>(
+          is_done(beeline_signal(process_.world_team(), signals_ + round_number, begun_, rank, service_queue)));
+}
+
+std::vector<std::vector<std::byte>> Service::gather(std::span<const std::byte> mine) const {
+  const auto ranks = static_cast<std::size_t>(process_.size());
+  const RoundHead head{begun_, mine.size()};
+  std::vector<RoundHead> heads(ranks, RoundHead{begun_, 0});
+  std::vector<std::size_t> sizes(ranks);
+  require_ok(
+      beeline_allgather_bytes(process_.world_team(), &head, sizeof head, heads.data(), sizeof head, sizes.data()));
+  std::size_t most = 0;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    if (sizes[rank] == 0) continue;
+    if (heads[rank].round != begun_)
+      throw Failure(fmt::format("rank {} is in round {} of the service threads, rank {} in round {}", process_.rank(),
+                                begun_, rank, heads[rank].round));
+    most = std::max<std::size_t>(most, heads[rank].bytes);
+  }
+  std::vector<std::vector<std::byte>> all(ranks);
+  if (most == 0) return all;
+  std::vector<std::byte> rows(ranks * most);
+  require_ok(beeline_allgather_bytes(process_.world_team(), mine.data(), mine.size(), rows.data(), most, sizes.data()));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto row = rows.begin() + static_cast<std::ptrdiff_t>(rank * most);
+    all[rank].assign(row, row + static_cast<std::ptrdiff_t>(sizes[rank]));
+  }
+  return all;
+}
+
+void Service::round() {
+  ++begun_;
+  must_meet_ = false;
+  std::atomic_ref<std::uint64_t>(signals_[heartbeat]).fetch_add(1, std::memory_order_relaxed);
+  if (coordinator() == process_.rank()) start_round_elsewhere();
+  requests_ = book_.pending();
+  std::vector<Item> mine;
+  for (const RequestBook::Numbered& each : requests_) mine.push_back(item_of(each.request, process_.rank()));
+  std::vector<std::vector<Item>> items;
+  bool has_items = false;
+  for (const std::vector<std::byte>& bytes : gather(encode(mine))) {
+    items.push_back(decode(bytes));
+    has_items = has_items || !bytes.empty();
+  }
+  last_round_ns_ = now_ns();
+  if (has_items) idle_since_ns_ = last_round_ns_;
+  std::vector<bool> takes_part(items.size(), false);
+  for (const int rank : members_) takes_part[static_cast<std::size_t>(rank)] = true;
+  const Plan plan = has_items ? plan_round(items, takes_part, objects_.teams()) : Plan{};
+  if (!plan.kills.empty()) return await_deaths(plan);
+  if (!plan.is_empty()) {
+    objects_.execute(plan, requests_);
+    static_cast<void>(gather({}));  // all ranks have executed it
+    finish(requests_, objects_.apply());
+  }
+  completed_ = begun_;
+  last_round_ns_ = now_ns();
+  if (plan.leaves) leave();
+}
+
+void Service::await_deaths(const Plan& plan) {
+  std::vector<Outcome> outcomes;
+  bool is_any_alive = false;
+  for (std::size_t i = 0; i < plan.kills.size(); ++i) {
+    const int killed = plan.killed[i];
+    if (killed == process_.rank()) {
+      process_.log(fmt::format("rank {} ends this rank (gaspi_proc_kill)", plan.kills[i].rank));
+      raise(SIGKILL);
+    }
+    const bool is_alive = std::binary_search(members_.begin(), members_.end(), killed);
+    is_any_alive = is_any_alive || is_alive;
+    if (!is_alive && plan.kills[i].rank == process_.rank()) outcomes.push_back({plan.kills[i].index, 0, {}});
+  }
+  finish(requests_, outcomes);
+  completed_ = begun_;
+  if (!is_any_alive) {
+    must_meet_ = true;  // the other requests follow
+    return;
+  }
+  const std::uint64_t start = now_ns();
+  while (beeline_team_failed(process_.world_team()) == 0 && now_ns() - start < process_.deadline_ns())
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+}
+
+void Service::finish(const std::vector<RequestBook::Numbered>& requests, const std::vector<Outcome>& outcomes) {
+  for (const Outcome& outcome : outcomes) book_.finish(requests[outcome.index].number, outcome.value, outcome.text);
+}
+
+// --- Failures -----------------------------------------------------------------------------------------------------
+
+void Service::note_failures() {
+  for (int rank = 0; rank < process_.size(); ++rank) {
+    beeline_health health{};
+    health.struct_bytes = sizeof health;
+    require_ok(beeline_world_health(process_.world(), rank, &health));
+    if (health.state == BEELINE_HEALTHY || !process_.health().is_healthy(rank)) continue;
+    const std::string reason = health.state == BEELINE_LEFT ? "it has left the world" : health.reason;
+    process_.health_->fail(rank, reason);
+    process_.log(fmt::format("rank {} has failed: {}", rank, reason));
+    if (rank == process_.rank()) throw Failure(fmt::format("this rank counts as failed: {}", reason));
+  }
+}
+
+void Service::recover() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_recovering_ = true;
+  }
+  constexpr int most_futile = 3;
+  for (int futile = 0;;) {
+    const int failures = process_.health().failures();
+    note_failures();
+    beeline_team* left = nullptr;
+    const beeline_status status = beeline_world_survivors(process_.world(), &left);
+    if (status == BEELINE_OK) {
+      members_.clear();
+      for (int member = 0; member < beeline_team_size(left); ++member)
+        members_.push_back(beeline_team_world_rank(left, member));
+      static_cast<void>(beeline_team_destroy(left));
+      try {
+        agree_after_failure();
+        break;
+      } catch (const Lost&) {  // another rank was lost meanwhile
+      }
+    }
+    const std::string text = beeline_last_error();
+    note_failures();
+    if (process_.health().failures() != failures)
+      futile = 0;
+    else if (++futile == most_futile)
+      throw Failure(text);
+  }
+  note_failures();
+  for (const std::unique_ptr<Extension>& extension : process_.extensions_) extension->recovered(process_);
+  must_meet_ = true;
+  recoveries_.fetch_add(1);
+  const std::lock_guard lock(mutex_);
+  is_recovering_ = false;
+  changed_.notify_all();
+}
+
+void Service::agree_after_failure() {
+  const std::vector<std::uint64_t> serials = objects_.serials();
+  const Standing standing{begun_, completed_, objects_.has_executed() ? 1u : 0u, objects_.next_serial()};
+  std::vector<std::byte> mine(sizeof standing + serials.size() * sizeof(std::uint64_t));
+  std::memcpy(mine.data(), &standing, sizeof standing);
+  if (!serials.empty()) std::memcpy(mine.data() + sizeof standing, serials.data(), mine.size() - sizeof standing);
+  begun_ = 0;  // ranks that were lost in different rounds gather here
+  std::uint64_t begun = standing.begun, completed = standing.completed, next = standing.next_serial;
+  std::vector<std::uint64_t> common = serials;
+  const auto everyones = gather(mine);
+  for (const int rank : members_) {
+    const std::vector<std::byte>& bytes = everyones[static_cast<std::size_t>(rank)];
+    Standing theirs;
+    std::memcpy(&theirs, bytes.data(), sizeof theirs);
+    begun = std::max(begun, theirs.begun), completed = std::max(completed, theirs.completed);
+    next = std::max(next, theirs.next_serial);
+    std::vector<std::uint64_t> have((bytes.size() - sizeof theirs) / sizeof(std::uint64_t)), both;
+    if (!have.empty()) std::memcpy(have.data(), bytes.data() + sizeof theirs, have.size() * sizeof(std::uint64_t));
+    std::set_intersection(common.begin(), common.end(), have.begin(), have.end(), std::back_inserter(both));
+    common = std::move(both);
+  }
+  if (objects_.has_executed()) {
+    if (completed == standing.begun)
+      finish(requests_, objects_.apply());  // the round's end was lost, not its effects
+    else
+      objects_.discard();
+  }
+  objects_.set_next_serial(next);
+  objects_.keep(common);
+  begun_ = completed_ = begun;
+}
+
+// --- The end ------------------------------------------------------------------------------------------------------
+
+void Service::leave() {
+  try {
+    for (const std::unique_ptr<Extension>& extension : process_.extensions_) extension->close(process_);
+    objects_.end_all();
+  } catch (const Lost& lost) {
+    process_.log(fmt::format("while leaving: {}", lost.text));
+  }
+  const beeline_status status = beeline_world_close(process_.world_);
+  if (status != BEELINE_OK) process_.log(fmt::format("while leaving: {}", beeline_last_error()));
+  process_.world_ = nullptr, process_.world_team_ = nullptr;
+  set_state(State::left);
+  for (const RequestBook::Numbered& each : requests_)
+    book_.finish(each.number, each.request.action == Action::leave ? 0 : -1,
+                 each.request.action == Action::leave ? "" : "the process has left the world");
+}
+
+void Service::end(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = State::ended;
+    is_recovering_ = false;
+    end_reason_ = reason;
+    changed_.notify_all();
+  }
+  book_.close(reason);
+}
+
+void Service::set_state(State state) {
+  const std::lock_guard lock(mutex_);
+  state_ = state;
+  changed_.notify_all();
+}
+
+}  // namespace beeline::gaspi

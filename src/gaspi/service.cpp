@@ -69,7 +69,7 @@ Result Service::join(std::uint64_t timeout_ms) {
     changed_.wait(lock, is_over);
   else if (!changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_over))
     return Result::timeout;
-  if (state_ == State::ended) throw Failure(end_reason_);
+  if (state_ == State::ended) throw Failure(end_value_, end_reason_);
   return Result::success;
 }
 
@@ -127,13 +127,17 @@ void Service::serve() noexcept {
     loop();
   } catch (const Lost& lost) {
     end(lost.text);
+  } catch (const Failure& failure) {
+    end(failure.what(), failure.value());
   } catch (const std::exception& error) {
     end(error.what());
   }
 }
 
 void Service::join_world() {
-  require_ok(beeline_world_create(nullptr, &process_.world_));
+  const beeline_status joined = beeline_world_create(nullptr, &process_.world_);
+  if (joined == BEELINE_INVALID_ARGUMENT) throw Failure(GASPI_ERR_ENV, beeline_last_error());
+  require_ok(joined);
   beeline_team* const team = process_.world_team_ = beeline_world_team(process_.world_);
   process_.rank_ = beeline_team_rank(team), process_.size_ = beeline_team_size(team);
   beeline_device device{};
@@ -397,12 +401,12 @@ void Service::leave() {
                  each.request.action == Action::leave ? "" : "the process has left the world");
 }
 
-void Service::end(const std::string& reason) {
+void Service::end(const std::string& reason, std::int32_t value) {
   {
     const std::lock_guard lock(mutex_);
     state_ = State::ended;
     is_recovering_ = false;
-    end_reason_ = reason;
+    end_reason_ = reason, end_value_ = value;
     changed_.notify_all();
   }
   book_.close(reason);

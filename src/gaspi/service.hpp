@@ -81,7 +81,7 @@ class Service {
   void leave();
   void ring();
   void start_round_elsewhere();
-  void end(const std::string& reason);
+  void end(const std::string& reason, std::int32_t value = static_cast<std::int32_t>(Result::error));
   void set_state(State state);
   [[nodiscard]] int coordinator() const;
   [[nodiscard]] std::uint64_t word(Word which) const;
@@ -104,6 +104,7 @@ class Service {
   State state_ = State::joining;
   bool is_recovering_ = false, is_woken_ = false, must_stop_ = false;
   std::string end_reason_;
+  std::int32_t end_value_ = 0;  ///< what `join` fails with
   std::thread thread_;
 };
 

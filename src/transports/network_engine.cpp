@@ -293,7 +293,9 @@ void NetworkEngine::rest(int us, bool heeds_network) {
 }
 
 bool NetworkEngine::report_failures() {
-  const std::lock_guard reporting(report_mutex_);
+  // `settle` holds the mutex while it waits for work that this thread does.
+  const std::unique_lock reporting(report_mutex_, std::try_to_lock);
+  if (!reporting) return false;
   bool any = send_aborts();
   std::string failure;
   std::vector<RemoteAbort> aborts;

@@ -639,10 +639,34 @@ module beeline
       integer(c_int64_t), intent(out) :: before
       integer(c_int32_t) :: answer
     end function
+    function beeline_fetch_add(team, target, value, peer, before) result(answer) bind(c)
+      import
+      type(c_ptr), value :: team, target
+      integer(c_int64_t), value :: value
+      integer(c_int32_t), value :: peer
+      integer(c_int64_t), intent(out) :: before
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_compare_swap(team, target, expected, value, peer, before) result(answer) &
+        bind(c)
+      import
+      type(c_ptr), value :: team, target
+      integer(c_int64_t), value :: expected, value
+      integer(c_int32_t), value :: peer
+      integer(c_int64_t), intent(out) :: before
+      integer(c_int32_t) :: answer
+    end function
     function beeline_flush(team, queue) result(answer) bind(c)
       import
       type(c_ptr), value :: team
       integer(c_int32_t), value :: queue
+      integer(c_int32_t) :: answer
+    end function
+    function beeline_flush_within(team, queue, timeout_ns) result(answer) bind(c)
+      import
+      type(c_ptr), value :: team
+      integer(c_int32_t), value :: queue
+      integer(c_int64_t), value :: timeout_ns
       integer(c_int32_t) :: answer
     end function
     function beeline_quiet(team, queue) result(answer) bind(c)

@@ -135,7 +135,16 @@ TEST(CInterface, OneSidedOperations) {
     check_ok(beeline_get(team, &got, inbox + 4, sizeof got, peer));
     BEELINE_CHECK_EQ(1u, got);
     check_ok(beeline_flush(team, 1));
+    check_ok(beeline_flush_within(team, 1, 0));
     check_ok(beeline_quiet(team, 1));
+    check_ok(beeline_barrier(team, BEELINE_NO_TIMEOUT));
+    check_ok(beeline_fetch_add(team, inbox, 10, peer, &before));  // 1 on each rank
+    BEELINE_CHECK_EQ(1u, before);
+    check_ok(beeline_compare_swap(team, inbox, 5, 6, peer, &before));
+    BEELINE_CHECK_EQ(11u, before);
+    check_ok(beeline_compare_swap(team, inbox, 11, 6, peer, &before));
+    check_ok(beeline_get(team, &got, inbox, sizeof got, peer));
+    BEELINE_CHECK_EQ(6u, got);
     void* there = nullptr;
     check_ok(beeline_address_on(team, inbox, peer, &there));
     beeline_context context;
@@ -143,6 +152,24 @@ TEST(CInterface, OneSidedOperations) {
     BEELINE_CHECK_EQ(
         there, static_cast<void*>(reinterpret_cast<std::byte*>(inbox) + (int64_t{context.distances[peer]} << 32)));
     BEELINE_CHECK_EQ(BEELINE_ROUTE_DIRECT, beeline_team_route(team, peer));
+  });
+}
+
+TEST(CInterface, TheFirstOfManySignalsIsFound) {
+  expect_passed(1, [](beeline_world*, beeline_team* team) {
+    constexpr uint32_t count = 21;
+    uint64_t* signals = nullptr;
+    uint32_t index = count;
+    check_ok(beeline_allocate_signals(team, count, BEELINE_HEAP_SYMMETRIC, &signals));
+    BEELINE_CHECK_EQ(BEELINE_TIMEOUT, beeline_wait_any(team, signals, count, 0, &index));
+    for (uint32_t i = count; i-- > 0;) {
+      check_ok(beeline_signal(team, signals + i, i + 1, 0, 0));
+      check_ok(beeline_wait_any(team, signals, count, 0, &index));
+      BEELINE_CHECK_EQ(i, index);
+    }
+    check_refused(beeline_wait_any(team, reinterpret_cast<uint64_t*>(reinterpret_cast<std::byte*>(signals) + 4), 1, 0,
+                                   &index),
+                  "argument signals: an address that is not a multiple of 8");
   });
 }
 

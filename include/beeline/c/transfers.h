@@ -62,8 +62,19 @@ beeline_status beeline_test_signal(const uint64_t* signal, int32_t compare, uint
 beeline_status beeline_exchange(beeline_team* team, uint64_t* signal, uint64_t value,
                                 uint64_t* before) BEELINE_NOEXCEPT;
 
+/// Adds `value` to the word `target` of the member `peer`, and sets `before` to its old value.
+///   target  symmetric address, 8-byte aligned, in host memory
+/// Blocks until the old value has arrived. Atomic towards all CPU threads; orders no other access. Threads: any.
+beeline_status beeline_fetch_add(beeline_team* team, uint64_t* target, uint64_t value, int32_t peer,
+                                 uint64_t* before) BEELINE_NOEXCEPT;
+/// Sets the word `target` of the member `peer` to `value` if it equals `expected`; otherwise as `beeline_fetch_add`.
+beeline_status beeline_compare_swap(beeline_team* team, uint64_t* target, uint64_t expected, uint64_t value,
+                                    int32_t peer, uint64_t* before) BEELINE_NOEXCEPT;
+
 /// Local completion: on return the sources of the queue's puts may be reused. Blocks. Threads: any.
 beeline_status beeline_flush(beeline_team* team, uint32_t queue) BEELINE_NOEXCEPT;
+/// `beeline_flush` with a limit: after BEELINE_TIMEOUT the same call continues. Threads: any.
+beeline_status beeline_flush_within(beeline_team* team, uint32_t queue, uint64_t timeout_ns) BEELINE_NOEXCEPT;
 /// Remote completion: on return the queue's puts are visible at their targets. Blocks. Threads: any.
 beeline_status beeline_quiet(beeline_team* team, uint32_t queue) BEELINE_NOEXCEPT;
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gaspi/moves.hpp"
+
+namespace beeline::gaspi {
+
+Part require_part(const Process& process, gaspi_segment_id_t segment, int rank) {
+  const Part part = process.segments().part(segment, rank);
+  if (part.kind == Memory::none) [[unlikely]]
+    refuse(GASPI_ERR_INV_SEG, fmt::format("rank {} has no segment {}", rank, segment));
+  if (!part.is_for_me) [[unlikely]]
+    refuse(GASPI_ERR_INV_SEG, fmt::format("segment {} of rank {} is not registered with this rank", segment, rank));
+  return part;
+}
+
+Part require_own_part(const Process& process, gaspi_segment_id_t segment) {
+  return require_part(process, segment, process.rank());
+}
+
+Move require_move(const Process& process, const Named& named, int rank) {
+  if (named.size == 0 || named.size > configuration().transfer_size_max) [[unlikely]]
+    refuse(GASPI_ERR_INV_COMMSIZE,
+           fmt::format("{} bytes, where 1 to {} are possible", named.size, configuration().transfer_size_max));
+  const Part local = require_own_part(process, named.segment_local);
+  if (!is_within(named.offset_local, named.size, local.bytes)) [[unlikely]]
+    refuse(GASPI_ERR_INV_LOC_OFF, fmt::format("{} bytes from offset {} on, in the local segment {} of {} bytes",
+                                              named.size, named.offset_local, named.segment_local, local.bytes));
+  const Part remote = require_part(process, named.segment_remote, rank);
+  if (!is_within(named.offset_remote, named.size, remote.bytes)) [[unlikely]]
+    refuse(GASPI_ERR_INV_REM_OFF,
+           fmt::format("{} bytes from offset {} on, in segment {} of rank {}, which has {} bytes", named.size,
+                       named.offset_remote, named.segment_remote, rank, remote.bytes));
+  return {local.address + named.offset_local, remote, named.offset_remote, named.size,
+          local.kind == Memory::device || remote.kind == Memory::device};
+}
+
+void require_readable(const Move& move, int rank) {
+  if (move.is_on_device && move.remote.address == nullptr && move.remote.registered == nullptr) [[unlikely]]
+    refuse(GASPI_ERR_DEVICE, fmt::format("rank {} is on another node, and GPU memory is not read from there", rank));
+}
+
+Flag require_flag(const Process& process, gaspi_segment_id_t segment, int rank, gaspi_notification_id_t notification,
+                  gaspi_notification_t value) {
+  require_notifications(notification, 1);
+  if (value == 0) [[unlikely]]
+    refuse(GASPI_ERR_INV_NOTIF_VAL, "a notification has a value other than 0");
+  const Part part = require_part(process, segment, rank);
+  return {part.flags + notification, part.has_flags_on_device};
+}
+
+template <class Attempt>
+bool Post::begin(Carrier carrier, const Attempt& attempt) {
+  const Awaited awaited{.what = "the engine to take a request for rank",
+                        .number = static_cast<std::uint64_t>(rank_),
+                        .needed = {&rank_, 1}};
+  if (wait_for(process_, awaited, timeout_ms_, [&](std::uint64_t) { return attempt(); }) != Result::success) [[unlikely]]
+    return false;
+  carriers_ |= static_cast<std::uint32_t>(carrier);
+  has_begun_ = true;
+  timeout_ms_ = block_ms;
+  return true;
+}
+
+bool Post::write(const Move& move) {
+  beeline_team* const team = process_.world_team();
+  if (move.remote.data == nullptr)
+    return begin(Carrier::nothing, [&] {
+      return beeline_copy_to_registered(move.remote.registered, rank_, move.remote.registered_offset + move.offset,
+                                        move.local, move.bytes);
+    });
+  std::byte* const target = move.remote.data + move.offset;
+  if (!move.is_on_device) [[likely]]
+    return begin(queues().carrier_to(rank_),
+                 [&] { return beeline_put(team, target, move.local, move.bytes, rank_, queue_.number()); });
+  beeline_stream* const stream = queue_.stream(process_);
+  return begin(Carrier::stream,
+               [&] { return beeline_put_on_stream(team, target, move.local, move.bytes, rank_, stream); });
+}
+
+bool Post::read(const Move& move) {
+  if (!move.is_on_device && move.remote.data != nullptr) [[likely]]
+    return begin(Carrier::nothing, [&] {
+      return beeline_get(process_.world_team(), move.local, move.remote.data + move.offset, move.bytes, rank_);
+    });
+  if (move.remote.address == nullptr)
+    return begin(Carrier::nothing, [&] {
+      return beeline_copy_from_registered(move.local, move.remote.registered, rank_,
+                                          move.remote.registered_offset + move.offset, move.bytes);
+    });
+  if (!move.is_on_device)
+    return begin(Carrier::nothing, [&] {
+      return beeline_copy(process_.world(), move.local, move.remote.address + move.offset, move.bytes);
+    });
+  beeline_stream* const stream = queue_.stream(process_);
+  return begin(Carrier::stream, [&] {
+    return beeline_copy_on_stream(stream, move.local, move.remote.address + move.offset, move.bytes);
+  });
+}
+
+bool Post::set(const Flag& flag, gaspi_notification_t value, int rank) {
+  beeline_team* const team = process_.world_team();
+  if (!flag.is_on_device && !uses_stream()) [[likely]]
+    return begin(queues().carrier_to(rank),
+                 [&] { return beeline_signal(team, flag.signal, value, rank, queue_.number()); });
+  beeline_stream* const stream = queue_.stream(process_);
+  return begin(Carrier::stream, [&] { return beeline_signal_on_stream(team, flag.signal, value, rank, stream); });
+}
+
+bool Post::notify(const Flag& flag, gaspi_notification_t value) {
+  // A stream carries the notification behind the queue's earlier work on it; then what an engine carries has to be at
+  // its target before.
+  if (queue_.has_work(Carrier::stream)) carriers_ |= static_cast<std::uint32_t>(Carrier::stream);
+  if ((uses_stream() || flag.is_on_device) && queue_.has_work(Carrier::engine))
+    if (!begin(Carrier::nothing, [&] { return beeline_quiet(process_.world_team(), queue_.number()); })) return false;
+  return set(flag, value, rank_);
+}
+
+bool Post::write_notify(const Move& move, const Flag& flag, gaspi_notification_t value) {
+  if (move.is_on_device || flag.is_on_device || move.remote.data == nullptr) [[unlikely]]
+    return write(move) && set(flag, value, rank_);
+  return begin(queues().carrier_to(rank_), [&] {
+    return beeline_put_signal(process_.world_team(), move.remote.data + move.offset, move.local, move.bytes,
+                              flag.signal, value, rank_, queue_.number());
+  });
+}
+
+bool Post::notify_self(const Flag& flag, gaspi_notification_t value) { return set(flag, value, process_.rank()); }
+
+}  // namespace beeline::gaspi

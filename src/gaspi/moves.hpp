@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Transfers between a local segment and a segment of a rank: checked first, then begun by what carries them.
+
+#include <cstdint>
+
+#include "gaspi/queues.hpp"
+
+namespace beeline::gaspi {
+
+/// A transfer as the caller names it.
+struct Named {
+  gaspi_segment_id_t segment_local;
+  gaspi_offset_t offset_local;
+  gaspi_segment_id_t segment_remote;
+  gaspi_offset_t offset_remote;
+  gaspi_size_t size;
+};
+
+/// A transfer whose arguments were checked.
+struct Move {
+  std::byte* local;      ///< start of the local end
+  Part remote;
+  std::uint64_t offset;  ///< start of the remote end, in bytes from the part's start
+  std::uint64_t bytes;
+  bool is_on_device;     ///< one end is GPU memory: the queue's stream carries the transfer
+};
+
+/// The signal of a notification.
+struct Flag {
+  std::uint64_t* signal;  ///< symmetric address
+  bool is_on_device;      ///< in GPU memory, where only streams and kernels set it
+};
+
+/// The part of `rank`, if it is registered with this rank; refuses others.
+[[nodiscard]] Part require_part(const Process& process, gaspi_segment_id_t segment, int rank);
+/// This rank's part.
+[[nodiscard]] Part require_own_part(const Process& process, gaspi_segment_id_t segment);
+/// Refuses a transfer that is not valid.
+///   rank  of the world
+[[nodiscard]] Move require_move(const Process& process, const Named& named, int rank);
+/// Refuses a read of memory that this process cannot read.
+void require_readable(const Move& move, int rank);
+/// The signal of a notification of `rank`.
+[[nodiscard]] Flag require_flag(const Process& process, gaspi_segment_id_t segment, int rank,
+                                gaspi_notification_id_t notification, gaspi_notification_t value);
+
+/// Keeps the memory of the two segments of a transfer mapped.
+class UseOfBoth {
+ public:
+  UseOfBoth(const SegmentTable& table, std::uint32_t first, std::uint32_t second, std::uint32_t lane)
+      : first_(table, first, lane), second_(table, first == second ? segment_ids : second, lane) {}
+
+ private:
+  const SegmentTable::Use first_, second_;
+};
+
+/// Begins the transfers and notifications of one call, for a rank in a queue, and notes them in the queue at its end.
+/// Each function returns false if the time-out passed before anything of the call was begun; what follows a first
+/// transfer is begun in any case.
+class Post {
+ public:
+  ///   entries  of the queue, that the call takes
+  Post(const Process& process, Queue& queue, int rank, std::uint32_t entries, std::uint64_t timeout_ms)
+      : process_(process), queue_(queue), rank_(rank), entries_(entries), timeout_ms_(timeout_ms) {}
+  ~Post() {
+    if (has_begun_) queue_.note(rank_, static_cast<Carrier>(carriers_), entries_);
+  }
+  Post(const Post&) = delete;
+  Post& operator=(const Post&) = delete;
+
+  [[nodiscard]] bool write(const Move& move);
+  [[nodiscard]] bool read(const Move& move);
+  /// Sets a notification of the rank after everything that the queue was given for it.
+  [[nodiscard]] bool notify(const Flag& flag, gaspi_notification_t value);
+  /// `write`, and a notification of the rank after it.
+  [[nodiscard]] bool write_notify(const Move& move, const Flag& flag, gaspi_notification_t value);
+  /// Sets a notification of this rank after the reads of this call.
+  [[nodiscard]] bool notify_self(const Flag& flag, gaspi_notification_t value);
+
+ private:
+  /// Calls `attempt()`, which returns a beeline_status, until it has begun the request.
+  template <class Attempt>
+  [[nodiscard]] bool begin(Carrier carrier, const Attempt& attempt);
+  [[nodiscard]] bool set(const Flag& flag, gaspi_notification_t value, int rank);
+  [[nodiscard]] bool uses_stream() const { return (carriers_ & static_cast<std::uint32_t>(Carrier::stream)) != 0; }
+
+  const Process& process_;
+  Queue& queue_;
+  const int rank_;
+  const std::uint32_t entries_;
+  std::uint64_t timeout_ms_;
+  std::uint32_t carriers_ = 0;  ///< bits of Carrier
+  bool has_begun_ = false;
+};
+
+}  // namespace beeline::gaspi

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gaspi/passive.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include "gaspi/moves.hpp"
+#include "gaspi/statistics.hpp"
+
+namespace beeline::gaspi {
+
+namespace {
+
+/// Beeline's queue for what the library itself sends.
+constexpr std::uint32_t own_queue = 31;
+constexpr unsigned segment_bits = 8;
+
+std::atomic<Passive*> opened{nullptr};
+
+std::uint64_t load(const std::uint64_t& word) {
+  return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
+}
+
+/// Sleeps between two looks: 5 us at first, then half as long as it has waited, at most 1 ms, at most until `limit_ns`
+/// after the first sleep. Returns whether time is left.
+class Sleeper {
+ public:
+  explicit Sleeper(std::uint64_t limit_ns) : limit_ns_(limit_ns), start_(Clock::now()) {}
+  [[nodiscard]] bool sleep() const {
+    const auto waited = static_cast<std::uint64_t>((Clock::now() - start_).count());
+    if (waited >= limit_ns_) return false;
+    const std::uint64_t ns = std::min(std::clamp<std::uint64_t>(waited / 2, 5'000, 1'000'000), limit_ns_ - waited);
+    const timespec pause{0, static_cast<long>(ns)};
+    ::nanosleep(&pause, nullptr);
+    return true;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  const std::uint64_t limit_ns_;
+  const Clock::time_point start_;
+};
+
+void require_ok(beeline_status status) {
+  if (status != BEELINE_OK) throw Failure(beeline_last_error());
+}
+
+}  // namespace
+
+Passive& passive() { return *opened.load(std::memory_order_acquire); }
+
+void Passive::open(Process& process) {
+  const auto ranks = static_cast<std::size_t>(process.size());
+  void* cells = nullptr;
+  require_ok(beeline_allocate(process.world_team(), ranks * sizeof(Cell), BEELINE_HEAP_PINNED, &cells));
+  cells_ = static_cast<Cell*>(cells);
+  require_ok(beeline_allocate_signals(process.world_team(), ranks, BEELINE_HEAP_PINNED, &confirmed_));
+  received_.resize(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) outgoing_.push_back(std::make_unique<Outgoing>());
+  opened.store(this, std::memory_order_release);
+}
+
+void Passive::close(Process&) { opened.store(nullptr, std::memory_order_release); }
+
+beeline_status Passive::post(const Process& process, int rank, Outgoing& to) {
+  Cell& cell = cells_[process.rank()];
+  auto& words = to.words[to.number % 2];
+  words[0] = to.message.offset;
+  words[1] = to.is_in_flight ? to.message.size << segment_bits | to.message.segment : 0;
+  return beeline_put_signal(process.world_team(), &cell, words, sizeof words, &cell.number, to.number, rank, own_queue);
+}
+
+Result Passive::send(const Process& process, int rank, const PassiveMessage& message, std::uint64_t timeout_ms) {
+  Outgoing& to = *outgoing_[static_cast<std::size_t>(rank)];
+  const Awaited awaited{.what = "the gaspi_passive_receive of rank",
+                        .number = static_cast<std::uint64_t>(rank),
+                        .needed = {&rank, 1}};
+  std::unique_lock lock(to.calls, std::defer_lock);
+  return wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) -> beeline_status {
+    const Sleeper sleeper(slice_ns);
+    do {
+      if (!lock.owns_lock() && !lock.try_lock()) continue;
+      // An earlier message: that of this call, or one whose call was not repeated after its time-out.
+      const bool is_confirmed = load(confirmed_[rank]) >= to.number;
+      if (to.is_in_flight && is_confirmed) {
+        to.is_in_flight = false;
+        if (to.message == message) return BEELINE_OK;
+      }
+      if (to.is_in_flight || !is_confirmed) continue;
+      to.message = message, ++to.number, to.is_in_flight = true;
+      if (const beeline_status status = post(process, rank, to); status != BEELINE_OK) {
+        --to.number, to.is_in_flight = false;
+        return status;
+      }
+    } while (sleeper.sleep());
+    return BEELINE_TIMEOUT;
+  });
+}
+
+std::uint64_t Passive::number_of(int sender) const { return load(cells_[sender].number); }
+
+void Passive::confirm(const Process& process, int sender, std::uint64_t number) {
+  received_[static_cast<std::size_t>(sender)] = number;
+  require_ok(beeline_signal(process.world_team(), &confirmed_[process.rank()], number, sender, own_queue));
+}
+
+bool Passive::receive_from(const Process& process, int sender, const PassiveMessage& to) {
+  const std::uint64_t number = number_of(sender);
+  if (number == received_[static_cast<std::size_t>(sender)] || !process.health().is_healthy(sender)) return false;
+  const std::uint64_t place = load(cells_[sender].place), offset = load(cells_[sender].offset);
+  if (place == 0) {
+    confirm(process, sender, number);
+    return false;
+  }
+  const auto segment = static_cast<gaspi_segment_id_t>(place & ((1u << segment_bits) - 1));
+  const std::uint64_t size = place >> segment_bits;
+  if (size > to.size)
+    refuse(GASPI_ERR_INV_SIZE, fmt::format("the message of rank {} has {} bytes, and {} were given", sender, size, to.size));
+  const UseOfBoth use(process.segments(), segment, to.segment, 0);
+  const Part source = process.segments().part(segment, sender), mine = require_own_part(process, to.segment);
+  if (!is_within(offset, size, source.bytes)) {  // deleted by its sender
+    confirm(process, sender, number);
+    return false;
+  }
+  std::byte* const target = mine.address + to.offset;
+  if (source.kind == Memory::device || mine.kind == Memory::device || source.data == nullptr) {
+    const auto status = source.registered != nullptr
+                            ? beeline_copy_from_registered(target, source.registered, sender,
+                                                           source.registered_offset + offset, size)
+                            : beeline_copy(process.world(), target, source.address + offset, size);
+    require_ok(status);
+  } else {
+    require_ok(beeline_get(process.world_team(), target, source.data + offset, size, sender));
+  }
+  confirm(process, sender, number);
+  return true;
+}
+
+Result Passive::receive(const Process& process, const PassiveMessage& to, gaspi_rank_t& sender,
+                        std::uint64_t timeout_ms) {
+  const Awaited awaited{.what = "a passive message", .needs_a_peer = true};
+  return wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) -> beeline_status {
+    const Sleeper sleeper(slice_ns);
+    do {
+      const std::lock_guard lock(receiving_);
+      for (int k = 0; k < process.size(); ++k) {
+        const int candidate = (next_ + k) % process.size();
+        if (!receive_from(process, candidate, to)) continue;
+        next_ = candidate + 1;
+        sender = static_cast<gaspi_rank_t>(candidate);
+        return BEELINE_OK;
+      }
+    } while (sleeper.sleep());
+    return BEELINE_TIMEOUT;
+  });
+}
+
+void Passive::purge(const Process& process) {
+  for (int rank = 0; rank < process.size(); ++rank) {
+    Outgoing& to = *outgoing_[static_cast<std::size_t>(rank)];
+    const std::unique_lock lock(to.calls, std::try_to_lock);
+    if (!lock.owns_lock() || !to.is_in_flight) continue;  // a thread that still sends is not disturbed
+    to.is_in_flight = false;
+    if (!process.health().is_healthy(rank)) continue;
+    ++to.number;
+    require_ok(post(process, rank, to));
+  }
+}
+
+}  // namespace beeline::gaspi
+
+using namespace beeline::gaspi;
+
+namespace {
+
+/// Bytes of a local segment, as passive calls name them.
+void require_local(const Process& process, const PassiveMessage& message) {
+  const std::uint64_t most = configuration().passive_transfer_size_max;
+  if (message.size == 0 || message.size > most)
+    refuse(GASPI_ERR_INV_COMMSIZE, fmt::format("{} bytes, where messages have 1 to {}", message.size, most));
+  const Part part = require_own_part(process, message.segment);
+  if (!is_within(message.offset, message.size, part.bytes))
+    refuse(GASPI_ERR_INV_LOC_OFF, fmt::format("{} bytes from offset {} on, in the local segment {} of {} bytes",
+                                              message.size, message.offset, message.segment, part.bytes));
+}
+
+}  // namespace
+
+gaspi_return_t pgaspi_passive_send(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,
+                                   gaspi_size_t size, gaspi_timeout_t timeout_ms) {
+  return call("gaspi_passive_send", [&](Process& process) {
+    require_peer(process, rank);
+    const PassiveMessage message{segment_id_local, offset_local, size};
+    require_local(process, message);
+    const Result result = passive().send(process, rank, message, timeout_ms);
+    if (result == Result::success) count(Counter::passive_sends);
+    return result;
+  });
+}
+GASPI_EXPORT(passive_send);
+
+gaspi_return_t pgaspi_passive_receive(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local,
+                                      gaspi_rank_t* rank, gaspi_size_t size, gaspi_timeout_t timeout_ms) {
+  return call("gaspi_passive_receive", [&](Process& process) {
+    require_pointer(rank, "rank");
+    const PassiveMessage to{segment_id_local, offset_local, size};
+    require_local(process, to);
+    const Result result = passive().receive(process, to, *rank, timeout_ms);
+    if (result == Result::success) count(Counter::passive_receives);
+    return result;
+  });
+}
+GASPI_EXPORT(passive_receive);
+
+gaspi_return_t pgaspi_passive_queue_purge(gaspi_timeout_t) {
+  return call("gaspi_passive_queue_purge", [](Process& process) { passive().purge(process); });
+}
+GASPI_EXPORT(passive_queue_purge);

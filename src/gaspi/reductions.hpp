@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// All-reduces of a group's short vectors, with a time-out after which the same call continues; Beeline's collectives
+/// have none. Every member puts its vector into a row of every member's memory (`Group::gathered`). A member that has
+/// all rows combines them in the order of ranks, so that all members get the same bits.
+///
+///     row of a member:  | even rounds: vector, signal | odd rounds: vector, signal |
+///
+/// A member that has ended round k has seen all vectors of round k, so every member had ended round k - 1: nobody reads
+/// the rows of round k - 1 any more when the member overwrites them in round k + 1.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "gaspi/call.hpp"
+#include "gaspi/group.hpp"
+
+namespace beeline::gaspi {
+
+/// What combines two vectors of an all-reduce.
+class Combination {
+ public:
+  virtual ~Combination() = default;
+  /// Writes the combination of `one` and `two` to `result`; the three do not overlap. Throws Failure.
+  virtual void combine(std::byte* one, std::byte* two, std::byte* result) const = 0;
+};
+
+/// The all-reduces of a group; kept in `Group::work`. One thread at a time uses it.
+class Reductions final : public GroupWork {
+ public:
+  explicit Reductions(const Group& group) : group_(group) {}
+
+  /// Begins an all-reduce, or continues the one that timed out.
+  ///   kind  a number other than 0 for function, type and size of the call. GASPI_ERR_ACTIVE_COLL if an all-reduce of
+  ///         another kind is under way
+  [[nodiscard]] Result reduce(const Process& process, std::uint64_t kind, std::span<const std::byte> source,
+                              std::byte* destination, const Combination& combination, std::uint64_t timeout_ms);
+
+ private:
+  [[nodiscard]] std::byte* row_of(int member) const;
+  [[nodiscard]] std::uint64_t* signal_of(int member) const;
+  void combine_all(std::size_t bytes, std::byte* destination, const Combination& combination) const;
+  [[nodiscard]] int members() const { return static_cast<int>(group_.ranks.size()); }
+
+  const Group& group_;
+  std::uint64_t round_ = 0;  ///< number of the last round that was begun
+  std::uint64_t kind_ = 0;   ///< of the round that is under way; 0: none is
+  int sent_ = 0;             ///< members to which this member has sent its vector
+  int arrived_ = 0;          ///< members whose vectors are there, in the order of ranks
+};
+
+}  // namespace beeline::gaspi

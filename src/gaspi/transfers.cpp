@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes, reads, and those with a notification, one by one and in lists (8.2, 8.4).
+#include <bitset>
+#include <list>
+
+#include "gaspi/moves.hpp"
+#include "gaspi/statistics.hpp"
+
+namespace beeline::gaspi {
+
+namespace {
+
+/// Where a request goes.
+struct To {
+  gaspi_rank_t rank;
+  gaspi_queue_id_t queue;
+  gaspi_timeout_t timeout_ms;
+};
+
+gaspi_return_t result_of(bool has_begun) { return has_begun ? GASPI_SUCCESS : GASPI_TIMEOUT; }
+
+/// A call with one transfer: `check(process, move)` refuses what is not valid, `begin(post, move)` begins the rest.
+template <class Check, class Begin>
+gaspi_return_t transfer(const char* function, const Named& named, const To& to, std::uint32_t entries,
+                        const Check& check, const Begin& begin) noexcept {
+  return call(function, [&](Process& process) {
+    require_peer(process, to.rank);
+    Queue& queue = queues().get(to.queue);
+    const UseOfBoth use(process.segments(), named.segment_local, named.segment_remote, to.queue);
+    const Move move = require_move(process, named, to.rank);
+    const auto checked = check(process, move);
+    if (!queue.has_room(entries)) [[unlikely]]
+      return GASPI_QUEUE_FULL;
+    Post post(process, queue, to.rank, entries, to.timeout_ms);
+    return result_of(begin(post, move, checked));
+  });
+}
+
+/// A list as the caller passes it.
+struct List {
+  gaspi_number_t count;
+  const gaspi_segment_id_t* segment_local;
+  const gaspi_offset_t* offset_local;
+  const gaspi_segment_id_t* segment_remote;
+  const gaspi_offset_t* offset_remote;
+  const gaspi_size_t* size;
+
+  [[nodiscard]] Named element(gaspi_number_t i) const {
+    return {segment_local[i], offset_local[i], segment_remote[i], offset_remote[i], size[i]};
+  }
+};
+
+void require_list(const List& list) {
+  require_pointer(list.segment_local, "segment_id_local");
+  require_pointer(list.offset_local, "offset_local");
+  require_pointer(list.segment_remote, "segment_id_remote");
+  require_pointer(list.offset_remote, "offset_remote");
+  require_pointer(list.size, "size");
+  if (list.count == 0 || list.count > configuration().rw_list_elem_max)
+    refuse(GASPI_ERR_INV_NUM,
+           fmt::format("a list of {} elements, where 1 to {} are possible", list.count, configuration().rw_list_elem_max));
+}
+
+/// Keeps the memory of all segments of a list mapped.
+class UseOfAll {
+ public:
+  UseOfAll(const SegmentTable& table, const List& list, std::uint32_t lane) : table_(table), lane_(lane) {
+    for (gaspi_number_t i = 0; i < list.count; ++i) {
+      add(list.segment_local[i]);
+      add(list.segment_remote[i]);
+    }
+  }
+  void add(gaspi_segment_id_t segment) {
+    if (!has_[segment]) uses_.emplace_back(table_, segment, lane_);
+    has_[segment] = true;
+  }
+
+ private:
+  const SegmentTable& table_;
+  const std::uint32_t lane_;
+  std::bitset<256> has_;
+  std::list<SegmentTable::Use> uses_;
+};
+
+/// A notification that follows a list; `segment` is that of the notified rank.
+struct Following {
+  gaspi_segment_id_t segment;
+  gaspi_notification_id_t notification;
+  gaspi_notification_t value;
+};
+
+/// A call with a list: checks all elements before the first is begun.
+template <bool writes>
+gaspi_return_t transfer_list(const char* function, const List& list, const To& to, const Following* following) noexcept {
+  return call(function, [&](Process& process) {
+    require_peer(process, to.rank);
+    Queue& queue = queues().get(to.queue);
+    require_list(list);
+    UseOfAll use(process.segments(), list, to.queue);
+    for (gaspi_number_t i = 0; i < list.count; ++i) {
+      const Move move = require_move(process, list.element(i), to.rank);
+      if constexpr (!writes) require_readable(move, to.rank);
+    }
+    Flag flag{};
+    if (following != nullptr) {
+      use.add(following->segment);
+      flag = require_flag(process, following->segment, writes ? static_cast<int>(to.rank) : process.rank(),
+                          following->notification, following->value);
+    }
+    const std::uint32_t entries = list.count + (following == nullptr ? 0 : 1);
+    if (!queue.has_room(entries)) return GASPI_QUEUE_FULL;
+    Post post(process, queue, to.rank, entries, to.timeout_ms);
+    for (gaspi_number_t i = 0; i < list.count; ++i) {
+      const Move move = require_move(process, list.element(i), to.rank);
+      if (!(writes ? post.write(move) : post.read(move))) return GASPI_TIMEOUT;
+      writes ? count_write(to.rank, move.bytes) : count_read(to.rank, move.bytes);
+    }
+    if (following == nullptr) return GASPI_SUCCESS;
+    count(Counter::notifications);
+    return result_of(writes ? post.notify(flag, following->value) : post.notify_self(flag, following->value));
+  });
+}
+
+}  // namespace
+
+}  // namespace beeline::gaspi
+
+using namespace beeline::gaspi;
+
+gaspi_return_t pgaspi_write(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,
+                            gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote, gaspi_size_t size,
+                            gaspi_queue_id_t queue, gaspi_timeout_t timeout_ms) {
+  return transfer(
+      "gaspi_write", {segment_id_local, offset_local, segment_id_remote, offset_remote, size},
+      {rank, queue, timeout_ms}, 1, [](const Process&, const Move&) { return 0; },
+      [&](Post& post, const Move& move, int) {
+        count_write(rank, size);
+        return post.write(move);
+      });
+}
+GASPI_EXPORT(write);
+
+gaspi_return_t pgaspi_read(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,
+                           gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote, gaspi_size_t size,
+                           gaspi_queue_id_t queue, gaspi_timeout_t timeout_ms) {
+  return transfer(
+      "gaspi_read", {segment_id_local, offset_local, segment_id_remote, offset_remote, size}, {rank, queue, timeout_ms},
+      1,
+      [&](const Process&, const Move& move) {
+        require_readable(move, rank);
+        return 0;
+      },
+      [&](Post& post, const Move& move, int) {
+        count_read(rank, size);
+        return post.read(move);
+      });
+}
+GASPI_EXPORT(read);
+
+gaspi_return_t pgaspi_write_notify(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,
+                                   gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote,
+                                   gaspi_size_t size, gaspi_notification_id_t notification_id,
+                                   gaspi_notification_t notification_value, gaspi_queue_id_t queue,
+                                   gaspi_timeout_t timeout_ms) {
+  return transfer(
+      "gaspi_write_notify", {segment_id_local, offset_local, segment_id_remote, offset_remote, size},
+      {rank, queue, timeout_ms}, 2,
+      [&](const Process& process, const Move&) {
+        return require_flag(process, segment_id_remote, rank, notification_id, notification_value);
+      },
+      [&](Post& post, const Move& move, const Flag& flag) {
+        count_write(rank, size);
+        count(Counter::notifications);
+        return post.write_notify(move, flag, notification_value);
+      });
+}
+GASPI_EXPORT(write_notify);
+
+gaspi_return_t pgaspi_read_notify(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,
+                                  gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote,
+                                  gaspi_size_t size, gaspi_notification_id_t notification_id, gaspi_queue_id_t queue,
+                                  gaspi_timeout_t timeout_ms) {
+  return transfer(
+      "gaspi_read_notify", {segment_id_local, offset_local, segment_id_remote, offset_remote, size},
+      {rank, queue, timeout_ms}, 2,
+      [&](const Process& process, const Move& move) {
+        require_readable(move, rank);
+        return require_flag(process, segment_id_local, process.rank(), notification_id, 1);
+      },
+      [&](Post& post, const Move& move, const Flag& flag) {
+        count_read(rank, size);
+        count(Counter::notifications);
+        return post.read(move) && post.notify_self(flag, 1);
+      });
+}
+GASPI_EXPORT(read_notify);
+
+gaspi_return_t pgaspi_write_list(gaspi_number_t num, const gaspi_segment_id_t* segment_id_local,
+                                 const gaspi_offset_t* offset_local, gaspi_rank_t rank,
+                                 const gaspi_segment_id_t* segment_id_remote, const gaspi_offset_t* offset_remote,
+                                 const gaspi_size_t* size, gaspi_queue_id_t queue, gaspi_timeout_t timeout_ms) {
+  return transfer_list<true>("gaspi_write_list",
+                             {num, segment_id_local, offset_local, segment_id_remote, offset_remote, size},
+                             {rank, queue, timeout_ms}, nullptr);
+}
+GASPI_EXPORT(write_list);
+
+gaspi_return_t pgaspi_write_list_notify(gaspi_number_t num, const gaspi_segment_id_t* segment_id_local,
+                                        const gaspi_offset_t* offset_local, gaspi_rank_t rank,
+                                        const gaspi_segment_id_t* segment_id_remote,
+                                        const gaspi_offset_t* offset_remote, const gaspi_size_t* size,
+                                        gaspi_segment_id_t segment_id_notification,
+                                        gaspi_notification_id_t notification_id,
+                                        gaspi_notification_t notification_value, gaspi_queue_id_t queue,
+                                        gaspi_timeout_t timeout_ms) {
+  const Following following{segment_id_notification, notification_id, notification_value};
+  return transfer_list<true>("gaspi_write_list_notify",
+                             {num, segment_id_local, offset_local, segment_id_remote, offset_remote, size},
+                             {rank, queue, timeout_ms}, &following);
+}
+GASPI_EXPORT(write_list_notify);
+
+gaspi_return_t pgaspi_read_list(gaspi_number_t num, const gaspi_segment_id_t* segment_id_local,
+                                const gaspi_offset_t* offset_local, gaspi_rank_t rank,
+                                const gaspi_segment_id_t* segment_id_remote, const gaspi_offset_t* offset_remote,
+                                const gaspi_size_t* size, gaspi_queue_id_t queue, gaspi_timeout_t timeout_ms) {
+  return transfer_list<false>("gaspi_read_list",
+                              {num, segment_id_local, offset_local, segment_id_remote, offset_remote, size},
+                              {rank, queue, timeout_ms}, nullptr);
+}
+GASPI_EXPORT(read_list);
+
+gaspi_return_t pgaspi_read_list_notify(gaspi_number_t num, const gaspi_segment_id_t* segment_id_local,
+                                       const gaspi_offset_t* offset_local, gaspi_rank_t rank,
+                                       const gaspi_segment_id_t* segment_id_remote,
+                                       const gaspi_offset_t* offset_remote, const gaspi_size_t* size,
+                                       gaspi_segment_id_t segment_id_notification,
+                                       gaspi_notification_id_t notification_id, gaspi_queue_id_t queue,
+                                       gaspi_timeout_t timeout_ms) {
+  const Following following{segment_id_notification, notification_id, 1};
+  return transfer_list<false>("gaspi_read_list_notify",
+                              {num, segment_id_local, offset_local, segment_id_remote, offset_remote, size},
+                              {rank, queue, timeout_ms}, &following);
+}
+GASPI_EXPORT(read_list_notify);

@@ -71,8 +71,8 @@ beeline_status put_with_signal(const char* function, beeline_team* team, const S
   });
 }
 
-/// Index of the first signal that is not 0; `count` if there is none. Reads eight signals for each branch, so that a CPU
-/// scans 65,536 of them in some 15 us.
+/// Index of the first signal that is not 0; `count` if there is none. Reads eight signals for each branch, so that a
+/// CPU scans 65,536 of them in some 15 us.
 std::uint32_t first_set(const std::uint64_t* signals, std::uint32_t count) {
   std::uint32_t i = 0;
   for (; i + 8 <= count; i += 8) {

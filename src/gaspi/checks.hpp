@@ -31,8 +31,8 @@ inline void require_peer(const Process& process, gaspi_rank_t rank) {
 /// Requires notifications `first` to `first` + `count` - 1 of a segment.
 inline void require_notifications(gaspi_notification_id_t first, std::uint64_t count) {
   if (first + count > configuration().notification_num) [[unlikely]]
-    refuse(GASPI_ERR_INV_NOTIF_ID, fmt::format("notifications {} to {} of {}", first, first + count - 1,
-                                               configuration().notification_num));
+    refuse(GASPI_ERR_INV_NOTIF_ID,
+           fmt::format("notifications {} to {} of {}", first, first + count - 1, configuration().notification_num));
 }
 
 /// Whether the bytes `offset` to `offset` + `size` - 1 lie within `bytes`.

@@ -151,8 +151,8 @@ gaspi_return_t pgaspi_allreduce(gaspi_const_pointer_t buffer_send, gaspi_pointer
       refuse(GASPI_ERR_INV_NUM,
              fmt::format("{} elements, where 1 to {} are possible", num, configuration().allreduce_elem_max));
     return with_combination(operation, datatype, num, [&](const Combination& combination, std::size_t bytes) {
-      const std::uint64_t kind = 1 | std::uint64_t{num} << 32 | std::uint64_t{datatype} << 16 |
-                                 std::uint64_t{operation} << 8;
+      const std::uint64_t kind =
+          1 | std::uint64_t{num} << 32 | std::uint64_t{datatype} << 16 | std::uint64_t{operation} << 8;
       return reduce(process, group, {buffer_send, buffer_receive}, bytes, kind, combination, timeout_ms);
     });
   });
@@ -170,8 +170,8 @@ gaspi_return_t pgaspi_allreduce_user(gaspi_const_pointer_t buffer_send, gaspi_po
     const std::uint64_t most = configuration().allreduce_buf_size;
     if (num == 0) refuse(GASPI_ERR_INV_NUM, "0 elements");
     if (element_size == 0 || element_size > most || num > most / element_size)
-      refuse(GASPI_ERR_INV_SIZE, fmt::format("{} elements of {} bytes, where vectors have 1 to {} bytes", num,
-                                             element_size, most));
+      refuse(GASPI_ERR_INV_SIZE,
+             fmt::format("{} elements of {} bytes, where vectors have 1 to {} bytes", num, element_size, most));
     const UserDefined combination(reduce_operation, reduce_state, num, element_size, timeout_ms);
     const std::uint64_t kind = 2 | std::uint64_t{num} << 32 | element_size << 8;
     return reduce(process, group, {buffer_send, buffer_receive}, num * element_size, kind, combination, timeout_ms);

@@ -73,7 +73,8 @@ int socket_of(int processor) {
 cpu_set_t own_processors() {
   cpu_set_t own;
   CPU_ZERO(&own);
-  if (::sched_getaffinity(0, sizeof own, &own) != 0) throw Failure("the system does not say on which processors it runs");
+  if (::sched_getaffinity(0, sizeof own, &own) != 0)
+    throw Failure("the system does not say on which processors it runs");
   return own;
 }
 

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "gaspi/process.hpp"
+#include "gaspi/passive.hpp"
+#include "gaspi/queues.hpp"
 
 namespace beeline::gaspi {
 
-std::vector<std::unique_ptr<Extension>> make_extensions() { return {}; }
+std::vector<std::unique_ptr<Extension>> make_extensions() {
+  std::vector<std::unique_ptr<Extension>> all;
+  all.push_back(std::make_unique<Queues>());
+  all.push_back(std::make_unique<Passive>());
+  return all;
+}
 
 }  // namespace beeline::gaspi

@@ -18,8 +18,8 @@ namespace beeline::gaspi {
 inline constexpr std::uint32_t most_groups = 33;
 /// Bytes that an all-reduce of a group combines at most: 255 elements of 8 bytes.
 inline constexpr std::size_t most_reduced_bytes = 255 * 8;
-/// Bytes from one member's vector to the next in `Group::gathered`.
-inline constexpr std::size_t reduced_row_bytes = 2048;
+/// Bytes from one member's row to the next in `Group::gathered`: two vectors, each with a signal (reductions.hpp).
+inline constexpr std::size_t reduced_row_bytes = 4096;
 
 /// What the data plane keeps for a group between calls, such as the stage of an all-reduce that timed out.
 struct GroupWork {
@@ -42,7 +42,8 @@ struct Group {
                                   ///< functions of the user
   // For the calls that all members make. A thread holds `calls` for the time of one call.
   std::mutex calls;
-  std::unique_ptr<GroupWork> work;
+  std::mutex reducing;              ///< as `calls`, for all-reduces, which may run beside a barrier
+  std::unique_ptr<GroupWork> work;  ///< used with `reducing` locked
 
   explicit Group(std::uint32_t which) : number(which) {}
 };

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that say how much there may be of everything (12).
+// The functions that say how much there may be of everything (12), but for groups and segments.
 #include <limits>
 
 #include "gaspi/checks.hpp"
 #include "gaspi/queues.hpp"
 
 using namespace beeline::gaspi;
-
-gaspi_return_t pgaspi_group_max(gaspi_number_t* group_max) {
-  return answer<gaspi_number_t>("gaspi_group_max", group_max, "group_max", configuration().group_max + 1);
-}
-GASPI_EXPORT(group_max);
-
-gaspi_return_t pgaspi_segment_max(gaspi_number_t* segment_max) {
-  return answer<gaspi_number_t>("gaspi_segment_max", segment_max, "segment_max", configuration().segment_max);
-}
-GASPI_EXPORT(segment_max);
 
 gaspi_return_t pgaspi_queue_num(gaspi_number_t* queue_num) {
   return call("gaspi_queue_num", [&](Process&) {
@@ -54,14 +44,14 @@ gaspi_return_t pgaspi_notification_num(gaspi_number_t* notification_num) {
 GASPI_EXPORT(notification_num);
 
 gaspi_return_t pgaspi_passive_transfer_size_min(gaspi_size_t* passive_transfer_size_min) {
-  return answer<gaspi_size_t>("gaspi_passive_transfer_size_min", passive_transfer_size_min,
-                              "passive_transfer_size_min", 1);
+  return answer<gaspi_size_t>("gaspi_passive_transfer_size_min", passive_transfer_size_min, "passive_transfer_size_min",
+                              1);
 }
 GASPI_EXPORT(passive_transfer_size_min);
 
 gaspi_return_t pgaspi_passive_transfer_size_max(gaspi_size_t* passive_transfer_size_max) {
-  return answer<gaspi_size_t>("gaspi_passive_transfer_size_max", passive_transfer_size_max,
-                              "passive_transfer_size_max", configuration().passive_transfer_size_max);
+  return answer<gaspi_size_t>("gaspi_passive_transfer_size_max", passive_transfer_size_max, "passive_transfer_size_max",
+                              configuration().passive_transfer_size_max);
 }
 GASPI_EXPORT(passive_transfer_size_max);
 

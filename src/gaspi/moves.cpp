@@ -52,7 +52,8 @@ bool Post::begin(Carrier carrier, const Attempt& attempt) {
   const Awaited awaited{.what = "the engine to take a request for rank",
                         .number = static_cast<std::uint64_t>(rank_),
                         .needed = {&rank_, 1}};
-  if (wait_for(process_, awaited, timeout_ms_, [&](std::uint64_t) { return attempt(); }) != Result::success) [[unlikely]]
+  if (wait_for(process_, awaited, timeout_ms_, [&](std::uint64_t) { return attempt(); }) != Result::success)
+      [[unlikely]]
     return false;
   carriers_ |= static_cast<std::uint32_t>(carrier);
   has_begun_ = true;

@@ -20,11 +20,11 @@ struct Named {
 
 /// A transfer whose arguments were checked.
 struct Move {
-  std::byte* local;      ///< start of the local end
+  std::byte* local;  ///< start of the local end
   Part remote;
   std::uint64_t offset;  ///< start of the remote end, in bytes from the part's start
   std::uint64_t bytes;
-  bool is_on_device;     ///< one end is GPU memory: the queue's stream carries the transfer
+  bool is_on_device;  ///< one end is GPU memory: the queue's stream carries the transfer
 };
 
 /// The signal of a notification.

@@ -18,8 +18,8 @@ std::uint64_t* require_own_flags(const Process& process, gaspi_segment_id_t segm
 
 /// Waits for one of `count` notifications; returns its index. The segment may be deleted while this thread waits: it
 /// holds the segment for one slice at a time.
-Result wait_some(const Process& process, gaspi_segment_id_t segment, gaspi_notification_id_t first,
-                 std::uint32_t count, std::uint64_t timeout_ms, std::uint32_t& index) {
+Result wait_some(const Process& process, gaspi_segment_id_t segment, gaspi_notification_id_t first, std::uint32_t count,
+                 std::uint64_t timeout_ms, std::uint32_t& index) {
   const Awaited awaited{.what = "a notification of segment", .number = segment, .needs_a_peer = true};
   return wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) {
     const SegmentTable::Use use(process.segments(), segment, 0);

@@ -9,14 +9,13 @@
 #include <cstring>
 
 #include "gaspi/moves.hpp"
+#include "gaspi/service.hpp"
 #include "gaspi/statistics.hpp"
 
 namespace beeline::gaspi {
 
 namespace {
 
-/// Beeline's queue for what the library itself sends.
-constexpr std::uint32_t own_queue = 31;
 constexpr unsigned segment_bits = 8;
 
 std::atomic<Passive*> opened{nullptr};
@@ -25,15 +24,16 @@ std::uint64_t load(const std::uint64_t& word) {
   return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }
 
-/// Sleeps between two looks: 5 us at first, then half as long as it has waited, at most 1 ms, at most until `limit_ns`
-/// after the first sleep. Returns whether time is left.
+/// Sleeps between two looks of a call: 5 us at first, then half as long as it has waited, at most 2 ms.
 class Sleeper {
  public:
-  explicit Sleeper(std::uint64_t limit_ns) : limit_ns_(limit_ns), start_(Clock::now()) {}
+  /// Begins a slice of `ns`.
+  void begin_slice(std::uint64_t ns) { slice_end_ns_ = waited_ns() + ns; }
+  /// Sleeps once, not beyond the slice. Returns false, without a sleep, if the slice is over.
   [[nodiscard]] bool sleep() const {
-    const auto waited = static_cast<std::uint64_t>((Clock::now() - start_).count());
-    if (waited >= limit_ns_) return false;
-    const std::uint64_t ns = std::min(std::clamp<std::uint64_t>(waited / 2, 5'000, 1'000'000), limit_ns_ - waited);
+    const std::uint64_t waited = waited_ns();
+    if (waited >= slice_end_ns_) return false;
+    const std::uint64_t ns = std::min(std::clamp<std::uint64_t>(waited / 2, 5'000, 2'000'000), slice_end_ns_ - waited);
     const timespec pause{0, static_cast<long>(ns)};
     ::nanosleep(&pause, nullptr);
     return true;
@@ -41,8 +41,9 @@ class Sleeper {
 
  private:
   using Clock = std::chrono::steady_clock;
-  const std::uint64_t limit_ns_;
-  const Clock::time_point start_;
+  [[nodiscard]] std::uint64_t waited_ns() const { return static_cast<std::uint64_t>((Clock::now() - start_).count()); }
+  const Clock::time_point start_ = Clock::now();
+  std::uint64_t slice_end_ns_ = 0;
 };
 
 void require_ok(beeline_status status) {
@@ -71,17 +72,18 @@ beeline_status Passive::post(const Process& process, int rank, Outgoing& to) {
   auto& words = to.words[to.number % 2];
   words[0] = to.message.offset;
   words[1] = to.is_in_flight ? to.message.size << segment_bits | to.message.segment : 0;
-  return beeline_put_signal(process.world_team(), &cell, words, sizeof words, &cell.number, to.number, rank, own_queue);
+  return beeline_put_signal(process.world_team(), &cell, words, sizeof words, &cell.number, to.number, rank,
+                            service_queue);
 }
 
 Result Passive::send(const Process& process, int rank, const PassiveMessage& message, std::uint64_t timeout_ms) {
   Outgoing& to = *outgoing_[static_cast<std::size_t>(rank)];
-  const Awaited awaited{.what = "the gaspi_passive_receive of rank",
-                        .number = static_cast<std::uint64_t>(rank),
-                        .needed = {&rank, 1}};
+  const Awaited awaited{
+      .what = "the gaspi_passive_receive of rank", .number = static_cast<std::uint64_t>(rank), .needed = {&rank, 1}};
   std::unique_lock lock(to.calls, std::defer_lock);
+  Sleeper sleeper;
   return wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) -> beeline_status {
-    const Sleeper sleeper(slice_ns);
+    sleeper.begin_slice(slice_ns);
     do {
       if (!lock.owns_lock() && !lock.try_lock()) continue;
       // An earlier message: that of this call, or one whose call was not repeated after its time-out.
@@ -105,7 +107,7 @@ std::uint64_t Passive::number_of(int sender) const { return load(cells_[sender].
 
 void Passive::confirm(const Process& process, int sender, std::uint64_t number) {
   received_[static_cast<std::size_t>(sender)] = number;
-  require_ok(beeline_signal(process.world_team(), &confirmed_[process.rank()], number, sender, own_queue));
+  require_ok(beeline_signal(process.world_team(), &confirmed_[process.rank()], number, sender, service_queue));
 }
 
 bool Passive::receive_from(const Process& process, int sender, const PassiveMessage& to) {
@@ -119,7 +121,8 @@ bool Passive::receive_from(const Process& process, int sender, const PassiveMess
   const auto segment = static_cast<gaspi_segment_id_t>(place & ((1u << segment_bits) - 1));
   const std::uint64_t size = place >> segment_bits;
   if (size > to.size)
-    refuse(GASPI_ERR_INV_SIZE, fmt::format("the message of rank {} has {} bytes, and {} were given", sender, size, to.size));
+    refuse(GASPI_ERR_INV_SIZE,
+           fmt::format("the message of rank {} has {} bytes, and {} were given", sender, size, to.size));
   const UseOfBoth use(process.segments(), segment, to.segment, 0);
   const Part source = process.segments().part(segment, sender), mine = require_own_part(process, to.segment);
   if (!is_within(offset, size, source.bytes)) {  // deleted by its sender
@@ -128,10 +131,10 @@ bool Passive::receive_from(const Process& process, int sender, const PassiveMess
   }
   std::byte* const target = mine.address + to.offset;
   if (source.kind == Memory::device || mine.kind == Memory::device || source.data == nullptr) {
-    const auto status = source.registered != nullptr
-                            ? beeline_copy_from_registered(target, source.registered, sender,
-                                                           source.registered_offset + offset, size)
-                            : beeline_copy(process.world(), target, source.address + offset, size);
+    const auto status =
+        source.registered != nullptr
+            ? beeline_copy_from_registered(target, source.registered, sender, source.registered_offset + offset, size)
+            : beeline_copy(process.world(), target, source.address + offset, size);
     require_ok(status);
   } else {
     require_ok(beeline_get(process.world_team(), target, source.data + offset, size, sender));
@@ -143,8 +146,9 @@ bool Passive::receive_from(const Process& process, int sender, const PassiveMess
 Result Passive::receive(const Process& process, const PassiveMessage& to, gaspi_rank_t& sender,
                         std::uint64_t timeout_ms) {
   const Awaited awaited{.what = "a passive message", .needs_a_peer = true};
+  Sleeper sleeper;
   return wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) -> beeline_status {
-    const Sleeper sleeper(slice_ns);
+    sleeper.begin_slice(slice_ns);
     do {
       const std::lock_guard lock(receiving_);
       for (int k = 0; k < process.size(); ++k) {

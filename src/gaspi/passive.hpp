@@ -66,9 +66,9 @@ class Passive final : public Extension {
   Cell* cells_ = nullptr;               ///< [ranks] symmetric memory: the message of each sender
   std::uint64_t* confirmed_ = nullptr;  ///< [ranks] symmetric memory: the last number that each receiver has confirmed
   std::vector<std::unique_ptr<Outgoing>> outgoing_;  ///< [ranks]
-  std::mutex receiving_;                ///< held while a thread looks for messages, not while it sleeps
-  std::vector<std::uint64_t> received_; ///< [ranks] number of the last message of each sender that was confirmed
-  int next_ = 0;                        ///< sender at which the next look begins, so that all get their turn
+  std::mutex receiving_;                             ///< held while a thread looks for messages, not while it sleeps
+  std::vector<std::uint64_t> received_;  ///< [ranks] number of the last message of each sender that was confirmed
+  int next_ = 0;                         ///< sender at which the next look begins, so that all get their turn
 };
 
 /// The passive messages of the process that is running.

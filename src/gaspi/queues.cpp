@@ -23,8 +23,8 @@ class Queue::Exclusive {
   Exclusive(Queue& queue, const Process& process, std::uint64_t timeout_ms) : queue_(queue) {
     if (!queue_.is_waited_for_.exchange(true, std::memory_order_acquire)) [[likely]]
       return;
-    const Result got = wait_for(process, {.what = "another thread's wait for queue", .number = queue_.number_}, timeout_ms,
-                                [&](std::uint64_t) {
+    const Result got = wait_for(process, {.what = "another thread's wait for queue", .number = queue_.number_},
+                                timeout_ms, [&](std::uint64_t) {
                                   if (!queue_.is_waited_for_.exchange(true, std::memory_order_acquire))
                                     return BEELINE_OK;
                                   ::sched_yield();
@@ -77,7 +77,8 @@ beeline_stream* Queue::stream(const Process& process) {
   const std::lock_guard lock(making_);
   if (beeline_stream* const made = stream_.load(std::memory_order_relaxed)) return made;
   beeline_stream* made = nullptr;
-  if (beeline_stream_create(process.world(), 0, &made) != BEELINE_OK) throw Failure(GASPI_ERR_DEVICE, beeline_last_error());
+  if (beeline_stream_create(process.world(), 0, &made) != BEELINE_OK)
+    throw Failure(GASPI_ERR_DEVICE, beeline_last_error());
   stream_.store(made, std::memory_order_release);
   return made;
 }
@@ -107,9 +108,10 @@ Result Queue::wait(const Process& process, std::uint64_t timeout_ms) {
   if (taken.carriers != 0 || has_failures) [[unlikely]] {
     const std::vector<int> needed = taken.list();
     if (const int lost = process.health().first_failed(needed); lost >= 0)
-      throw Failure(fmt::format("queue {} has requests for rank {}, which has failed ({}); gaspi_queue_purge makes it "
-                                "usable",
-                                number_, lost, process.health().reason(lost)));
+      throw Failure(
+          fmt::format("queue {} has requests for rank {}, which has failed ({}); gaspi_queue_purge makes it "
+                      "usable",
+                      number_, lost, process.health().reason(lost)));
     if (taken.carriers != 0)
       if (const Result result = complete(process, needed, timeout_ms); result != Result::success) return result;
   }

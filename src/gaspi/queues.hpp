@@ -68,10 +68,10 @@ class Queue {
   const std::uint32_t number_;
   std::atomic<bool> exists_{false};
   alignas(64) std::atomic<std::uint32_t> entries_{0};
-  std::atomic<std::uint32_t> carriers_{0};          ///< bits of Carrier
-  std::atomic<bool> is_waited_for_{false};          ///< a thread is in `wait` or `purge`
+  std::atomic<std::uint32_t> carriers_{0};                           ///< bits of Carrier
+  std::atomic<bool> is_waited_for_{false};                           ///< a thread is in `wait` or `purge`
   std::array<std::atomic<std::uint64_t>, most_ranks / 64> ranks_{};  ///< bits of ranks with requests
-  std::mutex making_;                               ///< of the stream
+  std::mutex making_;                                                ///< of the stream
   std::atomic<beeline_stream*> stream_{nullptr};
 };
 

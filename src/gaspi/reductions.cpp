@@ -6,12 +6,12 @@
 #include <array>
 #include <cstring>
 
+#include "gaspi/service.hpp"
+
 namespace beeline::gaspi {
 
 namespace {
 
-/// Beeline's queue for what the library itself sends; those before it are the program's.
-constexpr std::uint32_t own_queue = 31;
 constexpr std::size_t round_bytes = reduced_row_bytes / 2;
 static_assert(round_bytes >= most_reduced_bytes + sizeof(std::uint64_t));
 
@@ -39,14 +39,14 @@ Result Reductions::reduce(const Process& process, std::uint64_t kind, std::span<
     for (; sent_ < members(); ++sent_) {
       if (sent_ == me) continue;
       if (const beeline_status status = beeline_put_signal(group_.team, row_of(me), row_of(me), source.size(),
-                                                           signal_of(me), round_, sent_, own_queue);
+                                                           signal_of(me), round_, sent_, service_queue);
           status != BEELINE_OK)
         return status;
     }
     for (; arrived_ < members(); ++arrived_) {
       if (arrived_ == me) continue;
-      if (const beeline_status status = beeline_wait(group_.team, signal_of(arrived_), BEELINE_GREATER_EQUAL, round_,
-                                                     arrived_, slice_ns);
+      if (const beeline_status status =
+              beeline_wait(group_.team, signal_of(arrived_), BEELINE_GREATER_EQUAL, round_, arrived_, slice_ns);
           status != BEELINE_OK)
         return status;
     }

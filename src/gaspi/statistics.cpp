@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gaspi/statistics.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <limits>
-
-#include <fmt/format.h>
 
 #include "gaspi/call.hpp"
 
@@ -100,9 +100,8 @@ gaspi_return_t pgaspi_statistic_counter_max(gaspi_number_t* counter_max) {
 GASPI_EXPORT(statistic_counter_max);
 
 gaspi_return_t pgaspi_statistic_counter_info(gaspi_statistic_counter_t counter,
-                                             gaspi_statistic_argument_t* counter_argument,
-                                             gaspi_string_t* counter_name, gaspi_string_t* counter_description,
-                                             gaspi_number_t* verbosity_level) {
+                                             gaspi_statistic_argument_t* counter_argument, gaspi_string_t* counter_name,
+                                             gaspi_string_t* counter_description, gaspi_number_t* verbosity_level) {
   return call_any_time("gaspi_statistic_counter_info", [&] {
     const Text& text = text_of(counter);
     require_pointer(counter_argument, "counter_argument");
@@ -152,5 +151,5 @@ GASPI_EXPORT(statistic_counter_reset);
 gaspi_return_t pgaspi_pcontrol(gaspi_pointer_t) { return GASPI_SUCCESS; }
 GASPI_EXPORT(pcontrol);
 
-extern "C" __attribute__((weak, alias("pgaspi_statistic_counter_get"))) gaspi_return_t
-gaspi_statistic_counter_get(gaspi_statistic_counter_t, gaspi_number_t, unsigned long*);
+extern "C" __attribute__((weak, alias("pgaspi_statistic_counter_get"))) gaspi_return_t gaspi_statistic_counter_get(
+    gaspi_statistic_counter_t, gaspi_number_t, unsigned long*);

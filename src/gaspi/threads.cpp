@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads of a rank (GASPI_Threads.h).
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <atomic>
@@ -8,8 +9,6 @@
 #include <mutex>
 #include <thread>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "gaspi/call.hpp"
 
@@ -23,7 +22,7 @@ struct Threads {
   const int count;
   std::barrier<> meeting;
   std::atomic<int> registered{0};
-  std::vector<std::thread> started;  ///< changed with `changing` locked
+  std::vector<std::thread> started;                   ///< changed with `changing` locked
   std::atomic<gaspi_return_t> result{GASPI_SUCCESS};  ///< of the barrier of `gaspi_threads_sync_all`
 };
 

@@ -57,8 +57,8 @@ void require_list(const List& list) {
   require_pointer(list.offset_remote, "offset_remote");
   require_pointer(list.size, "size");
   if (list.count == 0 || list.count > configuration().rw_list_elem_max)
-    refuse(GASPI_ERR_INV_NUM,
-           fmt::format("a list of {} elements, where 1 to {} are possible", list.count, configuration().rw_list_elem_max));
+    refuse(GASPI_ERR_INV_NUM, fmt::format("a list of {} elements, where 1 to {} are possible", list.count,
+                                          configuration().rw_list_elem_max));
 }
 
 /// Keeps the memory of all segments of a list mapped.
@@ -91,7 +91,8 @@ struct Following {
 
 /// A call with a list: checks all elements before the first is begun.
 template <bool writes>
-gaspi_return_t transfer_list(const char* function, const List& list, const To& to, const Following* following) noexcept {
+gaspi_return_t transfer_list(const char* function, const List& list, const To& to,
+                             const Following* following) noexcept {
   return call(function, [&](Process& process) {
     require_peer(process, to.rank);
     Queue& queue = queues().get(to.queue);
@@ -177,8 +178,8 @@ gaspi_return_t pgaspi_write_notify(gaspi_segment_id_t segment_id_local, gaspi_of
 GASPI_EXPORT(write_notify);
 
 gaspi_return_t pgaspi_read_notify(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,
-                                  gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote,
-                                  gaspi_size_t size, gaspi_notification_id_t notification_id, gaspi_queue_id_t queue,
+                                  gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote, gaspi_size_t size,
+                                  gaspi_notification_id_t notification_id, gaspi_queue_id_t queue,
                                   gaspi_timeout_t timeout_ms) {
   return transfer(
       "gaspi_read_notify", {segment_id_local, offset_local, segment_id_remote, offset_remote, size},
@@ -205,14 +206,11 @@ gaspi_return_t pgaspi_write_list(gaspi_number_t num, const gaspi_segment_id_t* s
 }
 GASPI_EXPORT(write_list);
 
-gaspi_return_t pgaspi_write_list_notify(gaspi_number_t num, const gaspi_segment_id_t* segment_id_local,
-                                        const gaspi_offset_t* offset_local, gaspi_rank_t rank,
-                                        const gaspi_segment_id_t* segment_id_remote,
-                                        const gaspi_offset_t* offset_remote, const gaspi_size_t* size,
-                                        gaspi_segment_id_t segment_id_notification,
-                                        gaspi_notification_id_t notification_id,
-                                        gaspi_notification_t notification_value, gaspi_queue_id_t queue,
-                                        gaspi_timeout_t timeout_ms) {
+gaspi_return_t pgaspi_write_list_notify(
+    gaspi_number_t num, const gaspi_segment_id_t* segment_id_local, const gaspi_offset_t* offset_local,
+    gaspi_rank_t rank, const gaspi_segment_id_t* segment_id_remote, const gaspi_offset_t* offset_remote,
+    const gaspi_size_t* size, gaspi_segment_id_t segment_id_notification, gaspi_notification_id_t notification_id,
+    gaspi_notification_t notification_value, gaspi_queue_id_t queue, gaspi_timeout_t timeout_ms) {
   const Following following{segment_id_notification, notification_id, notification_value};
   return transfer_list<true>("gaspi_write_list_notify",
                              {num, segment_id_local, offset_local, segment_id_remote, offset_remote, size},
@@ -232,9 +230,8 @@ GASPI_EXPORT(read_list);
 
 gaspi_return_t pgaspi_read_list_notify(gaspi_number_t num, const gaspi_segment_id_t* segment_id_local,
                                        const gaspi_offset_t* offset_local, gaspi_rank_t rank,
-                                       const gaspi_segment_id_t* segment_id_remote,
-                                       const gaspi_offset_t* offset_remote, const gaspi_size_t* size,
-                                       gaspi_segment_id_t segment_id_notification,
+                                       const gaspi_segment_id_t* segment_id_remote, const gaspi_offset_t* offset_remote,
+                                       const gaspi_size_t* size, gaspi_segment_id_t segment_id_notification,
                                        gaspi_notification_id_t notification_id, gaspi_queue_id_t queue,
                                        gaspi_timeout_t timeout_ms) {
   const Following following{segment_id_notification, notification_id, 1};

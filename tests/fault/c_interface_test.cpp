@@ -167,9 +167,9 @@ TEST(CInterface, TheFirstOfManySignalsIsFound) {
       check_ok(beeline_wait_any(team, signals, count, 0, &index));
       BEELINE_CHECK_EQ(i, index);
     }
-    check_refused(beeline_wait_any(team, reinterpret_cast<uint64_t*>(reinterpret_cast<std::byte*>(signals) + 4), 1, 0,
-                                   &index),
-                  "argument signals: an address that is not a multiple of 8");
+    check_refused(
+        beeline_wait_any(team, reinterpret_cast<uint64_t*>(reinterpret_cast<std::byte*>(signals) + 4), 1, 0, &index),
+        "argument signals: an address that is not a multiple of 8");
   });
 }
 

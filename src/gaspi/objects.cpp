@@ -137,8 +137,11 @@ void Objects::remove(const std::vector<Plan::Removal>& removals) {
     note(removal.of);
   }
   for (const Plan::Removal& removal : removals)
-    while (process_.segments().is_in_use(removal.id) && std::chrono::steady_clock::now() < end)
+    while (process_.segments().is_in_use(removal.id) && std::chrono::steady_clock::now() < end) {
+      // A reader may wait for the end of the failure.
+      if (beeline_team_failed(process_.world_team()) != 0) throw Lost{"ranks were lost while a segment was deleted"};
       std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
   for (const std::unique_ptr<Extension>& extension : process_.extensions_) extension->drain(process_);
   const auto is_removed = [&](const std::pair<int, std::uint32_t>& part) {
     const auto& removed = execution_->removed;

@@ -28,8 +28,11 @@ std::list<RequestBook::Entry>::iterator RequestBook::find(Number number) {
 
 std::pair<RequestBook::Number, bool> RequestBook::find_or_add(const Request& wanted) {
   const std::lock_guard lock(mutex_);
-  for (const Entry& entry : entries_) {
-    if (entry.request == wanted) return {entry.number, false};
+  for (Entry& entry : entries_) {
+    if (entry.request == wanted) {
+      ++entry.calls;
+      return {entry.number, false};
+    }
     if (collide(entry.request, wanted))
       throw Failure(is_of_segment(wanted.action)
                         ? "another call for this segment has timed out and was not called again until its end"
@@ -42,16 +45,10 @@ std::pair<RequestBook::Number, bool> RequestBook::find_or_add(const Request& wan
 
 bool RequestBook::await(Number number, std::uint64_t limit_ns) {
   std::unique_lock lock(mutex_);
-  const auto is_over = [&] {
-    const auto entry = find(number);
-    return entry == entries_.end() || entry->is_done;
-  };
-  if (!done_.wait_for(lock, std::chrono::nanoseconds(limit_ns), is_over)) return false;
-  const auto entry = find(number);
-  if (entry == entries_.end()) throw Failure("another thread that made the same call has taken its result");
-  const Entry over = std::move(*entry);
-  entries_.erase(entry);
-  if (!over.text.empty()) throw Failure(over.value, over.text);
+  Entry& entry = *find(number);
+  if (!done_.wait_for(lock, std::chrono::nanoseconds(limit_ns), [&] { return entry.is_done; })) return false;
+  entry.is_taken = true;
+  if (!entry.text.empty()) throw Failure(entry.value, entry.text);
   return true;
 }
 
@@ -61,9 +58,10 @@ bool RequestBook::contains(Action action, std::uint32_t id) const {
                      [=](const Entry& entry) { return entry.request.action == action && entry.request.id == id; });
 }
 
-void RequestBook::withdraw(Number number) {
+void RequestBook::release(Number number, bool gives_up) {
   const std::lock_guard lock(mutex_);
-  if (const auto entry = find(number); entry != entries_.end()) entries_.erase(entry);
+  const auto entry = find(number);
+  if (--entry->calls == 0 && (entry->is_taken || gives_up)) entries_.erase(entry);
 }
 
 std::vector<RequestBook::Numbered> RequestBook::pending() const {

@@ -47,16 +47,16 @@ class RequestBook {
  public:
   using Number = std::uint64_t;
 
-  /// The number of the pending request that equals `wanted`, else of a new one. Throws Failure if another request for
-  /// the same object is pending.
+  /// The number of the pending request that equals `wanted`, else of a new one, and whether it is new. Threads that
+  /// make the same call share a request. Throws Failure if another request for the same object is pending. Follow each
+  /// call of this function by one of `release`.
   [[nodiscard]] std::pair<Number, bool> find_or_add(const Request& wanted);
-  /// Waits until a request is done, at most `limit_ns`; whether it is. Throws Failure if the request failed. A request
-  /// that is done, or failed, is no longer in the book.
+  /// Waits until a request is done, at most `limit_ns`; whether it is. Throws Failure if the request failed.
   [[nodiscard]] bool await(Number number, std::uint64_t limit_ns);
+  /// Ends a call for a request. The last call removes a request that is done, and, if it gives up, one that is not.
+  void release(Number number, bool gives_up);
   /// Whether a call for this object has timed out and was not called again until its end.
   [[nodiscard]] bool contains(Action action, std::uint32_t id) const;
-  /// Removes a request whose caller gives up.
-  void withdraw(Number number);
 
   // --- For the service thread -----------------------------------------------------------------------------------
 
@@ -77,7 +77,8 @@ class RequestBook {
   struct Entry {
     Number number;
     Request request;
-    bool is_done = false;
+    int calls = 1;  ///< between `find_or_add` and `release`
+    bool is_done = false, is_taken = false;
     std::int32_t value = 0;
     std::string text;
   };

@@ -77,11 +77,13 @@ Result Service::perform(const Request& request, const Awaited& awaited, std::uin
   const auto [number, is_new] = book_.find_or_add(request);
   if (is_new) ring();
   try {
-    return wait_for(process_, awaited, timeout_ms, [this, number = number](std::uint64_t slice_ns) {
+    const Result result = wait_for(process_, awaited, timeout_ms, [this, number = number](std::uint64_t slice_ns) {
       return book_.await(number, slice_ns) ? BEELINE_OK : BEELINE_TIMEOUT;
     });
+    book_.release(number, false);
+    return result;
   } catch (const Failure&) {
-    book_.withdraw(number);
+    book_.release(number, true);
     throw;
   }
 }

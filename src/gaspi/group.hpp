@@ -37,7 +37,6 @@ struct Group {
   std::uint64_t serial = 0;      ///< of the team, the same on all members
   bool commit_is_taken = false;  ///< a call of gaspi_group_commit has returned success; used by that function alone
   beeline_team* team = nullptr;
-  beeline_collectives* collectives = nullptr;  ///< one session for vectors of up to `most_reduced_bytes`
   std::byte* gathered = nullptr;  ///< symmetric memory of the team: [members][reduced_row_bytes], for all-reduces by
                                   ///< functions of the user
   // For the calls that all members make. A thread holds `calls` for the time of one call.

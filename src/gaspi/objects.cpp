@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "gaspi/process.hpp"
 
@@ -59,14 +60,12 @@ void Objects::make_team(Group& group, const std::vector<int>& ranks) {
   if (!is_done(beeline_team_create(process_.world(), members.data(), static_cast<std::int32_t>(members.size()),
                                    &group.team)))
     throw Failure(beeline_last_error());
-  beeline_collective_options options{};
-  options.struct_bytes = sizeof options;
-  options.sessions = 1, options.packet_bytes = 4096, options.staging_bytes = 4096;
-  options.engine_bytes = BEELINE_NO_ENGINE_BYTES;
   void* gathered = nullptr;
-  if (!is_done(beeline_collectives_create(group.team, &options, &group.collectives)) ||
-      !is_done(beeline_allocate(group.team, ranks.size() * reduced_row_bytes, BEELINE_HEAP_PINNED, &gathered)))
-    throw Failure(beeline_last_error());
+  if (!is_done(beeline_allocate(group.team, ranks.size() * reduced_row_bytes, BEELINE_HEAP_PINNED, &gathered))) {
+    const std::string text = beeline_last_error();
+    static_cast<void>(beeline_team_destroy(std::exchange(group.team, nullptr)));
+    throw Failure(text);
+  }
   group.gathered = static_cast<std::byte*>(gathered);
   group.ranks = ranks;
 }
@@ -114,10 +113,8 @@ void Objects::end_team(const Plan::End& end) {
   std::erase_if(team_members_, [&](const auto& team) { return team.first == end.serial; });
   std::erase_if(groups_, [&](const auto& mine) { return mine.first == end.serial; });
   if (group == nullptr) return;
-  if (beeline_team_failed(group->team) == 0) {  // otherwise its memory is freed with the world
+  if (beeline_team_failed(group->team) == 0)  // otherwise its memory is freed with the world
     static_cast<void>(is_done(beeline_free(group->team, group->gathered)));
-    static_cast<void>(is_done(beeline_collectives_destroy(group->collectives)));
-  }
   static_cast<void>(beeline_team_destroy(group->team));
 }
 
@@ -323,7 +320,6 @@ void Objects::end_all() {
   for (const auto& [serial, group] : groups_) {
     if (beeline_team_failed(group->team) == 0) {
       static_cast<void>(is_done(beeline_free(group->team, group->gathered)));
-      static_cast<void>(is_done(beeline_collectives_destroy(group->collectives)));
     }
     static_cast<void>(beeline_team_destroy(group->team));
   }

@@ -31,9 +31,9 @@ struct Standing {
 /// How long an idle service thread sleeps between two looks at its signals: short after an event, since events follow
 /// each other, and long enough later that it takes less than 1 % of a core.
 std::chrono::microseconds nap_after(std::uint64_t idle_ns) {
-  if (idle_ns < 20'000'000) return std::chrono::microseconds(50);
-  if (idle_ns < 200'000'000) return std::chrono::microseconds(1000);
-  return std::chrono::microseconds(5000);
+  if (idle_ns < 5'000'000) return std::chrono::microseconds(50);
+  if (idle_ns < 50'000'000) return std::chrono::microseconds(500);
+  return std::chrono::microseconds(10'000);
 }
 
 void require_ok(beeline_status status) {

@@ -50,6 +50,12 @@ gaspi_return_t gaspi_map_create(gaspi_segment_id_t segment_id, gaspi_pointer_t p
 gaspi_return_t gaspi_map_seg(gaspi_segment_id_t segment_id, gaspi_pointer_t pointer, gaspi_size_t size,
                              gaspi_alloc_t alloc_policy);
 
+/// Writes the endpoint of this rank's kernels, a beeline::gaspi::Endpoint (beeline/gaspi/device.hpp), to `endpoint`.
+/// Kernels see the segments of this call: call it again after segments were made, registered or deleted, while no
+/// kernel communicates. On a rank without a GPU it is for functions of that header on CPU threads. Local.
+///   size  sizeof(beeline::gaspi::Endpoint). GASPI_ERR_INV_SIZE for a program compiled with another version
+gaspi_return_t gaspi_gpu_endpoint(gaspi_pointer_t endpoint, gaspi_size_t size);
+
 GASPI_END
 
 #endif

@@ -137,6 +137,7 @@ GASPI_PROFILED(number_of_GPUs);
 GASPI_PROFILED(gpu_write);
 GASPI_PROFILED(gpu_write_notify);
 GASPI_PROFILED(gpu_hybrid_set);
+GASPI_PROFILED(gpu_endpoint);
 GASPI_PROFILED(map_create);
 GASPI_PROFILED(map_seg);
 

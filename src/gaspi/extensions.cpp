@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gaspi/gpu.hpp"
 #include "gaspi/passive.hpp"
 #include "gaspi/queues.hpp"
 
@@ -8,6 +9,7 @@ std::vector<std::unique_ptr<Extension>> make_extensions() {
   std::vector<std::unique_ptr<Extension>> all;
   all.push_back(std::make_unique<Queues>());
   all.push_back(std::make_unique<Passive>());
+  all.push_back(std::make_unique<Gpu>());
   return all;
 }
 

@@ -61,8 +61,14 @@ bool Post::begin(Carrier carrier, const Attempt& attempt) {
   return true;
 }
 
-bool Post::write(const Move& move) {
+bool Post::write(const Move& move, beeline_hybrid* hybrid) {
   beeline_team* const team = process_.world_team();
+  if (move.remote.data == nullptr && hybrid != nullptr && move.is_on_device && move.remote.address != nullptr) {
+    beeline_stream* const stream = queue_.stream(process_);
+    return begin(Carrier::stream, [&] {
+      return beeline_hybrid_copy_on_stream(hybrid, move.remote.address + move.offset, move.local, move.bytes, stream);
+    });
+  }
   if (move.remote.data == nullptr)
     return begin(Carrier::nothing, [&] {
       return beeline_copy_to_registered(move.remote.registered, rank_, move.remote.registered_offset + move.offset,
@@ -73,8 +79,10 @@ bool Post::write(const Move& move) {
     return begin(queues().carrier_to(rank_),
                  [&] { return beeline_put(team, target, move.local, move.bytes, rank_, queue_.number()); });
   beeline_stream* const stream = queue_.stream(process_);
-  return begin(Carrier::stream,
-               [&] { return beeline_put_on_stream(team, target, move.local, move.bytes, rank_, stream); });
+  return begin(Carrier::stream, [&] {
+    return hybrid != nullptr ? beeline_hybrid_put_on_stream(hybrid, target, move.local, move.bytes, rank_, stream)
+                             : beeline_put_on_stream(team, target, move.local, move.bytes, rank_, stream);
+  });
 }
 
 bool Post::read(const Move& move) {
@@ -103,6 +111,9 @@ bool Post::set(const Flag& flag, gaspi_notification_t value, int rank) {
     return begin(queues().carrier_to(rank),
                  [&] { return beeline_signal(team, flag.signal, value, rank, queue_.number()); });
   beeline_stream* const stream = queue_.stream(process_);
+  // The stream does not wait for what an engine carries.
+  if ((carriers_ & static_cast<std::uint32_t>(Carrier::engine)) != 0)
+    if (!begin(Carrier::nothing, [&] { return beeline_quiet(team, queue_.number()); })) return false;
   return begin(Carrier::stream, [&] { return beeline_signal_on_stream(team, flag.signal, value, rank, stream); });
 }
 
@@ -115,9 +126,9 @@ bool Post::notify(const Flag& flag, gaspi_notification_t value) {
   return set(flag, value, rank_);
 }
 
-bool Post::write_notify(const Move& move, const Flag& flag, gaspi_notification_t value) {
+bool Post::write_notify(const Move& move, const Flag& flag, gaspi_notification_t value, beeline_hybrid* hybrid) {
   if (move.is_on_device || flag.is_on_device || move.remote.data == nullptr) [[unlikely]]
-    return write(move) && set(flag, value, rank_);
+    return write(move, hybrid) && set(flag, value, rank_);
   return begin(queues().carrier_to(rank_), [&] {
     return beeline_put_signal(process_.world_team(), move.remote.data + move.offset, move.local, move.bytes,
                               flag.signal, value, rank_, queue_.number());

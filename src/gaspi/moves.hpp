@@ -70,12 +70,14 @@ class Post {
   Post(const Post&) = delete;
   Post& operator=(const Post&) = delete;
 
-  [[nodiscard]] bool write(const Move& move);
+  ///   hybrid  what moves bytes of GPU memory on the queue's stream; nullptr: plain copies
+  [[nodiscard]] bool write(const Move& move, beeline_hybrid* hybrid = nullptr);
   [[nodiscard]] bool read(const Move& move);
   /// Sets a notification of the rank after everything that the queue was given for it.
   [[nodiscard]] bool notify(const Flag& flag, gaspi_notification_t value);
   /// `write`, and a notification of the rank after it.
-  [[nodiscard]] bool write_notify(const Move& move, const Flag& flag, gaspi_notification_t value);
+  [[nodiscard]] bool write_notify(const Move& move, const Flag& flag, gaspi_notification_t value,
+                                  beeline_hybrid* hybrid = nullptr);
   /// Sets a notification of this rank after the reads of this call.
   [[nodiscard]] bool notify_self(const Flag& flag, gaspi_notification_t value);
 

@@ -69,6 +69,18 @@ Request existing_memory(const Process& process, gaspi_segment_id_t id, gaspi_poi
           .existing = pointer};
 }
 
+/// A request for GPU memory of the program, checked.
+Request mapped_memory(const Process& process, gaspi_segment_id_t id, gaspi_pointer_t pointer, gaspi_size_t bytes,
+                      gaspi_alloc_t policy) {
+  Request request = existing_memory(process, id, pointer, bytes, GASPI_MEMORY_GPU);
+  if ((policy & ~gaspi_alloc_t{GASPI_MEM_GPU | GASPI_MEM_GPU_FLAGS}) != 0)
+    refuse(GASPI_ERROR, fmt::format("alloc_policy {:#x}: of memory that exists, only the place of its notifications is "
+                                    "chosen",
+                                    policy));
+  request.has_flags_on_device = (policy & GASPI_MEM_GPU_FLAGS) != 0;
+  return request;
+}
+
 Result make_here(Process& process, const Request& request) {
   return process.service().perform(request, {.what = "the memory of segment", .number = request.id}, block_ms);
 }
@@ -131,6 +143,24 @@ extern "C" gaspi_return_t pgaspi_segment_use(gaspi_segment_id_t segment_id, gasp
     const Request request = existing_memory(process, segment_id, pointer, size, memory_description);
     if (!process.service().is_pending(Action::create, segment_id)) require_free(process, segment_id);
     return make_in(process, request, group, timeout_ms);
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_map_create(gaspi_segment_id_t segment_id, gaspi_pointer_t pointer, gaspi_size_t size,
+                                            gaspi_group_t group, gaspi_timeout_t timeout_ms,
+                                            gaspi_alloc_t alloc_policy) {
+  return call("gaspi_map_create", [&](Process& process) {
+    const Request request = mapped_memory(process, segment_id, pointer, size, alloc_policy);
+    if (!process.service().is_pending(Action::create, segment_id)) require_free(process, segment_id);
+    return make_in(process, request, group, timeout_ms);
+  });
+}
+
+extern "C" gaspi_return_t pgaspi_map_seg(gaspi_segment_id_t segment_id, gaspi_pointer_t pointer, gaspi_size_t size,
+                                         gaspi_alloc_t alloc_policy) {
+  return call("gaspi_map_seg", [&](Process& process) {
+    require_free(process, segment_id);
+    return make_here(process, mapped_memory(process, segment_id, pointer, size, alloc_policy));
   });
 }
 
@@ -206,6 +236,8 @@ GASPI_EXPORT(segment_bind);
 GASPI_EXPORT(segment_register);
 GASPI_EXPORT(segment_create);
 GASPI_EXPORT(segment_use);
+GASPI_EXPORT(map_create);
+GASPI_EXPORT(map_seg);
 GASPI_EXPORT(segment_delete);
 GASPI_EXPORT(segment_ptr);
 GASPI_EXPORT(segment_num);

@@ -75,6 +75,7 @@ void Objects::make_first_team(const std::shared_ptr<Group>& group, const std::ve
   make_team(*group, ranks);
   team_members_.emplace_back(group->serial, ranks);
   groups_.emplace_back(group->serial, group);
+  group->commit_is_taken = true;
   group->state = Group::State::committed;
 }
 

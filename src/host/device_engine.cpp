@@ -92,14 +92,18 @@ const char* DeviceEngine::send_command(std::uint32_t queue, const Command& comma
   return nullptr;
 }
 
+/// A command that does not end is refused: a silent rank must not end this one.
 std::string DeviceEngine::await_sent(std::uint32_t queue) {
   RemoteQueue::Handed over;
   std::string refusal;
+  const Context& ctx = client_.context;
   const std::uint64_t start = machine::clock_ns();
   for (std::uint32_t poll = 0; !remote_[queue]->take_over(over, refusal); ++poll) {
-    require(machine::clock_ns() - start < client_.context.deadline_ns, Status::deadline,
-            "the network has not ended a command by the deadline: " + text_of(handed_.data()[queue].command));
-    machine::back_off(poll, client_.context.polling);
+    const std::uint32_t peer = handed_.data()[queue].command.peer;
+    if (machine::clock_ns() - start >= ctx.deadline_ns)
+      return fmt::format("rank {} has not completed it for {:.3g} s", peer, static_cast<double>(ctx.deadline_ns) / 1e9);
+    if (detail::read_abort_word(ctx) != 0) return fmt::format("the world failed before rank {} had completed it", peer);
+    machine::back_off(poll, ctx.polling);
   }
   return refusal;
 }

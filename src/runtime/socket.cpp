@@ -16,13 +16,13 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <memory>
 #include <system_error>
 #include <thread>
 
 #include "beeline/core/error.hpp"
 #include "beeline/runtime/rendezvous.hpp"
 #include "core/thread.hpp"
+#include "runtime/name_lookup.hpp"
 
 namespace beeline::detail {
 
@@ -54,29 +54,22 @@ bool is_port(const std::string& text) {
   return error == std::errc() && end == last && port <= 65535;
 }
 
-using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+/// Longest lookup of a name for which no deadline is given.
+constexpr std::int64_t longest_lookup_ns = 30'000'000'000;
 
-/// The addresses of a name, or the error of getaddrinfo.
-struct Lookup {
-  AddressList list;
-  int error;
-};
-
-Lookup look_up(const Endpoint& endpoint, const std::string& text, int flags, int type) {
-  addrinfo hints{};
+Lookup look_up(const Endpoint& endpoint, const std::string& text, addrinfo hints, const Deadline& deadline) {
   hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = type;
-  hints.ai_flags = flags | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
+  hints.ai_flags |= AI_NUMERICSERV;
   const std::string port = endpoint.port.empty() ? "0" : endpoint.port;
   require(is_port(port), Status::invalid_argument,
           fmt::format("\"{}\" is no address: '{}' is no port; valid: 0 to 65535", text, port));
-  const int error = ::getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found);
-  return {{found, &::freeaddrinfo}, error};
+  return look_up(endpoint.host, port, hints, deadline);
 }
 
 AddressList resolve(const Endpoint& endpoint, const std::string& text, int flags, int type = SOCK_STREAM) {
-  Lookup found = look_up(endpoint, text, flags, type);
+  addrinfo hints{};
+  hints.ai_flags = flags, hints.ai_socktype = type;
+  Lookup found = look_up(endpoint, text, hints, Deadline(longest_lookup_ns));
   require(found.error == 0, Status::invalid_argument,
           fmt::format("\"{}\" is no address: {}", text, ::gai_strerror(found.error)));
   return std::move(found.list);
@@ -85,8 +78,10 @@ AddressList resolve(const Endpoint& endpoint, const std::string& text, int flags
 /// Resolves a name that may become known later, such as that of a container which is not up yet.
 AddressList resolve_by(const Endpoint& endpoint, const std::string& text, const Deadline& deadline) {
   constexpr std::chrono::milliseconds pause{100};
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
   while (true) {
-    Lookup found = look_up(endpoint, text, 0, SOCK_STREAM);
+    Lookup found = look_up(endpoint, text, hints, deadline);
     if (found.error == 0) return std::move(found.list);
     if (deadline.passed())
       throw Error(Status::unreachable, fmt::format("the name of \"{}\" was not found within {} s: {}", text,

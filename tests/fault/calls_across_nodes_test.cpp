@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <span>
 #include <thread>
 
 #include "beeline/beeline.hpp"
@@ -120,6 +123,46 @@ TEST(AbsentRank, IsNamedByCallsInKernelsOnOtherNodes) {
         }
       },
       split_config(1'000'000'000)));
+}
+
+/// A device engine refuses a command that a silent rank does not complete. Its own rank goes on.
+TEST(DeviceEngine, OutlastsACommandToASilentRank) {
+  SKIP_WITHOUT("sockets");
+  constexpr int silent = 1;
+  expect_others_passed(
+      silent,
+      run_processes(
+          2,
+          [](const Config& config) {
+            const std::unique_ptr<World> world = World::create(config);
+            const SymmetricArray<std::uint64_t> words(*world, 2);
+            const auto pid = static_cast<std::uint64_t>(::getpid());
+            const auto pids = world->allgather(std::as_bytes(std::span(&pid, 1)));
+            const CommandQueueOptions by_device{.engine = EngineKind::device};
+            std::optional<CommandQueues> queues(std::in_place, *world, 1, by_device);
+            const auto put = [&](Team& team, const CommandQueues& by, std::uint32_t peer) {
+              const CommandQueue queue = by.channel().queue(0);
+              const Context& ctx = team.host_context();
+              BEELINE_CHECK(post_put(Thread{}, ctx, words.data(), words.data() + 1, 1, peer, queue) == Status::ok);
+            };
+            world->barrier();
+            if (config.rank == silent) ::raise(SIGSTOP);
+            std::this_thread::sleep_for(100ms);
+            put(*world, *queues, silent);
+            for (int i = 0; i < 1000 && queues->refusals().empty(); ++i) std::this_thread::sleep_for(10ms);
+            BEELINE_CHECK_EQ(std::size_t{1}, queues->refusals().size());
+            BEELINE_CHECK_CONTAINS(queues->refusals()[0], "rank 1 has not completed it for 1 s");
+            queues.reset();
+            Team& left = world->survivors(1'000'000'000);
+            BEELINE_CHECK_EQ(1, left.size());
+            queues.emplace(left, 1, by_device);
+            put(left, *queues, 0);
+            BEELINE_CHECK(quiet(Thread{}, left.host_context(), queues->channel().queue(0)) == Status::ok);
+            std::uint64_t stopped = 0;
+            std::memcpy(&stopped, pids[silent].data(), sizeof stopped);
+            ::kill(static_cast<pid_t>(stopped), SIGKILL);
+          },
+          split_config(1'000'000'000, "sockets")));
 }
 
 struct DifferentKernel {

@@ -137,6 +137,21 @@ struct PostKernel {
   }
 };
 
+struct SendingKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const KernelChannels& use,
+                                      std::size_t count) const {
+    const std::size_t bytes = count * sizeof(std::uint64_t);
+    put_signal(grid.block(), ctx, use.in, use.out, count, use.arrived, use.round, use.next);
+    const MessageSession ends(grid.block(), ctx, use.messages);
+    static_cast<void>(send(ends, use.out, bytes, use.next));
+    PacketPort to(grid.block(), ctx, use.packets, use.next);
+    static_cast<void>(to.send(use.out, bytes));
+    static_cast<void>(post_put_signal(grid.block(), ctx, use.in, use.out, count, use.arrived, use.round, use.next,
+                                      use.queues.queue(0)));
+  }
+};
+
 template <class Kernel, std::size_t count>
 void in_kernel(EveryObject& use, const CommandQueues& queues) {
   fill(use);
@@ -296,6 +311,33 @@ const std::vector<Path>& every_path() {
       {"Teams", make_teams},
   };
   return all;
+}
+
+void use_every_path(EveryObject& use, const char* when) {
+  for (const Path& path : every_path()) {
+    try {
+      path.step(use);
+      path.step(use);
+    } catch (const std::exception& error) {
+      throw CheckFailure(join(path.name, " ", when, ": ", error.what()));
+    }
+  }
+}
+
+void send_in_vain(EveryObject& use) {
+  fill(use);
+  for (const CommandQueues* const queues : {&use.queues, &use.device_queues})
+    launch(use.team, {.waits = true}, SendingKernel{}, channels_of(use, *queues), std::size_t{20});
+  for (Triggers* const triggers : {&use.engine, &use.guarded, &use.streams}) {
+    const auto put = TriggeredOperation::put(use.in.data(), use.out.data(), 512, use.next);
+    static_cast<void>(triggers->arm(put, {.tag = 0, .threshold = triggers->count(0) + 1}));
+    launch(use.team, {}, TriggerKernel{}, triggers->channel());
+  }
+  use.world.synchronize();
+  for (int i = 0; i < 3; ++i) use.tasks.post<AddTask>({1}, use.next, 0);
+  put_on_stream(use.team, use.in.data(), use.out.data(), use.in.bytes(), use.next);
+  use.staged.send(use.out.data(), 4096, use.team.world_rank(use.next));  // one chunk
+  use.world.synchronize();
 }
 
 }  // namespace beeline_test

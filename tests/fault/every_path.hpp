@@ -64,4 +64,11 @@ struct Path {
 /// The paths of host ranks and of GPU ranks.
 [[nodiscard]] const std::vector<Path>& every_path();
 
+/// Two steps of each path.
+///   when  of the test, for errors
+void use_every_path(EveryObject& use, const char* when);
+
+/// Sends to the next member by each means that does not wait for its receiver. Nothing is received.
+void send_in_vain(EveryObject& use);
+
 }  // namespace beeline_test

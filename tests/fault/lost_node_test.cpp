@@ -2,9 +2,7 @@
 // A node is lost while its rank and the others communicate, by each means. The remaining ranks agree and continue with
 // all means, and a new rank joins them in a world beside the old one.
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,13 +16,11 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "beeline/runtime/file_descriptor.hpp"
 #include "beeline/runtime/rendezvous.hpp"
 #include "tests/fault/every_path.hpp"
 #include "tests/support/errors.hpp"
@@ -90,17 +86,6 @@ std::size_t shared_mappings() {
   std::size_t found = 0;
   for (std::string line; std::getline(maps, line);) found += line.find("memfd:beeline") != std::string::npos ? 1 : 0;
   return found;
-}
-
-void use_every_path(EveryObject& use, const char* when) {
-  for (const Path& path : every_path()) {
-    try {
-      path.step(use);
-      path.step(use);
-    } catch (const std::exception& error) {
-      throw CheckFailure(join(path.name, " ", when, ": ", error.what()));
-    }
-  }
 }
 
 void check_members(const Team& team, const std::vector<int>& expected) {
@@ -268,43 +253,6 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(While, LostNode, ::testing::ValuesIn(cases()), case_name);
-
-/// Connects to each port at which this process listens, and sends bytes that belong to no protocol.
-void send_hostile_bytes() {
-  for (int descriptor = 3; descriptor < 256; ++descriptor) {
-    int listens = 0;
-    socklen_t bytes = sizeof listens;
-    sockaddr_in address{};
-    socklen_t address_bytes = sizeof address;
-    if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &bytes) != 0 || listens == 0 ||
-        ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &address_bytes) != 0 ||
-        address.sin_family != AF_INET)
-      continue;
-    const FileDescriptor stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (::connect(stranger.get(), reinterpret_cast<const sockaddr*>(&address), address_bytes) != 0) continue;
-    std::array<std::byte, 300> garbage{};
-    for (std::byte& each : garbage) each = static_cast<std::byte>(std::rand());
-    static_cast<void>(!::send(stranger.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL));
-  }
-}
-
-/// Late and reordered messages, and strangers at the ports, change no result.
-TEST(EveryPath, EnduresDelaysAndStrangers) {
-  SKIP_WITHOUT("sockets");
-  const Shape shape = shape_of(false);
-  expect_all_passed(run_processes(
-      shape.ranks,
-      [](const Config& config) {
-        const std::unique_ptr<World> world = World::create(config);
-        const std::jthread strangers([](const std::stop_token& end) {
-          for (; !end.stop_requested(); std::this_thread::sleep_for(10ms)) send_hostile_bytes();
-        });
-        EveryObject use(*world);
-        use_every_path(use, "under delays");
-        world->barrier();
-      },
-      config_of({"sockets:delay_us=200:reorder", Fault::death, 0}), 60));
-}
 
 /// Another rank dies while the remaining ranks agree, or a little later: they agree again.
 TEST(LostNode, AndAnotherWhileTheOthersAgree) {

@@ -274,6 +274,21 @@ void Objects::execute(const Plan& plan, const std::vector<RequestBook::Numbered>
   }
   for (const std::vector<Plan::Team>& together : plan.teams) commit(together, requests);
   for (const Plan::End& end : plan.ends) end_team(end);
+  show_parts_of_others();
+}
+
+// Before the ranks agree that all have executed the plan: the owner's call returns after that, and the owner may then
+// tell this rank of the segment, faster than this rank's service thread learns of the agreement.
+void Objects::show_parts_of_others() {
+  SegmentTable& table = *process_.segments_;
+  for (const NamedPart& named : execution_->parts)
+    if (named.rank != rank()) table.set(named.id, named.rank, named.part);
+  for (const auto& [owner, id] : execution_->announced) {
+    Part part = table.part(id, owner);
+    if (part.kind == Memory::none) continue;
+    part.is_for_me = true;
+    table.set(id, owner, part);
+  }
 }
 
 std::vector<Outcome> Objects::apply() {
@@ -284,13 +299,8 @@ std::vector<Outcome> Objects::apply() {
     for (Block& block : blocks_) std::erase(block.parts, part);
   std::erase_if(blocks_, [](const Block& block) { return block.parts.empty(); });
   for (Block& block : done.blocks) blocks_.push_back(std::move(block));
-  for (const NamedPart& named : done.parts) table.set(named.id, named.rank, named.part);
-  for (const auto& [owner, id] : done.announced) {
-    Part part = table.part(id, owner);
-    if (part.kind == Memory::none) continue;
-    part.is_for_me = true;
-    table.set(id, owner, part);
-  }
+  for (const NamedPart& named : done.parts)
+    if (named.rank == rank()) table.set(named.id, named.rank, named.part);
   for (auto& team : done.teams) team_members_.push_back(std::move(team));
   for (const std::shared_ptr<Group>& group : done.committed) {
     groups_.emplace_back(group->serial, group);
@@ -299,7 +309,11 @@ std::vector<Outcome> Objects::apply() {
   return std::move(done.outcomes);
 }
 
-void Objects::discard() { execution_.reset(); }
+void Objects::discard() {
+  for (const NamedPart& named : execution_->parts)
+    if (named.rank != rank()) process_.segments_->set(named.id, named.rank, {});
+  execution_.reset();
+}
 
 std::vector<std::uint64_t> Objects::serials() const {
   std::vector<std::uint64_t> all;

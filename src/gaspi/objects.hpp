@@ -2,8 +2,9 @@
 #pragma once
 /// @file
 /// What the service threads of all ranks have made together: memory of segments, teams of groups. A plan is carried out
-/// in two steps: `execute` makes collective calls, `apply` changes what application threads see. Between them all ranks
-/// agree that every rank has executed the plan, so that a failure leaves no rank ahead of another.
+/// in two steps: `execute` makes collective calls and shows segments of other ranks, `apply` does the rest of what
+/// application threads see. Between them all ranks agree that every rank has executed the plan, so that a failure
+/// leaves no rank ahead of another.
 
 #include <cstdint>
 #include <memory>
@@ -98,6 +99,7 @@ class Objects {
   [[nodiscard]] NamedPart describe(const Plan::Part& made, const Block& block) const;
   void commit(const std::vector<Plan::Team>& together, const std::vector<RequestBook::Numbered>& requests);
   void end_team(const Plan::End& end);
+  void show_parts_of_others();
   [[nodiscard]] std::shared_ptr<Group> group_of(std::uint64_t serial) const;
 
   Process& process_;

@@ -50,6 +50,16 @@ void require_ok(beeline_status status) {
   if (status != BEELINE_OK) throw Failure(beeline_last_error());
 }
 
+/// Reads a message from its sender.
+beeline_status read_message(const Process& process, int sender, const Move& move) {
+  if (!move.is_on_device && move.remote.data != nullptr)
+    return beeline_get(process.world_team(), move.local, move.remote.data + move.offset, move.bytes, sender);
+  if (move.remote.registered != nullptr)
+    return beeline_copy_from_registered(move.local, move.remote.registered, sender,
+                                        move.remote.registered_offset + move.offset, move.bytes);
+  return beeline_copy(process.world(), move.local, move.remote.address + move.offset, move.bytes);
+}
+
 }  // namespace
 
 Passive& passive() { return *opened.load(std::memory_order_acquire); }
@@ -105,19 +115,24 @@ Result Passive::send(const Process& process, int rank, const PassiveMessage& mes
 
 std::uint64_t Passive::number_of(int sender) const { return load(cells_[sender].number); }
 
-void Passive::confirm(const Process& process, int sender, std::uint64_t number) {
-  received_[static_cast<std::size_t>(sender)] = number;
-  require_ok(beeline_signal(process.world_team(), &confirmed_[process.rank()], number, sender, service_queue));
+beeline_status Passive::confirm(const Process& process, int sender, std::uint64_t number) {
+  const beeline_status status =
+      beeline_signal(process.world_team(), &confirmed_[process.rank()], number, sender, service_queue);
+  if (status == BEELINE_OK) received_[static_cast<std::size_t>(sender)] = number;
+  return status;
 }
 
-bool Passive::receive_from(const Process& process, int sender, const PassiveMessage& to) {
+beeline_status Passive::drop(const Process& process, int sender, std::uint64_t number) {
+  const beeline_status status = confirm(process, sender, number);
+  return status == BEELINE_OK ? BEELINE_IN_PROGRESS : status;
+}
+
+beeline_status Passive::receive_from(const Process& process, int sender, const PassiveMessage& to) {
   const std::uint64_t number = number_of(sender);
-  if (number == received_[static_cast<std::size_t>(sender)] || !process.health().is_healthy(sender)) return false;
+  if (number == received_[static_cast<std::size_t>(sender)] || !process.health().is_healthy(sender))
+    return BEELINE_IN_PROGRESS;
   const std::uint64_t place = load(cells_[sender].place), offset = load(cells_[sender].offset);
-  if (place == 0) {
-    confirm(process, sender, number);
-    return false;
-  }
+  if (place == 0) return drop(process, sender, number);
   const auto segment = static_cast<gaspi_segment_id_t>(place & ((1u << segment_bits) - 1));
   const std::uint64_t size = place >> segment_bits;
   if (size > to.size)
@@ -125,22 +140,11 @@ bool Passive::receive_from(const Process& process, int sender, const PassiveMess
            fmt::format("the message of rank {} has {} bytes, and {} were given", sender, size, to.size));
   const UseOfBoth use(process.segments(), segment, to.segment, 0);
   const Part source = process.segments().part(segment, sender), mine = require_own_part(process, to.segment);
-  if (!is_within(offset, size, source.bytes)) {  // deleted by its sender
-    confirm(process, sender, number);
-    return false;
-  }
-  std::byte* const target = mine.address + to.offset;
-  if (source.kind == Memory::device || mine.kind == Memory::device || source.data == nullptr) {
-    const auto status =
-        source.registered != nullptr
-            ? beeline_copy_from_registered(target, source.registered, sender, source.registered_offset + offset, size)
-            : beeline_copy(process.world(), target, source.address + offset, size);
-    require_ok(status);
-  } else {
-    require_ok(beeline_get(process.world_team(), target, source.data + offset, size, sender));
-  }
-  confirm(process, sender, number);
-  return true;
+  if (!is_within(offset, size, source.bytes)) return drop(process, sender, number);  // deleted by its sender
+  const bool is_on_device = source.kind == Memory::device || mine.kind == Memory::device;
+  const beeline_status status =
+      read_message(process, sender, {mine.address + to.offset, source, offset, size, is_on_device});
+  return status == BEELINE_OK ? confirm(process, sender, number) : status;
 }
 
 Result Passive::receive(const Process& process, const PassiveMessage& to, gaspi_rank_t& sender,
@@ -153,7 +157,9 @@ Result Passive::receive(const Process& process, const PassiveMessage& to, gaspi_
       const std::lock_guard lock(receiving_);
       for (int k = 0; k < process.size(); ++k) {
         const int candidate = (next_ + k) % process.size();
-        if (!receive_from(process, candidate, to)) continue;
+        const beeline_status status = receive_from(process, candidate, to);
+        if (status == BEELINE_IN_PROGRESS) continue;
+        if (status != BEELINE_OK) return status;
         next_ = candidate + 1;
         sender = static_cast<gaspi_rank_t>(candidate);
         return BEELINE_OK;

@@ -59,9 +59,13 @@ class Passive final : public Extension {
   };
 
   [[nodiscard]] beeline_status post(const Process& process, int rank, Outgoing& to);
-  [[nodiscard]] bool receive_from(const Process& process, int sender, const PassiveMessage& to);
+  /// Receives the message of `sender`. BEELINE_IN_PROGRESS: there is none. Other results than BEELINE_OK are those of
+  /// transfers: the message is still there.
+  [[nodiscard]] beeline_status receive_from(const Process& process, int sender, const PassiveMessage& to);
   [[nodiscard]] std::uint64_t number_of(int sender) const;
-  void confirm(const Process& process, int sender, std::uint64_t number);
+  [[nodiscard]] beeline_status confirm(const Process& process, int sender, std::uint64_t number);
+  /// Confirms a message without receiving it. BEELINE_IN_PROGRESS if that is done.
+  [[nodiscard]] beeline_status drop(const Process& process, int sender, std::uint64_t number);
 
   Cell* cells_ = nullptr;               ///< [ranks] symmetric memory: the message of each sender
   std::uint64_t* confirmed_ = nullptr;  ///< [ranks] symmetric memory: the last number that each receiver has confirmed

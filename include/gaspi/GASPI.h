@@ -213,7 +213,8 @@ gaspi_return_t gaspi_passive_receive(gaspi_segment_id_t segment_id_local, gaspi_
 gaspi_return_t gaspi_passive_queue_purge(gaspi_timeout_t timeout_ms);
 
 /* ---- Atomics (10), on 8 bytes at an offset that is a multiple of 8 (GASPI_ERR_UNALIGN_OFF). Atomic among functions of
- * GASPI. They block until the value is there. ---- */
+ * GASPI. They block until the value is there. GASPI_ERROR if ranks were lost while a rank of another node carried the
+ * operation out: then it is not known whether it was done. ---- */
 
 /// Adds `value_add` to the value on `rank`, and writes the value before to `value_old`. (10.2.1)
 gaspi_return_t gaspi_atomic_fetch_add(gaspi_segment_id_t segment_id, gaspi_offset_t offset, gaspi_rank_t rank,

@@ -39,6 +39,20 @@ Word require_word(const Process& process, gaspi_segment_id_t segment, gaspi_offs
   return word;
 }
 
+/// Calls `change()` once. An operation that another node carries out may be done although ranks were lost before its
+/// answer came; then it must not be repeated. Returns a beeline_status.
+template <class Change>
+beeline_status change_once(const Process& process, int rank, const Change& change) {
+  if (beeline_team_failed(process.world_team()) != 0) return BEELINE_ABORTED;  // nothing was begun
+  const beeline_status status = change();
+  const bool is_lost = status == BEELINE_ABORTED || status == BEELINE_PEER_DIED || status == BEELINE_DEADLINE;
+  if (is_lost && queues().carrier_to(rank) == Carrier::engine)
+    throw Failure(
+        fmt::format("ranks were lost before rank {} answered; whether the operation was done is not known: {}", rank,
+                    beeline_last_error()));
+  return status;
+}
+
 /// A call that changes a word by `change(process, word)`, which returns a beeline_status.
 template <class Change>
 gaspi_return_t change_word(const char* function, gaspi_segment_id_t segment, gaspi_offset_t offset, gaspi_rank_t rank,
@@ -51,8 +65,9 @@ gaspi_return_t change_word(const char* function, gaspi_segment_id_t segment, gas
     const int needed = rank;
     const Awaited awaited{.what = "an atomic operation on rank", .number = rank, .needed = {&needed, 1}};
     std::uint64_t before = 0;
-    const Result result =
-        wait_for(process, awaited, timeout_ms, [&](std::uint64_t) { return change(process, word, before); });
+    const Result result = wait_for(process, awaited, timeout_ms, [&](std::uint64_t) {
+      return change_once(process, rank, [&] { return change(process, word, before); });
+    });
     if (result != Result::success) return result;
     count(Counter::atomics);
     *value_old = before;

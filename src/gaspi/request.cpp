@@ -72,9 +72,9 @@ std::vector<RequestBook::Numbered> RequestBook::pending() const {
   return all;
 }
 
-bool RequestBook::has_pending() const {
+RequestBook::Number RequestBook::made() const {
   const std::lock_guard lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return !entry.is_done; });
+  return next_ - 1;
 }
 
 void RequestBook::finish(Number number, std::int32_t value, const std::string& text) {

@@ -66,7 +66,8 @@ class RequestBook {
   };
   /// The requests that are not done.
   [[nodiscard]] std::vector<Numbered> pending() const;
-  [[nodiscard]] bool has_pending() const;
+  /// The number of the last request that was made.
+  [[nodiscard]] Number made() const;
   /// Ends a request. Ignores one that was withdrawn.
   ///   value, text  of the failure; an empty text: it succeeded
   void finish(Number number, std::int32_t value, const std::string& text);

@@ -247,6 +247,7 @@ void Service::round() {
   must_meet_ = false;
   std::atomic_ref<std::uint64_t>(signals_[heartbeat]).fetch_add(1, std::memory_order_relaxed);
   if (coordinator() == process_.rank()) start_round_elsewhere();
+  const RequestBook::Number made = book_.made();
   requests_ = book_.pending();
   std::vector<Item> mine;
   for (const RequestBook::Numbered& each : requests_) mine.push_back(item_of(each.request, process_.rank()));
@@ -269,7 +270,10 @@ void Service::round() {
   }
   completed_ = begun_;
   last_round_ns_ = now_ns();
-  if (plan.leaves) leave();
+  if (plan.leaves) return leave();
+  // The coordinator may have taken the ring of a request that came after this rank's contribution as a call for this
+  // round.
+  if (book_.made() != made) ring();
 }
 
 void Service::await_deaths(const Plan& plan) {

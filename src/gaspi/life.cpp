@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gaspi/life.hpp"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
@@ -30,6 +32,7 @@ class Life {
     if (running() != nullptr) refuse(GASPI_ERR_INITED, "the process is initialized already");
     if (process_ == nullptr) {
       stop_at_exit();
+      leave_children_out();
       process_.reset(new Process(make_extensions()));
     }
     try {
@@ -69,6 +72,17 @@ class Life {
     static const bool once = [] {
       std::atexit([] { instance().process_.reset(); });
       return true;
+    }();
+    static_cast<void>(once);
+  }
+
+  /// A child of `fork` has no service thread: it is no rank, calls in it are refused, and its end waits for no thread.
+  static void leave_children_out() {
+    static const bool once = [] {
+      return ::pthread_atfork(nullptr, nullptr, [] {
+               instance().running_.store(nullptr, std::memory_order_release);
+               static_cast<void>(instance().process_.release());
+             }) == 0;
     }();
     static_cast<void>(once);
   }

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 #include "gaspi/call.hpp"
@@ -33,6 +36,41 @@ gaspi_rank_t count_on_node(const Process& process, int end) {
     if (node_of(process, rank) == mine) ++count;
   return count;
 }
+
+/// Waits at most `slice_ns` for a heartbeat of `rank` other than `first`, which it sets if it has no value.
+beeline_status ping(Process& process, int rank, std::optional<std::uint64_t>& first, std::uint64_t slice_ns) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(slice_ns);
+  do {
+    std::uint64_t beats = 0;
+    if (!process.health().is_healthy(rank)) return BEELINE_TIMEOUT;
+    if (!process.service().read_heartbeat(rank, beats)) return BEELINE_ABORTED;
+    if (first.value_or(beats) != beats) return BEELINE_OK;
+    first = beats;
+    if (slice_ns != 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+  } while (std::chrono::steady_clock::now() < end);
+  return BEELINE_TIMEOUT;
+}
+
+/// The heartbeats at which pings have begun that timed out. The next ping of the rank continues from there.
+class Pings {
+ public:
+  [[nodiscard]] std::optional<std::uint64_t> take(int rank) {
+    const std::lock_guard lock(mutex_);
+    const auto found = first_.find(rank);
+    if (found == first_.end()) return {};
+    const std::uint64_t beats = found->second;
+    first_.erase(found);
+    return beats;
+  }
+  void keep(int rank, std::uint64_t beats) {
+    const std::lock_guard lock(mutex_);
+    first_[rank] = beats;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<int, std::uint64_t> first_;
+} pings;
 
 }  // namespace
 
@@ -116,21 +154,12 @@ extern "C" gaspi_return_t pgaspi_proc_ping(gaspi_rank_t rank, gaspi_timeout_t ti
   return call("gaspi_proc_ping", [&](Process& process) {
     require_rank(process, rank);
     const int needed[] = {rank};
-    std::uint64_t first = 0;
-    bool has_first = false;
-    return wait_for(process, {.what = "an answer of rank", .number = rank, .needed = needed}, timeout_ms,
-                    [&](std::uint64_t slice_ns) {
-                      const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(slice_ns);
-                      do {
-                        std::uint64_t beats = 0;
-                        if (!process.health().is_healthy(rank) || !process.service().read_heartbeat(rank, beats))
-                          return process.health().is_healthy(rank) ? BEELINE_ABORTED : BEELINE_TIMEOUT;
-                        if (has_first && beats != first) return BEELINE_OK;
-                        first = beats, has_first = true;
-                        if (slice_ns != 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
-                      } while (std::chrono::steady_clock::now() < end);
-                      return BEELINE_TIMEOUT;
-                    });
+    std::optional<std::uint64_t> first = pings.take(rank);
+    const Awaited awaited{.what = "an answer of rank", .number = rank, .needed = needed};
+    const Result result =
+        wait_for(process, awaited, timeout_ms, [&](std::uint64_t ns) { return ping(process, rank, first, ns); });
+    if (result == Result::timeout && first) pings.keep(rank, *first);
+    return result;
   });
 }
 

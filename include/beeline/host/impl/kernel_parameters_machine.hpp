@@ -54,7 +54,7 @@ template <class... Types, class... Args>
 template <class Kernel, class... Args>
 [[nodiscard]] constexpr bool copies_parameters() {
   if constexpr (requires { Kernel::has_sound_copies; })
-    return false;
+    return !Kernel::has_sound_copies;
   else
     return has_large_copies(parameters_of<Kernel, Args...>(), ParameterTypes<Args...>{});
 }

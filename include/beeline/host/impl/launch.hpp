@@ -117,10 +117,11 @@ __global__ __launch_bounds__(max_threads_of<Kernel>(), 1) void bounded_kernel(Ke
   kernel(grid, context, args...);
 }
 
-/// As `grid_kernel`, for functors that copy large structures.
+/// As `grid_kernel`, for functors that copy large structures. (With __grid_constant__ before Args, the host's compiler
+/// does not find the function for types of anonymous namespaces.)
 template <class Kernel, class... Args>
 __global__ void copying_kernel(Kernel kernel, const __grid_constant__ Context context, GridState* grid_state,
-                               const __grid_constant__ Args... args) {
+                               Args... args) {
   if constexpr (starts_early<Kernel>()) machine::await_stream();
   Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
   kernel(grid, context, unknown_origin(args)...);
@@ -130,8 +131,7 @@ __global__ void copying_kernel(Kernel kernel, const __grid_constant__ Context co
 template <class Kernel, class... Args>
 __global__ __launch_bounds__(max_threads_of<Kernel>(),
                              1) void bounded_copying_kernel(Kernel kernel, const __grid_constant__ Context context,
-                                                            GridState* grid_state,
-                                                            const __grid_constant__ Args... args) {
+                                                            GridState* grid_state, Args... args) {
   if constexpr (starts_early<Kernel>()) machine::await_stream();
   Grid<Block> grid(Block{}, machine::block_rank(), machine::block_count(), grid_state);
   kernel(grid, context, unknown_origin(args)...);

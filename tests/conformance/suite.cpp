@@ -226,7 +226,7 @@ std::vector<WorldShape> channel_shapes(std::initializer_list<int> crowds) {
       {threads, 4, 1, Devices::gpus, false},
       {threads, 2, 1, Devices::cpus_and_a_gpu, false}};
   for (const int ranks : crowds)
-    shapes.push_back({.kind = threads, .size = ranks, .crowd = true, .same_threads = ranks != std::max(crowds)});
+    shapes.push_back({.kind = threads, .size = ranks, .crowd = true, .same_threads = ranks != std::min(crowds)});
   return shapes;
 }
 

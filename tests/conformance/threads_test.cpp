@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
                     {threads, 3, 2, Devices::cpu, false},
                     {.kind = threads, .size = 4, .same_threads = true},
                     {threads, 8, 1, Devices::cpu, true},
-                    {threads, 64, 1, Devices::cpu, true},
+                    {.kind = threads, .size = 64, .crowd = true, .same_threads = true},
                     {threads, 1, 1, Devices::gpus, false},
                     {threads, 2, 1, Devices::one_gpu, false},
                     {threads, 4, 1, Devices::gpus, false},

@@ -3,6 +3,7 @@
 /// @file
 /// Definitions that cases of triggered operations share, whatever carries these out.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tests/conformance/queue_cases.hpp"
@@ -57,6 +58,10 @@ struct EarlyKernel {
 
 /// Sends `rounds` rounds of `words` words to the rank ahead, all armed beforehand.
 inline void send_rounds(RankTest& test, const TriggerOptions& options, std::uint32_t words, std::uint32_t rounds) {
+  if (under_thread_sanitizer) {  // it finds a race in the first rounds, and looks at each word
+    words = std::min(words, 2'000u);
+    rounds = std::min(rounds, 10u);
+  }
   World& world = test.world();
   Triggers triggers(world, options);
   const SymmetricArray<std::uint64_t> source(world, words), destination(world, words);

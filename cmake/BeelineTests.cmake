@@ -12,9 +12,9 @@ add_custom_target(asan_tests)
 add_custom_target(ptx_of_tests)
 
 # Tests check that code is right, not that it is fast, so little is optimized, except the kernels of litmus and
-# conformance tests, in which it may reorder loads and stores. Optimizing AddressSanitizer's checks takes long.
+# conformance tests, in which it may reorder loads and stores. Optimizing the checks of sanitizers takes long.
 set(BEELINE_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O1>)
-if(BEELINE_SANITIZE MATCHES "address")
+if(BEELINE_SANITIZE)
   set(BEELINE_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O0>)
 endif()
 

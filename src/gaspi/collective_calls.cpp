@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 
 #include "gaspi/checks.hpp"
@@ -13,25 +14,29 @@ namespace beeline::gaspi {
 
 namespace {
 
-std::shared_ptr<Group> require_group(Process& process, gaspi_group_t number) {
-  std::shared_ptr<Group> group = process.groups().find(number);
+/// A committed group; valid until this thread's next call.
+Group& require_group(Process& process, gaspi_group_t number) {
+  Group* const group = process.groups().find_again(number);
   if (group == nullptr) [[unlikely]]
     refuse(GASPI_ERR_INV_GROUP, fmt::format("there is no group {}", number));
   if (group->state.load(std::memory_order_acquire) != Group::State::committed) [[unlikely]]
     refuse(GASPI_ERR_INV_GROUP, fmt::format("group {} is not committed", number));
-  return group;
+  return *group;
 }
 
 /// The only call of its kind for a group.
 class OneCall {
  public:
-  OneCall(std::mutex& calls, const char* kind, gaspi_group_t group) : lock_(calls, std::try_to_lock) {
-    if (!lock_.owns_lock()) [[unlikely]]
+  OneCall(std::atomic<bool>& is_in_call, const char* kind, gaspi_group_t group) : is_in_call_(is_in_call) {
+    if (is_in_call_.exchange(true, std::memory_order_acquire)) [[unlikely]]
       refuse(GASPI_ERR_ACTIVE_COLL, fmt::format("another thread is in {} of group {}", kind, group));
   }
+  ~OneCall() { is_in_call_.store(false, std::memory_order_release); }
+  OneCall(const OneCall&) = delete;
+  OneCall& operator=(const OneCall&) = delete;
 
  private:
-  const std::unique_lock<std::mutex> lock_;
+  std::atomic<bool>& is_in_call_;
 };
 
 template <class Type, gaspi_operation_t operation>
@@ -112,10 +117,10 @@ struct Vectors {
 
 Result reduce(Process& process, gaspi_group_t number, const Vectors& vectors, std::size_t bytes, std::uint64_t kind,
               const Combination& combination, std::uint64_t timeout_ms) {
-  const std::shared_ptr<Group> group = require_group(process, number);
-  const OneCall only(group->reducing, "an all-reduce", number);
-  if (group->work == nullptr) group->work = std::make_unique<Reductions>(*group);
-  const Result result = static_cast<Reductions&>(*group->work)
+  Group& group = require_group(process, number);
+  const OneCall only(group.is_in_reduction, "an all-reduce", number);
+  if (group.work == nullptr) group.work = std::make_unique<Reductions>(group);
+  const Result result = static_cast<Reductions&>(*group.work)
                             .reduce(process, kind, {static_cast<const std::byte*>(vectors.source), bytes},
                                     static_cast<std::byte*>(vectors.destination), combination, timeout_ms);
   if (result == Result::success) count(Counter::reductions);
@@ -130,11 +135,11 @@ using namespace beeline::gaspi;
 
 gaspi_return_t pgaspi_barrier(gaspi_group_t group, gaspi_timeout_t timeout_ms) {
   return call("gaspi_barrier", [&](Process& process) {
-    const std::shared_ptr<Group> of = require_group(process, group);
-    const OneCall only(of->calls, "a barrier", group);
-    const Awaited awaited{.what = "the other members' barrier of group", .number = group, .needed = of->ranks};
+    Group& of = require_group(process, group);
+    const OneCall only(of.is_in_barrier, "a barrier", group);
+    const Awaited awaited{.what = "the other members' barrier of group", .number = group, .needed = of.ranks};
     const Result result = wait_for(process, awaited, timeout_ms,
-                                   [&](std::uint64_t slice_ns) { return beeline_barrier(of->team, slice_ns); });
+                                   [&](std::uint64_t slice_ns) { return beeline_barrier(of.team, slice_ns); });
     if (result == Result::success) count(Counter::barriers);
     return result;
   });

@@ -14,7 +14,7 @@ namespace beeline::gaspi {
 
 namespace {
 
-gaspi_config_t defaults() {
+constexpr gaspi_config_t defaults() {
   gaspi_config_t config{};
   config.user_net = 0, config.net_info = 0, config.logger = 0, config.sn_port = 12121;
   config.sn_persistent = 0, config.sn_timeout = 30'000;
@@ -26,11 +26,6 @@ gaspi_config_t defaults() {
   config.allreduce_buf_size = most_reduced_bytes, config.allreduce_elem_max = 255, config.rw_list_elem_max = 255;
   config.build_infrastructure = GASPI_TOPOLOGY_STATIC;
   config.netdev_id = -1, config.mtu = 0, config.port_check = 1;
-  return config;
-}
-
-gaspi_config_t& current() {
-  static gaspi_config_t config = defaults();
   return config;
 }
 
@@ -89,7 +84,7 @@ std::mutex changing;
 
 }  // namespace
 
-const gaspi_config_t& configuration() { return current(); }
+constinit gaspi_config_t configured = defaults();
 
 }  // namespace beeline::gaspi
 
@@ -99,7 +94,7 @@ extern "C" gaspi_return_t pgaspi_config_get(gaspi_config_t* config) {
   return call_any_time("gaspi_config_get", [&] {
     require_pointer(config, "config");
     const std::lock_guard lock(changing);
-    *config = current();
+    *config = configured;
   });
 }
 
@@ -109,7 +104,7 @@ extern "C" gaspi_return_t pgaspi_config_set(gaspi_config_t config) {
     const std::lock_guard lock(changing);
     check(config);
     log_ignored(config);
-    current() = config;
+    configured = config;
   });
 }
 

@@ -18,6 +18,9 @@ inline constexpr std::uint32_t most_passive_entries = 1u << 16;   ///< of `passi
 inline constexpr std::uint32_t most_list_elements = 1u << 16;     ///< of `rw_list_elem_max`
 
 /// The configuration. It does not change while the process is initialized.
-[[nodiscard]] const gaspi_config_t& configuration();
+[[nodiscard]] inline const gaspi_config_t& configuration() {
+  extern gaspi_config_t configured;  // changed by `gaspi_config_set` alone
+  return configured;
+}
 
 }  // namespace beeline::gaspi

@@ -55,7 +55,7 @@ gaspi_return_t write(const char* function, const Named& named, gaspi_rank_t rank
     const UseOfBoth use(process.segments(), named.segment_local, named.segment_remote, number);
     const Move move = require_move(process, named, rank);
     Flag flag{};
-    if (announced != nullptr) flag = require_flag(process, named.segment_remote, rank, announced->id, announced->value);
+    if (announced != nullptr) flag = require_flag(move.remote, announced->id, announced->value);
     const std::uint32_t entries = announced == nullptr ? 1 : 2;
     if (!queue.has_room(entries)) return GASPI_QUEUE_FULL;
     Post post(process, queue, rank, entries, timeout_ms);

@@ -7,6 +7,7 @@ namespace beeline::gaspi {
 
 std::shared_ptr<Group> GroupTable::create() {
   const std::lock_guard lock(mutex_);
+  ++changes;
   for (std::uint32_t number = 0; number < most_groups; ++number)
     if (groups_[number] == nullptr) return groups_[number] = std::make_shared<Group>(number);
   return nullptr;
@@ -17,8 +18,21 @@ std::shared_ptr<Group> GroupTable::find(std::uint32_t number) const {
   return number < most_groups ? groups_[number] : nullptr;
 }
 
+Group* GroupTable::find_again(std::uint32_t number) const {
+  struct Last {
+    std::uint64_t changes = 0;
+    std::uint32_t number = 0;
+    std::shared_ptr<Group> group;
+  };
+  thread_local Last last;
+  const std::uint64_t now = changes.load(std::memory_order_acquire);
+  if (last.changes != now || last.number != number) last = {now, number, find(number)};
+  return last.group.get();
+}
+
 void GroupTable::remove(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
+  ++changes;
   if (number < most_groups) groups_[number] = nullptr;
 }
 

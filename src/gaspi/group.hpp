@@ -39,10 +39,10 @@ struct Group {
   beeline_team* team = nullptr;
   std::byte* gathered = nullptr;  ///< symmetric memory of the team: [members][reduced_row_bytes], for all-reduces by
                                   ///< functions of the user
-  // For the calls that all members make. A thread holds `calls` for the time of one call.
-  std::mutex calls;
-  std::mutex reducing;              ///< as `calls`, for all-reduces, which may run beside a barrier
-  std::unique_ptr<GroupWork> work;  ///< used with `reducing` locked
+  // For the calls that all members make: a thread sets a flag for the time of its call.
+  std::atomic<bool> is_in_barrier{false};
+  std::atomic<bool> is_in_reduction{false};
+  std::unique_ptr<GroupWork> work;  ///< used by the thread that has set `is_in_reduction`
 
   explicit Group(std::uint32_t which) : number(which) {}
 };
@@ -54,11 +54,17 @@ class GroupTable {
   [[nodiscard]] std::shared_ptr<Group> create();
   /// nullptr for a number that is not in use.
   [[nodiscard]] std::shared_ptr<Group> find(std::uint32_t number) const;
+  /// As `find`, without a lock if it is the group for which this thread has looked last, and no group has been made or
+  /// removed since. The result is valid until the thread's next call.
+  [[nodiscard]] Group* find_again(std::uint32_t number) const;
   /// Removes a group from the table.
   void remove(std::uint32_t number);
   [[nodiscard]] std::uint32_t count() const;
 
  private:
+  /// Number of changes of all tables of this process.
+  static inline std::atomic<std::uint64_t> changes{1};
+
   mutable std::mutex mutex_;
   std::array<std::shared_ptr<Group>, most_groups> groups_;
 };

@@ -38,12 +38,10 @@ void require_readable(const Move& move, int rank) {
     refuse(GASPI_ERR_DEVICE, fmt::format("rank {} is on another node, and GPU memory is not read from there", rank));
 }
 
-Flag require_flag(const Process& process, gaspi_segment_id_t segment, int rank, gaspi_notification_id_t notification,
-                  gaspi_notification_t value) {
+Flag require_flag(const Part& part, gaspi_notification_id_t notification, gaspi_notification_t value) {
   require_notifications(notification, 1);
   if (value == 0) [[unlikely]]
     refuse(GASPI_ERR_INV_NOTIF_VAL, "a notification has a value other than 0");
-  const Part part = require_part(process, segment, rank);
   return {part.flags + notification, part.has_flags_on_device};
 }
 

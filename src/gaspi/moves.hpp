@@ -42,9 +42,8 @@ struct Flag {
 [[nodiscard]] Move require_move(const Process& process, const Named& named, int rank);
 /// Refuses a read of memory that this process cannot read.
 void require_readable(const Move& move, int rank);
-/// The signal of a notification of `rank`.
-[[nodiscard]] Flag require_flag(const Process& process, gaspi_segment_id_t segment, int rank,
-                                gaspi_notification_id_t notification, gaspi_notification_t value);
+/// The signal of a notification of a part; refuses a notification that is not valid.
+[[nodiscard]] Flag require_flag(const Part& part, gaspi_notification_id_t notification, gaspi_notification_t value);
 
 /// Keeps the memory of the two segments of a transfer mapped.
 class UseOfBoth {

@@ -7,7 +7,7 @@
 /// after the other; application threads never call collective functions of the world's team. They may call, at any time
 /// and from any thread:
 /// - one-sided operations on `world_team()`, whose peers are world ranks;
-/// - collective functions of a group's team, with `Group::calls` locked.
+/// - the barrier of a group's team, in the thread that has set `Group::is_in_barrier`.
 /// The death of a rank aborts the world's team, and the teams of which the rank was a member. Operations on the world's
 /// team then return BEELINE_ABORTED or BEELINE_PEER_DIED until the service threads have gone on without the rank
 /// (`World::survivors`); `Waiting::go_on` waits for that.

@@ -46,7 +46,8 @@ class Queue::Exclusive {
 
 /// The notes of a queue, which a wait takes, and gives back unless it completes the requests.
 struct Queue::Taken {
-  explicit Taken(Queue& from) : queue(from), carriers(from.carriers_.exchange(0, std::memory_order_seq_cst)) {
+  explicit Taken(Queue& from) : queue(from), carriers(from.carriers_.load(std::memory_order_seq_cst)) {
+    if (carriers != 0) carriers = from.carriers_.exchange(0, std::memory_order_seq_cst);
     for (std::size_t word = 0; word < ranks.size(); ++word)
       if (from.ranks_[word].load(std::memory_order_relaxed) != 0)
         ranks[word] = from.ranks_[word].exchange(0, std::memory_order_seq_cst);

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -74,7 +75,20 @@ class SegmentTable {
   };
 
   /// The part of `rank`; kind `none` if there is none, also for numbers out of range. Does not block.
-  [[nodiscard]] Part part(std::uint32_t id, int rank) const;
+  [[nodiscard]] Part part(std::uint32_t id, int rank) const {
+    if (id >= segment_ids || rank < 0 || static_cast<std::size_t>(rank) >= ranks_) return {};
+    const Entry* const row = rows_[id].load(std::memory_order_seq_cst);
+    if (row == nullptr) return {};
+    const Entry& entry = row[rank];
+    for (;;) {
+      const std::uint64_t before = entry.sequence.load(std::memory_order_seq_cst);
+      Words values;
+      for (std::size_t word = 0; word < words; ++word)
+        values[word] = entry.values[word].load(std::memory_order_acquire);
+      if (before % 2 == 0 && entry.sequence.load(std::memory_order_relaxed) == before) [[likely]]
+        return std::bit_cast<Part>(values);
+    }
+  }
   /// Number of changes of the table, for copies of it such as those that kernels read.
   [[nodiscard]] std::uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
   [[nodiscard]] int ranks() const { return static_cast<int>(ranks_); }
@@ -88,6 +102,7 @@ class SegmentTable {
  private:
   static constexpr std::uint32_t lanes = 8;
   static constexpr std::size_t words = sizeof(Part) / sizeof(std::uint64_t);
+  using Words = std::array<std::uint64_t, words>;
   /// A part behind a sequence number, which is odd while the words change.
   struct alignas(64) Entry {
     std::atomic<std::uint64_t> sequence{0};

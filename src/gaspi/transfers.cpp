@@ -105,8 +105,9 @@ gaspi_return_t transfer_list(const char* function, const List& list, const To& t
     Flag flag{};
     if (following != nullptr) {
       use.add(following->segment);
-      flag = require_flag(process, following->segment, writes ? static_cast<int>(to.rank) : process.rank(),
-                          following->notification, following->value);
+      const int notified = writes ? static_cast<int>(to.rank) : process.rank();
+      flag =
+          require_flag(require_part(process, following->segment, notified), following->notification, following->value);
     }
     const std::uint32_t entries = list.count + (following == nullptr ? 0 : 1);
     if (!queue.has_room(entries)) return GASPI_QUEUE_FULL;
@@ -166,9 +167,7 @@ gaspi_return_t pgaspi_write_notify(gaspi_segment_id_t segment_id_local, gaspi_of
   return transfer(
       "gaspi_write_notify", {segment_id_local, offset_local, segment_id_remote, offset_remote, size},
       {rank, queue, timeout_ms}, 2,
-      [&](const Process& process, const Move&) {
-        return require_flag(process, segment_id_remote, rank, notification_id, notification_value);
-      },
+      [&](const Process&, const Move& move) { return require_flag(move.remote, notification_id, notification_value); },
       [&](Post& post, const Move& move, const Flag& flag) {
         count_write(rank, size);
         count(Counter::notifications);
@@ -186,7 +185,7 @@ gaspi_return_t pgaspi_read_notify(gaspi_segment_id_t segment_id_local, gaspi_off
       {rank, queue, timeout_ms}, 2,
       [&](const Process& process, const Move& move) {
         require_readable(move, rank);
-        return require_flag(process, segment_id_local, process.rank(), notification_id, 1);
+        return require_flag(require_own_part(process, segment_id_local), notification_id, 1);
       },
       [&](Post& post, const Move& move, const Flag& flag) {
         count_read(rank, size);

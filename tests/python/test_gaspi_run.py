@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Starting programs for GASPI: gaspi_run and the hosts file, and the other launchers."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from launching import PROGRAMS
+
+EXAMPLE = PROGRAMS / "gaspi_c"
+RIGHT = "all values were right"
+
+
+def run(command: Sequence[str | Path], **variables: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
+    environment = kept | {"BEELINE_DEVICE": "cpu", "BEELINE_BIN": str(PROGRAMS)} | variables
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+
+
+def gaspi_run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return run([sys.executable, "-m", "beeline.gaspi_run", *arguments])
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Path:
+    file = tmp_path / "hosts"
+    file.write_text(f"localhost\n\n{socket.gethostname()}  # this machine, too\nlocalhost\n")
+    return file
+
+
+@pytest.mark.parametrize(("options", "ranks"), [(["-n", "2"], 2), ([], 3)])
+def test_a_line_is_a_rank(hosts: Path, options: list[str], ranks: int) -> None:
+    done = gaspi_run("-m", hosts, *options, EXAMPLE)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"[{rank}] rank {rank} of {ranks}: {RIGHT}" for rank in range(ranks)]
+
+
+def test_a_ranks_failure_leaves_the_others_alive(hosts: Path) -> None:
+    script = "if [ $BEELINE_RANK = 1 ]; then kill -9 $$; fi; sleep 1; echo rank $BEELINE_RANK lives with $1"
+    done = gaspi_run("-m", hosts, "sh", "-c", script, "sh", "-n")
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"[{rank}] rank {rank} lives with -n" for rank in (0, 2)]
+    assert f"was killed by signal {signal.SIGKILL:d} (SIGKILL); the others may go on" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("localhost\n", ["-n", "2"], "-n 2: the file has 1 lines, one per rank"),
+        ("# none\n\n", [], "names no host"),
+        ("localhost\na b\n", [], ":2: 'a b' is no host"),
+        ("a,b\n", [], ":1: 'a,b' is no host"),
+        ("-oProxyCommand=x\n", [], "is no host"),
+        ("localhost\n", ["-n", "0"], "'-n'"),
+    ],
+)
+def test_bad_hosts_are_refused(tmp_path: Path, text: str, options: list[str], words: str) -> None:
+    file = tmp_path / "hosts"
+    file.write_text(text)
+    done = gaspi_run("-m", file, *options, "true")
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_what_is_missing_is_named(tmp_path: Path) -> None:
+    done = gaspi_run("-m", tmp_path / "nothing", "true")
+    assert done.returncode == 2
+    assert "No such file" in done.stderr
+    assert "-m" in gaspi_run("true").stderr
+    help_text = gaspi_run("--help").stdout
+    assert all(words in help_text for words in ("--machines", "--ranks", "PROGRAM", "one line per rank"))
+
+
+def test_hosts_elsewhere_are_reached_by_ssh(tmp_path: Path) -> None:
+    """The command in place of ssh shows what it was given; it starts no rank."""
+    file = tmp_path / "hosts"
+    file.write_text("localhost\nother.invalid\n")
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho reached $1 >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    done = run([sys.executable, "-m", "beeline.gaspi_run", "-m", file, "--trusted-network", "--ssh", ssh, "true"])
+    assert done.returncode != 0
+    assert "other.invalid" in done.stderr
+
+
+def expect_right(done: subprocess.CompletedProcess[str], ranks: int) -> None:
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(RIGHT) == ranks
+
+
+def test_mpirun_starts_ranks(tmp_path: Path) -> None:
+    mpirun = shutil.which("mpirun")
+    if mpirun is None:
+        pytest.skip("no mpirun")
+    options = ["--allow-run-as-root", "--oversubscribe"] if os.geteuid() == 0 else ["--oversubscribe"]
+    expect_right(run([mpirun, *options, "-n", "2", EXAMPLE], HOME=str(tmp_path)), 2)
+
+
+def test_slurms_variables_start_ranks(tmp_path: Path) -> None:
+    """As srun sets them, for two tasks of one node."""
+
+    def variables(rank: int) -> dict[str, str]:
+        return {
+            "SLURM_PROCID": str(rank), "SLURM_LOCALID": str(rank), "SLURM_NODEID": "0", "SLURM_NTASKS": "2",
+            "SLURM_NNODES": "1", "SLURM_JOB_ID": "77", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2",
+            "SLURM_STEP_NUM_NODES": "1", "SLURM_CLUSTER_NAME": "cluster", "SLURM_LAUNCH_NODE_IPADDR": "127.0.0.1",
+            "HOME": str(tmp_path), "BEELINE_DEVICE": "cpu",
+        }  # fmt: skip
+
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
+    ranks = [
+        subprocess.Popen(
+            [EXAMPLE], env=kept | variables(rank), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for rank in range(2)
+    ]
+    for rank in ranks:
+        out, err = rank.communicate(timeout=60)
+        assert rank.returncode == 0, err
+        assert RIGHT in out

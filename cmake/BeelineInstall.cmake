@@ -11,6 +11,7 @@ if(BEELINE_BUILD_C)
   install(EXPORT beelineCTargets NAMESPACE beeline:: DESTINATION ${package_folder} COMPONENT library)
   configure_file(${CMAKE_CURRENT_LIST_DIR}/beeline_c.pc.in ${PROJECT_BINARY_DIR}/beeline_c.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/beeline_c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
+  include(BeelineInstallGaspi)
 endif()
 install(EXPORT beelineTargets NAMESPACE beeline:: DESTINATION ${package_folder} COMPONENT library)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/beelineConfig.cmake.in

@@ -10,8 +10,20 @@ from typing import Any
 from typer.core import TyperGroup
 
 from beeline import options
-from beeline.commands import accuracy, bench, calls, collectives, joules, joules_tables, launch, overlap, requests
+from beeline.commands import (
+    accuracy,
+    bench,
+    calls,
+    collectives,
+    gaspi,
+    joules,
+    joules_tables,
+    launch,
+    overlap,
+    requests,
+)
 from beeline.description import (
+    Call,
     Described,
     absent,
     arguments_of,
@@ -32,12 +44,15 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "collectives": (collectives.collectives, collectives.render),
     "accuracy": (accuracy.accuracy, accuracy.render),
     "energy": (joules.energy, joules_tables.render),
+    "gaspi": (gaspi.gaspi, gaspi.render),
     "launch": (launch.launch, launch.render),
     "methods": (bench.measure, bench.render_methods),
     "network": (bench.network, bench.render),
     "overlap": (overlap.overlap, overlap.render),
 }
 WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate")
+# Commands that the program does not know: programs of their own measure.
+OWN: dict[str, Described] = {"gaspi": {"name": "gaspi", "summary": gaspi.SUMMARY, "reason": None}}
 
 
 class Benchmarks(TyperGroup):
@@ -52,12 +67,12 @@ class Benchmarks(TyperGroup):
 
 
 def all_commands() -> dict[str, Described]:
-    """Those of the program; without it, all names with the reason."""
+    """Those of the program; without it, their names with the reason. And those that are not the program's."""
     try:
-        return commands()
+        return commands() | OWN
     except CliError as problem:
         names = [*WITH_COMMON_HANDLER, *HANDLERS]
-        return {name: absent(name, problem) for name in names}
+        return {name: absent(name, problem) for name in names if name not in OWN} | OWN
 
 
 def make_command(described: Described, settings: dict[str, Any]) -> Any:
@@ -70,7 +85,8 @@ def make_command(described: Described, settings: dict[str, Any]) -> Any:
     def run(as_json: options.Json = False, output: options.Output = None, **values: Any) -> None:
         if described["reason"] is not None:
             raise CliError(described["reason"])
-        call = call_of(described["name"], *arguments_of(of_program, values))
+        name = described["name"]
+        call = Call(name, [], {}) if name in OWN else call_of(name, *arguments_of(of_program, values))
         asked = {one.name: values[one.name] for one in of_handler}
         if of_world:
             asked["world"] = world_on(**{one.name: values[one.name] for one in of_world})

@@ -9,6 +9,7 @@ from pathlib import Path
 from canvas import Canvas
 
 PURPOSES = {
+    "gaspi": "the GASPI front end, a shared library on the C interface; GASPI in kernels",
     "c": "the C interface: functions for C, Fortran, ctypes and Numba, in a shared library",
     "host": "World, Team, launch, run, Collectives, Messages: what programs call",
     "energy": "the meter: counters of GPUs and CPUs, windows, samples",

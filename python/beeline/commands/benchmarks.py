@@ -52,7 +52,7 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
 }
 WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate")
 # Commands that the program does not know: programs of their own measure.
-OWN: dict[str, Described] = {"gaspi": {"name": "gaspi", "summary": gaspi.SUMMARY, "reason": None}}
+OWN: dict[str, Described] = {"gaspi": {"name": "gaspi", "summary": gaspi.SUMMARY, "reason": None, "options": []}}
 
 
 class Benchmarks(TyperGroup):

@@ -148,7 +148,7 @@ void Queues::open(Process& process) {
 
 void Queues::drain(Process& process) {
   for (const auto& queue : all_) {
-    if (!queue->has_work(Carrier::engine) && !queue->has_work(Carrier::stream)) continue;
+    if (!queue->is_to_drain_.exchange(false)) continue;
     if (beeline_stream* const made = queue->stream_.load(std::memory_order_acquire))
       static_cast<void>(beeline_synchronize(made, process.deadline_ns() / 2));
     static_cast<void>(beeline_quiet(process.world_team(), queue->number()));

@@ -44,6 +44,8 @@ class Queue {
     if ((word.load(std::memory_order_seq_cst) & bit) == 0) word.fetch_or(bit, std::memory_order_seq_cst);
     const auto kind = static_cast<std::uint32_t>(carrier);
     if ((carriers_.load(std::memory_order_seq_cst) & kind) != kind) carriers_.fetch_or(kind, std::memory_order_seq_cst);
+    if (carrier != Carrier::nothing && !is_to_drain_.load(std::memory_order_seq_cst))
+      is_to_drain_.store(true, std::memory_order_seq_cst);
     entries_.fetch_add(entries, std::memory_order_release);  // last: a wait that counts the requests has the note
   }
   [[nodiscard]] bool has_work(Carrier carrier) const {
@@ -68,7 +70,10 @@ class Queue {
   const std::uint32_t number_;
   std::atomic<bool> exists_{false};
   alignas(64) std::atomic<std::uint32_t> entries_{0};
-  std::atomic<std::uint32_t> carriers_{0};                           ///< bits of Carrier
+  std::atomic<std::uint32_t> carriers_{0};  ///< bits of Carrier
+  /// Whether requests were carried since the last `Queues::drain`. A wait of the queue is local completion: data may
+  /// still be on the way to other nodes after it.
+  std::atomic<bool> is_to_drain_{false};
   std::atomic<bool> is_waited_for_{false};                           ///< a thread is in `wait` or `purge`
   std::array<std::atomic<std::uint64_t>, most_ranks / 64> ranks_{};  ///< bits of ranks with requests
   std::mutex making_;                                                ///< of the stream

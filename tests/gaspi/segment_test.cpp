@@ -158,7 +158,7 @@ TEST(GaspiSegments, UseMemoryOfTheProgram) {
 
 /// The writer gets an error or success, never a crash, and the owner's next segment of this id is not touched by it.
 TEST(GaspiSegments, DeletedWhileOthersWrite) {
-  for (const int nodes : {1}) {
+  for (const int nodes : {1, 2}) {
     expect_gaspi({.nodes = nodes}, [](int rank) {
       make_segment(0, 20'000);
       for (int round = 0; round < 20; ++round) {

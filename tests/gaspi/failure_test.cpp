@@ -204,9 +204,9 @@ TEST(GaspiStoppedRank, CountsAsFailed) {
 
 /// Some rank calls a function that another one does not: it is told at each deadline what the wait is for.
 TEST(GaspiLateRank, IsNamedAtEachDeadline) {
-  expect_gaspi({.ranks = 2, .deadline_s = 1}, [](int rank) {
+  expect_gaspi({.ranks = 2, .deadline_s = 2}, [](int rank) {
     if (rank == 1) {
-      std::this_thread::sleep_for(2500ms);
+      std::this_thread::sleep_for(4500ms);
       return GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     }
     const std::string log = logged_by([] { GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK)); });

@@ -45,7 +45,11 @@ class Planner {
 
   Plan plan() {
     sort();
-    if (!plan_.kills.empty()) return std::move(plan_);
+    if (!plan_.kills.empty()) {
+      Plan kills;
+      kills.kills = std::move(plan_.kills), kills.killed = std::move(plan_.killed);
+      return kills;
+    }
     for (const auto& [joint, requests] : joints_) join(joint, requests);
     for (const auto& [serial, members] : teams_) end_team(serial, members);
     for (const auto& [serial, asked] : dissolving_) plan_.ends.push_back({serial, asked});  // of teams lost by failures

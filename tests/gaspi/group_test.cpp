@@ -77,6 +77,7 @@ TEST(GaspiGroups, BadCallsAreRefused) {
     GASPI_REFUSED(GASPI_ERR_INV_GROUP, "group", gaspi_group_delete(GASPI_GROUP_ALL));
     GASPI_REFUSED(GASPI_ERR_INV_GROUP, "group", gaspi_group_delete(200));
     GASPI_REFUSED(GASPI_ERR_INV_GROUP, "group", gaspi_group_commit(200, GASPI_BLOCK));
+    GASPI_REFUSED(GASPI_ERR_INV_GROUP, "group 0 is committed", gaspi_group_commit(GASPI_GROUP_ALL, GASPI_BLOCK));
     GASPI_REFUSED(GASPI_ERR_INV_GROUP, "group", gaspi_group_size(200, &number));
     GASPI_REFUSED(GASPI_ERR_INV_GROUP, "group", gaspi_group_ranks(200, ranks));
     GASPI_REFUSED(GASPI_ERR_NULLPTR, "gaspi_group_size", gaspi_group_size(GASPI_GROUP_ALL, nullptr));

@@ -28,7 +28,8 @@ class RemoteQueue final : public CarriedQueue {
 
   /// Keeps a reference to `network`.
   ///   wake  called when a command is over, by a thread of the network's engine; throws nothing
-  RemoteQueue(Engine& network, std::function<void()> wake) : network_(network), wake_(std::move(wake)) {}
+  RemoteQueue(Engine& network, std::function<void()> wake)
+      : CarriedQueue(memory_), network_(network), wake_(std::move(wake)) {}
   /// Results of commands in flight are dropped.
   ~RemoteQueue() {
     if (is_open_) network_.close_queue(*this);
@@ -60,6 +61,7 @@ class RemoteQueue final : public CarriedQueue {
   void has_grown() noexcept override;
 
  private:
+  CommandRing memory_{};
   Engine& network_;
   const std::function<void()> wake_;
   bool is_open_ = false;

@@ -5,8 +5,8 @@
 /// it ends by itself, and the next lease continues from the state in memory.
 ///
 /// The block carries out only these: puts and gets of one row, words, and payloads of commands, between addresses in
-/// the table of reachable pieces. It hands all other commands to the host, which carries out or refuses them between
-/// leases as its own engine would. If queues take triggers, one thread takes the commands of all queues, since
+/// the table of reachable pieces. Commands to ranks of other nodes it posts to rings of the network's engine. It hands
+/// all other commands to the host, which carries out or refuses them between leases as its own engine would. If queues take triggers, one thread takes the commands of all queues, since
 /// completions trigger tags of other queues; it carries out fired operations like posted commands.
 
 #include <cstdint>
@@ -33,7 +33,8 @@ struct ReachablePiece {
 enum class ServicePhase : std::uint32_t {
   ready,   ///< no command is in flight
   moving,  ///< the bytes of `command` are being moved
-  handed   ///< the host carries out `command`
+  handed,  ///< the host carries out the command
+  sent     ///< the network's engine carries out the command
 };
 
 /// State of a ring that the block serves. In memory of the device.
@@ -43,6 +44,7 @@ struct ServedRing {
   std::uint64_t next;            ///< ticket of the next command
   std::uint64_t refused;         ///< refused commands
   std::uint64_t handed;          ///< commands that were handed to the host
+  std::uint64_t sent;            ///< commands that were posted to the network's engine
   std::uint64_t bytes, deepest;  ///< bytes moved in all; most commands taken at once
   ServicePhase phase;
   bool has_fired;  ///< whether the command in flight is of a triggered operation
@@ -65,6 +67,8 @@ struct Service {
   std::uint32_t queues, piece_count, ranks;
   Lease lease;
   TriggerLists triggers{};
+  CommandRing* carried = nullptr;           ///< [queues] rings of the network's engine, in host memory; nullptr: none
+  const std::uint8_t* is_remote = nullptr;  ///< [ranks] whether a rank is on another node, if there are such rings
 };
 
 /// A ring as the serving block accesses it: see command_protocol.hpp.
@@ -98,7 +102,7 @@ class ServiceThread {
 
   /// The result of a round over the thread's rings.
   struct Round {
-    bool has_taken = false, is_moving = false, is_handed = false;
+    bool has_taken = false, is_moving = false, is_handed = false, is_sent = false;
   };
   /// Looks at the rings up to `looks` times, or until there are bytes to move or a command for the host. The block's
   /// threads synchronize only then, since a synchronization takes longer than a look.
@@ -108,7 +112,9 @@ class ServiceThread {
     for (; looks > 0 && !round.is_moving && !round.is_handed; --looks)
       for (std::uint32_t i = first; i < service_.queues; i += step) {
         hold(i);
+        if (held_.phase == ServicePhase::sent) end_sent(i);
         if (held_.phase == ServicePhase::ready) round.has_taken |= take_from();
+        round.is_sent |= held_.phase == ServicePhase::sent;
         round.is_moving |= held_.phase == ServicePhase::moving;
         round.is_handed |= held_.phase == ServicePhase::handed;
       }
@@ -289,8 +295,11 @@ class ServiceThread {
   BEELINE_HOST_DEVICE bool begin_command(const Command& command, std::uint64_t& bytes) {
     const Targets targets = targets_of(command);
     if (!targets.are_sure) {
-      hand_over(held_.ring, command);
-      held_.phase = ServicePhase::handed;
+      if (is_for_other_node(command))
+        send(command);
+      else
+        hand_over(held_.ring, command);
+      held_.phase = served().phase;
       return false;
     }
     if (moves(command) && command.row_bytes > few_bytes) {
@@ -350,6 +359,31 @@ class ServiceThread {
     return last.holds(address, span);
   }
 
+  [[nodiscard]] BEELINE_HOST_DEVICE bool is_for_other_node(const Command& command) const {
+    return service_.carried != nullptr && !has_shape<VerbShape::between, VerbShape::count>(command.verb) &&
+           command.peer < service_.ranks && service_.is_remote[command.peer] != 0;
+  }
+  /// Posts a command of the held ring to the network's engine. A ring has one such command at a time.
+  BEELINE_HOST_DEVICE void send(const Command& command) {
+    CommandRing& ring = service_.carried[held_.ring];
+    ServedRing& from = served();
+    Command& cell = ring.commands[from.sent % command_ring_depth];
+    detail::copy_bytes(Thread{}, reinterpret_cast<std::byte*>(&cell.verb),
+                       reinterpret_cast<const std::byte*>(&command.verb), sizeof command - offsetof(Command, verb));
+    tell_host(cell.sequence, ++from.sent);
+    from.phase = ServicePhase::sent;
+    detail::wake_engine_of({&ring, nullptr});
+  }
+  /// Ends the ring's command to another node, if it is over.
+  BEELINE_HOST_DEVICE void end_sent(std::uint32_t ring) {
+    ServedRing& served = service_.served[ring];
+    const DoneCount over{detail::load_acquired(service_.carried[ring].completed.value)};
+    if (over.commands() < served.sent) return;
+    if (over.has_refused()) ++served.refused;
+    end_under_way(ring);
+    held_.ring = no_ring;
+    hold(ring);
+  }
   BEELINE_HOST_DEVICE void hand_over(std::uint32_t ring, const Command& command) {
     HandedCommand& handed = service_.handed[ring];
     ServedRing& served = service_.served[ring];
@@ -404,7 +438,7 @@ struct ServiceKernel {
   static constexpr int looks = 8;
 
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Service service) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const Service& service) const {
     const auto& block = grid.block();
     const bool one_takes = service.triggers.tags != nullptr;
     const std::uint32_t first = one_takes && block.thread_rank() != 0 ? service.queues : block.thread_rank();
@@ -419,19 +453,23 @@ struct ServiceKernel {
                                         std::uint32_t first, std::uint32_t step) {
     const std::uint64_t start = machine::clock_ns();
     std::uint64_t busy_until = start;
+    // The host's thread holds the lock of a user of memory until the lease ends.
+    [[maybe_unused]] bool works = true;
+    if constexpr (detail::executor == DeviceKind::host) works = detail::allow_wait_work(false);
     thread.begin(first, step);
     for (std::uint32_t idle = 0;;) {
       const ServiceThread::Round round = thread.take_commands(first, step, looks);
       if (block.any(round.is_moving)) thread.move(block);
       const std::uint64_t now = machine::clock_ns();
       const bool is_busy = round.has_taken || round.is_moving;
-      if (is_busy) busy_until = now;
+      if (is_busy || round.is_sent) busy_until = now;
       if (block.any(round.is_handed || now - start >= lease.lease_ns)) break;
       if (!block.any(now - busy_until < lease.idle_ns)) break;
       idle = is_busy ? 0 : idle + 1;
       if (idle > 0) machine::back_off(idle, ctx.polling);
     }
     thread.end(first, step);
+    if constexpr (detail::executor == DeviceKind::host) static_cast<void>(detail::allow_wait_work(works));
   }
 };
 

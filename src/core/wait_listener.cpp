@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <mutex>
 #include <shared_mutex>
 #include <utility>
@@ -15,16 +19,33 @@ namespace {
 thread_local WaitListener* listener = nullptr;
 thread_local WaitInterrupt* interrupt = nullptr;
 
+/// Polls between two yields of a wait that works: an engine's work takes as long as several yields.
+constexpr unsigned period = 4;
+/// Time after work within which more work is likely. A thread that slept then would be late for it.
+constexpr std::chrono::microseconds busy_for{50};
+
 /// A thread's work during waits: when it works, and whether the work was useful.
 struct WorkingWait {
   unsigned doublings = 0;  ///< of the yields before the first work: one more after each wait with useless work
   bool has_worked = false, had_work = false;
+  unsigned idle = 0;  ///< calls without work since the last work
+  std::chrono::steady_clock::time_point worked_at{};
 };
 thread_local WorkingWait working_wait;
+thread_local bool may_work = true;
 
 std::atomic<bool> any_work{false};
 std::shared_mutex works_mutex;
 std::vector<WaitWork*> works;
+
+bool do_all_work() noexcept {
+  const std::shared_lock lock(works_mutex, std::try_to_lock);
+  if (!lock) return false;
+  bool any = false;
+  for (WaitWork* each : works) any = each->work() || any;
+  if (any) working_wait.idle = 0, working_wait.worked_at = std::chrono::steady_clock::now();
+  return any;
+}
 
 }  // namespace
 
@@ -46,27 +67,28 @@ void remove_wait_work(WaitWork& work) {
   any_work = !works.empty();
 }
 
+bool allow_wait_work(bool allowed) noexcept { return std::exchange(may_work, allowed); }
+
 bool do_wait_work() noexcept {
-  if (!any_work.load(std::memory_order_relaxed)) return false;
-  const std::shared_lock lock(works_mutex, std::try_to_lock);
-  if (!lock) return false;
-  bool any = false;
-  for (WaitWork* each : works) any = each->work() || any;
-  return any;
+  if (!may_work || !any_work.load(std::memory_order_relaxed)) return false;
+  if (do_all_work()) return true;
+  if (std::chrono::steady_clock::now() - working_wait.worked_at >= busy_for) return false;
+  if (++working_wait.idle % period == 0) ::sched_yield();
+  return true;
 }
 
 bool do_wait_work(std::uint32_t yields) noexcept {
-  constexpr unsigned period = 4;  // an engine's work takes as long as several yields
   constexpr unsigned most_doublings = 4;
-  if (!any_work.load(std::memory_order_relaxed)) return false;
+  if (!may_work || !any_work.load(std::memory_order_relaxed)) return false;
   WorkingWait& wait = working_wait;
   if (yields == 0) {
     const unsigned later = std::min(wait.doublings + 1, most_doublings);
-    wait = {wait.had_work ? 0 : wait.has_worked ? later : wait.doublings};
+    wait.doublings = wait.had_work ? 0 : wait.has_worked ? later : wait.doublings;
+    wait.has_worked = wait.had_work = false;
   }
   const std::uint32_t count = yields + 1;
   if (count % period != 0 || count < period << wait.doublings) return false;
-  const bool any = do_wait_work();
+  const bool any = do_all_work();
   wait.has_worked = true;
   wait.had_work = wait.had_work || any;
   return any;

@@ -20,7 +20,8 @@ namespace beeline {
 DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
     : team_(team), client_(world_part<Engines>(team.world()).client()), worker_(make_worker(client_)),
       refusals_(world_part<Engines>(team.world()).device_refusals()), rings_(rings), queues_(queues),
-      served_(team, queues), pieces_(team), handed_(team, queues, Heap::pinned), remote_(queues) {
+      served_(team, queues), pieces_(team), handed_(team, queues, Heap::pinned) {
+  open_carried();
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
                                        .share = share_of_block<ServiceKernel, Service>(team.world()),
                                        .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },
@@ -47,65 +48,67 @@ void DeviceEngine::start(Stream& stream, const Lease& lease) {
                         .piece_count = pieces_.count(),
                         .ranks = static_cast<std::uint32_t>(client_.ranks),
                         .lease = lease,
-                        .triggers = triggers_ != nullptr ? triggers_.load()->show() : TriggerLists{}};
+                        .triggers = triggers_ != nullptr ? triggers_.load()->show() : TriggerLists{},
+                        .carried = carried_rings_ ? carried_rings_->data() : nullptr,
+                        .is_remote = is_remote_ ? is_remote_->data() : nullptr};
   launch(team_.world(), {.threads = engine_block_threads, .stream = &stream, .name = "device engine"}, ServiceKernel{},
          service);
 }
 
 void DeviceEngine::answer_handed() {
-  std::vector<std::uint32_t> sent;  // queues whose commands are in flight to other nodes, at the same time
   for (std::uint32_t i = 0; i < queues_; ++i) {
     const HandedCommand& handed = handed_.data()[i];
-    if (detail::load_acquired(handed.number) == handed.answered) continue;
-    const bool leaves = is_for_other_node(client_, handed.command);
-    const char* const reason = leaves ? send_command(i, handed.command) : do_command(handed.command);
-    if (leaves && reason == nullptr)
-      sent.push_back(i);
-    else
-      answer(i, reason == nullptr ? std::string() : reason);
+    if (detail::load_acquired(handed.number) != handed.answered) answer(i, do_command(handed.command));
   }
-  for (const std::uint32_t queue : sent) answer(queue, await_sent(queue));
 }
 
-void DeviceEngine::answer(std::uint32_t queue, const std::string& reason) {
+void DeviceEngine::answer(std::uint32_t queue, const char* reason) {
   HandedCommand& handed = handed_.data()[queue];
-  if (!reason.empty()) {
-    const std::string text = refusal_of(client_.rank, handed.command, reason.c_str());
-    log(LogLevel::error, text, client_.rank);
-    client_.note_refusal(text);
-    refusals_.add(&rings_[queue], text);
+  if (reason != nullptr) {
+    note_refusal(queue, handed.command, reason);
     detail::SystemAtomic<std::uint64_t>(handed.is_refused).store(1, std::memory_order_release);
   }
   detail::SystemAtomic<std::uint64_t>(handed.answered)
       .store(detail::load_acquired(handed.number), std::memory_order_release);
 }
 
-const char* DeviceEngine::send_command(std::uint32_t queue, const Command& command) {
-  if (command.answers) return "a device engine gives no answers";
-  const CommandTarget target = checked_for_far(client_, command);
-  if (target.refused != nullptr) return target.refused;
-  std::unique_ptr<RemoteQueue>& remote = remote_[queue];
-  if (remote == nullptr) remote = std::make_unique<RemoteQueue>(*client_.network, [] {});
-  remote->hand_over(command, {}, 0);
-  remote->submit();
-  handed_bytes_.fetch_add(target.bytes, std::memory_order_relaxed);
-  return nullptr;
+void DeviceEngine::note_refusal(std::uint32_t queue, const Command& command, const char* reason) {
+  const std::string text = refusal_of(client_.rank, command, reason);
+  log(LogLevel::error, text, client_.rank);
+  client_.note_refusal(text);
+  refusals_.add(&rings_[queue], text);
 }
 
-/// A command that does not end is refused: a silent rank must not end this one.
-std::string DeviceEngine::await_sent(std::uint32_t queue) {
-  RemoteQueue::Handed over;
-  std::string refusal;
-  const Context& ctx = client_.context;
-  const std::uint64_t start = machine::clock_ns();
-  for (std::uint32_t poll = 0; !remote_[queue]->take_over(over, refusal); ++poll) {
-    const std::uint32_t peer = handed_.data()[queue].command.peer;
-    if (machine::clock_ns() - start >= ctx.deadline_ns)
-      return fmt::format("rank {} has not completed it for {:.3g} s", peer, static_cast<double>(ctx.deadline_ns) / 1e9);
-    if (detail::read_abort_word(ctx) != 0) return fmt::format("the world failed before rank {} had completed it", peer);
-    machine::back_off(poll, ctx.polling);
+void DeviceEngine::open_carried() {
+  if (client_.network == nullptr) return;
+  carried_rings_.emplace(team_, queues_, Heap::pinned);
+  std::vector<std::uint8_t> remote;
+  for (std::uint32_t rank = 0; rank < static_cast<std::uint32_t>(client_.ranks); ++rank)
+    remote.push_back(client_.is_remote(rank) ? 1 : 0);
+  is_remote_.emplace(team_, remote.size());
+  team_.world().copy(is_remote_->data(), remote.data(), remote.size());
+  for (std::uint32_t i = 0; i < queues_; ++i)
+    carried_.push_back(std::make_unique<Carried>(*this, carried_rings_->data()[i], i));
+}
+
+DeviceEngine::Carried::Carried(DeviceEngine& engine, CommandRing& memory, std::uint32_t queue)
+    : CarriedQueue(memory), engine_(engine), queue_(queue) {
+  engine_.client_.network->open_queue(*this);
+}
+DeviceEngine::Carried::~Carried() { engine_.client_.network->close_queue(*this); }
+
+const char* DeviceEngine::Carried::check(const Command& command) {
+  const CommandTarget target = checked_for_far(engine_.client_, command);
+  if (target.refused == nullptr) engine_.handed_bytes_.fetch_add(target.bytes, std::memory_order_relaxed);
+  return target.refused;
+}
+
+void DeviceEngine::Carried::refused(std::uint64_t command, const std::string& reason) noexcept {
+  try {
+    engine_.note_refusal(queue_, ring.commands[(command - 1) % command_ring_depth], reason.c_str());
+  } catch (const std::exception& error) {  // no memory for the text
+    engine_.client_.fail(error.what());
   }
-  return refusal;
 }
 
 const char* DeviceEngine::do_command(const Command& command) {

@@ -15,7 +15,6 @@
 #include "beeline/transport/stream.hpp"
 #include "control/command_worker.hpp"
 #include "control/refusals.hpp"
-#include "control/remote_queue.hpp"
 #include "control/service_block.hpp"
 #include "host/leased_grid.hpp"
 #include "host/reachable_pieces.hpp"
@@ -53,19 +52,34 @@ class DeviceEngine {
   [[nodiscard]] std::uint64_t read(const std::uint64_t& word) const;
 
  private:
+  /// The commands of one queue to ranks of other nodes: the block posts them, the network's engine carries them out.
+  class Carried final : public CarriedQueue {
+   public:
+    Carried(DeviceEngine& engine, CommandRing& memory, std::uint32_t queue);
+    ~Carried();
+    Carried(const Carried&) = delete;
+    Carried& operator=(const Carried&) = delete;
+    [[nodiscard]] const char* check(const Command& command) override;
+    [[nodiscard]] bool poster_may_work() const override { return false; }
+    void refused(std::uint64_t command, const std::string& reason) noexcept override;
+    void has_grown() noexcept override {}
+
+   private:
+    DeviceEngine& engine_;
+    const std::uint32_t queue_;
+  };
+
+  void open_carried();
   void start(Stream& stream, const Lease& lease);
   void answer_handed();
   /// Carries out a command that the block has handed over. Returns the reason if it is refused; nullptr: it is
   /// complete.
   [[nodiscard]] const char* do_command(const Command& command);
-  /// Begins a command to a rank of another node. Returns the reason if it is refused; nullptr: it is in flight.
-  [[nodiscard]] const char* send_command(std::uint32_t queue, const Command& command);
-  /// Waits until the queue's command to another node is over. Returns the reason if the target has refused it; empty:
-  /// it is complete.
-  [[nodiscard]] std::string await_sent(std::uint32_t queue);
   /// Notifies the block that its command is over.
-  ///   reason  why it was refused; empty: it was not
-  void answer(std::uint32_t queue, const std::string& reason);
+  ///   reason  why it was refused; nullptr: it was not
+  void answer(std::uint32_t queue, const char* reason);
+  /// Keeps the text of a refusal, for the queue's poster and for ranks that wait for the command's effect.
+  void note_refusal(std::uint32_t queue, const Command& command, const char* reason);
 
   Team& team_;
   const EngineClient client_;
@@ -78,7 +92,9 @@ class DeviceEngine {
   SymmetricArray<ServedRing> served_;
   ReachablePieces pieces_;  ///< commands on other memory are handed to the host
   SymmetricArray<HandedCommand> handed_;
-  std::vector<std::unique_ptr<RemoteQueue>> remote_;  ///< [queues] nullptr: the queue had no commands to other nodes
+  std::optional<SymmetricArray<CommandRing>> carried_rings_;  ///< [queues] if there are other nodes, like the next two
+  std::optional<SymmetricArray<std::uint8_t>> is_remote_;     ///< [ranks] whether a rank is on another node
+  std::vector<std::unique_ptr<Carried>> carried_;             ///< [queues]
   std::atomic<std::uint64_t> handed_bytes_{0};
   std::atomic<DeviceTriggers*> triggers_{nullptr};
   std::optional<LeasedGrid> grid_;

@@ -38,8 +38,9 @@ constexpr std::uint64_t network_patience_ns = 50'000;
 constexpr std::uint64_t answer_patience_ns = 30'000;
 /// As `network_patience_ns`, for the rank of a GPU, which cannot wake the engine's thread.
 constexpr std::uint64_t gpu_patience_ns = 200'000;
-/// Sleep of the engine's thread between two looks for work, while waiting threads do the work.
-constexpr int helped_us = 200;
+/// Sleep of the engine's thread between two looks for work, while waiting threads do the work: an eighth of the time for
+/// which they have, within these limits. On a virtual machine each such sleep takes some 20 us of a core.
+constexpr std::uint64_t least_helped_ns = 200'000, most_helped_ns = 1'000'000;
 /// Waiting threads that look for work less often than this delay messages, for instance threads that sleep between
 /// polls.
 constexpr std::uint64_t help_period_ns = 25'000;
@@ -82,6 +83,16 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   /// Sets the waker that threads which post to `ring` call; nullptr: none.
   void set_waker(CommandRing& ring, Waker* waker);
   void wake() noexcept override;  // Waker
+  /// Wakes the engine's thread for threads that post and may not work themselves.
+  class ThreadWaker final : public Waker {
+   public:
+    explicit ThreadWaker(NetworkEngine& engine) : engine_(engine) {}
+    void wake() noexcept override { engine_.wake_thread(); }
+
+   private:
+    NetworkEngine& engine_;
+  };
+  void wake_thread() noexcept;
   bool work() noexcept override;  // WaitWork
   void look_for_answer();
   /// Does some work. If another thread is working, that thread looks for work again instead.
@@ -94,7 +105,10 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   void ring() noexcept;
   void run();
   void sleep();
-  void rest(int us, bool heeds_network);
+  /// Sleeps while waiting threads do the work. Returns whether they do, and nothing rang meanwhile.
+  bool rest_while_helped(std::uint64_t now);
+  /// Returns whether the bell was rung.
+  bool rest(std::uint64_t ns, bool heeds_network);
   [[nodiscard]] const RemotePeer& peer_of(int rank) const { return exchange_.peers[static_cast<std::uint32_t>(rank)]; }
   [[nodiscard]] bool is_remote(int rank) const { return peer_of(rank).is_remote; }
   /// Whether this engine's thread does all the work.
@@ -110,11 +124,18 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   std::uint64_t patience_ns_ = network_patience_ns;
   int longest_sleep_us_ = longest_sleep_us;
   mutable WorkTurns turns_;
+  ThreadWaker thread_waker_{*this};
   std::mutex report_mutex_;  ///< held while failures are reported
   EngineClient client_;
   FileDescriptor bell_;
   std::vector<pollfd> pollset_;           ///< descriptors of `bell_` and of the workers
-  std::atomic<std::uint64_t> helped_{0};  ///< rounds of work by other threads
+  std::atomic<std::uint64_t> helped_{0};     ///< rounds of work by other threads
+  std::atomic<std::uint64_t> worked_at_{0};  ///< time at which a waiting thread worked last
+  enum class Rest { none, helped, asleep };
+  std::atomic<Rest> resting_{Rest::none};  ///< what the engine's thread does
+  std::uint64_t seen_helped_ = 0;         ///< value of `helped_` when the engine's thread looked last
+  std::uint64_t helped_at_ = 0;           ///< time at which it looked last and found that `helped_` had grown
+  std::uint64_t helped_since_ = 0;        ///< time since when other threads have worked frequently
   std::atomic<bool> closing_{false};
   std::array<std::uint64_t, max_teams> reported_aborts_{};  ///< abort words that the other nodes know
   std::thread thread_;
@@ -195,7 +216,7 @@ void NetworkEngine::after_unmap(const std::byte* start) noexcept {
 void NetworkEngine::open_queue(CarriedQueue& queue) {
   const auto lock = turns_.lock();
   exchange_.sender.open(queue);
-  set_waker(queue.ring, this);
+  set_waker(queue.ring, queue.poster_may_work() ? static_cast<Waker*>(this) : &thread_waker_);
 }
 
 void NetworkEngine::close_queue(CarriedQueue& queue) {
@@ -233,6 +254,15 @@ void NetworkEngine::wake() noexcept {
   }));
 }
 
+/// Either this sees that the engine's thread rests, or that thread sees the command before it rests. While other threads
+/// work frequently, they send the command.
+void NetworkEngine::wake_thread() noexcept {
+  turns_.announce();
+  const bool is_helped = machine::clock_ns() - worked_at_.load(std::memory_order_relaxed) < help_period_ns;
+  const Rest now = resting_.load();
+  if (now == Rest::asleep || (now == Rest::helped && !is_helped)) ring();
+}
+
 void NetworkEngine::look_for_answer() {
   const RemotePeer* const asked = exchange_.sender.asked();
   if (asked == nullptr) return;
@@ -244,31 +274,24 @@ void NetworkEngine::look_for_answer() {
 
 bool NetworkEngine::work() noexcept {
   helped_.fetch_add(1, std::memory_order_relaxed);
+  worked_at_.store(machine::clock_ns(), std::memory_order_relaxed);
   return try_work([this] { return exchange_.turn(); });
 }
 
 void NetworkEngine::run() {
   try {
     if (plan_.gives_device_memory()) use_gpu(client_.device.index);  // the transport copies in this thread
-    std::uint64_t idle_since = 0, helped = 0, helped_at = 0, reported_at = 0;
+    std::uint64_t idle_since = 0, reported_at = 0;
     while (!closing_) {
-      const bool any = try_work([this] { return exchange_.turn(); });
       const std::uint64_t now = machine::clock_ns();
       if (now - reported_at >= report_period_ns) {
         reported_at = now;
         if (report_failures()) continue;
       }
-      if (any) {
+      if (rest_while_helped(now)) continue;
+      if (try_work([this] { return exchange_.turn(); })) {
         idle_since = 0;
         continue;
-      }
-      if (const std::uint64_t now_helped = helped_.load(std::memory_order_relaxed); now_helped != helped) {
-        const bool is_frequent = (now_helped - helped) * help_period_ns >= now - helped_at;
-        helped = now_helped, helped_at = now;
-        if (is_frequent) {
-          rest(helped_us, false);
-          continue;
-        }
       }
       if (idle_since == 0) idle_since = now;
       if (now - idle_since < patience_ns_)
@@ -281,15 +304,33 @@ void NetworkEngine::run() {
   }
 }
 
-void NetworkEngine::sleep() {
-  if (turns_.may_sleep([this] { return exchange_.arm(); })) rest(longest_sleep_us_, true);
+bool NetworkEngine::rest_while_helped(std::uint64_t now) {
+  const std::uint64_t rounds = helped_.load(std::memory_order_relaxed);
+  const std::uint64_t more = rounds - std::exchange(seen_helped_, rounds);
+  if (more == 0) return false;
+  const bool is_frequent = more * help_period_ns >= now - std::exchange(helped_at_, now);
+  if (!is_frequent || helped_since_ == 0) helped_since_ = now;
+  if (!is_frequent) return false;
+  resting_ = Rest::helped;
+  const bool is_rung = rest(std::clamp((now - helped_since_) / 8, least_helped_ns, most_helped_ns), false);
+  resting_ = Rest::none;
+  return !is_rung;
 }
 
-void NetworkEngine::rest(int us, bool heeds_network) {
-  const timespec longest{0, long{us} * 1'000};
+void NetworkEngine::sleep() {
+  resting_ = Rest::asleep;
+  if (turns_.may_sleep([this] { return exchange_.arm(); }))
+    rest(static_cast<std::uint64_t>(longest_sleep_us_) * 1'000, true);
+  resting_ = Rest::none;
+}
+
+bool NetworkEngine::rest(std::uint64_t ns, bool heeds_network) {
+  const timespec longest{0, static_cast<long>(ns)};
   ::ppoll(pollset_.data(), heeds_network ? pollset_.size() : 1, &longest, nullptr);
+  const bool is_rung = pollset_[0].revents != 0;
   std::uint64_t rung = 0;
-  if (pollset_[0].revents != 0) static_cast<void>(!::read(bell_.get(), &rung, sizeof rung));
+  if (is_rung) static_cast<void>(!::read(bell_.get(), &rung, sizeof rung));
+  return is_rung;
 }
 
 bool NetworkEngine::report_failures() {
@@ -297,6 +338,8 @@ bool NetworkEngine::report_failures() {
   const std::unique_lock reporting(report_mutex_, std::try_to_lock);
   if (!reporting) return false;
   bool any = send_aborts();
+  // Waiting threads take turns so quickly that this thread, if it waited for its turn here, would delay each of them.
+  if (reported_aborts_[0] == 0 && !exchange_.peers.has_reports()) return any;
   std::string failure;
   std::vector<RemoteAbort> aborts;
   std::vector<std::pair<int, std::string>> lost;
@@ -307,6 +350,7 @@ bool NetworkEngine::report_failures() {
     aborts = exchange_.peers.take_aborts();
     const std::uint64_t now = machine::clock_ns();
     lost = exchange_.peers.take_lost(now - std::min(now, lost_ns));
+    exchange_.peers.end_reports();
   }
   for (const RemoteAbort& each : aborts) {
     reported_aborts_[each.team] = each.word;

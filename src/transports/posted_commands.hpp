@@ -49,7 +49,7 @@ class PostedCommands {
     return &posted;
   }
   /// The command queue that the ring belongs to; nullptr if it belongs to none.
-  [[nodiscard]] const CarriedQueue* queue() const { return queue_; }
+  [[nodiscard]] CarriedQueue* queue() const { return queue_; }
   /// Refuses a command of a queue, and with it all later commands of the queue.
   void refuse(PostedCommand& posted, const std::string& reason) {
     posted.is_refused = true, posted.next = posted.pieces;

@@ -145,6 +145,7 @@ void RemotePeers::ask() {
 void RemotePeers::fail(const std::string& text) {
   if (std::exchange(has_failed_, true)) return;
   failure_ = text;
+  has_reports_ = true;
 }
 
 void RemotePeers::failed(const char* reason) noexcept {
@@ -166,6 +167,7 @@ void RemotePeers::lose(int peer, const std::string& reason) {
   if (lost.is_lost()) return;
   lost.lost = reason;
   lost.lost_at_ns = machine::clock_ns();
+  has_reports_ = true;
 }
 
 std::vector<std::pair<int, std::string>> RemotePeers::take_lost(std::uint64_t before_ns) {
@@ -177,6 +179,10 @@ std::vector<std::pair<int, std::string>> RemotePeers::take_lost(std::uint64_t be
     each.lost_at_ns = 0;
   }
   return found;
+}
+
+void RemotePeers::end_reports() {
+  has_reports_ = std::any_of(peers_.begin(), peers_.end(), [](const RemotePeer& each) { return each.lost_at_ns != 0; });
 }
 
 void RemotePeers::send_abort(int peer, const RemoteAbort& abort) {
@@ -191,7 +197,9 @@ void RemotePeers::send_abort(int peer, const RemoteAbort& abort) {
 }
 
 void RemotePeers::take_abort(const NetworkMessage& message, std::span<const std::byte> payload) {
-  if (message.request < max_teams) aborts_.push_back({message.request, message.value, text_in(payload)});
+  if (message.request >= max_teams) return;
+  aborts_.push_back({message.request, message.value, text_in(payload)});
+  has_reports_ = true;
 }
 
 }  // namespace beeline

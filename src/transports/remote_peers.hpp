@@ -3,6 +3,7 @@
 /// @file
 /// The ranks of other nodes: numbers and acknowledgements of messages, answers, failures.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -113,6 +114,10 @@ class RemotePeers {
   void fail(const std::string& text);
   void failed(const char* reason) noexcept;
   [[nodiscard]] bool has_failed() const { return has_failed_; }
+  /// Whether a failure, an abort or a loss was recorded since the last `end_reports`. Any thread may call it.
+  [[nodiscard]] bool has_reports() const { return has_reports_.load(std::memory_order_relaxed); }
+  /// Called once all that was recorded has been taken. A loss that is still to be taken stays recorded.
+  void end_reports();
   [[nodiscard]] std::string take_failure() { return std::exchange(failure_, {}); }
   /// Clears all failures: commands complete again.
   void forget_failures();
@@ -134,6 +139,7 @@ class RemotePeers {
   std::string failure_;
   bool has_failed_ = false;  ///< no command completes any more: waits end when the world is aborted
   std::vector<RemoteAbort> aborts_;
+  std::atomic<bool> has_reports_{false};
 };
 
 }  // namespace beeline

@@ -81,6 +81,8 @@ bool RemoteSender::may_send(const PostedCommand& posted) const {
 void RemoteSender::begin(PostedCommands& ring, PostedCommand& posted) {
   if (ring.has_refused()) return;  // the ring sends no further messages
   const Command& command = posted.command;
+  if (ring.queue() != nullptr)
+    if (const char* const reason = ring.queue()->check(command); reason != nullptr) return ring.refuse(posted, reason);
   const bool is_remote = command.peer < peers_.size() && peers_[command.peer].is_remote;
   if (!is_remote || has_shape<VerbShape::between, VerbShape::count>(command.verb))
     return peers_.fail(fmt::format("rank {}'s engine cannot carry a {}", peers_.plan().rank, text_of(command)));

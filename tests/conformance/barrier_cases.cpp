@@ -63,6 +63,37 @@ BEELINE_CASE(barrier, barrier_by_every_group, 1) {
   for_each_group_kind(test.world(), [&]<GroupKind kind>() { board_by<kind>(test); });
 }
 
+struct ThirdArguments {
+  std::uint64_t *word, *seen;  ///< [1], [1]
+  std::uint32_t rounds;
+};
+
+/// Each rank puts to the next one; after a barrier that orders memory every rank gets what its next one has put. The
+/// barriers that follow each other without a put in between do not wait for their own signals.
+struct ThirdKernel {
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const Context& ctx, DeviceReport* report,
+                                      const ThirdArguments& a) const {
+    Barrier barrier(group, ctx);
+    const std::uint32_t next = (ctx.rank + 1) % ctx.size, third = (ctx.rank + 2) % ctx.size;
+    for (std::uint64_t round = 1; round <= a.rounds; ++round) {
+      if (group.thread_rank() == 0) put_value(ctx, a.word, round, next);
+      for (std::uint64_t i = 0; i < round % 3 + 1; ++i)
+        BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier.sync(Order::memory));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, get(group, ctx, a.seen, a.word, 1, third));
+      group.sync();
+      BEELINE_DEVICE_CHECK_EQ(report, round, *static_cast<volatile std::uint64_t*>(a.seen));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier.sync(Order::relaxed));
+    }
+  }
+};
+
+BEELINE_CASE(barrier, barrier_orders_puts_for_third_ranks, 3) {
+  const SymmetricArray<std::uint64_t> word(test.world(), 1, test.common_heap()), seen(test.world(), 1);
+  test.run(test.shape(1, true), FirstGroup<GroupKind::block, ThirdKernel>{},
+           ThirdArguments{word.data(), seen.data(), under_thread_sanitizer ? 20u : 100u}, "puts seen by third ranks");
+}
+
 struct LateArguments {
   std::uint64_t* waiting;  ///< [ranks] at the late rank: the last round in which each other rank timed out
   std::uint32_t rounds;

@@ -157,6 +157,75 @@ TEST_F(ServiceBlock, HandsOverWhatItDoesNotReach) {
   EXPECT_EQ(1u, memory_[1]);
 }
 
+/// Commands for a rank of another node go to the ring of the network's engine; the queue waits for their end.
+class BlockOfTwoNodes : public ServiceBlock {
+ protected:
+  BlockOfTwoNodes() {
+    service_.ranks = 2;
+    service_.carried = carried_.get(), service_.is_remote = is_remote_;
+  }
+  void post_to_other_node(std::uint64_t value) {
+    const std::uint64_t ticket = tickets_->next++;
+    Command& command = ring_->commands[ticket % command_ring_depth];
+    command = {0, Verb::store, 8, false, false, 1, 64, value, 0, 0, 0, 0};
+    command.sequence = ticket + 1;
+  }
+  [[nodiscard]] const Command& sent(std::uint64_t number) const {
+    return carried_->commands[(number - 1) % command_ring_depth];
+  }
+  static constexpr std::uint8_t is_remote_[] = {0, 1};
+  std::unique_ptr<CommandRing> carried_ = std::make_unique<CommandRing>();
+};
+
+TEST_F(BlockOfTwoNodes, PostsToTheNetworksEngine) {
+  std::uint64_t value = 1;
+  post_to_other_node(5);
+  ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
+  EXPECT_TRUE(lease(5));
+  EXPECT_EQ(0u, handed_.number) << "the host has nothing to do";
+  EXPECT_EQ(1u, sent(1).sequence);
+  EXPECT_EQ(Verb::store, sent(1).verb);
+  EXPECT_EQ(1u, sent(1).peer);
+  EXPECT_EQ(64u, sent(1).remote);
+  EXPECT_EQ(5u, sent(1).local);
+  EXPECT_EQ(0u, memory_[0]) << "the queue waits";
+  EXPECT_EQ(Status::timeout, is_quiet());
+  carried_->completed.value = 1;
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(1u, memory_[0]);
+  EXPECT_EQ(Status::ok, is_quiet());
+}
+
+TEST_F(BlockOfTwoNodes, RefusesWhatFollowsARefusal) {
+  std::uint64_t value = 1;
+  for (std::uint64_t number = 1; number <= command_ring_depth; ++number) {
+    post_to_other_node(number);
+    EXPECT_TRUE(lease(2));
+    EXPECT_EQ(number, sent(number).sequence);
+    carried_->completed.value = number;
+    EXPECT_FALSE(lease(2));
+  }
+  post_to_other_node(0);
+  post_to_other_node(0);
+  ASSERT_EQ(Status::ok, put(0, &value, sizeof value));
+  EXPECT_TRUE(lease(5));
+  carried_->completed.value = DoneCount::of(command_ring_depth + 1, true).word;
+  EXPECT_FALSE(lease(5));
+  EXPECT_EQ(command_ring_depth + 1, served_.sent) << "later commands of the queue are not sent";
+  EXPECT_EQ(0u, memory_[0]);
+  EXPECT_EQ(3u, served_.refused);
+  EXPECT_EQ(Status::invalid_argument, is_quiet());
+}
+
+/// A rank that does not exist, or memory that this rank's block does not reach, is the host's to refuse.
+TEST_F(BlockOfTwoNodes, HandsOverTheRest) {
+  post_to_other_node(1);
+  ring_->commands[0].peer = 2;
+  EXPECT_TRUE(lease(2));
+  EXPECT_EQ(1u, handed_.number);
+  EXPECT_EQ(0u, served_.sent);
+}
+
 TEST_F(ServiceBlock, HandsOverBadCommands) {
   const auto bad = [&](Verb verb, std::uint8_t width, std::uint32_t peer, std::uint64_t remote, std::uint64_t local,
                        std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t signal = 0) {

@@ -93,6 +93,8 @@ static_assert(1u << max_barrier_rounds >= max_ranks);
 struct TeamSync {
   PaddedWord arrived_from[max_node_ranks];  ///< epoch that the member in each place has reached, written by that member
   PaddedWord entered, completed;            ///< epochs that this rank has entered and completed
+  PaddedWord drained;                       ///< commands of queue 0, the first so many, that are complete or signals of
+                                            ///< this member's barriers (barrier_by_routes.hpp)
   PaddedWord rounds[max_barrier_rounds];    ///< epoch that this node has reached in each round with other nodes, used
                                             ///< if the team has more members than there are places
 };

@@ -76,12 +76,17 @@ class WaitWork {
   ~WaitWork() = default;
 };
 void add_wait_work(WaitWork& work);
+/// Sets whether this thread's waits do such work (at first: true), and returns the previous value. A thread that keeps
+/// memory mapped by the lock of another thread must not: the work may wait for a thread that unmaps.
+bool allow_wait_work(bool allowed) noexcept;
 /// Removes `work`; returns when no thread runs it any more.
 void remove_wait_work(WaitWork& work);
-/// Does all registered work that no other thread is doing. Returns whether there was any.
+/// Does all registered work that no other thread is doing. Returns whether the caller is to poll again at once: there
+/// was work, or this thread had some a short time ago.
 bool do_wait_work() noexcept;
 /// As above, for a wait of this thread that yields its core; works only at some of the yields. If previous waits found
 /// no work, it starts later: such waits are probably for ranks of the same node, and would take longer with this work.
+/// Returns whether there was work.
 ///   yields  number of yields of this wait until now
 bool do_wait_work(std::uint32_t yields) noexcept;
 

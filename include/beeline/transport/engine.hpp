@@ -74,8 +74,14 @@ class Waker {
 /// `completed` are `DoneCount` words.
 class CarriedQueue {
  public:
-  CommandRing ring{};
+  ///   memory  of the ring: all zeros, mapped until the queue is closed
+  explicit CarriedQueue(CommandRing& memory) : ring(memory) {}
+  CommandRing& ring;
 
+  /// Why the engine refuses a command that it has taken; nullptr if it does not. Called by a thread of the engine.
+  [[nodiscard]] virtual const char* check([[maybe_unused]] const Command& command) { return nullptr; }
+  /// Whether a CPU thread that posts may do the engine's work: if not, it wakes the engine's thread.
+  [[nodiscard]] virtual bool poster_may_work() const { return true; }
   /// Reports that the engine, or the target, has refused a command; the engine then also refuses all later commands. A
   /// thread of the engine calls this once, before the command counts as done.
   ///   command  number of the command in the ring, starting at 1

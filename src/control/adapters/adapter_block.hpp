@@ -167,7 +167,7 @@ struct AdapterKernel {
   static constexpr unsigned max_threads = ServiceKernel::max_threads;
 
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, AdapterService<Server> adapter) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, const AdapterService<Server>& adapter) const {
     AdapterThread<Server> thread(adapter, ctx);
     ServiceKernel::serve(thread, grid.block(), ctx, adapter.service.lease, grid.block().thread_rank(),
                          grid.block().size());

@@ -13,6 +13,11 @@
 
 namespace beeline::detail {
 
+/// Number of commands that were posted to a queue, or are being written.
+[[nodiscard]] BEELINE_HOST_DEVICE inline std::uint64_t posted_to(CommandQueue queue) {
+  return TicketWord(queue.tickets->next).load(std::memory_order_acquire);
+}
+
 /// Stores this rank's epoch in a word of a peer. One thread calls it, like all functions here but the last.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status store_epoch(const Context& ctx, PaddedWord& word, std::uint32_t peer,
                                                            Order order) {
@@ -22,7 +27,13 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status store_epoch(const Context& ctx, P
     return Status::ok;
   }
   const Request request{Operation::barrier, Verb::store, sizeof epoch, 0, 0, peer};
-  return command_engine(ctx, ctx.routes->queue(0), word_fields(ctx, request, &word.value, epoch)).status;
+  const CommandQueue queue = ctx.routes->queue(0);
+  std::uint64_t& drained = ctx.sync->drained.value;
+  const std::uint64_t before = posted_to(queue);
+  const Status status = command_engine(ctx, queue, word_fields(ctx, request, &word.value, epoch)).status;
+  // If it got another ticket, another thread has posted in between.
+  if (status == Status::ok && drained == before && posted_to(queue) == before + 1) drained = before + 1;
+  return status;
 }
 
 /// Waits until a word of this rank has the epoch, which `peer` stores there.
@@ -44,14 +55,27 @@ BEELINE_HOST_DEVICE inline Status await_epoch_of_round(const Context& ctx, std::
     return await_epoch(ctx, ctx.sync->rounds[round], peer, order, timeout);
 }
 
-/// Waits until the engine has completed what this rank's threads have posted to any queue.
+/// Waits until the engine has completed a queue's commands. A CPU thread wakes the engine only if some are not.
+BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_one_queue(const Context& ctx, CommandQueue queue,
+                                                               Timeout timeout) {
+  if constexpr (executor == DeviceKind::host) {
+    if (DoneCount{load_acquired(queue.ring->completed.value)}.commands() >= posted_to(queue)) return Status::ok;
+    wake_engine_of(queue);
+  }
+  return drain_queue(ctx, Operation::quiet, queue, {true, timeout}).status;
+}
+
+/// Waits until the engine has completed what this rank's threads have posted to any queue. It does not wait for signals
+/// of this member's earlier barriers if nothing else was posted since: nobody reads anything that such a signal writes
+/// before the signal of the next barrier, which the engine stores after it.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_all_queues(const Context& ctx, Timeout timeout) {
+  const std::uint64_t posted = posted_to(ctx.routes->queue(0));
   Status status = Status::ok;
   BEELINE_NO_UNROLL
-  for (std::uint32_t queue = 0; queue < command_rings && status == Status::ok; ++queue) {
-    wake_engine_of(ctx.routes->queue(queue));
-    status = drain_queue(ctx, Operation::quiet, ctx.routes->queue(queue), {true, timeout}).status;
-  }
+  for (std::uint32_t queue = ctx.sync->drained.value == posted ? 1 : 0;
+       queue < command_rings && status == Status::ok; ++queue)
+    status = drain_one_queue(ctx, ctx.routes->queue(queue), timeout);
+  if (status == Status::ok) ctx.sync->drained.value = posted;
   return status;
 }
 

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
-from test_bench import Record, assert_measured, records, results
+from test_bench import Record, assert_measured, launch, records, results
 
 
 def network_records(*arguments: str) -> list[Record]:
@@ -79,3 +81,17 @@ def test_the_network_needs_two_nodes() -> None:
     ours = [record for record in found if record["method"].startswith("network/")]
     assert ours
     assert all("--split-nodes 2" in record["reason"] for record in ours)
+
+
+def test_triggered_messages_between_nodes() -> None:
+    """A loop arms as many operations as a stream takes: those of the loop before are over by then."""
+    arguments = ("--operations", "message", "--methods", "triggered/copy_engine/signal", "--sizes", "8")
+    done = launch("latency", *arguments, "--iterations", "12", BEELINE_SPLIT_NODES="2")
+    assert done.returncode == 0, done.stderr
+    found = results([json.loads(line) for line in done.stdout.splitlines()])
+    if any("need UCX" in (record["reason"] or "") for record in found):
+        pytest.skip(found[0]["reason"])
+    back_ends = {record["settings"]["back_end"] for record in found}
+    assert back_ends == {"engine", "device_engine", "stream", "guarded_stream"}
+    for record in found:
+        assert record["verified"] is True and record["median"] > 0

@@ -36,6 +36,8 @@ constexpr std::uint64_t network_patience_ns = 50'000;
 /// A thread that has posted a command with an answer, such as a get, first polls for the answer for this long: its wait
 /// would poll less often.
 constexpr std::uint64_t answer_patience_ns = 30'000;
+/// A yield takes as long as a turn without work, and delays what arrives meanwhile.
+constexpr unsigned idle_turns_per_yield = 4;
 /// As `network_patience_ns`, for the rank of a GPU, which cannot wake the engine's thread.
 constexpr std::uint64_t gpu_patience_ns = 200'000;
 /// Sleep of the engine's thread between two looks for work, while waiting threads do the work: an eighth of the time for
@@ -268,8 +270,8 @@ void NetworkEngine::look_for_answer() {
   if (asked == nullptr) return;
   helped_.fetch_add(1, std::memory_order_relaxed);  // the engine's thread would only contend for the core
   const std::uint64_t start = machine::clock_ns();
-  while (asked->unanswered != 0 && machine::clock_ns() - start < answer_patience_ns)
-    if (!exchange_.turn()) ::sched_yield();
+  for (unsigned idle = 0; asked->unanswered != 0 && machine::clock_ns() - start < answer_patience_ns;)
+    if (!exchange_.turn() && ++idle % idle_turns_per_yield == 0) ::sched_yield();
 }
 
 bool NetworkEngine::work() noexcept {

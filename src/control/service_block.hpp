@@ -6,8 +6,9 @@
 ///
 /// The block carries out only these: puts and gets of one row, words, and payloads of commands, between addresses in
 /// the table of reachable pieces. Commands to ranks of other nodes it posts to rings of the network's engine. It hands
-/// all other commands to the host, which carries out or refuses them between leases as its own engine would. If queues take triggers, one thread takes the commands of all queues, since
-/// completions trigger tags of other queues; it carries out fired operations like posted commands.
+/// all other commands to the host, which carries out or refuses them between leases as its own engine would. If queues
+/// take triggers, one thread takes the commands of all queues, since completions trigger tags of other queues; it
+/// carries out fired operations like posted commands.
 
 #include <cstdint>
 

@@ -26,6 +26,7 @@
 #include "runtime/rank_list.hpp"
 #include "transports/remote_exchange.hpp"
 #include "transports/turns.hpp"
+#include "transports/waiting_helpers.hpp"
 
 namespace beeline {
 
@@ -40,12 +41,6 @@ constexpr std::uint64_t answer_patience_ns = 30'000;
 constexpr unsigned idle_turns_per_yield = 4;
 /// As `network_patience_ns`, for the rank of a GPU, which cannot wake the engine's thread.
 constexpr std::uint64_t gpu_patience_ns = 200'000;
-/// Sleep of the engine's thread between two looks for work, while waiting threads do the work: an eighth of the time for
-/// which they have, within these limits. On a virtual machine each such sleep takes some 20 us of a core.
-constexpr std::uint64_t least_helped_ns = 200'000, most_helped_ns = 1'000'000;
-/// Waiting threads that look for work less often than this delay messages, for instance threads that sleep between
-/// polls.
-constexpr std::uint64_t help_period_ns = 25'000;
 /// Longest sleep of the engine's thread. It then reads the abort words, because storing one wakes no thread.
 constexpr int longest_sleep_us = 10'000;
 /// Time from the loss of a connection to its report, in which the cause of the peer's end may be reported first.
@@ -130,14 +125,10 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   std::mutex report_mutex_;  ///< held while failures are reported
   EngineClient client_;
   FileDescriptor bell_;
-  std::vector<pollfd> pollset_;           ///< descriptors of `bell_` and of the workers
-  std::atomic<std::uint64_t> helped_{0};     ///< rounds of work by other threads
-  std::atomic<std::uint64_t> worked_at_{0};  ///< time at which a waiting thread worked last
+  std::vector<pollfd> pollset_;  ///< descriptors of `bell_` and of the workers
+  WaitingHelpers helpers_;
   enum class Rest { none, helped, asleep };
   std::atomic<Rest> resting_{Rest::none};  ///< what the engine's thread does
-  std::uint64_t seen_helped_ = 0;         ///< value of `helped_` when the engine's thread looked last
-  std::uint64_t helped_at_ = 0;           ///< time at which it looked last and found that `helped_` had grown
-  std::uint64_t helped_since_ = 0;        ///< time since when other threads have worked frequently
   std::atomic<bool> closing_{false};
   std::array<std::uint64_t, max_teams> reported_aborts_{};  ///< abort words that the other nodes know
   std::thread thread_;
@@ -256,27 +247,25 @@ void NetworkEngine::wake() noexcept {
   }));
 }
 
-/// Either this sees that the engine's thread rests, or that thread sees the command before it rests. While other threads
-/// work frequently, they send the command.
+/// Either this sees that the engine's thread sleeps, or that thread sees the command before it sleeps. While it rests
+/// because waiting threads work, they send the command.
 void NetworkEngine::wake_thread() noexcept {
   turns_.announce();
-  const bool is_helped = machine::clock_ns() - worked_at_.load(std::memory_order_relaxed) < help_period_ns;
   const Rest now = resting_.load();
-  if (now == Rest::asleep || (now == Rest::helped && !is_helped)) ring();
+  if (now == Rest::asleep || (now == Rest::helped && !helpers_.has_worked(machine::clock_ns()))) ring();
 }
 
 void NetworkEngine::look_for_answer() {
   const RemotePeer* const asked = exchange_.sender.asked();
   if (asked == nullptr) return;
-  helped_.fetch_add(1, std::memory_order_relaxed);  // the engine's thread would only contend for the core
   const std::uint64_t start = machine::clock_ns();
+  helpers_.count(start);  // the engine's thread would only contend for the core
   for (unsigned idle = 0; asked->unanswered != 0 && machine::clock_ns() - start < answer_patience_ns;)
     if (!exchange_.turn() && ++idle % idle_turns_per_yield == 0) ::sched_yield();
 }
 
 bool NetworkEngine::work() noexcept {
-  helped_.fetch_add(1, std::memory_order_relaxed);
-  worked_at_.store(machine::clock_ns(), std::memory_order_relaxed);
+  helpers_.count(machine::clock_ns());
   return try_work([this] { return exchange_.turn(); });
 }
 
@@ -307,14 +296,10 @@ void NetworkEngine::run() {
 }
 
 bool NetworkEngine::rest_while_helped(std::uint64_t now) {
-  const std::uint64_t rounds = helped_.load(std::memory_order_relaxed);
-  const std::uint64_t more = rounds - std::exchange(seen_helped_, rounds);
-  if (more == 0) return false;
-  const bool is_frequent = more * help_period_ns >= now - std::exchange(helped_at_, now);
-  if (!is_frequent || helped_since_ == 0) helped_since_ = now;
-  if (!is_frequent) return false;
+  const std::uint64_t ns = helpers_.rest_ns(now);
+  if (ns == 0) return false;
   resting_ = Rest::helped;
-  const bool is_rung = rest(std::clamp((now - helped_since_) / 8, least_helped_ns, most_helped_ns), false);
+  const bool is_rung = rest(ns, false);
   resting_ = Rest::none;
   return !is_rung;
 }

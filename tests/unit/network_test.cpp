@@ -21,6 +21,7 @@
 #include "transports/posted_commands.hpp"
 #include "transports/rows.hpp"
 #include "transports/turns.hpp"
+#include "transports/waiting_helpers.hpp"
 
 namespace beeline_test {
 
@@ -95,6 +96,33 @@ std::uint64_t for_parts(const Command& command, std::uint64_t most_bytes, Each e
 }
 
 constexpr std::uint64_t no_limit = ~std::uint64_t{0};
+
+/// The engine's thread rests beside waiting threads that work, the longer the longer they have, and not beside those
+/// that work rarely or no more.
+TEST(WaitingHelpers, LetTheEnginesThreadRest) {
+  constexpr std::uint64_t often_ns = WaitingHelpers::period_ns / 2, rarely_ns = WaitingHelpers::period_ns * 2;
+  WaitingHelpers helpers;
+  std::uint64_t now = 1'000'000'000;
+  const auto work = [&](int rounds, std::uint64_t every_ns) {
+    for (int i = 0; i < rounds; ++i) helpers.count(now += every_ns);
+  };
+  EXPECT_EQ(0u, helpers.rest_ns(now)) << "no thread has worked";
+  work(1, often_ns);
+  EXPECT_TRUE(helpers.has_worked(now + often_ns));
+  EXPECT_FALSE(helpers.has_worked(now + rarely_ns));
+  EXPECT_EQ(0u, helpers.rest_ns(now)) << "one round in all this time";
+  work(20, often_ns);
+  EXPECT_EQ(WaitingHelpers::least_rest_ns, helpers.rest_ns(now));
+  work(400, often_ns);
+  EXPECT_EQ(420 * often_ns / 8, helpers.rest_ns(now));
+  work(4000, often_ns);
+  EXPECT_EQ(WaitingHelpers::most_rest_ns, helpers.rest_ns(now));
+  EXPECT_EQ(0u, helpers.rest_ns(now += often_ns)) << "no thread has worked since";
+  work(20, rarely_ns);
+  EXPECT_EQ(0u, helpers.rest_ns(now)) << "rarely";
+  work(20, often_ns);
+  EXPECT_EQ(WaitingHelpers::least_rest_ns, helpers.rest_ns(now)) << "anew";
+}
 
 TEST(Rows, OfAPutWithASignalCarryItBehindTheLast) {
   Command command = strided(1, 1000, 640, 7);  // the signal's offset and value

@@ -72,8 +72,8 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_all_queues(const Context& c
   const std::uint64_t posted = posted_to(ctx.routes->queue(0));
   Status status = Status::ok;
   BEELINE_NO_UNROLL
-  for (std::uint32_t queue = ctx.sync->drained.value == posted ? 1 : 0;
-       queue < command_rings && status == Status::ok; ++queue)
+  for (std::uint32_t queue = ctx.sync->drained.value == posted ? 1 : 0; queue < command_rings && status == Status::ok;
+       ++queue)
     status = drain_one_queue(ctx, ctx.routes->queue(queue), timeout);
   if (status == Status::ok) ctx.sync->drained.value = posted;
   return status;

@@ -53,7 +53,7 @@ struct ServedRing {
 
 /// A command that the block has handed to the host. In host memory; each word has one writer.
 struct HandedCommand {
-  Command command;
+  Command command;         ///< of the queue, with its number; also one that was posted to the network's engine
   std::uint64_t number;    ///< counts the queue's commands that were handed over, from 1; stored last
   std::uint64_t answered;  ///< written by the host: `number`, once the command is done or refused
   std::uint64_t is_refused;
@@ -368,6 +368,7 @@ class ServiceThread {
   BEELINE_HOST_DEVICE void send(const Command& command) {
     CommandRing& ring = service_.carried[held_.ring];
     ServedRing& from = served();
+    service_.handed[held_.ring].command = command;  // for the text of a refusal
     Command& cell = ring.commands[from.sent % command_ring_depth];
     detail::copy_bytes(Thread{}, reinterpret_cast<std::byte*>(&cell.verb),
                        reinterpret_cast<const std::byte*>(&command.verb), sizeof command - offsetof(Command, verb));

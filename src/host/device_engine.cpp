@@ -103,9 +103,10 @@ const char* DeviceEngine::Carried::check(const Command& command) {
   return target.refused;
 }
 
-void DeviceEngine::Carried::refused(std::uint64_t command, const std::string& reason) noexcept {
+/// The queue has no other command in flight.
+void DeviceEngine::Carried::refused(std::uint64_t, const std::string& reason) noexcept {
   try {
-    engine_.note_refusal(queue_, ring.commands[(command - 1) % command_ring_depth], reason.c_str());
+    engine_.note_refusal(queue_, engine_.handed_.data()[queue_].command, reason.c_str());
   } catch (const std::exception& error) {  // no memory for the text
     engine_.client_.fail(error.what());
   }

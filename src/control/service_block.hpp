@@ -57,6 +57,8 @@ struct HandedCommand {
   std::uint64_t number;    ///< counts the queue's commands that were handed over, from 1; stored last
   std::uint64_t answered;  ///< written by the host: `number`, once the command is done or refused
   std::uint64_t is_refused;
+  std::uint64_t sent;      ///< counts the queue's commands that were posted to the network's engine
+  std::uint64_t given_up;  ///< written by the host: `sent`, once it has refused a command that has not ended
 };
 
 /// The arguments of a lease.
@@ -373,6 +375,7 @@ class ServiceThread {
     detail::copy_bytes(Thread{}, reinterpret_cast<std::byte*>(&cell.verb),
                        reinterpret_cast<const std::byte*>(&command.verb), sizeof command - offsetof(Command, verb));
     tell_host(cell.sequence, ++from.sent);
+    tell_host(service_.handed[held_.ring].sent, from.sent);
     from.phase = ServicePhase::sent;
     detail::wake_engine_of({&ring, nullptr});
   }
@@ -380,8 +383,9 @@ class ServiceThread {
   BEELINE_HOST_DEVICE void end_sent(std::uint32_t ring) {
     ServedRing& served = service_.served[ring];
     const DoneCount over{detail::load_acquired(service_.carried[ring].completed.value)};
-    if (over.commands() < served.sent) return;
-    if (over.has_refused()) ++served.refused;
+    const bool is_given_up = detail::load_acquired(service_.handed[ring].given_up) == served.sent;
+    if (over.commands() < served.sent && !is_given_up) return;
+    if (over.has_refused() || is_given_up) ++served.refused;
     end_under_way(ring);
     held_.ring = no_ring;
     hold(ring);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
@@ -25,7 +26,11 @@ DeviceEngine::DeviceEngine(Team& team, CommandRing* rings, std::uint32_t queues)
   grid_.emplace(team, LeasedGrid::Work{.name = "device engine (1 block)",
                                        .share = share_of_block<ServiceKernel, Service>(team.world()),
                                        .start = [this](Stream& stream, const Lease& lease) { start(stream, lease); },
-                                       .after = [this] { answer_handed(); },
+                                       .after =
+                                           [this] {
+                                             answer_handed();
+                                             for (const auto& carried : carried_) carried->give_up_overdue();
+                                           },
                                        .between =
                                            [this] {
                                              if (DeviceTriggers* const triggers = triggers_) triggers->look();
@@ -101,6 +106,24 @@ const char* DeviceEngine::Carried::check(const Command& command) {
   const CommandTarget target = checked_for_far(engine_.client_, command);
   if (target.refused == nullptr) engine_.handed_bytes_.fetch_add(target.bytes, std::memory_order_relaxed);
   return target.refused;
+}
+
+void DeviceEngine::Carried::give_up_overdue() {
+  HandedCommand& handed = engine_.handed_.data()[queue_];
+  const std::uint64_t sent = detail::load_acquired(handed.sent);
+  if (handed.given_up == sent || DoneCount{detail::load_acquired(ring.completed.value)}.commands() >= sent) return;
+  const Context& ctx = engine_.client_.context;
+  const std::uint64_t now = machine::clock_ns();
+  if (std::exchange(seen_, sent) != sent) since_ns_ = now;
+  const std::uint32_t peer = handed.command.peer;
+  std::string reason;
+  if (now - since_ns_ >= ctx.deadline_ns)
+    reason = fmt::format("rank {} has not completed it for {:.3g} s", peer, static_cast<double>(ctx.deadline_ns) / 1e9);
+  else if (detail::read_abort_word(ctx) != 0)
+    reason = fmt::format("the world failed before rank {} had completed it", peer);
+  if (reason.empty()) return;
+  engine_.note_refusal(queue_, handed.command, reason.c_str());
+  detail::SystemAtomic<std::uint64_t>(handed.given_up).store(sent, std::memory_order_release);
 }
 
 /// The queue has no other command in flight.

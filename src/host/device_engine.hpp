@@ -63,10 +63,14 @@ class DeviceEngine {
     [[nodiscard]] bool poster_may_work() const override { return false; }
     void refused(std::uint64_t command, const std::string& reason) noexcept override;
     void has_grown() noexcept override {}
+    /// Refuses the queue's command if it has not ended by the deadline, or if the world has failed: a silent rank must
+    /// not end this one. Called between leases.
+    void give_up_overdue();
 
    private:
     DeviceEngine& engine_;
     const std::uint32_t queue_;
+    std::uint64_t seen_ = 0, since_ns_ = 0;  ///< number of the last command in flight; time when it was first seen
   };
 
   void open_carried();

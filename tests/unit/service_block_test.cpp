@@ -217,6 +217,19 @@ TEST_F(BlockOfTwoNodes, RefusesWhatFollowsARefusal) {
   EXPECT_EQ(Status::invalid_argument, is_quiet());
 }
 
+/// The host gives a command up that its target does not complete; what follows is refused.
+TEST_F(BlockOfTwoNodes, RefusesACommandThatTheHostGivesUp) {
+  post_to_other_node(1);
+  EXPECT_TRUE(lease(2));
+  EXPECT_EQ(1u, handed_.sent);
+  EXPECT_EQ(1u, handed_.command.sequence) << "the queue's number, for the text";
+  EXPECT_TRUE(lease(2)) << "it has not ended";
+  handed_.given_up = 1;
+  EXPECT_FALSE(lease(2));
+  EXPECT_EQ(1u, served_.refused);
+  EXPECT_EQ(Status::invalid_argument, is_quiet());
+}
+
 /// A rank that does not exist, or memory that this rank's block does not reach, is the host's to refuse.
 TEST_F(BlockOfTwoNodes, HandsOverTheRest) {
   post_to_other_node(1);

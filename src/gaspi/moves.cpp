@@ -3,46 +3,27 @@
 
 namespace beeline::gaspi {
 
-Part require_part(const Process& process, gaspi_segment_id_t segment, int rank) {
-  const Part part = process.segments().part(segment, rank);
-  if (part.kind == Memory::none) [[unlikely]]
-    refuse(GASPI_ERR_INV_SEG, fmt::format("rank {} has no segment {}", rank, segment));
-  if (!part.is_for_me) [[unlikely]]
-    refuse(GASPI_ERR_INV_SEG, fmt::format("segment {} of rank {} is not registered with this rank", segment, rank));
-  return part;
+void refuse_part(const Part& part, gaspi_segment_id_t segment, int rank) {
+  if (part.kind == Memory::none) refuse(GASPI_ERR_INV_SEG, fmt::format("rank {} has no segment {}", rank, segment));
+  refuse(GASPI_ERR_INV_SEG, fmt::format("segment {} of rank {} is not registered with this rank", segment, rank));
 }
 
-Part require_own_part(const Process& process, gaspi_segment_id_t segment) {
-  return require_part(process, segment, process.rank());
-}
-
-Move require_move(const Process& process, const Named& named, int rank) {
-  if (named.size == 0 || named.size > configuration().transfer_size_max) [[unlikely]]
+void refuse_move(const Process& process, const Named& named, int rank) {
+  if (named.size == 0 || named.size > configuration().transfer_size_max)
     refuse(GASPI_ERR_INV_COMMSIZE,
            fmt::format("{} bytes, where 1 to {} are possible", named.size, configuration().transfer_size_max));
   const Part local = require_own_part(process, named.segment_local);
-  if (!is_within(named.offset_local, named.size, local.bytes)) [[unlikely]]
+  if (!is_within(named.offset_local, named.size, local.bytes))
     refuse(GASPI_ERR_INV_LOC_OFF, fmt::format("{} bytes from offset {} on, in the local segment {} of {} bytes",
                                               named.size, named.offset_local, named.segment_local, local.bytes));
-  const Part remote = require_part(process, named.segment_remote, rank);
-  if (!is_within(named.offset_remote, named.size, remote.bytes)) [[unlikely]]
-    refuse(GASPI_ERR_INV_REM_OFF,
-           fmt::format("{} bytes from offset {} on, in segment {} of rank {}, which has {} bytes", named.size,
-                       named.offset_remote, named.segment_remote, rank, remote.bytes));
-  return {local.address + named.offset_local, remote, named.offset_remote, named.size,
-          local.kind == Memory::device || remote.kind == Memory::device};
+  refuse(GASPI_ERR_INV_REM_OFF, fmt::format("{} bytes from offset {} on, in segment {} of rank {}, which has {} bytes",
+                                            named.size, named.offset_remote, named.segment_remote, rank,
+                                            require_part(process, named.segment_remote, rank).bytes));
 }
 
 void require_readable(const Move& move, int rank) {
   if (move.is_on_device && move.remote.address == nullptr && move.remote.registered == nullptr) [[unlikely]]
     refuse(GASPI_ERR_DEVICE, fmt::format("rank {} is on another node, and GPU memory is not read from there", rank));
-}
-
-Flag require_flag(const Part& part, gaspi_notification_id_t notification, gaspi_notification_t value) {
-  require_notifications(notification, 1);
-  if (value == 0) [[unlikely]]
-    refuse(GASPI_ERR_INV_NOTIF_VAL, "a notification has a value other than 0");
-  return {part.flags + notification, part.has_flags_on_device};
 }
 
 template <class Attempt>

@@ -33,17 +33,42 @@ struct Flag {
   bool is_on_device;      ///< in GPU memory, where only streams and kernels set it
 };
 
+[[noreturn]] void refuse_part(const Part& part, gaspi_segment_id_t segment, int rank);
+[[noreturn]] void refuse_move(const Process& process, const Named& named, int rank);
+
 /// The part of `rank`, if it is registered with this rank; refuses others.
-[[nodiscard]] Part require_part(const Process& process, gaspi_segment_id_t segment, int rank);
+[[nodiscard]] inline Part require_part(const Process& process, gaspi_segment_id_t segment, int rank) {
+  const Part part = process.segments().part(segment, rank);
+  if (part.kind == Memory::none || !part.is_for_me) [[unlikely]]
+    refuse_part(part, segment, rank);
+  return part;
+}
 /// This rank's part.
-[[nodiscard]] Part require_own_part(const Process& process, gaspi_segment_id_t segment);
+[[nodiscard]] inline Part require_own_part(const Process& process, gaspi_segment_id_t segment) {
+  return require_part(process, segment, process.rank());
+}
 /// Refuses a transfer that is not valid.
 ///   rank  of the world
-[[nodiscard]] Move require_move(const Process& process, const Named& named, int rank);
+[[nodiscard]] inline Move require_move(const Process& process, const Named& named, int rank) {
+  const Part local = require_own_part(process, named.segment_local);
+  const Part remote = require_part(process, named.segment_remote, rank);
+  if (named.size == 0 || named.size > configuration().transfer_size_max ||
+      !is_within(named.offset_local, named.size, local.bytes) ||
+      !is_within(named.offset_remote, named.size, remote.bytes)) [[unlikely]]
+    refuse_move(process, named, rank);
+  return {local.address + named.offset_local, remote, named.offset_remote, named.size,
+          local.kind == Memory::device || remote.kind == Memory::device};
+}
 /// Refuses a read of memory that this process cannot read.
 void require_readable(const Move& move, int rank);
 /// The signal of a notification of a part; refuses a notification that is not valid.
-[[nodiscard]] Flag require_flag(const Part& part, gaspi_notification_id_t notification, gaspi_notification_t value);
+[[nodiscard]] inline Flag require_flag(const Part& part, gaspi_notification_id_t notification,
+                                       gaspi_notification_t value) {
+  require_notifications(notification, 1);
+  if (value == 0) [[unlikely]]
+    refuse(GASPI_ERR_INV_NOTIF_VAL, "a notification has a value other than 0");
+  return {part.flags + notification, part.has_flags_on_device};
+}
 
 /// Keeps the memory of the two segments of a transfer mapped.
 class UseOfBoth {

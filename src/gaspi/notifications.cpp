@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weak synchronization: setting, awaiting and resetting notifications (8.3).
+#include <atomic>
+
 #include "gaspi/moves.hpp"
 #include "gaspi/statistics.hpp"
 
@@ -75,8 +77,7 @@ gaspi_return_t pgaspi_notify_reset(gaspi_segment_id_t segment_id_local, gaspi_no
     require_notifications(notification_id, 1);
     // Without a `Use`, which costs a tenth of a message's latency: only this process deletes its segments.
     std::uint64_t* const flag = require_own_flags(process, segment_id_local, notification_id);
-    std::uint64_t before = 0;
-    if (beeline_exchange(process.world_team(), flag, 0, &before) != BEELINE_OK) throw Failure(beeline_last_error());
+    const std::uint64_t before = std::atomic_ref<std::uint64_t>(*flag).exchange(0, std::memory_order_acq_rel);
     *old_notification_value = static_cast<gaspi_notification_t>(before);
   });
 }

@@ -17,6 +17,15 @@ const char* part_at(const SlotLayout& slot, std::uint64_t offset) {
   return offset >= slot.host_area_offset() && offset < slot.host_segments_offset() ? "pinned heap" : "segments";
 }
 
+/// Whether an address is in an area of segments of this rank's slot, by which operations name the parts of any rank
+/// (`World::symmetric_address`).
+bool is_in_segments(const Context& ctx, const void* address) {
+  if (ctx.owner_of(address) != ctx.own_world_rank) return false;
+  const SlotLayout slot{ctx.slot_shift};
+  const std::uint64_t offset = ctx.offset_in_slot(address);
+  return offset >= slot.host_segments_offset() || (offset >= slot.device_segments_offset() && offset < slot.half());
+}
+
 }  // namespace
 
 void require_extent(const World& world, Argument argument, const void* address, std::size_t bytes) {
@@ -56,7 +65,8 @@ void refuse_not_symmetric(const World& world, Argument argument, const void* add
 }
 
 void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes) {
-  if (!world_part<MemoryMap>(world).heaps().place_of(address)) refuse_not_symmetric(world, argument, address);
+  if (!world_part<MemoryMap>(world).heaps().place_of(address) && !is_in_segments(world.host_context(), address))
+    refuse_not_symmetric(world, argument, address);
   require_extent(world, argument, address, bytes);
 }
 

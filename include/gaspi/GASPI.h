@@ -113,8 +113,8 @@ gaspi_return_t gaspi_segment_ptr(gaspi_segment_id_t segment_id, gaspi_pointer_t*
  * lies within both (GASPI_ERR_INV_LOC_OFF, GASPI_ERR_INV_REM_OFF); size is 1 to `gaspi_transfer_size_max` bytes
  * (GASPI_ERR_INV_COMMSIZE); `queue` exists (GASPI_ERR_INV_QUEUE) and has free entries (GASPI_QUEUE_FULL); `rank` exists
  * (GASPI_ERR_INV_RANK) and is healthy and connected (GASPI_ERROR). Data need no alignment. Ranks may be the caller's
- * own. A read from another node, and transfers with memory of the program's (`gaspi_segment_bind`), return when the
- * data are there; other transfers return at once. */
+ * own. Reads from other nodes, transfers with memory of the program (`gaspi_segment_bind`), and notifications behind
+ * transfers of GPU memory return when the data are there; other transfers return at once. */
 
 /// Writes `size` bytes of a local segment to a segment of `rank`. One entry of the queue. (8.2.1)
 gaspi_return_t gaspi_write(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,

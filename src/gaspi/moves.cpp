@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gaspi/moves.hpp"
 
+#include <type_traits>
+
 namespace beeline::gaspi {
 
 void refuse_part(const Part& part, gaspi_segment_id_t segment, int rank) {
@@ -31,8 +33,13 @@ bool Post::begin(Carrier carrier, const Attempt& attempt) {
   const Awaited awaited{.what = "the engine to take a request for rank",
                         .number = static_cast<std::uint64_t>(rank_),
                         .needed = {&rank_, 1}};
-  if (wait_for(process_, awaited, timeout_ms_, [&](std::uint64_t) { return attempt(); }) != Result::success)
-      [[unlikely]]
+  const auto attempt_within = [&](std::uint64_t slice_ns) {
+    if constexpr (std::is_invocable_v<Attempt, std::uint64_t>)
+      return attempt(slice_ns);
+    else
+      return attempt();
+  };
+  if (wait_for(process_, awaited, timeout_ms_, attempt_within) != Result::success) [[unlikely]]
     return false;
   carriers_ |= static_cast<std::uint32_t>(carrier);
   has_begun_ = true;
@@ -42,10 +49,12 @@ bool Post::begin(Carrier carrier, const Attempt& attempt) {
 
 bool Post::write(const Move& move, beeline_hybrid* hybrid) {
   beeline_team* const team = process_.world_team();
-  if (move.remote.data == nullptr && hybrid != nullptr && move.is_on_device && move.remote.address != nullptr) {
+  if (move.is_on_device && move.remote.address != nullptr) {
     beeline_stream* const stream = queue_.stream(process_);
+    std::byte* const mapped = move.remote.address + move.offset;
     return begin(Carrier::stream, [&] {
-      return beeline_hybrid_copy_on_stream(hybrid, move.remote.address + move.offset, move.local, move.bytes, stream);
+      return hybrid != nullptr ? beeline_hybrid_copy_on_stream(hybrid, mapped, move.local, move.bytes, stream)
+                               : beeline_copy_on_stream(stream, mapped, move.local, move.bytes);
     });
   }
   if (move.remote.data == nullptr)
@@ -93,7 +102,12 @@ bool Post::set(const Flag& flag, gaspi_notification_t value, int rank) {
   // The stream does not wait for what an engine carries.
   if ((carriers_ & static_cast<std::uint32_t>(Carrier::engine)) != 0)
     if (!begin(Carrier::nothing, [&] { return beeline_quiet(team, queue_.number()); })) return false;
-  return begin(Carrier::stream, [&] { return beeline_signal_on_stream(team, flag.signal, value, rank, stream); });
+  if (flag.is_on_device)
+    return begin(Carrier::stream, [&] { return beeline_signal_on_stream(team, flag.signal, value, rank, stream); });
+  // Signals on streams are for the heap, and these are in a segment: this thread sets the signal behind the stream.
+  return begin(Carrier::nothing, [&](std::uint64_t slice_ns) { return beeline_synchronize(stream, slice_ns); }) &&
+         begin(queues().carrier_to(rank),
+               [&] { return beeline_signal(team, flag.signal, value, rank, queue_.number()); });
 }
 
 bool Post::notify(const Flag& flag, gaspi_notification_t value) {

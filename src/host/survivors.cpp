@@ -46,11 +46,21 @@ bool are_apart(const std::vector<std::vector<std::byte>>& lost, int a, int b) {
 Team& World::survivors(std::int64_t deadline_ns) {
   require(deadline_ns >= 0, Status::invalid_argument, fmt::format("survivors: a deadline of {} ns", deadline_ns));
   Implementation& world = *implementation_;
+  const std::uint64_t start = machine::clock_ns();
+  const auto seconds = [start] { return static_cast<double>(machine::clock_ns() - start) / 1e9; };
   drain(*this);
+  const double drained = seconds();
   world.bootstrap->enter("survivors");
   const std::vector<int> left = world.agree_on_connected(deadline_ns == 0 ? world.config.deadline_ns : deadline_ns);
+  const double agreed = seconds();
   world.regroup(left);
+  const double regrouped = seconds();
   world.survivors = make_team(left);
+  log(LogLevel::info,
+      fmt::format("survivors: streams drained after {:.3f} s, ranks agreed after {:.3f} s, state reset after {:.3f} s, "
+                  "team made after {:.3f} s",
+                  drained, agreed, regrouped, seconds()),
+      rank());
   return *world.survivors;
 }
 

@@ -479,53 +479,6 @@ TEST(AbsentRank, EndsCallsAcrossNodesByTheirDeadline) {
         split_config(700'000'000)));
 }
 
-void put_to_freed_memory(World& world, std::uint64_t* place, bool in_batch) {
-  const Context& ctx = world.host_context();
-  BatchEntry entries[2];
-  PutBatch batch(ctx, entries, 2);
-  if (in_batch) {
-    batch.begin(Thread{}, 1);
-    batch.put(Thread{}, place, &ctx.deadline_ns, 1);
-    batch.signal(Thread{}, place + 1, 1);
-    static_cast<void>(batch.end(Thread{}));
-  } else {
-    put_value(ctx, place, std::uint64_t{7}, 1);
-  }
-  static_cast<void>(quiet(Thread{}, ctx));
-}
-
-class FreedMemory : public ::testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(In, FreedMemory, ::testing::Bool(),
-                         [](const auto& each) { return each.param ? "batch" : "put"; });
-
-TEST_P(FreedMemory, IsRefusedByItsOwner) {
-  SKIP_WITHOUT_UCX();
-  const auto outcomes = run_ranks(
-      WorldKind::processes, 2,
-      [in_batch = GetParam()](World& world) {
-        const Segment segment = world.create_segment(MemoryKind::host, 4096);
-        auto* const place =
-            reinterpret_cast<std::uint64_t*>(segment.parts[static_cast<std::size_t>(world.rank())].address);
-        world.destroy_segment(segment.id);
-        const auto use = [&] {
-          world.barrier();
-          if (world.rank() == 0) put_to_freed_memory(world, place, in_batch);
-          world.barrier();
-        };
-        try {
-          use();
-          throw CheckFailure("no error");
-        } catch (const Error& error) {
-          const char* const named = in_batch ? "batch of 2 entries, rank 1" : "store of 8 bytes";
-          BEELINE_CHECK_CONTAINS(error.what(), join("rank 1's engine refused: ", named));
-          BEELINE_CHECK_CONTAINS(error.what(), join("of rank 0: ", in_batch ? "entry 0 (put_inline of 8 bytes" : ""));
-          BEELINE_CHECK_CONTAINS(error.what(), "no memory of its peer is there (any more)");
-        }
-      },
-      split_config());
-  for (const RankOutcome& outcome : outcomes) EXPECT_TRUE(outcome.passed()) << outcome.failure;
-}
-
 /// Ports at which this process listens, on IPv4.
 std::vector<int> listening_ports() {
   std::set<std::string> sockets;

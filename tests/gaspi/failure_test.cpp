@@ -120,7 +120,7 @@ class GaspiRankKilled : public ::testing::TestWithParam<Path> {};
 
 TEST_P(GaspiRankKilled, TheOthersContinue) {
   const Path& path = GetParam();
-  for (const int nodes : {1}) {
+  for (const int nodes : {1, 2}) {
     expect_gaspi_without(victim, {.ranks = ranks, .nodes = nodes}, [&](int rank) {
       make_segment(0, 1024);
       GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -89,6 +90,18 @@ def test_hosts_elsewhere_are_reached_by_ssh(tmp_path: Path) -> None:
     done = run([sys.executable, "-m", "beeline.gaspi_run", "-m", file, "--trusted-network", "--ssh", ssh, "true"])
     assert done.returncode != 0
     assert "other.invalid" in done.stderr
+
+
+def test_a_program_built_against_another_version_does_not_start(tmp_path: Path) -> None:
+    """The library's functions have a version, which the program names; here it names another one."""
+    code = EXAMPLE.read_bytes()
+    (version,) = set(re.findall(rb"BEELINE_GASPI_\d+(?=\0)", code))
+    other = tmp_path / "other"
+    other.write_bytes(code.replace(version + b"\0", version[:-1] + b"x\0"))
+    other.chmod(0o755)
+    done = run([other])
+    assert done.returncode != 0
+    assert f"version `{version[:-1].decode()}x' not found (required by {other})" in done.stderr
 
 
 def expect_right(done: subprocess.CompletedProcess[str], ranks: int) -> None:

@@ -63,7 +63,6 @@ TEST(GaspiGroups, ThereAreThirtyBesideTheGroupOfAll) {
     GASPI_REFUSED(GASPI_ERROR, "teams", gaspi_group_commit(one_more, GASPI_BLOCK));
     GASPI_OK(gaspi_group_delete(one_more));
     for (const gaspi_group_t group : groups) GASPI_OK(gaspi_group_delete(group));
-    GASPI_OK(gaspi_group_delete(make_group({0, 1})));
   });
 }
 

@@ -5,15 +5,19 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "beeline/beeline.hpp"
 #include "memory/memory_users.hpp"
 #include "tests/unit/lone_context.hpp"
+#include "transports/network_engine.hpp"
 
 namespace beeline {
 
@@ -46,7 +50,7 @@ class FakeWorker final : public TransportWorker, KeyedTransfers {
   [[nodiscard]] KeyedTransfers* keyed_transfers() override { return has_keys ? this : nullptr; }
   void close() override { is_closed = true; }
   void disconnect(int peer) override { disconnected.push_back(peer); }
-  bool progress() override { return false; }
+  bool progress() override { return on_progress && on_progress(); }
   [[nodiscard]] bool arm() override { return true; }
   [[nodiscard]] int descriptor() const override { return -1; }
 
@@ -83,6 +87,7 @@ class FakeWorker final : public TransportWorker, KeyedTransfers {
   };
   std::vector<Get> gets;
   std::vector<int> disconnected;
+  std::function<bool()> on_progress;  ///< returns whether anything arrived
   int dropped = 0, registered = 0;
   bool is_quick = true, has_keys = false, is_closed = false;
 };
@@ -90,7 +95,7 @@ class FakeWorker final : public TransportWorker, KeyedTransfers {
 /// Parts of rank 0; rank 1 is on another node.
 class RemoteParts : public LoneContext {
  protected:
-  explicit RemoteParts(bool has_keys = false, bool is_staged = false) {
+  explicit RemoteParts(bool has_keys = false, bool is_staged = false, bool serves = true) {
     context_.range = reinterpret_cast<std::byte*>(memory_.data());
     context_.slots = context_.places = context_.size = 2;
     context_.heap_end = bytes;
@@ -113,7 +118,7 @@ class RemoteParts : public LoneContext {
     exchange_->workers.push_back(std::move(worker));
     exchange_->peers[1].worker = worker_;
     exchange_->keys.choose(1);
-    exchange_->serve(client_);
+    if (serves) exchange_->serve(client_);
   }
 
   /// Rank 1 sends the key of all its memory.
@@ -521,6 +526,32 @@ TEST_F(RemotePartsWithKeys, TakeKeysBackBeforeMemoryGoes) {
   EXPECT_EQ(0u, exchange_->keys.statistics().registered_pieces);
   exchange_->keys.forget(context_.range);
   EXPECT_FALSE(exchange_->keys.end_keys(context_.range)) << "it is unknown now";
+}
+
+/// The engine of a rank whose device copies, so that the engine's thread does all the work.
+class StagedRemoteEngine : public RemoteParts {
+ protected:
+  StagedRemoteEngine() : RemoteParts(false, true, false) {}
+};
+
+TEST_F(StagedRemoteEngine, SettlesOnceItsPeerHasDoneEverything) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  bool has_come = false;
+  worker_->on_progress = [&, exchange = exchange_.get()] {
+    if (Clock::now() - start < std::chrono::milliseconds(100) || std::exchange(has_come, true)) return false;
+    NetworkMessage message = from_peer(MessageKind::acknowledge, 0);
+    message.acknowledged = 1;
+    exchange->receiver.received(message, {});
+    return true;
+  };
+  post(put_of(64, source_.data(), 8));
+  FailureEvents events;
+  events.lost = [](int, const std::string&) {};
+  const std::unique_ptr<Engine> engine = make_network_engine(std::move(exchange_), std::move(events));
+  engine->serve(client_);
+  EXPECT_TRUE(engine->settle({0, 1}).empty()) << "the engine's thread does not work";
+  EXPECT_TRUE(worker_->disconnected.empty());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "gaspi/call.hpp"
 #include "gaspi/config.hpp"
 #include "gaspi/process.hpp"
 
@@ -136,8 +137,23 @@ void Service::serve() noexcept {
   }
 }
 
+// A rank may come later than a deadline. The other ranks' attempts to join then end, at slightly different times, and
+// they try again: one that does so early sees that others have left the last attempt.
+beeline_status Service::create_world() {
+  constexpr int most_deaths = 10;
+  for (int deaths = 0;;) {
+    const beeline_status joined = beeline_world_create(nullptr, &process_.world_);
+    const bool is_peer_lost = joined == BEELINE_PEER_DIED || joined == BEELINE_ABORTED;
+    if (!is_peer_lost && joined != BEELINE_DEADLINE) return joined;
+    if (is_peer_lost && ++deaths == most_deaths) return joined;
+    if (joined == BEELINE_DEADLINE) log_failure("gaspi_proc_init", beeline_last_error()), deaths = 0;
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, std::chrono::milliseconds(50), [this] { return must_stop_; })) return joined;
+  }
+}
+
 void Service::join_world() {
-  const beeline_status joined = beeline_world_create(nullptr, &process_.world_);
+  const beeline_status joined = create_world();
   if (joined == BEELINE_INVALID_ARGUMENT) throw Failure(GASPI_ERR_ENV, beeline_last_error());
   require_ok(joined);
   beeline_team* const team = process_.world_team_ = beeline_world_team(process_.world_);

@@ -69,6 +69,7 @@ class Service {
 
   void serve() noexcept;
   void join_world();
+  [[nodiscard]] beeline_status create_world();
   void loop();
   void sleep();
   [[nodiscard]] bool is_round_due();

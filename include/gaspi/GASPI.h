@@ -63,7 +63,8 @@ gaspi_return_t gaspi_group_add(gaspi_group_t group, gaspi_rank_t rank);
 /// Collective over the members, which have added the same ranks. Afterwards the group can be used for collective calls.
 /// The members' ids of the group may differ. (6.3.3)
 gaspi_return_t gaspi_group_commit(gaspi_group_t group, gaspi_timeout_t timeout_ms);
-/// Deletes a group, but not GASPI_GROUP_ALL. Local. (6.4.1)
+/// Deletes a group, but not GASPI_GROUP_ALL. GASPI_ERR_ACTIVE_COLL if a collective call of the group has timed out on
+/// this rank and all members are healthy: call it again until its end. Local. (6.4.1)
 gaspi_return_t gaspi_group_delete(gaspi_group_t group);
 /// Writes the number of groups of this rank, GASPI_GROUP_ALL among them. (6.5.1)
 gaspi_return_t gaspi_group_num(gaspi_number_t* group_num);
@@ -215,7 +216,8 @@ gaspi_return_t gaspi_passive_queue_purge(gaspi_timeout_t timeout_ms);
 
 /* ---- Atomics (10), on 8 bytes at an offset that is a multiple of 8 (GASPI_ERR_UNALIGN_OFF). Atomic among functions of
  * GASPI. They block until the value is there. GASPI_ERROR if ranks were lost while a rank of another node carried the
- * operation out: then it is not known whether it was done. ---- */
+ * operation out: then it is not known whether it was done. GASPI_ERR_DEVICE for GPU memory, and for memory of another
+ * rank's program (`gaspi_segment_bind`, `gaspi_segment_use`). ---- */
 
 /// Adds `value_add` to the value on `rank`, and writes the value before to `value_old`. (10.2.1)
 gaspi_return_t gaspi_atomic_fetch_add(gaspi_segment_id_t segment_id, gaspi_offset_t offset, gaspi_rank_t rank,

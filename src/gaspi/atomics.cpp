@@ -26,7 +26,8 @@ Word require_word(const Process& process, gaspi_segment_id_t segment, gaspi_offs
                        part.bytes));
   const auto place = reinterpret_cast<std::uintptr_t>(part.address);  // 0 modulo 8 unless the program gave the memory
   if (offset % word_bytes != 0 || place % word_bytes != 0 || part.registered_offset % word_bytes != 0)
-    refuse(GASPI_ERR_UNALIGN_OFF, fmt::format("offset {} is not at a multiple of 8 bytes", offset));
+    refuse(GASPI_ERR_UNALIGN_OFF,
+           fmt::format("offset {} of segment {} is at an address that is not a multiple of 8", offset, segment));
   if (part.kind == Memory::device)
     refuse(GASPI_ERR_DEVICE,
            fmt::format("segment {} of rank {} is GPU memory, on which only kernels do atomics", segment, rank));
@@ -35,7 +36,9 @@ Word require_word(const Process& process, gaspi_segment_id_t segment, gaspi_offs
   };
   const Word word{at(part.data), at(part.address)};
   if (word.symmetric == nullptr && word.mapped == nullptr)
-    refuse(GASPI_ERR_DEVICE, fmt::format("atomics do not reach segment {} of rank {}", segment, rank));
+    refuse(GASPI_ERR_DEVICE,
+           fmt::format("segment {} of rank {} is memory of its program's, on which other ranks do no atomics", segment,
+                       rank));
   return word;
 }
 

@@ -140,6 +140,7 @@ gaspi_return_t pgaspi_barrier(gaspi_group_t group, gaspi_timeout_t timeout_ms) {
     const Awaited awaited{.what = "the other members' barrier of group", .number = group, .needed = of.ranks};
     const Result result = wait_for(process, awaited, timeout_ms,
                                    [&](std::uint64_t slice_ns) { return beeline_barrier(of.team, slice_ns); });
+    of.has_open_barrier = result == Result::timeout;
     if (result == Result::success) count(Counter::barriers);
     return result;
   });

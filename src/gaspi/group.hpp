@@ -24,6 +24,8 @@ inline constexpr std::size_t reduced_row_bytes = 4096;
 /// What the data plane keeps for a group between calls, such as the stage of an all-reduce that timed out.
 struct GroupWork {
   virtual ~GroupWork() = default;
+  /// Whether a call has timed out and was not called again until its end.
+  [[nodiscard]] virtual bool is_open() const = 0;
 };
 
 /// A group of this process. The number is local: other members may have another one.
@@ -42,6 +44,7 @@ struct Group {
   // For the calls that all members make: a thread sets a flag for the time of its call.
   std::atomic<bool> is_in_barrier{false};
   std::atomic<bool> is_in_reduction{false};
+  bool has_open_barrier = false;    ///< a barrier has timed out; used by the thread that has set `is_in_barrier`
   std::unique_ptr<GroupWork> work;  ///< used by the thread that has set `is_in_reduction`
 
   explicit Group(std::uint32_t which) : number(which) {}

@@ -18,6 +18,15 @@ std::shared_ptr<Group> group_of(Process& process, gaspi_group_t group) {
   return found;
 }
 
+/// Other members may still be in a call that this rank has begun, and wait in it for this rank.
+void require_no_open_call(const Group& group) {
+  if (beeline_team_failed(group.team) != 0) return;  // no call of the group ends any more
+  if (group.is_in_barrier || group.is_in_reduction || group.has_open_barrier ||
+      (group.work != nullptr && group.work->is_open()))
+    refuse(GASPI_ERR_ACTIVE_COLL,
+           fmt::format("a barrier or an all-reduce of group {} has timed out, and has to end first", group.number));
+}
+
 }  // namespace
 
 extern "C" gaspi_return_t pgaspi_group_create(gaspi_group_t* group) {
@@ -73,6 +82,7 @@ extern "C" gaspi_return_t pgaspi_group_delete(gaspi_group_t group) {
     if (ended->number == GASPI_GROUP_ALL) refuse(GASPI_ERR_INV_GROUP, "GASPI_GROUP_ALL is not deleted");
     if (ended->state == Group::State::committing)
       refuse(GASPI_ERR_INV_GROUP, fmt::format("the commit of group {} has timed out, and has to end first", group));
+    if (ended->state == Group::State::committed) require_no_open_call(*ended);
     process.groups().remove(ended->number);
     if (ended->state == Group::State::committed)
       process.service().post({.action = Action::dissolve, .serial = ended->serial});

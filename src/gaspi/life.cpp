@@ -81,7 +81,7 @@ class Life {
     static const bool once = [] {
       return ::pthread_atfork(nullptr, nullptr, [] {
                instance().running_.store(nullptr, std::memory_order_release);
-               static_cast<void>(instance().process_.release());
+               instance().of_parent_ = instance().process_.release();
              }) == 0;
     }();
     static_cast<void>(once);
@@ -90,6 +90,7 @@ class Life {
   std::mutex mutex_;
   std::unique_ptr<Process> process_;
   std::atomic<Process*> running_{nullptr};
+  Process* of_parent_ = nullptr;  ///< in a child of `fork`
 };
 
 Process* Process::running() { return Life::instance().running(); }

@@ -32,6 +32,7 @@ class Reductions final : public GroupWork {
  public:
   explicit Reductions(const Group& group) : group_(group) {}
 
+  [[nodiscard]] bool is_open() const override { return kind_ != 0; }
   /// Begins an all-reduce, or continues the one that timed out.
   ///   kind  a number other than 0 for function, type and size of the call. GASPI_ERR_ACTIVE_COLL if an all-reduce of
   ///         another kind is under way

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Events that come between the steps of a call: a message that overtakes the service threads, a rank that dies while
+// data are on the way, a fork.
+#include <GASPI.h>
+#include <GASPI_Ext.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "tests/gaspi/gaspi_ranks.hpp"
+
+namespace beeline_test::gaspi_race_test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// A sender sends from a segment that it has just made: its message may reach the receiver earlier than the agreement
+/// of the service threads.
+TEST(GaspiNewSegment, SendsPassiveMessagesAtOnce) {
+  expect_gaspi({.ranks = 3}, [](int rank) {
+    constexpr int messages = 60;
+    make_segment(0, 64);
+    if (rank == 0) {
+      gaspi_rank_t sender = 99;
+      for (int message = 0; message < 2 * messages; ++message)
+        GASPI_OK(gaspi_passive_receive(0, 0, &sender, 64, 10'000));
+      return;
+    }
+    const auto own = static_cast<gaspi_segment_id_t>(rank);
+    for (int message = 0; message < messages; ++message) {
+      GASPI_OK(gaspi_segment_alloc(own, 64, GASPI_MEM_INITIALIZED));
+      GASPI_OK(gaspi_passive_send(own, 0, 0, 64, GASPI_BLOCK));
+      GASPI_OK(gaspi_segment_delete(own));
+    }
+  });
+}
+
+/// A rank that has registered a segment with another may tell it so at once.
+TEST(GaspiNewSegment, IsWrittenAtOnceByARankThatItIsRegisteredWith) {
+  expect_gaspi({.ranks = 3}, [](int rank) {
+    make_segment(0, 64);
+    for (int round = 0; round < 60 && rank < 2; ++round) {
+      if (rank == 1) {
+        GASPI_OK(gaspi_segment_alloc(5, 64, GASPI_MEM_INITIALIZED));
+        GASPI_OK(gaspi_segment_register(5, 0, GASPI_BLOCK));
+        GASPI_OK(gaspi_notify(0, 0, 0, 1, 0, GASPI_BLOCK));
+        take_notification(5, 1);
+        GASPI_OK(gaspi_segment_delete(5));
+      } else {
+        take_notification(0, 0);
+        GASPI_OK(gaspi_write_notify(0, 0, 1, 5, 0, 64, 1, 1, 0, GASPI_BLOCK));
+      }
+      GASPI_OK(gaspi_wait(0, GASPI_BLOCK));
+    }
+  });
+}
+
+constexpr int ranks = 4, victim = 3;
+
+/// Ranks other than `victim` form a group and repeat `body(rank)` until some time after the victim's death.
+void go_on_during_a_death(int rank, const std::function<void()>& body) {
+  gaspi_group_t group = 0;
+  GASPI_OK(gaspi_group_create(&group));
+  for (gaspi_rank_t member = 0; member < victim; ++member) GASPI_OK(gaspi_group_add(group, member));
+  if (rank != victim) GASPI_OK(gaspi_group_commit(group, GASPI_BLOCK));
+  GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+  if (rank == victim) {
+    std::this_thread::sleep_for(50ms);
+    die();
+  }
+  const auto end = std::chrono::steady_clock::now() + 500ms;
+  for (int is_over = 0; is_over == 0;) {
+    body();
+    const int mine = std::chrono::steady_clock::now() > end ? 1 : 0;
+    GASPI_OK(gaspi_allreduce(&mine, &is_over, 1, GASPI_OP_MIN, GASPI_TYPE_INT, group, GASPI_BLOCK));
+  }
+  gaspi_state_t states[ranks];
+  GASPI_OK(gaspi_state_vec_get(states));
+  BEELINE_CHECK_EQ(GASPI_STATE_CORRUPT, static_cast<int>(states[victim]));
+  GASPI_OK(gaspi_barrier(group, GASPI_BLOCK));
+}
+
+TEST(GaspiDeathOfAnother, LosesNoPassiveMessage) {
+  expect_gaspi_without(victim, {.ranks = ranks, .nodes = 2}, [](int rank) {
+    make_segment(0, 64);
+    go_on_during_a_death(rank, [rank] {
+      gaspi_rank_t sender = 99;
+      if (rank != 0) return GASPI_OK(gaspi_passive_send(0, 0, 0, 64, GASPI_BLOCK));
+      for (int message = 0; message < 2; ++message) GASPI_OK(gaspi_passive_receive(0, 128, &sender, 64, GASPI_BLOCK));
+    });
+  });
+}
+
+/// An atomic whose answer was lost may have been done; it then fails, and is not done a second time.
+TEST(GaspiDeathOfAnother, RepeatsNoAtomic) {
+  expect_gaspi_without(victim, {.ranks = ranks, .nodes = 2}, [](int rank) {
+    std::uint64_t* const memory = make_segment(0, 8);
+    gaspi_atomic_value_t done = 0, unknown = 0, sum = 0;
+    go_on_during_a_death(rank, [&] {
+      gaspi_atomic_value_t before = 0;
+      const gaspi_return_t result = gaspi_atomic_fetch_add(0, 0, 2, 1, &before, GASPI_BLOCK);
+      if (result == GASPI_SUCCESS) ++done;
+      if (result == GASPI_ERROR) ++unknown;
+    });
+    BEELINE_CHECK(unknown <= 1);
+    GASPI_OK(gaspi_atomic_fetch_add(0, 8, 2, done, &sum, GASPI_BLOCK));
+    GASPI_OK(gaspi_atomic_fetch_add(0, 16, 2, done + unknown, &sum, GASPI_BLOCK));
+    GASPI_OK(gaspi_atomic_fetch_add(0, 24, 2, 1, &sum, GASPI_BLOCK));
+    if (rank != 2) return;
+    while (sum != victim) GASPI_OK(gaspi_atomic_fetch_add(0, 24, 2, 0, &sum, GASPI_BLOCK));
+    BEELINE_CHECK(memory[1] <= memory[0] && memory[0] <= memory[2]);
+  });
+}
+
+TEST(GaspiPing, ContinuesAfterATimeoutOfNothing) {
+  expect_gaspi({.ranks = 2}, [](int rank) {
+    const auto peer = static_cast<gaspi_rank_t>(1 - rank);
+    GASPI_OK(repeat([=](gaspi_timeout_t limit) { return gaspi_proc_ping(peer, limit); }, nullptr, GASPI_TEST));
+  });
+}
+
+/// A member that has left a barrier by a time-out keeps the group until the barrier has ended: in the deletion the
+/// others would wait for it.
+TEST(GaspiOpenBarrier, KeepsItsGroup) {
+  expect_gaspi({.ranks = 2}, [](int rank) {
+    gaspi_group_t group = 0;
+    GASPI_OK(gaspi_group_create(&group));
+    for (gaspi_rank_t member = 0; member < 2; ++member) GASPI_OK(gaspi_group_add(group, member));
+    GASPI_OK(gaspi_group_commit(group, GASPI_BLOCK));
+    if (rank == 0) {
+      GASPI_EXPECT(GASPI_TIMEOUT, gaspi_barrier(group, GASPI_TEST));
+      GASPI_REFUSED(GASPI_ERR_ACTIVE_COLL, "barrier", gaspi_group_delete(group));
+    }
+    GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+    GASPI_OK(gaspi_barrier(group, GASPI_BLOCK));
+    GASPI_OK(gaspi_group_delete(group));
+  });
+}
+
+/// A rank that comes later than a deadline is waited for, since it is healthy.
+TEST(GaspiLateRank, IsWaitedForBeyondADeadline) {
+  expect_all_passed(run_processes_for_gaspi({.ranks = 2, .deadline_s = 1}, [](int rank) {
+    if (rank == 1) std::this_thread::sleep_for(2500ms);
+    GASPI_OK(gaspi_proc_init(GASPI_BLOCK));
+    GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+    GASPI_OK(gaspi_proc_term(GASPI_BLOCK));
+  }));
+}
+
+/// Waits for the end of a child, at most 20 s; returns its status.
+int end_of(pid_t child) {
+  int status = 0;
+  for (int tries = 0; tries < 2000; ++tries) {
+    if (::waitpid(child, &status, WNOHANG) == child) return status;
+    std::this_thread::sleep_for(10ms);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, &status, 0);
+  throw CheckFailure("a child of fork does not end");
+}
+
+TEST(GaspiFork, AChildIsNoRankAndEnds) {
+  expect_gaspi({.ranks = 2}, [](int) {
+    const pid_t exits = ::fork();
+    if (exits == 0) std::exit(0);
+    BEELINE_CHECK(WIFEXITED(end_of(exits)));
+    const pid_t calls = ::fork();
+    if (calls == 0) ::_exit(gaspi_segment_alloc(3, 64, GASPI_MEM_INITIALIZED));
+    const int status = end_of(calls);
+    BEELINE_CHECK(WIFEXITED(status));
+    GASPI_EXPECT(GASPI_ERR_NOINIT, WEXITSTATUS(status));
+  });
+}
+
+}  // namespace
+
+}  // namespace beeline_test::gaspi_race_test

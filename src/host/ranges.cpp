@@ -65,9 +65,15 @@ void refuse_not_symmetric(const World& world, Argument argument, const void* add
 }
 
 void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes) {
-  if (!world_part<MemoryMap>(world).heaps().place_of(address) && !is_in_segments(world.host_context(), address))
-    refuse_not_symmetric(world, argument, address);
+  if (!world_part<MemoryMap>(world).heaps().place_of(address)) refuse_not_symmetric(world, argument, address);
   require_extent(world, argument, address, bytes);
+}
+
+void require_named(const World& world, Argument argument, const void* address, std::size_t bytes) {
+  if (is_in_segments(world.host_context(), address))
+    require_extent(world, argument, address, bytes);
+  else
+    require_symmetric(world, argument, address, bytes);
 }
 
 }  // namespace beeline::detail

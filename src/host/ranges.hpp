@@ -22,8 +22,9 @@ void require_extent(const World& world, Argument argument, const void* address, 
 void require_mapped(const Context& ctx, const char* name, const void* address);
 /// Throws invalid_argument: the address lies outside of this rank's symmetric memory.
 [[noreturn]] void refuse_not_symmetric(const World& world, Argument argument, const void* address);
-/// Throws invalid_argument if a range begins outside this rank's heaps and areas of segments, or reaches beyond the end
-/// of the heap or area.
+/// Throws invalid_argument if a range begins outside this rank's heaps, or reaches beyond the end of the heap.
 void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes);
+/// The same, but the range may also lie in this rank's areas of segments, where addresses name the parts of any rank.
+void require_named(const World& world, Argument argument, const void* address, std::size_t bytes);
 
 }  // namespace beeline::detail

@@ -72,14 +72,14 @@ void check_sequence(const std::uint64_t* sequence, bool adds, const char* call) 
 /// Checks the call and returns the address of the signal on `peer`.
 ///   name  name of the function, for errors
 std::uint64_t* signal_at(Team& team, const char* name, const SignalCall& call, int peer) {
-  detail::require_symmetric(team.world(), {name, "signal"}, call.signal, sizeof *call.signal);
+  detail::require_named(team.world(), {name, "signal"}, call.signal, sizeof *call.signal);
   check_signal(call.signal);
   check_sequence(call.sequence, call.adds, name);
   return team.at(call.signal, peer);
 }
 
 void check_put(Team& team, const char* name, const void* destination, const void* source, std::size_t bytes) {
-  detail::require_symmetric(team.world(), {name, "destination"}, destination, bytes);
+  detail::require_named(team.world(), {name, "destination"}, destination, bytes);
   detail::require_extent(team.world(), {name, "source"}, source, bytes);
 }
 

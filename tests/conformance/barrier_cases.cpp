@@ -83,7 +83,7 @@ struct ThirdKernel {
       BEELINE_DEVICE_CHECK_EQ(report, Status::ok, get(group, ctx, a.seen, a.word, 1, third));
       group.sync();
       BEELINE_DEVICE_CHECK_EQ(report, round, *static_cast<volatile std::uint64_t*>(a.seen));
-      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier.sync(Order::relaxed));
+      BEELINE_DEVICE_CHECK_EQ(report, Status::ok, barrier.sync(Order::memory));
     }
   }
 };

@@ -28,11 +28,12 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status store_epoch(const Context& ctx, P
   }
   const Request request{Operation::barrier, Verb::store, sizeof epoch, 0, 0, peer};
   const CommandQueue queue = ctx.routes->queue(0);
-  std::uint64_t& drained = ctx.sync->drained.value;
+  SystemAtomic<std::uint64_t> drained(ctx.sync->drained.value);  // of all blocks whose sessions meet
   const std::uint64_t before = posted_to(queue);
   const Status status = command_engine(ctx, queue, word_fields(ctx, request, &word.value, epoch)).status;
   // If it got another ticket, another thread has posted in between.
-  if (status == Status::ok && drained == before && posted_to(queue) == before + 1) drained = before + 1;
+  if (status == Status::ok && drained.load(std::memory_order_acquire) == before && posted_to(queue) == before + 1)
+    drained.store(before + 1, std::memory_order_release);
   return status;
 }
 
@@ -70,12 +71,13 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_one_queue(const Context& ct
 /// before the signal of the next barrier, which the engine stores after it.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_all_queues(const Context& ctx, Timeout timeout) {
   const std::uint64_t posted = posted_to(ctx.routes->queue(0));
+  SystemAtomic<std::uint64_t> drained(ctx.sync->drained.value);
   Status status = Status::ok;
   BEELINE_NO_UNROLL
-  for (std::uint32_t queue = ctx.sync->drained.value == posted ? 1 : 0; queue < command_rings && status == Status::ok;
-       ++queue)
+  for (std::uint32_t queue = drained.load(std::memory_order_acquire) == posted ? 1 : 0;
+       queue < command_rings && status == Status::ok; ++queue)
     status = drain_one_queue(ctx, ctx.routes->queue(queue), timeout);
-  if (status == Status::ok) ctx.sync->drained.value = posted;
+  if (status == Status::ok) drained.store(posted, std::memory_order_release);
   return status;
 }
 

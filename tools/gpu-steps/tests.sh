@@ -17,6 +17,18 @@ if wanted triggers; then cases triggers 90 '*gpu*.*trigger*' "${conformance[@]}"
 if wanted network; then
   cases network 120 '*gpu*_nodes*.*' conformance_processes_test collectives_test messages_test
 fi
+if wanted gaspi; then  # kernels' calls in worlds of each kind, segments in GPU memory
+  cases gaspi 120 '*gpu*.*gaspi*' "${conformance[@]}"
+  cases gaspi 120 '*' gaspi_test
+  for nodes in 1 2; do
+    step "gaspi-example-$nodes" 40 build/bin/beeline-launch -n "$two" --split-nodes "$nodes" -- \
+      build/bin/example_gaspi_gpu
+  done
+fi
+# Every path of GPU ranks after the loss of a node by each fault.
+if wanted survivors; then
+  BEELINE_TEST_REPETITIONS=1 BEELINE_LOG=info cases survivors 500 'While/LostNode.TheOthersGoOn/*OnGpus' fault_test
+fi
 # python_tests NAME SECONDS FILE...: runs pytest on the files; the report counts their tests.
 python_tests() {
   step "$1" "$2" "$python" -m pytest -q -p no:cacheprovider --junitxml "$output/tests/$1.xml" "${@:3}"

@@ -102,7 +102,7 @@ class GaspiDevice final : public OneKernelAnIteration<GaspiSections> {
   }
 
   void iterate(int iterations, bool communicate) override {
-    // The last iteration of a run announces planes for which nobody waits.
+    // No rank waits for the planes of the last iteration.
     if (communicate) endpoint_.reset_flags();
     OneKernelAnIteration::iterate(iterations, communicate);
     std::uint32_t failed = 0;

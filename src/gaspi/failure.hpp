@@ -12,7 +12,7 @@ namespace beeline::gaspi {
 /// Results of calls, with the standard's values.
 enum class Result : std::int32_t { error = -1, success = 0, timeout = 1 };
 
-/// A call that cannot do what it was asked to. The guard of the public functions logs the text and returns the value.
+/// The failure of a call. The guard of the public functions logs its text, and returns its value to the program.
 class Failure : public std::runtime_error {
  public:
   ///   value  a gaspi_return_t other than success and time-out

@@ -35,7 +35,7 @@ START = (
     'export GASPI_MASTER="$1" GASPI_MFILE="$2" GASPI_NRANKS="$BEELINE_SIZE" GASPI_RANK="$BEELINE_RANK" '
     'GASPI_SOCKET="$BEELINE_RANK"; shift 2; exec "$@"'
 )
-# What is compared: an operation, GASPI's method, and what it is measured beside, at the smallest size of both.
+# The comparisons: operation, GASPI's method, and its reference, at the smallest size that both have.
 COMPARED = (
     ("gaspi_message", "gaspi/write_notify", "bare/flag"),
     ("gaspi_message", "gaspi/write_notify", "c/put_signal"),

@@ -15,7 +15,7 @@
 namespace beeline::gaspi {
 
 /// Groups of a process, `GASPI_GROUP_ALL` (number 0) included.
-inline constexpr std::uint32_t most_groups = 31;
+inline constexpr std::uint32_t most_groups = 33;
 /// Bytes that an all-reduce of a group combines at most: 255 elements of 8 bytes.
 inline constexpr std::size_t most_reduced_bytes = 255 * 8;
 /// Bytes from one member's row to the next in `Group::gathered`: two vectors, each with a signal (reductions.hpp).

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <exception>
 
@@ -113,16 +114,16 @@ void World::Implementation::regroup(const std::vector<int>& left) {
 }
 
 std::uint32_t World::Implementation::agree_on_free_id() {
-  const std::uint32_t mine = teams->free_ids();
-  std::uint32_t common = mine;
+  const TeamSet mine = teams->free_ids();
+  TeamSet common = mine;
   for (const auto& bytes : bootstrap->allgather(std::as_bytes(std::span(&mine, 1)), config.deadline_ns)) {
-    std::uint32_t theirs = ~0u;  // for a rank that has ended
+    TeamSet theirs = ~TeamSet{0};  // for a rank that has ended
     if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
     common &= theirs;
   }
   require(common != 0, Status::no_resource,
           "no team id is left: those of teams whose members ended are not used again");
-  return static_cast<std::uint32_t>(__builtin_ctz(common));
+  return static_cast<std::uint32_t>(std::countr_zero(common));
 }
 
 }  // namespace beeline

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "beeline/device/barrier.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 /// A rank's proposal: the team that it shall belong to, and its free team ids.
 struct Proposal {
-  std::uint32_t free_ids = ~0u;  // default: of a rank that has failed or left
+  TeamSet free_ids = ~TeamSet{0};  // default: of a rank that has failed or left
   std::uint32_t count = 0;
   std::uint64_t hash = 0;  ///< of the world ranks; equal for two teams with probability 2^-64
 
@@ -47,7 +48,7 @@ void check_members(const std::vector<int>& ranks, const World& world) {
           fmt::format("{} does not hold rank {}, which asks for it: pass no ranks to stay outside", text, rank));
 }
 
-ListedProposal propose(const std::vector<int>& ranks, std::uint32_t free_ids) {
+ListedProposal propose(const std::vector<int>& ranks, TeamSet free_ids) {
   ListedProposal mine{{free_ids, static_cast<std::uint32_t>(ranks.size()), 0xcbf29ce484222325u}, {}};
   for (const int rank : ranks) {
     mine.ranks.push_back(static_cast<std::uint16_t>(rank));
@@ -95,12 +96,12 @@ void check_members_agree(const std::vector<ListedProposal>& all, const std::vect
 }
 
 std::uint32_t lowest_free_id(const std::vector<ListedProposal>& all) {
-  std::uint32_t free_ids = ~0u;
+  TeamSet free_ids = ~TeamSet{0};
   for (const Proposal& other : all) free_ids &= other.free_ids;
   require(free_ids != 0, Status::no_resource,
           fmt::format("the members are in {} teams together, the most there can be: destroy teams that are not needed",
                       max_teams));
-  return static_cast<std::uint32_t>(__builtin_ctz(free_ids));
+  return static_cast<std::uint32_t>(std::countr_zero(free_ids));
 }
 
 [[noreturn]] void refuse_scalar(int rank, const detail::Scalar& mine, int other, bool has_called,
@@ -196,7 +197,7 @@ int Team::world_rank(int rank) const {
   return static_cast<int>(context_.world_rank(static_cast<std::uint32_t>(rank)));
 }
 
-bool Team::failed() const { return world_.implementation().failures->failed_team(1u << context_.team) >= 0; }
+bool Team::failed() const { return world_.implementation().failures->failed_team(team_set(context_.team)) >= 0; }
 
 void Team::give_up(const std::string& reason) {
   World::Implementation& world = world_.implementation();

@@ -130,7 +130,7 @@ std::unique_ptr<Stream> World::adopt_stream(void* native) {
 }
 
 Status World::synchronize(Stream& stream, Timeout timeout) {
-  const std::uint32_t watched = implementation_->teams->concerned_by(stream);
+  const TeamSet watched = implementation_->teams->concerned_by(stream);
   try {
     const auto over = [&stream] { return stream.idle(); };
     const Status status =
@@ -148,7 +148,7 @@ Status World::synchronize(Stream& stream, Timeout timeout) {
 }
 
 Status World::synchronize(Event& event, Timeout timeout) {
-  const std::uint32_t watched = (event.teams & implementation_->teams->living()) | Teams::world_only;
+  const TeamSet watched = (event.teams & implementation_->teams->living()) | Teams::world_only;
   const auto over = [&event] { return event.done(); };
   const Status status =
       implementation_->await("an event", config().stream_deadline_ns, over, watched, nullptr, timeout);
@@ -158,7 +158,7 @@ Status World::synchronize(Event& event, Timeout timeout) {
 }
 
 Status World::Implementation::barrier(const Context& among, Timeout timeout) {
-  failures->check(1u << among.team);  // others may have entered before the failure; this is no barrier
+  failures->check(team_set(among.team));  // others may have entered before the failure; this is no barrier
   const auto meet = [timeout](const Context& direct) {
     return beeline::barrier(Thread{}, direct, Order::memory, timeout);
   };
@@ -177,7 +177,7 @@ Status World::Implementation::barrier(const Context& among, Timeout timeout) {
 }
 
 void World::Implementation::begin_collective(const Context& among) {
-  failures->check(1u << among.team);
+  failures->check(team_set(among.team));
   if (among.sync->entered.value != among.sync->completed.value)
     throw Error(Status::invalid_argument,
                 fmt::format("rank {}'s last barrier timed out: call it again until it returns ok", rank()));

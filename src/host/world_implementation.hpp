@@ -103,7 +103,7 @@ class World::Implementation {
   /// `what`. Before that, it aborts `watched` (at the deadline), and ends the waits for signals of the default stream
   /// and of `awaited` (if any). The error of a fault of this rank's GPU names all ranks that end with it.
   ///   timeout  the caller's own limit: at it the function returns `timeout` and has no effect; otherwise it returns ok
-  Status await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, std::uint32_t watched,
+  Status await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, TeamSet watched,
                Stream* awaited = nullptr, Timeout timeout = Timeout::none());
   /// Waits until earlier work of a stream has ended, even if something fails.
   void await_work(const char* what, Stream& stream, std::int64_t deadline_ns);
@@ -156,11 +156,11 @@ class World::Implementation {
   void require_not_refused() const;
   /// The barrier of a team with members on other nodes; does not throw.
   [[nodiscard]] Status barrier_across_nodes(const Context& among, Timeout timeout);
-  Status poll_until_over(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
-                         std::uint32_t watched, Stream* awaited, Timeout timeout);
+  Status poll_until_over(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over, TeamSet watched,
+                         Stream* awaited, Timeout timeout);
   /// Records that streams did not end, and aborts the teams in `watched` (the world, if it is empty).
   ///   kernel  the last kernel on the awaited stream; 0: unknown
-  void give_up_streams(std::uint32_t watched, std::uint64_t waited_ns, std::uint16_t kernel);
+  void give_up_streams(TeamSet watched, std::uint64_t waited_ns, std::uint16_t kernel);
   /// Throws if this rank's GPU has a fault.
   void check_gpu() const;
   /// Leaves this rank out of the survivors, since it is not connected with `kept`. Throws unreachable.

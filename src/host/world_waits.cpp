@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "beeline/device/wait.hpp"
 #include "host/world_implementation.hpp"
@@ -16,7 +17,7 @@ namespace beeline {
 namespace {
 
 constexpr std::int64_t nap_ns = 10'000'000;  // between checks of the abort words while a stream works
-constexpr std::uint32_t whatever_fails = 0;
+constexpr TeamSet whatever_fails = 0;
 
 /// A thread that polls a stream through the driver delays other threads' calls of the driver, such as an engine's. So
 /// the pause between polls grows with the time waited, of which it is a small part; beside an engine it may be longer.
@@ -47,9 +48,9 @@ void World::Implementation::await_default_stream() {
       "the default stream", config.stream_deadline_ns, [&stream] { return stream.drained(); }, whatever_fails, &stream);
 }
 
-void World::Implementation::give_up_streams(std::uint32_t watched, std::uint64_t waited_ns, std::uint16_t kernel) {
-  for (std::uint32_t rest = watched == 0 ? Teams::world_only : watched; rest != 0; rest &= rest - 1) {
-    const auto id = static_cast<std::uint32_t>(__builtin_ctz(rest));
+void World::Implementation::give_up_streams(TeamSet watched, std::uint64_t waited_ns, std::uint16_t kernel) {
+  for (TeamSet rest = watched == 0 ? Teams::world_only : watched; rest != 0; rest &= rest - 1) {
+    const auto id = static_cast<std::uint32_t>(std::countr_zero(rest));
     const std::vector<int> ranks = teams->members(id);
     if (ranks.empty()) continue;
     Context own = contexts->make(id, ranks, true);
@@ -81,7 +82,7 @@ void World::Implementation::check_gpu() const {
 }
 
 Status World::Implementation::await(const char* what, std::int64_t deadline_ns, const std::function<bool()>& over,
-                                    std::uint32_t watched, Stream* awaited, Timeout timeout) {
+                                    TeamSet watched, Stream* awaited, Timeout timeout) {
   process.require();
   try {
     return poll_until_over(what, deadline_ns, over, watched, awaited, timeout);
@@ -92,7 +93,7 @@ Status World::Implementation::await(const char* what, std::int64_t deadline_ns, 
 }
 
 Status World::Implementation::poll_until_over(const char* what, std::int64_t deadline_ns,
-                                              const std::function<bool()>& over, std::uint32_t watched, Stream* awaited,
+                                              const std::function<bool()>& over, TeamSet watched, Stream* awaited,
                                               Timeout timeout) {
   const std::uint64_t start = machine::clock_ns();
   const auto nap = static_cast<std::int64_t>(std::min<std::uint64_t>(nap_ns, timeout.ns));

@@ -193,17 +193,17 @@ TEST_F(HostStreams, EventsHoldOtherStreams) {
 TEST_F(HostStreams, EventsHandOnTheTeamsOfKernelsBeforeThem) {
   const auto first = make(), second = make();
   const std::unique_ptr<Event> event = first->make_event();
-  first->launched_teams().note(1u << 3, 7);
+  first->launched_teams().note(team_set(3), 7);
   EXPECT_EQ(7, first->launched_teams().last_kernel());
   first->record(*event);
   second->wait_event(*event);
-  EXPECT_EQ(1u << 3, second->launched_teams().teams());
+  EXPECT_EQ(team_set(3), second->launched_teams().teams());
   EXPECT_EQ(std::nullopt, second->launched_teams().all()) << "nobody has said what runs on it besides";
-  second->launched_teams().note(1u << 5, 0);
-  EXPECT_EQ(std::optional(1u << 3 | 1u << 5), second->launched_teams().all());
+  second->launched_teams().note(team_set(40), 0);
+  EXPECT_EQ(std::optional(team_set(3) | team_set(40)), second->launched_teams().all());
   second->launched_teams().forget();
-  EXPECT_EQ(std::optional(0u), second->launched_teams().all());
-  EXPECT_EQ(std::optional(1u << 3), first->launched_teams().all());
+  EXPECT_EQ(std::optional(TeamSet{0}), second->launched_teams().all());
+  EXPECT_EQ(std::optional(team_set(3)), first->launched_teams().all());
 }
 
 TEST_F(HostStreams, ASignalHoldsAStreamAndPublishesItsData) {

@@ -71,31 +71,31 @@ TEST(Membership, TellsKindsOfDevicesApart) {
 
 TEST(Teams, IdsAreFreeUntilTheyAreTakenOrRetired) {
   Teams teams({0, 1, 2});
-  EXPECT_EQ(~1u, teams.free_ids());
+  EXPECT_EQ(~TeamSet{1}, teams.free_ids());
   teams.open(3, {0, 2});
-  EXPECT_EQ(~(1u | 8u), teams.free_ids());
+  EXPECT_EQ(~TeamSet{1 | 8}, teams.free_ids());
   EXPECT_EQ((std::vector{0, 2}), teams.members(3));
-  EXPECT_EQ(1u | 8u, teams.living());
+  EXPECT_EQ(TeamSet{1 | 8}, teams.living());
   teams.close(3);
   EXPECT_FALSE(teams.holds(3));
   const auto may_hold = [](int rank, std::uint32_t id) { return rank == 2 && id == 3; };
-  EXPECT_EQ(~(1u | 8u), teams.free_ids_among({0, 1}, may_hold)) << "rank 2 may still be in it";
-  EXPECT_EQ(~1u, teams.free_ids_among({0, 2}, may_hold));
+  EXPECT_EQ(~TeamSet{1 | 8}, teams.free_ids_among({0, 1}, may_hold)) << "rank 2 may still be in it";
+  EXPECT_EQ(~TeamSet{1}, teams.free_ids_among({0, 2}, may_hold));
 }
 
 TEST(Teams, EndWithTheirMembersAndKeepTheirIds) {
   Teams teams({0, 1, 2});
-  teams.set_barrier_id(5);
+  teams.set_barrier_id(45);
   teams.open(1, {0, 1});
   teams.open(2, {0, 2});
-  std::uint32_t ended = 0;
-  teams.end_those_of(2, [&](std::uint32_t id) { ended |= 1u << id; });
-  EXPECT_EQ(1u | 4u, ended);
+  TeamSet ended = 0;
+  teams.end_those_of(2, [&](std::uint32_t id) { ended |= team_set(id); });
+  EXPECT_EQ(TeamSet{1 | 4}, ended);
   teams.close(2);
-  EXPECT_EQ(~(1u | 2u | 4u | 32u), teams.free_ids()) << "also that of the world's barrier";
+  EXPECT_EQ(~(TeamSet{1 | 2 | 4} | team_set(45)), teams.free_ids()) << "also that of the world's barrier";
   ended = 0;
-  teams.end_those_of(-1, [&](std::uint32_t id) { ended |= 1u << id; });
-  EXPECT_EQ(1u | 2u, ended) << "the launcher's end is that of all";
+  teams.end_those_of(-1, [&](std::uint32_t id) { ended |= team_set(id); });
+  EXPECT_EQ(TeamSet{1 | 2}, ended) << "the launcher's end is that of all";
 }
 
 TEST(Grids, AreLentAgainWhenTheyAreGivenBack) {

@@ -106,7 +106,7 @@ beeline_status beeline_world_survivors(beeline_world* world, beeline_team** team
 /// Collective over the world. Makes a team of some of its ranks; one call may make several teams if no rank is in two.
 ///   ranks, count  world ranks, ascending, this one among them; count 0: this rank joins none, and `team` gets NULL
 ///   team          ended by `beeline_team_destroy`
-/// Blocks. BEELINE_INVALID_ARGUMENT if members disagree, BEELINE_NO_RESOURCE beyond 32 teams. Threads: one.
+/// Blocks. BEELINE_INVALID_ARGUMENT if members disagree, BEELINE_NO_RESOURCE beyond 64 teams. Threads: one.
 beeline_status beeline_team_create(beeline_world* world, const int32_t* ranks, int32_t count,
                                    beeline_team** team) BEELINE_NOEXCEPT;
 /// Ends a team, and frees its handle. Memory and handles that were made with it must have been freed. Not for the

@@ -34,7 +34,12 @@ struct SlotLayout {
   }
 };
 /// Largest number of teams that exist at the same time, the world included (team 0).
-inline constexpr std::uint32_t max_teams = 32;
+inline constexpr std::uint32_t max_teams = 64;
+/// A set of teams: a bit for each id.
+using TeamSet = std::uint64_t;
+static_assert(max_teams <= 64);
+/// The set that holds the team `id` alone.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr TeamSet team_set(std::uint32_t id) { return TeamSet{1} << id; }
 /// Largest number of queues (ordered sequences of operations) that a rank may use towards each peer.
 inline constexpr std::uint32_t max_queues = 32;
 /// Number of failed waits that one rank can record between two checks; later failures are only counted.

@@ -23,30 +23,28 @@ class LaunchedTeams {
  public:
   /// Adds the team of a kernel that was put on the stream.
   ///   kernel  number of the kernel in records of waits; 0: no number
-  void note(std::uint32_t team, std::uint16_t kernel) noexcept {
-    word_.fetch_or(known | team, std::memory_order_relaxed);
+  void note(TeamSet team, std::uint16_t kernel) noexcept {
+    teams_.fetch_or(team, std::memory_order_relaxed);
+    are_known_.store(true, std::memory_order_relaxed);
     last_kernel_.store(kernel, std::memory_order_relaxed);
   }
   /// The kernel that was put on the stream last, its number, as passed to `note`.
   [[nodiscard]] std::uint16_t last_kernel() const noexcept { return last_kernel_.load(std::memory_order_relaxed); }
   /// Adds the teams whose kernels precede an event for which the stream waits. This does not change whether the teams
   /// of the stream's own kernels are known.
-  void hand_on(std::uint32_t teams) noexcept { word_.fetch_or(teams, std::memory_order_relaxed); }
+  void hand_on(TeamSet teams) noexcept { teams_.fetch_or(teams, std::memory_order_relaxed); }
   /// Removes all teams: the stream's work has ended.
-  void forget() noexcept { word_.fetch_and(known, std::memory_order_relaxed); }
+  void forget() noexcept { teams_.store(0, std::memory_order_relaxed); }
   /// The known teams since the last `forget`.
-  [[nodiscard]] std::uint32_t teams() const noexcept {
-    return static_cast<std::uint32_t>(word_.load(std::memory_order_relaxed));
-  }
+  [[nodiscard]] TeamSet teams() const noexcept { return teams_.load(std::memory_order_relaxed); }
   /// As `teams`; no value if `note` was never called, since the teams of the stream's kernels are then unknown.
-  [[nodiscard]] std::optional<std::uint32_t> all() const noexcept {
-    const std::uint64_t word = word_.load(std::memory_order_relaxed);
-    return (word & known) == 0 ? std::nullopt : std::optional(static_cast<std::uint32_t>(word));
+  [[nodiscard]] std::optional<TeamSet> all() const noexcept {
+    return are_known_.load(std::memory_order_relaxed) ? std::optional(teams()) : std::nullopt;
   }
 
  private:
-  static constexpr std::uint64_t known = std::uint64_t{1} << 32;
-  std::atomic<std::uint64_t> word_{0};
+  std::atomic<TeamSet> teams_{0};
+  std::atomic<bool> are_known_{false};  ///< whether `note` was called
   std::atomic<std::uint16_t> last_kernel_{0};
 };
 
@@ -56,7 +54,7 @@ class Event {
   virtual ~Event() = default;
   /// Teams whose kernels precede the last record, one bit for each team id. `Stream::record` sets the bits,
   /// `wait_event` adds them to the stream that waits.
-  std::atomic<std::uint32_t> teams{0};
+  std::atomic<TeamSet> teams{0};
   /// Whether the work before the last record has ended; true if nothing was recorded. Throws unavailable if the last
   /// record is part of a graph, since the event then does not follow the graph's runs.
   [[nodiscard]] virtual bool done() const = 0;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "beeline/core/call_fault.hpp"
@@ -33,12 +34,12 @@ void collect(const WaitTable& table, std::vector<WaitRecord>& found) {
 }
 
 /// Deletes the records of the teams `ids`; returns whether the table is then empty.
-bool forget(WaitTable& table, std::uint32_t ids) {
+bool forget(WaitTable& table, TeamSet ids) {
   bool empty = true;
   for (WaitRecord& record : table.records) {
     const detail::SystemAtomic<std::uint32_t> status(record.status);
     if (status.load(std::memory_order_acquire) == 0) continue;
-    if ((ids >> record.team & 1u) != 0)
+    if ((ids & team_set(record.team)) != 0)
       status.store(0, std::memory_order_relaxed);
     else
       empty = false;
@@ -53,10 +54,10 @@ Failures::Failures(const Membership& membership, const Areas& areas, Teams& team
     : membership_(membership), areas_(areas), teams_(teams), meetings_(meetings), process_(process),
       actions_(std::move(actions)) {}
 
-int Failures::failed_team(std::uint32_t watched) const {
+int Failures::failed_team(TeamSet watched) const {
   const ControlBlock& mine = areas_.host_header()->control;
-  for (std::uint32_t rest = watched; rest != 0; rest &= rest - 1)
-    if (const int id = __builtin_ctz(rest); load_word(mine.abort[id]) != 0) return id;
+  for (TeamSet rest = watched; rest != 0; rest &= rest - 1)
+    if (const int id = std::countr_zero(rest); load_word(mine.abort[id]) != 0) return id;
   return -1;
 }
 
@@ -209,7 +210,7 @@ std::string Failures::describe_all(const std::vector<WaitRecord>& waits, const s
   return detail::describe_all(all, known_text);
 }
 
-void Failures::check(std::uint32_t watched) const {
+void Failures::check(TeamSet watched) const {
   if (const int id = failed_team(watched); id >= 0) fail(Status::aborted, static_cast<std::uint32_t>(id));
 }
 
@@ -292,10 +293,10 @@ void Failures::clear(std::uint32_t id) const {
     std::memset(&header.abort_cause, 0, sizeof(AbortCause));
     std::memset(&header.refused_command, 0, sizeof(RefusedCommand));
   }
-  forget_waits(1u << id);
+  forget_waits(team_set(id));
 }
 
-void Failures::forget_waits(std::uint32_t ids) const {
+void Failures::forget_waits(TeamSet ids) const {
   HostAreaHeader& header = *areas_.host_header();
   if (forget(header.control.host_waits, ids))
     detail::DeviceAtomic<std::uint32_t>(header.wait_claims).store(0, std::memory_order_relaxed);

@@ -39,7 +39,7 @@ class Failures {
   // --- What has failed ------------------------------------------------------------------------------------------
 
   /// An aborted team in the set `watched`, or -1.
-  [[nodiscard]] int failed_team(std::uint32_t watched) const;
+  [[nodiscard]] int failed_team(TeamSet watched) const;
   /// Whether the world is aborted.
   [[nodiscard]] bool failed() const { return failed_team(Teams::world_only) >= 0; }
   /// Waits briefly for an abort of the world, since simultaneous waits may end at slightly different times; returns
@@ -76,7 +76,7 @@ class Failures {
   void notify_kernels() const { actions_.notify_kernels(); }
 
   /// Throws the failure of a team in the set `watched`, if there is one.
-  void check(std::uint32_t watched) const;
+  void check(TeamSet watched) const;
   /// Throws the error of a failed team. `also`: a text that the caller adds.
   [[noreturn]] void fail(Status status, std::uint32_t team, const std::string& also = {}) const;
   /// Throws the error of a collective call that some ranks did not reach. It names the waits of these ranks; a deadline
@@ -88,7 +88,7 @@ class Failures {
   /// Resets the state of the team id `id`: clears abort words, records and barrier state of an earlier team.
   void clear(std::uint32_t id) const;
   /// Deletes this rank's records of failed waits in the teams `ids`.
-  void forget_waits(std::uint32_t ids) const;
+  void forget_waits(TeamSet ids) const;
 
   [[nodiscard]] std::string describe(const WaitRecord& record) const { return detail::describe(known(record)); }
 

@@ -14,10 +14,10 @@ bool Teams::holds(std::uint32_t id) const {
   return teams_.contains(id);
 }
 
-std::uint32_t Teams::living() const {
+TeamSet Teams::living() const {
   const std::lock_guard lock(mutex_);
-  std::uint32_t living = 0;
-  for (const auto& [id, ranks] : teams_) living |= 1u << id;
+  TeamSet living = 0;
+  for (const auto& [id, ranks] : teams_) living |= team_set(id);
   return living;
 }
 
@@ -43,16 +43,16 @@ void Teams::set_barrier_id(std::uint32_t id) {
   barrier_id_ = id;
 }
 
-std::uint32_t Teams::concerned_by(Stream& stream) const {
-  const std::optional<std::uint32_t> launched = stream.launched_teams().all();
+TeamSet Teams::concerned_by(Stream& stream) const {
+  const std::optional<TeamSet> launched = stream.launched_teams().all();
   if (!launched) return living();
   return ((*launched | captured_) & living()) | (stream.holds_signal_waits() ? world_only : 0);
 }
 
-std::uint32_t Teams::free_ids() const {
+TeamSet Teams::free_ids() const {
   const std::lock_guard lock(mutex_);
-  std::uint32_t taken = retired_ids_ | 1u << world_id | 1u << barrier_id_;
-  for (const auto& [id, ranks] : teams_) taken |= 1u << id;
+  TeamSet taken = retired_ids_ | team_set(world_id) | team_set(barrier_id_);
+  for (const auto& [id, ranks] : teams_) taken |= team_set(id);
   return ~taken;
 }
 

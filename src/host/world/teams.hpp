@@ -23,7 +23,7 @@ namespace beeline {
 class Teams {
  public:
   static constexpr std::uint32_t world_id = 0;
-  static constexpr std::uint32_t world_only = 1;  ///< the set that holds the world alone
+  static constexpr TeamSet world_only = 1;  ///< the set that holds the world alone
 
   /// Begins with the world of `everyone`.
   explicit Teams(std::vector<int> everyone) { teams_[world_id] = std::move(everyone); }
@@ -31,7 +31,7 @@ class Teams {
   /// Members of a team; empty if this rank does not belong to it.
   [[nodiscard]] std::vector<int> members(std::uint32_t id) const;
   [[nodiscard]] bool holds(std::uint32_t id) const;
-  [[nodiscard]] std::uint32_t living() const;
+  [[nodiscard]] TeamSet living() const;
   void open(std::uint32_t id, const std::vector<int>& ranks);
   void close(std::uint32_t id);
   /// Sets the world's remaining members.
@@ -40,17 +40,17 @@ class Teams {
   void set_barrier_id(std::uint32_t id);
 
   /// The set of free ids.
-  [[nodiscard]] std::uint32_t free_ids() const;
+  [[nodiscard]] TeamSet free_ids() const;
   /// The set of ids that are free for a team of `ranks`. Excludes an id if a rank outside `ranks` may still belong to
   /// the id's earlier team, of which this rank was a member.
   ///   holds  whether a rank may still belong to the team of an id
   template <class Holds>
-  [[nodiscard]] std::uint32_t free_ids_among(const std::vector<int>& ranks, const Holds& holds) const {
-    std::uint32_t free = free_ids();
+  [[nodiscard]] TeamSet free_ids_among(const std::vector<int>& ranks, const Holds& holds) const {
+    TeamSet free = free_ids();
     const std::lock_guard lock(mutex_);
     for (const auto& [id, members_then] : former_teams_)
       for (const int other : members_then)
-        if (std::find(ranks.begin(), ranks.end(), other) == ranks.end() && holds(other, id)) free &= ~(1u << id);
+        if (std::find(ranks.begin(), ranks.end(), other) == ranks.end() && holds(other, id)) free &= ~team_set(id);
     return free;
   }
 
@@ -62,7 +62,7 @@ class Teams {
     for (const auto& [id, ranks] : teams_) {
       if (!concerns(culprit, ranks)) continue;
       act(id);
-      if (culprit >= 0) retired_ids_ |= 1u << id | (id == world_id ? 1u << barrier_id_ : 0u);
+      if (culprit >= 0) retired_ids_ |= team_set(id) | (id == world_id ? team_set(barrier_id_) : 0);
     }
   }
   /// Whether the end of `rank` (-1: the launcher) is the end of a team of `ranks`.
@@ -73,23 +73,23 @@ class Teams {
   /// Records the launch of a team's kernel on a stream.
   void note_launch(Stream& stream, const Context& in, bool is_captured) {
     if (is_captured)
-      captured_ |= 1u << in.team;
+      captured_ |= team_set(in.team);
     else
-      stream.launched_teams().note(1u << in.team, in.kernel);
+      stream.launched_teams().note(team_set(in.team), in.kernel);
   }
   /// Teams whose failure affects the work of a stream.
-  [[nodiscard]] std::uint32_t concerned_by(Stream& stream) const;
+  [[nodiscard]] TeamSet concerned_by(Stream& stream) const;
 
   /// Why the members of a team have no LL128, by id; empty optional until first needed. Used by collective calls.
   std::optional<std::string> no_ll128_reasons[max_teams];
 
  private:
-  std::atomic<std::uint32_t> captured_{0};  ///< teams of kernels in graphs, which may run on any stream
+  std::atomic<TeamSet> captured_{0};  ///< teams of kernels in graphs, which may run on any stream
   mutable std::mutex mutex_;
   std::map<std::uint32_t, std::vector<int>> teams_;         ///< this rank's teams; world_id: the remaining ranks
   std::map<std::uint32_t, std::vector<int>> former_teams_;  ///< this rank's last team of each id
   std::uint32_t barrier_id_ = 0;                            ///< the id whose state the world's barrier uses
-  std::uint32_t retired_ids_ = 0;
+  TeamSet retired_ids_ = 0;
 };
 
 }  // namespace beeline

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstring>
 #include <exception>
+#include <string_view>
+#include <utility>
 
 #include "host/world_implementation.hpp"
 #include "memory/allocator_union.hpp"
@@ -42,35 +44,52 @@ bool are_apart(const std::vector<std::vector<std::byte>>& lost, int a, int b) {
   return has_lost(a, b) || has_lost(b, a);
 }
 
+/// Logs when each step of the continuation ended, by the machine's steady clock, which all its ranks share.
+class Steps {
+ public:
+  explicit Steps(int rank) : rank_(rank), last_(machine::clock_ns()) {}
+  void ended(std::string_view step) {
+    const std::uint64_t now = machine::clock_ns();
+    if (log_enabled(LogLevel::info))
+      log(LogLevel::info,
+          fmt::format("survivors: {:.3f} s: {} in {:.3f} s", seconds(now), step,
+                      seconds(now - std::exchange(last_, now))),
+          rank_);
+  }
+
+ private:
+  static double seconds(std::uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+  const int rank_;
+  std::uint64_t last_;
+};
+
 }  // namespace
 
 Team& World::survivors(std::int64_t deadline_ns) {
   require(deadline_ns >= 0, Status::invalid_argument, fmt::format("survivors: a deadline of {} ns", deadline_ns));
   Implementation& world = *implementation_;
-  const std::uint64_t start = machine::clock_ns();
-  const auto seconds = [start] { return static_cast<double>(machine::clock_ns() - start) / 1e9; };
+  Steps steps(rank());
   drain(*this);
-  const double drained = seconds();
+  steps.ended("streams drained");
   world.bootstrap->enter("survivors");
   const std::vector<int> left = world.agree_on_connected(deadline_ns == 0 ? world.config.deadline_ns : deadline_ns);
-  const double agreed = seconds();
+  steps.ended("ranks agreed");
   world.regroup(left);
-  const double regrouped = seconds();
+  steps.ended("state reset");
   world.survivors = make_team(left);
-  log(LogLevel::info,
-      fmt::format("survivors: streams drained after {:.3f} s, ranks agreed after {:.3f} s, state reset after {:.3f} s, "
-                  "team made after {:.3f} s",
-                  drained, agreed, regrouped, seconds()),
-      rank());
+  steps.ended("team made");
   return *world.survivors;
 }
 
 std::vector<int> World::Implementation::agree_on_connected(std::int64_t deadline_ns) {
-  for (;;) {
+  for (Steps steps(rank());;) {
     const std::vector<int> left = bootstrap->agree_on_survivors(deadline_ns);
+    steps.ended("all healthy ranks asked");
     if (engines->of_peers() == nullptr) return left;
     std::vector<std::byte> lost(static_cast<std::size_t>(membership->size()));
     for (const int peer : engines->of_peers()->settle(left)) lost[static_cast<std::size_t>(peer)] = std::byte{1};
+    steps.ended("messages to them completed");
     const auto all = bootstrap->allgather(lost, config.deadline_ns);
     std::vector<int> connected;
     for (const int each : left) {
@@ -98,10 +117,12 @@ void World::Implementation::regroup(const std::vector<int>& left) {
   survivors.reset();
   for (const int rank : membership->everyone())
     if (std::find(left.begin(), left.end(), rank) == left.end()) routes->lose(rank);
+  Steps steps(rank());
   teams->set_world(left);
   memory->heaps().unite(*bootstrap, config.deadline_ns);
   memory->node().align_segments();
   if (memory->aliases().is_used()) unite_allocators(*bootstrap, {&memory->aliases().offsets()}, config.deadline_ns);
+  steps.ended("allocations compared");
   if (engines->of_peers() != nullptr) engines->of_peers()->forget_failures();
   const std::uint32_t id = agree_on_free_id();
   failures->clear(Teams::world_id);
@@ -110,6 +131,7 @@ void World::Implementation::regroup(const std::vector<int>& left) {
   teams->set_barrier_id(id);
   contexts->regroup(id, left);
   failures->raise_missed_ends(Teams::world_id);
+  steps.ended("words of the world cleared");
   bootstrap->barrier(config.deadline_ns);  // no rank enters a barrier before all have cleared its state
 }
 

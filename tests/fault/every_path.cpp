@@ -2,8 +2,13 @@
 #include "tests/fault/every_path.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "beeline/collectives/movement.hpp"
+#include "memory/host_buffer.hpp"
 
 namespace beeline_test {
 
@@ -254,15 +259,26 @@ void copy_to_distributed_array(EveryObject& use) {
   check_arrived(use, bytes / sizeof(std::uint64_t));
 }
 
-void copy_to_registered_memory(EveryObject& use) {
-  if (use.world.device().is_gpu()) return;  // it reaches pinned memory alone on other nodes
-  fill(use);
-  std::vector<std::uint64_t> memory(EveryObject::count);
-  const std::uint32_t id = use.world.register_memory(memory.data(), use.in.bytes()).id;
-  use.world.copy(RegisteredPlace{id, use.team.world_rank(use.next), 0}, use.out.data(), use.in.bytes());
+/// Copies to the next member's part of registered memory, and returns the last element of the own part.
+std::uint64_t last_copied_to(EveryObject& use, const HostBuffer& memory) {
+  const std::uint32_t id = use.world.register_memory(memory.data(), memory.bytes()).id;
+  use.world.copy(RegisteredPlace{id, use.team.world_rank(use.next), 0}, use.out.data(), use.out.bytes());
   use.team.barrier();
   use.world.deregister_memory(id);
-  BEELINE_CHECK_EQ(value_of(use, use.previous), memory.back());
+  std::uint64_t last = 0;
+  std::memcpy(&last, memory.data() + memory.bytes() - sizeof last, sizeof last);
+  return last;
+}
+void copy_to_registered_memory(EveryObject& use) {
+  static std::vector<std::unique_ptr<HostBuffer>> still_registered;
+  fill(use);
+  auto memory = std::make_unique<HostBuffer>(use.out.bytes(), use.world.device().is_gpu(), "to register");
+  try {
+    BEELINE_CHECK_EQ(value_of(use, use.previous), last_copied_to(use, *memory));
+  } catch (const Error&) {  // other memory at its address could not be registered
+    still_registered.push_back(std::move(memory));
+    throw;
+  }
 }
 
 void copy_to_segment(EveryObject& use) {
@@ -290,7 +306,7 @@ void make_teams(EveryObject& use) {
 
 const std::vector<Path>& every_path() {
   static const std::vector<Path> all = {
-      {"Put", put_by_host},
+      {"Put", put_by_host, false},
       {"Copy", copy_by_host},
       {"PutInKernel", in_kernel<PutKernel, EveryObject::count>},
       {"BarrierAndSumInKernel", barrier_and_sum_in_kernel},

@@ -59,6 +59,7 @@ struct EveryObject {
 struct Path {
   const char* name;
   void (*step)(EveryObject&);
+  bool on_gpus = true;  ///< otherwise GPU ranks do nothing
 };
 
 /// The paths of host ranks and of GPU ranks.

@@ -242,7 +242,8 @@ std::vector<Case> cases() {
         all.push_back({faults[i].transport, faults[i].fault, path});
     const bool is_of_gpus = std::count(std::begin(of_gpus), std::end(of_gpus), every_path()[path].name) != 0;
     for (const Fault fault : {Fault::death, Fault::stop, Fault::cut})
-      if (is_long || (is_of_gpus && fault == Fault::death)) all.push_back({"sockets", fault, path, true});
+      if (every_path()[path].on_gpus && (is_long || (is_of_gpus && fault == Fault::death)))
+        all.push_back({"sockets", fault, path, true});
   }
   return all;
 }

@@ -48,7 +48,7 @@ endfunction()
 
 # beeline_batches(target): with BEELINE_BATCHES the target's sources are compiled in batches, each of which includes
 # BEELINE_BATCH_SIZE of them. Kernels that nvcc compiles have batches of BEELINE_CUDA_BATCH_SIZE, and sources that run
-# once have their own. Batches of eight take two thirds of the time under sanitizers, and half of it elsewhere. A name
+# once have their own. Batches of eight took two thirds of the time under sanitizers, and half of it elsewhere. A name
 # in an anonymous namespace must not occur in two sources of a target. Sources with options or definitions of their own
 # are compiled alone. CMake's UNITY_BUILD includes absolute paths, with which ccache could not share objects among
 # folders.

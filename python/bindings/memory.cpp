@@ -161,7 +161,7 @@ nb::tuple shape_tuple(const Memory& memory) {
   return nb::tuple(extents);
 }
 
-std::string describe(const Memory& memory) {
+std::string describe_memory(const Memory& memory) {
   return fmt::format("<beeline.Memory of rank {}: {} x ({}) in the {} heap>", memory.rank(), type_name(memory.type()),
                      fmt::join(memory.shape(), ", "), memory.heap() == Heap::pinned ? "pinned" : "symmetric");
 }
@@ -205,7 +205,7 @@ Waits for the default stream; the work of other streams must be over. Raises Inv
       .def("__dlpack_device__", &Memory::dlpack_device, "DLPack's device: (1, 0) for CPUs, (2, index) for a GPU.")
       .def("__array__", to_numpy, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            "For `numpy.asarray(memory)`: a view, of memory that DLPack has a view of.")
-      .def("__repr__", describe);
+      .def("__repr__", describe_memory);
 }
 
 }  // namespace beeline::python

@@ -106,7 +106,7 @@ void copy(const Shared& self, const nb::object& destination, const nb::object& s
   world.copy(to.data, from.data, to.bytes, queue.stream());
 }
 
-void synchronize(const Shared& self, StreamObject* stream, Seconds timeout) {
+void synchronize_stream(const Shared& self, StreamObject* stream, Seconds timeout) {
   World& world = self->world();
   Stream& queue = stream == nullptr ? world.stream() : own_stream(self, *stream).stream();
   const Timeout limit = timeout_of(timeout);
@@ -297,7 +297,8 @@ priority  'high': where kernels of several streams wait for room on the GPU, thi
 
 It is not destroyed with the result, and outlives it; 0: the legacy default stream. Raises UnavailableError on a host
 rank, InvalidArgumentError for another GPU's stream.)")
-      .def("synchronize", synchronize, nb::arg("stream") = nb::none(), nb::kw_only(), nb::arg("timeout") = nb::none(),
+      .def("synchronize", synchronize_stream, nb::arg("stream") = nb::none(), nb::kw_only(),
+           nb::arg("timeout") = nb::none(),
            R"(Blocks until the work of `stream` (None: the default stream) is over; raises what went wrong in it.
 
 timeout  in seconds: then it raises TimeoutError, the work goes on, and a later call finds it; 0: looks once)")

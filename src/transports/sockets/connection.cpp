@@ -14,7 +14,7 @@ namespace beeline {
 
 namespace {
 
-constexpr std::size_t most_frame_bytes = most_eager_bytes + sizeof(Frame) + sizeof(NetworkMessage);
+constexpr std::size_t most_frame_bytes = most_eager_bytes + sizeof(SocketFrame) + sizeof(NetworkMessage);
 
 template <class Value>
 Value value_at(std::span<const std::byte> bytes) {
@@ -39,7 +39,7 @@ void Connection::open(detail::Stream stream, std::vector<std::byte> first) {
   if (is_open() && stream_.has_input()) read();
 }
 
-Connection::Outgoing Connection::make_outgoing(const Frame& frame, const NetworkMessage* message) {
+Connection::Outgoing Connection::make_outgoing(const SocketFrame& frame, const NetworkMessage* message) {
   Outgoing outgoing{};
   std::memcpy(outgoing.head.data(), &frame, sizeof frame);
   outgoing.head_bytes = sizeof frame;
@@ -57,8 +57,8 @@ bool Connection::send(const NetworkMessage& message, std::span<const std::byte> 
     return true;
   }
   const bool is_eager = payload.size() <= most_eager_bytes;
-  Frame frame{is_eager ? FrameKind::message : FrameKind::announcement, 0, is_eager ? 0 : ++last_parcel_,
-              payload.size()};
+  SocketFrame frame{is_eager ? FrameKind::message : FrameKind::announcement, 0, is_eager ? 0 : ++last_parcel_,
+                    payload.size()};
   Outgoing outgoing = make_outgoing(frame, &message);
   const bool borrows = staged == nullptr && !payload.empty();
   Outgoing waiting{};
@@ -188,11 +188,11 @@ bool Connection::read_once() {
 bool Connection::take_frame() {
   if (arriving_ != nullptr) return false;
   const std::span<const std::byte> all(buffer_.data() + begin_, end_ - begin_);
-  if (all.size() < sizeof(Frame)) return false;
-  const Frame frame = value_at<Frame>(all);
+  if (all.size() < sizeof(SocketFrame)) return false;
+  const SocketFrame frame = value_at<SocketFrame>(all);
   const bool has_message = frame.kind == FrameKind::message || frame.kind == FrameKind::announcement;
-  const std::size_t bytes =
-      sizeof(Frame) + (has_message ? sizeof(NetworkMessage) : 0) + (frame.kind == FrameKind::message ? frame.bytes : 0);
+  const std::size_t bytes = sizeof(SocketFrame) + (has_message ? sizeof(NetworkMessage) : 0) +
+                            (frame.kind == FrameKind::message ? frame.bytes : 0);
   if (frame.kind == FrameKind::message && frame.bytes > most_eager_bytes) {
     lose(fmt::format("it announces a message of {} bytes, longer than what is sent at once", frame.bytes));
     return false;
@@ -200,13 +200,13 @@ bool Connection::take_frame() {
   if (all.size() < bytes) return false;
   begin_ += bytes;
   if (has_message)
-    take_message(frame, all.first(bytes).subspan(sizeof(Frame)));
+    take_message(frame, all.first(bytes).subspan(sizeof(SocketFrame)));
   else
     take_request(frame);
   return true;
 }
 
-void Connection::take_message(const Frame& frame, std::span<const std::byte> all) {
+void Connection::take_message(const SocketFrame& frame, std::span<const std::byte> all) {
   const auto message = value_at<NetworkMessage>(all);
   if (frame.kind == FrameKind::message) return events_.received(message, all.subspan(sizeof message));
   const auto [found, is_new] = parcels_.try_emplace(frame.parcel, Parcel{peer_, frame.parcel, frame.bytes});
@@ -215,7 +215,7 @@ void Connection::take_message(const Frame& frame, std::span<const std::byte> all
   if (const auto unwanted = parcels_.find(frame.parcel); unwanted != parcels_.end()) drop(unwanted->second);
 }
 
-void Connection::take_request(const Frame& frame) {
+void Connection::take_request(const SocketFrame& frame) {
   if (frame.kind == FrameKind::payload) {
     const auto found = parcels_.find(frame.parcel);
     if (found == parcels_.end() || found->second.to.size() != frame.bytes)

@@ -31,7 +31,7 @@ enum class FrameKind : std::uint32_t {
 };
 
 /// The header of everything that is sent on a connection. Little-endian.
-struct Frame {
+struct SocketFrame {
   FrameKind kind;
   std::uint32_t unused;
   std::uint64_t parcel;  ///< number of an announced payload, given by its sender
@@ -79,7 +79,7 @@ class Connection {
 
  private:
   struct Outgoing {
-    std::array<std::byte, sizeof(Frame) + sizeof(NetworkMessage)> head;
+    std::array<std::byte, sizeof(SocketFrame) + sizeof(NetworkMessage)> head;
     std::size_t head_bytes;
     std::span<const std::byte> payload;
     StagedBytes staged;       ///< owns the payload; may be empty
@@ -90,7 +90,7 @@ class Connection {
     [[nodiscard]] bool is_written() const { return written == head_bytes + payload.size(); }
   };
 
-  static Outgoing make_outgoing(const Frame& frame, const NetworkMessage* message);
+  static Outgoing make_outgoing(const SocketFrame& frame, const NetworkMessage* message);
   /// Queues a frame, and writes as much as the socket accepts. Returns whether all of the frame is written.
   bool push(Outgoing outgoing);
   void send_frame(FrameKind kind, std::uint64_t parcel) { push(make_outgoing({kind, 0, parcel, 0}, nullptr)); }
@@ -100,8 +100,8 @@ class Connection {
   bool read_once();
   /// Handles the next frame in the buffer. Returns whether the buffer held a whole frame.
   bool take_frame();
-  void take_message(const Frame& frame, std::span<const std::byte> all);
-  void take_request(const Frame& frame);
+  void take_message(const SocketFrame& frame, std::span<const std::byte> all);
+  void take_request(const SocketFrame& frame);
   /// Reads the payload of a parcel into its destination. Returns whether any bytes have arrived.
   bool read_parcel();
   void take_parcel_bytes(std::size_t bytes);

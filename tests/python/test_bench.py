@@ -291,9 +291,8 @@ def test_methods_of_commands_and_of_both_ways() -> None:
 
 @pytest.mark.parametrize("threads", [False, True], ids=["processes", "threads"])
 def test_address_space_against_threads_and_strides(threads: bool) -> None:
-    # Bulk copies of all sizes take most of the time, and those of threads are measured by `bandwidth`, too.
     named = "write_latency,read_latency,store,load,strided_store,strided_load,strided_local_store,store_requests"
-    operations = ["--operations", f"{named},load_requests,started_copy"] if threads else []
+    operations = ["--operations", f"{named},load_requests,started_copy"] if threads else []  # `bandwidth` has copies
     found = results(records("address-space", *operations, threads=threads, BEELINE_HOST_THREADS="2"))
     found = without_launched(found, **NO_GRAPHS)
     started = [record for record in found if record["operation"] == "started_copy"]

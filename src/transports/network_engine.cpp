@@ -49,6 +49,8 @@ constexpr std::uint64_t lost_ns = 1'000'000'000;
 constexpr std::uint64_t report_period_ns = 1'000'000;
 /// After a failure, a rank that accepts no message for this long is given up.
 constexpr std::uint64_t stuck_ns = 1'000'000'000;
+/// Time between two logs of a rank that completes its messages slowly.
+constexpr std::uint64_t slow_ns = 100'000'000;
 
 class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher {
  public:
@@ -99,6 +101,8 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   template <class IsOver>
   void work_until(int peer, const char* what, IsOver is_over);
   void give_up(int peer, const char* what);
+  /// What this rank still expects from a peer, for logs and errors.
+  [[nodiscard]] std::string missing_from(int peer) const;
   void ring() noexcept;
   void run();
   void sleep();
@@ -368,7 +372,7 @@ bool NetworkEngine::send_aborts() {
 
 template <class IsOver>
 void NetworkEngine::work_until(int peer, const char* what, IsOver is_over) {
-  std::uint64_t seen = 0, since = machine::clock_ns();
+  std::uint64_t seen = 0, since = machine::clock_ns(), said = since;
   for (;;) {
     {
       const auto lock = turns_.lock();
@@ -378,18 +382,25 @@ void NetworkEngine::work_until(int peer, const char* what, IsOver is_over) {
       const std::uint64_t progress = to.acknowledged + to.sent + to.arrivals.done(), now = machine::clock_ns();
       if (std::exchange(seen, progress) != progress) since = now;
       if (now - since >= stuck_ns) return give_up(peer, what);
+      if (now - said >= slow_ns) {
+        said = now;
+        log(LogLevel::info, fmt::format("rank {} has not completed {} yet: {}", peer, what, missing_from(peer)),
+            plan_.rank);
+      }
     }
     ::sched_yield();
   }
 }
 
-void NetworkEngine::give_up(int peer, const char* what) {
+std::string NetworkEngine::missing_from(int peer) const {
   const RemotePeer& to = peer_of(peer);
-  const std::string reason = fmt::format(
-      "it takes nothing from this rank, which ends {}: for {} s {} of {} messages there were complete, {} "
-      "answers were missing{}",
-      what, stuck_ns / 1'000'000'000, to.acknowledged, to.sent, to.unanswered,
-      exchange_.sender.has_posted() ? ", and commands were not sent" : "");
+  return fmt::format("{} of {} messages there were complete, {} answers were missing{}", to.acknowledged, to.sent,
+                     to.unanswered, exchange_.sender.has_posted() ? ", and commands were not sent" : "");
+}
+
+void NetworkEngine::give_up(int peer, const char* what) {
+  const std::string reason = fmt::format("it takes nothing from this rank, which ends {}: for {} s {}", what,
+                                         stuck_ns / 1'000'000'000, missing_from(peer));
   log(LogLevel::warning, fmt::format("rank {} is given up: {}", peer, reason), plan_.rank);
   exchange_.give_up(peer, reason);
 }

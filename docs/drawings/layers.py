@@ -11,6 +11,7 @@ from canvas import Canvas
 PURPOSES = {
     "gaspi": "the GASPI front end, a shared library on the C interface; GASPI in kernels",
     "c": "the C interface: functions for C, Fortran, ctypes and Numba, in a shared library",
+    "hpe": "devices, streams, copies and objects of one process, without ranks",
     "host": "World, Team, launch, run, Collectives, Messages: what programs call",
     "energy": "the meter: counters of GPUs and CPUs, windows, samples",
     "collectives": "sessions, schedules, protocols (header only)",
@@ -36,7 +37,7 @@ def draw() -> Canvas:
     canvas = Canvas(800, 60 + STEP * len(layers), "The layers of the library, highest first")
     for place, layer in enumerate(reversed(layers)):
         top = 16 + STEP * place
-        kind = "gpu" if layer in ("device", "collectives") else "host" if layer == "host" else ""
+        kind = "gpu" if layer in ("device", "collectives") else "host" if layer in ("host", "hpe") else ""
         canvas.box(LEFT, top, WIDTH, HEIGHT, kind=kind)
         canvas.text(LEFT + 14, top + 22, layer, anchor="start")
         canvas.text(LEFT + 130, top + 22, PURPOSES[layer], anchor="start", small=True)

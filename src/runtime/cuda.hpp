@@ -94,6 +94,7 @@ struct Driver {
       DriverFunction("cuMemGetAllocationPropertiesFromHandle");
   decltype(&cuMemGetAddressRange) mem_address_range = DriverFunction("cuMemGetAddressRange");
   decltype(&cuPointerGetAttribute) pointer_attribute = DriverFunction("cuPointerGetAttribute");
+  decltype(&cuPointerGetAttributes) pointer_attributes = DriverFunction("cuPointerGetAttributes");
   decltype(&cuStreamWaitValue64) stream_wait_value = DriverFunction("cuStreamWaitValue64");
   decltype(&cuStreamWriteValue64) stream_write_value = DriverFunction("cuStreamWriteValue64");
   decltype(&cuStreamBatchMemOp) stream_batch = DriverFunction("cuStreamBatchMemOp");

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/hpe/copy.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "beeline/core/error.hpp"
+#include "hpe/owners.hpp"
+#include "hpe/reach.hpp"
+#include "hpe/stream_state.hpp"
+#include "transport/checks.hpp"
+
+namespace beeline::hpe {
+
+using detail::CopyingOwner;
+using detail::OwnedRange;
+using detail::Runtime;
+using detail::StreamState;
+
+namespace {
+
+/// Up to this length CUDA has read pageable memory when an asynchronous copy returns.
+constexpr std::size_t read_at_once_bytes = std::size_t{64} << 10;
+
+/// A copy whose ranges are valid.
+struct Copy {
+  Copy(void* destination, const void* source, std::size_t length)
+      : to(destination), from(source), bytes(length),
+        into(detail::checked_range(destination, length, "the destination of a copy")),
+        out_of(detail::checked_range(source, length, "the source of a copy")) {
+    for (const OwnedRange* range : {&into, &out_of})
+      if (range->owner.memory == Memory::device) range->owner.device.require_working();
+  }
+
+  [[nodiscard]] bool has_objects() const { return into.copying != nullptr || out_of.copying != nullptr; }
+  [[nodiscard]] bool is_direct(Device device) const {
+    return detail::is_direct(device, into.owner) && detail::is_direct(device, out_of.owner);
+  }
+  [[nodiscard]] bool has_gpu() const { return into.owner.device.is_gpu() || out_of.owner.device.is_gpu(); }
+  /// The device whose stream copies, if the caller has not chosen one: a GPU that owns one of the ranges, rather that
+  /// of the source.
+  [[nodiscard]] Device device() const {
+    return out_of.owner.device.is_gpu() ? out_of.owner.device
+           : into.owner.device.is_gpu() ? into.owner.device
+                                        : out_of.owner.device;
+  }
+
+  void* to;
+  const void* from;
+  std::size_t bytes;
+  OwnedRange into, out_of;
+};
+
+void copy_objects(const Copy& copy, StreamState& stream) {
+  if (copy.out_of.copying != nullptr)
+    copy.out_of.copying->copy_out(copy.to, static_cast<const std::byte*>(copy.from), copy.bytes, stream);
+  else
+    copy.into.copying->copy_in(static_cast<std::byte*>(copy.to), copy.from, copy.bytes, stream);
+}
+
+/// Whether CUDA copies pageable memory during the call that enqueues the copy, without waiting for earlier work.
+///   is_empty  whether the stream has no earlier work
+bool is_done_at_once(const Copy& copy, const StreamState& stream, bool is_empty) {
+  const Device device = stream.device().device();
+  const bool reads = copy.out_of.owner.memory == Memory::pageable && detail::is_direct(device, copy.into.owner);
+  const bool writes = copy.into.owner.memory == Memory::pageable && detail::is_direct(device, copy.out_of.owner);
+  return copy.bytes <= read_at_once_bytes && (reads || (writes && is_empty)) && stream.own().capture() == 0;
+}
+
+void enqueue(const Copy& copy, StreamState& stream, bool is_empty) {
+  const Device device = stream.device().device();
+  const auto put = [&](beeline::Stream& on) { on.copy(copy.to, copy.from, copy.bytes); };
+  if (!device.is_gpu() && copy.has_gpu())  // a GPU's stream copies, for which the host device's stream waits
+    return stream.enqueue([&](beeline::Stream& on) {
+      on.enqueue([to = copy.to, from = copy.from, bytes = copy.bytes] { hpe::copy(to, from, bytes); });
+    });
+  if (copy.is_direct(device) || is_done_at_once(copy, stream, is_empty)) return stream.enqueue_own(put);
+  stream.enqueue(put);
+}
+
+}  // namespace
+
+void detail::copy(void* to, const void* from, std::size_t bytes, StreamState& stream) {
+  if (!moves_anything(to, from, bytes)) return;
+  const Copy copy(to, from, bytes);
+  if (copy.has_objects()) return copy_objects(copy, stream);
+  enqueue(copy, stream, false);
+}
+
+void copy(void* to, const void* from, std::size_t bytes, Stream& stream) {
+  detail::copy(to, from, bytes, stream.state());
+}
+
+void copy(void* to, const void* from, std::size_t bytes, const Waiting& waiting) {
+  if (!moves_anything(to, from, bytes)) return;
+  const Copy copy(to, from, bytes);
+  if (!copy.has_objects() && !copy.has_gpu() && copy.is_direct(copy.device())) {
+    std::memcpy(to, from, bytes);
+    return;
+  }
+  detail::TakenStream stream(Runtime::get().state_of(copy.device()));
+  if (copy.has_objects())
+    copy_objects(copy, stream.get());
+  else
+    enqueue(copy, stream.get(), true);
+  stream.synchronize(waiting);
+}
+
+void detail::fill(void* to, unsigned char value, std::size_t bytes, StreamState& stream) {
+  if (bytes == 0) return;
+  const OwnedRange range = checked_range(to, bytes, "a fill");
+  const Device device = stream.device().device();
+  if (range.copying != nullptr || !is_direct(device, range.owner))
+    throw Error(Status::unreachable,
+                fmt::format("a fill of {} bytes at {}: a stream of {} does not reach them", bytes, to, device.name()));
+  stream.enqueue_own([&](beeline::Stream& own) { own.fill(to, value, bytes); });
+}
+
+void Stream::fill(void* to, unsigned char value, std::size_t bytes) { detail::fill(to, value, bytes, state()); }
+
+}  // namespace beeline::hpe

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+
+#include "beeline/core/error.hpp"
+#include "hpe/gpu.hpp"
+#include "memory/gpu_pointers.hpp"
+#include "runtime/cuda.hpp"
+#include "runtime/gpu_fault.hpp"
+
+namespace beeline::hpe::gpu {
+
+namespace {
+
+using cuda_api::BesideCaptures;
+using cuda_api::check;
+using cuda_api::CurrentGpu;
+using cuda_api::driver;
+
+/// The driver's attributes of a pointer.
+struct Attributes {
+  CUmemorytype type{};  ///< 0: the driver does not know the pointer
+  unsigned is_managed = 0;
+  int gpu = -1;
+  CUdeviceptr start = 0;
+  std::size_t bytes = 0;
+};
+
+/// One call of the driver. Returns false in a thread that has no context.
+bool query(const void* pointer, Attributes& found) {
+  std::array<CUpointer_attribute, 5> names = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                              CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                              CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  std::array<void*, 5> values = {&found.type, &found.is_managed, &found.gpu, &found.start, &found.bytes};
+  return driver().pointer_attributes(static_cast<unsigned>(names.size()), names.data(), values.data(),
+                                     reinterpret_cast<CUdeviceptr>(pointer)) == CUDA_SUCCESS;
+}
+
+Owner owner_from(const Attributes& found) {
+  Owner owner;
+  if (found.bytes != 0) owner.start = reinterpret_cast<const std::byte*>(found.start), owner.bytes = found.bytes;
+  const bool is_host = found.type == CU_MEMORYTYPE_HOST;
+  owner.memory = found.is_managed != 0 ? Memory::managed : is_host ? Memory::pinned : Memory::device;
+  if (found.gpu >= 0 && owner.memory != Memory::pinned) owner.device = detail::device_at(DeviceKind::gpu, found.gpu);
+  return owner;
+}
+
+}  // namespace
+
+std::optional<Owner> owner_of(const void* pointer) {
+  static const bool has_gpus = !Device::gpus().empty();
+  if (!has_gpus) return std::nullopt;
+  const BesideCaptures beside;
+  Attributes found;
+  if (!query(pointer, found)) {
+    // The runtime gives a thread without a context that of its current device.
+    static_cast<void>(gpu_memory::describe(pointer));
+    found = {};
+    if (!query(pointer, found)) return std::nullopt;
+  }
+  if (static_cast<int>(found.type) == 0) return std::nullopt;
+  return owner_from(found);
+}
+
+void on(int gpu, const std::function<void()>& call) {
+  const CurrentGpu current(gpu);
+  call();
+}
+
+std::byte* allocate(int gpu, std::size_t bytes) {
+  const CurrentGpu current(gpu);
+  void* start = nullptr;
+  const cudaError_t result = cudaMalloc(&start, bytes);
+  if (result == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw Error(Status::no_resource, fmt::format("no {} bytes of memory on GPU {}", bytes, gpu));
+  }
+  check(result, "cudaMalloc");
+  return static_cast<std::byte*>(start);
+}
+
+void free(int gpu, std::byte* start) noexcept {
+  const BesideCaptures beside;
+  int previous = 0;
+  if (cudaGetDevice(&previous) != cudaSuccess || cudaSetDevice(gpu) != cudaSuccess) return;
+  static_cast<void>(cudaFree(start));
+  static_cast<void>(cudaSetDevice(previous));
+}
+
+std::string fault(int gpu) {
+  const BesideCaptures beside;
+  int previous = 0;
+  if (const cudaError_t result = cudaGetDevice(&previous); result != cudaSuccess) return cudaGetErrorString(result);
+  std::string text = beeline::detail::gpu_fault(gpu);
+  static_cast<void>(cudaSetDevice(previous));
+  return text;
+}
+
+}  // namespace beeline::hpe::gpu

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// This layer's use of CUDA. Two implementations: cuda_gpu.cpp, and no_cuda_gpu.cpp without CUDA.
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "beeline/hpe/memory.hpp"
+
+namespace beeline::hpe::gpu {
+
+/// The owner of memory that CUDA knows; no value for other memory.
+[[nodiscard]] std::optional<Owner> owner_of(const void* pointer);
+
+/// Runs `call` with the GPU as the calling thread's current device; afterwards the device is the one before.
+void on(int gpu, const std::function<void()>& call);
+
+/// Memory of a GPU. Throws no_resource.
+[[nodiscard]] std::byte* allocate(int gpu, std::size_t bytes);
+/// Waits for work on the GPU that uses the memory.
+void free(int gpu, std::byte* start) noexcept;
+
+/// The fault that made the GPU unusable for this process; empty while it works.
+[[nodiscard]] std::string fault(int gpu);
+
+}  // namespace beeline::hpe::gpu

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/owners.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "beeline/core/error.hpp"
+#include "hpe/gpu.hpp"
+
+namespace beeline::hpe {
+
+namespace detail {
+
+namespace {
+
+constexpr unsigned gpu_bit = 8, index_shift = 16;
+
+std::uint64_t pack(const Owner& owner) {
+  return static_cast<std::uint64_t>(owner.memory) | std::uint64_t{owner.device.is_gpu()} << gpu_bit |
+         static_cast<std::uint64_t>(owner.device.index()) << index_shift;
+}
+
+/// Whether the page of an address is mapped.
+bool is_mapped(const void* pointer) {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  unsigned char resident = 0;
+  return ::mincore(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(pointer) / page * page), 1, &resident) == 0;
+}
+
+}  // namespace
+
+void OwnerTable::Entry::assign(const Entry& other) {
+  start.store(other.start.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  end.store(other.end.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  kind.store(other.kind.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  copying.store(other.copying.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+OwnerTable& OwnerTable::of_process() {
+  static OwnerTable& table = *new OwnerTable;  // memory may be freed after static objects
+  return table;
+}
+
+std::size_t OwnerTable::first_beyond(std::uintptr_t address, std::size_t count) const {
+  std::size_t low = 0, high = count;
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    if (entries_[middle].start.load(std::memory_order_relaxed) <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+OwnedRange OwnerTable::read(std::size_t index) const {
+  const Entry& entry = entries_[index];
+  const std::uintptr_t start = entry.start.load(std::memory_order_relaxed);
+  const std::uint64_t kind = entry.kind.load(std::memory_order_relaxed);
+  const int device = static_cast<int>(kind >> index_shift);
+  OwnedRange range;
+  range.owner.memory = static_cast<Memory>(kind & 0xff);
+  range.owner.device = detail::device_at((kind >> gpu_bit & 1) != 0 ? DeviceKind::gpu : DeviceKind::host, device);
+  range.owner.start = reinterpret_cast<const std::byte*>(start);
+  range.owner.bytes = entry.end.load(std::memory_order_relaxed) - start;
+  range.copying = entry.copying.load(std::memory_order_relaxed);
+  return range;
+}
+
+std::optional<OwnedRange> OwnerTable::find(const void* pointer) const {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  for (;;) {
+    const std::uint64_t version = version_.load(std::memory_order_acquire);
+    if (version % 2 != 0) continue;
+    const std::size_t index = first_beyond(address, count_.load(std::memory_order_relaxed));
+    const bool is_inside = index > 0 && address < entries_[index - 1].end.load(std::memory_order_relaxed);
+    const std::optional<OwnedRange> found = is_inside ? std::optional(read(index - 1)) : std::nullopt;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (version_.load(std::memory_order_relaxed) == version) return found;
+  }
+}
+
+void OwnerTable::add(const OwnedRange& range) {
+  const auto start = reinterpret_cast<std::uintptr_t>(range.owner.start);
+  const std::lock_guard lock(mutex_);
+  const std::size_t count = count_.load(std::memory_order_relaxed);
+  require(count < capacity, Status::no_resource,
+          fmt::format("{} allocations of device memory, pinned memory and objects exist, the most that are possible",
+                      count));
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  const std::size_t index = first_beyond(start, count);
+  for (std::size_t each = count; each > index; --each) entries_[each].assign(entries_[each - 1]);
+  Entry& entry = entries_[index];
+  entry.start.store(start, std::memory_order_relaxed);
+  entry.end.store(start + range.owner.bytes, std::memory_order_relaxed);
+  entry.kind.store(pack(range.owner), std::memory_order_relaxed);
+  entry.copying.store(range.copying, std::memory_order_relaxed);
+  count_.store(count + 1, std::memory_order_relaxed);
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+void OwnerTable::remove(const std::byte* start) {
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  const std::lock_guard lock(mutex_);
+  const std::size_t count = count_.load(std::memory_order_relaxed), index = first_beyond(address, count);
+  if (index == 0 || entries_[index - 1].start.load(std::memory_order_relaxed) != address) return;
+  version_.fetch_add(1, std::memory_order_acq_rel);
+  for (std::size_t each = index; each < count; ++each) entries_[each - 1].assign(entries_[each]);
+  count_.store(count - 1, std::memory_order_relaxed);
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+OwnedRange range_of(const void* pointer) {
+  if (const std::optional<OwnedRange> known = OwnerTable::of_process().find(pointer)) return *known;
+  if (const std::optional<Owner> of_cuda = gpu::owner_of(pointer)) return {*of_cuda};
+  if (!is_mapped(pointer))
+    throw Error(Status::invalid_argument,
+                fmt::format("the address {} belongs to nobody: no device's memory, and not mapped", pointer));
+  return {};
+}
+
+OwnedRange checked_range(const void* pointer, std::size_t bytes, const char* what) {
+  OwnedRange range = range_of(pointer);
+  const Owner& owner = range.owner;
+  const auto* const first = static_cast<const std::byte*>(pointer);
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Status::invalid_argument, fmt::format("{} of {} bytes at {} {}", what, bytes, pointer, why));
+  };
+  if (owner.start == nullptr) {
+    if (owner.memory == Memory::pageable && !is_mapped(first + bytes - 1)) refuse("ends in pages that are not mapped");
+    return range;
+  }
+  if (const std::size_t behind = owner.bytes - static_cast<std::size_t>(first - owner.start); bytes > behind)
+    refuse(fmt::format("goes {} bytes beyond its allocation of {} bytes", bytes - behind, owner.bytes));
+  return range;
+}
+
+}  // namespace detail
+
+Owner owner_of(const void* pointer) { return detail::range_of(pointer).owner; }
+
+}  // namespace beeline::hpe

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/hpe/stream.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <thread>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "hpe/gpu.hpp"
+#include "hpe/stream_state.hpp"
+#include "transport/host_stream.hpp"
+
+namespace beeline::hpe {
+
+namespace detail {
+
+StreamState::StreamState(DeviceState& device, std::unique_ptr<beeline::Stream> own)
+    : device_(device), own_(own.get()), stream_(make_reaching_stream(device, std::move(own)).release()) {
+  device_.add(&mutex_);
+}
+
+std::unique_ptr<StreamState> StreamState::make(DeviceState& device, StreamPriority priority) {
+  device.require_working();
+  return std::unique_ptr<StreamState>(
+      new StreamState(device, make_stream(device.info(), device.context(), nullptr, priority)));
+}
+
+std::unique_ptr<StreamState> StreamState::adopt(DeviceState& device, void* native) {
+  device.require_working();
+  return std::unique_ptr<StreamState>(new StreamState(device, adopt_gpu_stream(device.info(), nullptr, native)));
+}
+
+StreamState::~StreamState() {
+  device_.remove(&mutex_);
+  if (!stream_.get_deleter().is_own()) return;
+  try {
+    if (own_->capture() == 0) synchronize({});
+  } catch (const std::exception& error) {
+    log(LogLevel::error, fmt::format("a stream of {} ends: {}", device_.device().name(), error.what()));
+  }
+}
+
+void StreamState::explain(const Error& error) {
+  device_.require_working();
+  if (error.code() != Status::internal || !device_.device().is_gpu()) return;
+  const std::string fault = gpu::fault(device_.device().index());
+  if (fault.empty()) return;
+  device_.fail(fmt::format("a kernel or copy has failed ({})", fault));
+  throw Error(Status::internal, fmt::format("{}: a kernel or copy has failed: {}; this process cannot use it any more",
+                                            device_.device().name(), fault));
+}
+
+bool StreamState::is_done() {
+  device_.require_working();
+  try {
+    return stream_->idle();
+  } catch (const Error& error) {
+    explain(error);
+    throw;
+  }
+}
+
+void StreamState::nap(std::chrono::nanoseconds period) const {
+  // A host device's stream wakes this thread at its end; a GPU's is polled.
+  constexpr std::chrono::milliseconds longest{10};
+  const bool sleeps =
+      !device_.device().is_gpu() && own_->sleep_until_drained(std::chrono::nanoseconds(longest).count());
+  if (!sleeps) std::this_thread::sleep_for(period);
+}
+
+void StreamState::synchronize(const Waiting& waiting) {
+  const std::chrono::nanoseconds period = waiting.poll_period;
+  const std::int64_t limit = waiting.deadline ? waiting.deadline->count() : Runtime::get().config().stream_deadline_ns;
+  const beeline::detail::Deadline deadline(limit);
+  const auto sleeps_from = beeline::detail::Deadline::Clock::now() + period;
+  while (!is_done()) {
+    if (deadline.passed()) {
+      own_->release_waits();
+      throw Error(Status::deadline, fmt::format("a wait for a stream of {} did not end within {} s",
+                                                device_.device().name(), deadline.total_seconds()));
+    }
+    beeline::detail::throw_if_interrupted(-1);
+    const bool may_sleep = period.count() > 0 && beeline::detail::Deadline::Clock::now() >= sleeps_from;
+    may_sleep ? nap(period) : std::this_thread::yield();
+  }
+}
+
+void StreamState::wait_for(StreamState& other) {
+  const bool is_gpu = device_.device().is_gpu(), is_other_gpu = other.device_.device().is_gpu();
+  require(is_other_gpu || !is_gpu, Status::unavailable,
+          fmt::format("a stream of {} cannot wait for a stream of {}: synchronize the latter", device_.device().name(),
+                      other.device_.device().name()));
+  const std::shared_ptr<Event> reached = other.own_->make_event();
+  other.enqueue([&](beeline::Stream& stream) { stream.record(*reached); });
+  if (is_gpu == is_other_gpu) return enqueue([&](beeline::Stream& stream) { stream.wait_event(*reached); });
+  enqueue([&](beeline::Stream& stream) {
+    stream.enqueue([reached, limit = Runtime::get().config().stream_deadline_ns, &device = other.device_] {
+      const beeline::detail::Deadline deadline(limit);
+      while (!reached->done()) {
+        device.require_working();
+        require(!deadline.passed(), Status::deadline, "a stream's wait for a stream of " + device.device().name());
+        std::this_thread::sleep_for(Waiting{}.poll_period);
+      }
+    });
+  });
+}
+
+namespace {
+DeviceState& state_of(Device device) { return Runtime::get().state_of(device); }
+
+DeviceState& gpu_state_of(Device gpu) {
+  require(gpu.is_gpu(), Status::invalid_argument, gpu.name() + " has no CUDA streams that could be adopted");
+  return state_of(gpu);
+}
+}  // namespace
+
+}  // namespace detail
+
+Stream::Stream(Device device, StreamPriority priority)
+    : Stream(detail::StreamState::make(detail::state_of(device), priority)) {}
+Stream::Stream(std::unique_ptr<detail::StreamState> state) : state_(std::move(state)) {}
+Stream Stream::adopt(Device gpu, void* native) {
+  return Stream(detail::StreamState::adopt(detail::gpu_state_of(gpu), native));
+}
+Stream::~Stream() = default;
+Stream::Stream(Stream&& other) noexcept = default;
+
+Device Stream::device() const { return state_->device().device(); }
+void Stream::enqueue(std::function<void()> work) {
+  state_->enqueue([&](beeline::Stream& stream) { stream.enqueue(std::move(work)); });
+}
+void Stream::wait_for(Stream& other) { state_->wait_for(*other.state_); }
+bool Stream::is_done() { return state_->is_done(); }
+void Stream::synchronize(const Waiting& waiting) { state_->synchronize(waiting); }
+LockTimes Stream::lock_times() const { return state_->lock_times(); }
+void* Stream::native() const { return state_->own().native(); }
+
+}  // namespace beeline::hpe

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a stream of this layer consists of.
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "beeline/hpe/stream.hpp"
+#include "beeline/transport/stream.hpp"
+#include "core/fork.hpp"
+#include "hpe/lock_timer.hpp"
+#include "hpe/runtime.hpp"
+#include "runtime/deadline.hpp"
+
+namespace beeline::hpe::detail {
+
+class StreamState {
+ public:
+  [[nodiscard]] static std::unique_ptr<StreamState> make(DeviceState& device, StreamPriority priority);
+  [[nodiscard]] static std::unique_ptr<StreamState> adopt(DeviceState& device, void* native);
+  ~StreamState();
+
+  [[nodiscard]] DeviceState& device() const { return device_; }
+  /// The device's own stream: for work on memory that the device reaches.
+  [[nodiscard]] beeline::Stream& own() const { return *own_; }
+
+  /// Runs `call(Stream&)`, which enqueues work, under the lock. Errors name the device.
+  template <class Call>
+  void enqueue(const Call& call) {
+    enqueue_on(*stream_, call);
+  }
+  /// As `enqueue`, on the device's own stream.
+  template <class Call>
+  void enqueue_own(const Call& call) {
+    enqueue_on(*own_, call);
+  }
+  /// As `Stream::wait_for`.
+  void wait_for(StreamState& other);
+
+  [[nodiscard]] bool is_done();
+  void synchronize(const Waiting& waiting);
+  [[nodiscard]] LockTimes lock_times() const { return mutex_.times(); }
+
+ private:
+  StreamState(DeviceState& device, std::unique_ptr<beeline::Stream> own);
+  template <class Call>
+  void enqueue_on(beeline::Stream& stream, const Call& call) {
+    device_.require_working();
+    try {
+      const std::lock_guard lock(mutex_);
+      call(stream);
+    } catch (const Error& error) {
+      explain(error);
+      throw;
+    }
+  }
+  /// Throws a better error than `error` if the device has failed.
+  void explain(const Error& error);
+  /// Waits a little for the stream, between two polls.
+  void nap(std::chrono::nanoseconds period) const;
+
+  DeviceState& device_;
+  MeasuredMutex mutex_;
+  beeline::Stream* const own_;
+  // A forked process leaves the stream alone.
+  const beeline::detail::ProcessOwned<beeline::Stream> stream_;  ///< wraps `own_`
+};
+
+/// A stream of a device for one blocking call, which no other call uses meanwhile.
+class TakenStream {
+ public:
+  explicit TakenStream(DeviceState& device) : device_(device), stream_(device.take_stream()) {}
+  /// A stream whose work may not have ended is not used again.
+  ~TakenStream() {
+    if (has_ended_) device_.give_back(std::move(stream_));
+  }
+  TakenStream(const TakenStream&) = delete;
+  TakenStream& operator=(const TakenStream&) = delete;
+
+  [[nodiscard]] StreamState& get() const { return *stream_; }
+  void synchronize(const Waiting& waiting) {
+    stream_->synchronize(waiting);
+    has_ended_ = true;
+  }
+
+ private:
+  DeviceState& device_;
+  std::unique_ptr<StreamState> stream_;
+  bool has_ended_ = false;
+};
+
+/// As `hpe::copy`.
+void copy(void* to, const void* from, std::size_t bytes, StreamState& stream);
+void fill(void* to, unsigned char value, std::size_t bytes, StreamState& stream);
+
+/// Wraps `own`: copies of memory that the device does not reach are staged, and memory that is pageable is copied by
+/// the CPU.
+[[nodiscard]] std::unique_ptr<beeline::Stream> make_reaching_stream(DeviceState& device,
+                                                                    std::unique_ptr<beeline::Stream> own);
+
+}  // namespace beeline::hpe::detail

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/hpe/stream.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "beeline/hpe/copy.hpp"
+#include "beeline/hpe/memory.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline_test {
+
+namespace {
+
+namespace hpe = beeline::hpe;
+using namespace hpe;
+using namespace std::chrono_literals;
+using beeline::Status;
+
+TEST(Streams, KeepOrder) {
+  Stream stream(Device::all().front());
+  std::vector<int> seen;
+  for (int i = 0; i < 100; ++i) stream.enqueue([&seen, i] { seen.push_back(i); });
+  stream.synchronize();
+  EXPECT_TRUE(stream.is_done());
+  ASSERT_EQ(seen.size(), 100u);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(seen[static_cast<std::size_t>(i)], i);
+}
+
+TEST(Streams, Fill) {
+  const Device device = Device::all().front();
+  const DeviceMemory memory(device, 1000);
+  Stream stream(device);
+  stream.fill(memory.data(), 7, 1000);
+  std::vector<unsigned char> there(1000);
+  hpe::copy(there.data(), memory.data(), 1000, stream);
+  stream.synchronize();
+  EXPECT_EQ(there, std::vector<unsigned char>(1000, 7));
+  check_error(Status::invalid_argument, {"a fill", "goes 1 bytes beyond"},
+              [&] { stream.fill(memory.data(), 0, 1001); });
+}
+
+TEST(Streams, WaitForOtherDevices) {
+  const std::vector<Device> devices = Device::all(2);
+  Stream first(devices.front()), second(devices.back());
+  std::atomic<bool> may_end{false};
+  std::atomic<int> step{0};
+  first.enqueue([&] {
+    while (!may_end) std::this_thread::sleep_for(100us);
+    step = 1;
+  });
+  second.wait_for(first);
+  int seen = -1;
+  // A GPU's streams share the thread that runs such work, so that the copy and not this work is held there.
+  if (!devices.front().is_gpu()) second.enqueue([&] { seen = step; });
+  EXPECT_FALSE(second.is_done());
+  may_end = true;
+  second.synchronize();
+  EXPECT_TRUE(first.is_done());
+  if (!devices.front().is_gpu()) EXPECT_EQ(seen, 1);
+}
+
+TEST(Streams, WaitsHaveDeadlines) {
+  Stream stream(Device::host());
+  std::atomic<bool> ends{false};
+  stream.enqueue([&] {
+    while (!ends) std::this_thread::sleep_for(1ms);
+  });
+  const auto begun = std::chrono::steady_clock::now();
+  for (const auto period : {0us, 20us, 1000us})
+    check_error(Status::deadline, {"a stream of host device 0", "0.03 s"},
+                [&] { stream.synchronize({.poll_period = period, .deadline = 30ms}); });
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 10s);
+  ends = true;
+  stream.synchronize();
+}
+
+TEST(Streams, FailuresAreThrownOnce) {
+  Stream stream(Device::host());
+  stream.enqueue([] { throw std::runtime_error("of the work"); });
+  bool was_run = false;
+  stream.enqueue([&] { was_run = true; });
+  EXPECT_THROW(stream.synchronize(), std::runtime_error);
+  EXPECT_FALSE(was_run);
+  stream.synchronize();
+}
+
+TEST(Streams, HostDevicesHaveNoStreamsToAdopt) {
+  check_error(Status::invalid_argument, {"host device 0", "adopted"},
+              [] { static_cast<void>(Stream::adopt(Device::host(), nullptr)); });
+}
+
+/// Lock time grows with calls, not with bytes.
+TEST(Streams, LockTimes) {
+  const Device device = Device::host(40);
+  constexpr std::size_t bytes = std::size_t{32} << 20;
+  const DeviceMemory from(device, bytes), to(device, bytes);
+  EXPECT_EQ(device.lock_times().calls, 0u);
+  {
+    Stream stream(device);
+    for (int i = 0; i < 4; ++i) hpe::copy(to.data(), from.data(), bytes, stream);
+    stream.synchronize();
+    const LockTimes times = stream.lock_times();
+    EXPECT_EQ(times.calls, 4u);
+    EXPECT_GT(times.held_ns, 0u);
+    EXPECT_LE(times.longest_ns, times.held_ns);
+    EXPECT_EQ(device.lock_times().calls, 4u);
+  }
+  EXPECT_EQ(device.lock_times().calls, 4u);  // also after the stream's end
+}
+
+/// A thread that waits holds no lock: another thread enqueues meanwhile.
+TEST(Streams, WaitsHoldNoLock) {
+  Stream stream(Device::host());
+  std::atomic<bool> ends{false};
+  stream.enqueue([&] {
+    while (!ends) std::this_thread::sleep_for(1ms);
+  });
+  std::thread waiting([&] { stream.synchronize(); });
+  std::this_thread::sleep_for(10ms);
+  std::atomic<bool> was_run{false};
+  stream.enqueue([&] { was_run = true; });
+  ends = true;
+  waiting.join();
+  EXPECT_TRUE(was_run);
+}
+
+}  // namespace
+
+}  // namespace beeline_test

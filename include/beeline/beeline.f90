@@ -432,6 +432,12 @@ module beeline
       type(c_ptr), intent(out) :: symmetric
       integer(c_int32_t) :: answer
     end function
+    function beeline_memory_kind(address, kind) result(answer) bind(c)
+      import
+      type(c_ptr), value :: address
+      integer(c_int32_t), intent(out) :: kind
+      integer(c_int32_t) :: answer
+    end function
     function beeline_deregister(registered) result(answer) bind(c)
       import
       type(c_ptr), value :: registered

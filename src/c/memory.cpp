@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "c/call.hpp"
+#include "memory/gpu_pointers.hpp"
 
 using namespace beeline;
 using c::guarded;
@@ -23,6 +24,11 @@ const Part& part_of(const std::vector<Part>& parts, std::int32_t rank) {
   if (rank < 0 || static_cast<std::size_t>(rank) >= parts.size())
     c::refuse("rank", fmt::format("{} in a world of {}", rank, parts.size()));
   return parts[static_cast<std::size_t>(rank)];
+}
+
+MemoryKind kind_of(gpu_memory::PointerKind kind) {
+  if (kind == gpu_memory::PointerKind::device) return MemoryKind::device;
+  return kind == gpu_memory::PointerKind::pinned ? MemoryKind::pinned : MemoryKind::host;
 }
 
 bool copies_reach(const SegmentPart& part) { return part.address != nullptr; }
@@ -139,6 +145,14 @@ beeline_status beeline_symmetric_address(beeline_world* world, const void* addre
     c::require_pointer(address, "address");
     c::require_pointer(symmetric, "symmetric");
     *symmetric = of.symmetric_address(address);
+  });
+}
+
+beeline_status beeline_memory_kind(const void* address, int32_t* kind) noexcept {
+  return guarded("beeline_memory_kind", [&] {
+    c::require_pointer(address, "address");
+    c::require_pointer(kind, "kind");
+    *kind = static_cast<std::int32_t>(kind_of(gpu_memory::describe(address).kind));
   });
 }
 

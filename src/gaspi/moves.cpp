@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gaspi/moves.hpp"
 
-#include <type_traits>
-
 namespace beeline::gaspi {
 
 void refuse_part(const Part& part, gaspi_segment_id_t segment, int rank) {
@@ -33,13 +31,8 @@ bool Post::begin(Carrier carrier, const Attempt& attempt) {
   const Awaited awaited{.what = "the engine to take a request for rank",
                         .number = static_cast<std::uint64_t>(rank_),
                         .needed = {&rank_, 1}};
-  const auto attempt_within = [&](std::uint64_t slice_ns) {
-    if constexpr (std::is_invocable_v<Attempt, std::uint64_t>)
-      return attempt(slice_ns);
-    else
-      return attempt();
-  };
-  if (wait_for(process_, awaited, timeout_ms_, attempt_within) != Result::success) [[unlikely]]
+  if (wait_for(process_, awaited, timeout_ms_, [&](std::uint64_t) { return attempt(); }) != Result::success)
+      [[unlikely]]
     return false;
   carriers_ |= static_cast<std::uint32_t>(carrier);
   has_begun_ = true;
@@ -102,12 +95,7 @@ bool Post::set(const Flag& flag, gaspi_notification_t value, int rank) {
   // The stream does not wait for what an engine carries.
   if ((carriers_ & static_cast<std::uint32_t>(Carrier::engine)) != 0)
     if (!begin(Carrier::nothing, [&] { return beeline_quiet(team, queue_.number()); })) return false;
-  if (flag.is_on_device)
-    return begin(Carrier::stream, [&] { return beeline_signal_on_stream(team, flag.signal, value, rank, stream); });
-  // Signals on streams are for the heap, and these are in a segment: this thread sets the signal behind the stream.
-  return begin(Carrier::nothing, [&](std::uint64_t slice_ns) { return beeline_synchronize(stream, slice_ns); }) &&
-         begin(queues().carrier_to(rank),
-               [&] { return beeline_signal(team, flag.signal, value, rank, queue_.number()); });
+  return begin(Carrier::stream, [&] { return beeline_signal_on_stream(team, flag.signal, value, rank, stream); });
 }
 
 bool Post::notify(const Flag& flag, gaspi_notification_t value) {

@@ -15,10 +15,25 @@ namespace {
 constexpr std::size_t round_bytes = reduced_row_bytes / 2;
 static_assert(round_bytes >= most_reduced_bytes + sizeof(std::uint64_t));
 
+bool is_on_device(const void* address) {
+  std::int32_t kind = BEELINE_MEMORY_HOST;
+  if (beeline_memory_kind(address, &kind) != BEELINE_OK) throw Failure(beeline_last_error());
+  return kind == BEELINE_MEMORY_DEVICE;
+}
+
+/// Copies a vector of the program's, which may be in GPU memory, from or to a row, which is in host memory.
+///   vector  the one of the two addresses that the program has passed
+void copy_vector(const Process& process, const void* vector, void* to, const void* from, std::size_t bytes) {
+  if (!process.has_gpu() || !is_on_device(vector))
+    std::memcpy(to, from, bytes);
+  else if (beeline_copy(process.world(), to, from, bytes) != BEELINE_OK)
+    throw Failure(beeline_last_error());
+}
+
 }  // namespace
 
-std::byte* Reductions::row_of(int member) const {
-  return group_.gathered + static_cast<std::size_t>(member) * reduced_row_bytes + (round_ % 2) * round_bytes;
+std::byte* Reductions::row_of(int member, std::uint64_t round) const {
+  return group_.gathered + static_cast<std::size_t>(member) * reduced_row_bytes + (round % 2) * round_bytes;
 }
 
 std::uint64_t* Reductions::signal_of(int member) const {
@@ -27,12 +42,16 @@ std::uint64_t* Reductions::signal_of(int member) const {
 
 Result Reductions::reduce(const Process& process, std::uint64_t kind, std::span<const std::byte> source,
                           std::byte* destination, const Combination& combination, std::uint64_t timeout_ms) {
+  if (const int lost = process.health().first_failed(group_.ranks); lost >= 0)
+    throw Failure(
+        fmt::format("group {} has rank {}, which has failed: {}", group_.number, lost, process.health().reason(lost)));
   if (kind_ != 0 && kind_ != kind)
     refuse(GASPI_ERR_ACTIVE_COLL, "another all-reduce of the group has timed out, and has to end first");
   const int me = beeline_team_rank(group_.team);
   if (kind_ == 0) {
+    // The caller's vector may change after a time-out.
+    copy_vector(process, source.data(), row_of(me, round_ + 1), source.data(), source.size());
     ++round_, kind_ = kind, sent_ = arrived_ = 0;
-    std::memcpy(row_of(me), source.data(), source.size());  // the caller's vector may change after a time-out
   }
   const Awaited awaited{.what = "the other members' all-reduce", .needed = group_.ranks};
   const Result result = wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) -> beeline_status {
@@ -54,11 +73,12 @@ Result Reductions::reduce(const Process& process, std::uint64_t kind, std::span<
   });
   if (result != Result::success) return result;
   kind_ = 0;
-  combine_all(source.size(), destination, combination);
+  combine_all(process, source.size(), destination, combination);
   return result;
 }
 
-void Reductions::combine_all(std::size_t bytes, std::byte* destination, const Combination& combination) const {
+void Reductions::combine_all(const Process& process, std::size_t bytes, std::byte* destination,
+                             const Combination& combination) const {
   alignas(64) std::array<std::array<std::byte, most_reduced_bytes>, 2> sums;
   std::byte* sum = row_of(0);
   for (int member = 1; member < members(); ++member) {
@@ -66,7 +86,7 @@ void Reductions::combine_all(std::size_t bytes, std::byte* destination, const Co
     combination.combine(sum, row_of(member), next);
     sum = next;
   }
-  std::memcpy(destination, sum, bytes);
+  copy_vector(process, destination, destination, sum, bytes);
 }
 
 }  // namespace beeline::gaspi

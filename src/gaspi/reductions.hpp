@@ -40,9 +40,11 @@ class Reductions final : public GroupWork {
                               std::byte* destination, const Combination& combination, std::uint64_t timeout_ms);
 
  private:
-  [[nodiscard]] std::byte* row_of(int member) const;
+  [[nodiscard]] std::byte* row_of(int member, std::uint64_t round) const;
+  [[nodiscard]] std::byte* row_of(int member) const { return row_of(member, round_); }
   [[nodiscard]] std::uint64_t* signal_of(int member) const;
-  void combine_all(std::size_t bytes, std::byte* destination, const Combination& combination) const;
+  void combine_all(const Process& process, std::size_t bytes, std::byte* destination,
+                   const Combination& combination) const;
   [[nodiscard]] int members() const { return static_cast<int>(group_.ranks.size()); }
 
   const Group& group_;

@@ -154,8 +154,7 @@ std::unique_lock<std::mutex> HybridTransfers::Implementation::lock() {
 HybridTransfer HybridTransfers::Implementation::put_to(const char* call, HybridTransfer put, int peer) const {
   static_cast<void>(team.world_rank(peer));
   if (put.bytes == 0) return put;
-  detail::require_named(world, {call, "destination"}, put.destination, put.bytes);
-  put.destination = team.at(static_cast<std::byte*>(put.destination), peer);
+  put.destination = detail::named_at(team, {call, "destination"}, put.destination, put.bytes, peer);
   return put;
 }
 

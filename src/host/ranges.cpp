@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "beeline/device/impl/caller_check.hpp"
+#include "beeline/host/team.hpp"
 #include "host/world/memory_map.hpp"
 #include "host/world/part.hpp"
 
@@ -17,13 +18,22 @@ const char* part_at(const SlotLayout& slot, std::uint64_t offset) {
   return offset >= slot.host_area_offset() && offset < slot.host_segments_offset() ? "pinned heap" : "segments";
 }
 
-/// Whether an address is in an area of segments of this rank's slot, by which operations name the parts of any rank
-/// (`World::symmetric_address`).
-bool is_in_segments(const Context& ctx, const void* address) {
+/// Whether an address is in a part of this rank's slot by which operations name memory of other ranks: an area of
+/// segments (`World::symmetric_address`), or the aliases (`RegisteredMemory::alias`).
+bool names_others_memory(const Context& ctx, const void* address) {
   if (ctx.owner_of(address) != ctx.own_world_rank) return false;
   const SlotLayout slot{ctx.slot_shift};
   const std::uint64_t offset = ctx.offset_in_slot(address);
-  return offset >= slot.host_segments_offset() || (offset >= slot.device_segments_offset() && offset < slot.half());
+  return offset >= slot.host_segments_offset() ||
+         (offset >= slot.device_segments_offset() && offset < slot.host_area_offset());
+}
+
+/// The end of the part of a slot that contains an address. Aliases stand for memory of other nodes alone.
+std::uint64_t end_around(const Context& ctx, const void* address) {
+  const SlotLayout slot{ctx.slot_shift};
+  const std::uint64_t offset = ctx.offset_in_slot(address);
+  const bool is_alias = MemoryAliases::may_hold(slot, offset) && is_elsewhere(ctx, address);
+  return is_alias ? slot.host_area_offset() : end_of_part(ctx, offset);
 }
 
 }  // namespace
@@ -32,7 +42,7 @@ void require_extent(const World& world, Argument argument, const void* address, 
   const Context& ctx = world.host_context();
   const std::uint32_t owner = ctx.owner_of(address);
   if (owner == no_peer) return;
-  const std::uint64_t offset = ctx.offset_in_slot(address), end = end_of_part(ctx, offset);
+  const std::uint64_t offset = ctx.offset_in_slot(address), end = end_around(ctx, address);
   const std::uint64_t room = offset < end ? end - offset : 0;
   if (bytes > room)
     throw Error(Status::invalid_argument,
@@ -69,11 +79,23 @@ void require_symmetric(const World& world, Argument argument, const void* addres
   require_extent(world, argument, address, bytes);
 }
 
-void require_named(const World& world, Argument argument, const void* address, std::size_t bytes) {
-  if (is_in_segments(world.host_context(), address))
-    require_extent(world, argument, address, bytes);
+void* in_slot_of(const Team& team, void* local, int peer) {
+  // Called for each transfer, so texts are made for errors only.
+  if (peer < 0 || peer >= team.size())
+    throw Error(Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, team.size()));
+  const Context& ctx = team.context();
+  const auto slots = static_cast<std::ptrdiff_t>(ctx.world_rank(static_cast<std::uint32_t>(peer))) - ctx.own_world_rank;
+  return static_cast<std::byte*>(local) + slots * (std::ptrdiff_t{1} << ctx.slot_shift);
+}
+
+void* named_at(const Team& team, Argument argument, void* local, std::size_t bytes, int peer) {
+  const World& world = team.world();
+  void* const there = in_slot_of(team, local, peer);
+  if (names_others_memory(world.host_context(), local))
+    require_extent(world, argument, there, bytes);
   else
-    require_symmetric(world, argument, address, bytes);
+    require_symmetric(world, argument, local, bytes);
+  return there;
 }
 
 }  // namespace beeline::detail

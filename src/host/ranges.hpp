@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "beeline/host/team.hpp"
 #include "beeline/host/world.hpp"
 
 namespace beeline::detail {
@@ -24,7 +25,11 @@ void require_mapped(const Context& ctx, const char* name, const void* address);
 [[noreturn]] void refuse_not_symmetric(const World& world, Argument argument, const void* address);
 /// Throws invalid_argument if a range begins outside this rank's heaps, or reaches beyond the end of the heap.
 void require_symmetric(const World& world, Argument argument, const void* address, std::size_t bytes);
-/// The same, but the range may also lie in this rank's areas of segments, where addresses name the parts of any rank.
-void require_named(const World& world, Argument argument, const void* address, std::size_t bytes);
+/// The address on `peer`, a rank of the team, that corresponds to `local` in this rank's slot. Ranks on other nodes
+/// have slots, too; copies and streams accept such addresses. Throws invalid_argument for a peer that the team lacks.
+[[nodiscard]] void* in_slot_of(const Team& team, void* local, int peer);
+/// The same, for a range that is checked as by `require_symmetric`. The range may also begin in the parts of this
+/// rank's slot by which operations name others' memory: those of segments, and of aliases for ranks on other nodes.
+[[nodiscard]] void* named_at(const Team& team, Argument argument, void* local, std::size_t bytes, int peer);
 
 }  // namespace beeline::detail

@@ -72,15 +72,17 @@ void check_sequence(const std::uint64_t* sequence, bool adds, const char* call) 
 /// Checks the call and returns the address of the signal on `peer`.
 ///   name  name of the function, for errors
 std::uint64_t* signal_at(Team& team, const char* name, const SignalCall& call, int peer) {
-  detail::require_named(team.world(), {name, "signal"}, call.signal, sizeof *call.signal);
+  void* const there = detail::named_at(team, {name, "signal"}, call.signal, sizeof *call.signal, peer);
   check_signal(call.signal);
   check_sequence(call.sequence, call.adds, name);
-  return team.at(call.signal, peer);
+  return static_cast<std::uint64_t*>(there);
 }
 
-void check_put(Team& team, const char* name, const void* destination, const void* source, std::size_t bytes) {
-  detail::require_named(team.world(), {name, "destination"}, destination, bytes);
+/// Checks a put and returns the address of the destination on `peer`.
+void* destination_at(Team& team, const char* name, void* destination, const void* source, std::size_t bytes, int peer) {
+  void* const there = detail::named_at(team, {name, "destination"}, destination, bytes, peer);
   detail::require_extent(team.world(), {name, "source"}, source, bytes);
+  return there;
 }
 
 bool is_fixed(const SignalCall& call) { return call.sequence == nullptr && !call.adds; }
@@ -106,8 +108,8 @@ void require_fixed(const SignalCall& call, const char* name) {
 
 void put_on_stream(Team& team, void* destination, const void* source, std::size_t bytes, int peer, Stream* stream) {
   if (bytes == 0) return;
-  check_put(team, "put_on_stream", destination, source, bytes);
-  team.world().copy(team.at(static_cast<std::byte*>(destination), peer), source, bytes, stream_of(team, stream));
+  void* const there = destination_at(team, "put_on_stream", destination, source, bytes, peer);
+  team.world().copy(there, source, bytes, stream_of(team, stream));
 }
 
 void signal_on_stream(Team& team, int peer, const SignalCall& call) {
@@ -124,11 +126,11 @@ void put_signal_on_stream(Team& team, void* destination, const void* source, std
                           const SignalCall& call) {
   Stream& stream = stream_of(team, call.stream);
   std::uint64_t* const signal = signal_at(team, "put_signal_on_stream", call, peer);
-  if (bytes > 0) check_put(team, "put_signal_on_stream", destination, source, bytes);
-  if (is_fixed(call)) refuse_captured(stream, "a signal with a fixed value", fixed_in_graphs);
   auto* to = static_cast<std::byte*>(destination);
-  const bool by_kernel =
-      kernels_reach(team, peer, signal) && (bytes == 0 || kernels_reach(team, peer, team.at(to, peer)));
+  void* const there =
+      bytes == 0 ? nullptr : destination_at(team, "put_signal_on_stream", destination, source, bytes, peer);
+  if (is_fixed(call)) refuse_captured(stream, "a signal with a fixed value", fixed_in_graphs);
+  const bool by_kernel = kernels_reach(team, peer, signal) && (bytes == 0 || kernels_reach(team, peer, there));
   if (!by_kernel) {
     require_fixed(call, "put_signal_on_stream");
     put_on_stream(team, destination, source, bytes, peer, &stream);

@@ -151,13 +151,8 @@ void Team::free(void* pointer) {
 }
 
 void* Team::translate(void* local, int peer) const {
-  // Called for each transfer, so texts are made for errors only.
-  if (peer < 0 || peer >= size())
-    throw Error(Status::invalid_argument, fmt::format("peer {} of a team of {}", peer, size()));
   detail::require_symmetric(world_, {"at", "local"}, local, 1);
-  // Ranks on other nodes have slots, too; copies and streams accept such addresses.
-  const auto slots = static_cast<std::ptrdiff_t>(context_.world_rank(static_cast<std::uint32_t>(peer))) - world_.rank();
-  return static_cast<std::byte*>(local) + slots * (std::ptrdiff_t{1} << context_.slot_shift);
+  return detail::in_slot_of(*this, local, peer);
 }
 
 void detail::free_with_owner(const TeamLife& life, Team& team, void* pointer) noexcept {

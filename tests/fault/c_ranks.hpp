@@ -60,4 +60,17 @@ inline void check_refused(beeline_status status, const char* text) {
   BEELINE_CHECK_CONTAINS(beeline_last_error(), text);
 }
 
+template <class T>
+T* allocate(beeline_team* team, std::size_t count, int32_t heap = BEELINE_HEAP_SYMMETRIC) {
+  void* memory = nullptr;
+  check_ok(beeline_allocate(team, count * sizeof(T), heap, &memory));
+  return static_cast<T*>(memory);
+}
+inline uint64_t* allocate_signal(beeline_team* team) {
+  uint64_t* signal = nullptr;
+  check_ok(beeline_allocate_signals(team, 1, BEELINE_HEAP_SYMMETRIC, &signal));
+  return signal;
+}
+inline int32_t peer_of(beeline_team* team) { return 1 - beeline_team_rank(team); }
+
 }  // namespace beeline_test::c_interface_test

@@ -219,6 +219,35 @@ TEST_P(GaspiGpus, ThresholdAndChunk) {
   });
 }
 
+/// All-reduces from and to segments of any kind: host memory of some ranks, GPU memory of others.
+TEST_P(GaspiGpus, AllReducesOfGpuMemory) {
+  run([](int rank) {
+    constexpr std::size_t count = 255;
+    const auto me = static_cast<gaspi_rank_t>(rank);
+    auto* const staging = make_segment(host, count);
+    const gaspi_alloc_t kind = has_gpu(rank) ? GASPI_MEM_GPU : GASPI_MEM_DEFAULT;
+    for (gaspi_segment_id_t id = 2; id < 4; ++id)
+      GASPI_OK(gaspi_segment_create(id, count * 8, GASPI_GROUP_ALL, GASPI_BLOCK, kind));
+    auto *const from = segment_memory(2), *const to = segment_memory(3);
+    const auto ranks = static_cast<std::uint64_t>(GetParam().ranks);
+    fill(2, me, staging, count, 1000 * me);
+    const auto sum = [&](std::uint64_t* source, std::uint64_t* destination) {
+      GASPI_OK(
+          gaspi_allreduce(source, destination, count, GASPI_OP_SUM, GASPI_TYPE_ULONG, GASPI_GROUP_ALL, GASPI_BLOCK));
+    };
+    const auto check_sum = [&](std::uint64_t i, std::uint64_t observed) {
+      BEELINE_CHECK_EQ(1000 * ranks * (ranks - 1) / 2 + ranks * i, observed);
+    };
+    sum(from, to);
+    std::fill(staging, staging + count, 0);
+    GASPI_OK(gaspi_read(host, 0, me, 3, 0, count * 8, 0, GASPI_BLOCK));
+    GASPI_OK(gaspi_wait(0, GASPI_BLOCK));
+    for (std::size_t i = 0; i < count; ++i) check_sum(i, staging[i]);
+    sum(from, staging);
+    for (std::size_t i = 0; i < count; ++i) check_sum(i, staging[i]);
+  });
+}
+
 TEST_P(GaspiGpus, NumbersOfGpus) {
   run([](int rank) {
     if (!has_gpu(rank)) return;

@@ -64,6 +64,10 @@ beeline_status beeline_registered_alias(const beeline_registered* registered, vo
 /// distributed array, together with the rank that owns it. BEELINE_INVALID_ARGUMENT for other addresses. Does not
 /// block. Threads: any.
 beeline_status beeline_symmetric_address(beeline_world* world, const void* address, void** symmetric) BEELINE_NOEXCEPT;
+/// Sets `kind` to the kind of the memory at `address`: BEELINE_MEMORY_DEVICE if only GPUs access it,
+/// BEELINE_MEMORY_PINNED for host memory that CUDA has registered, else BEELINE_MEMORY_HOST, also for managed memory
+/// and without a GPU. Does not block. Threads: any.
+beeline_status beeline_memory_kind(const void* address, int32_t* kind) BEELINE_NOEXCEPT;
 /// Collective. No rank may still copy to or from the memory. Frees the handle, unless the call fails. Threads: one for
 /// the world.
 beeline_status beeline_deregister(beeline_registered* registered) BEELINE_NOEXCEPT;

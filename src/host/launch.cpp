@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "core/exception_text.hpp"
+#include "host/host_grid.hpp"
 #include "host/profiler_range.hpp"
 #include "host/world/grids.hpp"
 #include "host/world/launches.hpp"
@@ -96,46 +97,6 @@ Context context_of(Team& team, const LaunchOptions& options, const KernelName& k
   Launches& launches = world_part<Launches>(team.world());
   if (!launches.is_named(context.kernel)) launches.name(context.kernel, text_of(options.name, *kernel.type));
   return context;
-}
-
-/// The threads and state for the blocks of a host rank's grid.
-struct HostGrid {
-  HostWorkers& workers;
-  unsigned cores, team_size;  ///< cores of the rank, threads of a block
-  GridState* state;
-  Context context;
-};
-
-/// Runs all threads of blocks [first, last) at once. Rethrows the first exception.
-void run_blocks(const HostGrid& grid, const HostBlock& block, unsigned first, unsigned last) {
-  const unsigned team_size = grid.team_size, threads = (last - first) * team_size;
-  Context context = grid.context;
-  const bool adapts = context.polling.policy() == WaitPolicy::automatic;
-  // A block may have more threads than there are cores, whatever the number of ranks.
-  const Polling polling = adapts ? Polling(64) : context.polling;
-  if (threads == 1) {
-    HostTeamState alone(1, context.deadline_ns, polling);
-    return block(HostTeam(&alone, 0), first, grid.state, context);
-  }
-  if (threads > grid.cores) context.polling = polling;
-  std::vector<std::unique_ptr<HostTeamState>> teams;
-  for (unsigned rank = first; rank < last; ++rank)
-    teams.push_back(std::make_unique<HostTeamState>(team_size, context.deadline_ns, polling));
-  std::mutex mutex;
-  std::exception_ptr failure;
-  // Threads that spin do not yield their core.
-  const unsigned at_once = polling.policy() == WaitPolicy::spin ? threads : grid.cores;
-  grid.workers.run(threads, at_once, [&](unsigned index) {
-    HostTeamState& team = *teams[index / team_size];
-    try {
-      block(HostTeam(&team, index % team_size), first + index / team_size, grid.state, context);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!failure) failure = std::current_exception();
-      team.broken = true;
-    }
-  });
-  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace

@@ -32,8 +32,9 @@ bool is_quiet_rank() {
 CommandLine::CommandLine(const About& about) : about_(about), app_(about.summary) {
   app_.add_option("--method", methods_, "names, separated by commas, or all that are available")->capture_default_str();
   app_.add_option(about.repeats, repeats_, about.about_repeats)->check(between(1, 1'000'000'000));
-  app_.add_option("--energy", energy_seconds_, "seconds for which each method is metered, too: joules")
-      ->check(between(0.1, 60.0));
+  if (!about.on_devices)
+    app_.add_option("--energy", energy_seconds_, "seconds for which each method is metered, too: joules")
+        ->check(between(0.1, 60.0));
   app_.add_flag("--list", list_, "list the methods and end");
   app_.add_option("--describe", described_ranks_, "print the options, checked for this number of ranks, and end")
       ->check(between(1, static_cast<int>(beeline::max_ranks)));
@@ -41,7 +42,7 @@ CommandLine::CommandLine(const About& about) : about_(about), app_(about.summary
 
 int CommandLine::describe(const std::function<void(beeline::Config&)>& check) const {
   beeline::Config config;
-  config.size = described_ranks_, config.device = "cpu";
+  config.size = described_ranks_, config.device = "cpu", config.threads = about_.on_devices;
   try {
     check(config);
   } catch (const beeline::Error& error) {
@@ -76,6 +77,22 @@ int CommandLine::run_and_verify(const beeline::Config& config, const std::vector
     print_line(world.rank(), beeline::bench::environment_record(world, arguments));
     if (!measure(world)) good = false;
   });
+  return exit_code(code, good);
+}
+
+int CommandLine::run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
+                                const MeasureOnDevices& measure) const {
+  const Devices devices = devices_for(config);
+  print_line(0, beeline::bench::environment_record(described(devices), arguments));
+  try {
+    return exit_code(0, measure(devices));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", about_.name, error.what());
+    return 1;
+  }
+}
+
+int CommandLine::exit_code(int code, bool good) const {
   if (!good && !is_quiet_rank()) fmt::print(stderr, "{}: a method's result is wrong: see \"verified\"\n", about_.name);
   return code != 0 ? code : good ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 
 #include "beeline/core/config.hpp"
 #include "beeline/core/error.hpp"
+#include "common/devices.hpp"
 #include "common/program.hpp"
 
 namespace apps {
@@ -23,6 +24,7 @@ struct About {
   const char *name, *summary;
   const char *repeats, *about_repeats;  ///< the option for repetitions in a timed run: name and help
   const char* unmixed = nullptr;        ///< why ranks cannot mix GPUs and CPUs; nullptr: they can
+  bool on_devices = false;              ///< whether one process drives the devices, without ranks
 };
 
 /// A limit whose help names it as "LEAST to MOST".
@@ -55,6 +57,8 @@ class CommandLine {
  public:
   /// Returns whether every result was right; every rank returns the same.
   using Measure = std::function<bool(beeline::World&)>;
+  /// The same, of a program without ranks.
+  using MeasureOnDevices = std::function<bool(const Devices&)>;
 
   explicit CommandLine(const About& about);
 
@@ -66,9 +70,9 @@ class CommandLine {
   [[nodiscard]] double energy_seconds() const { return energy_seconds_; }
 
   /// Describes the options, lists the methods, or measures the methods that the command line names. `prepare(config,
-  /// methods)` adapts the configuration to the needs of the world, and returns a `Measure`. Returns the exit code of
-  /// main: 0; 1 when a rank failed or a result was wrong; 2 when the request is refused before a world exists. Rank 0
-  /// prints the reason.
+  /// methods)` adapts the configuration to the needs of the world, and returns a `Measure`, or a `MeasureOnDevices` for
+  /// as many devices as `beeline-launch -n` names. Returns the exit code of main: 0; 1 when a rank failed or a result
+  /// was wrong; 2 when the request is refused before a world exists. Rank 0 prints the reason.
   template <class Info, class Prepare>
   [[nodiscard]] int run(int argc, char** argv, const std::vector<Info>& all, Prepare prepare) {
     try {
@@ -84,7 +88,7 @@ class CommandLine {
         for (const Info& info : all) print_line(config.rank, method_line(info, config));
         return 0;
       }
-      const Measure measure = prepare(config, choose_methods(all, methods_, config));
+      const auto measure = prepare(config, choose_methods(all, methods_, config));
       return run_and_verify(config, {argv, argv + argc}, measure);
     });
   }
@@ -95,6 +99,9 @@ class CommandLine {
   [[nodiscard]] int run_or_refuse(const std::function<int()>& work) const;
   [[nodiscard]] int run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
                                    const Measure& measure) const;
+  [[nodiscard]] int run_and_verify(const beeline::Config& config, const std::vector<std::string>& arguments,
+                                   const MeasureOnDevices& measure) const;
+  [[nodiscard]] int exit_code(int code, bool good) const;
 
   About about_;
   CLI::App app_;

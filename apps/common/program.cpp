@@ -28,14 +28,21 @@ Json result_line(const char* app, const MethodText& method, const beeline::World
   return line;
 }
 
+Json result_line(const char* app, const MethodText& method, const Devices& devices) {
+  return {{"event", "result"},
+          {"app", app},
+          {"method", method.name},
+          {"devices", devices.size()},
+          {"device", described(devices).front().name}};
+}
+
 Json samples_seconds(const std::vector<Sample>& all, int repeats) {
   Json seconds = Json::array();
   for (const Sample& sample : all) seconds.push_back(sample.seconds / repeats);
   return seconds;
 }
 
-Progress::Progress(const beeline::World& world, std::string method, int total)
-    : rank_(world.rank()), total_(total), method_(std::move(method)) {
+Progress::Progress(int rank, std::string method, int total) : rank_(rank), total_(total), method_(std::move(method)) {
   print();
 }
 

@@ -33,13 +33,16 @@ Sample combine(beeline::World& world, Sample mine) {
 
 }  // namespace
 
-Sample timed_run(beeline::World& world, const std::function<void()>& work) {
-  world.barrier();
+Sample timed_run(const std::function<void()>& work) {
   const double cpu = process_cpu_seconds();
   const auto start = std::chrono::steady_clock::now();
   work();
-  const Sample mine{std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
-                    process_cpu_seconds() - cpu};
+  return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), process_cpu_seconds() - cpu};
+}
+
+Sample timed_run(beeline::World& world, const std::function<void()>& work) {
+  world.barrier();
+  const Sample mine = timed_run(work);
   world.barrier();
   return combine(world, mine);
 }

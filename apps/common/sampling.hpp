@@ -22,6 +22,9 @@ struct Sample {
 /// Collective. Runs `work` once on every rank, starting from a barrier; returns the same sample on every rank.
 [[nodiscard]] Sample timed_run(beeline::World& world, const std::function<void()>& work);
 
+/// Runs `work` once, in a program without ranks.
+[[nodiscard]] Sample timed_run(const std::function<void()>& work);
+
 /// Number of runs in a sample of `sample_seconds` if one run takes `seconds`; between `fewest` and `most`.
 [[nodiscard]] inline int runs_of_sample(double sample_seconds, double seconds, int fewest, int most) {
   return static_cast<int>(std::clamp(std::ceil(sample_seconds / seconds), double(fewest), double(most)));

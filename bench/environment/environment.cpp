@@ -80,16 +80,19 @@ Json build_record() {
       {"cuda_architectures", std::string(BEELINE_ARCHITECTURES).empty() ? Json(nullptr) : Json(BEELINE_ARCHITECTURES)}};
 }
 
+Json describe(const Device& device) {
+  return {{"kind", device.is_gpu() ? "gpu" : "host"},
+          {"name", device.name},
+          {"uuid", device.is_gpu() ? Json(device.uuid) : Json(nullptr)},
+          {"multiprocessors", device.is_gpu() ? Json(device.multiprocessors) : Json(nullptr)},
+          {"memory_bytes", device.memory_bytes},
+          {"state", device.is_gpu() ? gpu_state(device.uuid) : Json(nullptr)}};
+}
+
 /// The devices of all ranks; each rank describes its own.
 Json devices_of(World& world) {
-  const Device& mine = world.device();
-  const Json described = {{"rank", world.rank()},
-                          {"kind", mine.is_gpu() ? "gpu" : "host"},
-                          {"name", mine.name},
-                          {"uuid", mine.is_gpu() ? Json(mine.uuid) : Json(nullptr)},
-                          {"multiprocessors", mine.is_gpu() ? Json(mine.multiprocessors) : Json(nullptr)},
-                          {"memory_bytes", mine.memory_bytes},
-                          {"state", mine.is_gpu() ? gpu_state(mine.uuid) : Json(nullptr)}};
+  Json described = {{"rank", world.rank()}};
+  described.update(describe(world.device()));
   const std::string text = described.dump();
   Json devices = Json::array();
   for (const auto& other : world.allgather(std::as_bytes(std::span(text))))
@@ -98,21 +101,39 @@ Json devices_of(World& world) {
   return devices;
 }
 
-}  // namespace
-
-Json environment_record(World& world, const std::vector<std::string>& arguments) {
+/// What does not depend on ranks and devices.
+Json begin_record(const std::vector<std::string>& arguments) {
   Json record = {{"event", "environment"}, {"schema_version", schema_version}, {"time", utc_now()}};
   add_commit(record);
   record["arguments"] = without_paths(arguments);
   record["variables"] = variables();
   record["build"] = build_record();
+  return record;
+}
+
+}  // namespace
+
+Json environment_record(World& world, const std::vector<std::string>& arguments) {
+  Json record = begin_record(arguments);
   record["ranks"] = world.size();
   record["rank_kind"] = world.config().threads ? "threads" : "processes";
   record["host_threads"] = world.config().host_threads;
   record["host"] = host_record();
   record["cuda"] = cuda_versions();
   record["devices"] = devices_of(world);
-  record["topology"] = gpu_topology(world);
+  std::vector<Device> devices;
+  for (int rank = 0; rank < world.size(); ++rank) devices.push_back(world.device(rank));
+  record["topology"] = gpu_topology(devices);
+  return record;
+}
+
+Json environment_record(const std::vector<Device>& devices, const std::vector<std::string>& arguments) {
+  Json record = begin_record(arguments);
+  record["host"] = host_record();
+  record["cuda"] = cuda_versions();
+  record["devices"] = Json::array();
+  for (const Device& device : devices) record["devices"].push_back(describe(device));
+  record["topology"] = gpu_topology(devices);
   return record;
 }
 

@@ -68,12 +68,12 @@ Json cuda_versions() {
           {"runtime", version_from(cudaRuntimeGetVersion)}};
 }
 
-Json gpu_topology(const World& world) {
+Json gpu_topology(const std::vector<Device>& devices) {
   const std::vector<Device> visible = visible_gpus();
   Json pairs = Json::array();
-  for (int from = 0; from < world.size(); ++from)
-    for (int to = 0; to < world.size(); ++to) {
-      const auto a = ordinal_of(visible, world.device(from).uuid), b = ordinal_of(visible, world.device(to).uuid);
+  for (std::size_t from = 0; from < devices.size(); ++from)
+    for (std::size_t to = 0; to < devices.size(); ++to) {
+      const auto a = ordinal_of(visible, devices[from].uuid), b = ordinal_of(visible, devices[to].uuid);
       if (!a || !b || *a == *b) continue;
       pairs.push_back({{"from", from},
                        {"to", to},
@@ -87,7 +87,7 @@ Json gpu_topology(const World& world) {
 #else
 
 Json cuda_versions() { return {{"driver", kernel_driver()}, {"driver_supports", nullptr}, {"runtime", nullptr}}; }
-Json gpu_topology(const World&) { return nullptr; }
+Json gpu_topology(const std::vector<Device>&) { return nullptr; }
 
 #endif
 

@@ -5,8 +5,9 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
-#include "beeline/host/world.hpp"
+#include "beeline/runtime/device.hpp"
 
 namespace beeline::bench {
 
@@ -16,8 +17,8 @@ namespace beeline::bench {
 /// Clocks and temperature of a GPU, from NVML; null if NVML is missing.
 [[nodiscard]] nlohmann::ordered_json gpu_state(const std::string& uuid);
 
-/// Peer access, atomics and performance rank for each pair of ranks on different GPUs that this process sees. Null if
-/// fewer than two GPUs take part.
-[[nodiscard]] nlohmann::ordered_json gpu_topology(const World& world);
+/// Peer access, atomics and performance rank for each pair of different GPUs that this process sees; pairs are named by
+/// their places in `devices`. Null if fewer than two GPUs take part.
+[[nodiscard]] nlohmann::ordered_json gpu_topology(const std::vector<Device>& devices);
 
 }  // namespace beeline::bench

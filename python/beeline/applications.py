@@ -14,6 +14,8 @@ from beeline.display import Render, ResultView
 from beeline.jobs import Event, running
 from beeline.programs import USAGE_ERROR, CliError, World, find_program, given, launch_command
 
+MAX_DEVICES = 64  # host devices of a process
+
 
 @dataclass(frozen=True)
 class Study:
@@ -30,6 +32,7 @@ class Study:
     """Of the program on so many ranks, without the methods."""
     label: str = ""
     """What tells it from other studies of the same command."""
+    unit: str = "ranks"
 
     def command(self, program: str, ranks: int, arguments: list[str]) -> list[str]:
         return launch_command(replace(self.world, ranks=ranks), find_program(program), arguments)
@@ -55,9 +58,21 @@ class Asked:
         names = options.parse_names(values.pop("method", "all"))
         arguments = [text for name, value in values.items() for text in given(name, value)]
         counts = options.parse_ranks(ranks)
+        self.check(arguments, counts)
+        return Study(programs or {self.program: None}, counts, names, self.world, lambda _: arguments, label)
+
+    def study_on_devices(self, devices: str) -> Study:
+        """The same, of a program whose process drives its devices without ranks."""
+        names = options.parse_names(self.options.get("method", "all"))
+        arguments = [text for name, value in self.options.items() if name != "method" for text in given(name, value)]
+        counts = options.parse_ranks(devices, "devices", MAX_DEVICES)
+        self.check(arguments, counts)
+        world = replace(self.world, threads=True)
+        return Study({self.program: None}, counts, names, world, lambda _: arguments, unit="devices")
+
+    def check(self, arguments: list[str], counts: list[int]) -> None:
         for count in counts:
             describe(self.program, *arguments, "--describe", str(count))
-        return Study(programs or {self.program: None}, counts, names, self.world, lambda _: arguments, label)
 
 
 def run_studies(asked: Asked, studies: Sequence[Study], render: Render) -> None:
@@ -66,7 +81,7 @@ def run_studies(asked: Asked, studies: Sequence[Study], render: Render) -> None:
     with ResultView(asked.as_json, asked.output, render) as view:
         for study in studies:
             for ranks in study.ranks:
-                view.set_progress(f"{study.label}{ranks} ranks")
+                view.set_progress(f"{study.label}{ranks} {study.unit}")
                 failures += run_methods(study, ranks, view)
     raise_failures(failures, view)
 
@@ -75,7 +90,7 @@ def run_methods(study: Study, ranks: int, view: ResultView) -> list[CliError]:
     """Runs each program's methods on `ranks` ranks; returns the failures."""
     chosen = choose_methods(study, ranks, view)
     if not chosen:
-        return [CliError(f"no method is available on {ranks} ranks")]
+        return [CliError(f"no method is available on {ranks} {study.unit}")]
     failures: list[CliError] = []
     for program, names in chosen.items():
         failed, refused = run_jobs(study, ranks, program, names, view)
@@ -98,7 +113,7 @@ def run_jobs(
         command = study.command(program, ranks, [*study.arguments(ranks), "--method", ",".join(waiting)])
         problem: CliError | None = None
         try:
-            view.run(command, lambda event: f"{study.label}{event.get('method', '')}, {ranks} ranks")
+            view.run(command, lambda event: f"{study.label}{event.get('method', '')}, {ranks} {study.unit}")
         except CliError as error:
             problem = error
         done = [event.get("method") for event in view.taken if event.get("event") == "result"]
@@ -144,7 +159,7 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list
             )
         refused = [f"{name}: {known[name].get('reason')}" for name in study.methods if not known[name].get("available")]
         if refused:
-            raise CliError(f"not available on {ranks} ranks here: {'; '.join(refused)}")
+            raise CliError(f"not available on {ranks} {study.unit} here: {'; '.join(refused)}")
         names = list(dict.fromkeys(study.methods))
     else:
         lacking: dict[str, list[str]] = {}
@@ -152,7 +167,7 @@ def choose_methods(study: Study, ranks: int, view: ResultView) -> dict[str, list
             if not event.get("available"):
                 lacking.setdefault(str(event.get("reason")), []).append(name)
         for reason, left_out in lacking.items():
-            view.show_line(f"left out on {ranks} ranks: {', '.join(left_out)}: {reason}")
+            view.show_line(f"left out on {ranks} {study.unit}: {', '.join(left_out)}: {reason}")
         names = [name for name, event in known.items() if event.get("available")]
     chosen: dict[str, list[str]] = {}
     for name in names:

@@ -183,6 +183,25 @@ def against(result: Event, results: list[Event], baseline: str, key: str, same: 
     return format_ratio(1 / ratio if key == "seconds" else ratio, *of)
 
 
+def against_one_device(results: list[Event], same: Sequence[str]) -> dict[str, Cell]:
+    """The column of speed-ups over the results on one device that agree in the fields `same`; none if no result, or
+    each of them, is of one device."""
+
+    def key_of(one: Event) -> str:
+        return str([one.get(name) for name in same])
+
+    alone = {key_of(one): one for one in results if one.get("devices") == 1}
+
+    def cell(one: Event) -> str:
+        other = alone.get(key_of(one))
+        if other is None or not other.get("seconds") or not one.get("seconds"):
+            return MISSING
+        return format_ratio(other["seconds"] / one["seconds"], *(() if one is other else (one, other)))
+
+    several = any(one.get("devices") != 1 for one in results)
+    return {">against\none\ndevice": cell} if alone and several else {}
+
+
 def format_ratio(ratio: float, *of: Event) -> str:
     return format_figure(ratio, *of) if is_uncertain(*of) else f"{ratio:.2f}"
 

@@ -35,12 +35,12 @@ def parse_sizes(text: str, option: str, what: str = "size", examples: str = "byt
     return sizes
 
 
-def parse_ranks(text: str) -> list[int]:
-    """Rank counts in a list like 1,2,4."""
+def parse_ranks(text: str, unit: str = "ranks", most: int = MAX_RANKS) -> list[int]:
+    """Numbers of ranks, or of devices, in a list like 1,2,4."""
     counts = []
     for item in text.split(","):
-        if RANKS.fullmatch(item.strip()) is None or not 1 <= int(item) <= MAX_RANKS:
-            raise refusal("--ranks", f"{item!r} is no number of ranks; valid: 1 to {MAX_RANKS}, separated by commas")
+        if RANKS.fullmatch(item.strip()) is None or not 1 <= int(item) <= most:
+            raise refusal(f"--{unit}", f"{item!r} is no number of {unit}; valid: 1 to {most}, separated by commas")
         counts.append(int(item))
     return counts
 
@@ -111,6 +111,7 @@ Output = Annotated[
     typer.Option("--output", metavar="FILE", help="Append the results to FILE as JSON lines.", callback=check_output),
 ]
 Ranks = Annotated[str, typer.Option("--ranks", "-n", metavar="N[,N..]", help="Numbers of ranks.")]
+Devices = Annotated[str, typer.Option("--devices", "-n", metavar="N[,N..]", help="Numbers of devices.")]
 Methods = Annotated[
     str, typer.Option("--method", metavar="NAME,..", help="Methods by name, or all that are available.")
 ]

@@ -10,7 +10,7 @@
 namespace beeline::detail {
 
 /// Drains the queue that streams use, as `drain_route` does; here the error names `peer` on a GPU, too. Every thread
-/// calls it. An abort does not end the wait: after an error the engine no longer uses the memory, so it may be freed.
+/// calls it. An abort ends the wait only when the engine no longer reads the sources: after an error they may be freed.
 ///   operation  quiet: data posted before are at their destination; flush: their sources may be reused
 ///   peer       rank of the team
 template <class Group>
@@ -25,11 +25,16 @@ BEELINE_HOST_DEVICE Status await_carried(const Group& group, const Context& ctx,
     if (in_place) wake_engine_of(queue);
     const std::uint64_t posted = TicketWord(queue.tickets->next).load(std::memory_order_acquire);
     std::uint64_t observed = 0;
+    bool is_aborted = false;
     constexpr bool heeds_abort = false;
     status = await_engine(ctx, {heeds_abort}, [&] {
       observed = DoneCount{load_acquired(done)}.commands();
-      return observed >= posted;
+      if (observed >= posted) return true;
+      is_aborted = in_place && read_abort_word(ctx) != 0 &&
+                   DoneCount{load_acquired(queue.ring->reusable.value)}.commands() >= posted;
+      return is_aborted;
     });
+    if (is_aborted) status = Status::aborted;
     if (status != Status::ok) give_up_on_engine(ctx, {operation, Verb::put, 0, 0, 0, peer}, posted, observed, status);
   }
   return agree_on_engine(group, status);

@@ -87,14 +87,15 @@ class PostedCommands {
       answer(posted, 0);
     }
   }
-  /// Publishes completed commands, in the ring's order.
+  /// Publishes, in the ring's order, the commands whose sources are no longer read, and those that are complete.
   ///   acknowledged  returns the number of the last message that a rank has done
+  ///   completes     false: none is published as complete
   template <class Acknowledged>
-  void advance(const Acknowledged& acknowledged) {
+  void advance(const Acknowledged& acknowledged, bool completes = true) {
     const std::uint64_t released = released_, completed = completed_;
     while (released_ < taken_ && at(released_).is_sent() && at(released_).sending == 0 && at(released_).awaited == 0)
       ++released_;
-    while (completed_ < released_ && acknowledged(at(completed_).command.peer) >= at(completed_).last) {
+    while (completes && completed_ < released_ && acknowledged(at(completed_).command.peer) >= at(completed_).last) {
       at(completed_).is_open = false;
       ++completed_;
     }

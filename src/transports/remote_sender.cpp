@@ -321,14 +321,14 @@ void RemoteSender::let_acknowledgement_wait(NetworkMessage& message, const Poste
   message.may_wait = std::exchange(peers_[posted.command.peer].is_waited_for, false) ? 0 : 1;
 }
 
-/// After a failure no command completes any more: waits for commands end when the world is aborted.
+/// After a failure no command completes any more: waits for commands end when the world is aborted, some of them only
+/// when the sources are no longer read.
 void RemoteSender::advance() {
-  if (peers_.has_failed()) return;
   const auto done = [this](std::uint32_t rank) {
     return peers_[rank].is_gone ? peers_[rank].sent : peers_[rank].confirm();
   };
   for (auto& [number, ring] : rings_)
-    if (!ring.is_idle()) ring.advance(done);
+    if (!ring.is_idle()) ring.advance(done, !peers_.has_failed());
 }
 
 void RemoteSender::take_refusal(const NetworkMessage& message, std::span<const std::byte> payload) {

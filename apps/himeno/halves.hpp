@@ -34,10 +34,12 @@ class Halves {
   [[nodiscard]] unsigned blocks() const { return shape_.blocks; }
 
   /// Starts the computation of one half on the default stream; the blocks store their sums in slot `half`.
-  void launch(unsigned half, int iteration) const {
+  void launch(unsigned half, int iteration) const { launch(half, iteration, domain_.fields()); }
+  /// The same with other arrays of the domain's shape.
+  void launch(unsigned half, int iteration, const Fields& fields) const {
     if (parts_[half].empty()) return;
-    beeline::launch(domain_.world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateHalf{},
-                    domain_.fields(), tilings_[half], domain_.sums(), parts_[half], iteration, half);
+    beeline::launch(domain_.world(), {.blocks = shape_.blocks, .threads = shape_.threads}, UpdateHalf{}, fields,
+                    tilings_[half], domain_.sums(), parts_[half], iteration, half);
   }
 
  private:

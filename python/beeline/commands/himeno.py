@@ -53,6 +53,11 @@ PROGRAMS: dict[str, Event | None] = {
         "available": False,
         "reason": "the program himeno-device-launched is not here: it is built with CUDA",
     },
+    "himeno-gaspi": {
+        "name": "gaspi_hybrid",
+        "available": False,
+        "reason": "the program himeno-gaspi is not here: it is built with the C interface",
+    },
 }
 
 

@@ -50,3 +50,17 @@ if(BEELINE_WITH_OPENSSL)
     message(FATAL_ERROR "BEELINE_WITH_OPENSSL is ON, but the headers of OpenSSL 3 were not found: install libssl-dev")
   endif()
 endif()
+
+# liburing's headers: Debian's liburing-dev. Its library is opened at run time. Sets BEELINE_URING and
+# BEELINE_URING_INCLUDE.
+set(BEELINE_WITH_URING "AUTO" CACHE STRING
+  "Transfers of files by io_uring: ON (fail if liburing's headers are missing), OFF, AUTO")
+set(BEELINE_URING OFF)
+if(BEELINE_WITH_URING)
+  find_path(BEELINE_URING_INCLUDE liburing/io_uring.h NO_CACHE)
+  if(BEELINE_URING_INCLUDE)
+    set(BEELINE_URING ON)
+  elseif(BEELINE_WITH_URING STREQUAL "ON")
+    message(FATAL_ERROR "BEELINE_WITH_URING is ON, but liburing.h was not found: install liburing-dev")
+  endif()
+endif()

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/files/block_mover.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include "beeline/core/config.hpp"
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "runtime/deadline.hpp"
+
+namespace beeline::hpe::detail {
+
+namespace {
+
+constexpr std::chrono::milliseconds report_period{100};
+constexpr std::chrono::seconds line_period{5};
+/// Calls that do not end by then are left behind.
+constexpr std::int64_t longest_cancel_ns = 2'000'000'000;
+
+std::chrono::nanoseconds deadline_of(const FileOptions& options) {
+  static const std::chrono::nanoseconds of_process{Config::from_environment().deadline_ns};
+  return options.deadline.value_or(of_process);
+}
+
+}  // namespace
+
+BlockMover::BlockMover(const MoverParts& parts, const BlockPlan& plan, const FileOptions& options)
+    : parts_(parts), plan_(plan), options_(options), deadline_(deadline_of(options)), slots_(parts.slots),
+      last_progress_(Clock::now()), last_report_(last_progress_), last_line_(last_progress_) {}
+
+void BlockMover::run() {
+  try {
+    while (moved_ < plan_.bytes()) {
+      bool has_progressed = start_waiting_calls();
+      has_progressed |= start_blocks();
+      has_progressed |= look_at_copies();
+      has_progressed |= take_results(has_progressed);
+      if (has_progressed)
+        note_progress();
+      else
+        check_limits("blocks");
+    }
+    if (options_.durable && !reads()) sync();
+    if (options_.progress) options_.progress(moved_, plan_.bytes());
+  } catch (const Error& error) {
+    settle();
+    if (!is_stuck_) throw;
+    throw Error(error.code(),
+                fmt::format("{}; the operating system goes on with {} blocks, and may still {} their memory",
+                            error.what(), in_call_, reads() ? "write" : "read"));
+  } catch (...) {
+    settle();
+    throw;
+  }
+}
+
+bool BlockMover::start_blocks() {
+  bool has_started = false;
+  for (unsigned i = 0; i < slots_.size() && next_block_ < plan_.count(); ++i) {
+    if (slots_[i].stage != Stage::idle) continue;
+    if (reads() && in_call_ >= parts_.calls) break;
+    begin(i);
+    has_started = true;
+  }
+  return has_started;
+}
+
+void BlockMover::begin(unsigned index) {
+  Slot& slot = slots_[index];
+  slot = {.block = plan_.block(next_block_++)};
+  const auto address = reinterpret_cast<std::uintptr_t>(parts_.memory + slot.block.start);
+  const FileRange part{parts_.file.range().offset + slot.block.start, slot.block.bytes};
+  slot.is_direct = slot.block.is_aligned && parts_.file.direct() >= 0 && !parts_.file.is_cached(part);
+  slot.is_staged = !parts_.in_place || (slot.is_direct && address % parts_.file.memory_alignment() != 0);
+  if (reads() || !slot.is_staged) {
+    slot.stage = Stage::waits_for_call;
+    if (in_call_ < parts_.calls) start_call(index);
+    return;
+  }
+  slot.stage = Stage::in_copy;
+  ++in_copy_;
+  parts_.copies.start(index, buffer(index), parts_.memory + slot.block.start, slot.block.bytes);
+}
+
+std::byte* BlockMover::memory_of_call(unsigned index) const {
+  const Slot& slot = slots_[index];
+  return (slot.is_staged ? buffer(index) : parts_.memory + slot.block.start) + slot.moved;
+}
+
+void BlockMover::start_call(unsigned index) {
+  Slot& slot = slots_[index];
+  // What a short call has left over has another alignment.
+  if (slot.moved != 0 || parts_.file.direct() < 0) slot.is_direct = false;
+  slot.stage = Stage::in_call;
+  ++in_call_;
+  parts_.io.start({.kind = reads() ? BlockCall::Kind::read : BlockCall::Kind::write,
+                   .descriptor = slot.is_direct ? parts_.file.direct() : parts_.file.buffered(),
+                   .memory = memory_of_call(index),
+                   .bytes = slot.block.bytes - slot.moved,
+                   .offset = parts_.file.range().offset + slot.block.start + slot.moved,
+                   .copies = !slot.is_direct,
+                   .tag = index});
+}
+
+bool BlockMover::start_waiting_calls() {
+  bool has_started = false;
+  for (unsigned i = 0; i < slots_.size() && in_call_ < parts_.calls; ++i)
+    if (slots_[i].stage == Stage::waits_for_call) start_call(i), has_started = true;
+  return has_started;
+}
+
+bool BlockMover::look_at_copies() {
+  bool has_ended = false;
+  for (unsigned i = 0; i < slots_.size() && in_copy_ > 0; ++i)
+    if (slots_[i].stage == Stage::in_copy && parts_.copies.is_done(i)) end_copy(i), has_ended = true;
+  return has_ended;
+}
+
+void BlockMover::end_copy(unsigned index) {
+  --in_copy_;
+  if (reads()) return end_block(index);
+  slots_[index].stage = Stage::waits_for_call;
+  if (in_call_ < parts_.calls) start_call(index);
+}
+
+std::int64_t BlockMover::patience_ns() const {
+  constexpr std::int64_t beside_copies_ns = 20'000, longest_ns = 50'000'000;
+  const std::int64_t left_ns = (deadline_ - (Clock::now() - last_progress_)).count();
+  return std::clamp<std::int64_t>(left_ns, 0, in_copy_ > 0 ? beside_copies_ns : longest_ns);
+}
+
+bool BlockMover::take_results(bool has_progressed) {
+  BlockResult result;
+  if (in_call_ == 0 && !has_progressed) std::this_thread::yield();  // the copies' device works
+  if (in_call_ == 0 || !parts_.io.await(result, has_progressed ? 0 : patience_ns())) return false;
+  do end_call(result);
+  while (in_call_ > 0 && parts_.io.await(result, 0));
+  return true;
+}
+
+void BlockMover::end_call(const BlockResult& result) {
+  Slot& slot = slots_[result.tag];
+  const std::uint64_t offset = parts_.file.range().offset + slot.block.start + slot.moved;
+  --in_call_;
+  slot.stage = Stage::waits_for_call;
+  if (result.value == -EINTR || result.value == -EAGAIN) return;
+  if (result.value == -EINVAL && slot.is_direct) return parts_.file.refuse_direct();
+  if (result.value < 0) parts_.file.fail(static_cast<int>(-result.value), offset);
+  require(result.value != 0 || !reads(), Status::invalid_argument,
+          fmt::format("{} has shrunk while it was read: {} bytes, and byte {} was to be read", parts_.file.text(),
+                      parts_.file.bytes_now(), offset));
+  require(result.value != 0, Status::no_resource,
+          fmt::format("{} takes no more bytes at offset {}", parts_.file.text(), offset));
+  slot.moved += static_cast<std::size_t>(result.value);
+  if (slot.moved < slot.block.bytes) return;
+  if (!reads() || !slot.is_staged) return end_block(result.tag);
+  slot.stage = Stage::in_copy;
+  ++in_copy_;
+  parts_.copies.start(result.tag, parts_.memory + slot.block.start, buffer(result.tag), slot.block.bytes);
+  if (parts_.copies.is_done(result.tag)) end_copy(result.tag);
+}
+
+void BlockMover::end_block(unsigned index) {
+  moved_ += slots_[index].block.bytes;
+  slots_[index].stage = Stage::idle;
+}
+
+void BlockMover::sync() {
+  BlockResult result;
+  parts_.io.start({.kind = BlockCall::Kind::sync, .descriptor = parts_.file.buffered()});
+  last_progress_ = Clock::now();
+  while (!parts_.io.await(result, patience_ns())) check_limits("fsync");
+  if (result.value < 0) parts_.file.fail(static_cast<int>(-result.value), parts_.file.range().end());
+  parts_.file.sync_folder();
+}
+
+void BlockMover::note_progress() {
+  beeline::detail::throw_if_interrupted(-1);
+  last_progress_ = Clock::now();
+  if (options_.progress && last_progress_ - last_report_ >= report_period) {
+    last_report_ = last_progress_;
+    options_.progress(moved_, plan_.bytes());
+  }
+  if (last_progress_ - last_line_ < line_period) return;
+  last_line_ = last_progress_;
+  log(LogLevel::info,
+      fmt::format("{} {}: {} of {} bytes", reads() ? "reading" : "writing", parts_.file.text(), moved_, plan_.bytes()));
+}
+
+void BlockMover::check_limits(const char* what) {
+  beeline::detail::throw_if_interrupted(-1);
+  const std::chrono::nanoseconds waited = Clock::now() - last_progress_;
+  require(waited < deadline_, Status::deadline,
+          fmt::format("{} {}: no progress of {} in {:.3g} s, after {} of {} bytes; {} blocks in the file system, {} in "
+                      "copies",
+                      reads() ? "reading" : "writing", parts_.file.text(), what,
+                      std::chrono::duration<double>(waited).count(), moved_, plan_.bytes(), in_call_, in_copy_));
+}
+
+void BlockMover::settle() noexcept {
+  is_stuck_ = true;
+  try {
+    const bool has_ended = parts_.io.cancel(longest_cancel_ns);
+    is_stuck_ = !parts_.copies.settle() || !has_ended;
+  } catch (const Error& error) {
+    log(LogLevel::warning, fmt::format("{}: {}", parts_.file.text(), error.what()));
+  }
+}
+
+}  // namespace beeline::hpe::detail

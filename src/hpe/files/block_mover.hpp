@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Moves the blocks of a transfer between a file and memory, several at a time.
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hpe/files/block_io.hpp"
+#include "hpe/files/block_plan.hpp"
+#include "hpe/files/open_file.hpp"
+#include "hpe/files/staged_copies.hpp"
+
+namespace beeline::hpe::detail {
+
+/// What a transfer uses.
+struct MoverParts {
+  OpenFile& file;
+  BlockIo& io;
+  StagedCopies& copies;
+  std::byte* memory;         ///< of the caller; the first byte of the range
+  std::byte* buffers;        ///< [slots, buffer_bytes]
+  std::size_t buffer_bytes;  ///< at least the plan's largest block
+  unsigned slots;            ///< blocks in progress
+  unsigned calls;            ///< calls of the file system in flight; at most `slots`
+  bool in_place;             ///< blocks that are aligned, or go through the cache, need no buffer
+};
+
+/// A block goes through a slot. Of a read: a call of the file system, then a copy; of a write: a copy, then a call.
+class BlockMover {
+ public:
+  BlockMover(const MoverParts& parts, const BlockPlan& plan, const FileOptions& options);
+  /// Moves all blocks. Throws as `read_file` says; then no copy and no call uses memory, or `is_stuck`.
+  void run();
+  /// Whether calls or copies could not be ended: the parts must stay for ever.
+  [[nodiscard]] bool is_stuck() const { return is_stuck_; }
+
+ private:
+  enum class Stage { idle, waits_for_call, in_call, in_copy };
+  struct Slot {
+    Stage stage = Stage::idle;
+    FileBlock block;
+    std::size_t moved = 0;  ///< bytes that calls have moved
+    bool is_staged = false;
+    bool is_direct = false;  ///< the present call goes past the cache
+  };
+
+  bool start_blocks();
+  void begin(unsigned index);
+  void start_call(unsigned index);
+  bool start_waiting_calls();
+  bool look_at_copies();
+  bool take_results(bool has_progressed);
+  void end_call(const BlockResult& result);
+  void end_copy(unsigned index);
+  void end_block(unsigned index);
+  void sync();
+  [[nodiscard]] std::int64_t patience_ns() const;
+  void note_progress();
+  void check_limits(const char* what);
+  void settle() noexcept;
+  [[nodiscard]] bool reads() const { return parts_.file.direction() == FileDirection::reads; }
+  [[nodiscard]] std::byte* buffer(unsigned index) const { return parts_.buffers + index * parts_.buffer_bytes; }
+  [[nodiscard]] std::byte* memory_of_call(unsigned index) const;
+
+  using Clock = std::chrono::steady_clock;
+  const MoverParts parts_;
+  const BlockPlan plan_;
+  const FileOptions& options_;
+  const std::chrono::nanoseconds deadline_;
+  std::vector<Slot> slots_;
+  std::size_t next_block_ = 0, moved_ = 0;
+  unsigned in_call_ = 0, in_copy_ = 0;
+  bool is_stuck_ = false;
+  Clock::time_point last_progress_, last_report_, last_line_;
+};
+
+}  // namespace beeline::hpe::detail

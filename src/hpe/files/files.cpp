@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "beeline/hpe/files.hpp"
+
+#include <memory>
+
+#include "beeline/core/error.hpp"
+#include "hpe/files/block_io.hpp"
+#include "hpe/files/gds.hpp"
+#include "hpe/files/on_gpu_stream.hpp"
+#include "hpe/files/transfer.hpp"
+#include "hpe/stream_state.hpp"
+
+namespace beeline::hpe {
+
+namespace {
+
+std::byte* bytes_at(const void* address) { return static_cast<std::byte*>(const_cast<void*>(address)); }
+
+void put_on_stream(const std::filesystem::path& path, detail::FileDirection direction, const void* memory,
+                   std::size_t bytes, Stream& stream, const FileOptions& options) {
+  require(stream.state().own().capture() == 0, Status::unavailable,
+          "a transfer of a file cannot become part of a graph: a graph repeats its work, and a file is opened once");
+  auto transfer = std::make_shared<detail::FileTransfer>(path, direction, bytes_at(memory), bytes, options);
+  if (stream.device().is_gpu())
+    detail::run_on_gpu_stream(std::move(transfer), stream);
+  else
+    stream.enqueue([transfer = std::move(transfer)] { transfer->run(); });
+}
+
+}  // namespace
+
+const char* name(FileVariant variant) {
+  switch (variant) {
+    case FileVariant::automatic:
+      return "automatic";
+    case FileVariant::user:
+      return "user";
+    case FileVariant::pinned:
+      return "pinned";
+    case FileVariant::double_buffered:
+      return "double_buffered";
+  }
+  return "unknown";
+}
+
+std::size_t read_file(const std::filesystem::path& path, void* to, std::size_t bytes, const FileOptions& options) {
+  detail::FileTransfer(path, detail::FileDirection::reads, bytes_at(to), bytes, options).run();
+  return bytes;
+}
+
+std::size_t write_file(const std::filesystem::path& path, const void* from, std::size_t bytes,
+                       const FileOptions& options) {
+  detail::FileTransfer(path, detail::FileDirection::writes, bytes_at(from), bytes, options).run();
+  return bytes;
+}
+
+void read_file(const std::filesystem::path& path, void* to, std::size_t bytes, Stream& stream,
+               const FileOptions& options) {
+  put_on_stream(path, detail::FileDirection::reads, to, bytes, stream, options);
+}
+
+void write_file(const std::filesystem::path& path, const void* from, std::size_t bytes, Stream& stream,
+                const FileOptions& options) {
+  put_on_stream(path, detail::FileDirection::writes, from, bytes, stream, options);
+}
+
+FileSupport file_support() { return {detail::no_uring_reason(), detail::no_gds_reason()}; }
+
+}  // namespace beeline::hpe

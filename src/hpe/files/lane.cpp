@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/files/lane.hpp"
+
+#include <mutex>
+
+#include "core/fork.hpp"
+
+namespace beeline::hpe::detail {
+
+namespace {
+
+/// Lanes that no transfer uses. A forked process leaves its parent's lanes alone: the kernel works for the parent.
+struct IdleLanes {
+  static constexpr std::size_t most = 8;
+  std::mutex mutex;
+  std::uint32_t depth = beeline::detail::fork_depth();
+  std::vector<std::unique_ptr<FileLane>> lanes;
+
+  static IdleLanes& of_process() {
+    static IdleLanes& idle = *new IdleLanes;  // transfers may end after static objects
+    return idle;
+  }
+  /// The caller holds the mutex.
+  void leave_to_parent() {
+    if (depth == beeline::detail::fork_depth()) return;
+    depth = beeline::detail::fork_depth();
+    for (auto& lane : lanes) static_cast<void>(lane.release());
+    lanes.clear();
+  }
+};
+
+}  // namespace
+
+std::byte* FileLane::buffers(std::size_t bytes, bool is_pinned) {
+  if (is_pinned) {
+    if (!pinned_ || pinned_->bytes() < bytes) pinned_.reset(), pinned_.emplace(bytes);
+    return pinned_->data();
+  }
+  if (!pageable_ || pageable_->bytes() < bytes) pageable_.reset(), pageable_.emplace(bytes, false, "for files");
+  return pageable_->data();
+}
+
+Stream& FileLane::stream(Device device) {
+  for (const auto& each : streams_)
+    if (each->device() == device) return *each;
+  streams_.push_back(std::make_unique<Stream>(device));
+  return *streams_.back();
+}
+
+TakenLane::TakenLane() {
+  IdleLanes& idle = IdleLanes::of_process();
+  {
+    const std::lock_guard lock(idle.mutex);
+    idle.leave_to_parent();
+    if (!idle.lanes.empty()) {
+      lane_ = std::move(idle.lanes.back());
+      idle.lanes.pop_back();
+      return;
+    }
+  }
+  lane_ = std::make_unique<FileLane>(make_block_io(FileLane::most_calls));
+}
+
+TakenLane::~TakenLane() {
+  if (lane_ == nullptr) return;
+  IdleLanes& idle = IdleLanes::of_process();
+  const std::lock_guard lock(idle.mutex);
+  idle.leave_to_parent();
+  if (idle.lanes.size() < IdleLanes::most) idle.lanes.push_back(std::move(lane_));
+}
+
+}  // namespace beeline::hpe::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// What a transfer borrows: calls of the file system, buffers, streams. Making them takes milliseconds.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "beeline/hpe/memory.hpp"
+#include "beeline/hpe/stream.hpp"
+#include "hpe/files/block_io.hpp"
+#include "memory/host_buffer.hpp"
+
+namespace beeline::hpe::detail {
+
+/// Used by one transfer at a time.
+class FileLane {
+ public:
+  static constexpr unsigned most_calls = 32;  ///< in flight
+
+  explicit FileLane(std::unique_ptr<BlockIo> io) : io_(std::move(io)) {}
+  [[nodiscard]] BlockIo& io() { return *io_; }
+  /// Memory aligned to a page; its content is undefined.
+  ///   is_pinned  GPUs use it
+  [[nodiscard]] std::byte* buffers(std::size_t bytes, bool is_pinned);
+  /// A stream of the device; no other lane uses it.
+  [[nodiscard]] Stream& stream(Device device);
+
+ private:
+  const std::unique_ptr<BlockIo> io_;
+  std::optional<HostBuffer> pageable_;
+  std::optional<PinnedMemory> pinned_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+};
+
+/// A lane for the time of a transfer.
+class TakenLane {
+ public:
+  TakenLane();
+  ~TakenLane();
+  TakenLane(const TakenLane&) = delete;
+  TakenLane& operator=(const TakenLane&) = delete;
+  [[nodiscard]] FileLane& get() const { return *lane_; }
+  /// Its calls or copies have not ended: it is used no more, and stays for ever.
+  void leave() { static_cast<void>(lane_.release()); }
+
+ private:
+  std::unique_ptr<FileLane> lane_;
+};
+
+}  // namespace beeline::hpe::detail

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/files/open_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/stat.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+#include <mutex>
+#include <system_error>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+
+namespace beeline::hpe::detail {
+
+namespace {
+
+/// Blocks past the cache, and the bytes beside them that go through it, never share a page of the cache.
+constexpr std::size_t page_bytes = 4096;
+
+std::string text_of_error(int number) { return std::generic_category().message(number); }
+
+/// What the caller can change, or what is full, or what is broken.
+Status status_of_file_error(int number) {
+  switch (number) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+      return Status::no_resource;
+    case EIO:
+      return Status::internal;
+    default:
+      return Status::invalid_argument;
+  }
+}
+
+/// The alignment that the kernel demands of blocks past the cache, as `statx` of Linux 6.1 reports it. glibc's header
+/// may be older than the kernel's.
+struct DirectAlignment {
+  std::uint32_t memory = 0, offset = 0;  ///< 0: unknown, or not possible
+};
+DirectAlignment direct_alignment_of(int descriptor) {
+  constexpr unsigned wanted = 0x2000;                        // STATX_DIOALIGN
+  constexpr std::size_t memory_at = 0x98, offset_at = 0x9c;  // stx_dio_mem_align, stx_dio_offset_align
+  alignas(8) unsigned char raw[256] = {};
+  if (::syscall(SYS_statx, descriptor, "", AT_EMPTY_PATH, wanted, raw) != 0) return {};
+  std::uint32_t mask = 0;
+  DirectAlignment found;
+  __builtin_memcpy(&mask, raw, sizeof mask);
+  if ((mask & wanted) == 0) return {};
+  __builtin_memcpy(&found.memory, raw + memory_at, sizeof found.memory);
+  __builtin_memcpy(&found.offset, raw + offset_at, sizeof found.offset);
+  return found;
+}
+
+/// Pages of a part of a file that the cache holds, by `cachestat` of Linux 6.5; -1: the kernel does not say.
+std::int64_t cached_pages(int descriptor, const FileRange& part) {
+  constexpr long cachestat = 451;
+  struct {
+    std::uint64_t offset, bytes;
+  } asked{part.offset, part.bytes};
+  struct {
+    std::uint64_t cached, dirty, writeback, evicted, recently_evicted;
+  } found{};
+  if (::syscall(cachestat, descriptor, &asked, &found, 0) != 0) return -1;
+  return static_cast<std::int64_t>(found.cached);
+}
+
+}  // namespace
+
+OpenFile::OpenFile(std::filesystem::path path, FileDirection direction, FileRange range, FileAccess access)
+    : path_(std::move(path)), direction_(direction), range_(range) {
+  constexpr auto longest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  require(range_.offset <= longest && range_.bytes <= longest - range_.offset, Status::invalid_argument,
+          fmt::format("{} bytes at offset {} of {}: files end before", range_.bytes, range_.offset, text()));
+  if (direction_ == FileDirection::reads)
+    open_for_reading();
+  else
+    open_for_writing();
+  open_direct(access);
+}
+
+OpenFile::~OpenFile() {
+  if (!is_kept_) restore();
+}
+
+void OpenFile::restore() const {
+  if (direction_ == FileDirection::reads || !buffered_) return;
+  if (is_new_)
+    static_cast<void>(::unlink(path_.c_str()));
+  else if (bytes_now() > former_bytes_ && ::ftruncate(buffered_.get(), static_cast<off_t>(former_bytes_)) != 0)
+    log(LogLevel::warning,
+        fmt::format("{} keeps more than its former {} bytes: {}", text(), former_bytes_, text_of_error(errno)));
+}
+
+std::string OpenFile::text() const { return fmt::format("the file {}", path_.string()); }
+
+void OpenFile::fail(int error_number, std::uint64_t offset) const {
+  const char* const verb = direction_ == FileDirection::reads ? "reading" : "writing";
+  if (error_number == EFAULT)
+    throw Error(Status::invalid_argument,
+                fmt::format("{} {} at offset {}: the memory of this block is not mapped, or may not be {}", verb,
+                            text(), offset, direction_ == FileDirection::reads ? "written" : "read"));
+  throw Error(status_of_file_error(error_number),
+              fmt::format("{} {} at offset {}: {}", verb, text(), offset, text_of_error(error_number)));
+}
+
+void OpenFile::check_kind(unsigned mode) const {
+  if (S_ISREG(mode)) return;
+  const char* const kind = S_ISDIR(mode)    ? "a directory"
+                           : S_ISFIFO(mode) ? "a pipe"
+                           : S_ISSOCK(mode) ? "a socket"
+                                            : "a device";
+  throw Error(Status::invalid_argument, fmt::format("{} is {}: a regular file is needed", path_.string(), kind));
+}
+
+void OpenFile::open_for_reading() {
+  // A pipe would otherwise wait for a writer.
+  buffered_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct ::stat about {};
+  if (!buffered_ || ::fstat(buffered_.get(), &about) != 0)
+    throw Error(status_of_file_error(errno), fmt::format("{} cannot be read: {}", text(), text_of_error(errno)));
+  check_kind(about.st_mode);
+  const auto bytes = static_cast<std::uint64_t>(about.st_size);
+  require(
+      range_.end() <= bytes, Status::invalid_argument,
+      fmt::format("{} has {} bytes: {} bytes at offset {} were asked for", text(), bytes, range_.bytes, range_.offset));
+}
+
+void OpenFile::open_for_writing() {
+  // The kernel ends a process by a signal that goes beyond this limit.
+  struct ::rlimit limit {};
+  const bool is_limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  require(!is_limited || range_.end() <= limit.rlim_cur, Status::no_resource,
+          fmt::format("{} bytes at offset {} of {} go beyond RLIMIT_FSIZE, {} bytes (ulimit -f)", range_.bytes,
+                      range_.offset, text(), limit.rlim_cur));
+  struct ::stat about {};
+  if (::stat(path_.c_str(), &about) == 0) check_kind(about.st_mode);
+  buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!buffered_ && errno == ENOENT) {
+    buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_CREAT | O_EXCL, 0666));
+    is_new_ = static_cast<bool>(buffered_);
+  }
+  if (!buffered_ || ::fstat(buffered_.get(), &about) != 0)
+    throw Error(status_of_file_error(errno), fmt::format("{} cannot be written: {}", text(), text_of_error(errno)));
+  check_kind(about.st_mode);
+  former_bytes_ = static_cast<std::uint64_t>(about.st_size);
+  reserve_room();
+}
+
+/// A file system without room refuses here, before any byte is written; and blocks of a file whose length grows with
+/// each of them would take turns (measured: docs/measured-objects.md).
+void OpenFile::reserve_room() {
+  if (range_.bytes == 0 || range_.end() <= former_bytes_) return;
+  const auto offset = static_cast<off_t>(range_.offset), bytes = static_cast<off_t>(range_.bytes);
+  if (::fallocate(buffered_.get(), 0, offset, bytes) == 0 || errno == EOPNOTSUPP) return;
+  const int reason = errno;
+  restore();
+  throw Error(status_of_file_error(reason), fmt::format("no room for {} bytes at offset {} of {}: {}", range_.bytes,
+                                                        range_.offset, text(), text_of_error(reason)));
+}
+
+void OpenFile::open_direct(FileAccess access) {
+  if (access == FileAccess::buffered || range_.bytes < page_bytes) return;
+  const int mode = direction_ == FileDirection::reads ? O_RDONLY : O_WRONLY;
+  // The same file, even if its name now belongs to another one.
+  const std::string name = fmt::format("/proc/self/fd/{}", buffered_.get());
+  direct_ = FileDescriptor(::open(name.c_str(), mode | O_CLOEXEC | O_DIRECT));
+  if (!direct_) return refuse_direct();
+  const DirectAlignment asked = direct_alignment_of(direct_.get());
+  if (asked.memory != 0) memory_alignment_ = asked.memory;
+  offset_alignment_ = std::max<std::size_t>(asked.offset, page_bytes);
+  asks_cache_ = access == FileAccess::automatic && direction_ == FileDirection::reads;
+}
+
+void OpenFile::refuse_direct() {
+  direct_.reset();
+  static std::once_flag once;
+  std::call_once(once, [this] {
+    log(LogLevel::warning,
+        fmt::format("{}: its file system refuses O_DIRECT; such files go through the page cache", text()));
+  });
+}
+
+bool OpenFile::is_cached(const FileRange& part) const {
+  if (!asks_cache_) return false;
+  const std::uint64_t first = part.offset / page_bytes, end = (part.end() + page_bytes - 1) / page_bytes;
+  return cached_pages(buffered_.get(), part) >= static_cast<std::int64_t>(end - first);
+}
+
+void OpenFile::sync_folder() const {
+  if (!is_new_) return;
+  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+  if (!opened || ::fsync(opened.get()) != 0)
+    throw Error(Status::internal, fmt::format("the name of {} is not durable: {}", text(), text_of_error(errno)));
+}
+
+std::uint64_t OpenFile::bytes_now() const {
+  struct ::stat about {};
+  return ::fstat(buffered_.get(), &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
+}
+
+}  // namespace beeline::hpe::detail

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A regular file, opened through the page cache and, where the file system allows it, past it.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "beeline/hpe/files.hpp"
+#include "beeline/runtime/file_descriptor.hpp"
+
+namespace beeline::hpe::detail {
+
+enum class FileDirection { reads, writes };
+
+/// A range of a file.
+struct FileRange {
+  std::uint64_t offset;
+  std::size_t bytes;
+  [[nodiscard]] std::uint64_t end() const { return offset + bytes; }
+};
+
+class OpenFile {
+ public:
+  /// Opens the file and checks the range. A file that is written is made, and its room reserved. Throws as `read_file`
+  /// and `write_file` say, with nothing touched.
+  OpenFile(std::filesystem::path path, FileDirection direction, FileRange range, FileAccess access);
+  /// Unless `keep` was called, gives a file that was written its former length, and removes one that was made.
+  ~OpenFile();
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  /// After a successful transfer.
+  void keep() { is_kept_ = true; }
+  [[nodiscard]] const FileRange& range() const { return range_; }
+  [[nodiscard]] FileDirection direction() const { return direction_; }
+  [[nodiscard]] bool is_new() const { return is_new_; }
+
+  [[nodiscard]] int buffered() const { return buffered_.get(); }
+  /// -1: blocks cannot go past the page cache.
+  [[nodiscard]] int direct() const { return direct_.get(); }
+  /// Alignment of offsets and lengths of blocks past the cache.
+  [[nodiscard]] std::size_t offset_alignment() const { return offset_alignment_; }
+  /// Alignment of their memory.
+  [[nodiscard]] std::size_t memory_alignment() const { return memory_alignment_; }
+  /// From now on everything goes through the cache: the file system has refused a block.
+  void refuse_direct();
+  /// Whether the cache holds all of a part of the file, so that copying it is faster than reading the storage.
+  [[nodiscard]] bool is_cached(const FileRange& part) const;
+  /// Makes the name of a new file durable.
+  void sync_folder() const;
+
+  [[nodiscard]] std::uint64_t bytes_now() const;
+  /// An error that names what failed, the file and the offset.
+  [[noreturn]] void fail(int error_number, std::uint64_t offset) const;
+  /// The file's name, for errors.
+  [[nodiscard]] std::string text() const;
+
+ private:
+  void open_for_reading();
+  void open_for_writing();
+  void open_direct(FileAccess access);
+  void reserve_room();
+  void restore() const;
+  void check_kind(unsigned mode) const;
+
+  const std::filesystem::path path_;
+  const FileDirection direction_;
+  const FileRange range_;
+  FileDescriptor buffered_, direct_;
+  std::size_t offset_alignment_ = 4096, memory_alignment_ = 4096;
+  bool asks_cache_ = false;
+  bool is_new_ = false, is_kept_ = false;
+  std::uint64_t former_bytes_ = 0;
+};
+
+}  // namespace beeline::hpe::detail

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/files/transfer.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <memory>
+
+#include "beeline/core/error.hpp"
+#include "hpe/files/gds.hpp"
+#include "hpe/files/lane.hpp"
+
+namespace beeline::hpe::detail {
+
+namespace {
+
+constexpr std::size_t kib = 1024, mib = kib * kib;
+constexpr std::size_t largest_block = 1024 * mib;  // of a system call; Linux moves up to 2 GiB less a page
+constexpr unsigned default_calls = 4;
+/// Buffers beyond those of the file system's calls, so that calls and copies overlap.
+constexpr unsigned copied_beside = 2;
+
+/// Blocks of 256 KiB to 1 MiB: shorter ones cost more calls, longer buffers fall out of the second-level cache
+/// (measured: docs/measured-objects.md).
+std::size_t default_block_bytes(std::size_t bytes) {
+  return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), 256 * kib, 1 * mib);
+}
+
+std::size_t block_bytes_of(const FileOptions& options, std::size_t bytes, std::size_t alignment) {
+  const std::size_t wanted = options.block_bytes == 0 ? default_block_bytes(bytes) : options.block_bytes;
+  return (wanted + alignment - 1) / alignment * alignment;
+}
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + 4095) / 4096 * 4096; }
+
+void check_options(const FileOptions& options) {
+  require(options.block_bytes <= largest_block, Status::invalid_argument,
+          fmt::format("blocks of {} bytes: at most {}", options.block_bytes, largest_block));
+  require(options.blocks_in_flight <= FileLane::most_calls, Status::invalid_argument,
+          fmt::format("{} blocks in flight: at most {}", options.blocks_in_flight, FileLane::most_calls));
+  require(static_cast<unsigned>(options.variant) <= static_cast<unsigned>(FileVariant::double_buffered) &&
+              static_cast<unsigned>(options.access) <= static_cast<unsigned>(FileAccess::buffered),
+          Status::invalid_argument, "an unknown variant or access of a file");
+}
+
+const FileOptions& checked_options(const FileOptions& options) {
+  check_options(options);
+  return options;
+}
+
+/// Whether all pages of a range are mapped: this call only looks at the mappings.
+bool is_mapped(const std::byte* address, std::size_t bytes) {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto start = reinterpret_cast<std::uintptr_t>(address) / page * page;
+  const std::size_t length = reinterpret_cast<std::uintptr_t>(address) + bytes - start;
+  return ::msync(reinterpret_cast<void*>(start), length, MS_ASYNC) == 0 || errno != ENOMEM;
+}
+
+std::unique_ptr<StagedCopies> copies_for(const FileMemory& memory, FileLane& lane, unsigned slots) {
+  if (memory.is_of_host()) return make_host_copies();
+  return make_stream_copies(lane.stream(memory.owner.device), slots);
+}
+
+}  // namespace
+
+bool FileMemory::is_of_host() const {
+  return owner.memory == Memory::pageable || owner.memory == Memory::pinned ||
+         (owner.memory == Memory::device && !owner.device.is_gpu());
+}
+
+FileMemory checked_memory(std::byte* address, std::size_t bytes) {
+  if (bytes == 0) return {};
+  require(reinterpret_cast<std::uintptr_t>(address) <= UINTPTR_MAX - bytes, Status::invalid_argument,
+          fmt::format("{} bytes at {}: no memory is so long", bytes, static_cast<const void*>(address)));
+  const FileMemory memory{address, owner_of(address)};
+  const Owner& owner = memory.owner;
+  const std::size_t left =
+      owner.start == nullptr ? bytes : owner.bytes - static_cast<std::size_t>(address - owner.start);
+  require(bytes <= left, Status::invalid_argument,
+          fmt::format("{} bytes at {}: its memory on {} ends after {}", bytes, static_cast<const void*>(address),
+                      owner.device.name(), left));
+  require(owner.start != nullptr || !memory.is_of_host() || is_mapped(address, bytes), Status::invalid_argument,
+          fmt::format("{} bytes at {}: not all of them are memory of this process", bytes,
+                      static_cast<const void*>(address)));
+  return memory;
+}
+
+FileTransfer::FileTransfer(const std::filesystem::path& path, FileDirection direction, std::byte* memory,
+                           std::size_t bytes, const FileOptions& options)
+    : options_(checked_options(options)), memory_(checked_memory(memory, bytes)),
+      file_(path, direction, {options.offset, bytes},
+            options.variant == FileVariant::automatic ? options.access : FileAccess::buffered) {}
+
+void FileTransfer::run() {
+  if (file_.range().bytes > 0) {
+    if (options_.variant == FileVariant::automatic)
+      run_automatic();
+    else
+      run_variant();
+  } else if (options_.progress) {
+    options_.progress(0, 0);
+  }
+  file_.keep();
+}
+
+void FileTransfer::run_automatic() {
+  const unsigned calls = options_.blocks_in_flight == 0 ? default_calls : options_.blocks_in_flight;
+  if (may_use_gds())
+    if (std::unique_ptr<BlockIo> io = make_gds_io(file_, calls)) return run_by_gds(std::move(io), calls);
+  const std::size_t bytes = file_.range().bytes;
+  const std::size_t alignment = file_.direct() < 0 ? 0 : file_.offset_alignment();
+  const BlockPlan plan(file_.range(), block_bytes_of(options_, bytes, std::max<std::size_t>(alignment, 1)), alignment);
+  const bool in_place = memory_.is_of_host();
+  const unsigned slots = calls + copied_beside;
+  TakenLane lane;
+  const std::size_t buffer_bytes = whole_pages(plan.largest_block());
+  const std::unique_ptr<StagedCopies> copies = copies_for(memory_, lane.get(), slots);
+  const MoverParts parts{.file = file_,
+                         .io = lane.get().io(),
+                         .copies = *copies,
+                         .memory = memory_.address,
+                         .buffers = lane.get().buffers(slots * buffer_bytes, !in_place),
+                         .buffer_bytes = buffer_bytes,
+                         .slots = slots,
+                         .calls = calls,
+                         .in_place = in_place};
+  move(parts, plan, [&] { lane.leave(); });
+}
+
+bool FileTransfer::may_use_gds() const {
+  return memory_.owner.memory == Memory::device && memory_.owner.device.is_gpu() && file_.direct() >= 0 &&
+         no_gds_reason().empty();
+}
+
+void FileTransfer::run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls) {
+  const BlockPlan plan(file_.range(), block_bytes_of(options_, file_.range().bytes, 1), 0);
+  const std::unique_ptr<StagedCopies> none = make_host_copies();
+  const MoverParts parts{.file = file_,
+                         .io = *io,
+                         .copies = *none,
+                         .memory = memory_.address,
+                         .buffers = nullptr,
+                         .buffer_bytes = 0,
+                         .slots = calls,
+                         .calls = calls,
+                         .in_place = true};
+  move(parts, plan, [&] { static_cast<void>(io.release()); });
+}
+
+/// One thread reads or writes, and this one copies.
+void FileTransfer::run_variant() {
+  const bool is_double = options_.variant == FileVariant::double_buffered;
+  const std::size_t bytes = file_.range().bytes;
+  const std::size_t block = is_double ? std::min(block_bytes_of(options_, bytes, 1), bytes) : bytes;
+  const std::size_t buffer_bytes = whole_pages(block);
+  const unsigned slots = is_double ? 2 : 1;
+  auto lane = std::make_unique<FileLane>(make_thread_io(1));
+  const std::unique_ptr<StagedCopies> copies = copies_for(memory_, *lane, slots);
+  const MoverParts parts{.file = file_,
+                         .io = lane->io(),
+                         .copies = *copies,
+                         .memory = memory_.address,
+                         .buffers = lane->buffers(slots * buffer_bytes, options_.variant != FileVariant::user),
+                         .buffer_bytes = buffer_bytes,
+                         .slots = slots,
+                         .calls = 1,
+                         .in_place = false};
+  move(parts, BlockPlan(file_.range(), block, 0), [&] { static_cast<void>(lane.release()); });
+}
+
+void FileTransfer::move(const MoverParts& parts, const BlockPlan& plan, const std::function<void()>& leave) {
+  BlockMover mover(parts, plan, options_);
+  try {
+    mover.run();
+  } catch (...) {
+    if (mover.is_stuck()) leave();
+    throw;
+  }
+}
+
+}  // namespace beeline::hpe::detail

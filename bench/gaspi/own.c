@@ -216,6 +216,17 @@ static void map_words(void) {
   meet();
 }
 
+/* Joins the world with room for `bytes` in the pinned heap. */
+static void join(size_t bytes) {
+  beeline_config* config = NULL;
+  char text[32];
+  snprintf(text, sizeof text, "%zu", bytes + ((size_t)64 << 20)); /* and for what the library puts there */
+  CHECK(beeline_config_create(&config));
+  CHECK(beeline_config_set(config, "PINNED_HEAP_BYTES", text));
+  CHECK(beeline_world_create(config, &world));
+  CHECK(beeline_config_destroy(config));
+}
+
 int main(int argument_count, char** arguments) {
   size_t sizes[most_sizes];
   int count, i;
@@ -226,7 +237,7 @@ int main(int argument_count, char** arguments) {
   count = sizes_of(arguments[1], sizes, most_sizes);
   for (i = 0; i < count; ++i) half = sizes[i] > half ? sizes[i] : half;
   half = half < 4096 ? 4096 : (half + 7) / 8 * 8;
-  CHECK(beeline_world_create(NULL, &world));
+  join(2 * half);
   team = beeline_world_team(world);
   rank = beeline_team_rank(team);
   ranks = beeline_team_size(team);

@@ -37,8 +37,9 @@ gaspi_return_t gaspi_config_set(gaspi_config_t config);
 /// Starts the rank: joins the ranks that the launcher has started, and makes the configured queues. Collective.
 /// Threads: one. GASPI_ERR_INITED for a second call, GASPI_ERR_ENV for an environment that is not valid. (5.2.1)
 gaspi_return_t gaspi_proc_init(gaspi_timeout_t timeout_ms);
-/// Ends the rank; frees segments, queues and groups. Requests in queues may be lost: call `gaspi_wait` before. Threads:
-/// one. (5.2.4)
+/// Ends the rank; frees segments, queues and groups. Collective: waits until all healthy ranks call it; after
+/// GASPI_TIMEOUT the rank may call other functions before it calls this one again. Requests in queues may be lost: call
+/// `gaspi_wait` before. Threads: one. (5.2.4)
 gaspi_return_t gaspi_proc_term(gaspi_timeout_t timeout_ms);
 /// Writes the number of ranks. (5.2.2)
 gaspi_return_t gaspi_proc_num(gaspi_rank_t* proc_num);
@@ -215,9 +216,9 @@ gaspi_return_t gaspi_passive_receive(gaspi_segment_id_t segment_id_local, gaspi_
 gaspi_return_t gaspi_passive_queue_purge(gaspi_timeout_t timeout_ms);
 
 /* ---- Atomics (10), on 8 bytes at an offset that is a multiple of 8 (GASPI_ERR_UNALIGN_OFF). Atomic among functions of
- * GASPI. They block until the value is there. GASPI_ERROR if ranks were lost while a rank of another node carried the
- * operation out: then it is not known whether it was done. GASPI_ERR_DEVICE for GPU memory, and for memory of another
- * rank's program (`gaspi_segment_bind`, `gaspi_segment_use`). ---- */
+ * GASPI. The operation is done once, also if the call is repeated after GASPI_TIMEOUT. GASPI_ERROR if ranks were lost
+ * while a rank of another node carried the operation out: then it is not known whether it was done. GASPI_ERR_DEVICE
+ * for GPU memory, and for memory of another rank's program (`gaspi_segment_bind`, `gaspi_segment_use`). ---- */
 
 /// Adds `value_add` to the value on `rank`, and writes the value before to `value_old`. (10.2.1)
 gaspi_return_t gaspi_atomic_fetch_add(gaspi_segment_id_t segment_id, gaspi_offset_t offset, gaspi_rank_t rank,

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Global atomics (10).
+#include <array>
 #include <atomic>
+#include <memory>
 
 #include "gaspi/moves.hpp"
 #include "gaspi/statistics.hpp"
+#include "gaspi/timed_operations.hpp"
 
 namespace beeline::gaspi {
 
@@ -11,6 +14,13 @@ namespace {
 
 constexpr std::uint64_t word_bytes = sizeof(gaspi_atomic_value_t);
 static_assert(word_bytes == sizeof(std::uint64_t));
+
+/// A word as the caller names it.
+struct WordName {
+  gaspi_segment_id_t segment;
+  gaspi_offset_t offset;
+  gaspi_rank_t rank;
+};
 
 /// A word of a segment, as atomics reach it.
 struct Word {
@@ -56,21 +66,40 @@ beeline_status change_once(const Process& process, int rank, const Change& chang
   return status;
 }
 
-/// A call that changes a word by `change(process, word)`, which returns a beeline_status.
+/// The same within the time-out of the call, which the answer of another node may exceed.
 template <class Change>
-gaspi_return_t change_word(const char* function, gaspi_segment_id_t segment, gaspi_offset_t offset, gaspi_rank_t rank,
-                           gaspi_atomic_value_t* value_old, gaspi_timeout_t timeout_ms, const Change& change) noexcept {
+Result change_in_time(const Process& process, const Awaited& awaited, const TimedOperations::Call& call,
+                      const WordName& name, const Change& change, std::uint64_t& before) {
+  const auto use = std::make_shared<const SegmentTable::Use>(process.segments(), name.segment, name.rank);
+  const Word word = require_word(process, name.segment, name.offset, name.rank);
+  const auto operation = [&process, use, word, change](std::uint64_t& answer) { return change(process, word, answer); };
+  return timed_operations(process).perform(process, awaited, call, operation, before);
+}
+
+/// A call that changes a word by `change(process, word, before)`, which returns a beeline_status.
+///   what  the kind of the change, for its key, and its operands
+template <class Change>
+gaspi_return_t change_word(const char* function, const WordName& name, gaspi_atomic_value_t* value_old,
+                           gaspi_timeout_t timeout_ms, const std::array<std::uint64_t, 3>& what,
+                           const Change& change) noexcept {
   return call(function, [&](Process& process) {
     require_pointer(value_old, "value_old");
+    const gaspi_rank_t rank = name.rank;
     require_peer(process, rank);
-    const SegmentTable::Use use(process.segments(), segment, rank);
-    const Word word = require_word(process, segment, offset, rank);
+    const SegmentTable::Use use(process.segments(), name.segment, rank);
+    const Word word = require_word(process, name.segment, name.offset, rank);
     const int needed = rank;
     const Awaited awaited{.what = "an atomic operation on rank", .number = rank, .needed = {&needed, 1}};
     std::uint64_t before = 0;
-    const Result result = wait_for(process, awaited, timeout_ms, [&](std::uint64_t) {
-      return change_once(process, rank, [&] { return change(process, word, before); });
-    });
+    Result result = Result::success;
+    if (timeout_ms != block_ms && queues().carrier_to(rank) == Carrier::engine) {
+      const TimedOperations::Key key{what[0], what[1], what[2], name.segment, name.offset, rank};
+      result = change_in_time(process, awaited, {key, timeout_ms, false}, name, change, before);
+    } else {
+      result = wait_for(process, awaited, timeout_ms, [&](std::uint64_t) {
+        return change_once(process, rank, [&] { return change(process, word, before); });
+      });
+    }
     if (result != Result::success) return result;
     count(Counter::atomics);
     *value_old = before;
@@ -93,7 +122,8 @@ gaspi_return_t pgaspi_atomic_fetch_add(gaspi_segment_id_t segment_id, gaspi_offs
     before = std::atomic_ref<std::uint64_t>(*word.mapped).fetch_add(value_add);
     return BEELINE_OK;
   };
-  return change_word("gaspi_atomic_fetch_add", segment_id, offset, rank, value_old, timeout_ms, add);
+  return change_word("gaspi_atomic_fetch_add", {segment_id, offset, rank}, value_old, timeout_ms,
+                     {fetch_add_key, value_add, 0}, add);
 }
 GASPI_EXPORT(atomic_fetch_add);
 
@@ -107,6 +137,7 @@ gaspi_return_t pgaspi_atomic_compare_swap(gaspi_segment_id_t segment_id, gaspi_o
     std::atomic_ref<std::uint64_t>(*word.mapped).compare_exchange_strong(before, value_new);
     return BEELINE_OK;
   };
-  return change_word("gaspi_atomic_compare_swap", segment_id, offset, rank, value_old, timeout_ms, swap);
+  return change_word("gaspi_atomic_compare_swap", {segment_id, offset, rank}, value_old, timeout_ms,
+                     {compare_swap_key, comparator, value_new}, swap);
 }
 GASPI_EXPORT(atomic_compare_swap);

@@ -2,6 +2,7 @@
 #include "gaspi/gpu.hpp"
 #include "gaspi/passive.hpp"
 #include "gaspi/queues.hpp"
+#include "gaspi/timed_operations.hpp"
 
 namespace beeline::gaspi {
 
@@ -10,6 +11,7 @@ std::vector<std::unique_ptr<Extension>> make_extensions() {
   all.push_back(std::make_unique<Queues>());
   all.push_back(std::make_unique<Passive>());
   all.push_back(std::make_unique<Gpu>());
+  all.push_back(std::make_unique<TimedOperations>());
   return all;
 }
 

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gaspi/moves.hpp"
 
+#include <bit>
+
+#include "gaspi/timed_operations.hpp"
+
 namespace beeline::gaspi {
 
 void refuse_part(const Part& part, gaspi_segment_id_t segment, int rank) {
@@ -36,7 +40,6 @@ bool Post::begin(Carrier carrier, const Attempt& attempt) {
     return false;
   carriers_ |= static_cast<std::uint32_t>(carrier);
   has_begun_ = true;
-  timeout_ms_ = block_ms;
   return true;
 }
 
@@ -84,6 +87,27 @@ bool Post::read(const Move& move) {
   return begin(Carrier::stream, [&] {
     return beeline_copy_on_stream(stream, move.local, move.remote.address + move.offset, move.bytes);
   });
+}
+
+bool Post::read_in_time(const std::vector<Move>& moves, const std::shared_ptr<const void>& uses) {
+  TimedOperations::Key key{reads_key, static_cast<std::uint64_t>(rank_), queue_.number()};
+  for (const Move& move : moves)
+    for (const std::uint64_t part : {std::bit_cast<std::uint64_t>(move.local),
+                                     std::bit_cast<std::uint64_t>(move.remote.data) + move.offset, move.bytes})
+      key.push_back(part);
+  const auto get_all = [moves, uses, team = process_.world_team(), rank = rank_](std::uint64_t&) -> beeline_status {
+    for (const Move& move : moves)
+      if (const beeline_status status = beeline_get(team, move.local, move.remote.data + move.offset, move.bytes, rank);
+          status != BEELINE_OK)
+        return status;
+    return BEELINE_OK;
+  };
+  const Awaited awaited{
+      .what = "the answer to a read from rank", .number = static_cast<std::uint64_t>(rank_), .needed = {&rank_, 1}};
+  std::uint64_t none = 0;
+  const Result result = timed_operations(process_).perform(process_, awaited, {key, timeout_ms_, true}, get_all, none);
+  has_begun_ = has_begun_ || result == Result::success;
+  return result == Result::success;
 }
 
 bool Post::set(const Flag& flag, gaspi_notification_t value, int rank) {

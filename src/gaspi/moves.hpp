@@ -4,6 +4,8 @@
 /// Transfers between a local segment and a segment of a rank: checked first, then begun by what carries them.
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "gaspi/queues.hpp"
 
@@ -81,8 +83,8 @@ class UseOfBoth {
 };
 
 /// Begins the transfers and notifications of one call, for a rank in a queue, and notes them in the queue at its end.
-/// Each function returns false if the time-out passed before anything of the call was begun; what follows a first
-/// transfer is begun in any case.
+/// Each function returns false if the time-out passed before all of it was begun. The same call then begins everything
+/// once more: no rank can tell that data were written twice before their notification.
 class Post {
  public:
   ///   entries  of the queue, that the call takes
@@ -97,6 +99,14 @@ class Post {
   ///   hybrid  what moves bytes of GPU memory on the queue's stream; nullptr: plain copies
   [[nodiscard]] bool write(const Move& move, beeline_hybrid* hybrid = nullptr);
   [[nodiscard]] bool read(const Move& move);
+  /// Whether `read` would block until another node answers, longer than the call's time-out.
+  [[nodiscard]] bool may_block(const Move& move) const {
+    return timeout_ms_ != block_ms && !move.is_on_device && move.remote.data != nullptr &&
+           queues().carrier_to(rank_) == Carrier::engine;
+  }
+  /// Reads from another node; not longer than the time-out, after which the same call continues.
+  ///   uses  what keeps the segments' memory mapped
+  [[nodiscard]] bool read_in_time(const std::vector<Move>& moves, const std::shared_ptr<const void>& uses);
   /// Sets a notification of the rank after everything that the queue was given for it.
   [[nodiscard]] bool notify(const Flag& flag, gaspi_notification_t value);
   /// `write`, and a notification of the rank after it.
@@ -116,7 +126,7 @@ class Post {
   Queue& queue_;
   const int rank_;
   const std::uint32_t entries_;
-  std::uint64_t timeout_ms_;
+  const std::uint64_t timeout_ms_;
   std::uint32_t carriers_ = 0;  ///< bits of Carrier
   bool has_begun_ = false;
 };

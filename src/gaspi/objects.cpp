@@ -127,19 +127,24 @@ std::shared_ptr<Group> Objects::group_of(std::uint64_t serial) const {
 
 // --- Memory -------------------------------------------------------------------------------------------------------
 
+void Objects::await_readers(std::uint32_t segment, Clock::time_point end) const {
+  while (process_.segments().is_in_use(segment)) {
+    // A reader may wait for the end of the failure.
+    if (beeline_team_failed(process_.world_team()) != 0) throw Lost{"ranks were lost while a segment was deleted"};
+    if (Clock::now() >= end)  // this rank gives up: the memory must not be unmapped under a call
+      throw Failure(fmt::format("a call of this rank still uses segment {} a deadline after its deletion", segment));
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
 void Objects::remove(const std::vector<Plan::Removal>& removals) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(process_.deadline_ns());
+  const auto end = Clock::now() + std::chrono::nanoseconds(process_.deadline_ns());
   for (const Plan::Removal& removal : removals) {
     process_.segments_->set(removal.id, removal.of.rank, {});
     execution_->removed.emplace_back(removal.of.rank, removal.id);
     note(removal.of);
   }
-  for (const Plan::Removal& removal : removals)
-    while (process_.segments().is_in_use(removal.id) && std::chrono::steady_clock::now() < end) {
-      // A reader may wait for the end of the failure.
-      if (beeline_team_failed(process_.world_team()) != 0) throw Lost{"ranks were lost while a segment was deleted"};
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
+  for (const Plan::Removal& removal : removals) await_readers(removal.id, end);
   for (const std::unique_ptr<Extension>& extension : process_.extensions_) extension->drain(process_);
   const auto is_removed = [&](const std::pair<int, std::uint32_t>& part) {
     const auto& removed = execution_->removed;

@@ -6,6 +6,7 @@
 /// application threads see. Between them all ranks agree that every rank has executed the plan, so that a failure
 /// leaves no rank ahead of another.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -66,6 +67,7 @@ class Objects {
   void end_all();
 
  private:
+  using Clock = std::chrono::steady_clock;
   /// Memory made by one collective call, with the parts of segments that lie in it.
   struct Block {
     std::uint64_t serial;
@@ -92,6 +94,8 @@ class Objects {
   void make_team(Group& group, const std::vector<int>& ranks);
   void note(const ItemPlace& place, std::int32_t value = 0, const std::string& text = {});
   void remove(const std::vector<Plan::Removal>& removals);
+  /// Waits until no call of this rank uses memory of a segment that it no longer finds. Throws Failure at `end`.
+  void await_readers(std::uint32_t segment, Clock::time_point end) const;
   void destroy(Block& block);
   void make(const std::vector<Plan::Part>& batch);
   void make_together(const std::vector<Plan::Part>& batch);

@@ -71,6 +71,7 @@ void Passive::open(Process& process) {
   require_ok(beeline_allocate(process.world_team(), ranks * sizeof(Cell), BEELINE_HEAP_PINNED, &cells));
   cells_ = static_cast<Cell*>(cells);
   require_ok(beeline_allocate_signals(process.world_team(), ranks, BEELINE_HEAP_PINNED, &confirmed_));
+  require_ok(beeline_allocate_signals(process.world_team(), ranks, BEELINE_HEAP_PINNED, &refused_));
   received_.resize(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) outgoing_.push_back(std::make_unique<Outgoing>());
   opened.store(this, std::memory_order_release);
@@ -101,7 +102,11 @@ Result Passive::send(const Process& process, int rank, const PassiveMessage& mes
       const bool is_confirmed = load(confirmed_[rank]) >= to.number;
       if (to.is_in_flight && is_confirmed) {
         to.is_in_flight = false;
-        if (to.message == message) return BEELINE_OK;
+        if (to.message == message) {
+          if (load(refused_[rank]) != to.number) return BEELINE_OK;
+          throw Failure(fmt::format("rank {} has not received the message, since segment {} was deleted meanwhile",
+                                    rank, message.segment));
+        }
       }
       if (to.is_in_flight || !is_confirmed) continue;
       to.message = message, ++to.number, to.is_in_flight = true;
@@ -128,6 +133,16 @@ beeline_status Passive::drop(const Process& process, int sender, std::uint64_t n
   return status == BEELINE_OK ? BEELINE_IN_PROGRESS : status;
 }
 
+beeline_status Passive::refuse_message(const Process& process, int sender, std::uint64_t number,
+                                       gaspi_segment_id_t segment) {
+  process.log(
+      fmt::format("gaspi_passive_receive: a message of rank {} is dropped, since that rank has deleted segment {}",
+                  sender, segment));
+  const beeline_status status =
+      beeline_signal(process.world_team(), &refused_[process.rank()], number, sender, service_queue);
+  return status == BEELINE_OK ? drop(process, sender, number) : status;
+}
+
 beeline_status Passive::receive_from(const Process& process, int sender, const PassiveMessage& to) {
   const std::uint64_t number = number_of(sender);
   if (number == received_[static_cast<std::size_t>(sender)] || !process.health().is_healthy(sender))
@@ -141,7 +156,10 @@ beeline_status Passive::receive_from(const Process& process, int sender, const P
            fmt::format("the message of rank {} has {} bytes, and {} were given", sender, size, to.size));
   const UseOfBoth use(process.segments(), segment, to.segment, 0);
   const Part source = process.segments().part(segment, sender), mine = require_own_part(process, to.segment);
-  if (!is_within(offset, size, source.bytes)) return drop(process, sender, number);  // deleted by its sender
+  if (!is_within(to.offset, size, mine.bytes))  // another thread may have replaced the segment meanwhile
+    refuse(GASPI_ERR_INV_LOC_OFF, fmt::format("{} bytes from offset {} on, in the local segment {} of {} bytes", size,
+                                              to.offset, to.segment, mine.bytes));
+  if (!is_within(offset, size, source.bytes)) return refuse_message(process, sender, number, segment);
   const bool is_on_device = source.kind == Memory::device || mine.kind == Memory::device;
   const beeline_status status =
       read_message(process, sender, {mine.address + to.offset, source, offset, size, is_on_device});

@@ -10,6 +10,9 @@
 ///                                                       reads the message (a get, or a copy of registered memory)
 ///     waits for confirmed[receiver] = number        <-  confirmed[receiver] = number
 ///
+/// A message whose segment its sender has deleted meanwhile is refused: refused[receiver] is set to its number before
+/// it is confirmed.
+///
 /// Who waits sleeps between two looks, longer and longer: a wait takes less than a hundredth of a core.
 
 #include <cstdint>
@@ -64,11 +67,15 @@ class Passive final : public Extension {
   [[nodiscard]] beeline_status receive_from(const Process& process, int sender, const PassiveMessage& to);
   [[nodiscard]] std::uint64_t number_of(int sender) const;
   [[nodiscard]] beeline_status confirm(const Process& process, int sender, std::uint64_t number);
-  /// Confirms a message without receiving it. BEELINE_IN_PROGRESS if that is done.
+  /// Confirms a message that its sender has withdrawn. BEELINE_IN_PROGRESS if that is done.
   [[nodiscard]] beeline_status drop(const Process& process, int sender, std::uint64_t number);
+  /// As `drop`, for a message whose segment is no longer there: its sender's call fails.
+  [[nodiscard]] beeline_status refuse_message(const Process& process, int sender, std::uint64_t number,
+                                              gaspi_segment_id_t segment);
 
   Cell* cells_ = nullptr;               ///< [ranks] symmetric memory: the message of each sender
   std::uint64_t* confirmed_ = nullptr;  ///< [ranks] symmetric memory: the last number that each receiver has confirmed
+  std::uint64_t* refused_ = nullptr;    ///< [ranks] symmetric memory: the last number that each receiver has refused
   std::vector<std::unique_ptr<Outgoing>> outgoing_;  ///< [ranks]
   std::mutex receiving_;                             ///< held while a thread looks for messages, not while it sleeps
   std::vector<std::uint64_t> received_;  ///< [ranks] number of the last message of each sender that was confirmed

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes, reads, and those with a notification, one by one and in lists (8.2, 8.4).
+#include <algorithm>
 #include <bitset>
 #include <list>
+#include <memory>
+#include <vector>
 
 #include "gaspi/moves.hpp"
 #include "gaspi/statistics.hpp"
@@ -82,6 +85,25 @@ class UseOfAll {
   std::list<SegmentTable::Use> uses_;
 };
 
+/// Reads all elements of a list. They are not the first that the call has checked: `require_move` has the parts that
+/// the segments have now.
+bool read_elements(const Process& process, Post& post, const List& list, const To& to) {
+  std::vector<Move> moves;
+  for (gaspi_number_t i = 0; i < list.count; ++i) moves.push_back(require_move(process, list.element(i), to.rank));
+  if (std::any_of(moves.begin(), moves.end(), [&](const Move& move) { return !post.may_block(move); }))
+    return std::all_of(moves.begin(), moves.end(), [&](const Move& move) { return post.read(move); });
+  return post.read_in_time(moves, std::make_shared<UseOfAll>(process.segments(), list, to.queue));
+}
+
+/// Reads once, after the checks.
+bool read_one(Post& post, const Move& move, const Named& named, const To& to) {
+  if (!post.may_block(move)) [[likely]]
+    return post.read(move);
+  const List list{1,          &named.segment_local, &named.offset_local, &named.segment_remote, &named.offset_remote,
+                  &named.size};
+  return post.read_in_time({move}, std::make_shared<UseOfAll>(Process::running()->segments(), list, to.queue));
+}
+
 /// A notification that follows a list; `segment` is that of the notified rank.
 struct Following {
   gaspi_segment_id_t segment;
@@ -112,10 +134,10 @@ gaspi_return_t transfer_list(const char* function, const List& list, const To& t
     const std::uint32_t entries = list.count + (following == nullptr ? 0 : 1);
     if (!queue.has_room(entries)) return GASPI_QUEUE_FULL;
     Post post(process, queue, to.rank, entries, to.timeout_ms);
+    if (!writes && !read_elements(process, post, list, to)) return GASPI_TIMEOUT;
     for (gaspi_number_t i = 0; i < list.count; ++i) {
-      const Move move = require_move(process, list.element(i), to.rank);
-      if (!(writes ? post.write(move) : post.read(move))) return GASPI_TIMEOUT;
-      writes ? count_write(to.rank, move.bytes) : count_read(to.rank, move.bytes);
+      if (writes && !post.write(require_move(process, list.element(i), to.rank))) return GASPI_TIMEOUT;
+      writes ? count_write(to.rank, list.size[i]) : count_read(to.rank, list.size[i]);
     }
     if (following == nullptr) return GASPI_SUCCESS;
     count(Counter::notifications);
@@ -145,16 +167,17 @@ GASPI_EXPORT(write);
 gaspi_return_t pgaspi_read(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,
                            gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote, gaspi_size_t size,
                            gaspi_queue_id_t queue, gaspi_timeout_t timeout_ms) {
+  const Named named{segment_id_local, offset_local, segment_id_remote, offset_remote, size};
   return transfer(
-      "gaspi_read", {segment_id_local, offset_local, segment_id_remote, offset_remote, size}, {rank, queue, timeout_ms},
-      1,
+      "gaspi_read", named, {rank, queue, timeout_ms}, 1,
       [&](const Process&, const Move& move) {
         require_readable(move, rank);
         return 0;
       },
       [&](Post& post, const Move& move, int) {
+        if (!read_one(post, move, named, {rank, queue, timeout_ms})) return false;
         count_read(rank, size);
-        return post.read(move);
+        return true;
       });
 }
 GASPI_EXPORT(read);
@@ -180,17 +203,18 @@ gaspi_return_t pgaspi_read_notify(gaspi_segment_id_t segment_id_local, gaspi_off
                                   gaspi_segment_id_t segment_id_remote, gaspi_offset_t offset_remote, gaspi_size_t size,
                                   gaspi_notification_id_t notification_id, gaspi_queue_id_t queue,
                                   gaspi_timeout_t timeout_ms) {
+  const Named named{segment_id_local, offset_local, segment_id_remote, offset_remote, size};
   return transfer(
-      "gaspi_read_notify", {segment_id_local, offset_local, segment_id_remote, offset_remote, size},
-      {rank, queue, timeout_ms}, 2,
+      "gaspi_read_notify", named, {rank, queue, timeout_ms}, 2,
       [&](const Process& process, const Move& move) {
         require_readable(move, rank);
         return require_flag(require_own_part(process, segment_id_local), notification_id, 1);
       },
       [&](Post& post, const Move& move, const Flag& flag) {
+        if (!read_one(post, move, named, {rank, queue, timeout_ms})) return false;
         count_read(rank, size);
         count(Counter::notifications);
-        return post.read(move) && post.notify_self(flag, 1);
+        return post.notify_self(flag, 1);
       });
 }
 GASPI_EXPORT(read_notify);

@@ -139,8 +139,11 @@ INSTANTIATE_TEST_SUITE_P(In, GaspiRankKilled, ::testing::ValuesIn(paths),
                          [](const auto& path) { return path.param.name; });
 
 /// Receivers need no rank in particular: they wait on while others are healthy, and get what these send.
-TEST(GaspiReceivers, WaitOnWhileOthersAreHealthy) {
-  expect_gaspi_without(victim, {.ranks = ranks}, [](int rank) {
+class GaspiFailureNodes : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(On, GaspiFailureNodes, ::testing::Values(1, 2));
+
+TEST_P(GaspiFailureNodes, ReceiversWaitOnWhileOthersAreHealthy) {
+  expect_gaspi_without(victim, {.ranks = ranks, .nodes = GetParam()}, [](int rank) {
     std::uint64_t* const memory = make_segment(0, 64);
     GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     if (rank == victim) {
@@ -166,8 +169,8 @@ TEST(GaspiReceivers, WaitOnWhileOthersAreHealthy) {
   });
 }
 
-TEST(GaspiProcKill, EndsARankThatDoesNotAnswer) {
-  expect_gaspi_without(victim, {.ranks = ranks}, [](int rank) {
+TEST_P(GaspiFailureNodes, ProcKillEndsARankThatDoesNotAnswer) {
+  expect_gaspi_without(victim, {.ranks = ranks, .nodes = GetParam()}, [](int rank) {
     GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     if (rank == victim)
       for (;;) ::pause();
@@ -182,8 +185,9 @@ TEST(GaspiProcKill, EndsARankThatDoesNotAnswer) {
 }
 
 /// A process that was stopped (a machine that hangs) counts as failed after a deadline.
-TEST(GaspiStoppedRank, CountsAsFailed) {
-  const std::vector<RankOutcome> outcomes = run_processes_for_gaspi({.ranks = ranks, .deadline_s = 2}, [](int rank) {
+TEST_P(GaspiFailureNodes, AStoppedRankCountsAsFailed) {
+  const GaspiRanks how{.ranks = ranks, .nodes = GetParam(), .deadline_s = 2};
+  const std::vector<RankOutcome> outcomes = run_processes_for_gaspi(how, [](int rank) {
     GASPI_OK(gaspi_proc_init(GASPI_BLOCK));
     GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     if (rank == victim) {

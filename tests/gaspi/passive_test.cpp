@@ -69,6 +69,39 @@ TEST(GaspiPassive, BothEndsContinueAfterATimeout) {
   });
 }
 
+/// The sender deletes the segment before the message is received: its call fails, and the receiver says so in the log.
+TEST(GaspiPassive, AMessageOfADeletedSegmentFails) {
+  for (const int nodes : {1, 2}) {
+    expect_gaspi({.nodes = nodes}, [](int rank) {
+      std::uint64_t* const memory = make_segment(0, 16);
+      make_segment(1, 16);
+      gaspi_rank_t sender = 99;
+      if (rank == 0) {
+        GASPI_EXPECT(GASPI_TIMEOUT, gaspi_passive_send(1, 0, 1, 8, 10));
+        GASPI_OK(gaspi_segment_delete(1));
+        GASPI_OK(gaspi_segment_alloc(1, 64, GASPI_MEM_DEFAULT));  // too short for the message
+        GASPI_OK(gaspi_segment_delete(1));
+      }
+      GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+      if (rank == 1) {
+        gaspi_return_t result = GASPI_ERROR;
+        const std::string log = logged_by([&] { result = gaspi_passive_receive(0, 0, &sender, 8, 200); });
+        GASPI_EXPECT(GASPI_TIMEOUT, result);
+        BEELINE_CHECK_CONTAINS(log, "a message of rank 0 is dropped, since that rank has deleted segment 1");
+      }
+      GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+      if (rank == 0) {
+        GASPI_OK(gaspi_segment_alloc(1, 128, GASPI_MEM_DEFAULT));
+        GASPI_REFUSED(GASPI_ERROR, "segment 1 was deleted meanwhile", gaspi_passive_send(1, 0, 1, 8, GASPI_BLOCK));
+        memory[0] = 17;
+        return GASPI_OK(gaspi_passive_send(0, 0, 1, 8, GASPI_BLOCK));
+      }
+      GASPI_OK(gaspi_passive_receive(0, 0, &sender, 8, GASPI_BLOCK));
+      BEELINE_CHECK_EQ(std::uint64_t{17}, memory[0]);
+    });
+  }
+}
+
 double processor_seconds() {
   rusage use{};
   getrusage(RUSAGE_SELF, &use);

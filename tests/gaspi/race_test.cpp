@@ -177,6 +177,52 @@ TEST(GaspiFork, AChildIsNoRankAndEnds) {
   });
 }
 
+/// A process on another node that is stopped for a second holds no call longer than its time-out; the same calls
+/// continue afterwards, and an atomic is done once.
+TEST(GaspiStoppedPeer, HoldsReadsAndAtomicsForTheirTimeout) {
+  expect_gaspi({.nodes = 2}, [](int rank) {
+    constexpr gaspi_timeout_t limit = 50;
+    std::uint64_t* const memory = make_segment(0, 16);
+    memory[0] = static_cast<std::uint64_t>(rank) + 40;
+    GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+    if (rank == 1) {
+      const pid_t process = ::getpid();
+      if (::fork() == 0) {
+        std::this_thread::sleep_for(1s);
+        ::kill(process, SIGCONT);
+        ::_exit(0);
+      }
+      ::kill(process, SIGSTOP);
+    } else {
+      std::this_thread::sleep_for(200ms);
+      gaspi_atomic_value_t old = 99;
+      const auto start = std::chrono::steady_clock::now();
+      GASPI_EXPECT(GASPI_TIMEOUT, gaspi_atomic_fetch_add(0, 64, 1, 3, &old, limit));
+      GASPI_EXPECT(GASPI_TIMEOUT, gaspi_atomic_fetch_add(0, 64, 1, 3, &old, GASPI_TEST));
+      GASPI_EXPECT(GASPI_TIMEOUT, gaspi_read(0, 8, 1, 0, 0, 8, 0, limit));
+      BEELINE_CHECK(std::chrono::steady_clock::now() - start < 500ms);
+      const auto add = [&](gaspi_timeout_t within) { return gaspi_atomic_fetch_add(0, 64, 1, 3, &old, within); };
+      GASPI_OK(repeat(add, nullptr, limit));
+      BEELINE_CHECK_EQ(gaspi_atomic_value_t{0}, old);
+      GASPI_OK(repeat([](gaspi_timeout_t within) { return gaspi_read(0, 8, 1, 0, 0, 8, 0, within); }, nullptr, limit));
+      GASPI_OK(gaspi_wait(0, GASPI_BLOCK));
+      BEELINE_CHECK_EQ(std::uint64_t{41}, memory[1]);
+      const gaspi_segment_id_t segments[] = {0, 0};
+      const gaspi_offset_t local[] = {16, 24}, remote[] = {0, 64};
+      const gaspi_size_t sizes[] = {8, 8};
+      GASPI_OK(repeat(
+          [&](gaspi_timeout_t within) {
+            return gaspi_read_list_notify(2, segments, local, 1, segments, remote, sizes, 0, 5, 0, within);
+          },
+          nullptr, GASPI_TEST));
+      BEELINE_CHECK_EQ(1U, take_notification(0, 5));
+      BEELINE_CHECK(memory[2] == 41 && memory[3] == 3);
+    }
+    GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+    if (rank == 1) BEELINE_CHECK_EQ(std::uint64_t{3}, memory[8]);
+  });
+}
+
 }  // namespace
 
 }  // namespace beeline_test::gaspi_race_test

@@ -215,6 +215,19 @@ class Application(Fields, kw_only=True):
             raise ValueError(f"launch_seconds without {', '.join(lacking)}")
 
 
+class OnDevices(Application, kw_only=True):
+    """A result of a program without ranks."""
+
+    ranks: None = None  # type: ignore[assignment]
+    devices: Ranks
+    halo_bytes: Count | None = None
+    steps: Count | None = None
+    verified_steps: Count | None = None
+    compute_seconds: Number | None = None
+    keys: Count | None = None
+    keys_per_second: Number | None = None
+
+
 class Himeno(Application, kw_only=True):
     device: str
     size: list[Count]
@@ -227,7 +240,12 @@ class RingReduction(Application, kw_only=True):
     bytes: Count
 
 
-APPLICATIONS = {"himeno": Himeno, "ring_reduction": RingReduction}
+APPLICATIONS = {
+    "himeno": Himeno,
+    "merge_sort": OnDevices,
+    "ring_reduction": RingReduction,
+    "stencil": OnDevices,
+}
 
 
 class Component(Fields, kw_only=True):

@@ -34,7 +34,7 @@ COMMANDS = {
     ("energy",): ["COMMAND", "--output", "--picture", "--period", "--json"],
     ("plot",): ["RECORD", "--output", "-o", "--over"],
     ("build-torch",): ["--deadline", "--json"],
-    ("app",): ["global-reduction", "himeno", "jacobi", "ring-reduction", "tree-search"],
+    ("app",): ["global-reduction", "himeno", "jacobi", "merge-sort", "ring-reduction", "stencil", "tree-search"],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
     ("app", "himeno"): [
         "--size", "--preset", "--ranks", "--method", "--scaling", "--no-verify",
@@ -42,6 +42,8 @@ COMMANDS = {
     ],
     ("app", "jacobi"): ["--size", "--ranks", "--method", "--iterations", "--until", "--every", "--json", "--output"],
     ("app", "ring-reduction"): ["--size", "--ranks", "--method", "--reductions", "--no-verify", "--json", "--output"],
+    ("app", "merge-sort"): ["--keys", "--bits", "--devices", "--method", "--sorts", "--no-verify", "--json"],
+    ("app", "stencil"): ["--size", "--devices", "--method", "--steps", "--no-verify", "--json", "--output"],
     ("app", "tree-search"): ["--nodes", "--seed", "--ranks", "--method", "--searches", "--no-verify", "--json"],
 }  # fmt: skip
 
@@ -71,6 +73,8 @@ BAD = {
     ("app", "ring-reduction", "--ranks", "1025"): "valid: 1 to 1024",
     ("app", "ring-reduction", "--method", "magic"): "valid: host, device",
     ("app", "tree-search", "--method", "magic"): "valid: bulk, task",
+    ("app", "stencil", "--method", "magic"): "valid: proxy, unified",
+    ("app", "merge-sort", "--method", "magic"): "valid: copied_keys, remote_reads",
     ("run", "-n", "0", "true"): "--ranks",
     ("run", "-n", "2", "--deadline", "-1", "true"): "--deadline",
     ("energy", "--output", "/no/such/folder/file", "--", "true"): "cannot be written",

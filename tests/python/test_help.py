@@ -134,7 +134,7 @@ def test_the_defaults_of_run_are_those_of_a_world() -> None:
 def test_an_application_has_the_options_of_its_program(name: str) -> None:
     ours, theirs = options_of(command_of("app", name)), help_of(name)
     assert set(theirs) - set(ours) == {"list", "describe"}
-    started = {"ranks", "threads", "device", "split-nodes", "mpirun", "json", "output"}  # options of the launcher
+    started = {"ranks", "devices", "threads", "device", "split-nodes", "mpirun", "json", "output"}  # the launcher's
     studied = {"preset", "scaling"}  # they run the program several times
     assert set(ours) - set(theirs) <= started | studied
     for option in set(theirs) - {"list", "describe"}:
@@ -158,6 +158,10 @@ REFUSED = {
     ("ring-reduction", "--size", "6"): "--size",
     ("ring-reduction", "--size", "9" * 5000): "--size",
     ("tree-search", "--searches", "0"): "--searches",
+    ("merge-sort", "--keys", "1K,0"): "'0' is no number of keys; valid: 1 to 64G",
+    ("merge-sort", "--keys", "3", "--devices", "1,4"): "each device needs at least one",
+    ("stencil", "--size", "16,5x7"): "--size: '5x7' is no size; valid: N (N x N x N points) or XxYxZ",
+    ("stencil", "--size", "9x9x15", "--devices", "1,4"): "each device needs at least 4",
 }
 
 

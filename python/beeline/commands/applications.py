@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from beeline import options
 from beeline.applications import Asked
-from beeline.commands import global_reduction, himeno, jacobi, ring_reduction, tree_search
+from beeline.commands import global_reduction, himeno, jacobi, merge_sort, ring_reduction, stencil, tree_search
 from beeline.description import (
     Described,
     absent,
@@ -27,7 +27,9 @@ HANDLERS: dict[str, Callable[..., None]] = {
     "global-reduction": global_reduction.study,
     "himeno": himeno.study,
     "jacobi": jacobi.study,
+    "merge-sort": merge_sort.study,
     "ring-reduction": ring_reduction.study,
+    "stencil": stencil.study,
     "tree-search": tree_search.study,
 }
 

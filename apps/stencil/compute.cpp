@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compute.hpp"
+
+#include <algorithm>
+
+#include "beeline/hpe/launch.hpp"
+#include "sweep.hpp"
+
+namespace stencil {
+
+namespace {
+
+constexpr unsigned block_threads = tile_x * tile_y;
+
+struct FillWithInitialValues {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, float* field, std::size_t plane, std::size_t first,
+                                      std::size_t planes) const {
+    for (std::size_t at = grid.thread_rank(); at < planes * plane; at += grid.size())
+      field[at] = initial_value(first + at / plane, at % plane);
+  }
+};
+
+/// Blocks for a kernel: a host device's runs on one thread, so that each device has one.
+beeline::LaunchOptions options_for(const beeline::hpe::Stream& stream, std::size_t blocks) {
+  constexpr std::size_t most = 1 << 20;
+  if (!stream.device().is_gpu()) return {.blocks = 1, .threads = 1};
+  return {.blocks = static_cast<unsigned>(std::clamp<std::size_t>(blocks, 1, most)), .threads = block_threads};
+}
+
+}  // namespace
+
+Part edges_of(const Shape& shape) {
+  if (shape.planes <= 2 * radius) return {0, shape.planes, shape.planes, 1, shape.planes};
+  return {0, shape.planes - radius, radius, 2, shape.planes};
+}
+
+Part bulk_of(const Shape& shape) {
+  constexpr std::size_t chunk = 64;  // longer chunks load fewer planes twice, shorter ones occupy more multiprocessors
+  if (shape.planes <= 2 * radius) return {};
+  const std::size_t planes = shape.planes - 2 * radius;
+  return {radius, chunk, chunk, (planes + chunk - 1) / chunk, shape.planes - radius};
+}
+
+void enqueue_update(beeline::hpe::Stream& stream, const Planes& planes, const Shape& shape, const Part& part) {
+  if (part.chunks == 0) return;
+  const std::size_t tiles = ((shape.x + tile_x - 1) / tile_x) * ((shape.y + tile_y - 1) / tile_y) * part.chunks;
+  beeline::hpe::launch(stream, options_for(stream, tiles), Update{}, planes, shape, part);
+}
+
+void enqueue_initial_values(beeline::hpe::Stream& stream, float* field, const Size& size, std::size_t first,
+                            std::size_t planes) {
+  const std::size_t points = planes * size.plane();
+  beeline::hpe::launch(stream, options_for(stream, points / block_threads), FillWithInitialValues{}, field,
+                       size.plane(), first, planes);
+}
+
+}  // namespace stencil

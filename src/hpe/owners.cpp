@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "beeline/core/error.hpp"
 #include "hpe/gpu.hpp"
 
@@ -21,11 +23,28 @@ std::uint64_t pack(const Owner& owner) {
          static_cast<std::uint64_t>(owner.device.index()) << index_shift;
 }
 
-/// Whether the page of an address is mapped.
-bool is_mapped(const void* pointer) {
+/// Whether all pages of a range are mapped: one system call for each 16 MiB.
+bool is_mapped(const void* pointer, std::size_t bytes) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  unsigned char resident = 0;
-  return ::mincore(reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(pointer) / page * page), 1, &resident) == 0;
+  constexpr std::size_t at_once = 4096;
+  unsigned char resident[at_once];
+  const auto first = reinterpret_cast<std::uintptr_t>(pointer), end = first + bytes;
+  if (end < first) return false;
+  for (std::uintptr_t next = first / page * page; next < end; next += at_once * page)
+    if (::mincore(reinterpret_cast<void*>(next), std::min(end - next, at_once * page), resident) != 0) return false;
+  return true;
+}
+
+/// The owner, by the table and CUDA; pageable memory if neither knows the pointer.
+OwnedRange known_owner(const void* pointer) {
+  if (const std::optional<OwnedRange> known = OwnerTable::of_process().find(pointer)) return *known;
+  if (const std::optional<Owner> of_cuda = gpu::owner_of(pointer)) return {*of_cuda};
+  return {};
+}
+
+[[noreturn]] void refuse_nobody(const void* pointer) {
+  throw Error(Status::invalid_argument,
+              fmt::format("the address {} belongs to nobody: no device's memory, and not mapped", pointer));
 }
 
 }  // namespace
@@ -112,27 +131,25 @@ void OwnerTable::remove(const std::byte* start) {
 }
 
 OwnedRange range_of(const void* pointer) {
-  if (const std::optional<OwnedRange> known = OwnerTable::of_process().find(pointer)) return *known;
-  if (const std::optional<Owner> of_cuda = gpu::owner_of(pointer)) return {*of_cuda};
-  if (!is_mapped(pointer))
-    throw Error(Status::invalid_argument,
-                fmt::format("the address {} belongs to nobody: no device's memory, and not mapped", pointer));
-  return {};
+  const OwnedRange range = known_owner(pointer);
+  if (range.owner.memory == Memory::pageable && !is_mapped(pointer, 1)) refuse_nobody(pointer);
+  return range;
 }
 
 OwnedRange checked_range(const void* pointer, std::size_t bytes, const char* what) {
-  OwnedRange range = range_of(pointer);
+  const OwnedRange range = known_owner(pointer);
   const Owner& owner = range.owner;
-  const auto* const first = static_cast<const std::byte*>(pointer);
   const auto refuse = [&](const std::string& why) {
     throw Error(Status::invalid_argument, fmt::format("{} of {} bytes at {} {}", what, bytes, pointer, why));
   };
-  if (owner.start == nullptr) {
-    if (owner.memory == Memory::pageable && !is_mapped(first + bytes - 1)) refuse("ends in pages that are not mapped");
-    return range;
+  if (owner.memory == Memory::pageable && !is_mapped(pointer, bytes)) {
+    if (!is_mapped(pointer, 1)) refuse_nobody(pointer);
+    refuse("has pages that are not mapped");
   }
-  if (const std::size_t behind = owner.bytes - static_cast<std::size_t>(first - owner.start); bytes > behind)
-    refuse(fmt::format("goes {} bytes beyond its allocation of {} bytes", bytes - behind, owner.bytes));
+  if (owner.start == nullptr) return range;
+  const auto before = static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - owner.start);
+  if (bytes > owner.bytes - before)
+    refuse(fmt::format("goes {} bytes beyond its allocation of {} bytes", bytes - (owner.bytes - before), owner.bytes));
   return range;
 }
 

@@ -66,7 +66,7 @@ class OwnerTable {
 /// As `owner_of`, with the object's own copies.
 [[nodiscard]] OwnedRange range_of(const void* pointer);
 /// As `range_of`, for `bytes` bytes, at least one. Also throws invalid_argument if they are known to lie beyond the
-/// allocation, or their last page is not mapped.
+/// allocation, or a page is not mapped.
 ///   what  the range in errors
 [[nodiscard]] OwnedRange checked_range(const void* pointer, std::size_t bytes, const char* what);
 

@@ -102,18 +102,19 @@ TEST(Copies, FreedMemoryBelongsToNobody) {
 TEST(Copies, RangesBeyondAnAllocationAreRefused) {
   const DeviceMemory memory(Device::all().front(), 100);
   const PinnedMemory pinned(200);
-  std::byte here[256] = {};
+  std::vector<std::byte> all(100'000);
+  std::byte* const here = all.data();
   check_error(Status::invalid_argument, {"destination", "goes 1 bytes beyond its allocation of 100 bytes"},
               [&] { hpe::copy(memory.data() + 91, here, 10); });
   check_error(Status::invalid_argument, {"source", "goes 56 bytes beyond its allocation of 200 bytes"},
               [&] { hpe::copy(here, pinned.data(), 256); });
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   auto* const pages =
-      static_cast<std::byte*>(::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  ::munmap(pages + page, page);
-  check_error(Status::invalid_argument, {"ends in pages that are not mapped"},
-              [&] { hpe::copy(here, pages + page - 8, 16); });
-  ::munmap(pages, page);
+      static_cast<std::byte*>(::mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  ::munmap(pages + page, page);  // in the middle
+  check_error(Status::invalid_argument, {"has pages that are not mapped"},
+              [&] { hpe::copy(here, pages, 2 * page + 8); });
+  ::munmap(pages, 3 * page);
 }
 
 TEST(Copies, OwnersAreFoundFromPointers) {

@@ -18,8 +18,8 @@ namespace beeline::hpe {
 ///
 /// Blocking: returns when the data have arrived. Holds a lock only while it enqueues. Takes no part in the order of any
 /// stream. Throws invalid_argument, before anything is touched, for ranges that overlap, a pointer that belongs to
-/// nobody, and a range that goes beyond its allocation, where that is known (not for pageable memory whose pages in
-/// between are not mapped); unavailable if a device does not work; deadline.
+/// nobody, a range with a page that is not mapped, and one that goes beyond its allocation, where that is known;
+/// unavailable if a device does not work; deadline. For pageable memory the check of its pages is a system call.
 /// Call it by its qualified name: an unqualified call with pointers to std::byte means std::copy.
 /// Source: seed 001, virtual peer DMA.
 void copy(void* to, const void* from, std::size_t bytes, const Waiting& waiting = {});

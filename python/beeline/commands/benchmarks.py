@@ -15,6 +15,7 @@ from beeline.commands import (
     bench,
     calls,
     collectives,
+    floating,
     gaspi,
     joules,
     joules_tables,
@@ -44,6 +45,7 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "collectives": (collectives.collectives, collectives.render),
     "accuracy": (accuracy.accuracy, accuracy.render),
     "energy": (joules.energy, joules_tables.render),
+    "floating": (floating.floating, floating.render),
     "gaspi": (gaspi.gaspi, gaspi.render),
     "launch": (launch.launch, launch.render),
     "methods": (bench.measure, bench.render_methods),
@@ -52,7 +54,10 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
 }
 WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate")
 # Commands that the program does not know: programs of their own measure.
-OWN: dict[str, Described] = {"gaspi": {"name": "gaspi", "summary": gaspi.SUMMARY, "reason": None, "options": []}}
+OWN: dict[str, Described] = {
+    name: {"name": name, "summary": summary, "reason": None, "options": []}
+    for name, summary in (("floating", floating.SUMMARY), ("gaspi", gaspi.SUMMARY))
+}
 
 
 class Benchmarks(TyperGroup):

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "beeline/hpe/copy.hpp"
+#include "beeline/hpe/memory.hpp"
+#include "hpe/bare_calls.hpp"
+#include "hpe/floating.hpp"
+#include "hpe/report.hpp"
+
+namespace beeline::bench::hpe {
+
+namespace {
+
+using beeline::hpe::Device;
+using beeline::hpe::DeviceMemory;
+using beeline::hpe::PinnedMemory;
+using beeline::hpe::Stream;
+
+/// Two ranges, and the kinds of their memory in words.
+struct Pair {
+  std::string kinds;
+  std::byte *to, *from;
+};
+
+/// Memory of each kind.
+struct Places {
+  Places(Device device, Device other, std::size_t bytes)
+      : here(device, bytes), second(device, bytes), there(other, bytes), pinned(bytes), pageable(bytes) {}
+  [[nodiscard]] std::vector<Pair> pairs() {
+    return {{"pinned to device", here.data(), pinned.data()},     {"device to pinned", pinned.data(), here.data()},
+            {"pageable to device", here.data(), pageable.data()}, {"device to pageable", pageable.data(), here.data()},
+            {"device to device", second.data(), here.data()},     {"device to other", there.data(), here.data()}};
+  }
+  DeviceMemory here, second, there;
+  PinnedMemory pinned;
+  std::vector<std::byte> pageable;
+};
+
+/// The source gets other bytes, the copy is made, and the destination is read back.
+template <class Copy>
+bool is_right(const Pair& pair, std::size_t bytes, const Copy& copy) {
+  static unsigned char seed = 1;
+  std::vector<std::byte> data(bytes, static_cast<std::byte>(++seed)), back(bytes);
+  for (std::size_t i = 0; i < bytes; i += 61) data[i] = static_cast<std::byte>(i + seed);
+  beeline::hpe::copy(pair.from, data.data(), bytes);
+  copy();
+  beeline::hpe::copy(back.data(), pair.to, bytes);
+  return back == data;
+}
+
+void measure_blocking(Stream& stream, const Pair& pair, std::size_t bytes) {
+  Row row{"hpe_copy", "hpe/copy", "us", bytes, {{"pair", pair.kinds}}};
+  const auto by_us = [&] { beeline::hpe::copy(pair.to, pair.from, bytes); };
+  const auto bare = [&] { bare_copy(stream.device(), pair.to, pair.from, bytes); };
+  const auto waiting = [&] { bare_copy_and_wait(stream, pair.to, pair.from, bytes); };
+  const auto add = [&](const std::string& method, const auto& copy) {
+    row.method = method;
+    const Samples samples = time_of([&](int count) {
+      for (int i = 0; i < count; ++i) copy();
+    });
+    print(row, samples, is_right(pair, bytes, copy));
+  };
+  add("hpe/copy", by_us);
+  add(name_of_copy(stream.device()), bare);
+  if (stream.device().is_gpu()) add("bare/cudaMemcpyAsync, cudaStreamSynchronize", waiting);
+}
+
+/// The time of the call alone: what it enqueues is waited for between samples, and not counted.
+template <class Enqueue>
+Samples call_time(Stream& stream, const Enqueue& enqueue) {
+  constexpr int calls = 200;  // fewer than fill the queue of a GPU's stream
+  Samples samples;
+  samples.operations = calls;
+  for (int sample = -1; sample < sample_count; ++sample) {
+    const double begun = now_s();
+    for (int i = 0; i < calls; ++i) enqueue();
+    if (sample >= 0) samples.values.push_back((now_s() - begun) * 1e6 / calls);
+    stream.synchronize();
+  }
+  return samples;
+}
+
+void measure_calls(Stream& stream, const Pair& pair, std::size_t bytes) {
+  const auto by_us = [&] { beeline::hpe::copy(pair.to, pair.from, bytes, stream); };
+  const auto bare = [&] { bare_enqueue(stream, pair.to, pair.from, bytes); };
+  const auto add = [&](const char* method, const auto& copy) {
+    const Samples samples = call_time(stream, copy);
+    print({"hpe_call", method, "us", bytes, {{"pair", pair.kinds}}}, samples, is_right(pair, bytes, [&] {
+            copy();
+            stream.synchronize();
+          }));
+  };
+  add("hpe/copy", by_us);
+  if (stream.device().is_gpu()) add("bare/cudaMemcpyAsync", bare);
+}
+
+}  // namespace
+
+void measure_copy_calls(const std::vector<std::size_t>& sizes) {
+  const std::vector<Device> devices = Device::all(2);
+  Stream stream(devices.front());
+  Places places(devices.front(), devices.back(), sizes.back());
+  constexpr std::size_t call_bytes = 4096;
+  for (const Pair& pair : places.pairs()) {
+    // Copies of pageable memory take as long as the data, and are measured below.
+    if (pair.kinds.find("pageable") == std::string::npos && sizes.back() >= call_bytes)
+      measure_calls(stream, pair, call_bytes);
+    for (const std::size_t bytes : sizes) measure_blocking(stream, pair, bytes);
+  }
+}
+
+}  // namespace beeline::bench::hpe

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A kernel of a few microseconds.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "beeline/hpe/stream.hpp"
+
+namespace beeline::bench::hpe {
+
+/// Enqueues a kernel that adds 1 to each of `count` words.
+void launch_small(beeline::hpe::Stream& stream, std::uint32_t* words, std::size_t count);
+
+}  // namespace beeline::bench::hpe

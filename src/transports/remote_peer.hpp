@@ -26,7 +26,10 @@ struct RemotePeer {
   std::uint64_t unanswered = 0;                         ///< answers of the peer that this rank waits for
   std::uint64_t reported = 0;             ///< numbered messages of the peer whose completion was acknowledged
   std::uint64_t awaited = 0;              ///< number of the peer's last message whose acknowledgement it wants at once
+  std::uint64_t asked_for = 0;            ///< number up to which the peer has asked for acknowledgements
   std::uint64_t unreported_since_ns = 0;  ///< time of the first completion not acknowledged; 0: none
+  std::uint64_t acknowledged_at_ns = 0;   ///< time of the last acknowledgement by itself, until a message follows it
+  bool answers_soon = false;              ///< A message soon followed the last acknowledgement: the next waits for one.
   std::uint64_t last_deferred = 0;        ///< number of the last message to the peer whose acknowledgement may wait
   std::uint64_t asked = 0;                ///< number up to which acknowledgements were asked for
   bool is_waited_for = false;             ///< A caller waited after the previous message: the next is not deferred.

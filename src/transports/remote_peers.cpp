@@ -18,6 +18,9 @@ constexpr std::uint64_t most_unreported = 64;
 /// The longest time that an acknowledgement waits for a message that can carry it. A ping-pong is quicker, and rings of
 /// commands are long enough for this time.
 constexpr std::uint64_t longest_unreported_ns = 200'000;
+/// The same for a message whose acknowledgement is wanted at once, if this rank has lately sent a message of its own
+/// that soon after such an acknowledgement. In a ping-pong the acknowledgement would delay the answer at both ends.
+constexpr std::uint64_t soon_ns = 20'000;
 
 StagedBytes copy_of(std::span<const std::byte> bytes) {
   StagedBytes copy = make_staged(bytes.size());
@@ -65,6 +68,8 @@ NetworkMessage RemotePeers::make_message(MessageKind kind) const {
 bool RemotePeers::transmit(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload,
                            std::uint64_t token, StagedBytes staged) {
   RemotePeer& peer = peers_[to];
+  if (peer.acknowledged_at_ns != 0 && message.kind != MessageKind::acknowledge)
+    peer.answers_soon = machine::clock_ns() - std::exchange(peer.acknowledged_at_ns, 0) < soon_ns;
   message.acknowledged = peer.reported = peer.completed;
   message.refusals = peer.refusals;
   peer.unreported_since_ns = 0;
@@ -115,15 +120,18 @@ void RemotePeers::acknowledge(bool idle) {
     const std::uint64_t unreported = each.completed - each.reported;
     if (unreported == 0 || each.is_lost()) continue;
     if (unreported < most_unreported && (!idle || !is_due(each))) continue;
+    each.answers_soon = false;  // no message has carried it in time
+    if (each.awaited > each.reported) each.acknowledged_at_ns = machine::clock_ns();
     notify(rank, MessageKind::acknowledge, 0);
   }
 }
 
 bool RemotePeers::is_due(RemotePeer& peer) {
-  if (peer.awaited > peer.reported) return true;
+  const bool is_awaited = peer.awaited > peer.reported;
+  if (peer.asked_for > peer.reported || (is_awaited && !peer.answers_soon)) return true;
   const std::uint64_t now = machine::clock_ns();
   if (peer.unreported_since_ns == 0) peer.unreported_since_ns = now;
-  return now - peer.unreported_since_ns >= longest_unreported_ns;
+  return now - peer.unreported_since_ns >= (is_awaited ? soon_ns : longest_unreported_ns);
 }
 
 void RemotePeers::acknowledge_all() {

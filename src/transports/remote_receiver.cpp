@@ -53,7 +53,7 @@ RemotePeer* RemoteReceiver::sender_in_turn(const NetworkMessage& message) {
   from->acknowledged = std::max(from->acknowledged, std::min(message.acknowledged, from->sent));
   from->refusals_sent = std::max(from->refusals_sent, message.refusals);
   if (message.kind == MessageKind::hello) from->has_greeted = true;
-  if (message.kind == MessageKind::ask) from->awaited = std::max(from->awaited, message.value);
+  if (message.kind == MessageKind::ask) from->asked_for = std::max(from->asked_for, message.value);
   if (message.number == 0) return nullptr;
   if (message.may_wait == 0) from->awaited = std::max(from->awaited, message.number);
   if (from->arrivals.may_come(message)) return from;

@@ -257,6 +257,31 @@ TEST_F(RemoteParts, CarryOutMessagesInTheirOrder) {
   EXPECT_EQ(2u, memory_[8]);
 }
 
+/// While this rank answers, its answers carry the acknowledgements; then they go by themselves again.
+TEST_F(RemoteParts, LetAcknowledgementsWaitForMessagesThatFollowSoon) {
+  constexpr std::uint64_t rounds = 200;
+  const auto take = [&](std::uint64_t number) {
+    exchange_->receiver.received(put_here(number, 64, 8), std::as_bytes(std::span(memory_)).first(8));
+    exchange_->turn();
+    exchange_->turn();
+  };
+  for (std::uint64_t number = 1; number <= rounds; ++number) {
+    take(number);
+    post(put_of(64, source_.data(), 8));
+    exchange_->turn();
+    EXPECT_EQ(number, worker_->sent.back().message.acknowledged);
+    acknowledge(number);
+  }
+  const std::size_t alone = worker_->of(MessageKind::acknowledge).size();
+  EXPECT_LT(alone, rounds);
+  for (std::uint64_t number = rounds + 1; number <= rounds + 5; ++number) {
+    take(number);
+    while (exchange_->peers[1].reported != number) exchange_->turn();
+  }
+  EXPECT_EQ(alone + 5, worker_->of(MessageKind::acknowledge).size());
+  EXPECT_FALSE(exchange_->peers[1].answers_soon);
+}
+
 TEST_F(RemoteParts, FetchLongPayloadsToTheirDestination) {
   int parcel = 0;
   EXPECT_TRUE(exchange_->receiver.announced(put_here(1, 4096, 100'000), &parcel, 100'000));

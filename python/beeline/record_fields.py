@@ -226,6 +226,11 @@ class OnDevices(Application, kw_only=True):
     compute_seconds: Number | None = None
     keys: Count | None = None
     keys_per_second: Number | None = None
+    elements: Count | None = None
+    transforms: Count | None = None
+    local_seconds: Number | None = None
+    bound_seconds: Number | None = None
+    relative_error: Number | None = None
 
 
 class Himeno(Application, kw_only=True):
@@ -241,6 +246,7 @@ class RingReduction(Application, kw_only=True):
 
 
 APPLICATIONS = {
+    "fft": OnDevices,
     "himeno": Himeno,
     "merge_sort": OnDevices,
     "ring_reduction": RingReduction,

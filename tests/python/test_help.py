@@ -158,6 +158,8 @@ REFUSED = {
     ("ring-reduction", "--size", "6"): "--size",
     ("ring-reduction", "--size", "9" * 5000): "--size",
     ("tree-search", "--searches", "0"): "--searches",
+    ("fft", "--size", "1000"): "'1000' is no number of elements; valid: powers of two from 2 to 4G",
+    ("fft", "--size", "4", "--devices", "1,4"): "each device needs at least 2",
     ("merge-sort", "--keys", "1K,0"): "'0' is no number of keys; valid: 1 to 64G",
     ("merge-sort", "--keys", "3", "--devices", "1,4"): "each device needs at least one",
     ("stencil", "--size", "16,5x7"): "--size: '5x7' is no size; valid: N (N x N x N points) or XxYxZ",

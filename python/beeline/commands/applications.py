@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from beeline import options
 from beeline.applications import Asked
-from beeline.commands import global_reduction, himeno, jacobi, merge_sort, ring_reduction, stencil, tree_search
+from beeline.commands import fft, global_reduction, himeno, jacobi, merge_sort, ring_reduction, stencil, tree_search
 from beeline.description import (
     Described,
     absent,
@@ -24,6 +24,7 @@ from beeline.description import (
 from beeline.programs import CliError, World
 
 HANDLERS: dict[str, Callable[..., None]] = {
+    "fft": fft.study,
     "global-reduction": global_reduction.study,
     "himeno": himeno.study,
     "jacobi": jacobi.study,

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels.hpp"
+
+#include <algorithm>
+
+#include "beeline/hpe/launch.hpp"
+#include "problem.hpp"
+
+namespace fft {
+
+namespace {
+
+/// Two elements, which a thread loads and stores at once.
+struct alignas(16) Pair {
+  Complex first, second;
+};
+
+struct Butterflies {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, Pair* out, const Pair* lower, const Pair* upper, Share share) const {
+    for (std::size_t i = grid.thread_rank(); i < share.count / 2; i += grid.size()) {
+      const Pair a = lower[i], b = upper[i];
+      if (!share.is_upper) {
+        out[i] = {a.first + b.first, a.second + b.second};
+      } else {
+        const std::size_t at = share.first + 2 * i;
+        out[i] = {(a.first - b.first) * root_of_unity(at, share.log_length),
+                  (a.second - b.second) * root_of_unity(at + 1, share.log_length)};
+      }
+    }
+  }
+};
+
+struct Pass {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, Complex* out, const Complex* in, const Complex* roots,
+                                      std::size_t count, std::size_t stride) const {
+    for (std::size_t i = grid.thread_rank(); i < count / 2; i += grid.size()) {
+      const std::size_t group = i / stride * stride;  // of butterflies with the same root
+      const Complex a = in[i], b = in[i + count / 2];
+      out[i + group] = a + b;
+      out[i + group + stride] = (a - b) * roots[group];
+    }
+  }
+};
+
+struct FillRoots {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, Complex* roots, unsigned log_length) const {
+    const std::size_t count = std::size_t{1} << log_length >> 1;
+    for (std::size_t i = grid.thread_rank(); i < count; i += grid.size()) roots[i] = root_of_unity(i, log_length);
+  }
+};
+
+struct FillWithInitialElements {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, Complex* out, std::size_t first, std::size_t count) const {
+    for (std::size_t i = grid.thread_rank(); i < count; i += grid.size()) out[i] = initial_element(first + i);
+  }
+};
+
+struct CopyPairs {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, Pair* out, const Pair* in, std::size_t count) const {
+    for (std::size_t i = grid.thread_rank(); i < count / 2; i += grid.size()) out[i] = in[i];
+  }
+};
+
+Pair* pairs(Complex* elements) { return reinterpret_cast<Pair*>(elements); }
+const Pair* pairs(const Complex* elements) { return reinterpret_cast<const Pair*>(elements); }
+
+/// Blocks for a kernel whose threads handle `items`: a host device's runs on one thread, so that each device has one.
+beeline::LaunchOptions options_for(const beeline::hpe::Stream& stream, std::size_t items) {
+  constexpr std::size_t threads = 256, most_blocks = 4096;
+  if (!stream.device().is_gpu()) return {.blocks = 1, .threads = 1};
+  return {.blocks = static_cast<unsigned>(std::clamp<std::size_t>(items / threads, 1, most_blocks)),
+          .threads = threads};
+}
+
+}  // namespace
+
+void enqueue_butterflies(beeline::hpe::Stream& stream, Complex* out, const Complex* lower, const Complex* upper,
+                         const Share& share) {
+  beeline::hpe::launch(stream, options_for(stream, share.count / 2), Butterflies{}, pairs(out), pairs(lower),
+                       pairs(upper), share);
+}
+
+void enqueue_pass(beeline::hpe::Stream& stream, Complex* out, const Complex* in, const Complex* roots,
+                  std::size_t count, std::size_t stride) {
+  beeline::hpe::launch(stream, options_for(stream, count / 2), Pass{}, out, in, roots, count, stride);
+}
+
+void enqueue_roots(beeline::hpe::Stream& stream, Complex* roots, unsigned log_length) {
+  beeline::hpe::launch(stream, options_for(stream, std::size_t{1} << log_length >> 1), FillRoots{}, roots, log_length);
+}
+
+void enqueue_initial_elements(beeline::hpe::Stream& stream, Complex* out, std::size_t first, std::size_t count) {
+  beeline::hpe::launch(stream, options_for(stream, count), FillWithInitialElements{}, out, first, count);
+}
+
+void enqueue_copy(beeline::hpe::Stream& stream, Complex* out, const Complex* in, std::size_t count) {
+  beeline::hpe::launch(stream, options_for(stream, count / 2), CopyPairs{}, pairs(out), pairs(in), count);
+}
+
+}  // namespace fft

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The problem: the discrete Fourier transform of one vector of complex numbers, of which each device has a part.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "common/devices.hpp"
+#include "common/initial_value.hpp"
+#include "complex.hpp"
+
+namespace fft {
+
+/// A vector on devices: device d has the elements [d * part, (d + 1) * part).
+struct Setup {
+  apps::Devices devices;
+  std::size_t count;  ///< complex elements of the whole vector, a power of two
+  [[nodiscard]] std::size_t part() const { return count / devices.size(); }
+};
+
+/// Parses numbers of elements separated by commas, each a power of two, with or without K, M, G (powers of 1024).
+/// Throws invalid_argument naming what is wrong.
+[[nodiscard]] std::vector<std::size_t> parse_counts(const std::string& text);
+
+/// The element `index` before the transform. Values are below 1.
+BEELINE_HOST_DEVICE inline Complex initial_element(std::size_t index) {
+  constexpr float scale = 1.0f / (2 * apps::largest_value);
+  return {apps::initial_value(0, 0, index) * scale, apps::initial_value(0, 1, index) * scale};
+}
+
+/// Transforms in a row, of which each multiplies values by up to `count`, that stay within the range of float32.
+[[nodiscard]] int transforms_in_range(std::size_t count);
+
+/// The smallest frequency that device `number` of `devices` has after the transform. Its element m has the frequency
+/// m * devices + this.
+[[nodiscard]] std::size_t first_frequency(std::size_t number, std::size_t devices);
+
+/// The same vector in the order of frequencies.
+///   parts  [devices * part], as the devices hold it after the transform
+[[nodiscard]] std::vector<Complex> in_order(const std::vector<Complex>& parts, std::size_t devices);
+
+/// Checks, before anything is allocated, that the devices are a power of two, that each has at least two elements, and
+/// that the memory suffices for the vectors, which are measured one after the other. Throws invalid_argument, or as
+/// `apps::require_room` does.
+///   verify  the host also holds the serial reference
+void check(const apps::Devices& devices, const std::vector<std::size_t>& counts, bool verify);
+
+}  // namespace fft

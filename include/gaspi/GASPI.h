@@ -115,8 +115,8 @@ gaspi_return_t gaspi_segment_ptr(gaspi_segment_id_t segment_id, gaspi_pointer_t*
  * lies within both (GASPI_ERR_INV_LOC_OFF, GASPI_ERR_INV_REM_OFF); size is 1 to `gaspi_transfer_size_max` bytes
  * (GASPI_ERR_INV_COMMSIZE); `queue` exists (GASPI_ERR_INV_QUEUE) and has free entries (GASPI_QUEUE_FULL); `rank` exists
  * (GASPI_ERR_INV_RANK) and is healthy and connected (GASPI_ERROR). Data need no alignment. Ranks may be the caller's
- * own. Reads from other nodes, transfers with memory of the program (`gaspi_segment_bind`), and notifications behind
- * transfers of GPU memory return when the data are there; other transfers return at once. */
+ * own. Reads from other nodes and transfers with memory of the program (`gaspi_segment_bind`) return when the data are
+ * there; other transfers return at once. A list is refused as a whole, or begun as a whole. */
 
 /// Writes `size` bytes of a local segment to a segment of `rank`. One entry of the queue. (8.2.1)
 gaspi_return_t gaspi_write(gaspi_segment_id_t segment_id_local, gaspi_offset_t offset_local, gaspi_rank_t rank,
@@ -218,7 +218,8 @@ gaspi_return_t gaspi_passive_queue_purge(gaspi_timeout_t timeout_ms);
 /* ---- Atomics (10), on 8 bytes at an offset that is a multiple of 8 (GASPI_ERR_UNALIGN_OFF). Atomic among functions of
  * GASPI. The operation is done once, also if the call is repeated after GASPI_TIMEOUT. GASPI_ERROR if ranks were lost
  * while a rank of another node carried the operation out: then it is not known whether it was done. GASPI_ERR_DEVICE
- * for GPU memory, and for memory of another rank's program (`gaspi_segment_bind`, `gaspi_segment_use`). ---- */
+ * for GPU memory. On memory of another rank's program (`gaspi_segment_bind`) in the same node the other process does
+ * the operation, which takes up to 10 ms. ---- */
 
 /// Adds `value_add` to the value on `rank`, and writes the value before to `value_old`. (10.2.1)
 gaspi_return_t gaspi_atomic_fetch_add(gaspi_segment_id_t segment_id, gaspi_offset_t offset, gaspi_rank_t rank,

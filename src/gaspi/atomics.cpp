@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Global atomics (10).
-#include <array>
-#include <atomic>
 #include <memory>
 
+#include "gaspi/forwarded_atomics.hpp"
 #include "gaspi/moves.hpp"
 #include "gaspi/statistics.hpp"
 #include "gaspi/timed_operations.hpp"
@@ -15,17 +14,10 @@ namespace {
 constexpr std::uint64_t word_bytes = sizeof(gaspi_atomic_value_t);
 static_assert(word_bytes == sizeof(std::uint64_t));
 
-/// A word as the caller names it.
-struct WordName {
-  gaspi_segment_id_t segment;
-  gaspi_offset_t offset;
-  gaspi_rank_t rank;
-};
-
 /// A word of a segment, as atomics reach it.
 struct Word {
   std::uint64_t* symmetric;  ///< for operations with the rank; nullptr: only `mapped`
-  std::uint64_t* mapped;     ///< in this process
+  std::uint64_t* mapped;     ///< in this process; nullptr, too: only the rank itself reaches the word
 };
 
 Word require_word(const Process& process, gaspi_segment_id_t segment, gaspi_offset_t offset, int rank) {
@@ -44,20 +36,28 @@ Word require_word(const Process& process, gaspi_segment_id_t segment, gaspi_offs
   const auto at = [=](std::byte* start) {
     return start == nullptr ? nullptr : reinterpret_cast<std::uint64_t*>(start + offset);
   };
-  const Word word{at(part.data), at(part.address)};
-  if (word.symmetric == nullptr && word.mapped == nullptr)
-    refuse(GASPI_ERR_DEVICE,
-           fmt::format("segment {} of rank {} is memory of its program's, on which other ranks do no atomics", segment,
-                       rank));
-  return word;
+  return {at(part.data), at(part.address)};
 }
 
-/// Calls `change()` once. An operation that another node carries out may be done although ranks were lost before its
-/// answer came; then it must not be repeated. Returns a beeline_status.
-template <class Change>
-beeline_status change_once(const Process& process, int rank, const Change& change) {
+/// Changes a word; returns a beeline_status.
+beeline_status change_at(const Process& process, const Word& word, int rank, const AtomicChange& change,
+                         std::uint64_t& before) {
+  if (word.symmetric == nullptr) {
+    before = change.apply(*word.mapped);
+    return BEELINE_OK;
+  }
+  beeline_team* const team = process.world_team();
+  return change.swaps == 0
+             ? beeline_fetch_add(team, word.symmetric, change.operand, rank, &before)
+             : beeline_compare_swap(team, word.symmetric, change.comparator, change.operand, rank, &before);
+}
+
+/// As `change_at`, once. An operation that another node carries out may be done although ranks were lost before its
+/// answer came; then it must not be repeated.
+beeline_status change_once(const Process& process, const Word& word, int rank, const AtomicChange& change,
+                           std::uint64_t& before) {
   if (beeline_team_failed(process.world_team()) != 0) return BEELINE_ABORTED;  // nothing was begun
-  const beeline_status status = change();
+  const beeline_status status = change_at(process, word, rank, change, before);
   const bool is_lost = status == BEELINE_ABORTED || status == BEELINE_PEER_DIED || status == BEELINE_DEADLINE;
   if (is_lost && queues().carrier_to(rank) == Carrier::engine)
     throw Failure(
@@ -67,39 +67,40 @@ beeline_status change_once(const Process& process, int rank, const Change& chang
 }
 
 /// The same within the time-out of the call, which the answer of another node may exceed.
-template <class Change>
-Result change_in_time(const Process& process, const Awaited& awaited, const TimedOperations::Call& call,
-                      const WordName& name, const Change& change, std::uint64_t& before) {
-  const auto use = std::make_shared<const SegmentTable::Use>(process.segments(), name.segment, name.rank);
-  const Word word = require_word(process, name.segment, name.offset, name.rank);
-  const auto operation = [&process, use, word, change](std::uint64_t& answer) { return change(process, word, answer); };
-  return timed_operations(process).perform(process, awaited, call, operation, before);
+Result change_in_time(const Process& process, const Awaited& awaited, int rank, const AtomicChange& change,
+                      std::uint64_t timeout_ms, std::uint64_t& before) {
+  const auto segment = static_cast<gaspi_segment_id_t>(change.segment);
+  const auto use = std::make_shared<const SegmentTable::Use>(process.segments(), segment, rank);
+  const Word word = require_word(process, segment, change.offset, rank);
+  const auto operation = [&process, use, word, rank, change](std::uint64_t& answer) {
+    return change_at(process, word, rank, change, answer);
+  };
+  const TimedOperations::Key key{
+      atomics_key,   static_cast<std::uint64_t>(rank), change.segment, change.offset, change.swaps, change.comparator,
+      change.operand};
+  return timed_operations(process).perform(process, awaited, {key, timeout_ms, false}, operation, before);
 }
 
-/// A call that changes a word by `change(process, word, before)`, which returns a beeline_status.
-///   what  the kind of the change, for its key, and its operands
-template <class Change>
-gaspi_return_t change_word(const char* function, const WordName& name, gaspi_atomic_value_t* value_old,
-                           gaspi_timeout_t timeout_ms, const std::array<std::uint64_t, 3>& what,
-                           const Change& change) noexcept {
+/// A call that changes a word.
+gaspi_return_t change_word(const char* function, gaspi_rank_t rank, const AtomicChange& change,
+                           gaspi_atomic_value_t* value_old, gaspi_timeout_t timeout_ms) noexcept {
   return call(function, [&](Process& process) {
     require_pointer(value_old, "value_old");
-    const gaspi_rank_t rank = name.rank;
     require_peer(process, rank);
-    const SegmentTable::Use use(process.segments(), name.segment, rank);
-    const Word word = require_word(process, name.segment, name.offset, rank);
+    const auto segment = static_cast<gaspi_segment_id_t>(change.segment);
+    const SegmentTable::Use use(process.segments(), segment, rank);
+    const Word word = require_word(process, segment, change.offset, rank);
     const int needed = rank;
     const Awaited awaited{.what = "an atomic operation on rank", .number = rank, .needed = {&needed, 1}};
     std::uint64_t before = 0;
     Result result = Result::success;
-    if (timeout_ms != block_ms && queues().carrier_to(rank) == Carrier::engine) {
-      const TimedOperations::Key key{what[0], what[1], what[2], name.segment, name.offset, rank};
-      result = change_in_time(process, awaited, {key, timeout_ms, false}, name, change, before);
-    } else {
-      result = wait_for(process, awaited, timeout_ms, [&](std::uint64_t) {
-        return change_once(process, rank, [&] { return change(process, word, before); });
-      });
-    }
+    if (word.symmetric == nullptr && word.mapped == nullptr)
+      result = process.extension<ForwardedAtomics>()->change(process, rank, change, timeout_ms, before);
+    else if (timeout_ms != block_ms && queues().carrier_to(rank) == Carrier::engine)
+      result = change_in_time(process, awaited, rank, change, timeout_ms, before);
+    else
+      result = wait_for(process, awaited, timeout_ms,
+                        [&](std::uint64_t) { return change_once(process, word, rank, change, before); });
     if (result != Result::success) return result;
     count(Counter::atomics);
     *value_old = before;
@@ -116,28 +117,14 @@ using namespace beeline::gaspi;
 gaspi_return_t pgaspi_atomic_fetch_add(gaspi_segment_id_t segment_id, gaspi_offset_t offset, gaspi_rank_t rank,
                                        gaspi_atomic_value_t value_add, gaspi_atomic_value_t* value_old,
                                        gaspi_timeout_t timeout_ms) {
-  const auto add = [=](const Process& process, const Word& word, std::uint64_t& before) -> beeline_status {
-    if (word.symmetric != nullptr)
-      return beeline_fetch_add(process.world_team(), word.symmetric, value_add, rank, &before);
-    before = std::atomic_ref<std::uint64_t>(*word.mapped).fetch_add(value_add);
-    return BEELINE_OK;
-  };
-  return change_word("gaspi_atomic_fetch_add", {segment_id, offset, rank}, value_old, timeout_ms,
-                     {fetch_add_key, value_add, 0}, add);
+  return change_word("gaspi_atomic_fetch_add", rank, {segment_id, offset, 0, 0, value_add}, value_old, timeout_ms);
 }
 GASPI_EXPORT(atomic_fetch_add);
 
 gaspi_return_t pgaspi_atomic_compare_swap(gaspi_segment_id_t segment_id, gaspi_offset_t offset, gaspi_rank_t rank,
                                           gaspi_atomic_value_t comparator, gaspi_atomic_value_t value_new,
                                           gaspi_atomic_value_t* value_old, gaspi_timeout_t timeout_ms) {
-  const auto swap = [=](const Process& process, const Word& word, std::uint64_t& before) -> beeline_status {
-    if (word.symmetric != nullptr)
-      return beeline_compare_swap(process.world_team(), word.symmetric, comparator, value_new, rank, &before);
-    before = comparator;
-    std::atomic_ref<std::uint64_t>(*word.mapped).compare_exchange_strong(before, value_new);
-    return BEELINE_OK;
-  };
-  return change_word("gaspi_atomic_compare_swap", {segment_id, offset, rank}, value_old, timeout_ms,
-                     {compare_swap_key, comparator, value_new}, swap);
+  return change_word("gaspi_atomic_compare_swap", rank, {segment_id, offset, 1, comparator, value_new}, value_old,
+                     timeout_ms);
 }
 GASPI_EXPORT(atomic_compare_swap);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "gaspi/forwarded_atomics.hpp"
 #include "gaspi/gpu.hpp"
 #include "gaspi/passive.hpp"
 #include "gaspi/queues.hpp"
@@ -12,6 +13,7 @@ std::vector<std::unique_ptr<Extension>> make_extensions() {
   all.push_back(std::make_unique<Passive>());
   all.push_back(std::make_unique<Gpu>());
   all.push_back(std::make_unique<TimedOperations>());
+  all.push_back(std::make_unique<ForwardedAtomics>());
   return all;
 }
 

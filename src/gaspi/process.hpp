@@ -41,6 +41,8 @@ class Extension {
   /// Before memory of segments is unmapped, on every rank: returns when no transfer that this rank has begun is in
   /// flight, or when it has failed. Not longer than the world's deadline.
   virtual void drain(Process&) {}
+  /// Between rounds, every 50 us to 10 ms: does what other ranks have asked for. Returns whether there was anything.
+  [[nodiscard]] virtual bool serve(Process&) { return false; }
   /// After ranks have failed and the world goes on without them.
   virtual void recovered(Process&) {}
   /// Before the world is left. Memory of the world ends with it.

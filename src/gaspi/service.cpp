@@ -203,6 +203,8 @@ void Service::loop() {
 
 void Service::sleep() {
   std::atomic_ref<std::uint64_t>(signals_[heartbeat]).fetch_add(1, std::memory_order_relaxed);
+  for (const std::unique_ptr<Extension>& extension : process_.extensions_)
+    if (extension->serve(process_)) idle_since_ns_ = now_ns();
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, nap_after(now_ns() - idle_since_ns_), [this] { return is_woken_; });
   if (std::exchange(is_woken_, false)) idle_since_ns_ = now_ns();

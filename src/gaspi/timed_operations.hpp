@@ -20,7 +20,7 @@
 namespace beeline::gaspi {
 
 /// First numbers of keys.
-inline constexpr std::uint64_t reads_key = 0, fetch_add_key = 1, compare_swap_key = 2;
+inline constexpr std::uint64_t reads_key = 0, atomics_key = 1;
 
 class TimedOperations final : public Extension {
  public:

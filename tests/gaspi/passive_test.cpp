@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -196,6 +197,35 @@ TEST(GaspiAtomics, CountAndLock) {
       BEELINE_CHECK_EQ(3 * 4 * turns, memory[8]);
       BEELINE_CHECK_EQ(std::uint64_t{0}, memory[9]);
       BEELINE_CHECK_EQ(turns, memory[10]);
+    });
+  }
+}
+
+/// The memory is an array of rank 1's program, which other processes cannot map.
+TEST(GaspiAtomics, OnMemoryOfAnotherProgram) {
+  for (const int nodes : {1, 2}) {
+    expect_gaspi({.ranks = 4, .nodes = nodes}, [](int rank) {
+      constexpr std::uint64_t turns = 20;
+      alignas(64) std::array<std::uint64_t, 8> words{};
+      GASPI_OK(gaspi_segment_use(3, words.data(), sizeof words, GASPI_GROUP_ALL, GASPI_BLOCK, GASPI_MEMORY_HOST));
+      std::vector<std::uint64_t> drawn;
+      for (std::uint64_t turn = 0; turn < turns; ++turn) {
+        gaspi_atomic_value_t old = 99;
+        const auto add = [&](gaspi_timeout_t limit) { return gaspi_atomic_fetch_add(3, 16, 1, 5, &old, limit); };
+        GASPI_OK(turn % 2 == 0 ? add(GASPI_BLOCK) : repeat(add, nullptr, turn % 4 == 1 ? GASPI_TEST : 1));
+        drawn.push_back(old);
+      }
+      BEELINE_CHECK(std::is_sorted(drawn.begin(), drawn.end(), std::less_equal<>()));
+      gaspi_atomic_value_t holder = 99;
+      const auto mine = static_cast<gaspi_atomic_value_t>(1 + rank);
+      while (holder != 0) GASPI_OK(gaspi_atomic_compare_swap(3, 24, 1, 0, mine, &holder, GASPI_BLOCK));
+      GASPI_OK(gaspi_atomic_compare_swap(3, 24, 1, mine, 0, &holder, GASPI_BLOCK));
+      BEELINE_CHECK_EQ(mine, holder);
+      GASPI_REFUSED(GASPI_ERR_INV_SEG, "segment 4", gaspi_atomic_fetch_add(4, 16, 1, 5, &holder, GASPI_BLOCK));
+      GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+      if (rank == 1) BEELINE_CHECK(words[2] == 5 * 4 * turns && words[3] == 0);
+      GASPI_OK(gaspi_segment_delete(3));
+      GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
     });
   }
 }

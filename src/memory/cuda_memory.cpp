@@ -52,6 +52,14 @@ bool reserve(std::byte* address, std::size_t bytes) {
   return false;
 }
 
+std::byte* reserve_anywhere(std::size_t bytes) {
+  CUdeviceptr given = 0;
+  const CUresult result = driver().mem_address_reserve(&given, bytes, 0, 0, 0);
+  require(result == CUDA_SUCCESS, Status::no_resource,
+          fmt::format("no {} bytes of addresses for memory of GPUs: {}", bytes, cuda_api::text_of(result)));
+  return reinterpret_cast<std::byte*>(given);
+}
+
 void release(std::byte* address, std::size_t bytes) { driver().mem_address_free(device_pointer(address), bytes); }
 
 FileDescriptor create(std::byte* address, std::size_t bytes, int gpu, const std::vector<int>& gpus) {

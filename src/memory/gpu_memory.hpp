@@ -12,6 +12,8 @@ namespace beeline::gpu_memory {
 
 /// Reserves [address, address + bytes) for device memory. Returns false if the driver gives another address.
 [[nodiscard]] bool reserve(std::byte* address, std::size_t bytes);
+/// As `reserve`, at an address that the driver chooses. Throws no_resource.
+[[nodiscard]] std::byte* reserve_anywhere(std::size_t bytes);
 void release(std::byte* address, std::size_t bytes);
 
 /// Makes memory of `gpu` at a reserved address, accessible to `gpus`. Returns a descriptor for other processes.

@@ -34,13 +34,13 @@ MemoryLimit host_memory_limit(const std::string& root) {
   return least;
 }
 
-void check_file_size(std::size_t bytes) {
+void check_file_size(std::size_t bytes, const char* remedy) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || bytes <= limit.rlim_cur) return;
   throw Error(Status::no_resource,
               fmt::format("{} bytes of shared memory are more than the limit on the size of files, {} bytes: lift it "
-                          "(ulimit -f), or lower BEELINE_HEAP_BYTES or BEELINE_PINNED_HEAP_BYTES",
-                          bytes, static_cast<std::size_t>(limit.rlim_cur)));
+                          "(ulimit -f), or {}",
+                          bytes, static_cast<std::size_t>(limit.rlim_cur), remedy));
 }
 
 }  // namespace beeline

@@ -18,6 +18,7 @@ struct MemoryLimit {
 [[nodiscard]] MemoryLimit host_memory_limit(const std::string& root = "");
 
 /// Throws no_resource if files cannot grow to `bytes` (RLIMIT_FSIZE): exceeding the limit would end the process.
-void check_file_size(std::size_t bytes);
+///   remedy  what the user can do besides lifting the limit, for the error
+void check_file_size(std::size_t bytes, const char* remedy = "lower BEELINE_HEAP_BYTES or BEELINE_PINNED_HEAP_BYTES");
 
 }  // namespace beeline

@@ -10,6 +10,7 @@ namespace {
 }  // namespace
 
 bool reserve(std::byte*, std::size_t) { no_memory_of_gpus(); }
+std::byte* reserve_anywhere(std::size_t) { no_memory_of_gpus(); }
 void release(std::byte*, std::size_t) {}
 FileDescriptor create(std::byte*, std::size_t, int, const std::vector<int>&) { no_memory_of_gpus(); }
 void map(std::byte*, std::size_t, int, const std::vector<int>&) { no_memory_of_gpus(); }

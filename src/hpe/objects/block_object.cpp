@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/objects/block_object.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
+#include "hpe/objects/block_object_held.hpp"
+#include "hpe/objects/fault_handler.hpp"
+#include "hpe/objects/fault_service.hpp"
+
+namespace beeline::hpe::detail {
+
+namespace {
+
+constexpr std::size_t most_bytes_ahead = std::size_t{8} << 20;
+
+std::int64_t deadline_of(const ObjectOptions& options) {
+  return options.deadline ? options.deadline->count() : Runtime::get().config().stream_deadline_ns;
+}
+
+/// One line for the process.
+void say_that_tracking_is_missing(const std::string& why) {
+  static std::atomic<bool> is_said{false};
+  if (!is_said.exchange(true))
+    log(LogLevel::warning, "objects with the protocol \"tracking\" use \"protection\" instead: " + why);
+}
+
+}  // namespace
+
+BlockObject::BlockObject(std::size_t bytes, const ObjectOptions& options, Device home)
+    : bytes_(bytes), block_bytes_(block_bytes_for(bytes, options.block_bytes, options.protocol != Protocol::tracking)),
+      home_(home), hint_(options.hint), deadline_ns_(deadline_of(options)),
+      given_memory_(static_cast<std::byte*>(options.device_memory)), blocks_((bytes + block_bytes_ - 1) / block_bytes_),
+      ahead_(std::max<std::size_t>(1, most_bytes_ahead / block_bytes_),
+             options.hint == Hint::streaming ? blocks_.size() : 1) {
+  const std::size_t whole = blocks_.size() * block_bytes_;
+  if (home.is_gpu() && given_memory_ == nullptr) place_.emplace(home, whole);
+  memory_.emplace(whole, place_ ? place_->address() : nullptr, Runtime::get().has_gpus());
+  if (options.protocol == Protocol::tracking) {
+    std::string why_not;
+    view_ = make_tracked_view(*memory_, block_bytes_, why_not);
+    if (view_ != nullptr)
+      protocol_ = Protocol::tracking;
+    else
+      say_that_tracking_is_missing(why_not);
+  }
+  install_fault_handler();
+  if (protocol_ == Protocol::tracking) FaultService::get();
+  if (view_ == nullptr) {
+    mappings_.emplace(blocks_.size());
+    view_ = make_protected_view(*memory_);
+  }
+  if (hint_ == Hint::device_only) view_->close({0, whole}, false, written_);
+  written_.clear();
+  fork_handler_ = std::make_unique<beeline::detail::ForkHandler>([this] { begin_child(); });
+  OwnerTable::of_process().add(
+      {{.memory = Memory::object, .device = home_, .start = memory_->program(), .bytes = bytes_}, this});
+}
+
+unsigned BlockObject::copy_on(Device device) {
+  for (unsigned copy = 0; copy < copies_.size(); ++copy)
+    if (copies_[copy]->device() == device) return copy;
+  require(copies_.size() < BlockMap::most_copies, Status::no_resource,
+          fmt::format("an object is used by {} devices, the most that are possible", copies_.size()));
+  const std::size_t bytes = memory_->bytes();
+  const bool is_home = device == home_;
+  std::unique_ptr<DeviceCopy> made = is_home && given_memory_ != nullptr ? make_copy_over(device, given_memory_, bytes_)
+                                     : is_home && place_                 ? make_copy_at(*place_, bytes)
+                                                                         : make_copy_on(device, bytes);
+  if (!made->fetches_in_handlers()) {
+    FaultService::get();
+    resolves_in_handlers_.store(false, std::memory_order_release);
+  }
+  copies_.push_back(std::move(made));
+  return static_cast<unsigned>(copies_.size() - 1);
+}
+
+std::byte* BlockObject::address_on(Device device) {
+  const Held held(*this);
+  require_usable();
+  return copies_[copy_on(device)]->address();
+}
+
+ObjectStatistics BlockObject::statistics() const {
+  return {faults_.load(), fetched_bytes_.load(), sent_bytes_.load(), block_bytes_, protocol_};
+}
+
+void BlockObject::require_usable() const {
+  require(!is_closed_, Status::invalid_argument, "the object was released");
+  require(!is_inherited_, Status::unavailable, "objects of the parent process serve no kernels after a fork");
+  require(!is_abandoned_, Status::unavailable, "the object is unusable since a fault inside its own transfer");
+}
+
+// --- Host ---
+
+FaultResult BlockObject::resolve(std::size_t offset, bool is_write) noexcept {
+  if (is_inherited_ || is_abandoned_ || hint_ == Hint::device_only) return FaultResult::foreign;
+  try {
+    const Held held(*this);
+    if (is_closed_) return FaultResult::foreign;
+    const std::size_t block = offset / block_bytes_;
+    const bool reads_shared = !is_write && blocks_.is_on_host(block) && !kernels_write();
+    if (!reads_shared && !uses_.are_over(blocks_)) return FaultResult::waiting;
+    faults_.fetch_add(1, std::memory_order_relaxed);
+    // Blocks ahead are taken only if they are in the same state.
+    Blocks run{block, block + 1};
+    const std::size_t end = std::min(block + ahead_.blocks_from(block), blocks_.size());
+    while (run.end < end && blocks_.holders(run.end) == blocks_.holders(block)) ++run.end;
+    make_current(run, is_write);
+    return FaultResult::resolved;
+  } catch (const std::exception& error) {
+    refuse(offset, error.what());
+    return FaultResult::failed;
+  }
+}
+
+void BlockObject::refuse(std::size_t offset, const char* why) noexcept {
+  try {
+    log(LogLevel::error, fmt::format("an access to byte {} of the object at {} of {} bytes: {}", offset,
+                                     static_cast<const void*>(data()), bytes_, why));
+  } catch (const std::exception&) {
+    // The text is lost; the access fails all the same.
+  }
+  view_->refuse(offset);
+}
+
+void BlockObject::make_current(Blocks blocks, bool is_write) {
+  fetch(blocks);
+  view_->open(range_of(blocks),
+              is_write || blocks_.is_on_host_alone(blocks.first) ? Permission::write : Permission::read);
+  if (is_write && !view_->tracks_writes())
+    for (std::size_t block = blocks.first; block < blocks.end; ++block) blocks_.set_host_alone(block);
+}
+
+void BlockObject::fetch(Blocks blocks) {
+  std::uint32_t used = 0;
+  for (std::size_t block = blocks.first; block < blocks.end;) {
+    std::size_t next = block + 1;
+    if (!blocks_.is_on_host(block)) {
+      const unsigned copy = blocks_.first_device(block);
+      while (next < blocks.end && !blocks_.is_on_host(next) && blocks_.first_device(next) == copy) ++next;
+      const Range range = range_of({block, next});
+      const std::size_t bytes = std::min(range.bytes, bytes_ - range.offset);
+      copies_[copy]->start_fetch(memory_->shadow() + range.offset, range.offset, bytes);
+      fetched_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+      used |= BlockMap::device(copy);
+    }
+    block = next;
+  }
+  for (unsigned copy = 0; copy < copies_.size(); ++copy)
+    if ((used & BlockMap::device(copy)) != 0) copies_[copy]->finish_fetches();
+  for (std::size_t block = blocks.first; block < blocks.end; ++block) blocks_.add_host(block);
+}
+
+void BlockObject::begin_access(Range range, Access access) {
+  Held held(*this);
+  require_usable();
+  while (!uses_.are_over(blocks_)) held.wait("kernels that use it");
+  make_current(blocks_of(range), access == Access::write);
+  ++accesses_;
+  accessor_ = std::this_thread::get_id();
+}
+
+void BlockObject::end_access() noexcept {
+  // The lock is free for longer than any deadline only if the object is unusable.
+  if (!lock_.lock(now_ns() + deadline_ns_)) return;
+  --accesses_;
+  lock_.unlock();
+}
+
+void BlockObject::await_accesses(Held& held) {
+  while (accesses_ > 0) {
+    require(accesses_ > 1 || accessor_ != std::this_thread::get_id(), Status::invalid_argument,
+            "a kernel is to use an object while this thread's own HostAccess to it is open: end the access first");
+    held.wait("accesses of the host (HostAccess)");
+    require_usable();
+  }
+}
+
+// --- Life ---
+
+void BlockObject::close() {
+  {
+    Held held(*this);
+    require(!is_closed_, Status::invalid_argument, "the object was released already");
+    while (accesses_ > 0 || !(is_abandoned_ || uses_.are_over(blocks_)))
+      held.wait(accesses_ > 0 ? "accesses of the host (HostAccess), before its release,"
+                              : "kernels, before its release,");
+    is_closed_ = true;
+    OwnerTable::of_process().remove(memory_->program());
+  }
+  await_lookups();
+  const std::int64_t until_ns = now_ns() + deadline_ns_;
+  while (pins_.load(std::memory_order_acquire) > 0) {
+    require(now_ns() < until_ns, Status::deadline, "threads are still inside accesses to an object that was released");
+    nap(poll_period_ns);
+  }
+}
+
+void BlockObject::abandon() noexcept {
+  is_abandoned_ = true;
+  lock_.unlock();
+  unpin();
+}
+
+/// A child has neither the devices nor the threads that fetch. It keeps what the host had.
+void BlockObject::begin_child() noexcept {
+  is_inherited_ = true;
+  for (std::size_t block = 0; block < blocks_.size();) {
+    std::size_t next = block + 1;
+    while (next < blocks_.size() && blocks_.is_on_host(next) == blocks_.is_on_host(block)) ++next;
+    const Range range = range_of({block, next});
+    const bool is_done = blocks_.is_on_host(block) ? memory_->make_private(range.offset, range.bytes)
+                                                   : memory_->make_inaccessible(range.offset, range.bytes);
+    if (!is_done) std::abort();  // otherwise the child would store into the parent's memory
+    block = next;
+  }
+}
+
+}  // namespace beeline::hpe::detail

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// An object whose blocks move between host and devices.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/fork.hpp"
+#include "hpe/objects/block_map.hpp"
+#include "hpe/objects/block_size.hpp"
+#include "hpe/objects/device_copy.hpp"
+#include "hpe/objects/fetch_ahead.hpp"
+#include "hpe/objects/futex_lock.hpp"
+#include "hpe/objects/kernel_uses.hpp"
+#include "hpe/objects/object_state.hpp"
+#include "hpe/owners.hpp"
+
+namespace beeline::hpe::detail {
+
+/// What became of a thread's access to an object.
+enum class FaultResult {
+  resolved,  ///< the access can be repeated
+  waiting,   ///< kernels use the object; try again
+  foreign,   ///< the program may not access this memory
+  failed     ///< the block cannot be made current; the error was logged
+};
+
+class BlockObject final : public ObjectState, public CopyingOwner {
+ public:
+  BlockObject(std::size_t bytes, const ObjectOptions& options, Device home);
+
+  std::byte* data() const override { return memory_->program(); }
+  std::size_t bytes() const override { return bytes_; }
+  Device home() const override { return home_; }
+  std::byte* address_on(Device device) override;
+  ObjectStatistics statistics() const override;
+  void acquire(Stream& stream) override { acquire(stream.state(), {0, memory_->bytes()}, kernels_write()); }
+  void release(Stream& stream) override { release(stream.state()); }
+  void begin_access(Range range, Access access) override;
+  void end_access() noexcept override;
+  void close() override;
+
+  void copy_out(void* to, const std::byte* from, std::size_t bytes, StreamState& stream) override;
+  void copy_in(std::byte* to, const void* from, std::size_t bytes, StreamState& stream) override;
+
+  void acquire(StreamState& stream, Range range, bool writes);
+  void release(StreamState& stream);
+
+  /// Makes the block of an access current and opens it. Does not wait for kernels.
+  [[nodiscard]] FaultResult resolve(std::size_t offset, bool is_write) noexcept;
+  /// Ends the waits of threads in a fault at `offset`, after `resolve` has failed, or with `why` after a time-out.
+  void refuse(std::size_t offset, const char* why) noexcept;
+  /// Whether `resolve` makes no call that a signal handler must not make.
+  [[nodiscard]] bool resolves_in_handlers() const { return resolves_in_handlers_.load(std::memory_order_acquire); }
+  /// Whether this process was forked after the object was made.
+  [[nodiscard]] bool is_inherited() const { return is_inherited_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t deadline_ns() const { return deadline_ns_; }
+  /// A fault handler that may have found the object holds a pin.
+  void pin() noexcept { pins_.fetch_add(1, std::memory_order_seq_cst); }
+  void unpin() noexcept { pins_.fetch_sub(1, std::memory_order_release); }
+  /// After a fault inside `resolve`, which never ends: the object is unusable, its lock free, and the fault's pin gone.
+  void abandon() noexcept;
+
+ private:
+  class Held;
+  struct Piece {
+    std::byte* to;
+    const std::byte* from;
+    std::size_t bytes;
+  };
+
+  [[nodiscard]] bool kernels_write() const { return hint_ != Hint::read_mostly && hint_ != Hint::streaming; }
+  void copy_into(void* to, const void* from, std::size_t bytes, StreamState& stream);
+  [[nodiscard]] unsigned copy_on(Device device);
+  void require_usable() const;
+  void await_accesses(Held& held);
+  void order_after(Held& held, KernelUse& own, bool writes);
+  void close_view(Blocks blocks, bool writes);
+  void mark_written(unsigned copy);
+  void unmark_written();
+  void send(Blocks blocks, unsigned copy, StreamState& stream, KernelUse& use);
+  [[nodiscard]] std::vector<Piece> pieces_for(Blocks blocks, unsigned copy);
+  [[nodiscard]] const std::byte* source_of(std::size_t block, unsigned copy);
+  void fetch(Blocks blocks);
+  void make_current(Blocks blocks, bool is_write);
+  void begin_child() noexcept;
+  [[nodiscard]] Range range_of(Blocks blocks) const {
+    return {blocks.first * block_bytes_, (blocks.end - blocks.first) * block_bytes_};
+  }
+  [[nodiscard]] Blocks blocks_of(Range range) const {
+    return {range.offset / block_bytes_, (range.end() + block_bytes_ - 1) / block_bytes_};
+  }
+
+  const std::size_t bytes_;  ///< as the program has asked
+  const std::size_t block_bytes_;
+  const Device home_;
+  const Hint hint_;
+  const std::int64_t deadline_ns_;
+  std::byte* const given_memory_;  ///< of the home device's copy, or nullptr
+  std::optional<GpuPlace> place_;
+  std::optional<ShadowMemory> memory_;
+  std::unique_ptr<HostView> view_;
+  Protocol protocol_ = Protocol::protection;
+  std::optional<ReservedMappings> mappings_;
+
+  // Guarded by `lock_`.
+  FutexLock lock_;
+  BlockMap blocks_;
+  std::vector<std::unique_ptr<DeviceCopy>> copies_;
+  KernelUses uses_;
+  FetchAhead ahead_;
+  std::vector<Range> written_;
+  std::uint32_t accesses_ = 0;
+  std::thread::id accessor_;
+  bool is_closed_ = false;
+
+  std::atomic<bool> is_abandoned_{false}, is_inherited_{false}, resolves_in_handlers_{true};
+  std::atomic<std::uint32_t> pins_{0};
+  std::atomic<std::uint64_t> faults_{0}, fetched_bytes_{0}, sent_bytes_{0};
+  std::unique_ptr<beeline::detail::ForkHandler> fork_handler_;
+};
+
+}  // namespace beeline::hpe::detail

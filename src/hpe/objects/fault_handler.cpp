@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/objects/fault_handler.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "beeline/core/error.hpp"
+#include "hpe/objects/block_object_held.hpp"
+#include "hpe/objects/fault_service.hpp"
+
+namespace beeline::hpe::detail {
+
+namespace {
+
+std::atomic<std::uint32_t> lookups{0};
+
+/// The handlers that were there before ours: at the first installation, and at the latest. Written under a mutex before
+/// our handler is installed, and read by our handler.
+struct Handlers {
+  struct sigaction first {
+  }, latest{};
+  std::atomic<bool> are_there{false};
+};
+Handlers& handlers() {
+  static Handlers& the_only = *new Handlers;
+  return the_only;
+}
+
+// In a signal handler, a thread-local variable must need no allocation.
+[[gnu::tls_model("initial-exec")]] thread_local BlockObject* resolved_object = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local const void* passed_on = nullptr;
+
+enum class AccessKind { read, write, execution };
+
+/// What the thread was about to do. On processors whose error code is not known here, each access counts as a write.
+AccessKind kind_of([[maybe_unused]] const void* context) {
+#if defined(__x86_64__)
+  constexpr greg_t is_write = 2, is_execution = 16;
+  const greg_t error = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR];
+  if ((error & is_execution) != 0) return AccessKind::execution;
+  if ((error & is_write) == 0) return AccessKind::read;
+#endif
+  return AccessKind::write;
+}
+
+FaultResult resolve_once(BlockObject& object, std::size_t offset, bool is_write) {
+  if (object.is_inherited()) return FaultResult::foreign;
+  if (!object.resolves_in_handlers()) return FaultService::get().resolve(object, offset, is_write);
+  resolved_object = &object;
+  const FaultResult result = object.resolve(offset, is_write);
+  resolved_object = nullptr;
+  return result;
+}
+
+/// Whether the access can be repeated.
+bool resolve(const void* address, const void* context) {
+  const PinnedObject object = pinned_object_at(address);
+  if (object == nullptr) return false;
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - object->data());
+  const AccessKind kind = kind_of(context);
+  if (kind == AccessKind::execution) return false;
+  const std::int64_t until_ns = now_ns() + object->deadline_ns();
+  for (;;) {
+    const FaultResult result = resolve_once(*object, offset, kind == AccessKind::write);
+    if (result != FaultResult::waiting) return result == FaultResult::resolved;
+    if (now_ns() >= until_ns) {
+      object->refuse(offset, "kernels that use the object have not ended within its deadline");
+      return false;
+    }
+    nap(poll_period_ns);
+  }
+}
+
+/// For the next fault, there is no handler.
+void reset(int signal) {
+  struct sigaction none {};
+  none.sa_handler = SIG_DFL;
+  ::sigaction(signal, &none, nullptr);
+}
+
+/// Calls the handler that a fault which is not ours belongs to. If there is none, the fault is repeated without a
+/// handler, and ends the process as it would have without this library.
+void pass_on(int signal, siginfo_t* info, void* context) {
+  const bool is_passed_back = passed_on == info;  // the latest handler has called ours as its predecessor
+  const struct sigaction& next = is_passed_back ? handlers().first : handlers().latest;
+  if ((next.sa_flags & SA_SIGINFO) == 0 && (next.sa_handler == SIG_DFL || next.sa_handler == SIG_IGN)) {
+    reset(signal);
+    if (info->si_code <= 0) ::syscall(SYS_tgkill, ::getpid(), ::gettid(), signal);  // sent by a call, not repeated
+    return;
+  }
+  sigset_t blocked = next.sa_mask, before;
+  if ((next.sa_flags & SA_NODEFER) == 0) ::sigaddset(&blocked, signal);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  const void* const outer = std::exchange(passed_on, info);
+  if ((next.sa_flags & SA_SIGINFO) != 0)
+    next.sa_sigaction(signal, info, context);
+  else
+    next.sa_handler(signal);
+  passed_on = outer;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+  const int error = errno;
+  if (resolved_object != nullptr) {  // inside this handler's own path, to which no handler can return
+    std::exchange(resolved_object, nullptr)->abandon();
+    pass_on(signal, info, context);
+    reset(signal);
+  } else if (info->si_code != SEGV_ACCERR || !resolve(info->si_addr, context)) {
+    pass_on(signal, info, context);
+  }
+  errno = error;
+}
+
+}  // namespace
+
+PinnedObject pinned_object_at(const void* address) noexcept {
+  lookups.fetch_add(1, std::memory_order_seq_cst);
+  BlockObject* object = nullptr;
+  if (const auto found = OwnerTable::of_process().find(address); found && found->copying != nullptr) {
+    object = static_cast<BlockObject*>(found->copying);
+    object->pin();
+  }
+  lookups.fetch_sub(1, std::memory_order_seq_cst);
+  return PinnedObject(object);
+}
+
+void await_lookups() noexcept {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  while (lookups.load(std::memory_order_seq_cst) > 0) ::sched_yield();
+}
+
+void install_fault_handler() {
+  struct sigaction now {};
+  if (::sigaction(SIGSEGV, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &handle)
+    return;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  Handlers& before = handlers();
+  if (::sigaction(SIGSEGV, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &handle)
+    return;
+  before.latest = now;
+  if (!before.are_there.exchange(true)) before.first = now;
+  struct sigaction own {};
+  own.sa_sigaction = &handle;
+  own.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART;
+  if (::sigaction(SIGSEGV, &own, nullptr) != 0)
+    throw Error(Status::internal, fmt::format("sigaction(SIGSEGV): {}", std::strerror(errno)));
+}
+
+}  // namespace beeline::hpe::detail

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/objects/fault_service.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "beeline/core/error.hpp"
+#include "core/thread.hpp"
+#include "hpe/objects/block_object_held.hpp"
+#include "hpe/objects/userfaults.hpp"
+
+namespace beeline::hpe::detail {
+
+namespace {
+
+Userfaults* available_userfaults() {
+  std::string why_not;
+  return Userfaults::of_process(why_not);
+}
+
+}  // namespace
+
+FaultService& FaultService::get() {
+  static FaultService& service = *new FaultService;  // threads may use objects until the process ends
+  return service;
+}
+
+FaultService::FaultService() : wakeups_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), faults_(available_userfaults()) {
+  require(static_cast<bool>(wakeups_), Status::no_resource, fmt::format("eventfd: {}", std::strerror(errno)));
+  const beeline::detail::AllSignalsBlocked blocked;
+  thread_ = beeline::detail::start_thread_for("objects' faults", [this] { serve(); });
+  thread_.detach();
+}
+
+FaultService::Request* FaultService::take() noexcept {
+  for (Request& request : requests_) {
+    std::uint32_t expected = is_free;
+    if (request.state.compare_exchange_strong(expected, is_taken, std::memory_order_acquire)) return &request;
+  }
+  return nullptr;
+}
+
+FaultResult FaultService::resolve(BlockObject& object, std::size_t offset, bool is_write) noexcept {
+  Request* const request = take();
+  if (request == nullptr) return FaultResult::waiting;
+  request->object = &object;
+  request->offset = offset;
+  request->is_write = is_write;
+  request->state.store(is_posted, std::memory_order_release);
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(wakeups_.get(), &one, sizeof one));
+  // The service answers: each of its waits has a deadline.
+  for (int poll = 0; poll < 2000 && request->state.load(std::memory_order_acquire) != is_done; ++poll) ::sched_yield();
+  while (request->state.load(std::memory_order_acquire) != is_done)
+    static_cast<void>(futex_wait(request->state, is_posted, now_ns() + object.deadline_ns()));
+  const FaultResult result = request->result;
+  request->state.store(is_free, std::memory_order_release);
+  return result;
+}
+
+void FaultService::serve() {
+  for (bool is_polling = false;;) {
+    await(is_polling);
+    serve_requests();
+    take_events();
+    is_polling = serve_events();
+  }
+}
+
+/// Sleeps until there is something to do, or briefly if threads wait for kernels.
+void FaultService::await(bool is_polling) {
+  std::array<pollfd, 2> sources{
+      {{wakeups_.get(), POLLIN, 0}, {faults_ != nullptr ? faults_->descriptor() : -1, POLLIN, 0}}};
+  const timespec period{0, poll_period_ns};
+  ::ppoll(sources.data(), sources.size(), is_polling ? &period : nullptr, nullptr);
+  std::uint64_t count = 0;
+  static_cast<void>(!::read(wakeups_.get(), &count, sizeof count));
+}
+
+void FaultService::serve_requests() {
+  for (Request& request : requests_) {
+    if (request.state.load(std::memory_order_acquire) != is_posted) continue;
+    request.result = request.object->resolve(request.offset, request.is_write);
+    request.state.store(is_done, std::memory_order_release);
+    futex_wake(request.state);
+  }
+}
+
+void FaultService::take_events() {
+  if (faults_ == nullptr) return;
+  while (const auto event = faults_->next()) {
+    PinnedObject object = pinned_object_at(event->address);
+    if (object == nullptr) continue;  // released: the thread's access ends with the mapping
+    const auto offset = static_cast<std::size_t>(event->address - object->data());
+    const std::int64_t until_ns = now_ns() + object->deadline_ns();
+    waiting_.push_back({std::move(object), offset, event->is_write, until_ns});
+  }
+}
+
+bool FaultService::serve_events() {
+  std::erase_if(waiting_, [](Waiting& thread) {
+    const FaultResult result = thread.object->resolve(thread.offset, thread.is_write);
+    if (result == FaultResult::waiting && now_ns() < thread.until_ns) return false;
+    if (result == FaultResult::waiting)
+      thread.object->refuse(thread.offset, "kernels that use the object have not ended within its deadline");
+    if (result == FaultResult::foreign) thread.object->refuse(thread.offset, "the program may not access it");
+    return true;
+  });
+  return !waiting_.empty();
+}
+
+}  // namespace beeline::hpe::detail

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// A thread that makes blocks current for threads that cannot do so themselves: inside a signal handler, which must not
+/// call CUDA, or inside the kernel (userfaultfd).
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "beeline/runtime/file_descriptor.hpp"
+#include "hpe/objects/fault_handler.hpp"
+
+namespace beeline::hpe::detail {
+
+class Userfaults;
+
+/// Started at its first use, and runs as long as the process.
+class FaultService {
+ public:
+  static FaultService& get();
+
+  /// Asks the thread for `BlockObject::resolve`, and waits for its result. Signal handlers may call it. The caller
+  /// holds a pin.
+  [[nodiscard]] FaultResult resolve(BlockObject& object, std::size_t offset, bool is_write) noexcept;
+
+ private:
+  FaultService();
+  /// A request of a thread in a signal handler.
+  struct Request {
+    std::atomic<std::uint32_t> state{is_free};
+    BlockObject* object = nullptr;
+    std::size_t offset = 0;
+    bool is_write = false;
+    FaultResult result = FaultResult::failed;
+  };
+  /// A thread that waits inside the kernel.
+  struct Waiting {
+    PinnedObject object;
+    std::size_t offset;
+    bool is_write;
+    std::int64_t until_ns;
+  };
+  static constexpr std::uint32_t is_free = 0, is_taken = 1, is_posted = 2, is_done = 3;
+
+  [[nodiscard]] Request* take() noexcept;
+  void serve();
+  void await(bool is_polling);
+  void take_events();
+  /// Returns whether threads wait for kernels.
+  [[nodiscard]] bool serve_events();
+  void serve_requests();
+
+  FileDescriptor wakeups_;  ///< an eventfd
+  Userfaults* const faults_;
+  std::array<Request, 256> requests_;
+  std::vector<Waiting> waiting_;
+  std::thread thread_;
+};
+
+}  // namespace beeline::hpe::detail

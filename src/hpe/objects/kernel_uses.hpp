@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// Work on streams that uses an object.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hpe/objects/block_map.hpp"
+#include "hpe/stream_state.hpp"
+
+namespace beeline::hpe::detail {
+
+/// Blocks that a host device's stream was asked to copy. It skips the copies after a failure of earlier work, and the
+/// host's blocks are then still the current ones.
+struct SentBlocks {
+  std::shared_ptr<std::atomic<bool>> are_there;  ///< set by the stream, behind the copies
+  std::vector<std::size_t> blocks;
+};
+
+/// The latest work of one stream on an object.
+struct KernelUse {
+  StreamState* stream;
+  DeviceState* device;
+  std::unique_ptr<Event> reached;  ///< the end of the work
+  bool is_pending = false;
+  bool writes = false;
+  bool has_sent = false;           ///< copies to the device are part of the pending work
+  std::vector<SentBlocks> sent{};  ///< since the work was last over
+};
+
+class KernelUses {
+ public:
+  /// The entry of a stream, made at its first use.
+  [[nodiscard]] KernelUse& of(StreamState& stream) {
+    for (KernelUse& use : uses_)
+      if (use.stream == &stream && use.device == &stream.device()) return use;
+    uses_.push_back({.stream = &stream, .device = &stream.device(), .reached = stream.own().make_event()});
+    return uses_.back();
+  }
+  [[nodiscard]] std::vector<KernelUse>& all() { return uses_; }
+  /// Between a launch's acquisition and its release.
+  void begin_launch() { ++launches_; }
+  void end_launch() { --launches_; }
+
+  /// Whether all work has ended. Blocks that were not sent return to the host. Throws unavailable if a device has
+  /// failed.
+  [[nodiscard]] bool are_over(BlockMap& blocks) {
+    if (launches_ > 0) return false;
+    for (KernelUse& use : uses_)
+      if (!is_over(use, blocks)) return false;
+    return true;
+  }
+  [[nodiscard]] static bool is_over(KernelUse& use, BlockMap& blocks) {
+    if (!use.is_pending) return true;
+    use.device->require_working();
+    if (!use.reached->done()) return false;
+    use.is_pending = use.has_sent = false;
+    for (const SentBlocks& sent : use.sent)
+      if (!sent.are_there->load(std::memory_order_acquire))
+        for (const std::size_t block : sent.blocks) blocks.set_host_alone(block);
+    use.sent.clear();
+    return true;
+  }
+
+ private:
+  std::vector<KernelUse> uses_;
+  unsigned launches_ = 0;
+};
+
+}  // namespace beeline::hpe::detail

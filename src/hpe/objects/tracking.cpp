@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "hpe/objects/host_view.hpp"
+#include "hpe/objects/userfaults.hpp"
+
+namespace beeline::hpe::detail {
+
+namespace {
+
+/// A block's pages are mapped as a whole at the first access to one of them, and the kernel notes which are written.
+class TrackedView final : public HostView {
+ public:
+  TrackedView(const Userfaults& faults, ShadowMemory& memory, std::size_t block_bytes)
+      : faults_(faults), memory_(memory), block_bytes_(block_bytes), is_open_(memory.bytes() / block_bytes) {
+    memory.populate();
+    faults_.watch(memory.program(), memory.bytes());
+  }
+
+  void close(Range range, bool /*may_read*/, std::vector<Range>& written) override {
+    for_runs(range, true, [&](Range open) {
+      faults_.unmap(memory_.program() + open.offset, open.bytes, memory_.program(), written);
+      set_open(open, false);
+    });
+  }
+  void open(Range range, Permission) override {
+    // A page of an open block that has lost its entry, as reclaimed memory does, may have been written.
+    for_runs(range, true, [&](Range open) { faults_.map(memory_.program() + open.offset, open.bytes, false); });
+    for_runs(range, false, [&](Range closed) {
+      faults_.map(memory_.program() + closed.offset, closed.bytes, true);
+      set_open(closed, true);
+    });
+  }
+  void refuse(std::size_t offset) noexcept override { faults_.poison(memory_.program() + offset); }
+  bool tracks_writes() const override { return true; }
+
+ private:
+  /// Calls `call(Range)` for each run of blocks of the range that are open, or are not.
+  template <class Call>
+  void for_runs(Range range, bool open, const Call& call) {
+    const std::size_t last = range.end() / block_bytes_;
+    for (std::size_t block = range.offset / block_bytes_; block < last;) {
+      std::size_t next = block + 1;
+      while (next < last && is_open_[next] == is_open_[block]) ++next;
+      if (is_open_[block] == open) call(Range{block * block_bytes_, (next - block) * block_bytes_});
+      block = next;
+    }
+  }
+  void set_open(Range range, bool open) {
+    const auto first = is_open_.begin() + static_cast<std::ptrdiff_t>(range.offset / block_bytes_);
+    std::fill(first, first + static_cast<std::ptrdiff_t>(range.bytes / block_bytes_), open);
+  }
+
+  const Userfaults& faults_;
+  ShadowMemory& memory_;
+  const std::size_t block_bytes_;
+  std::vector<bool> is_open_;  ///< [blocks]
+};
+
+}  // namespace
+
+std::unique_ptr<HostView> make_tracked_view(ShadowMemory& memory, std::size_t block_bytes, std::string& why_not) {
+  const Userfaults* const faults = Userfaults::of_process(why_not);
+  if (faults == nullptr) return nullptr;
+  return std::make_unique<TrackedView>(*faults, memory, block_bytes);
+}
+
+}  // namespace beeline::hpe::detail

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <linux/capability.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csetjmp>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "beeline/core/error.hpp"
+#include "beeline/hpe/object.hpp"
+#include "tests/hpe/object_kernels.hpp"
+#include "tests/support/child_process.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline_test::object_faults {
+
+namespace {
+
+using namespace beeline::hpe;
+using beeline::Status;
+using namespace std::chrono_literals;
+
+constexpr std::size_t block = 4096, words_of_block = block / 8;
+
+ObjectOptions small(Protocol protocol = Protocol::protection, std::chrono::nanoseconds deadline = 20s) {
+  ObjectOptions options;
+  options.device = Device::host();
+  options.protocol = protocol;
+  options.block_bytes = block;
+  options.deadline = deadline;
+  return options;
+}
+
+sigjmp_buf outside;
+std::atomic<int> passed_on{0};
+const void* volatile fault_address = nullptr;
+
+void leave(int, siginfo_t* info, void*) {
+  ++passed_on;
+  fault_address = info->si_addr;
+  siglongjmp(outside, 1);
+}
+
+/// A handler of the program, for a scope.
+class OwnHandler {
+ public:
+  OwnHandler() {
+    struct sigaction own {};
+    own.sa_sigaction = &leave;
+    own.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGSEGV, &own, &before_);
+    passed_on = 0;
+  }
+  ~OwnHandler() { ::sigaction(SIGSEGV, &before_, nullptr); }
+  OwnHandler(const OwnHandler&) = delete;
+  OwnHandler& operator=(const OwnHandler&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+/// Whether a store to `address` ends in the program's handler.
+bool faults(char* address) {
+  if (sigsetjmp(outside, 1) != 0) return true;
+  *static_cast<volatile char*>(address) = 1;
+  return false;
+}
+
+/// Pages without access.
+class Inaccessible {
+ public:
+  Inaccessible() : start_(::mmap(nullptr, block, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~Inaccessible() { ::munmap(start_, block); }
+  Inaccessible(const Inaccessible&) = delete;
+  Inaccessible& operator=(const Inaccessible&) = delete;
+  [[nodiscard]] char* start() const { return static_cast<char*>(start_); }
+
+ private:
+  void* const start_;
+};
+
+TEST(ObjectFaults, OfTheProgramReachItsHandler) {
+  const OwnHandler handler;  // before the object
+  Object<char> object(4 * block, small());
+  const Inaccessible pages;
+  EXPECT_FALSE(faults(object.data()));
+  EXPECT_TRUE(faults(pages.start() + 5));
+  EXPECT_EQ(fault_address, pages.start() + 5);
+  EXPECT_FALSE(faults(object.data() + block));
+  EXPECT_TRUE(faults(pages.start()));
+  EXPECT_EQ(passed_on, 2);
+}
+
+TEST(ObjectFaults, AHandlerThatCameLaterIsPassedOnTo) {
+  Object<char> object(4 * block, small());
+  const OwnHandler handler;
+  Stream stream(Device::host());
+  run_on(stream, object, [](char* all, std::size_t count) { std::memset(all, 7, count); });  // puts ours in front
+  const Inaccessible pages;
+  EXPECT_EQ(object[block], 7);
+  EXPECT_TRUE(faults(pages.start()));
+  EXPECT_EQ(passed_on, 1);
+}
+
+TEST(ObjectFaults, DeviceOnlyIsNotForTheHost) {
+  const OwnHandler handler;
+  ObjectOptions options = small();
+  options.hint = Hint::device_only;
+  Object<char> object(4 * block, options);
+  EXPECT_TRUE(faults(object.data()));
+  Stream stream(Device::host());
+  run_on(stream, object, [](char* all, std::size_t) { all[1] = 'k'; });
+  const HostAccess access(object, 0, 2, Access::read);
+  EXPECT_EQ(object[1], 'k');
+}
+
+TEST(ObjectFaults, AKernelThatDoesNotEndIsAFaultAtTheDeadline) {
+  const OwnHandler handler;
+  Object<char> object(4 * block, small(Protocol::protection, 50ms));
+  Stream stream(Device::host());
+  std::atomic<bool> may_end{false};
+  run_on(stream, object, [&](char*, std::size_t) {
+    while (!may_end) std::this_thread::sleep_for(1ms);
+  });
+  EXPECT_TRUE(faults(object.data()));
+  check_error(Status::deadline, {"kernels that use it", "0.05 s"}, [&] { HostAccess(object, Access::read); });
+  may_end = true;
+  stream.synchronize();
+  EXPECT_FALSE(faults(object.data()));
+}
+
+TEST(ObjectFaults, InsideTheHandlersOwnPathReachTheProgramsHandler) {
+  const OwnHandler handler;
+  Object<char> object(4 * block, small());
+  Stream stream(Device::host());
+  run_on(stream, object, [](char* all, std::size_t) { all[0] = 1; });
+  stream.synchronize();
+  char* const copy = object.on(Device::host());
+  ASSERT_EQ(::mprotect(copy, block, PROT_NONE), 0);  // the copy to the host faults
+  EXPECT_TRUE(faults(object.data()));
+  EXPECT_EQ(fault_address, copy);
+  EXPECT_TRUE(faults(object.data())) << "the object stays unusable";
+  check_error(Status::unavailable, {"unusable"}, [&] { HostAccess(object, Access::read); });
+}
+
+TEST(ObjectFaults, ALostDeviceIsAFault) {
+  const OwnHandler handler;
+  Object<char> object(4 * block, small());
+  Stream stream(Device::host(59));
+  run_on(stream, object, [](char* all, std::size_t) { all[0] = 1; });
+  stream.synchronize();
+  simulate_loss(Device::host(59));
+  EXPECT_TRUE(faults(object.data()));
+  check_error(Status::unavailable, {"host device 59"}, [&] { HostAccess(object, Access::read); });
+}
+
+TEST(ObjectFaults, EndTheProcessAsBefore) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        ::signal(SIGSEGV, SIG_DFL);
+        Object<char> object(4 * block, small());
+        object[5] = 1;
+        const Inaccessible pages;
+        *static_cast<volatile char*>(pages.start()) = 1;
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+  EXPECT_EXIT(
+      {
+        ::signal(SIGSEGV, SIG_DFL);
+        Object<char> object(4 * block, small());
+        object[5] = 1;
+        ::raise(SIGSEGV);
+      },
+      testing::KilledBySignal(SIGSEGV), "");
+}
+
+TEST(ObjectFaults, OfThreadsThatEndAreServed) {
+  Object<std::uint64_t> object(64 * words_of_block, small());
+  Stream stream(Device::host());
+  for (std::uint64_t round = 1; round <= 10; ++round) {
+    run_on(stream, object, add_to_all(1));
+    for (std::size_t each = 0; each < 4; ++each)
+      std::thread([&] { EXPECT_EQ(object[each * words_of_block * 9], round); }).join();
+  }
+}
+
+TEST(ObjectFaults, AForkedProcessKeepsWhatTheHostHad) {
+  for (const Protocol protocol : {Protocol::protection, Protocol::tracking}) {
+    Object<std::uint64_t> object(4 * words_of_block, small(protocol));
+    Stream stream(Device::host());
+    run_on(stream, object, add_to_all(5));
+    EXPECT_EQ(object[0], 5u);
+    object[1] = 6;
+    ChildProcess child([&](const std::string&) {
+      BEELINE_CHECK_EQ(5u, object[0]);
+      object[1] += 1;  // in the child alone
+      BEELINE_CHECK_EQ(7u, object[1]);
+      check_error(Status::unavailable, {"fork"}, [&] { HostAccess(object, Access::read); });
+      const OwnHandler handler;
+      BEELINE_CHECK(faults(reinterpret_cast<char*>(object.data() + 3 * words_of_block)));
+      return std::string("done");
+    });
+    child.tell("");
+    while (!child.read_more()) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(child.answer(), "done");
+    EXPECT_EQ(object[1], 6u);
+    EXPECT_EQ(object[3 * words_of_block], 5u);
+  }
+}
+
+/// Takes all rights of the superuser from this process.
+void drop_rights() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2] = {};
+  BEELINE_CHECK_EQ(0, ::syscall(SYS_capset, &header, none));
+}
+
+TEST(TrackedObjects, FallBackWithoutRights) {
+  if (std::string text; ::access("/proc/sys/vm/unprivileged_userfaultfd", R_OK) == 0) {
+    const int file = ::open("/proc/sys/vm/unprivileged_userfaultfd", O_RDONLY);
+    char value = '0';
+    const bool is_open_to_all = ::read(file, &value, 1) == 1 && value == '1';
+    ::close(file);
+    if (is_open_to_all) GTEST_SKIP() << "vm.unprivileged_userfaultfd is 1: every process may track writes";
+  }
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        drop_rights();
+        const ObjectOptions tracked = small(Protocol::tracking);
+        Object<std::uint64_t> first(words_of_block, tracked);
+        Object<std::uint64_t> second(words_of_block, tracked);
+        Stream stream(Device::host());
+        run_on(stream, second, add_to_all(3));
+        const bool is_right =
+            second.memory().statistics().protocol == Protocol::protection && second[0] == 3 && first[0] == 0;
+        ::_exit(is_right ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "use \"protection\" instead: userfaultfd: Operation not permitted");
+}
+
+/// Threads write words of their own while kernels add to all words; at the end each word is the sum.
+void check_that_no_write_is_lost(Protocol protocol, std::size_t threads, std::size_t writes) {
+  constexpr std::size_t words = 4096;  // of a thread: interleaved with those of others inside blocks
+  ObjectOptions options = small(protocol, 60s);
+  Object<std::uint64_t> object(words * threads, options);
+  Stream stream(Device::host());
+  std::atomic<std::size_t> running{threads};
+  std::vector<std::vector<std::uint64_t>> written(threads, std::vector<std::uint64_t>(words));
+  std::vector<std::thread> writers;
+  // Kernels use the upper half of a word, threads the lower one: both add, and neither may undo the other's sum.
+  for (std::size_t thread = 0; thread < threads; ++thread)
+    writers.emplace_back([&, thread] {
+      std::mt19937_64 random(thread);
+      for (std::size_t write = 0; write < writes; ++write) {
+        const std::size_t word = write % 8 == 0 ? random() % words : write % words;
+        auto* const half = reinterpret_cast<volatile std::uint32_t*>(&object[word * threads + thread]);
+        *half = *half + 1;
+        ++written[thread][word];
+      }
+      --running;
+    });
+  std::uint64_t kernels = 0;
+  do {
+    run_on(stream, object, add_to_all(std::uint64_t{1} << 32));
+    ++kernels;
+    stream.synchronize();
+    std::this_thread::sleep_for(1ms);
+  } while (running > 0);
+  for (std::thread& writer : writers) writer.join();
+  std::size_t wrong = 0;
+  for (std::size_t thread = 0; thread < threads; ++thread)
+    for (std::size_t word = 0; word < words; ++word) {
+      const std::uint64_t seen = object[word * threads + thread];
+      if ((seen & 0xffffffff) != written[thread][word] || seen >> 32 != kernels) ++wrong;
+    }
+  EXPECT_EQ(wrong, 0u) << "of " << words * threads << " words, after " << kernels << " kernels";
+}
+
+/// BEELINE_TEST_WRITES is the number of writes of each thread.
+std::size_t writes_of_each_thread() {
+  const char* const text = std::getenv("BEELINE_TEST_WRITES");
+  return text == nullptr ? 100'000 : std::stoul(text);
+}
+
+TEST(ObjectFaults, ByProtectionLoseNoWrite) {
+  check_that_no_write_is_lost(Protocol::protection, 16, writes_of_each_thread());
+}
+TEST(ObjectFaults, ByTrackingLoseNoWrite) {
+  check_that_no_write_is_lost(Protocol::tracking, 16, writes_of_each_thread());
+}
+
+}  // namespace
+
+}  // namespace beeline_test::object_faults

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects at launches, on GPUs where there are any, otherwise on host devices.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "beeline/core/macros.hpp"
+#include "beeline/hpe/copy.hpp"
+#include "beeline/hpe/launch.hpp"
+#include "beeline/hpe/object.hpp"
+#include "tests/support/errors.hpp"
+
+namespace beeline_test::launched_objects {
+
+namespace {
+
+using namespace beeline::hpe;
+using beeline::Status;
+
+constexpr std::size_t words_of_block = std::size_t{64} << 7;
+
+struct AddToAll {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, std::uint64_t* all, std::size_t count, std::uint64_t value) const {
+    for (std::size_t i = grid.thread_rank(); i < count; i += grid.size()) all[i] += value;
+  }
+};
+struct AddTo {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, std::uint64_t* sums, const std::uint64_t* all,
+                                      std::size_t count) const {
+    for (std::size_t i = grid.thread_rank(); i < count; i += grid.size()) sums[i] += all[i];
+  }
+};
+
+const beeline::LaunchOptions shape{.blocks = 8, .threads = 128};
+
+class LaunchedObjects : public testing::TestWithParam<Protocol> {
+ protected:
+  [[nodiscard]] ObjectOptions options(Hint hint = Hint::none) const {
+    ObjectOptions with;
+    with.protocol = GetParam();
+    with.hint = hint;
+    return with;
+  }
+  /// Managed memory exists on GPUs alone.
+  void SetUp() override {
+    if (GetParam() == Protocol::managed && Device::gpus().empty()) GTEST_SKIP() << "managed memory needs a GPU";
+  }
+  const std::vector<Device> devices = Device::all(2);
+};
+
+INSTANTIATE_TEST_SUITE_P(Devices, LaunchedObjects,
+                         testing::Values(Protocol::protection, Protocol::tracking, Protocol::managed),
+                         [](const auto& each) { return std::string(name(each.param)); });
+
+/// Managed memory is not acquired: the program waits itself.
+void wait_if_managed(Protocol protocol, Stream& stream) {
+  if (protocol == Protocol::managed) stream.synchronize();
+}
+
+TEST_P(LaunchedObjects, MoveWhatChanges) {
+  Object<std::uint64_t> object(40 * words_of_block + 3, options());
+  Stream stream(devices.front());
+  if (devices.front().is_gpu()) EXPECT_EQ(object.on(devices.front()), object.data()) << "one pointer";
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    for (std::size_t i = 0; i < object.size(); i += 999) object[i] += 1000;
+    launch(stream, shape, AddToAll{}, object, object.size(), 1ull);
+    wait_if_managed(GetParam(), stream);
+    for (std::size_t i = 0; i < object.size(); ++i)
+      ASSERT_EQ(object[i], round * (i % 999 == 0 ? 1001 : 1)) << "element " << i << ", round " << round;
+  }
+}
+
+TEST_P(LaunchedObjects, TwoOfOneLaunch) {
+  Object<std::uint64_t> sums(3 * words_of_block, options()), all(3 * words_of_block, options(Hint::read_mostly));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
+  Stream stream(devices.front());
+  for (int round = 0; round < 5; ++round) launch(stream, shape, AddTo{}, sums, all, all.size());
+  wait_if_managed(GetParam(), stream);
+  for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(sums[i], 5 * all[i]);
+  launch(stream, shape, AddTo{}, sums, sums, sums.size());
+  wait_if_managed(GetParam(), stream);
+  EXPECT_EQ(sums[7], 70u);
+}
+
+TEST_P(LaunchedObjects, ServeSeveralDevices) {
+  Object<std::uint64_t> object(9 * words_of_block, options());
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    for (const Device device : devices) {
+      Stream stream(device);
+      launch(stream, shape, AddToAll{}, object, object.size(), 1ull);
+      wait_if_managed(GetParam(), stream);
+    }
+    object[5 * words_of_block] += 0;
+    for (std::size_t i = 0; i < object.size(); ++i) ASSERT_EQ(object[i], round * devices.size());
+  }
+}
+
+TEST_P(LaunchedObjects, StreamingMovesWhatTheHostWrites) {
+  Object<std::uint64_t> object(9 * words_of_block, options(Hint::streaming)), sums(9 * words_of_block, options());
+  Stream stream(devices.front());
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    for (std::uint64_t& each : object) each = round;
+    launch(stream, shape, AddTo{}, sums, object, object.size());
+    wait_if_managed(GetParam(), stream);
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(sums[i], 6u);
+}
+
+TEST_P(LaunchedObjects, SystemCallsUseThemInAHostAccess) {
+  Object<std::uint64_t> object(3 * words_of_block, options());
+  Stream stream(devices.front());
+  launch(stream, shape, AddToAll{}, object, object.size(), 77ull);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  {
+    const HostAccess access(object, words_of_block - 1, 2, Access::read);
+    EXPECT_EQ(::write(ends[1], &object[words_of_block - 1], 16), 16);
+  }
+  {
+    const HostAccess access(object, 0, 2, Access::write);
+    EXPECT_EQ(::read(ends[0], object.data(), 16), 16);
+    object[0] = 5;
+  }
+  launch(stream, shape, AddToAll{}, object, object.size(), 1ull);
+  wait_if_managed(GetParam(), stream);
+  EXPECT_EQ(object[0], 6u);
+  EXPECT_EQ(object[1], 78u);
+  for (const int end : ends) ::close(end);
+}
+
+TEST_P(LaunchedObjects, AreReachedByCopies) {
+  Object<std::uint64_t> object(5 * words_of_block, options());
+  std::vector<std::uint64_t> all(object.size(), 3), back(object.size());
+  Stream stream(devices.front());
+  beeline::hpe::copy(object.data(), all.data(), all.size() * 8);
+  launch(stream, shape, AddToAll{}, object, object.size(), 1ull);
+  beeline::hpe::copy(back.data(), object.data(), all.size() * 8, stream);
+  stream.synchronize();
+  EXPECT_EQ(back, std::vector<std::uint64_t>(object.size(), 4));
+  EXPECT_EQ(object[4], 4u);
+}
+
+TEST_P(LaunchedObjects, WritesOfThreadsAreNotLost) {
+  if (GetParam() == Protocol::managed) GTEST_SKIP() << "managed memory is not acquired: programs order accesses";
+  constexpr std::size_t threads = 8, writes = 20'000, words = 4096;
+  Object<std::uint64_t> object(words * threads, options());
+  Stream stream(devices.front());
+  std::atomic<std::size_t> running{threads};
+  std::vector<std::thread> writers;
+  for (std::size_t thread = 0; thread < threads; ++thread)
+    writers.emplace_back([&, thread] {
+      for (std::size_t write = 0; write < writes; ++write) {
+        auto* const half = reinterpret_cast<volatile std::uint32_t*>(&object[(write % words) * threads + thread]);
+        *half = *half + 1;
+      }
+      --running;
+    });
+  std::uint64_t kernels = 0;
+  do {
+    launch(stream, shape, AddToAll{}, object, object.size(), std::uint64_t{1} << 32);
+    ++kernels;
+    stream.synchronize();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } while (running > 0);
+  for (std::thread& writer : writers) writer.join();
+  for (std::size_t i = 0; i < object.size(); ++i)
+    ASSERT_EQ(object[i], (kernels << 32) + writes / words + ((i / threads) < writes % words ? 1 : 0));
+}
+
+}  // namespace
+
+}  // namespace beeline_test::launched_objects

@@ -25,7 +25,7 @@ __path__.append(str(_build / "python"))  # noqa: F405
 
 LIBRARY = (
     "Choice", "Collectives", "Device", "Event", "HybridTransfers", "Memory", "Messages", "PutBatch", "RankHealth",
-    "Signals", "StagedChannel", "Stream", "Team", "World", "run",
+    "Signals", "StagedChannel", "Stream", "Team", "World", "read_file", "run", "write_file",
 )  # fmt: skip
 
 __all__ = ["__version__", *LIBRARY]

@@ -2,6 +2,7 @@
 """Beeline's library. Use it through the package `beeline`."""
 
 from collections.abc import Sequence
+import os
 
 
 class Event:
@@ -818,6 +819,35 @@ class PutBatch:
         """
         Ends the batch, and waits until its sources may be changed; does not wait for the peer.
         """
+
+def read_file(path: str | os.PathLike, tensor: object, *, offset: int = 0, variant: str = 'automatic', access: str = 'automatic', block_bytes: int = 0, blocks_in_flight: int = 0, deadline_s: float | None = None, progress: object | None = None) -> int:
+    """
+    Reads the bytes of a contiguous tensor from a regular file; returns their number.
+
+    tensor  in memory of a CPU or GPU: a numpy array, a torch tensor, a beeline.Memory, anything with DLPack
+    offset  of the first byte in the file; the file must hold all bytes of the tensor from there
+    variant  automatic, or for comparison user, pinned or double_buffered (docs/files.md)
+    access  automatic; direct: past the page cache; buffered: through it
+    block_bytes, blocks_in_flight  of the system calls; 0: a measured default
+    deadline_s  longest time without progress in seconds; None: BEELINE_DEADLINE_S
+    progress  called as progress(bytes_moved, all_bytes), about ten times a second and at the end
+
+    Blocks without Python's lock; Ctrl-C ends it. Waits for torch's current stream of the tensor's GPU first; work of other
+    streams must be over. Raises InvalidArgumentError for a file that is not there, may not be read, is no regular file or
+    too short, before anything is touched.
+    """
+
+def write_file(path: str | os.PathLike, tensor: object, *, offset: int = 0, variant: str = 'automatic', access: str = 'automatic', block_bytes: int = 0, blocks_in_flight: int = 0, deadline_s: float | None = None, progress: object | None = None, durable: bool = False) -> int:
+    """
+    Writes the bytes of a contiguous tensor to a regular file; returns their number.
+
+    The file is made if it does not exist, extended if it is too short, and kept outside the range. The parameters are those
+    of `read_file`.
+
+    durable  returns when the data are on the storage (fsync)
+
+    Raises NoResourceError if there is no room, before anything is touched; the file then has its former length.
+    """
 
 class Component:
     """What a source counts."""

@@ -46,6 +46,8 @@ try:
         Team,
         Window,
         World,
+        read_file,
+        write_file,
     )
 except (AttributeError, ImportError) as problem:
     raise ImportError(
@@ -57,7 +59,7 @@ from beeline.errors import AbortedError, PeerDiedError
 
 __all__ = [
     "Choice", "Collectives", "Device", "Event", "HybridTransfers", "Memory", "Messages", "PutBatch", "RankHealth",
-    "Signals", "StagedChannel", "Stream", "Team", "World", "run",
+    "Signals", "StagedChannel", "Stream", "Team", "World", "read_file", "run", "write_file",
 ]  # fmt: skip
 
 Result = TypeVar("Result")

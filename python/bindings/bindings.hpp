@@ -11,6 +11,7 @@ namespace beeline::python {
 
 void bind_build(nanobind::module_& module);
 void bind_energy(nanobind::module_& module);
+void bind_files(nanobind::module_& module);
 void bind_errors(nanobind::module_& module);
 void bind_stream(nanobind::module_& module);
 void bind_memory(nanobind::module_& module);

@@ -20,6 +20,7 @@ NB_MODULE(_beeline, module) {
   beeline::python::bind_put_batch(module);
   beeline::python::bind_torch_calls(module);
   beeline::python::bind_memory_pool(module);
+  beeline::python::bind_files(module);
   beeline::python::bind_energy(module);
   beeline::python::bind_build(module);
 }

@@ -50,9 +50,10 @@ bool is_contiguous(const nb::dlpack::dltensor& array, std::size_t elements) {
 std::string name_of(const char* type) { return type; }
 std::string name_of(const nb::object& object) { return type_of(object); }
 
-///   type  the name of the tensor's type, or an object of that type
+///   type   the name of the tensor's type, or an object of that type
+///   world  of the call; nullptr: it has none
 template <class Type>
-Elements checked(const nb::dlpack::dltensor& array, const Type& type, const char* argument, const JoinedWorld& world) {
+Elements checked(const nb::dlpack::dltensor& array, const Type& type, const char* argument, const JoinedWorld* world) {
   std::size_t elements = 1;
   for (int i = 0; i < array.ndim; ++i) elements *= static_cast<std::size_t>(array.shape[i]);
   if (!is_contiguous(array, elements))
@@ -64,9 +65,9 @@ Elements checked(const nb::dlpack::dltensor& array, const Type& type, const char
   if (!host && !gpu)
     refuse(fmt::format("{}: {} on a device of DLPack's kind {}; CPUs (1) and CUDA (2) are known", argument,
                        name_of(type), kind));
-  if (gpu && !world.has_gpus())
+  if (gpu && world != nullptr && !world->has_gpus())
     refuse(fmt::format("{}: {} on a GPU, but no rank of this world has one: rank {} runs on {}", argument,
-                       name_of(type), world.known().rank(), world.known().device().name));
+                       name_of(type), world->known().rank(), world->known().device().name));
   return {.data = static_cast<std::byte*>(array.data) + array.byte_offset,
           .elements = elements,
           .bytes = (elements * array.dtype.bits * array.dtype.lanes + 7) / 8,
@@ -175,13 +176,15 @@ nb::dlpack::dtype element_type(const nb::object& type) {
   refuse(fmt::format("dtype {}: known are {}", name, known_names));
 }
 
-Tensor tensor_of(const nb::object& object, const char* argument, Access access, const JoinedWorld& world) {
+namespace {
+
+Tensor described_tensor(const nb::object& object, const char* argument, Access access, const JoinedWorld* world) {
   if (const Memory* memory = nullptr; nb::try_cast(object, memory) && memory != nullptr)
     return {{.data = memory->address(),
              .elements = memory->elements(),
              .bytes = memory->bytes(),
              .type = memory->type(),
-             .gpu = memory->on_gpu() ? world.known().device(memory->rank()).index : -1},
+             .gpu = memory->on_gpu() ? memory->joined()->known().device(memory->rank()).index : -1},
             object};
   if (const TensorExchange* const exchange = exchange_of(object); exchange != nullptr) {
     nb::dlpack::dltensor array;
@@ -200,6 +203,16 @@ Tensor tensor_of(const nb::object& object, const char* argument, Access access, 
                              .c_str());
   if (access == Access::write) refuse(fmt::format("{}: {} that is read-only", argument, type_of(object)));
   return {checked(described(array), object, argument, world), object};
+}
+
+}  // namespace
+
+Tensor tensor_of(const nb::object& object, const char* argument, Access access, const JoinedWorld& world) {
+  return described_tensor(object, argument, access, &world);
+}
+
+Tensor tensor_of(const nb::object& object, const char* argument, Access access) {
+  return described_tensor(object, argument, access, nullptr);
 }
 
 void require_same_type(nb::dlpack::dtype destination, nb::dlpack::dtype source) {
@@ -250,7 +263,7 @@ Tensor reached_tensor(const nb::object& object, const char* argument, Access acc
 
 Elements reached_elements(const nb::dlpack::dltensor& array, const char* type, const char* argument,
                           const JoinedWorld& joined) {
-  const Elements elements = checked(array, type, argument, joined);
+  const Elements elements = checked(array, type, argument, &joined);
   require_reached(elements, argument, joined.world());
   return elements;
 }

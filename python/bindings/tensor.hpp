@@ -38,6 +38,9 @@ struct Tensor : Elements {
 [[nodiscard]] Tensor tensor_of(const nanobind::object& object, const char* argument, Access access,
                                const JoinedWorld& world);
 
+/// The same for a call that belongs to no world.
+[[nodiscard]] Tensor tensor_of(const nanobind::object& object, const char* argument, Access access);
+
 /// The same for memory that this rank's device must reach; otherwise throws ValueError.
 [[nodiscard]] Tensor reached_tensor(const nanobind::object& object, const char* argument, Access access,
                                     const JoinedWorld& world);

@@ -15,6 +15,7 @@
 #include "beeline/host/packets.hpp"
 #include "beeline/host/paths.hpp"
 #include "beeline/host/run.hpp"
+#include "beeline/hpe/files.hpp"
 #include "beeline/runtime/device.hpp"
 #include "beeline/runtime/gpu_place.hpp"
 #include "beeline/transports/transports.hpp"
@@ -145,6 +146,13 @@ json method_entries(const std::vector<Device>& gpus, bool peers) {
   return all;
 }
 
+/// How files are moved (docs/files.md).
+json files() {
+  const beeline::hpe::FileSupport support = beeline::hpe::file_support();
+  return {{"io_uring", {{"available", support.no_uring.empty()}, {"reason", text_or_null(support.no_uring)}}},
+          {"gds", {{"available", support.no_gds.empty()}, {"reason", text_or_null(support.no_gds)}}}};
+}
+
 /// Which launcher started this process, if the environment names one.
 json launcher(const beeline::Config& config) {
   const beeline::Launcher& found = config.launcher;
@@ -230,6 +238,7 @@ json report() {
       {"engines", engine_entries(gpus)},
       {"command_engines", command_engines(config)},
       {"network", network()},
+      {"files", files()},
       {"launcher", launcher(config)},
       {"configuration", configuration(config)},
       {"host", {{"cpu", host.name}, {"cores", std::thread::hardware_concurrency()}, {"kernel", system.release}}}};

@@ -14,6 +14,7 @@ import pytest
 
 numpy = pytest.importorskip("numpy")
 import beeline  # noqa: E402
+from beeline.commands.info import collect_info, describe_files  # noqa: E402
 
 pytest.importorskip("beeline._beeline", reason="needs the extension module")
 
@@ -144,4 +145,12 @@ def test_torch_tensors(tmp_path: Path) -> None:
         beeline.write_file(tmp_path / "file", values)
         back = torch.zeros_like(values)
         beeline.read_file(tmp_path / "file", back[1:], offset=4)
-        assert torch.equal(back[1:], values[1:]) and int(back[0]) == 0, device
+        assert torch.equal(back[1:], values[1:]), device
+        assert int(back[0]) == 0, device
+
+
+def test_info_says_how_files_are_moved() -> None:
+    files = collect_info()["files"]
+    for way in ("io_uring", "gds"):
+        assert files[way]["available"] == (files[way]["reason"] is None)
+    assert describe_files(files).startswith("by io_uring" if files["io_uring"]["available"] else "by threads: ")

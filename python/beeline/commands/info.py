@@ -114,6 +114,7 @@ def show_machine(console: Console, report: Event) -> None:
         "reach": describe_reach(report.get("access") or []),
         "algorithms": describe_algorithms(report.get("methods") or []),
         "several nodes": describe_network(report.get("network") or {}),
+        "files": describe_files(report.get("files") or {}),
         "launcher": describe_launcher(report.get("launcher") or {}),
         "settings": describe_settings(report.get("configuration") or []),
         "more": f"beeline info {' '.join(name for name in SECTIONS if name != 'machine')}, or --all",
@@ -172,6 +173,17 @@ def describe_network(network: Event) -> str:
     if network.get("available"):
         return f"yes, by {', '.join(there) or 'UCX'}"
     return f"no: {network.get('reason') or 'reason unknown'}"
+
+
+def describe_files(files: Event) -> str:
+    """How files are read and written, and whether they go to GPUs without host memory between."""
+
+    def text(name: str, there: str, lacking: str) -> str:
+        one = files.get(name) or {}
+        return there if one.get("available") else f"{lacking}: {one.get('reason') or 'reason unknown'}"
+
+    by = text("io_uring", "by io_uring", "by threads")
+    return f"{by}; {text('gds', 'GPUDirect Storage', 'no GPUDirect Storage')}"
 
 
 def describe_settings(entries: list[Event]) -> str:

@@ -21,6 +21,26 @@ struct FillWithInitialValues {
   }
 };
 
+/// A step of a part of a slab with halos of its own.
+struct UpdateFields {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const float* before, float* after, const Shape& shape,
+                                      const Part& part) const {
+    const std::size_t halo = radius * shape.plane, slab = shape.planes * shape.plane;
+    Update{}(grid, Planes{before, before + halo, before + halo + slab, after + halo}, shape, part);
+  }
+};
+
+std::size_t tiles_of(const Shape& shape, const Part& part) {
+  return ((shape.x + tile_x - 1) / tile_x) * ((shape.y + tile_y - 1) / tile_y) * part.chunks;
+}
+
+/// Planes [first, end) in chunks: longer chunks load fewer planes twice, shorter ones occupy more multiprocessors.
+Part in_chunks(std::size_t first, std::size_t end) {
+  constexpr std::size_t chunk = 64;
+  return {first, chunk, chunk, (end - first + chunk - 1) / chunk, end};
+}
+
 /// Blocks for a kernel: a host device's runs on one thread, so that each device has one.
 beeline::LaunchOptions options_for(const beeline::hpe::Stream& stream, std::size_t blocks) {
   constexpr std::size_t most = 1 << 20;
@@ -36,23 +56,30 @@ Part edges_of(const Shape& shape) {
 }
 
 Part bulk_of(const Shape& shape) {
-  constexpr std::size_t chunk = 64;  // longer chunks load fewer planes twice, shorter ones occupy more multiprocessors
-  if (shape.planes <= 2 * radius) return {};
-  const std::size_t planes = shape.planes - 2 * radius;
-  return {radius, chunk, chunk, (planes + chunk - 1) / chunk, shape.planes - radius};
+  return shape.planes <= 2 * radius ? Part{} : in_chunks(radius, shape.planes - radius);
 }
 
 void enqueue_update(beeline::hpe::Stream& stream, const Planes& planes, const Shape& shape, const Part& part) {
   if (part.chunks == 0) return;
-  const std::size_t tiles = ((shape.x + tile_x - 1) / tile_x) * ((shape.y + tile_y - 1) / tile_y) * part.chunks;
-  beeline::hpe::launch(stream, options_for(stream, tiles), Update{}, planes, shape, part);
+  beeline::hpe::launch(stream, options_for(stream, tiles_of(shape, part)), Update{}, planes, shape, part);
+}
+
+void enqueue_update(beeline::hpe::Stream& stream, const beeline::hpe::Object<float>& before,
+                    const beeline::hpe::Object<float>& after, const Shape& shape) {
+  const Part all = in_chunks(0, shape.planes);
+  beeline::hpe::launch(stream, options_for(stream, tiles_of(shape, all)), UpdateFields{}, before, after, shape, all);
 }
 
 void enqueue_initial_values(beeline::hpe::Stream& stream, float* field, const Size& size, std::size_t first,
                             std::size_t planes) {
-  const std::size_t points = planes * size.plane();
-  beeline::hpe::launch(stream, options_for(stream, points / block_threads), FillWithInitialValues{}, field,
-                       size.plane(), first, planes);
+  beeline::hpe::launch(stream, options_for(stream, planes * size.plane() / block_threads), FillWithInitialValues{},
+                       field, size.plane(), first, planes);
+}
+
+void enqueue_initial_values(beeline::hpe::Stream& stream, const beeline::hpe::Object<float>& field, const Size& size,
+                            std::size_t first, std::size_t planes) {
+  beeline::hpe::launch(stream, options_for(stream, planes * size.plane() / block_threads), FillWithInitialValues{},
+                       field, size.plane(), first, planes);
 }
 
 }  // namespace stencil

@@ -3,6 +3,7 @@
 /// @file
 /// The kernels of all methods.
 
+#include "beeline/hpe/object.hpp"
 #include "beeline/hpe/stream.hpp"
 #include "fields.hpp"
 
@@ -15,9 +16,15 @@ namespace stencil {
 
 /// Enqueues a step of a part of a slab.
 void enqueue_update(beeline::hpe::Stream& stream, const Planes& planes, const Shape& shape, const Part& part);
+/// Enqueues a step of a slab whose fields, with halos of their own, are objects.
+void enqueue_update(beeline::hpe::Stream& stream, const beeline::hpe::Object<float>& before,
+                    const beeline::hpe::Object<float>& after, const Shape& shape);
 /// Enqueues a fill of `planes` stored planes from `field` on with initial values.
 ///   first  number of the first of them in the volume, boundary included
 void enqueue_initial_values(beeline::hpe::Stream& stream, float* field, const Size& size, std::size_t first,
                             std::size_t planes);
+/// The same, of a field that is an object.
+void enqueue_initial_values(beeline::hpe::Stream& stream, const beeline::hpe::Object<float>& field, const Size& size,
+                            std::size_t first, std::size_t planes);
 
 }  // namespace stencil

@@ -2,6 +2,8 @@
 /// @file
 /// stencil: 3-D finite differences with a halo four planes deep, by the four listings of seed 001. Prints JSON lines.
 
+#include <algorithm>
+
 #include "common/command_line.hpp"
 #include "measure.hpp"
 
@@ -22,7 +24,8 @@ int main(int argc, char** argv) {
   command.app().add_flag("--no-verify", no_verify, "do not compare with the serial reference");
   return command.run(argc, argv, methods(), [&](beeline::Config& config, const std::vector<MethodInfo>& chosen) {
     const Options options{parse_sizes(size), chosen, command.repeats(), !no_verify};
-    check(apps::devices_for(config), options.sizes, options.verify);
+    const bool objects = std::ranges::any_of(chosen, [](const MethodInfo& info) { return info.name == "objects"; });
+    check(apps::devices_for(config), options.sizes, objects, options.verify);
     return [options](const apps::Devices& devices) { return measure(devices, options); };
   });
 }

@@ -4,7 +4,7 @@
 namespace stencil {
 
 const std::vector<MethodInfo>& methods() {
-  static const std::vector<MethodInfo> all{proxy(), shared_devices(), unified()};
+  static const std::vector<MethodInfo> all{proxy(), shared_devices(), unified(), objects()};
   return all;
 }
 

@@ -60,5 +60,6 @@ using MethodInfo = apps::MethodInfo<Method, const Setup>;
 [[nodiscard]] MethodInfo proxy();
 [[nodiscard]] MethodInfo shared_devices();
 [[nodiscard]] MethodInfo unified();
+[[nodiscard]] MethodInfo objects();
 
 }  // namespace stencil

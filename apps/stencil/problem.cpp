@@ -50,9 +50,9 @@ Slab slab_of(const Size& size, std::size_t parts, std::size_t part) {
   return {part * fewest + std::min(part, larger), fewest + (part < larger ? 1 : 0)};
 }
 
-void check(const apps::Devices& devices, const std::vector<Size>& sizes, bool verify) {
+void check(const apps::Devices& devices, const std::vector<Size>& sizes, bool objects, bool verify) {
   constexpr std::size_t fields = 2;            // the volume before and after a step
-  constexpr std::size_t staging_buffers = 4;   // of the proxy pattern, per device: two boundaries, and objects' copies
+  constexpr std::size_t staging_buffers = 2;   // of the proxy pattern: a device's boundaries
   constexpr std::size_t reference_fields = 3;  // two of the reference, and the result
   for (const Size& size : sizes) {
     const Slab largest = slab_of(size, devices.size(), 0);
@@ -60,7 +60,7 @@ void check(const apps::Devices& devices, const std::vector<Size>& sizes, bool ve
     apps::require_room(
         devices, {.problem = fmt::format("a volume of {}x{}x{} on {} devices", size.x, size.y, size.z, devices.size()),
                   .device_bytes = bytes,
-                  .host_bytes = staging_buffers * size.halo_bytes() * devices.size(),
+                  .host_bytes = (staging_buffers * size.halo_bytes() + (objects ? bytes : 0)) * devices.size(),
                   .reference_bytes = verify ? reference_fields * size.stored() * sizeof(float) : 0});
   }
 }

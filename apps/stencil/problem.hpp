@@ -55,7 +55,8 @@ BEELINE_HOST_DEVICE inline float initial_value(std::size_t plane, std::size_t in
 
 /// Checks, before anything is allocated, that every device has enough planes and memory for the volumes, which are
 /// measured one after the other; throws as `slab_of` and `apps::require_room` do.
-///   verify  the host also holds the serial reference
-void check(const apps::Devices& devices, const std::vector<Size>& sizes, bool verify);
+///   objects  the host also holds the objects' copies
+///   verify   the host also holds the serial reference
+void check(const apps::Devices& devices, const std::vector<Size>& sizes, bool objects, bool verify);
 
 }  // namespace stencil

@@ -20,6 +20,15 @@ if wanted himeno; then
     record "himeno-device-launched-L-$ranks" 60 "$ranks" build/bin/himeno-device-launched --size L
   done
 fi
+if wanted devices; then  # of one process, without ranks
+  launched=(--threads)
+  for devices in 1 2 4; do
+    [ "$devices" -le "$gpus" ] || continue
+    record "stencil-$devices" 90 "$devices" build/bin/stencil --size 256x256x256,512x512x256,768x768x256
+    record "merge-sort-$devices" 60 "$devices" build/bin/merge-sort --keys 32M,256M
+  done
+  launched=()
+fi
 if several training; then  # data-parallel, in turns with NCCL: each round ends with a record of its own
   for round in 1 2 3 4 5 6 7 8 9; do
     step "training-$round" 60 build/bin/beeline-launch -n "$gpus" --json -- "$python" apps/training/main.py \

@@ -35,7 +35,10 @@ COMMANDS = {
     ("energy",): ["COMMAND", "--output", "--picture", "--period", "--json"],
     ("plot",): ["RECORD", "--output", "-o", "--over"],
     ("build-torch",): ["--deadline", "--json"],
-    ("app",): ["fft", "global-reduction", "himeno", "jacobi", "merge-sort", "ring-reduction", "stencil", "tree-search"],
+    ("app",): [
+        "fft", "global-reduction", "himeno", "jacobi", "merge-sort", "random-access", "ring-reduction", "stencil",
+        "tree-search",
+    ],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
     ("app", "himeno"): [
         "--size", "--preset", "--ranks", "--method", "--scaling", "--no-verify",
@@ -43,6 +46,9 @@ COMMANDS = {
     ],
     ("app", "fft"): ["--size", "--devices", "--method", "--transforms", "--write", "--no-verify", "--json"],
     ("app", "jacobi"): ["--size", "--ranks", "--method", "--iterations", "--until", "--every", "--json", "--output"],
+    ("app", "random-access"): [
+        "--words", "--weak", "--ranks", "--method", "--divisor", "--mpirun", "--no-verify", "--json", "--output",
+    ],
     ("app", "ring-reduction"): ["--size", "--ranks", "--method", "--reductions", "--no-verify", "--json", "--output"],
     ("app", "merge-sort"): ["--keys", "--bits", "--devices", "--method", "--sorts", "--no-verify", "--json"],
     ("app", "stencil"): ["--size", "--devices", "--method", "--steps", "--no-verify", "--json", "--output"],
@@ -72,6 +78,8 @@ BAD = {
     ("app", "himeno", "--method", "magic"): "valid: host_staged, in_kernel, needs_gpu",
     ("app", "global-reduction", "--mpirun", "--threads"): "mpirun starts processes",
     ("app", "global-reduction", "--method", "magic"): "valid: mpi, in_kernel",
+    ("app", "random-access", "--mpirun", "--threads"): "mpirun starts processes",
+    ("app", "random-access", "--method", "magic"): "valid: mpi, bare, put",
     ("app", "ring-reduction", "--ranks", "1025"): "valid: 1 to 1024",
     ("app", "ring-reduction", "--method", "magic"): "valid: host, device",
     ("app", "tree-search", "--method", "magic"): "valid: bulk, task",

@@ -7,6 +7,12 @@ if wanted reductions; then
     [ "$gpus" -gt 1 ] || break
   done
 fi
+if wanted random_access; then
+  for ranks in 1 2 4; do
+    [ "$ranks" -le "$gpus" ] || continue
+    command_line "random-access-$ranks" 90 app random-access --ranks "$ranks" --words 256M --weak --mpirun
+  done
+fi
 if wanted jacobi; then
   for ranks in 1 "$gpus"; do
     record "jacobi-$ranks" 60 "$ranks" build/bin/jacobi

@@ -11,7 +11,17 @@ from typer.core import TyperGroup
 
 from beeline import options
 from beeline.applications import Asked
-from beeline.commands import fft, global_reduction, himeno, jacobi, merge_sort, ring_reduction, stencil, tree_search
+from beeline.commands import (
+    fft,
+    global_reduction,
+    himeno,
+    jacobi,
+    merge_sort,
+    random_access,
+    ring_reduction,
+    stencil,
+    tree_search,
+)
 from beeline.description import (
     Described,
     absent,
@@ -29,6 +39,7 @@ HANDLERS: dict[str, Callable[..., None]] = {
     "himeno": himeno.study,
     "jacobi": jacobi.study,
     "merge-sort": merge_sort.study,
+    "random-access": random_access.study,
     "ring-reduction": ring_reduction.study,
     "stencil": stencil.study,
     "tree-search": tree_search.study,

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Method mpi, the baseline: in each round the CPU makes 1,024 numbers, sorts them by owner, and MPI exchanges counts
+/// and numbers. The owner's CPU applies what has arrived, or copies it to the GPU and launches a kernel. Source: seed
+/// 000 section 6.9.3; HPC Challenge, MPI RandomAccess.
+
+#include <mpi.h>
+
+#include <algorithm>
+
+#include "beeline/core/error.hpp"
+#include "method.hpp"
+
+namespace random_access {
+
+namespace {
+
+void require_mpi(int code, const char* what) {
+  beeline::require(code == MPI_SUCCESS, beeline::Status::internal, std::string(what) + " failed");
+}
+
+bool has_begun() {
+  int begun = 0;
+  require_mpi(MPI_Initialized(&begun), "MPI_Initialized");
+  return begun != 0;
+}
+
+class Mpi final : public Method {
+ public:
+  explicit Mpi(Table& table)
+      : Method(table), ranks_(static_cast<std::size_t>(world().size())),
+        sent_(world(), ranks_ * look_ahead, beeline::Heap::pinned),
+        received_(world(), ranks_ * look_ahead, beeline::Heap::pinned), arrived_(world(), ranks_ * look_ahead),
+        send_counts_(ranks_), receive_counts_(ranks_), send_offsets_(ranks_), receive_offsets_(ranks_) {
+    if (!has_begun()) require_mpi(MPI_Init(nullptr, nullptr), "MPI_Init");
+    int rank = -1, size = 0;
+    require_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
+    require_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
+    beeline::require(rank == world().rank() && size == world().size(), beeline::Status::internal,
+                     "MPI says rank " + std::to_string(rank) + " of " + std::to_string(size) + ", the world rank " +
+                         std::to_string(world().rank()) + " of " + std::to_string(world().size()));
+    for (std::size_t peer = 0; peer < ranks_; ++peer) send_offsets_[peer] = static_cast<int>(peer * look_ahead);
+  }
+
+  void run(const Run& run) override {
+    const std::uint32_t ranks = table().layout().ranks;
+    const Piece mine = run.of(static_cast<std::uint32_t>(world().rank()), ranks);
+    const std::uint64_t rounds = (run.of(0, ranks).count + look_ahead - 1) / look_ahead;  // the same on all ranks
+    std::uint64_t number = starts(mine.first), left = mine.count;
+    for (std::uint64_t round = 0; round < rounds; ++round) {
+      const std::uint64_t now = std::min(left, look_ahead);
+      number = make_numbers(number, now);
+      left -= now;
+      apply_all(exchange());
+    }
+  }
+
+ private:
+  /// Sorts `count` numbers after `number` by owner; returns the last.
+  std::uint64_t make_numbers(std::uint64_t number, std::uint64_t count) {
+    const Layout layout = table().layout();
+    std::ranges::fill(send_counts_, 0);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      number = next_number(number);
+      const std::uint32_t owner = layout.owner(layout.index_of(number));
+      sent_.data()[owner * look_ahead + static_cast<std::uint64_t>(send_counts_[owner]++)] = number;
+    }
+    return number;
+  }
+
+  /// Returns how many numbers have arrived.
+  std::uint64_t exchange() {
+    require_mpi(MPI_Alltoall(send_counts_.data(), 1, MPI_INT, receive_counts_.data(), 1, MPI_INT, MPI_COMM_WORLD),
+                "MPI_Alltoall");
+    int arrived = 0;
+    for (std::size_t peer = 0; peer < ranks_; ++peer) {
+      receive_offsets_[peer] = arrived;
+      arrived += receive_counts_[peer];
+    }
+    require_mpi(MPI_Alltoallv(sent_.data(), send_counts_.data(), send_offsets_.data(), MPI_UINT64_T, received_.data(),
+                              receive_counts_.data(), receive_offsets_.data(), MPI_UINT64_T, MPI_COMM_WORLD),
+                "MPI_Alltoallv");
+    return static_cast<std::uint64_t>(arrived);
+  }
+
+  void apply_all(std::uint64_t count) {
+    const std::uint64_t* const numbers = received_.data();
+    if (!world().device().is_gpu()) {
+      const Target& target = table().target();
+      for (std::uint64_t i = 0; i < count; ++i) apply(target.own(target.layout.index_of(numbers[i])), numbers[i], true);
+      return;
+    }
+    if (count == 0) return;
+    world().copy(arrived_.data(), numbers, count * sizeof(std::uint64_t), world().stream());
+    table().enqueue_updates(arrived_.data(), count);
+    world().synchronize();
+  }
+
+  const std::size_t ranks_;
+  beeline::SymmetricArray<std::uint64_t> sent_, received_;  ///< [ranks, look_ahead] in host memory
+  beeline::SymmetricArray<std::uint64_t> arrived_;          ///< [ranks, look_ahead] in the device's memory
+  std::vector<int> send_counts_, receive_counts_, send_offsets_, receive_offsets_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_mpi(Table& table) { return std::make_unique<Mpi>(table); }
+
+std::string why_no_mpi(const beeline::Config& config) {
+  return config.launcher.name == "mpirun" ? "" : "its ranks are started by mpirun, these were not";
+}
+
+void finish_mpi() {
+  if (has_begun()) static_cast<void>(MPI_Finalize());
+}
+
+}  // namespace random_access

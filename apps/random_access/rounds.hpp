@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+/// @file
+/// The methods that exchange numbers in rounds: a block makes up to 1,024 numbers, gives each to its owner, signals all
+/// owners, and applies what the same block of every other rank gave to it some rounds before. There is one box for each
+/// sender, so that no two ranks write to the same memory, and owners need no remote atomics. The methods differ in how
+/// numbers get into the boxes.
+
+#include "beeline/device/put_get.hpp"
+#include "method.hpp"
+
+namespace random_access {
+
+/// Rounds by which a block is ahead of the boxes that it empties, so that ranks need not run in step.
+inline constexpr std::uint32_t lag_on_gpus = 2, lag_on_hosts = 8;
+
+/// The boxes of a rank, and what a block counts. Rounds take turns with 2 `lag` boxes of a sender: before a block sends
+/// round n it has emptied the boxes of round n - lag, so its signal of round n also says this. It fills the boxes of
+/// round n again in round n + 2 lag, when it has received the signals of round n + lag.
+struct Boxes {
+  std::uint64_t* numbers;  ///< [2 lag, ranks, blocks, look_ahead] symmetric, by round, sender and block
+  std::uint64_t* signals;  ///< [2 lag, ranks, blocks] symmetric: see `signal_value`
+  std::uint32_t* counts;   ///< [blocks, ranks] numbers of a block for each owner, on host ranks; GPUs: shared memory
+  std::uint32_t ranks, blocks, lag;
+
+  [[nodiscard]] BEELINE_HOST_DEVICE std::size_t place(std::uint64_t round, std::uint32_t rank,
+                                                      std::uint32_t block) const {
+    return (round % (2 * lag) * ranks + rank) * blocks + block;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* box(std::uint64_t round, std::uint32_t sender,
+                                                       std::uint32_t block) const {
+    return numbers + place(round, sender, block) * look_ahead;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint64_t* signal(std::uint64_t round, std::uint32_t sender,
+                                                          std::uint32_t block) const {
+    return signals + place(round, sender, block);
+  }
+};
+
+/// A signal says which round's box is full, and how many numbers it holds.
+inline constexpr std::uint64_t counts_of_signal = 2 * look_ahead;
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t signal_value(std::uint64_t round, std::uint64_t count) {
+  return round * counts_of_signal + count;
+}
+
+/// What a rank does in one run.
+struct Work {
+  Piece numbers;
+  std::uint64_t first_round, rounds;  ///< rounds are numbered from 1 on, over all runs; the same on all ranks
+};
+
+/// The part of a block. `Sender` has
+///   std::uint64_t* box(ctx, boxes, round, owner, block)   where the numbers for `owner` are stored
+///   Status send(block, ctx, boxes, round, block_rank, counts)
+///     Signals every other rank, after the numbers, of which owner r has `counts[r]`. Every thread of the block calls
+///     it
+template <class Grid, class Sender>
+class Exchange {
+ public:
+  BEELINE_HOST_DEVICE Exchange(const Grid& grid, const beeline::Context& ctx, const Target& target, const Boxes& boxes,
+                               const Sender& sender)
+      : grid_(grid), block_(grid.block()), ctx_(ctx), target_(target), boxes_(boxes), sender_(sender),
+        is_alone_(grid.size() == 1) {}
+
+  BEELINE_HOST_DEVICE void run(const Work& work, std::uint32_t* counts) {
+    const Piece mine = part_of(work.numbers.count, grid_.thread_rank(), grid_.size());
+    number_ = starts(work.numbers.first + mine.first), left_ = mine.count;
+    const std::uint64_t end = work.first_round + work.rounds;
+    for (std::uint64_t round = work.first_round; round < end + boxes_.lag - 1; ++round) {
+      bool failed = round < end && !fill_boxes(round, counts);
+      const bool empties = round >= work.first_round + boxes_.lag - 1;
+      const std::uint64_t earlier = round - (boxes_.lag - 1);
+      failed = failed || (empties && !await_boxes(earlier));
+      if (block_.any(failed)) return;
+      if (empties) empty_boxes(earlier);
+    }
+  }
+
+ private:
+  [[nodiscard]] BEELINE_HOST_DEVICE bool fill_boxes(std::uint64_t round, std::uint32_t* counts) {
+    for (std::uint32_t rank = block_.thread_rank(); rank < ctx_.size; rank += block_.size()) counts[rank] = 0;
+    block_.sync();
+    make_numbers(round, counts);
+    block_.sync();
+    return sender_.send(block_, ctx_, boxes_, round, grid_.block_rank(), counts) == beeline::Status::ok;
+  }
+
+  BEELINE_HOST_DEVICE void make_numbers(std::uint64_t round, std::uint32_t* counts) {
+    const std::uint64_t most = look_ahead / block_.size(), now = left_ < most ? left_ : most;
+    left_ -= now;
+    const Target target = target_;  // copies: the compiler assumes that updates may change members
+    std::uint64_t number = number_;
+    for (std::uint64_t i = 0; i < now; ++i) {
+      number = next_number(number);
+      const std::uint64_t index = target.layout.index_of(number);
+      const std::uint32_t owner = target.layout.owner(index);
+      if (owner == ctx_.rank)
+        apply(target.own(index), number, is_alone_);
+      else
+        sender_.box(ctx_, boxes_, round, owner, grid_.block_rank())[count_one(counts[owner])] = number;
+    }
+    number_ = number;
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t count_one(std::uint32_t& count) const {
+    return is_alone_ ? count++
+                     : beeline::detail::DeviceAtomic<std::uint32_t>(count).fetch_add(1, std::memory_order_relaxed);
+  }
+
+  /// Returns whether the boxes of all senders are full. Each thread waits for some of the senders.
+  [[nodiscard]] BEELINE_HOST_DEVICE bool await_boxes(std::uint64_t round) const {
+    for (std::uint32_t rank = block_.thread_rank(); rank < ctx_.size; rank += block_.size()) {
+      if (rank == ctx_.rank) continue;
+      const std::uint64_t* const signal = boxes_.signal(round, rank, grid_.block_rank());
+      if (beeline::wait(beeline::Thread{}, ctx_, signal, beeline::Compare::greater_equal, signal_value(round, 0),
+                        rank) != beeline::Status::ok)
+        return false;
+    }
+    return true;
+  }
+
+  BEELINE_HOST_DEVICE void empty_boxes(std::uint64_t round) const {
+    const Target target = target_;
+    for (std::uint32_t rank = 0; rank < ctx_.size; ++rank) {
+      if (rank == ctx_.rank) continue;
+      const std::uint64_t* const box = boxes_.box(round, rank, grid_.block_rank());
+      const std::uint64_t count =
+          beeline::load_value(boxes_.signal(round, rank, grid_.block_rank())) % counts_of_signal;
+      for (std::uint64_t i = block_.thread_rank(); i < count; i += block_.size())
+        apply(target.own(target.layout.index_of(box[i])), box[i], is_alone_);
+    }
+  }
+
+  const Grid& grid_;
+  const decltype(grid_.block())& block_;
+  const beeline::Context& ctx_;
+  const Target& target_;
+  const Boxes& boxes_;
+  const Sender& sender_;
+  const bool is_alone_;
+  std::uint64_t number_ = 0, left_ = 0;
+};
+
+/// The kernel.
+template <class Sender>
+struct ExchangeInRounds {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Target target, Boxes boxes,
+                                      Sender sender, Work work) const {
+#if BEELINE_ON_GPU
+    __shared__ std::uint32_t counts[most_exchanging_ranks];
+#else
+    std::uint32_t* const counts = boxes.counts + std::size_t{grid.block_rank()} * boxes.ranks;
+#endif
+    Exchange<Grid, Sender>(grid, ctx, target, boxes, sender).run(work, counts);
+  }
+};
+
+/// The host side of these methods. Constructor and destructor are collective.
+template <class Sender>
+class InRounds : public Method {
+ public:
+  explicit InRounds(Table& table)
+      : Method(table), lag_(world().device().is_gpu() ? lag_on_gpus : lag_on_hosts),
+        blocks_(table.blocks<ExchangeInRounds<Sender>, Target, Boxes, Sender, Work>()),
+        numbers_(world(), places() * look_ahead), signals_(world(), places()), counts_(world(), places()) {}
+
+  void run(const Run& run) override {
+    const std::uint32_t ranks = table().layout().ranks;
+    const Work work{run.of(static_cast<std::uint32_t>(world().rank()), ranks), next_round_, rounds_of(run)};
+    next_round_ += work.rounds;
+    beeline::launch(world(), {.blocks = blocks_, .threads = block_threads, .waits = true}, ExchangeInRounds<Sender>{},
+                    table().target(), Boxes{numbers_.data(), signals_.data(), counts_.data(), ranks, blocks_, lag_},
+                    sender(), work);
+    world().synchronize();
+  }
+
+ protected:
+  /// Boxes of a rank.
+  [[nodiscard]] std::size_t places() const { return std::size_t{2} * lag_ * table().layout().ranks * blocks_; }
+
+ private:
+  [[nodiscard]] virtual Sender sender() const = 0;
+
+  /// Rounds until the threads with most numbers have sent all; rank 0 has such threads.
+  [[nodiscard]] std::uint64_t rounds_of(const Run& run) const {
+    const std::uint64_t of_block =
+        world().device().is_gpu() ? block_threads : static_cast<std::uint64_t>(world().config().host_threads);
+    const std::uint64_t of_thread = part_of(run.of(0, table().layout().ranks).count, 0, of_block * blocks_).count;
+    const std::uint64_t at_once = look_ahead / of_block;
+    return (of_thread + at_once - 1) / at_once;
+  }
+
+  const std::uint32_t lag_;
+  const unsigned blocks_;
+  beeline::SymmetricArray<std::uint64_t> numbers_;
+  beeline::Signals signals_;
+  beeline::SymmetricArray<std::uint32_t> counts_;
+  std::uint64_t next_round_ = 1;
+};
+
+}  // namespace random_access

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Method task: a task brings up to 1,024 numbers to their owner, and a worker of the owner applies them. There are no
+/// rounds: a run is over when all tasks have run. Source: seed 003, Extended Task Queuing.
+
+#include "task.hpp"
+
+#include <algorithm>
+
+#include "beeline/host/tasks.hpp"
+#include "method.hpp"
+
+namespace random_access {
+
+namespace {
+
+constexpr beeline::TaskOptions shape(bool gpus) {
+  return gpus ? beeline::TaskOptions{.queues = 64, .depth = 8, .workers = 128, .multiprocessors = 16}
+              : beeline::TaskOptions{.queues = 1, .depth = 8, .workers = 1};
+}
+
+struct ApplyNumbers;
+using Functions = beeline::TaskList<ApplyNumbers>;
+
+/// Applies the numbers of its payload to this rank's words. On a host rank the only worker changes all of them, also
+/// those of the rank's own numbers.
+struct ApplyNumbers {
+  static constexpr const char* name = "apply_numbers";
+  struct Arguments {};
+  template <class Group>
+  BEELINE_HOST_DEVICE void operator()(const Group& group, const beeline::Context&, const beeline::Task& task) const {
+    const Target target = *static_cast<const Target*>(task.object);
+    const auto* const numbers = static_cast<const std::uint64_t*>(task.payload);
+    const std::uint64_t count = task.payload_bytes / sizeof(std::uint64_t);
+    for (std::uint64_t i = group.thread_rank(); i < count; i += group.size())
+      apply(target.own(target.layout.index_of(numbers[i])), numbers[i], group.size() == 1);
+  }
+};
+
+/// Buffers in which blocks collect numbers.
+struct Buffers {
+  std::uint64_t* numbers;  ///< [blocks, ranks, look_ahead] symmetric, since tasks for other nodes need it
+  std::uint32_t* counts;   ///< [blocks, ranks] on host ranks; GPUs: shared memory
+};
+
+/// Makes the numbers of a block, and posts them.
+template <class Grid>
+class Poster {
+ public:
+  BEELINE_HOST_DEVICE Poster(const Grid& grid, const beeline::Context& ctx, const Target& target,
+                             const Buffers& buffers, std::uint32_t* counts)
+      : grid_(grid), ctx_(ctx), target_(target),
+        numbers_(buffers.numbers + std::uint64_t{grid.block_rank()} * ctx.size * look_ahead), counts_(counts) {}
+
+  BEELINE_HOST_DEVICE void run(const Piece& piece, const beeline::TaskChannel& tasks) {
+    const auto& block = grid_.block();
+    const Piece mine = part_of(piece.count, grid_.thread_rank(), grid_.size());
+    number_ = starts(piece.first + mine.first), left_ = mine.count;
+    do {
+      for (std::uint32_t rank = block.thread_rank(); rank < ctx_.size; rank += block.size()) counts_[rank] = 0;
+      block.sync();
+      make_numbers(look_ahead / block.size());
+      block.sync();
+      if (!post(tasks)) return;
+    } while (block.any(left_ > 0));
+  }
+
+ private:
+  BEELINE_HOST_DEVICE void make_numbers(std::uint64_t most) {
+    const std::uint64_t now = left_ < most ? left_ : most;
+    left_ -= now;
+    for (std::uint64_t i = 0; i < now; ++i) {
+      number_ = next_number(number_);
+      const std::uint64_t index = target_.layout.index_of(number_);
+      const std::uint32_t owner = target_.layout.owner(index);
+      if (beeline::detail::executor == beeline::DeviceKind::gpu && owner == ctx_.rank)
+        apply(target_.own(index), number_, false);
+      else
+        numbers_[owner * look_ahead + count_one(counts_[owner])] = number_;
+    }
+  }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t count_one(std::uint32_t& count) const {
+    return grid_.block().size() == 1
+               ? count++
+               : beeline::detail::DeviceAtomic<std::uint32_t>(count).fetch_add(1, std::memory_order_relaxed);
+  }
+
+  [[nodiscard]] BEELINE_HOST_DEVICE bool post(const beeline::TaskChannel& tasks) const {
+    const ApplyNumbers::Arguments arguments;
+    for (std::uint32_t step = 1; step <= ctx_.size; ++step) {  // each rank begins with another one
+      const std::uint32_t rank = (ctx_.rank + step) % ctx_.size;
+      if (counts_[rank] == 0) continue;
+      beeline::TaskPost post =
+          beeline::task_of<Functions, ApplyNumbers>(arguments, rank, grid_.block_rank() % tasks.queues);
+      post.payload = numbers_ + rank * look_ahead, post.payload_bytes = counts_[rank] * sizeof(std::uint64_t);
+      post.order = beeline::Order::relaxed;  // the worker reads only the payload
+      if (beeline::post_task(grid_.block(), ctx_, tasks, post) != beeline::Status::ok) return false;
+    }
+    return true;
+  }
+
+  const Grid& grid_;
+  const beeline::Context& ctx_;
+  const Target& target_;
+  std::uint64_t* const numbers_;
+  std::uint32_t* const counts_;
+  std::uint64_t number_ = 0, left_ = 0;
+};
+
+struct PostNumbers {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context& ctx, Target target,
+                                      beeline::TaskChannel tasks, Buffers buffers, Piece piece) const {
+#if BEELINE_ON_GPU
+    __shared__ std::uint32_t counts[most_exchanging_ranks];
+#else
+    std::uint32_t* const counts = buffers.counts + std::size_t{grid.block_rank()} * ctx.size;
+#endif
+    Poster<Grid>(grid, ctx, target, buffers, counts).run(piece, tasks);
+  }
+};
+
+class ByTasks final : public Method {
+ public:
+  explicit ByTasks(Table& table)
+      : Method(table), tasks_(world(), shape(world().device().is_gpu())),
+        payloads_(world(), tasks_.payload_buffer_bytes(look_ahead * sizeof(std::uint64_t))), target_(world(), 1),
+        // The workers have booked their share of the device before this point.
+        blocks_(table.blocks<PostNumbers, Target, beeline::TaskChannel, Buffers, Piece>()),
+        numbers_(world(), std::size_t{blocks_} * table.layout().ranks * look_ahead),
+        counts_(world(), std::size_t{blocks_} * table.layout().ranks) {
+    world().copy(target_.data(), &table.target(), sizeof(Target));
+    tasks_.register_function<ApplyNumbers>(
+        {.object = target_.data(), .payloads = payloads_.data(), .payload_bytes = payloads_.bytes()});
+  }
+
+  void run(const Run& run) override {
+    const Piece piece = run.of(static_cast<std::uint32_t>(world().rank()), table().layout().ranks);
+    beeline::launch(world(), {.blocks = blocks_, .threads = block_threads, .waits = true}, PostNumbers{},
+                    table().target(), tasks_.channel(), Buffers{numbers_.data(), counts_.data()}, piece);
+    world().synchronize();
+    tasks_.quiet();
+  }
+
+ private:
+  beeline::Tasks<Functions> tasks_;
+  beeline::SymmetricArray<std::byte> payloads_;
+  beeline::SymmetricArray<Target> target_;
+  const unsigned blocks_;
+  beeline::SymmetricArray<std::uint64_t> numbers_;
+  beeline::SymmetricArray<std::uint32_t> counts_;
+};
+
+}  // namespace
+
+std::size_t task_bytes(int ranks, bool gpus) {
+  const beeline::TaskOptions options = shape(gpus);
+  const auto peers = static_cast<std::size_t>(std::min(ranks, most_exchanging_ranks));
+  const std::size_t payload = look_ahead * sizeof(std::uint64_t), words = beeline::task_words * 16;
+  const std::size_t places = std::size_t{options.queues} * peers * options.depth;
+  return places * (payload + 2 * words) + peers * payload * (gpus ? most_blocks : 1) + (std::size_t{1} << 20);
+}
+
+MethodInfo task() {
+  return MethodInfo::of<ByTasks>({"task",
+                                  "blocks send the numbers for an owner as a task, and a worker of the owner applies "
+                                  "them",
+                                  "task/peer/signal", why_too_many});
+}
+
+}  // namespace random_access

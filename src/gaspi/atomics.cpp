@@ -70,7 +70,7 @@ beeline_status change_once(const Process& process, const Word& word, int rank, c
 Result change_in_time(const Process& process, const Awaited& awaited, int rank, const AtomicChange& change,
                       std::uint64_t timeout_ms, std::uint64_t& before) {
   const auto segment = static_cast<gaspi_segment_id_t>(change.segment);
-  const auto use = std::make_shared<const SegmentTable::Use>(process.segments(), segment, rank);
+  const auto use = std::make_shared<const SegmentTable::SharedUse>(process.segments(), segment);
   const Word word = require_word(process, segment, change.offset, rank);
   const auto operation = [&process, use, word, rank, change](std::uint64_t& answer) {
     return change_at(process, word, rank, change, answer);
@@ -88,7 +88,7 @@ gaspi_return_t change_word(const char* function, gaspi_rank_t rank, const Atomic
     require_pointer(value_old, "value_old");
     require_peer(process, rank);
     const auto segment = static_cast<gaspi_segment_id_t>(change.segment);
-    const SegmentTable::Use use(process.segments(), segment, rank);
+    const SegmentTable::Use use(segment);
     const Word word = require_word(process, segment, change.offset, rank);
     const int needed = rank;
     const Awaited awaited{.what = "an atomic operation on rank", .number = rank, .needed = {&needed, 1}};

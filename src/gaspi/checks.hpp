@@ -40,13 +40,19 @@ inline void require_notifications(gaspi_notification_id_t first, std::uint64_t c
   return offset <= bytes && size <= bytes - offset;
 }
 
-/// Writes an output of a function that does nothing else.
+/// Writes `compute(process)` as the output of a function that does nothing else.
+template <class Value, class Compute>
+[[nodiscard]] gaspi_return_t answer_by(const char* function, Value* output, const char* argument,
+                                       const Compute& compute) noexcept {
+  return call(function, [&](Process& process) {
+    require_pointer(output, argument);
+    *output = static_cast<Value>(compute(process));
+  });
+}
+/// The same for a value that is known.
 template <class Value>
 [[nodiscard]] gaspi_return_t answer(const char* function, Value* output, const char* argument, Value value) noexcept {
-  return call(function, [&](Process&) {
-    require_pointer(output, argument);
-    *output = value;
-  });
+  return answer_by(function, output, argument, [=](const Process&) { return value; });
 }
 
 }  // namespace beeline::gaspi

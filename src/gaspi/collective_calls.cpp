@@ -39,6 +39,17 @@ class OneCall {
   std::atomic<bool>& is_in_call_;
 };
 
+/// The members that have not entered this rank's last barrier of the group.
+std::vector<int> members_before_barrier(const Group& group) {
+  std::vector<int> ranks;
+  for (int member = 0; member < static_cast<int>(group.ranks.size()); ++member) {
+    std::uint64_t entered = 0;
+    if (beeline_get(group.team, &entered, group.entered, sizeof entered, member) != BEELINE_OK) break;
+    if (entered < *group.entered) ranks.push_back(group.ranks[static_cast<std::size_t>(member)]);
+  }
+  return ranks;
+}
+
 template <class Type, gaspi_operation_t operation>
 class Predefined final : public Combination {
  public:
@@ -137,7 +148,12 @@ gaspi_return_t pgaspi_barrier(gaspi_group_t group, gaspi_timeout_t timeout_ms) {
   return call("gaspi_barrier", [&](Process& process) {
     Group& of = require_group(process, group);
     const OneCall only(of.is_in_barrier, "a barrier", group);
-    const Awaited awaited{.what = "the other members' barrier of group", .number = group, .needed = of.ranks};
+    if (!of.has_open_barrier)
+      std::atomic_ref<std::uint64_t>(*of.entered).store(*of.entered + 1, std::memory_order_relaxed);
+    const Awaited awaited{
+        .what = "the other members' barrier of group", .number = group, .needed = of.ranks, .missing = [&of] {
+          return members_before_barrier(of);
+        }};
     const Result result = wait_for(process, awaited, timeout_ms,
                                    [&](std::uint64_t slice_ns) { return beeline_barrier(of.team, slice_ns); });
     of.has_open_barrier = result == Result::timeout;

@@ -52,7 +52,7 @@ gaspi_return_t write(const char* function, const Named& named, gaspi_rank_t rank
   return call(function, [&](Process& process) {
     require_peer(process, rank);
     Queue& queue = queues().get(number);
-    const UseOfBoth use(process.segments(), named.segment_local, named.segment_remote, number);
+    const UseOfBoth use(named.segment_local, named.segment_remote);
     const Move move = require_move(process, named, rank);
     Flag flag{};
     if (announced != nullptr) flag = require_flag(move.remote, announced->id, announced->value);

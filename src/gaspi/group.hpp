@@ -39,8 +39,9 @@ struct Group {
   std::uint64_t serial = 0;      ///< of the team, the same on all members
   bool commit_is_taken = false;  ///< a call of gaspi_group_commit has returned success; used by that function alone
   beeline_team* team = nullptr;
-  std::byte* gathered = nullptr;  ///< symmetric memory of the team: [members][reduced_row_bytes], for all-reduces by
-                                  ///< functions of the user
+  std::byte* gathered = nullptr;     ///< symmetric memory of the team: [members][reduced_row_bytes], for all-reduces by
+                                     ///< functions of the user
+  std::uint64_t* entered = nullptr;  ///< behind it, symmetric: number of barriers that the member has entered
   // For the calls that all members make: a thread sets a flag for the time of its call.
   std::atomic<bool> is_in_barrier{false};
   std::atomic<bool> is_in_reduction{false};

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "gaspi/call.hpp"
-#include "gaspi/config.hpp"
+#include "gaspi/checks.hpp"
 #include "gaspi/service.hpp"
 
 using namespace beeline::gaspi;
@@ -42,8 +41,7 @@ extern "C" gaspi_return_t pgaspi_group_create(gaspi_group_t* group) {
 extern "C" gaspi_return_t pgaspi_group_add(gaspi_group_t group, gaspi_rank_t rank) {
   return call("gaspi_group_add", [&](Process& process) {
     const std::shared_ptr<Group> to = group_of(process, group);
-    if (rank >= process.size())
-      refuse(GASPI_ERR_INV_RANK, fmt::format("rank {} in a world of {}", rank, process.size()));
+    require_rank(process, rank);
     if (to->state != Group::State::building)
       refuse(GASPI_ERR_INV_GROUP, fmt::format("group {} is committed, or its commit has begun", group));
     const auto place = std::lower_bound(to->ranks.begin(), to->ranks.end(), rank);
@@ -95,10 +93,8 @@ extern "C" gaspi_return_t pgaspi_group_delete(gaspi_group_t group) {
 }
 
 extern "C" gaspi_return_t pgaspi_group_num(gaspi_number_t* group_num) {
-  return call("gaspi_group_num", [&](Process& process) {
-    require_pointer(group_num, "group_num");
-    *group_num = process.groups().count();
-  });
+  return answer_by("gaspi_group_num", group_num, "group_num",
+                   [](Process& process) { return process.groups().count(); });
 }
 
 extern "C" gaspi_return_t pgaspi_group_size(gaspi_group_t group, gaspi_number_t* group_size) {
@@ -118,10 +114,8 @@ extern "C" gaspi_return_t pgaspi_group_ranks(gaspi_group_t group, gaspi_rank_t* 
 }
 
 extern "C" gaspi_return_t pgaspi_group_max(gaspi_number_t* group_max) {
-  return call("gaspi_group_max", [&](const Process&) {
-    require_pointer(group_max, "group_max");
-    *group_max = configuration().group_max + 1;
-  });
+  return answer_by("gaspi_group_max", group_max, "group_max",
+                   [](const Process&) { return configuration().group_max + 1; });
 }
 
 GASPI_EXPORT(group_create);

@@ -8,10 +8,7 @@
 using namespace beeline::gaspi;
 
 gaspi_return_t pgaspi_queue_num(gaspi_number_t* queue_num) {
-  return call("gaspi_queue_num", [&](Process&) {
-    require_pointer(queue_num, "queue_num");
-    *queue_num = queues().count();
-  });
+  return answer_by("gaspi_queue_num", queue_num, "queue_num", [](const Process&) { return queues().count(); });
 }
 GASPI_EXPORT(queue_num);
 

@@ -75,8 +75,8 @@ void require_readable(const Move& move, int rank);
 /// Keeps the memory of the two segments of a transfer mapped.
 class UseOfBoth {
  public:
-  UseOfBoth(const SegmentTable& table, std::uint32_t first, std::uint32_t second, std::uint32_t lane)
-      : first_(table, first, lane), second_(table, first == second ? segment_ids : second, lane) {}
+  UseOfBoth(std::uint32_t first, std::uint32_t second)
+      : first_(first), second_(first == second ? segment_ids : second) {}
 
  private:
   const SegmentTable::Use first_, second_;

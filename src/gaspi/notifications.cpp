@@ -24,7 +24,7 @@ Result wait_some(const Process& process, gaspi_segment_id_t segment, gaspi_notif
                  std::uint64_t timeout_ms, std::uint32_t& index) {
   const Awaited awaited{.what = "a notification of segment", .number = segment, .needs_a_peer = true};
   return wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) {
-    const SegmentTable::Use use(process.segments(), segment, 0);
+    const SegmentTable::Use use(segment);
     const std::uint64_t* const flags = require_own_flags(process, segment, first);
     if (count == 1) return beeline_wait(process.world_team(), flags, BEELINE_NOT_EQUAL, 0, BEELINE_ANY_RANK, slice_ns);
     return beeline_wait_any(process.world_team(), flags, count, slice_ns, &index);
@@ -43,7 +43,7 @@ gaspi_return_t pgaspi_notify(gaspi_segment_id_t segment_id_remote, gaspi_rank_t 
   return call("gaspi_notify", [&](Process& process) {
     require_peer(process, rank);
     Queue& of = queues().get(queue);
-    const SegmentTable::Use use(process.segments(), segment_id_remote, queue);
+    const SegmentTable::Use use(segment_id_remote);
     const Flag flag = require_flag(require_part(process, segment_id_remote, rank), notification_id, notification_value);
     if (!of.has_room(1)) [[unlikely]]
       return GASPI_QUEUE_FULL;
@@ -75,7 +75,7 @@ gaspi_return_t pgaspi_notify_reset(gaspi_segment_id_t segment_id_local, gaspi_no
   return call("gaspi_notify_reset", [&](Process& process) {
     require_pointer(old_notification_value, "old_notification_value");
     require_notifications(notification_id, 1);
-    // Without a `Use`, which costs a tenth of a message's latency: only this process deletes its segments.
+    const SegmentTable::Use use(segment_id_local);
     std::uint64_t* const flag = require_own_flags(process, segment_id_local, notification_id);
     const std::uint64_t before = std::atomic_ref<std::uint64_t>(*flag).exchange(0, std::memory_order_acq_rel);
     *old_notification_value = static_cast<gaspi_notification_t>(before);

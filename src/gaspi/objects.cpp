@@ -45,6 +45,10 @@ bool is_done(beeline_status status) {
   }
 }
 
+void require_done(beeline_status status) {
+  if (!is_done(status)) throw Failure(beeline_last_error());
+}
+
 Objects::~Objects() = default;
 
 int Objects::rank() const { return process_.rank(); }
@@ -61,12 +65,14 @@ void Objects::make_team(Group& group, const std::vector<int>& ranks) {
                                    &group.team)))
     throw Failure(beeline_last_error());
   void* gathered = nullptr;
-  if (!is_done(beeline_allocate(group.team, ranks.size() * reduced_row_bytes, BEELINE_HEAP_PINNED, &gathered))) {
+  const std::size_t rows_bytes = ranks.size() * reduced_row_bytes;
+  if (!is_done(beeline_allocate(group.team, rows_bytes + sizeof *group.entered, BEELINE_HEAP_PINNED, &gathered))) {
     const std::string text = beeline_last_error();
     static_cast<void>(beeline_team_destroy(std::exchange(group.team, nullptr)));
     throw Failure(text);
   }
   group.gathered = static_cast<std::byte*>(gathered);
+  group.entered = reinterpret_cast<std::uint64_t*>(group.gathered + rows_bytes);
   group.ranks = ranks;
 }
 

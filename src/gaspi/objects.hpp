@@ -28,6 +28,9 @@ struct Lost {
 /// Throws Lost for a status that says so. Returns whether `status` is BEELINE_OK; else all ranks of the call have it.
 [[nodiscard]] bool is_done(beeline_status status);
 
+/// The same; throws Failure for all other statuses than BEELINE_OK.
+void require_done(beeline_status status);
+
 /// The result of a request of this rank.
 struct Outcome {
   std::size_t index;  ///< in the contribution

@@ -154,7 +154,7 @@ beeline_status Passive::receive_from(const Process& process, int sender, const P
   if (size > to.size)
     refuse(GASPI_ERR_INV_SIZE,
            fmt::format("the message of rank {} has {} bytes, and {} were given", sender, size, to.size));
-  const UseOfBoth use(process.segments(), segment, to.segment, 0);
+  const UseOfBoth use(segment, to.segment);
   const Part source = process.segments().part(segment, sender), mine = require_own_part(process, to.segment);
   if (!is_within(to.offset, size, mine.bytes))  // another thread may have replaced the segment meanwhile
     refuse(GASPI_ERR_INV_LOC_OFF, fmt::format("{} bytes from offset {} on, in the local segment {} of {} bytes", size,

@@ -8,7 +8,7 @@
 #include <optional>
 #include <thread>
 
-#include "gaspi/call.hpp"
+#include "gaspi/checks.hpp"
 #include "gaspi/connections.hpp"
 #include "gaspi/life.hpp"
 #include "gaspi/service.hpp"
@@ -16,10 +16,6 @@
 using namespace beeline::gaspi;
 
 namespace {
-
-void require_rank(const Process& process, gaspi_rank_t rank) {
-  if (rank >= process.size()) refuse(GASPI_ERR_INV_RANK, fmt::format("rank {} in a world of {}", rank, process.size()));
-}
 
 int node_of(const Process& process, int rank) {
   beeline_device device{};
@@ -90,31 +86,21 @@ extern "C" gaspi_return_t pgaspi_initialized(gaspi_number_t* initialized) {
 }
 
 extern "C" gaspi_return_t pgaspi_proc_num(gaspi_rank_t* proc_num) {
-  return call("gaspi_proc_num", [&](const Process& process) {
-    require_pointer(proc_num, "proc_num");
-    *proc_num = static_cast<gaspi_rank_t>(process.size());
-  });
+  return answer_by("gaspi_proc_num", proc_num, "proc_num", [](const Process& process) { return process.size(); });
 }
 
 extern "C" gaspi_return_t pgaspi_proc_rank(gaspi_rank_t* rank) {
-  return call("gaspi_proc_rank", [&](const Process& process) {
-    require_pointer(rank, "rank");
-    *rank = static_cast<gaspi_rank_t>(process.rank());
-  });
+  return answer_by("gaspi_proc_rank", rank, "rank", [](const Process& process) { return process.rank(); });
 }
 
 extern "C" gaspi_return_t pgaspi_proc_local_rank(gaspi_rank_t* local_rank) {
-  return call("gaspi_proc_local_rank", [&](const Process& process) {
-    require_pointer(local_rank, "local_rank");
-    *local_rank = count_on_node(process, process.rank());
-  });
+  return answer_by("gaspi_proc_local_rank", local_rank, "local_rank",
+                   [](const Process& process) { return count_on_node(process, process.rank()); });
 }
 
 extern "C" gaspi_return_t pgaspi_proc_local_num(gaspi_rank_t* local_num) {
-  return call("gaspi_proc_local_num", [&](const Process& process) {
-    require_pointer(local_num, "local_num");
-    *local_num = count_on_node(process, process.size());
-  });
+  return answer_by("gaspi_proc_local_num", local_num, "local_num",
+                   [](const Process& process) { return count_on_node(process, process.size()); });
 }
 
 extern "C" gaspi_return_t pgaspi_proc_kill(gaspi_rank_t rank, gaspi_timeout_t timeout_ms) {

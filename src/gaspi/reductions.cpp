@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
+#include <vector>
 
 #include "gaspi/service.hpp"
 
@@ -53,7 +55,17 @@ Result Reductions::reduce(const Process& process, std::uint64_t kind, std::span<
     copy_vector(process, source.data(), row_of(me, round_ + 1), source.data(), source.size());
     ++round_, kind_ = kind, sent_ = arrived_ = 0;
   }
-  const Awaited awaited{.what = "the other members' all-reduce", .needed = group_.ranks};
+  const auto missing = [this, me] {
+    std::vector<int> ranks;
+    for (int member = 0; member < members(); ++member)
+      if (member != me && std::atomic_ref<std::uint64_t>(*signal_of(member)).load(std::memory_order_relaxed) < round_)
+        ranks.push_back(group_.ranks[static_cast<std::size_t>(member)]);
+    return ranks;
+  };
+  const Awaited awaited{.what = "the other members' all-reduce of group",
+                        .number = group_.number,
+                        .needed = group_.ranks,
+                        .missing = missing};
   const Result result = wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) -> beeline_status {
     for (; sent_ < members(); ++sent_) {
       if (sent_ == me) continue;

@@ -77,6 +77,18 @@ RequestBook::Number RequestBook::made() const {
   return next_ - 1;
 }
 
+std::vector<int> RequestBook::missing(Number number) const {
+  const std::lock_guard lock(mutex_);
+  for (const Entry& entry : entries_)
+    if (entry.number == number) return entry.missing;
+  return {};
+}
+
+void RequestBook::note_missing(Number number, std::vector<int> ranks) {
+  const std::lock_guard lock(mutex_);
+  if (const auto entry = find(number); entry != entries_.end()) entry->missing = std::move(ranks);
+}
+
 void RequestBook::finish(Number number, std::int32_t value, const std::string& text) {
   const std::lock_guard lock(mutex_);
   const auto entry = find(number);

@@ -58,6 +58,9 @@ class RequestBook {
   /// Whether a call for this object has timed out and was not called again until its end.
   [[nodiscard]] bool contains(Action action, std::uint32_t id) const;
 
+  /// The ranks that had not made the same request in the last round, for requests that several ranks make.
+  [[nodiscard]] std::vector<int> missing(Number number) const;
+
   // --- For the service thread -----------------------------------------------------------------------------------
 
   struct Numbered {
@@ -68,6 +71,8 @@ class RequestBook {
   [[nodiscard]] std::vector<Numbered> pending() const;
   /// The number of the last request that was made.
   [[nodiscard]] Number made() const;
+  /// Sets what `missing` returns. Ignores a request that was withdrawn.
+  void note_missing(Number number, std::vector<int> ranks);
   /// Ends a request. Ignores one that was withdrawn.
   ///   value, text  of the failure; an empty text: it succeeded
   void finish(Number number, std::int32_t value, const std::string& text);
@@ -82,6 +87,7 @@ class RequestBook {
     bool is_done = false, is_taken = false;
     std::int32_t value = 0;
     std::string text;
+    std::vector<int> missing;
   };
   [[nodiscard]] std::list<Entry>::iterator find(Number number);
 

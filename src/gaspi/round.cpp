@@ -27,8 +27,6 @@ std::uint64_t hash_of(const std::vector<int>& ranks) {
   return hash;
 }
 
-bool is_of_group(Action action) { return action == Action::create || action == Action::commit; }
-
 /// Requests of one group that may be the same call of its members. Members that commit several groups of the same
 /// ranks do so in the same order.
 struct Joint {
@@ -37,6 +35,9 @@ struct Joint {
   std::uint32_t count, id;  ///< `id`: of `create`, which names the same segment on all members
   auto operator<=>(const Joint&) const = default;
 };
+Joint joint_of(const Item& item) {
+  return {item.action, item.key, item.count, item.action == Action::create ? item.id : 0};
+}
 
 class Planner {
  public:
@@ -80,9 +81,8 @@ class Planner {
       case Action::remove:
         return plan_.removals.push_back({place, mine.id});
       case Action::create:
-        return joints_[{mine.action, mine.key, mine.count, mine.id}].push_back(place);
       case Action::commit:
-        return joints_[{mine.action, mine.key, mine.count, 0}].push_back(place);
+        return joints_[joint_of(mine)].push_back(place);
       case Action::dissolve:
         return dissolving_[mine.key].push_back(place);
       case Action::leave:
@@ -166,6 +166,8 @@ class Planner {
 
 }  // namespace
 
+bool is_of_group(Action action) { return action == Action::create || action == Action::commit; }
+
 Item item_of(const Request& request, int rank) {
   Item item{.action = request.action,
             .kind = request.kind,
@@ -227,6 +229,19 @@ std::vector<Item> decode(std::span<const std::byte> bytes) {
 Plan plan_round(const std::vector<std::vector<Item>>& items, const std::vector<bool>& healthy,
                 const TeamMembers& teams) {
   return Planner(items, healthy, teams).plan();
+}
+
+std::vector<int> missing_ranks(const std::vector<std::vector<Item>>& items, const Item& mine,
+                               const std::vector<int>& ranks) {
+  const auto makes_it = [wanted = joint_of(mine)](const Item& item) {
+    return item.action == Action::leave ? wanted.action == Action::leave : joint_of(item) == wanted;
+  };
+  std::vector<int> missing;
+  for (const int rank : ranks) {
+    const std::vector<Item>& of = items[static_cast<std::size_t>(rank)];
+    if (std::none_of(of.begin(), of.end(), makes_it)) missing.push_back(rank);
+  }
+  return missing;
 }
 
 }  // namespace beeline::gaspi

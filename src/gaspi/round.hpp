@@ -27,6 +27,8 @@ struct Item {
   std::vector<int> ranks;   ///< of `create` and `commit`: only from the first member, to keep contributions short
 };
 
+/// Whether all members of a group have to make the request.
+[[nodiscard]] bool is_of_group(Action action);
 /// What the rank `rank` contributes for a request.
 [[nodiscard]] Item item_of(const Request& request, int rank);
 [[nodiscard]] std::vector<std::byte> encode(const std::vector<Item>& items);
@@ -93,5 +95,10 @@ using TeamMembers = std::vector<std::pair<std::uint64_t, std::vector<int>>>;
 ///   healthy  [ranks]
 [[nodiscard]] Plan plan_round(const std::vector<std::vector<Item>>& items, const std::vector<bool>& healthy,
                               const TeamMembers& teams);
+
+/// The ranks among `ranks` that have not made the request that `mine` is.
+///   items  [ranks of the world] the contributions
+[[nodiscard]] std::vector<int> missing_ranks(const std::vector<std::vector<Item>>& items, const Item& mine,
+                                             const std::vector<int>& ranks);
 
 }  // namespace beeline::gaspi

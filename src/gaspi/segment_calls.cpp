@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "gaspi/call.hpp"
-#include "gaspi/config.hpp"
+#include "gaspi/checks.hpp"
 #include "gaspi/service.hpp"
 
 using namespace beeline::gaspi;
@@ -14,7 +13,7 @@ namespace {
 
 constexpr gaspi_alloc_t known_policies = GASPI_MEM_INITIALIZED | GASPI_MEM_GPU | GASPI_MEM_GPU_FLAGS;
 
-void require_id(gaspi_segment_id_t id) {
+void require_id(std::uint32_t id) {
   if (id >= configuration().segment_max)
     refuse(GASPI_ERR_INV_SEG, fmt::format("segment {}: ids are 0 to {}", id, configuration().segment_max - 1));
 }
@@ -26,7 +25,7 @@ Part own_part(const Process& process, gaspi_segment_id_t id) {
   return part;
 }
 
-void require_free(const Process& process, gaspi_segment_id_t id) {
+void require_free(const Process& process, std::uint32_t id) {
   require_id(id);
   if (process.segments().part(id, process.rank()).kind != Memory::none)
     refuse(GASPI_ERR_INV_SEG, fmt::format("segment {} exists", id));
@@ -82,6 +81,7 @@ Request mapped_memory(const Process& process, gaspi_segment_id_t id, gaspi_point
 }
 
 Result make_here(Process& process, const Request& request) {
+  require_free(process, request.id);
   return process.service().perform(request, {.what = "the memory of segment", .number = request.id}, block_ms);
 }
 
@@ -89,6 +89,7 @@ Result make_in(Process& process, Request request, gaspi_group_t group, gaspi_tim
   const std::shared_ptr<Group> among = process.groups().find(group);
   if (among == nullptr || among->state != Group::State::committed)
     refuse(GASPI_ERR_INV_GROUP, fmt::format("there is no committed group {}", group));
+  if (!process.service().is_pending(Action::create, request.id)) require_free(process, request.id);
   request.action = Action::create;
   request.ranks = among->ranks;
   return process.service().perform(
@@ -101,7 +102,6 @@ Result make_in(Process& process, Request request, gaspi_group_t group, gaspi_tim
 extern "C" gaspi_return_t pgaspi_segment_alloc(gaspi_segment_id_t segment_id, gaspi_size_t size,
                                                gaspi_alloc_t alloc_policy) {
   return call("gaspi_segment_alloc", [&](Process& process) {
-    require_free(process, segment_id);
     return make_here(process, new_memory(process, segment_id, size, alloc_policy));
   });
 }
@@ -109,7 +109,6 @@ extern "C" gaspi_return_t pgaspi_segment_alloc(gaspi_segment_id_t segment_id, ga
 extern "C" gaspi_return_t pgaspi_segment_bind(gaspi_segment_id_t segment_id, gaspi_pointer_t pointer, gaspi_size_t size,
                                               gaspi_memory_description_t memory_description) {
   return call("gaspi_segment_bind", [&](Process& process) {
-    require_free(process, segment_id);
     return make_here(process, existing_memory(process, segment_id, pointer, size, memory_description));
   });
 }
@@ -118,8 +117,7 @@ extern "C" gaspi_return_t pgaspi_segment_register(gaspi_segment_id_t segment_id,
                                                   gaspi_timeout_t timeout_ms) {
   return call("gaspi_segment_register", [&](Process& process) {
     static_cast<void>(own_part(process, segment_id));
-    if (rank >= process.size())
-      refuse(GASPI_ERR_INV_RANK, fmt::format("rank {} in a world of {}", rank, process.size()));
+    require_rank(process, rank);
     const int needed[] = {rank};
     return process.service().perform(
         {.action = Action::announce, .id = segment_id, .ranks = {rank}},
@@ -131,7 +129,6 @@ extern "C" gaspi_return_t pgaspi_segment_create(gaspi_segment_id_t segment_id, g
                                                 gaspi_timeout_t timeout_ms, gaspi_alloc_t alloc_policy) {
   return call("gaspi_segment_create", [&](Process& process) {
     const Request request = new_memory(process, segment_id, size, alloc_policy);
-    if (!process.service().is_pending(Action::create, segment_id)) require_free(process, segment_id);
     return make_in(process, request, group, timeout_ms);
   });
 }
@@ -141,7 +138,6 @@ extern "C" gaspi_return_t pgaspi_segment_use(gaspi_segment_id_t segment_id, gasp
                                              gaspi_memory_description_t memory_description) {
   return call("gaspi_segment_use", [&](Process& process) {
     const Request request = existing_memory(process, segment_id, pointer, size, memory_description);
-    if (!process.service().is_pending(Action::create, segment_id)) require_free(process, segment_id);
     return make_in(process, request, group, timeout_ms);
   });
 }
@@ -151,7 +147,6 @@ extern "C" gaspi_return_t pgaspi_map_create(gaspi_segment_id_t segment_id, gaspi
                                             gaspi_alloc_t alloc_policy) {
   return call("gaspi_map_create", [&](Process& process) {
     const Request request = mapped_memory(process, segment_id, pointer, size, alloc_policy);
-    if (!process.service().is_pending(Action::create, segment_id)) require_free(process, segment_id);
     return make_in(process, request, group, timeout_ms);
   });
 }
@@ -159,7 +154,6 @@ extern "C" gaspi_return_t pgaspi_map_create(gaspi_segment_id_t segment_id, gaspi
 extern "C" gaspi_return_t pgaspi_map_seg(gaspi_segment_id_t segment_id, gaspi_pointer_t pointer, gaspi_size_t size,
                                          gaspi_alloc_t alloc_policy) {
   return call("gaspi_map_seg", [&](Process& process) {
-    require_free(process, segment_id);
     return make_here(process, mapped_memory(process, segment_id, pointer, size, alloc_policy));
   });
 }
@@ -214,8 +208,7 @@ extern "C" gaspi_return_t pgaspi_segment_avail_local(gaspi_segment_id_t* avail_s
 extern "C" gaspi_return_t pgaspi_segment_size(gaspi_segment_id_t segment_id, gaspi_rank_t rank, gaspi_size_t* size) {
   return call("gaspi_segment_size", [&](const Process& process) {
     require_pointer(size, "size");
-    if (rank >= process.size())
-      refuse(GASPI_ERR_INV_RANK, fmt::format("rank {} in a world of {}", rank, process.size()));
+    require_rank(process, rank);
     const Part part = process.segments().part(segment_id, rank);
     if (part.kind == Memory::none || !part.is_for_me)
       refuse(GASPI_ERR_INV_SEG,
@@ -225,10 +218,8 @@ extern "C" gaspi_return_t pgaspi_segment_size(gaspi_segment_id_t segment_id, gas
 }
 
 extern "C" gaspi_return_t pgaspi_segment_max(gaspi_number_t* segment_max) {
-  return call("gaspi_segment_max", [&](const Process&) {
-    require_pointer(segment_max, "segment_max");
-    *segment_max = configuration().segment_max;
-  });
+  return answer_by("gaspi_segment_max", segment_max, "segment_max",
+                   [](const Process&) { return configuration().segment_max; });
 }
 
 GASPI_EXPORT(segment_alloc);

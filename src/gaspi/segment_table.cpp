@@ -23,9 +23,7 @@ void SegmentTable::set(std::uint32_t id, int rank, const Part& part) {
 }
 
 bool SegmentTable::is_in_use(std::uint32_t id) const {
-  for (const Lane& lane : users_)
-    if (lane.of[id].load(std::memory_order_seq_cst) != 0) return true;
-  return false;
+  return shared_uses_[id].load(std::memory_order_seq_cst) != 0 || SegmentReaders::any(id);
 }
 
 }  // namespace beeline::gaspi

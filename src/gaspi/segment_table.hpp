@@ -14,11 +14,10 @@
 #include <vector>
 
 #include "beeline/c/base.h"
+#include "gaspi/segment_readers.hpp"
 
 namespace beeline::gaspi {
 
-/// Ids of segments are 0 to `segment_ids` - 1.
-inline constexpr std::uint32_t segment_ids = 255;
 /// Notifications of a rank's segment; each has a signal of 8 bytes, a *flag*.
 inline constexpr std::uint32_t segment_notifications = 65536;
 
@@ -45,33 +44,45 @@ struct Part {
 };
 static_assert(std::is_trivially_copyable_v<Part> && sizeof(Part) == 56);
 
-/// Thread-safe: one thread writes, all read. A reader holds a `Use` from the reading of a part until it no longer
-/// touches the part's memory, since the deletion of a segment waits for the readers and then unmaps the memory.
+/// Thread-safe: one thread writes, all read. A reader holds a `Use` (or `SharedUse`) from the reading of a part until
+/// it no longer touches the part's memory, since the deletion of a segment waits for the readers and then unmaps the
+/// memory.
 class SegmentTable {
  public:
-  explicit SegmentTable(int ranks) : ranks_(static_cast<std::size_t>(ranks)) {}
+  explicit SegmentTable(int ranks) : ranks_(static_cast<std::size_t>(ranks)) { SegmentReaders::prepare(); }
   SegmentTable(const SegmentTable&) = delete;
   SegmentTable& operator=(const SegmentTable&) = delete;
 
-  /// Keeps the memory of a segment mapped. Hold it for the time of one transfer, or of one slice of a wait (`Waiting`),
-  /// never longer: deleting the segment waits for it. Costs two atomic additions.
+  /// Keeps the memory of a segment mapped, in one thread. Hold it for the time of one transfer, or of one slice of a
+  /// wait (`Waiting`), never longer: deleting the segment waits for it.
   class Use {
    public:
-    ///   lane  any number, such as the queue's: threads with different lanes do not share a cache line
-    Use(const SegmentTable& table, std::uint32_t id, std::uint32_t lane)
-        : users_(id < segment_ids ? &table.users_[lane % lanes].of[id] : nullptr) {
-      // Ordered before the reading of the part: either this reader sees that the part has ended, or the thread that
-      // ends it sees this reader.
-      if (users_ != nullptr) users_->fetch_add(1, std::memory_order_seq_cst);
-    }
+    explicit Use(std::uint32_t id) : count_(id < segment_ids ? SegmentReaders::enter(id) : nullptr) {}
     ~Use() {
-      if (users_ != nullptr) users_->fetch_sub(1, std::memory_order_release);
+      if (count_ != nullptr) SegmentReaders::leave(count_);
     }
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
    private:
-    std::atomic<std::uint32_t>* users_;
+    std::atomic<std::uint32_t>* const count_;
+  };
+  /// The same, where another thread may end it. Costs two atomic additions.
+  class SharedUse {
+   public:
+    SharedUse(const SegmentTable& table, std::uint32_t id)
+        : count_(id < segment_ids ? &table.shared_uses_[id] : nullptr) {
+      // Either this thread sees afterwards that the part has ended, or the thread that ends it sees this use.
+      if (count_ != nullptr) count_->fetch_add(1, std::memory_order_seq_cst);
+    }
+    ~SharedUse() {
+      if (count_ != nullptr) count_->fetch_sub(1, std::memory_order_release);
+    }
+    SharedUse(const SharedUse&) = delete;
+    SharedUse& operator=(const SharedUse&) = delete;
+
+   private:
+    std::atomic<std::uint32_t>* const count_;
   };
 
   /// The part of `rank`; kind `none` if there is none, also for numbers out of range. Does not block.
@@ -100,7 +111,6 @@ class SegmentTable {
   [[nodiscard]] bool is_in_use(std::uint32_t id) const;
 
  private:
-  static constexpr std::uint32_t lanes = 8;
   static constexpr std::size_t words = sizeof(Part) / sizeof(std::uint64_t);
   using Words = std::array<std::uint64_t, words>;
   /// A part behind a sequence number, which is odd while the words change.
@@ -108,14 +118,11 @@ class SegmentTable {
     std::atomic<std::uint64_t> sequence{0};
     std::array<std::atomic<std::uint64_t>, words> values{};
   };
-  struct Lane {
-    alignas(64) std::array<std::atomic<std::uint32_t>, segment_ids> of{};
-  };
 
   const std::size_t ranks_;
   std::array<std::atomic<Entry*>, segment_ids> rows_{};  ///< [ranks_] each; nullptr: never used
   std::vector<std::unique_ptr<Entry[]>> owned_;          ///< the rows; changed by the service thread alone
-  mutable std::array<Lane, lanes> users_{};              ///< readers of each segment
+  mutable std::array<std::atomic<std::uint32_t>, segment_ids> shared_uses_{};
   std::atomic<std::uint64_t> changes_{0};
 };
 

@@ -24,10 +24,6 @@ std::uint64_t now_ns() { return static_cast<std::uint64_t>(Clock::now().time_sin
 struct RoundHead {
   std::uint64_t round, bytes;
 };
-/// What a rank says after a failure, before the serial numbers of its objects.
-struct Standing {
-  std::uint64_t begun, completed, has_executed, next_serial;
-};
 
 /// How long an idle service thread sleeps between two looks at its signals: short after an event, since events follow
 /// each other, and long enough later that it takes less than 1 % of a core.
@@ -35,10 +31,6 @@ std::chrono::microseconds nap_after(std::uint64_t idle_ns) {
   if (idle_ns < 5'000'000) return std::chrono::microseconds(50);
   if (idle_ns < 50'000'000) return std::chrono::microseconds(500);
   return std::chrono::microseconds(10'000);
-}
-
-void require_ok(beeline_status status) {
-  if (!is_done(status)) throw Failure(beeline_last_error());
 }
 
 }  // namespace
@@ -77,8 +69,10 @@ Result Service::join(std::uint64_t timeout_ms) {
 Result Service::perform(const Request& request, const Awaited& awaited, std::uint64_t timeout_ms) {
   const auto [number, is_new] = book_.find_or_add(request);
   if (is_new) ring();
+  Awaited known = awaited;
+  known.missing = [this, number = number] { return book_.missing(number); };
   try {
-    const Result result = wait_for(process_, awaited, timeout_ms, [this, number = number](std::uint64_t slice_ns) {
+    const Result result = wait_for(process_, known, timeout_ms, [this, number = number](std::uint64_t slice_ns) {
       return book_.await(number, slice_ns) ? BEELINE_OK : BEELINE_TIMEOUT;
     });
     book_.release(number, false);
@@ -155,22 +149,22 @@ beeline_status Service::create_world() {
 void Service::join_world() {
   const beeline_status joined = create_world();
   if (joined == BEELINE_INVALID_ARGUMENT) throw Failure(GASPI_ERR_ENV, beeline_last_error());
-  require_ok(joined);
+  require_done(joined);
   beeline_team* const team = process_.world_team_ = beeline_world_team(process_.world_);
   process_.rank_ = beeline_team_rank(team), process_.size_ = beeline_team_size(team);
   beeline_device device{};
   device.struct_bytes = sizeof device;
-  require_ok(beeline_world_device(process_.world_, process_.rank_, &device));
+  require_done(beeline_world_device(process_.world_, process_.rank_, &device));
   process_.has_gpu_ = device.kind == BEELINE_GPU;
   beeline_context context;
-  require_ok(beeline_team_host_context(team, sizeof context, &context));
+  require_done(beeline_team_host_context(team, sizeof context, &context));
   process_.deadline_ns_ = context.deadline_ns;
   process_.segments_ = std::make_unique<SegmentTable>(process_.size_);
   process_.health_ = std::make_unique<HealthTable>(process_.size_);
   process_.connections_ = std::make_unique<Connections>(process_.size_, process_.rank_,
                                                         configuration().build_infrastructure != GASPI_TOPOLOGY_NONE);
   for (int rank = 0; rank < process_.size_; ++rank) members_.push_back(rank);
-  require_ok(beeline_allocate_signals(team, words, BEELINE_HEAP_PINNED, &signals_));
+  require_done(beeline_allocate_signals(team, words, BEELINE_HEAP_PINNED, &signals_));
   objects_.make_first_team(process_.groups_.create(), members_);
   for (const std::unique_ptr<Extension>& extension : process_.extensions_) extension->open(process_);
   last_round_ns_ = idle_since_ns_ = now_ns();
@@ -239,7 +233,7 @@ std::vector<std::vector<std::byte>> Service::gather(std::span<const std::byte> m
   const RoundHead head{begun_, mine.size()};
   std::vector<RoundHead> heads(ranks, RoundHead{begun_, 0});
   std::vector<std::size_t> sizes(ranks);
-  require_ok(
+  require_done(
       beeline_allgather_bytes(process_.world_team(), &head, sizeof head, heads.data(), sizeof head, sizes.data()));
   std::size_t most = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -252,7 +246,8 @@ std::vector<std::vector<std::byte>> Service::gather(std::span<const std::byte> m
   std::vector<std::vector<std::byte>> all(ranks);
   if (most == 0) return all;
   std::vector<std::byte> rows(ranks * most);
-  require_ok(beeline_allgather_bytes(process_.world_team(), mine.data(), mine.size(), rows.data(), most, sizes.data()));
+  require_done(
+      beeline_allgather_bytes(process_.world_team(), mine.data(), mine.size(), rows.data(), most, sizes.data()));
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     const auto row = rows.begin() + static_cast<std::ptrdiff_t>(rank * most);
     all[rank].assign(row, row + static_cast<std::ptrdiff_t>(sizes[rank]));
@@ -279,6 +274,7 @@ void Service::round() {
   if (has_items) idle_since_ns_ = last_round_ns_;
   std::vector<bool> takes_part(items.size(), false);
   for (const int rank : members_) takes_part[static_cast<std::size_t>(rank)] = true;
+  note_missing(items, mine);
   const Plan plan = has_items ? plan_round(items, takes_part, objects_.teams()) : Plan{};
   if (!plan.kills.empty()) return await_deaths(plan);
   if (!plan.is_empty()) {
@@ -292,6 +288,15 @@ void Service::round() {
   // The coordinator may have taken the ring of a request that came after this rank's contribution as a call for this
   // round.
   if (book_.made() != made) ring();
+}
+
+void Service::note_missing(const std::vector<std::vector<Item>>& items, const std::vector<Item>& mine) {
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const bool is_joint = is_of_group(mine[i].action);
+    if (!is_joint && mine[i].action != Action::leave) continue;
+    const std::vector<int>& ranks = is_joint ? requests_[i].request.ranks : members_;
+    book_.note_missing(requests_[i].number, missing_ranks(items, mine[i], ranks));
+  }
 }
 
 void Service::await_deaths(const Plan& plan) {
@@ -320,91 +325,6 @@ void Service::await_deaths(const Plan& plan) {
 
 void Service::finish(const std::vector<RequestBook::Numbered>& requests, const std::vector<Outcome>& outcomes) {
   for (const Outcome& outcome : outcomes) book_.finish(requests[outcome.index].number, outcome.value, outcome.text);
-}
-
-// --- Failures -----------------------------------------------------------------------------------------------------
-
-void Service::note_failures() {
-  for (int rank = 0; rank < process_.size(); ++rank) {
-    beeline_health health{};
-    health.struct_bytes = sizeof health;
-    require_ok(beeline_world_health(process_.world(), rank, &health));
-    if (health.state == BEELINE_HEALTHY || !process_.health().is_healthy(rank)) continue;
-    const std::string reason = health.state == BEELINE_LEFT ? "it has left the world" : health.reason;
-    process_.health_->fail(rank, reason);
-    process_.log(fmt::format("rank {} has failed: {}", rank, reason));
-    if (rank == process_.rank()) throw Failure(fmt::format("this rank counts as failed: {}", reason));
-  }
-}
-
-void Service::recover() {
-  {
-    const std::lock_guard lock(mutex_);
-    is_recovering_ = true;
-  }
-  constexpr int most_futile = 3;
-  for (int futile = 0;;) {
-    const int failures = process_.health().failures();
-    note_failures();
-    beeline_team* left = nullptr;
-    const beeline_status status = beeline_world_survivors(process_.world(), &left);
-    if (status == BEELINE_OK) {
-      members_.clear();
-      for (int member = 0; member < beeline_team_size(left); ++member)
-        members_.push_back(beeline_team_world_rank(left, member));
-      static_cast<void>(beeline_team_destroy(left));
-      try {
-        agree_after_failure();
-        break;
-      } catch (const Lost&) {  // another rank was lost meanwhile
-      }
-    }
-    const std::string text = beeline_last_error();
-    note_failures();
-    if (process_.health().failures() != failures)
-      futile = 0;
-    else if (++futile == most_futile)
-      throw Failure(text);
-  }
-  note_failures();
-  for (const std::unique_ptr<Extension>& extension : process_.extensions_) extension->recovered(process_);
-  must_meet_ = true;
-  recoveries_.fetch_add(1);
-  const std::lock_guard lock(mutex_);
-  is_recovering_ = false;
-  changed_.notify_all();
-}
-
-void Service::agree_after_failure() {
-  const std::vector<std::uint64_t> serials = objects_.serials();
-  const Standing standing{begun_, completed_, objects_.has_executed() ? 1u : 0u, objects_.next_serial()};
-  std::vector<std::byte> mine(sizeof standing + serials.size() * sizeof(std::uint64_t));
-  std::memcpy(mine.data(), &standing, sizeof standing);
-  if (!serials.empty()) std::memcpy(mine.data() + sizeof standing, serials.data(), mine.size() - sizeof standing);
-  begun_ = 0;  // ranks that were lost in different rounds gather here
-  std::uint64_t begun = standing.begun, completed = standing.completed, next = standing.next_serial;
-  std::vector<std::uint64_t> common = serials;
-  const auto everyones = gather(mine);
-  for (const int rank : members_) {
-    const std::vector<std::byte>& bytes = everyones[static_cast<std::size_t>(rank)];
-    Standing theirs;
-    std::memcpy(&theirs, bytes.data(), sizeof theirs);
-    begun = std::max(begun, theirs.begun), completed = std::max(completed, theirs.completed);
-    next = std::max(next, theirs.next_serial);
-    std::vector<std::uint64_t> have((bytes.size() - sizeof theirs) / sizeof(std::uint64_t)), both;
-    if (!have.empty()) std::memcpy(have.data(), bytes.data() + sizeof theirs, have.size() * sizeof(std::uint64_t));
-    std::set_intersection(common.begin(), common.end(), have.begin(), have.end(), std::back_inserter(both));
-    common = std::move(both);
-  }
-  if (objects_.has_executed()) {
-    if (completed == standing.begun)
-      finish(requests_, objects_.apply());  // the round's end was lost, not its effects
-    else
-      objects_.discard();
-  }
-  objects_.set_next_serial(next);
-  objects_.keep(common);
-  begun_ = completed_ = begun;
 }
 
 // --- The end ------------------------------------------------------------------------------------------------------

@@ -74,6 +74,8 @@ class Service {
   void sleep();
   [[nodiscard]] bool is_round_due();
   void round();
+  /// Notes for each of this rank's requests which ranks have not made it yet.
+  void note_missing(const std::vector<std::vector<Item>>& items, const std::vector<Item>& mine);
   void await_deaths(const Plan& plan);
   void finish(const std::vector<RequestBook::Numbered>& requests, const std::vector<Outcome>& outcomes);
   void recover();

@@ -29,7 +29,7 @@ gaspi_return_t transfer(const char* function, const Named& named, const To& to, 
   return call(function, [&](Process& process) {
     require_peer(process, to.rank);
     Queue& queue = queues().get(to.queue);
-    const UseOfBoth use(process.segments(), named.segment_local, named.segment_remote, to.queue);
+    const UseOfBoth use(named.segment_local, named.segment_remote);
     const Move move = require_move(process, named, to.rank);
     const auto checked = check(process, move);
     if (!queue.has_room(entries)) [[unlikely]]
@@ -67,23 +67,31 @@ void require_list(const List& list) {
 /// Keeps the memory of all segments of a list mapped.
 class UseOfAll {
  public:
-  UseOfAll(const SegmentTable& table, const List& list, std::uint32_t lane) : table_(table), lane_(lane) {
+  explicit UseOfAll(const List& list) {
     for (gaspi_number_t i = 0; i < list.count; ++i) {
       add(list.segment_local[i]);
       add(list.segment_remote[i]);
     }
   }
   void add(gaspi_segment_id_t segment) {
-    if (!has_[segment]) uses_.emplace_back(table_, segment, lane_);
+    if (!has_[segment]) uses_.emplace_back(segment);
     has_[segment] = true;
   }
 
  private:
-  const SegmentTable& table_;
-  const std::uint32_t lane_;
   std::bitset<256> has_;
   std::list<SegmentTable::Use> uses_;
 };
+
+/// The same for an operation that another thread ends.
+std::shared_ptr<const void> shared_use_of(const Process& process, const List& list) {
+  auto uses = std::make_shared<std::list<SegmentTable::SharedUse>>();
+  for (gaspi_number_t i = 0; i < list.count; ++i) {
+    uses->emplace_back(process.segments(), list.segment_local[i]);
+    uses->emplace_back(process.segments(), list.segment_remote[i]);
+  }
+  return uses;
+}
 
 /// Reads all elements of a list. They are not the first that the call has checked: `require_move` has the parts that
 /// the segments have now.
@@ -92,16 +100,16 @@ bool read_elements(const Process& process, Post& post, const List& list, const T
   for (gaspi_number_t i = 0; i < list.count; ++i) moves.push_back(require_move(process, list.element(i), to.rank));
   if (std::any_of(moves.begin(), moves.end(), [&](const Move& move) { return !post.may_block(move); }))
     return std::all_of(moves.begin(), moves.end(), [&](const Move& move) { return post.read(move); });
-  return post.read_in_time(moves, std::make_shared<UseOfAll>(process.segments(), list, to.queue));
+  return post.read_in_time(moves, shared_use_of(process, list));
 }
 
 /// Reads once, after the checks.
-bool read_one(Post& post, const Move& move, const Named& named, const To& to) {
+bool read_one(Post& post, const Move& move, const Named& named) {
   if (!post.may_block(move)) [[likely]]
     return post.read(move);
   const List list{1,          &named.segment_local, &named.offset_local, &named.segment_remote, &named.offset_remote,
                   &named.size};
-  return post.read_in_time({move}, std::make_shared<UseOfAll>(Process::running()->segments(), list, to.queue));
+  return post.read_in_time({move}, shared_use_of(*Process::running(), list));
 }
 
 /// A notification that follows a list; `segment` is that of the notified rank.
@@ -119,7 +127,7 @@ gaspi_return_t transfer_list(const char* function, const List& list, const To& t
     require_peer(process, to.rank);
     Queue& queue = queues().get(to.queue);
     require_list(list);
-    UseOfAll use(process.segments(), list, to.queue);
+    UseOfAll use(list);
     for (gaspi_number_t i = 0; i < list.count; ++i) {
       const Move move = require_move(process, list.element(i), to.rank);
       if constexpr (!writes) require_readable(move, to.rank);
@@ -175,7 +183,7 @@ gaspi_return_t pgaspi_read(gaspi_segment_id_t segment_id_local, gaspi_offset_t o
         return 0;
       },
       [&](Post& post, const Move& move, int) {
-        if (!read_one(post, move, named, {rank, queue, timeout_ms})) return false;
+        if (!read_one(post, move, named)) return false;
         count_read(rank, size);
         return true;
       });
@@ -211,7 +219,7 @@ gaspi_return_t pgaspi_read_notify(gaspi_segment_id_t segment_id_local, gaspi_off
         return require_flag(require_own_part(process, segment_id_local), notification_id, 1);
       },
       [&](Post& post, const Move& move, const Flag& flag) {
-        if (!read_one(post, move, named, {rank, queue, timeout_ms})) return false;
+        if (!read_one(post, move, named)) return false;
         count_read(rank, size);
         count(Counter::notifications);
         return post.notify_self(flag, 1);

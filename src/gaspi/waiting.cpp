@@ -2,6 +2,7 @@
 #include "gaspi/waiting.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -56,8 +57,12 @@ void Waiting::require_needed() const {
 void Waiting::log_if_late() {
   if (now_ns_ - logged_ns_ < process_.deadline_ns()) return;
   logged_ns_ = now_ns_;
-  process_.log(
-      fmt::format("for {:.0f} s a call has waited for {}", static_cast<double>(now_ns_ - start_ns_) / 1e9, text()));
+  const std::vector<int> missing = awaited_.missing ? awaited_.missing() : std::vector<int>{};
+  const std::string names =
+      missing.empty() ? std::string()
+                      : fmt::format("; missing: rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));
+  process_.log(fmt::format("for {:.0f} s a call has waited for {}{}", static_cast<double>(now_ns_ - start_ns_) / 1e9,
+                           text(), names));
 }
 
 bool Waiting::go_on(beeline_status status) {

@@ -5,8 +5,10 @@
 /// world, and that end when a rank which the call needs has failed.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "beeline/c/base.h"
 #include "gaspi/failure.hpp"
@@ -24,11 +26,14 @@ struct Awaited {
   std::uint64_t number = no_number;  ///< appended to `what`
   std::span<const int> needed = {};  ///< world ranks: the call fails if one of them has failed
   bool needs_a_peer = false;         ///< the call fails if no other rank is healthy, but one has failed
+  /// For the log: the ranks that the call still waits for, as far as this rank knows; empty: it does not.
+  std::function<std::vector<int>()> missing = {};
 
   static constexpr std::uint64_t no_number = ~std::uint64_t{0};
 };
 
-/// One wait of a call. Making it costs nothing; the clock is read only after the first attempt.
+/// One wait of a call, for something that outlives this object. Making it costs nothing; the clock is read only after
+/// the first attempt.
 class Waiting {
  public:
   Waiting(const Process& process, const Awaited& awaited, std::uint64_t timeout_ms)
@@ -48,7 +53,7 @@ class Waiting {
   [[nodiscard]] std::uint64_t limit_ns() const;
   [[nodiscard]] std::string text() const;
   const Process& process_;
-  const Awaited awaited_;
+  const Awaited& awaited_;
   const std::uint64_t timeout_ms_;
   std::uint64_t start_ns_ = 0, logged_ns_ = 0, now_ns_ = 0;  ///< 0: the clock was not read yet
   std::uint64_t recovery_ = ~std::uint64_t{0};               ///< number of recoveries at the last abort

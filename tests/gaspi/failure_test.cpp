@@ -208,14 +208,23 @@ TEST_P(GaspiFailureNodes, AStoppedRankCountsAsFailed) {
 
 /// Some rank calls a function that another one does not: it is told at each deadline what the wait is for.
 TEST(GaspiLateRank, IsNamedAtEachDeadline) {
-  expect_gaspi({.ranks = 2, .deadline_s = 2}, [](int rank) {
+  expect_gaspi({.ranks = 3, .deadline_s = 2}, [](int rank) {
+    const auto create = [] { GASPI_OK(gaspi_segment_create(1, 64, GASPI_GROUP_ALL, GASPI_BLOCK, GASPI_MEM_DEFAULT)); };
+    const auto barrier_of_all = [] { GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK)); };
+    const auto reduce = [] { GASPI_OK(allreduce()); };
     if (rank == 1) {
       std::this_thread::sleep_for(4500ms);
-      return GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+      barrier_of_all();
+      std::this_thread::sleep_for(2500ms);
+      create();
+      std::this_thread::sleep_for(2500ms);
+      return reduce();
     }
-    const std::string log = logged_by([] { GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK)); });
-    BEELINE_CHECK_CONTAINS(log, "barrier");
+    const std::string log = logged_by(barrier_of_all);
+    BEELINE_CHECK_CONTAINS(log, "barrier of group 0; missing: rank 1\n");
     BEELINE_CHECK(log.find("barrier") + 40 < log.rfind("barrier"));  // in two lines
+    BEELINE_CHECK_CONTAINS(logged_by(create), "calls for segment 1; missing: rank 1\n");
+    BEELINE_CHECK_CONTAINS(logged_by(reduce), "all-reduce of group 0; missing: rank 1\n");
   });
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
@@ -115,6 +116,13 @@ def test_mpirun_starts_ranks(tmp_path: Path) -> None:
         pytest.skip("no mpirun")
     options = ["--allow-run-as-root", "--oversubscribe"] if os.geteuid() == 0 else ["--oversubscribe"]
     expect_right(run([mpirun, *options, "-n", "2", EXAMPLE], HOME=str(tmp_path)), 2)
+
+
+def test_torchrun_starts_ranks(tmp_path: Path) -> None:
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--no-python"]
+    expect_right(run([*torchrun, EXAMPLE], HOME=str(tmp_path)), 2)
 
 
 def test_slurms_variables_start_ranks(tmp_path: Path) -> None:

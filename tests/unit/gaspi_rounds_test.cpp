@@ -188,10 +188,13 @@ TEST(GaspiSegmentTable, HasNoPartsOutsideItsRange) {
   EXPECT_EQ(17u, table.part(3, 1).bytes);
   EXPECT_EQ(Memory::none, table.part(3, 0).kind);
   {
-    const SegmentTable::Use use(table, 3, 12);
+    const SegmentTable::Use use(3);
     EXPECT_TRUE(table.is_in_use(3));
     EXPECT_FALSE(table.is_in_use(4));
+    const SegmentTable::SharedUse shared(table, 4);
+    EXPECT_TRUE(table.is_in_use(4));
   }
+  EXPECT_FALSE(table.is_in_use(4));
   EXPECT_FALSE(table.is_in_use(3));
   table.set(3, 1, {});
   EXPECT_EQ(Memory::none, table.part(3, 1).kind);
@@ -203,10 +206,10 @@ TEST(GaspiSegmentTable, ReadersSeeWholeParts) {
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> ended{0};  // parts with fewer bytes have ended, and had no readers
   std::vector<std::thread> readers;
-  for (std::uint32_t lane = 0; lane < 2; ++lane)
-    readers.emplace_back([&, lane] {
+  for (int reader = 0; reader < 2; ++reader)
+    readers.emplace_back([&] {
       while (!stop) {
-        const SegmentTable::Use use(table, 9, lane);
+        const SegmentTable::Use use(9);
         const Part part = table.part(9, 0);
         if (part.kind == Memory::none) continue;
         ASSERT_EQ(part.bytes, reinterpret_cast<std::uintptr_t>(part.data));

@@ -43,11 +43,14 @@ Bandwidths measure_bandwidths(Parts& parts) {
   return found;
 }
 
+double exchange_seconds(const Parts& parts, const Bandwidths& bandwidths) {
+  if (parts.devices() == 1) return 0;
+  return std::countr_zero(parts.devices()) * static_cast<double>(parts.bytes()) / bandwidths.link;
+}
+
 double bound_seconds(const Parts& parts, const Bandwidths& bandwidths) {
-  const auto bytes = static_cast<double>(parts.bytes());
-  const double local = least_passes(parts.count()) * 2 * bytes / bandwidths.memory;
-  if (parts.devices() == 1) return local;
-  return local + std::countr_zero(parts.devices()) * bytes / bandwidths.link;
+  const double local = least_passes(parts.count()) * 2 * static_cast<double>(parts.bytes()) / bandwidths.memory;
+  return local + exchange_seconds(parts, bandwidths);
 }
 
 }  // namespace fft

@@ -16,6 +16,8 @@ struct Bandwidths {
 /// Measures with parts of a vector, whose elements are lost; medians of several copies.
 [[nodiscard]] Bandwidths measure_bandwidths(Parts& parts);
 
+/// Seconds that the steps between devices need at least: a part each, at the link's bandwidth.
+[[nodiscard]] double exchange_seconds(const Parts& parts, const Bandwidths& bandwidths);
 /// Seconds that the bytes of one transform need at least: the steps between devices at the link's bandwidth, the
 /// transform of a part at the memory's.
 [[nodiscard]] double bound_seconds(const Parts& parts, const Bandwidths& bandwidths);

@@ -127,10 +127,12 @@ class Session {
   static void add_bound(Json& line, Method& method) {
     const Bandwidths found = measure_bandwidths(method.parts());
     const double bound = bound_seconds(method.parts(), found);
+    const double seconds = line["seconds"], local_seconds = line["local_seconds"];
     line["link_bytes_per_second"] = found.link > 0 ? Json(found.link) : Json();
     line["memory_bytes_per_second"] = found.memory;
     line["bound_seconds"] = bound;
-    line["share_of_bound"] = bound / line["seconds"].get<double>();
+    line["share_of_bound"] = bound / seconds;
+    line["share_of_exchange_bound"] = (exchange_seconds(method.parts(), found) + local_seconds) / seconds;
   }
 
   const Options& options_;

@@ -37,6 +37,7 @@ def render(results: list[Event]) -> RenderableType:
         ">against\none device": lambda one: against(one, results, BASELINE, "seconds", ("bytes",)),
         ">transfer\nshare, %": field("transfer_share", format_share),
         ">share of\nbound, %": field("share_of_bound", format_share),
+        ">with the\nlocal as\nmeasured": field("share_of_exchange_bound", format_share),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
         ">relative\nerror": field("relative_error", "{:.1e}".format),
         VERIFIED: field("verified", format_verified),

@@ -59,6 +59,8 @@ Part bulk_of(const Shape& shape) {
   return shape.planes <= 2 * radius ? Part{} : in_chunks(radius, shape.planes - radius);
 }
 
+Part all_of(const Shape& shape) { return in_chunks(0, shape.planes); }
+
 void enqueue_update(beeline::hpe::Stream& stream, const Planes& planes, const Shape& shape, const Part& part) {
   if (part.chunks == 0) return;
   beeline::hpe::launch(stream, options_for(stream, tiles_of(shape, part)), Update{}, planes, shape, part);
@@ -66,7 +68,7 @@ void enqueue_update(beeline::hpe::Stream& stream, const Planes& planes, const Sh
 
 void enqueue_update(beeline::hpe::Stream& stream, const beeline::hpe::Object<float>& before,
                     const beeline::hpe::Object<float>& after, const Shape& shape) {
-  const Part all = in_chunks(0, shape.planes);
+  const Part all = all_of(shape);
   beeline::hpe::launch(stream, options_for(stream, tiles_of(shape, all)), UpdateFields{}, before, after, shape, all);
 }
 

@@ -13,6 +13,8 @@ namespace stencil {
 [[nodiscard]] Part edges_of(const Shape& shape);
 /// The other planes; no chunks if there are none.
 [[nodiscard]] Part bulk_of(const Shape& shape);
+/// All planes of a slab.
+[[nodiscard]] Part all_of(const Shape& shape);
 
 /// Enqueues a step of a part of a slab.
 void enqueue_update(beeline::hpe::Stream& stream, const Planes& planes, const Shape& shape, const Part& part);

@@ -10,10 +10,13 @@ namespace stencil {
 
 Serial::Serial(const Size& size, int threads)
     : size_(size), threads_(static_cast<int>(std::min(static_cast<std::size_t>(threads), size.z))) {
-  field_.reserve(size.stored());
-  for (std::size_t plane = 0; plane < size.z + 2 * radius; ++plane)
-    for (std::size_t index = 0; index < size.plane(); ++index) field_.push_back(initial_value(plane, index));
-  next_ = field_;
+  field_.resize(size.stored());
+  next_.resize(size.stored());
+  apps::on_threads(threads_, std::size_t{0}, size.z + 2 * radius, [&](std::size_t first, std::size_t last) {
+    for (std::size_t plane = first; plane < last; ++plane)
+      for (std::size_t index = 0; index < size.plane(); ++index)
+        field_[plane * size.plane() + index] = next_[plane * size.plane() + index] = initial_value(plane, index);
+  });
 }
 
 void Serial::sweep_plane(std::size_t plane) {

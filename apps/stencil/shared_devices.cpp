@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Method shared_devices: one CPU thread drives all devices, and copies boundaries directly from device to device.
+/// Method shared_devices: one CPU thread drives all devices, and copies boundaries directly from device to device. The
+/// copies follow the planes at the edges, in their streams, while the other planes are computed.
 /// Source: seed 001, listing 2.
 
 #include "beeline/hpe/copy.hpp"
@@ -18,9 +19,10 @@ class SharedDevices final : public MethodOnVolume {
     std::uint64_t step = take_steps(steps);
     for (int done = 0; done < steps; ++done, ++step) {
       for (std::size_t part = 0; part < volume().parts(); ++part) volume().domain(part).join_streams();
+      if (communicate) await_neighbours();
       for (std::size_t part = 0; part < volume().parts(); ++part)
         volume().domain(part).enqueue(volume().planes(part, step));
-      if (communicate) exchange(step + 1);
+      if (communicate) send_boundaries(step + 1);
       volume().bound_queues(done);
     }
     volume().synchronize();
@@ -28,15 +30,19 @@ class SharedDevices final : public MethodOnVolume {
 
  private:
   // communication: begin
-  void exchange(std::uint64_t step) {
+  /// Their halos of the step before are read, and their boundaries are in this part's halos.
+  void await_neighbours() {
     for (std::size_t part = 0; part < volume().parts(); ++part)
       for (unsigned side = 0; side < sides; ++side)
         if (const auto other = volume().neighbour(part, side))
           volume().domain(part).edges.wait_for(volume().domain(*other).edges);
+  }
+
+  void send_boundaries(std::uint64_t step) {
     for (std::size_t part = 0; part < volume().parts(); ++part)
       for (unsigned side = 0; side < sides; ++side)
         if (const auto other = volume().neighbour(part, side))
-          beeline::hpe::copy(volume().halo(part, side, step), volume().boundary(*other, opposite(side), step),
+          beeline::hpe::copy(volume().halo(*other, opposite(side), step), volume().boundary(part, side, step),
                              volume().halo_bytes(), volume().domain(part).edges);
   }
   // communication: end

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Method unified: every address is valid on every device, so the kernels read the neighbours' planes where they are.
-/// Nothing is copied. Source: seed 001, listing 3.
+/// Nothing is copied, and a step is one kernel for each device. Source: seed 001, listing 3.
 
 #include "method.hpp"
 
@@ -16,10 +16,9 @@ class Unified final : public MethodOnVolume {
   void run(int steps, bool communicate) override {
     std::uint64_t step = take_steps(steps);
     for (int done = 0; done < steps; ++done, ++step) {
-      for (std::size_t part = 0; part < volume().parts(); ++part) volume().domain(part).join_streams();
       if (communicate) await_neighbours();
       for (std::size_t part = 0; part < volume().parts(); ++part)
-        volume().domain(part).enqueue(communicate ? planes_of_all(part, step) : volume().planes(part, step));
+        volume().domain(part).enqueue_all(communicate ? planes_of_all(part, step) : volume().planes(part, step));
       volume().bound_queues(done);
     }
     volume().synchronize();

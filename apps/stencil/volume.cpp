@@ -17,6 +17,8 @@ void Domain::enqueue(const Planes& planes) {
   enqueue_update(bulk, planes, shape, bulk_of(shape));
 }
 
+void Domain::enqueue_all(const Planes& planes) { enqueue_update(edges, planes, shape, all_of(shape)); }
+
 void Domain::join_streams() {
   edges.wait_for(bulk);
   bulk.wait_for(edges);

@@ -34,6 +34,8 @@ struct Domain {
 
   /// Enqueues a step on both streams.
   void enqueue(const Planes& planes);
+  /// Enqueues a step as one kernel, on the stream of the edges.
+  void enqueue_all(const Planes& planes);
   /// Makes each stream wait for what the other one has now: a step follows the step before.
   void join_streams();
   void synchronize();

@@ -29,7 +29,9 @@ struct RemotePeer {
   std::uint64_t asked_for = 0;            ///< number up to which the peer has asked for acknowledgements
   std::uint64_t unreported_since_ns = 0;  ///< time of the first completion not acknowledged; 0: none
   std::uint64_t acknowledged_at_ns = 0;   ///< time of the last acknowledgement by itself, until a message follows it
-  bool answers_soon = false;              ///< A message soon followed the last acknowledgement: the next waits for one.
+  bool has_waited = false;                ///< That acknowledgement has waited for a message in vain.
+  int follows_soon = 0;                   ///< 1: a message soon followed it, and the next waits for one; 0: none did;
+                                          ///< below 0: number of acknowledgements that do not wait
   std::uint64_t last_deferred = 0;        ///< number of the last message to the peer whose acknowledgement may wait
   std::uint64_t asked = 0;                ///< number up to which acknowledgements were asked for
   bool is_waited_for = false;             ///< A caller waited after the previous message: the next is not deferred.

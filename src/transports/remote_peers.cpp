@@ -21,6 +21,8 @@ constexpr std::uint64_t longest_unreported_ns = 200'000;
 /// The same for a message whose acknowledgement is wanted at once, if this rank has lately sent a message of its own
 /// that soon after such an acknowledgement. In a ping-pong the acknowledgement would delay the answer at both ends.
 constexpr std::uint64_t soon_ns = 20'000;
+/// Number of acknowledgements that do not wait after both ranks have waited for each other's.
+constexpr int sent_alone = 200;
 
 StagedBytes copy_of(std::span<const std::byte> bytes) {
   StagedBytes copy = make_staged(bytes.size());
@@ -68,8 +70,7 @@ NetworkMessage RemotePeers::make_message(MessageKind kind) const {
 bool RemotePeers::transmit(std::uint32_t to, NetworkMessage message, std::span<const std::byte> payload,
                            std::uint64_t token, StagedBytes staged) {
   RemotePeer& peer = peers_[to];
-  if (peer.acknowledged_at_ns != 0 && message.kind != MessageKind::acknowledge)
-    peer.answers_soon = machine::clock_ns() - std::exchange(peer.acknowledged_at_ns, 0) < soon_ns;
+  if (peer.acknowledged_at_ns != 0 && message.kind != MessageKind::acknowledge) note_following(peer);
   message.acknowledged = peer.reported = peer.completed;
   message.refusals = peer.refusals;
   peer.unreported_since_ns = 0;
@@ -120,15 +121,27 @@ void RemotePeers::acknowledge(bool idle) {
     const std::uint64_t unreported = each.completed - each.reported;
     if (unreported == 0 || each.is_lost()) continue;
     if (unreported < most_unreported && (!idle || !is_due(each))) continue;
-    each.answers_soon = false;  // no message has carried it in time
-    if (each.awaited > each.reported) each.acknowledged_at_ns = machine::clock_ns();
+    if (each.awaited > each.reported) {
+      each.has_waited = each.follows_soon > 0;
+      each.acknowledged_at_ns = machine::clock_ns();
+    }
     notify(rank, MessageKind::acknowledge, 0);
   }
 }
 
+/// Called when a message is sent, the first after an acknowledgement. If this acknowledgement has waited, and the
+/// message follows soon, the peer or this rank was probably waiting for it.
+void RemotePeers::note_following(RemotePeer& peer) {
+  const bool is_soon = machine::clock_ns() - std::exchange(peer.acknowledged_at_ns, 0) < soon_ns;
+  if (!is_soon)
+    peer.follows_soon = std::min(peer.follows_soon, 0);
+  else
+    peer.follows_soon = peer.has_waited ? -sent_alone : std::min(peer.follows_soon + 1, 1);
+}
+
 bool RemotePeers::is_due(RemotePeer& peer) {
   const bool is_awaited = peer.awaited > peer.reported;
-  if (peer.asked_for > peer.reported || (is_awaited && !peer.answers_soon)) return true;
+  if (peer.asked_for > peer.reported || (is_awaited && peer.follows_soon <= 0)) return true;
   const std::uint64_t now = machine::clock_ns();
   if (peer.unreported_since_ns == 0) peer.unreported_since_ns = now;
   return now - peer.unreported_since_ns >= (is_awaited ? soon_ns : longest_unreported_ns);

@@ -131,6 +131,7 @@ class RemotePeers {
  private:
   /// Whether an acknowledgement of a peer's completed messages is due.
   [[nodiscard]] static bool is_due(RemotePeer& peer);
+  static void note_following(RemotePeer& peer);
 
   const NetworkPlan plan_;
   std::optional<LocalMemory> memory_;

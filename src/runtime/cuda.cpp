@@ -3,9 +3,49 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <mutex>
+
 #include "beeline/core/error.hpp"
 
 namespace beeline::cuda_api {
+
+namespace {
+
+/// The context that the runtime API uses on a GPU. It is kept as long as the process.
+CUcontext primary_context(int gpu) {
+  static std::mutex mutex;
+  static std::map<int, CUcontext> known;
+  const std::lock_guard lock(mutex);
+  CUcontext& context = known[gpu];
+  if (context != nullptr) return context;
+  CUdevice device{};
+  check(driver().device(&device, gpu), "cuDeviceGet");
+  check(driver().primary_context(&context, device), "cuDevicePrimaryCtxRetain");
+  return context;
+}
+
+}  // namespace
+
+CurrentGpu::CurrentGpu(int index) : index_(index) {
+  check(cudaGetDevice(&previous_), "cudaGetDevice");
+  if (previous_ == index_) return;
+  CUcontext context = nullptr;
+  check(driver().current_context(&context), "cuCtxGetCurrent");
+  had_context_ = context != nullptr;
+  if (had_context_)
+    check(cudaSetDevice(index_), "cudaSetDevice");
+  else
+    check(driver().set_context(primary_context(index_)), "cuCtxSetCurrent");
+}
+
+CurrentGpu::~CurrentGpu() {
+  if (previous_ == index_) return;
+  if (had_context_)
+    static_cast<void>(cudaSetDevice(previous_));
+  else
+    static_cast<void>(driver().set_context(nullptr));
+}
 
 DriverFunction::DriverFunction(const char* name) {
   cudaDriverEntryPointQueryResult found{};

@@ -32,16 +32,13 @@ class BesideCaptures {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Makes a GPU current for a scope: any thread may drive any device, also during captures.
+/// Makes a GPU current for a scope: any thread may drive any device, also during captures. A thread without a context
+/// has none afterwards: if cudaSetDevice restored its device, CUDA would make a context on that GPU, which takes two
+/// seconds.
 class CurrentGpu {
  public:
-  explicit CurrentGpu(int index) : index_(index) {
-    check(cudaGetDevice(&previous_), "cudaGetDevice");
-    if (previous_ != index_) check(cudaSetDevice(index_), "cudaSetDevice");
-  }
-  ~CurrentGpu() {
-    if (previous_ != index_) static_cast<void>(cudaSetDevice(previous_));
-  }
+  explicit CurrentGpu(int index);
+  ~CurrentGpu();
   CurrentGpu(const CurrentGpu&) = delete;
   CurrentGpu& operator=(const CurrentGpu&) = delete;
 
@@ -49,6 +46,7 @@ class CurrentGpu {
   const BesideCaptures beside_;
   const int index_;
   int previous_ = 0;
+  bool had_context_ = true;
 };
 
 /// Whether this thread's latest `use_gpu` named this GPU and its context is still current.
@@ -100,6 +98,9 @@ struct Driver {
   decltype(&cuStreamBatchMemOp) stream_batch = DriverFunction("cuStreamBatchMemOp");
   decltype(&cuGetErrorString) error_string = DriverFunction("cuGetErrorString");
   decltype(&cuCtxGetCurrent) current_context = DriverFunction("cuCtxGetCurrent");
+  decltype(&cuCtxSetCurrent) set_context = DriverFunction("cuCtxSetCurrent");
+  decltype(&cuDeviceGet) device = DriverFunction("cuDeviceGet");
+  decltype(&cuDevicePrimaryCtxRetain) primary_context = DriverFunction("cuDevicePrimaryCtxRetain");
   decltype(&cuStreamIsCapturing) is_capturing = DriverFunction("cuStreamIsCapturing");
   decltype(&cuEventRecord) event_record = DriverFunction("cuEventRecord");
   decltype(&cuStreamWaitEvent) stream_wait_event = DriverFunction("cuStreamWaitEvent");

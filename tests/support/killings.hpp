@@ -43,8 +43,12 @@ class Killings : public ::testing::Environment {
     agrees_ns_ = now_ns();
     raise(times_->longest_cleaning_ns, agrees_ns_ - noticed_ns_);
   }
-  /// Called when it has agreed with them.
-  static void went_on() { raise(times_->longest_agreement_ns, now_ns() - agrees_ns_); }
+  /// Called when it has agreed with them. Returns the seconds that this took.
+  static double went_on() {
+    const std::int64_t took_ns = now_ns() - agrees_ns_;
+    raise(times_->longest_agreement_ns, took_ns);
+    return static_cast<double>(took_ns) / 1e9;
+  }
   /// Called when all ranks of a world with one killing have ended.
   static void count(bool on_gpu) {
     Tally& tally = on_gpu ? on_gpus_ : on_hosts_;

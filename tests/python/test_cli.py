@@ -25,6 +25,7 @@ COMMANDS = {
     ("bench", "bandwidth"): ["--methods", "--sizes", "--ranks", "--iterations", "--json", "--output"],
     ("bench", "energy"): ["--set", "--window", "--budget", "--ranks", "--json", "--output"],
     ("bench", "launch"): ["--iterations", "--size", "--window", "--device", "--json", "--output"],
+    ("bench", "files"): ["--sizes", "--folder", "--memory", "--rounds", "--turns", "--json", "--output"],
     ("bench", "floating"): ["--sizes", "--measurements", "--json", "--output"],
     ("bench", "gaspi"): ["--sizes", "--gpi2", "--turns", "--ranks", "--split-nodes", "--json", "--output"],
     ("bench", "rate"): ["--methods", "--operations", "--sizes", "--table", "--ranks", "--iterations", "--json"],

@@ -15,6 +15,7 @@ from beeline.commands import (
     bench,
     calls,
     collectives,
+    files,
     floating,
     gaspi,
     joules,
@@ -45,6 +46,7 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "collectives": (collectives.collectives, collectives.render),
     "accuracy": (accuracy.accuracy, accuracy.render),
     "energy": (joules.energy, joules_tables.render),
+    "files": (files.files, files.render),
     "floating": (floating.floating, floating.render),
     "gaspi": (gaspi.gaspi, gaspi.render),
     "launch": (launch.launch, launch.render),
@@ -56,7 +58,7 @@ WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate")
 # Commands that the program does not know: programs of their own measure.
 OWN: dict[str, Described] = {
     name: {"name": name, "summary": summary, "reason": None, "options": []}
-    for name, summary in (("floating", floating.SUMMARY), ("gaspi", gaspi.SUMMARY))
+    for name, summary in (("files", files.SUMMARY), ("floating", floating.SUMMARY), ("gaspi", gaspi.SUMMARY))
 }
 
 

@@ -58,27 +58,39 @@ void BlockMover::run() {
   }
 }
 
+/// Takes the first idle slots: where few calls are in flight, few buffers are in use, which stay in the CPU's caches.
 bool BlockMover::start_blocks() {
   bool has_started = false;
   for (unsigned i = 0; i < slots_.size() && next_block_ < plan_.count(); ++i) {
     if (slots_[i].stage != Stage::idle) continue;
-    if (reads() && in_call_ >= parts_.calls) break;
-    begin(i);
+    const Slot next = next_slot();
+    if (reads() && !may_call(next)) break;
+    begin(i, next);
     has_started = true;
   }
   return has_started;
 }
 
-void BlockMover::begin(unsigned index) {
-  Slot& slot = slots_[index];
-  slot = {.block = plan_.block(next_block_++)};
+BlockMover::Slot BlockMover::next_slot() const {
+  Slot slot{.block = plan_.block(next_block_)};
   const auto address = reinterpret_cast<std::uintptr_t>(parts_.memory + slot.block.start);
   const FileRange part{parts_.file.range().offset + slot.block.start, slot.block.bytes};
   slot.is_direct = slot.block.is_aligned && parts_.file.direct() >= 0 && !parts_.file.is_cached(part);
   slot.is_staged = !parts_.in_place || (slot.is_direct && address % parts_.file.memory_alignment() != 0);
+  return slot;
+}
+
+bool BlockMover::may_call(const Slot& slot) const {
+  return in_call_ < (slot.is_direct ? parts_.calls : parts_.cached_calls);
+}
+
+void BlockMover::begin(unsigned index, const Slot& next) {
+  ++next_block_;
+  Slot& slot = slots_[index];
+  slot = next;
   if (reads() || !slot.is_staged) {
     slot.stage = Stage::waits_for_call;
-    if (in_call_ < parts_.calls) start_call(index);
+    if (may_call(slot)) start_call(index);
     return;
   }
   slot.stage = Stage::in_copy;
@@ -108,8 +120,8 @@ void BlockMover::start_call(unsigned index) {
 
 bool BlockMover::start_waiting_calls() {
   bool has_started = false;
-  for (unsigned i = 0; i < slots_.size() && in_call_ < parts_.calls; ++i)
-    if (slots_[i].stage == Stage::waits_for_call) start_call(i), has_started = true;
+  for (unsigned i = 0; i < slots_.size(); ++i)
+    if (slots_[i].stage == Stage::waits_for_call && may_call(slots_[i])) start_call(i), has_started = true;
   return has_started;
 }
 
@@ -124,7 +136,7 @@ void BlockMover::end_copy(unsigned index) {
   --in_copy_;
   if (reads()) return end_block(index);
   slots_[index].stage = Stage::waits_for_call;
-  if (in_call_ < parts_.calls) start_call(index);
+  if (may_call(slots_[index])) start_call(index);
 }
 
 std::int64_t BlockMover::patience_ns() const {

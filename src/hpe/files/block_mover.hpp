@@ -24,7 +24,8 @@ struct MoverParts {
   std::byte* buffers;        ///< [slots, buffer_bytes]
   std::size_t buffer_bytes;  ///< at least the plan's largest block
   unsigned slots;            ///< blocks in progress
-  unsigned calls;            ///< calls of the file system in flight; at most `slots`
+  unsigned calls;            ///< calls past the page cache in flight; at most `slots`
+  unsigned cached_calls;     ///< calls through it, which take the time of a core each; at most `slots`
   bool in_place;             ///< blocks that are aligned, or go through the cache, need no buffer
 };
 
@@ -48,7 +49,9 @@ class BlockMover {
   };
 
   bool start_blocks();
-  void begin(unsigned index);
+  [[nodiscard]] Slot next_slot() const;
+  void begin(unsigned index, const Slot& next);
+  [[nodiscard]] bool may_call(const Slot& slot) const;
   void start_call(unsigned index);
   bool start_waiting_calls();
   bool look_at_copies();

@@ -9,6 +9,7 @@
 #include <bit>
 #include <cerrno>
 #include <memory>
+#include <thread>
 
 #include "beeline/core/error.hpp"
 #include "hpe/files/gds.hpp"
@@ -21,17 +22,20 @@ namespace {
 constexpr std::size_t kib = 1024, mib = kib * kib;
 constexpr std::size_t largest_block = 1024 * mib;  // of a system call; Linux moves up to 2 GiB less a page
 constexpr unsigned default_calls = 4;
+/// Each call that the page cache answers copies its block on a core of its own.
+unsigned default_cached_calls() { return std::clamp(std::thread::hardware_concurrency(), default_calls, 16u); }
 /// Buffers beyond those of the file system's calls, so that calls and copies overlap.
 constexpr unsigned copied_beside = 2;
 
-/// Blocks of 256 KiB to 1 MiB: shorter ones cost more calls, longer buffers fall out of the second-level cache
-/// (measured: docs/measured-objects.md).
-std::size_t default_block_bytes(std::size_t bytes) {
-  return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), 256 * kib, 1 * mib);
+/// Blocks of 256 KiB to 1 MiB, in place to 4 MiB: shorter ones cost more calls, longer buffers fall out of the
+/// second-level cache (measured: docs/measured-objects.md).
+std::size_t default_block_bytes(std::size_t bytes, bool in_place) {
+  return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), 256 * kib, (in_place ? 4 : 1) * mib);
 }
 
-std::size_t block_bytes_of(const FileOptions& options, std::size_t bytes, std::size_t alignment) {
-  const std::size_t wanted = options.block_bytes == 0 ? default_block_bytes(bytes) : options.block_bytes;
+///   alignment  of the result
+std::size_t block_bytes_of(const FileOptions& options, std::size_t usual, std::size_t alignment) {
+  const std::size_t wanted = options.block_bytes == 0 ? usual : options.block_bytes;
   return (wanted + alignment - 1) / alignment * alignment;
 }
 
@@ -113,9 +117,12 @@ void FileTransfer::run_automatic() {
     if (std::unique_ptr<BlockIo> io = make_gds_io(file_, calls)) return run_by_gds(std::move(io), calls);
   const std::size_t bytes = file_.range().bytes;
   const std::size_t alignment = file_.direct() < 0 ? 0 : file_.offset_alignment();
-  const BlockPlan plan(file_.range(), block_bytes_of(options_, bytes, std::max<std::size_t>(alignment, 1)), alignment);
   const bool in_place = memory_.is_of_host();
-  const unsigned slots = calls + copied_beside;
+  const std::size_t block_bytes =
+      block_bytes_of(options_, default_block_bytes(bytes, in_place), std::max<std::size_t>(alignment, 1));
+  const BlockPlan plan(file_.range(), block_bytes, alignment);
+  const unsigned cached_calls = options_.blocks_in_flight == 0 ? default_cached_calls() : options_.blocks_in_flight;
+  const unsigned slots = std::max(calls, cached_calls) + copied_beside;
   TakenLane lane;
   const std::size_t buffer_bytes = whole_pages(plan.largest_block());
   const std::unique_ptr<StagedCopies> copies = copies_for(memory_, lane.get(), slots);
@@ -127,6 +134,7 @@ void FileTransfer::run_automatic() {
                          .buffer_bytes = buffer_bytes,
                          .slots = slots,
                          .calls = calls,
+                         .cached_calls = cached_calls,
                          .in_place = in_place};
   move(parts, plan, [&] { lane.leave(); });
 }
@@ -137,7 +145,7 @@ bool FileTransfer::may_use_gds() const {
 }
 
 void FileTransfer::run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls) {
-  const BlockPlan plan(file_.range(), block_bytes_of(options_, file_.range().bytes, 1), 0);
+  const BlockPlan plan(file_.range(), block_bytes_of(options_, default_block_bytes(file_.range().bytes, true), 1), 0);
   const std::unique_ptr<StagedCopies> none = make_host_copies();
   const MoverParts parts{.file = file_,
                          .io = *io,
@@ -147,6 +155,7 @@ void FileTransfer::run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls) {
                          .buffer_bytes = 0,
                          .slots = calls,
                          .calls = calls,
+                         .cached_calls = calls,
                          .in_place = true};
   move(parts, plan, [&] { static_cast<void>(io.release()); });
 }
@@ -155,7 +164,8 @@ void FileTransfer::run_by_gds(std::unique_ptr<BlockIo> io, unsigned calls) {
 void FileTransfer::run_variant() {
   const bool is_double = options_.variant == FileVariant::double_buffered;
   const std::size_t bytes = file_.range().bytes;
-  const std::size_t block = is_double ? std::min(block_bytes_of(options_, bytes, 1), bytes) : bytes;
+  const std::size_t block =
+      is_double ? std::min(block_bytes_of(options_, default_block_bytes(bytes, false), 1), bytes) : bytes;
   const std::size_t buffer_bytes = whole_pages(block);
   const unsigned slots = is_double ? 2 : 1;
   auto lane = std::make_unique<FileLane>(make_thread_io(1));
@@ -168,6 +178,7 @@ void FileTransfer::run_variant() {
                          .buffer_bytes = buffer_bytes,
                          .slots = slots,
                          .calls = 1,
+                         .cached_calls = 1,
                          .in_place = false};
   move(parts, BlockPlan(file_.range(), block, 0), [&] { static_cast<void>(lane.release()); });
 }

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/bare_uring.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "beeline/core/error.hpp"
+#if BENCH_URING
+#include <liburing.h>
+#endif
+
+namespace beeline::bench::hpe {
+
+#if BENCH_URING
+
+struct BareUring::Ring {
+  io_uring ring{};
+  std::vector<std::size_t> lengths;  ///< of the calls in flight, by buffer
+};
+
+std::string BareUring::lacking() {
+  io_uring ring{};
+  if (io_uring_queue_init(1, &ring, 0) < 0) return "the system refuses io_uring";
+  io_uring_queue_exit(&ring);
+  return {};
+}
+
+BareUring::BareUring(std::size_t block_bytes, unsigned calls)
+    : block_bytes_(block_bytes), calls_(calls), ring_(std::make_unique<Ring>()),
+      buffers_(static_cast<std::byte*>(std::aligned_alloc(4096, block_bytes * calls))) {
+  ring_->lengths.resize(calls);
+  std::memset(buffers_, 1, block_bytes * calls);
+  require(io_uring_queue_init(calls, &ring_->ring, 0) >= 0, Status::unavailable, "the system refuses io_uring");
+}
+
+BareUring::~BareUring() {
+  io_uring_queue_exit(&ring_->ring);
+  std::free(buffers_);
+}
+
+void BareUring::move(int descriptor, bool reads, std::size_t bytes, std::byte* memory) {
+  std::size_t next = 0, done = 0;
+  std::vector<unsigned> idle;
+  for (unsigned i = calls_; i-- > 0;) idle.push_back(i);
+  while (done < bytes) {
+    for (; next < bytes && !idle.empty(); idle.pop_back()) {
+      const unsigned index = idle.back();
+      const std::size_t length = ring_->lengths[index] = std::min(block_bytes_, bytes - next);
+      io_uring_sqe* const entry = io_uring_get_sqe(&ring_->ring);
+      std::byte* const start = memory == nullptr ? buffers_ + index * block_bytes_ : memory + next;
+      if (reads)
+        io_uring_prep_read(entry, descriptor, start, static_cast<unsigned>(length), next);
+      else
+        io_uring_prep_write(entry, descriptor, start, static_cast<unsigned>(length), next);
+      io_uring_sqe_set_data64(entry, index);
+      next += length;
+    }
+    io_uring_submit_and_wait(&ring_->ring, 1);
+    for (io_uring_cqe* found = nullptr; io_uring_peek_cqe(&ring_->ring, &found) == 0;) {
+      const auto index = static_cast<unsigned>(io_uring_cqe_get_data64(found));
+      require(found->res == static_cast<int>(ring_->lengths[index]), Status::internal,
+              "a block was not moved as a whole");
+      done += ring_->lengths[index];
+      idle.push_back(index);
+      io_uring_cqe_seen(&ring_->ring, found);
+    }
+  }
+}
+
+#else
+
+struct BareUring::Ring {};
+std::string BareUring::lacking() { return "this build has no static liburing (Debian's liburing-dev)"; }
+BareUring::BareUring(std::size_t block_bytes, unsigned calls)
+    : block_bytes_(block_bytes), calls_(calls), buffers_(nullptr) {}
+BareUring::~BareUring() = default;
+void BareUring::move(int, bool, std::size_t, std::byte*) { throw Error(Status::unavailable, lacking()); }
+
+#endif
+
+}  // namespace beeline::bench::hpe

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program of `beeline bench files`: beeline-bench-files FOLDER host|device BYTES[,BYTES...] ROUNDS, which prints
+// results. `beeline bench files` starts it several times, in turns with other programs.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "beeline/core/error.hpp"
+#include "beeline/hpe/copy.hpp"
+#include "beeline/hpe/files.hpp"
+#include "beeline/hpe/memory.hpp"
+#include "beeline/runtime/file_descriptor.hpp"
+#include "hpe/bare_uring.hpp"
+#include "hpe/report.hpp"
+
+namespace beeline::bench::hpe {
+
+namespace {
+
+namespace fs = std::filesystem;
+using beeline::hpe::Device;
+using beeline::hpe::DeviceMemory;
+using beeline::hpe::FileOptions;
+using beeline::hpe::FileVariant;
+using beeline::hpe::PinnedMemory;
+
+/// The library's defaults, which the bare loop uses, too.
+constexpr std::size_t kib = 1024;
+std::size_t block_bytes(std::size_t bytes, bool in_place) {
+  return std::clamp(std::bit_floor(bytes / 8), 256 * kib, (in_place ? 4096 : 1024) * kib);
+}
+constexpr unsigned calls = 4;
+
+/// The memory and the file of all methods.
+struct Place {
+  Place(const fs::path& folder, bool on_device, std::size_t length)
+      : path(folder / ("beeline-bench-files-" + std::to_string(::getpid()))), bytes(length),
+        is_gpu(on_device && Device::all().front().is_gpu()), pinned(length),
+        uring(block_bytes(length, !is_gpu), calls) {
+    if (on_device) device.emplace(Device::all().front(), length);
+    for (std::size_t i = 0; i < length; ++i) pinned.data()[i] = static_cast<std::byte>(i * 2654435761u >> 11);
+    beeline::hpe::copy(memory(), pinned.data(), length);
+  }
+  ~Place() {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+  [[nodiscard]] std::byte* memory() const { return device ? device->data() : pinned.data(); }
+  [[nodiscard]] FileDescriptor open_direct(int mode) const {
+    FileDescriptor file(::open(path.c_str(), mode | O_DIRECT | O_CLOEXEC, 0666));
+    require(static_cast<bool>(file), Status::unavailable, "the folder's file system refuses O_DIRECT");
+    return file;
+  }
+
+  const fs::path path;
+  const std::size_t bytes;
+  const bool is_gpu;
+  PinnedMemory pinned;
+  std::optional<DeviceMemory> device;
+  BareUring uring;
+};
+
+/// A way to move the file's bytes.
+struct Way {
+  std::string method;
+  std::function<void()> move;
+  std::string lacking = {};
+};
+
+/// Where reads find the file, and what writes find.
+enum class State { cold, cached, existing, fresh, durable };
+constexpr const char* name_of(State state) {
+  constexpr const char* names[] = {"cold", "cached", "existing", "new", "durable"};
+  return names[static_cast<int>(state)];
+}
+bool reads(State state) { return state == State::cold || state == State::cached; }
+
+/// Brings the file into a state. Blocks that were read past the cache do not leave it.
+void prepare(const Place& place, State state) {
+  if (state == State::fresh || state == State::durable) {
+    fs::remove(place.path);
+    return;
+  }
+  if (!fs::exists(place.path)) beeline::hpe::write_file(place.path, place.memory(), place.bytes);
+  const FileDescriptor file(::open(place.path.c_str(), O_RDWR | O_CLOEXEC));
+  ::fdatasync(file.get());
+  if (state != State::cached) {
+    ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+    return;
+  }
+  std::vector<std::byte> some(1024 * kib);
+  for (std::size_t at = 0; at < place.bytes; at += some.size())
+    static_cast<void>(::pread(file.get(), some.data(), some.size(), static_cast<off_t>(at)));
+}
+
+/// Blocks to and from the memory of the host; for a GPU, buffers from which nothing is copied on.
+///   discards  also for the host: what a loop does that only shows the file system's speed
+Way bare_way(Place& place, State state, bool discards) {
+  return {discards ? "bare/io_uring_buffers" : "bare/io_uring",
+          [&place, state, discards] {
+            const FileDescriptor file = place.open_direct(reads(state) ? O_RDONLY : O_WRONLY | O_CREAT);
+            if (state == State::fresh || state == State::durable)
+              static_cast<void>(::fallocate(file.get(), 0, 0, static_cast<off_t>(place.bytes)));
+            place.uring.move(file.get(), reads(state), place.bytes,
+                             place.is_gpu || discards ? nullptr : place.memory());
+            if (state == State::durable) ::fsync(file.get());
+          },
+          discards && place.is_gpu ? "bare/io_uring has only buffers, too" : BareUring::lacking()};
+}
+
+Way own_way(const Place& place, State state, FileVariant variant) {
+  return {std::string("hpe/") + beeline::hpe::name(variant), [&place, state, variant] {
+            const FileOptions options{.variant = variant, .durable = state == State::durable};
+            if (reads(state))
+              beeline::hpe::read_file(place.path, place.memory(), place.bytes, options);
+            else
+              beeline::hpe::write_file(place.path, place.memory(), place.bytes, options);
+          }};
+}
+
+/// The bound by the copies between a GPU and pinned memory.
+Way copy_way(const Place& place, State state) {
+  return {"bare/pinned_copy",
+          [&place, state] {
+            if (reads(state))
+              beeline::hpe::copy(place.memory(), place.pinned.data(), place.bytes);
+            else
+              beeline::hpe::copy(place.pinned.data(), place.memory(), place.bytes);
+          },
+          place.is_gpu ? "" : "memory of the host is read and written in place"};
+}
+
+/// Whether the library reads what it has written.
+bool is_right(Place& place, State state, const Way& way) {
+  if (way.method.starts_with("bare/")) return true;
+  std::vector<std::byte> expected(place.bytes), there(place.bytes);
+  for (std::size_t i = 0; i < place.bytes; ++i) expected[i] = static_cast<std::byte>(i * 2654435761u >> 9);
+  if (reads(state)) {
+    beeline::hpe::write_file(place.path, expected.data(), place.bytes);
+    way.move();
+    beeline::hpe::copy(there.data(), place.memory(), place.bytes);
+  } else {
+    beeline::hpe::copy(place.memory(), expected.data(), place.bytes);
+    way.move();
+    beeline::hpe::read_file(place.path, there.data(), place.bytes);
+  }
+  return there == expected;
+}
+
+std::vector<Way> ways_of(Place& place, State state) {
+  std::vector<Way> ways{bare_way(place, state, false), bare_way(place, state, true), copy_way(place, state)};
+  for (const FileVariant variant :
+       {FileVariant::automatic, FileVariant::user, FileVariant::pinned, FileVariant::double_buffered})
+    ways.push_back(own_way(place, state, variant));
+  return ways;
+}
+
+/// All methods in turns, so that a change of the machine's speed meets each of them.
+void measure(Place& place, State state, const std::string& memory, int rounds) {
+  const std::vector<Way> ways = ways_of(place, state);
+  std::vector<Samples> samples(ways.size());
+  for (int round = 0; round <= rounds; ++round)
+    for (std::size_t i = 0; i < ways.size(); ++i) {
+      if (!ways[i].lacking.empty()) continue;
+      prepare(place, state);
+      const double begun = now_s();
+      ways[i].move();
+      const double taken_s = now_s() - begun;
+      if (round > 0) samples[i].values.push_back(static_cast<double>(place.bytes) / taken_s / 1e9);
+    }
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    const Row row{
+        reads(state) ? "file_read" : "file_write",
+        ways[i].method,
+        "GB/s",
+        place.bytes,
+        {{"memory", memory}, {"file", name_of(state)}, {"block_bytes", block_bytes(place.bytes, !place.is_gpu)}}};
+    if (ways[i].lacking.empty())
+      print(row, samples[i], is_right(place, state, ways[i]));
+    else
+      print_lacking(row, ways[i].lacking);
+  }
+}
+
+void measure_files(const fs::path& folder, const std::string& memory, std::string_view sizes, int rounds) {
+  const char* const end = sizes.data() + sizes.size();
+  for (const char* next = sizes.data(); next < end; ++next) {
+    std::size_t bytes = 0;
+    const auto [rest, problem] = std::from_chars(next, end, bytes);
+    require(problem == std::errc{} && bytes != 0 && bytes % 4096 == 0, Status::invalid_argument,
+            "sizes are multiples of 4096 bytes");
+    Place place(folder, memory == "device", bytes);
+    for (const State state : {State::cold, State::cached, State::existing, State::fresh, State::durable})
+      measure(place, state, memory, rounds);
+    next = rest;
+  }
+}
+
+}  // namespace
+
+}  // namespace beeline::bench::hpe
+
+int main(int argc, char** argv) {
+  try {
+    beeline::require(argc == 5, beeline::Status::invalid_argument, "expected a folder, a memory, sizes and rounds");
+    beeline::bench::hpe::measure_files(argv[1], argv[2], argv[3], std::atoi(argv[4]));
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "beeline-bench-files: %s\n", error.what());
+    return 2;
+  }
+}

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""KvikIO on the files of `beeline bench files`: measure.py FOLDER host|device BYTES[,BYTES...] ROUNDS, which prints
+results like beeline-bench-files. Needs PyPI's kvikio-cu12 or kvikio-cu13, a CUDA driver, numpy, and torch for GPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+STATES = ("cold", "cached", "existing", "new", "durable")
+
+
+def prepare(path: Path, state: str, content: bytes) -> None:
+    """Brings the file into a state, as beeline-bench-files does."""
+    if state in ("new", "durable"):
+        path.unlink(missing_ok=True)
+        return
+    if not path.exists():
+        path.write_bytes(content)
+    descriptor = os.open(path, os.O_RDWR)
+    os.fdatasync(descriptor)
+    if state == "cached":
+        while os.read(descriptor, 1 << 20):
+            pass
+    else:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(descriptor)
+
+
+def way_of(kvikio: Any, path: Path, state: str, memory: Any) -> Callable[[], None]:
+    def move() -> None:
+        if state in ("cold", "cached"):
+            with kvikio.CuFile(str(path), "r") as file:
+                file.read(memory)
+            return
+        with kvikio.CuFile(str(path), "r+" if state == "existing" else "w") as file:
+            file.write(memory)
+            if state == "durable":
+                os.fsync(file.fileno())
+
+    return move
+
+
+def memory_of(kind: str, size: int) -> Any:
+    if kind == "host":
+        import numpy
+
+        return numpy.ones(size, dtype=numpy.uint8)
+    import torch
+
+    memory = torch.ones(size, dtype=torch.uint8, device="cuda")
+    torch.cuda.synchronize()
+    return memory
+
+
+def measure(kvikio: Any, folder: Path, kind: str, size: int, rounds: int) -> None:
+    path = folder / f"beeline-bench-kvikio-{os.getpid()}"
+    memory = memory_of(kind, size)
+    try:
+        for state in STATES:
+            move = way_of(kvikio, path, state, memory)
+            samples = []
+            for turn in range(rounds + 1):
+                prepare(path, state, b"\1" * size)
+                begun = time.perf_counter()
+                move()
+                taken_s = time.perf_counter() - begun
+                if turn > 0:
+                    samples.append(size / taken_s / 1e9)
+            print(json.dumps(result(state, kind, size, samples)), flush=True)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def result(state: str, kind: str, size: int, samples: list[float]) -> dict[str, Any]:
+    middle = statistics.median(samples)
+    return {
+        "event": "result", "schema_version": 1, "operation": "file_read" if state in STATES[:2] else "file_write",
+        "method": "kvikio", "bytes": size, "ranks": 1, "available": True, "reason": None, "unit": "GB/s",
+        "median": middle, "relative_deviation": statistics.median(abs(one - middle) for one in samples) / middle,
+        "samples": samples, "verified": None, "settings": {"memory": kind, "file": state},
+    }  # fmt: skip
+
+
+def reason_against(folder: Path) -> str:
+    """Why KvikIO cannot be used here; empty if it can. Some reasons show only when it moves bytes."""
+    path = folder / f"beeline-bench-kvikio-{os.getpid()}"
+    try:
+        import kvikio
+
+        way_of(kvikio, path, "new", memory_of("host", 4096))()
+    except Exception as reason:
+        return (str(reason).splitlines() or [type(reason).__name__])[0].strip()
+    finally:
+        path.unlink(missing_ok=True)
+    return ""
+
+
+def main() -> None:
+    folder, kind, sizes, rounds = Path(sys.argv[1]), sys.argv[2], sys.argv[3].split(","), int(sys.argv[4])
+    reason = reason_against(folder)
+    if reason:
+        lacking = {"available": False, "reason": reason, "median": None, "samples": []}
+        print(json.dumps(result("cold", kind, 0, [1.0]) | lacking))
+        return
+    import kvikio
+
+    for size in sizes:
+        measure(kvikio, folder, kind, int(size), rounds)
+
+
+if __name__ == "__main__":
+    main()

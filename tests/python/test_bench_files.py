@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`beeline bench files`, over its program."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from launching import PROGRAMS
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BEELINE_")}
+    environment = kept | {"BEELINE_BIN": str(PROGRAMS)}
+    command = [sys.executable, "-m", "beeline", "bench", "files", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=100, check=False)
+
+
+def test_each_variant_is_measured_beside_its_peers(tmp_path: Path) -> None:
+    record, folder = tmp_path / "files.jsonl", tmp_path / "folder"
+    folder.mkdir()
+    done = bench("--sizes", "1M", "--rounds", "1", "--turns", "2", "--folder", str(folder), "--output", str(record))
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in record.read_text().splitlines()]
+    assert events[0]["event"] == "environment"
+    results = [one for one in events if one["event"] == "result"]
+    measured = {(one["settings"]["file"], one["method"]) for one in results if one["available"]}
+    variants = {"hpe/automatic", "hpe/user", "hpe/pinned", "hpe/double_buffered"}
+    assert measured >= {(state, one) for state in ("cold", "cached", "existing", "new", "durable") for one in variants}
+    assert all(one["verified"] for one in results if one["method"] in variants)
+    assert all(len(one["samples"]) == 2 for one in results if one["method"] in variants)
+    of_fio = [one for one in results if one["method"] == "fio"]
+    assert of_fio[0]["available"] == (shutil.which("fio") is not None)
+    assert any(one["method"] == "kvikio" for one in results)
+    assert all(one["reason"] for one in results if not one["available"])
+    assert "file read, memory of the host, GB/s" in done.stdout
+    assert not list(folder.iterdir())
+
+
+def test_bad_options_are_refused() -> None:
+    for option, value, words in (("--sizes", "1000", "multiple of 4096"), ("--memory", "disk", "valid: host, device")):
+        done = bench(option, value)
+        assert done.returncode != 0
+        assert words in done.stderr

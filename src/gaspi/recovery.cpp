@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "gaspi/process.hpp"
 #include "gaspi/service.hpp"

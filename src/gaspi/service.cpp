@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 
 #include "gaspi/call.hpp"
 #include "gaspi/config.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program of `beeline bench floating`: beeline-bench-hpe MEASUREMENT BYTES[,BYTES...], which prints results.
+// The program of `beeline bench floating` and `beeline bench objects`: beeline-bench-hpe MEASUREMENT BYTES[,BYTES...],
+// which prints results.
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "beeline/core/error.hpp"
 #include "hpe/floating.hpp"
+#include "hpe/objects.hpp"
 
 namespace {
 
@@ -21,7 +23,11 @@ struct Named {
 };
 constexpr Named measurements[] = {{"calls", beeline::bench::hpe::measure_copy_calls},
                                   {"threads", beeline::bench::hpe::measure_threads},
-                                  {"inter_device", beeline::bench::hpe::measure_inter_device}};
+                                  {"inter_device", beeline::bench::hpe::measure_inter_device},
+                                  {"streaming", beeline::bench::hpe::measure_streaming},
+                                  {"sparse", beeline::bench::hpe::measure_sparse},
+                                  {"sequential", beeline::bench::hpe::measure_sequential},
+                                  {"first_access", beeline::bench::hpe::measure_first_access}};
 
 /// The sizes in a list such as 8,4096, in growing order.
 std::vector<std::size_t> parse_sizes(std::string_view text) {

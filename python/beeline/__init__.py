@@ -24,8 +24,8 @@ _build = Path(_programs).parent if _programs else Path(__file__).resolve().paren
 __path__.append(str(_build / "python"))  # noqa: F405
 
 LIBRARY = (
-    "Choice", "Collectives", "Device", "Event", "HybridTransfers", "Memory", "Messages", "PutBatch", "RankHealth",
-    "Signals", "StagedChannel", "Stream", "Team", "World", "read_file", "run", "write_file",
+    "Choice", "Collectives", "Device", "Event", "HybridTransfers", "Memory", "Messages", "Object", "PutBatch",
+    "RankHealth", "Signals", "StagedChannel", "Stream", "Team", "World", "read_file", "run", "write_file",
 )  # fmt: skip
 
 __all__ = ["__version__", *LIBRARY]

@@ -820,6 +820,76 @@ class PutBatch:
         Ends the batch, and waits until its sources may be changed; does not wait for the peer.
         """
 
+class Object:
+    """
+    Elements that the CPU and devices use at one address (docs/objects.md).
+
+    shape, dtype  a number or numbers of elements, zero at first; as 'float32', numpy.float32, torch.float32
+    device  whose memory has the second copy: auto (the first GPU, else a host device), cpu:INDEX, cuda:INDEX
+    protocol  automatic, protection, tracking or managed: how the CPU's accesses are noticed
+    hint  none, read_mostly, streaming or device_only
+    block_bytes  of the blocks that move, a power of two; 0: 64 KiB or more
+    deadline_s  longest wait for the object in seconds; None: BEELINE_STREAM_DEADLINE_S
+
+    Speaks DLPack for the CPU: `numpy.from_dlpack(object)` and `torch.from_dlpack(object)` are views, whose elements move
+    when they are used. Copies by CUDA's own calls, as torch's `.to('cuda')`, do not notice blocks: use `on_device`.
+    """
+
+    def __init__(self, shape: object, dtype: object = 'float32', *, device: str = 'auto', protocol: str = 'automatic', hint: str = 'none', block_bytes: int = 0, deadline_s: float | None = None) -> None: ...
+
+    @property
+    def shape(self) -> tuple:
+        """In elements."""
+
+    @property
+    def dtype(self) -> str:
+        """Of an element, as 'float32'."""
+
+    @property
+    def address(self) -> int:
+        """On the host, and on the object's GPU."""
+
+    @property
+    def statistics(self) -> dict:
+        """Faults, bytes fetched and sent so far, block_bytes, protocol in use."""
+
+    def host(self, access: str = 'write', *, first: int = 0, count: int | None = None) -> _HostBlock:
+        """
+        A context manager that holds elements on the host, and gives a numpy view of all.
+
+        access  'read' or 'write'
+        first, count  the elements that are held, in the order of memory; by default all
+
+        System calls and C libraries may use the elements meanwhile. Kernels that use the object wait.
+        """
+
+    def on_device(self, device: str | None = None, *, stream: object | None = None) -> _DeviceBlock:
+        """
+        A context manager that hands the object to a device, and gives a view there.
+
+        device  its name; None: the object's own
+        stream  on a GPU, the stream of the work inside: a number (cudaStream_t) or a torch.cuda.Stream; None: torch's current
+                stream if torch is loaded, else CUDA's default stream
+
+        The view speaks DLPack, as for `torch.from_dlpack`; of a host device it is a numpy array. The object returns to the host
+        once the stream has passed the work of the block. Do not use the view afterwards.
+        """
+
+    def free(self) -> None:
+        """
+        Releases the memory; views must not be used any more. Raises DeadlineError while it is in use.
+        """
+
+    def __dlpack__(self, **kwargs) -> object:
+        """DLPack's export for the CPU, without a copy."""
+
+    def __dlpack_device__(self) -> tuple:
+        """DLPack's device: (1, 0)."""
+
+    def __len__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
 def read_file(path: str | os.PathLike, tensor: object, *, offset: int = 0, variant: str = 'automatic', access: str = 'automatic', block_bytes: int = 0, blocks_in_flight: int = 0, deadline_s: float | None = None, progress: object | None = None) -> int:
     """
     Reads the bytes of a contiguous tensor from a regular file; returns their number.

@@ -37,6 +37,7 @@ try:
         Memory,
         Messages,
         Meter,
+        Object,
         PutBatch,
         RankHealth,
         Sample,
@@ -58,8 +59,8 @@ except (AttributeError, ImportError) as problem:
 from beeline.errors import AbortedError, PeerDiedError
 
 __all__ = [
-    "Choice", "Collectives", "Device", "Event", "HybridTransfers", "Memory", "Messages", "PutBatch", "RankHealth",
-    "Signals", "StagedChannel", "Stream", "Team", "World", "read_file", "run", "write_file",
+    "Choice", "Collectives", "Device", "Event", "HybridTransfers", "Memory", "Messages", "Object", "PutBatch",
+    "RankHealth", "Signals", "StagedChannel", "Stream", "Team", "World", "read_file", "run", "write_file",
 ]  # fmt: skip
 
 Result = TypeVar("Result")

@@ -20,6 +20,7 @@ void bind_signals(nanobind::module_& module);
 void bind_team(nanobind::module_& module);
 void bind_collectives(nanobind::module_& module);
 void bind_hybrid_transfers(nanobind::module_& module);
+void bind_objects(nanobind::module_& module);
 void bind_put_batch(nanobind::module_& module);
 void bind_staged_channel(nanobind::module_& module);
 void bind_torch_calls(nanobind::module_& module);

@@ -7,13 +7,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 
 #include "bindings.hpp"
+#include "keywords.hpp"
 #include "tensor.hpp"
 #include "unlocked.hpp"
 
@@ -22,17 +22,6 @@ namespace nb = nanobind;
 namespace beeline::python {
 
 namespace {
-
-/// The position of a name among the values of an option.
-template <std::size_t count>
-unsigned choice_of(const char* option, const std::string& text, const char* const (&names)[count]) {
-  std::string known;
-  for (unsigned i = 0; i < count; ++i) {
-    if (text == names[i]) return i;
-    known += fmt::format("{}{}", i == 0 ? "" : ", ", names[i]);
-  }
-  throw nb::value_error(fmt::format("{}: {}; known are {}", option, text, known).c_str());
-}
 
 hpe::FileVariant variant_of(const std::string& text) {
   using enum hpe::FileVariant;
@@ -43,14 +32,6 @@ hpe::FileVariant variant_of(const std::string& text) {
 hpe::FileAccess access_of(const std::string& text) {
   const char* const names[] = {"automatic", "direct", "buffered"};
   return static_cast<hpe::FileAccess>(choice_of("access", text, names));
-}
-
-std::optional<std::chrono::nanoseconds> deadline_of(std::optional<double> seconds) {
-  if (!seconds) return std::nullopt;
-  constexpr double longest_s = 1e9;
-  if (!(*seconds > 0 && *seconds <= longest_s))
-    throw nb::value_error(fmt::format("deadline_s: a number of seconds from 0 to 1e9, not {}", *seconds).c_str());
-  return std::chrono::nanoseconds(static_cast<std::int64_t>(*seconds * 1e9));
 }
 
 /// Keywords of both functions.

@@ -18,6 +18,7 @@ NB_MODULE(_beeline, module) {
   beeline::python::bind_staged_channel(module);
   beeline::python::bind_hybrid_transfers(module);
   beeline::python::bind_put_batch(module);
+  beeline::python::bind_objects(module);
   beeline::python::bind_torch_calls(module);
   beeline::python::bind_memory_pool(module);
   beeline::python::bind_files(module);

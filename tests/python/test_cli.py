@@ -27,6 +27,7 @@ COMMANDS = {
     ("bench", "launch"): ["--iterations", "--size", "--window", "--device", "--json", "--output"],
     ("bench", "files"): ["--sizes", "--folder", "--memory", "--rounds", "--turns", "--json", "--output"],
     ("bench", "floating"): ["--sizes", "--measurements", "--json", "--output"],
+    ("bench", "objects"): ["--sizes", "--blocks", "--measurements", "--json", "--output"],
     ("bench", "gaspi"): ["--sizes", "--gpi2", "--turns", "--ranks", "--split-nodes", "--json", "--output"],
     ("bench", "rate"): ["--methods", "--operations", "--sizes", "--table", "--ranks", "--iterations", "--json"],
     ("bench", "address-space"): ["--operations", "--ranks", "--iterations", "--json", "--output"],

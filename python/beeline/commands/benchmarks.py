@@ -21,6 +21,7 @@ from beeline.commands import (
     joules,
     joules_tables,
     launch,
+    objects,
     overlap,
     requests,
 )
@@ -51,6 +52,7 @@ HANDLERS: dict[str, tuple[Callable[..., None], Render]] = {
     "gaspi": (gaspi.gaspi, gaspi.render),
     "launch": (launch.launch, launch.render),
     "methods": (bench.measure, bench.render_methods),
+    "objects": (objects.objects, objects.render),
     "network": (bench.network, bench.render),
     "overlap": (overlap.overlap, overlap.render),
 }
@@ -58,7 +60,12 @@ WITH_COMMON_HANDLER = ("latency", "bandwidth", "rate")
 # Commands that the program does not know: programs of their own measure.
 OWN: dict[str, Described] = {
     name: {"name": name, "summary": summary, "reason": None, "options": []}
-    for name, summary in (("files", files.SUMMARY), ("floating", floating.SUMMARY), ("gaspi", gaspi.SUMMARY))
+    for name, summary in (
+        ("files", files.SUMMARY),
+        ("floating", floating.SUMMARY),
+        ("gaspi", gaspi.SUMMARY),
+        ("objects", objects.SUMMARY),
+    )
 }
 
 

@@ -33,7 +33,11 @@ void say_that_tracking_is_missing(const std::string& why) {
 BlockObject::BlockObject(std::size_t bytes, const ObjectOptions& options, Device home)
     : bytes_(bytes), block_bytes_(block_bytes_for(bytes, options.block_bytes, options.protocol != Protocol::tracking)),
       home_(home), hint_(options.hint), deadline_ns_(deadline_of(options)),
-      given_memory_(static_cast<std::byte*>(options.device_memory)), blocks_((bytes + block_bytes_ - 1) / block_bytes_),
+      given_memory_(static_cast<std::byte*>(options.device_memory)),
+      mappings_(options.protocol == Protocol::tracking
+                    ? std::optional<ReservedMappings>()
+                    : std::optional<ReservedMappings>(std::in_place, (bytes + block_bytes_ - 1) / block_bytes_)),
+      blocks_((bytes + block_bytes_ - 1) / block_bytes_),
       ahead_(std::max<std::size_t>(1, most_bytes_ahead / block_bytes_),
              options.hint == Hint::streaming ? blocks_.size() : 1) {
   const std::size_t whole = blocks_.size() * block_bytes_;
@@ -50,7 +54,7 @@ BlockObject::BlockObject(std::size_t bytes, const ObjectOptions& options, Device
   install_fault_handler();
   if (protocol_ == Protocol::tracking) FaultService::get();
   if (view_ == nullptr) {
-    mappings_.emplace(blocks_.size());
+    if (!mappings_) mappings_.emplace(blocks_.size());
     view_ = make_protected_view(*memory_);
   }
   if (hint_ == Hint::device_only) view_->close({0, whole}, false, written_);

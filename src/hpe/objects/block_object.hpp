@@ -102,11 +102,11 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   const Hint hint_;
   const std::int64_t deadline_ns_;
   std::byte* const given_memory_;  ///< of the home device's copy, or nullptr
+  std::optional<ReservedMappings> mappings_;
   std::optional<GpuPlace> place_;
   std::optional<ShadowMemory> memory_;
   std::unique_ptr<HostView> view_;
   Protocol protocol_ = Protocol::protection;
-  std::optional<ReservedMappings> mappings_;
 
   // Guarded by `lock_`.
   FutexLock lock_;

@@ -33,13 +33,13 @@ void BlockObject::acquire(StreamState& stream, Range range, bool writes) {
   for (std::size_t block = blocks.first; block < blocks.end; ++block)
     writes ? blocks_.set_alone(block, copy) : blocks_.add(block, copy);
   use.writes = writes;
-  uses_.begin_launch();
+  uses_.begin_launch(use);
 }
 
 void BlockObject::release(StreamState& stream) {
   Held held(*this);
-  uses_.end_launch();
   KernelUse& use = uses_.of(stream);
+  uses_.end_launch(use);
   use.is_pending = true;
   stream.enqueue_own([&](beeline::Stream& own) { own.record(*use.reached); });
 }

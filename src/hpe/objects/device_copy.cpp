@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -80,12 +81,19 @@ class GpuCopy final : public DeviceCopy {
   std::byte* address() const override { return address_; }
   void start_fetch(std::byte* to, std::size_t offset, std::size_t bytes) override {
     stream_.state().enqueue_own([&](beeline::Stream& own) { own.copy(to, address_ + offset, bytes); });
+    fetched_bytes_ += bytes;
   }
-  void finish_fetches() override { stream_.synchronize(); }
+  void finish_fetches() override {
+    // A sleep lasts longer than the copy of a block.
+    const bool is_brief = std::exchange(fetched_bytes_, 0) <= most_bytes_awaited_without_sleep;
+    stream_.synchronize(is_brief ? Waiting{.poll_period = std::chrono::microseconds(0), .deadline = {}} : Waiting{});
+  }
   bool fetches_in_handlers() const override { return false; }
 
  private:
+  static constexpr std::size_t most_bytes_awaited_without_sleep = std::size_t{16} << 20;
   Stream stream_;
+  std::size_t fetched_bytes_ = 0;  ///< since the last wait
   std::optional<DeviceMemory> memory_;
   std::byte* const address_;
 };

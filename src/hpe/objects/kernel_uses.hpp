@@ -25,6 +25,7 @@ struct KernelUse {
   StreamState* stream;
   DeviceState* device;
   std::unique_ptr<Event> reached;  ///< the end of the work
+  unsigned launches = 0;           ///< acquired, and not released
   bool is_pending = false;
   bool writes = false;
   bool has_sent = false;           ///< copies to the device are part of the pending work
@@ -33,17 +34,19 @@ struct KernelUse {
 
 class KernelUses {
  public:
-  /// The entry of a stream, made at its first use.
+  /// The entry of a stream, made at its first use. Ends other references to entries.
   [[nodiscard]] KernelUse& of(StreamState& stream) {
     for (KernelUse& use : uses_)
       if (use.stream == &stream && use.device == &stream.device()) return use;
+    // Streams may be gone whose work is over.
+    std::erase_if(uses_, [](const KernelUse& use) { return use.launches == 0 && !use.is_pending; });
     uses_.push_back({.stream = &stream, .device = &stream.device(), .reached = stream.own().make_event()});
     return uses_.back();
   }
   [[nodiscard]] std::vector<KernelUse>& all() { return uses_; }
   /// Between a launch's acquisition and its release.
-  void begin_launch() { ++launches_; }
-  void end_launch() { --launches_; }
+  void begin_launch(KernelUse& use) { ++use.launches, ++launches_; }
+  void end_launch(KernelUse& use) { --use.launches, --launches_; }
 
   /// Whether all work has ended. Blocks that were not sent return to the host. Throws unavailable if a device has
   /// failed.

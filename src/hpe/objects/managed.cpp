@@ -33,13 +33,12 @@ class ManagedObject final : public ObjectState {
 
   void acquire(Stream& stream) override {
     const std::lock_guard lock(mutex_);
-    static_cast<void>(uses_.of(stream.state()));
-    uses_.begin_launch();
+    uses_.begin_launch(uses_.of(stream.state()));
   }
   void release(Stream& stream) override {
     const std::lock_guard lock(mutex_);
-    uses_.end_launch();
     KernelUse& use = uses_.of(stream.state());
+    uses_.end_launch(use);
     use.is_pending = true;
     stream.state().enqueue_own([&](beeline::Stream& own) { own.record(*use.reached); });
   }

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/objects.hpp"
+
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <string>
+
+#include "beeline/core/error.hpp"
+#include "beeline/hpe/copy.hpp"
+#include "beeline/hpe/memory.hpp"
+#include "hpe/bare_calls.hpp"
+#include "hpe/bare_fault.hpp"
+#include "hpe/report.hpp"
+#include "hpe/word_kernels.hpp"
+
+namespace beeline::bench::hpe {
+
+namespace {
+
+using beeline::hpe::Device;
+using beeline::hpe::DeviceMemory;
+using beeline::hpe::Hint;
+using beeline::hpe::ObjectOptions;
+using beeline::hpe::PinnedMemory;
+using beeline::hpe::Protocol;
+using beeline::hpe::Stream;
+
+constexpr std::size_t block_sizes[] = {16 << 10, 64 << 10, 256 << 10, 1 << 20};
+
+/// An object with these options, and its row of results.
+struct Measured {
+  ObjectOptions options;
+  std::string method;
+  nlohmann::ordered_json settings;
+};
+
+/// Objects by protection in each size of blocks, and by tracking and managed memory with the default.
+std::vector<Measured> objects_of(Device device, Hint hint) {
+  std::vector<Measured> all;
+  const auto add = [&](Protocol protocol, std::size_t block) {
+    ObjectOptions options;
+    options.device = device;
+    options.protocol = protocol;
+    options.hint = hint;
+    options.block_bytes = block;
+    all.push_back({options,
+                   std::string("object/") + beeline::hpe::name(protocol),
+                   {{"block", block == 0 ? "default" : std::to_string(block)}, {"hint", beeline::hpe::name(hint)}}});
+  };
+  for (const std::size_t block : block_sizes) add(Protocol::protection, block);
+  add(Protocol::protection, 0);
+  add(Protocol::tracking, 0);
+  return all;
+}
+
+/// Words on the device, and pinned words of the host: what programs use without objects.
+struct TwoCopies {
+  TwoCopies(Device device, std::size_t bytes) : there(device, bytes), here(bytes) {}
+  DeviceMemory there;
+  PinnedMemory here;
+};
+
+/// One measured way to do an operation's iterations.
+class Iterations {
+ public:
+  virtual ~Iterations() = default;
+  virtual void run(int count) = 0;
+  [[nodiscard]] virtual bool is_right() = 0;
+};
+
+template <class Make>
+void measure(const Row& row, const Make& make) {
+  try {
+    const std::unique_ptr<Iterations> iterations = make();
+    const Samples samples = time_of([&](int count) { iterations->run(count); });
+    print(row, samples, iterations->is_right());
+  } catch (const Error& error) {
+    if (error.code() != Status::unavailable && error.code() != Status::no_resource) throw;
+    print_lacking(row, error.what());
+  }
+}
+
+// --- Streaming ---
+
+class Streaming : public Iterations {
+ public:
+  Streaming(Device device, std::size_t bytes)
+      : stream(device), count(bytes / sizeof(std::uint32_t)), sums_(device, most_sums * sizeof(std::uint32_t)) {
+    stream.fill(sums_.data(), 0, sums_.bytes());
+  }
+  void run(int iterations) override {
+    for (int i = 0; i < iterations; ++i) {
+      ++value_;
+      write_and_launch(value_, sums_.as<std::uint32_t>());
+      stream.synchronize();
+    }
+  }
+  bool is_right() override {
+    std::vector<std::uint32_t> sums(most_sums);
+    beeline::hpe::copy(sums.data(), sums_.data(), sums_.bytes());
+    return std::accumulate(sums.begin(), sums.end(), 0u) == static_cast<std::uint32_t>(value_ * count);
+  }
+
+ protected:
+  virtual void write_and_launch(std::uint32_t value, std::uint32_t* sums) = 0;
+  static void write(std::uint32_t* words, std::size_t count, std::uint32_t value) {
+    for (std::size_t i = 0; i < count; ++i) words[i] = value;
+  }
+  Stream stream;
+  const std::size_t count;
+
+ private:
+  static constexpr std::size_t most_sums = std::size_t{most_blocks} * block_threads;
+  DeviceMemory sums_;
+  std::uint32_t value_ = 0;
+};
+
+class StreamingObject final : public Streaming {
+ public:
+  StreamingObject(const ObjectOptions& options, std::size_t bytes)
+      : Streaming(*options.device, bytes), words_(count, options) {}
+
+ private:
+  void write_and_launch(std::uint32_t value, std::uint32_t* sums) override {
+    write(words_.data(), count, value);
+    launch_sum(stream, words_, sums);
+  }
+  Words words_;
+};
+
+class StreamingCopies final : public Streaming {
+ public:
+  StreamingCopies(Device device, std::size_t bytes) : Streaming(device, bytes), copies_(device, bytes) {}
+
+ private:
+  void write_and_launch(std::uint32_t value, std::uint32_t* sums) override {
+    write(copies_.here.as<std::uint32_t>(), count, value);
+    if (stream.device().is_gpu())
+      bare_enqueue(stream, copies_.there.data(), copies_.here.data(), copies_.here.bytes());
+    else
+      bare_copy(stream.device(), copies_.there.data(), copies_.here.data(), copies_.here.bytes());
+    launch_sum(stream, copies_.there.as<std::uint32_t>(), count, sums);
+  }
+  TwoCopies copies_;
+};
+
+class StreamingManaged final : public Streaming {
+ public:
+  StreamingManaged(Device device, std::size_t bytes) : Streaming(device, bytes), words_(device, count) {}
+
+ private:
+  void write_and_launch(std::uint32_t value, std::uint32_t* sums) override {
+    write(words_.data(), count, value);
+    launch_sum(stream, words_.data(), count, sums);
+  }
+  ManagedWords words_;
+};
+
+// --- Reads after a kernel ---
+
+/// Word numbers that the CPU reads after each kernel.
+using Places = std::vector<std::size_t>;
+
+Places places_of_every(std::size_t words, std::size_t step) {
+  Places places;
+  for (std::size_t word = step / 2; word < words; word += step) places.push_back(word);
+  return places;
+}
+
+class Reading : public Iterations {
+ public:
+  Reading(Device device, std::size_t bytes, Places places)
+      : stream(device), count(bytes / sizeof(std::uint32_t)), places_(std::move(places)) {}
+  void run(int iterations) override {
+    for (int i = 0; i < iterations; ++i) {
+      ++value_;
+      launch_kernel();
+      stream.synchronize();
+      const std::uint32_t* const words = read();
+      for (const std::size_t place : places_) is_right_ &= words[place] == value_;
+    }
+  }
+  bool is_right() override { return is_right_; }
+
+ protected:
+  virtual void launch_kernel() = 0;
+  /// The words, which the CPU may read now.
+  virtual const std::uint32_t* read() = 0;
+  Stream stream;
+  const std::size_t count;
+
+ private:
+  const Places places_;
+  std::uint32_t value_ = 0;
+  bool is_right_ = true;
+};
+
+class ReadingObject final : public Reading {
+ public:
+  ReadingObject(const ObjectOptions& options, std::size_t bytes, Places places)
+      : Reading(*options.device, bytes, std::move(places)), words_(count, options) {}
+
+ private:
+  void launch_kernel() override { launch_increment(stream, words_); }
+  const std::uint32_t* read() override { return words_.data(); }
+  Words words_;
+};
+
+class ReadingCopies final : public Reading {
+ public:
+  ReadingCopies(Device device, std::size_t bytes, Places places)
+      : Reading(device, bytes, std::move(places)), copies_(device, bytes) {
+    stream.fill(copies_.there.data(), 0, bytes);
+  }
+
+ private:
+  void launch_kernel() override { launch_increment(stream, copies_.there.as<std::uint32_t>(), count); }
+  const std::uint32_t* read() override {
+    bare_copy_and_wait(stream, copies_.here.data(), copies_.there.data(), copies_.here.bytes());
+    return copies_.here.as<std::uint32_t>();
+  }
+  TwoCopies copies_;
+};
+
+class ReadingManaged final : public Reading {
+ public:
+  ReadingManaged(Device device, std::size_t bytes, Places places)
+      : Reading(device, bytes, std::move(places)), words_(device, count) {}
+
+ private:
+  void launch_kernel() override { launch_increment(stream, words_.data(), count); }
+  const std::uint32_t* read() override { return words_.data(); }
+  ManagedWords words_;
+};
+
+void measure_reading(const std::string& operation, std::size_t bytes, const Places& places) {
+  const Device device = Device::all().front();
+  Row row{operation, "", "us", bytes, {}};
+  for (const Measured& one : objects_of(device, Hint::none)) {
+    row.method = one.method, row.settings = one.settings;
+    measure(row, [&] { return std::make_unique<ReadingObject>(one.options, bytes, places); });
+  }
+  row.settings = {{"block", "none"}, {"hint", "none"}};
+  row.method = "bare/copy_all";
+  measure(row, [&] { return std::make_unique<ReadingCopies>(device, bytes, places); });
+  row.method = "bare/cudaMallocManaged";
+  measure(row, [&] { return std::make_unique<ReadingManaged>(device, bytes, places); });
+}
+
+constexpr std::size_t words_of_block = (64 << 10) / sizeof(std::uint32_t);
+
+}  // namespace
+
+void measure_streaming(const std::vector<std::size_t>& sizes) {
+  const Device device = Device::all().front();
+  for (const std::size_t bytes : sizes) {
+    Row row{"hpe_streaming", "", "us", bytes, {}};
+    for (const Hint hint : {Hint::streaming, Hint::none})
+      for (const Measured& one : objects_of(device, hint)) {
+        row.method = one.method, row.settings = one.settings;
+        measure(row, [&] { return std::make_unique<StreamingObject>(one.options, bytes); });
+      }
+    row.settings = {{"block", "none"}, {"hint", "none"}};
+    row.method = "bare/copy_all";
+    measure(row, [&] { return std::make_unique<StreamingCopies>(device, bytes); });
+    row.method = "bare/cudaMallocManaged";
+    measure(row, [&] { return std::make_unique<StreamingManaged>(device, bytes); });
+  }
+}
+
+void measure_sparse(const std::vector<std::size_t>& sizes) {
+  for (const std::size_t bytes : sizes)
+    measure_reading("hpe_sparse", bytes, places_of_every(bytes / sizeof(std::uint32_t), 100 * words_of_block));
+}
+
+void measure_sequential(const std::vector<std::size_t>& sizes) {
+  constexpr std::size_t words_of_line = 16;  // a word of each line of the cache
+  for (const std::size_t bytes : sizes)
+    measure_reading("hpe_sequential", bytes, places_of_every(bytes / sizeof(std::uint32_t), words_of_line));
+}
+
+void measure_first_access(const std::vector<std::size_t>& sizes) {
+  constexpr std::size_t accesses = 50, step = 3;  // every third block, so that none is fetched ahead
+  const Device device = Device::all().front();
+  for (const std::size_t block : sizes) {
+    const std::size_t words = block / sizeof(std::uint32_t);
+    const std::size_t bytes = accesses * step * block;
+    const auto time_accesses = [&](const Row& row, const std::function<void()>& prepare,
+                                   const std::function<bool(std::size_t)>& access) {
+      Samples samples;
+      samples.operations = accesses;
+      bool is_right = true;
+      for (int sample = -1; sample < sample_count; ++sample) {
+        prepare();
+        const double begun = now_s();
+        for (std::size_t each = 0; each < accesses; ++each) is_right &= access(each * step * words);
+        if (sample >= 0) samples.values.push_back((now_s() - begun) * 1e6 / accesses);
+      }
+      print(row, samples, is_right);
+    };
+    for (const Measured& one : objects_of(device, Hint::none)) {
+      if (one.options.block_bytes != 0) continue;
+      ObjectOptions options = one.options;
+      options.block_bytes = block;
+      Words object(bytes / sizeof(std::uint32_t), options);
+      Stream stream(device);
+      std::uint32_t value = 0;
+      time_accesses(
+          {"hpe_first_access", one.method, "us", block, {{"block", std::to_string(block)}, {"hint", "none"}}},
+          [&] {
+            ++value;
+            launch_increment(stream, object);
+            stream.synchronize();
+          },
+          [&](std::size_t word) { return object[word] == value; });
+    }
+    BareFaults faults(bytes);
+    TwoCopies copies(device, bytes);
+    Stream stream(device);
+    stream.fill(copies.there.data(), 0, bytes);
+    stream.synchronize();
+    const auto copy_block = [&](std::size_t word) {
+      bare_copy_and_wait(stream, copies.here.data() + word * 4, copies.there.data() + word * 4, block);
+    };
+    const nlohmann::ordered_json settings = {{"block", std::to_string(block)}, {"hint", "none"}};
+    time_accesses(
+        {"hpe_first_access", "bare/fault", "us", block, settings}, [&] { faults.protect(); },
+        [&](std::size_t word) { return faults.words()[word] == 0; });
+    time_accesses(
+        {"hpe_first_access", "bare/fault_and_copy", "us", block, settings}, [&] { faults.protect(); },
+        [&](std::size_t word) {
+          copy_block(word);
+          return faults.words()[word] == 0;
+        });
+    time_accesses(
+        {"hpe_first_access", "bare/copy", "us", block, settings}, [] {},
+        [&](std::size_t word) {
+          copy_block(word);
+          return true;
+        });
+  }
+}
+
+}  // namespace beeline::bench::hpe

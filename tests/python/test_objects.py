@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coherent objects: beeline.Object."""
+
+from __future__ import annotations
+
+import gc
+import os
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import beeline  # noqa: E402
+
+
+def make(shape: object = 5000, dtype: object = "int64", **options: object) -> beeline.Object:
+    return beeline.Object(shape, dtype, device="cpu", block_bytes=4096, **options)
+
+
+@pytest.mark.parametrize("protocol", ["protection", "tracking"])
+def test_a_device_and_the_host_see_each_others_writes(protocol: str) -> None:
+    numbers = make(protocol=protocol)
+    host = np.from_dlpack(numbers)
+    assert not host.any()
+    for turn in range(3):
+        host[::7] += 1
+        with numbers.on_device() as device:
+            assert device.ctypes.data != host.ctypes.data
+            assert (device[::7] == 11 * turn + 1).all()
+            device += 10
+            device[::7] += 0
+        assert host[1] == 10 * (turn + 1)
+        assert host[7] == 11 * (turn + 1)
+    assert numbers.statistics["fetched_bytes"] > 0
+
+
+def test_shapes_and_types() -> None:
+    numbers = make((3, 4), np.float32)
+    assert numbers.shape == (3, 4)
+    assert numbers.dtype == "float32"
+    assert len(numbers) == 3
+    assert np.from_dlpack(numbers).shape == (3, 4)
+    assert np.from_dlpack(numbers).ctypes.data == numbers.address
+    assert repr(numbers) == "<beeline.Object: float32 x (3, 4)>"
+    assert numbers.statistics["block_bytes"] == 4096
+
+
+def test_views_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    numbers = make(1000, torch.float32)
+    tensor = torch.from_dlpack(numbers)
+    tensor.fill_(2)
+    with numbers.on_device() as device:
+        torch.from_dlpack(device).mul_(3)
+    assert tensor.sum().item() == 6000
+
+
+def test_system_calls_use_elements_that_are_held() -> None:
+    numbers = make(10_000, "uint8")
+    with numbers.on_device() as device:
+        device[:] = 65
+    read_end, write_end = os.pipe()
+    with numbers.host("read", first=4090, count=10) as array:
+        assert os.write(write_end, array[4090:4100].data) == 10
+    with numbers.host("write", first=8000, count=10) as array:
+        assert os.readv(read_end, [array[8000:8010].data]) == 10
+        array[8000] = 66
+    with numbers.on_device() as device:
+        assert device[8000] == 66
+    os.close(read_end)
+    os.close(write_end)
+
+
+def test_kernels_wait_for_the_hosts_access() -> None:
+    numbers = make()
+    with (
+        numbers.host("read"),
+        pytest.raises(beeline.InvalidArgumentError, match="HostAccess"),
+        numbers.on_device(),
+    ):
+        pass
+    short = make(deadline_s=0.05)
+    with short.on_device(), pytest.raises(beeline.DeadlineError, match="kernels"), short.host("read"):
+        pass
+
+
+def test_wrong_use_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"protocol: best; known are automatic, protection, tracking, managed"):
+        make(protocol="best")
+    with pytest.raises(ValueError, match="device: tpu"):
+        beeline.Object(3, device="tpu")
+    with pytest.raises(beeline.InvalidArgumentError, match="0 bytes"):
+        make(0)
+    with pytest.raises(beeline.InvalidArgumentError, match="power of two"):
+        beeline.Object(3, device="cpu", block_bytes=5000)
+    with pytest.raises(beeline.InvalidArgumentError, match="managed memory is memory of GPUs"):
+        make(protocol="managed")
+    numbers = make()
+    with pytest.raises(beeline.InvalidArgumentError, match="the object has 5000"), numbers.host(first=4999, count=2):
+        pass
+    numbers.free()
+    with pytest.raises(beeline.InvalidArgumentError, match="was released"):
+        numbers.free()
+
+
+def test_views_keep_the_object() -> None:
+    host = np.from_dlpack(make())
+    gc.collect()
+    host[:] = 3
+    assert host.sum() == 15_000

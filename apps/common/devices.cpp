@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "beeline/core/error.hpp"
+#include "common/quantity.hpp"
 
 namespace apps {
 
@@ -14,8 +15,6 @@ namespace {
 using beeline::require;
 using beeline::Status;
 namespace hpe = beeline::hpe;
-
-double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(std::size_t{1} << 30); }
 
 Devices host_devices(int count) {
   require(count <= hpe::Device::max_host_devices, Status::no_resource,

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "beeline/core/error.hpp"
+#include "common/quantity.hpp"
 
 namespace apps {
 
@@ -44,8 +45,6 @@ GpuRoom gpu_room(const beeline::Config& config, const std::vector<beeline::Devic
     least = std::min(least, gpus[static_cast<std::size_t>(gpu)].memory_bytes / ranks);
   return {true, least};
 }
-
-double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(std::size_t{1} << 30); }
 
 }  // namespace
 

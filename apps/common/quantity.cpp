@@ -18,4 +18,6 @@ std::optional<std::size_t> parse_quantity(const std::string& text) {
   return number << (10 * (unit + 1));
 }
 
+double gibibytes(std::size_t bytes) { return static_cast<double>(bytes) / static_cast<double>(std::size_t{1} << 30); }
+
 }  // namespace apps

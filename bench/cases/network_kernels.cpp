@@ -47,6 +47,16 @@ struct PutSignalsInTurn {
   }
 };
 
+struct GetsInTurn {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Messages messages) const {
+    if (grid.block().thread_rank() != 0) return;
+    time_rounds(Thread{}, loop, [&](std::uint64_t) {
+      return get(Thread{}, ctx, messages.destination, messages.source, messages.bytes, loop.peer) == Status::ok;
+    });
+  }
+};
+
 Messages messages_of(const MessageBuffers& buffers, std::uint64_t* signal, std::uint64_t bytes, std::uint64_t slots) {
   return {buffers.destination(), buffers.source(), signal, bytes, slots};
 }
@@ -62,6 +72,11 @@ std::vector<double> NetworkPair::time_put_signals(Memories memories, Rounds roun
   const auto buffers = buffers_in(memories);
   return timed_.run(1, bench_.paired(), rounds, PutSignalsInTurn{},
                     messages_of(*buffers, &signals_.data()->value, bytes_, slots_));
+}
+
+std::vector<double> NetworkPair::time_gets(Memories memories, Rounds rounds) {
+  const auto buffers = buffers_in(memories);
+  return timed_.run(1, bench_.leads(), rounds, GetsInTurn{}, messages_of(*buffers, nullptr, bytes_, slots_));
 }
 
 }  // namespace beeline::bench

@@ -122,16 +122,27 @@ Measurement gets_of(const std::shared_ptr<NetworkPair>& pair, const char* method
   return measurement;
 }
 
+Measurement library_gets(const std::shared_ptr<NetworkPair>& pair, Memories memories) {
+  constexpr const char* method = "network/get";
+  if (!pair->bench().world().device().is_gpu())
+    return gets_of(
+        pair, method, [=] { pair->get(); }, [=] { pair->signal(); }, [=] { pair->await_signal(); });
+  Measurement measurement = network_measurement(
+      pair, Receivers::first, method, [=](Rounds rounds) { return pair->time_gets(memories, rounds); }, memories);
+  measurement.unit = Unit::microseconds;
+  return measurement;
+}
+
 std::vector<Measurement> prepare_gets(Bench& bench, std::uint64_t bytes) {
-  require_host_ranks(bench);
   const auto pair = std::make_shared<NetworkPair>(bench, bytes, 1);
   std::vector<Measurement> all;
   all.push_back(gets_of(
       pair, "ucx/get", [=] { pair->bare_get(); }, [] {}, [] {}));
   all[0].peer_of = "network/get";
-  all.push_back(gets_of(
-      pair, "network/get", [=] { pair->get(); }, [=] { pair->signal(); }, [=] { pair->await_signal(); }));
-  all.back().baseline = 0;
+  for (const Memories& memories : all_memories(bench)) {
+    all.push_back(library_gets(pair, memories));
+    all.back().baseline = 0;
+  }
   return all;
 }
 

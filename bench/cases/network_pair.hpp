@@ -66,6 +66,8 @@ class NetworkPair {
   [[nodiscard]] std::vector<double> time_puts(Memories memories, Rounds rounds);
   /// Times round trips of puts with signals.
   [[nodiscard]] std::vector<double> time_put_signals(Memories memories, Rounds rounds);
+  /// Times gets by rank 0.
+  [[nodiscard]] std::vector<double> time_gets(Memories memories, Rounds rounds);
 
   /// UCX's calls: a put of the only slot and of the word after it, flushed; and the wait for the peer's word.
   void bare_put_flush() { bare_put_from(0); }

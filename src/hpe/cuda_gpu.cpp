@@ -23,6 +23,7 @@ using cuda_api::driver;
 struct Attributes {
   CUmemorytype type{};  ///< 0: the driver does not know the pointer
   unsigned is_managed = 0;
+  unsigned is_one_allocation = 0;  ///< of cudaMalloc, not mapped piece by piece or part of a pool
   int gpu = -1;
   CUdeviceptr start = 0;
   std::size_t bytes = 0;
@@ -30,18 +31,25 @@ struct Attributes {
 
 /// One call of the driver. Returns false in a thread that has no context.
 bool query(const void* pointer, Attributes& found) {
-  std::array<CUpointer_attribute, 5> names = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+  std::array<CUpointer_attribute, 6> names = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                              CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                              CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
                                               CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-                                              CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-  std::array<void*, 5> values = {&found.type, &found.is_managed, &found.gpu, &found.start, &found.bytes};
+                                              CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                              CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  std::array<void*, 6> values = {&found.type, &found.is_managed, &found.is_one_allocation,
+                                 &found.gpu,  &found.start,      &found.bytes};
   return driver().pointer_attributes(static_cast<unsigned>(names.size()), names.data(), values.data(),
                                      reinterpret_cast<CUdeviceptr>(pointer)) == CUDA_SUCCESS;
 }
 
 Owner owner_from(const Attributes& found) {
   Owner owner;
-  if (found.bytes != 0) owner.start = reinterpret_cast<const std::byte*>(found.start), owner.bytes = found.bytes;
   const bool is_host = found.type == CU_MEMORYTYPE_HOST;
+  // The range of memory that is mapped piece by piece is that of one piece, and data may cross several.
+  const bool has_known_end = is_host || found.is_managed != 0 || found.is_one_allocation != 0;
+  if (has_known_end && found.bytes != 0)
+    owner.start = reinterpret_cast<const std::byte*>(found.start), owner.bytes = found.bytes;
   owner.memory = found.is_managed != 0 ? Memory::managed : is_host ? Memory::pinned : Memory::device;
   if (found.gpu >= 0 && owner.memory != Memory::pinned) owner.device = detail::device_at(DeviceKind::gpu, found.gpu);
   return owner;

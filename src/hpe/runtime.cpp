@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
 #include "core/fork.hpp"
 #include "hpe/gpu.hpp"
 #include "hpe/stream_state.hpp"
@@ -51,6 +52,7 @@ void DeviceState::fail(const std::string& reason) {
 
 std::unique_ptr<StreamState> DeviceState::take_stream() {
   require_working();
+  sort_late_streams();
   {
     const std::lock_guard lock(mutex_);
     if (!streams_.empty()) {
@@ -62,9 +64,26 @@ std::unique_ptr<StreamState> DeviceState::take_stream() {
   return StreamState::make(*this, StreamPriority::normal);
 }
 
-void DeviceState::give_back(std::unique_ptr<StreamState> stream) {
+void DeviceState::sort_late_streams() {
+  std::vector<std::unique_ptr<StreamState>> late;
+  {
+    const std::lock_guard lock(mutex_);
+    if (late_.empty()) return;
+    late.swap(late_);
+  }
+  for (std::unique_ptr<StreamState>& stream : late) {
+    try {
+      const bool has_ended = stream->is_done();
+      give_back(std::move(stream), has_ended);
+    } catch (const std::exception& error) {  // its call has ended with an error before
+      log(LogLevel::warning, fmt::format("late work of a copy on {} has failed: {}", device_.name(), error.what()));
+    }
+  }
+}
+
+void DeviceState::give_back(std::unique_ptr<StreamState> stream, bool has_ended) {
   const std::lock_guard lock(mutex_);
-  streams_.push_back(std::move(stream));
+  (has_ended ? streams_ : late_).push_back(std::move(stream));
 }
 
 void DeviceState::add(const MeasuredMutex* mutex) {

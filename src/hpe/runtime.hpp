@@ -55,7 +55,8 @@ class DeviceState {
 
   /// A stream for one blocking call: an earlier call's, or a new one.
   [[nodiscard]] std::unique_ptr<StreamState> take_stream();
-  void give_back(std::unique_ptr<StreamState> stream);
+  ///   has_ended  whether the stream's work has ended; otherwise a later call takes the stream once it has
+  void give_back(std::unique_ptr<StreamState> stream, bool has_ended);
 
   /// The streams of the device count their lock times while they exist, and leave them behind.
   void add(const MeasuredMutex* mutex);
@@ -64,6 +65,8 @@ class DeviceState {
 
  private:
   [[noreturn]] void refuse() const;
+  /// Streams whose work has ended meanwhile are free again.
+  void sort_late_streams();
 
   const Device device_;
   const beeline::Device info_;
@@ -72,6 +75,7 @@ class DeviceState {
   mutable std::mutex mutex_;
   std::string reason_;
   std::vector<std::unique_ptr<StreamState>> streams_;  ///< free ones, for blocking calls
+  std::vector<std::unique_ptr<StreamState>> late_;     ///< of blocking calls that have ended at their deadline
   std::vector<const MeasuredMutex*> mutexes_;
   LockTimes ended_;  ///< of streams that have ended
 };

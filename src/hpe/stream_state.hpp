@@ -75,10 +75,7 @@ class StreamState {
 class TakenStream {
  public:
   explicit TakenStream(DeviceState& device) : device_(device), stream_(device.take_stream()) {}
-  /// A stream whose work may not have ended is not used again.
-  ~TakenStream() {
-    if (has_ended_) device_.give_back(std::move(stream_));
-  }
+  ~TakenStream() { device_.give_back(std::move(stream_), has_ended_); }
   TakenStream(const TakenStream&) = delete;
   TakenStream& operator=(const TakenStream&) = delete;
 

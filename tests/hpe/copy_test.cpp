@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -152,6 +153,26 @@ TEST(Copies, OwnersWhileOthersAllocate) {
   }
   ends = true;
   for (std::thread& other : others) other.join();
+}
+
+/// A blocking copy ends at its deadline, and later copies take no harm.
+TEST(Copies, HaveDeadlines) {
+  if (Device::host(6).reaches(Device::host(7)) && Device::gpus().empty()) GTEST_SKIP() << "such copies have no waits";
+  const Device device = Device::gpus().empty() ? Device::host(6) : Device::gpus().front();
+  const DeviceMemory from(device, longest),
+      to(Device::gpus().empty() ? Device::host(7) : Device::gpus().back(), longest);
+  int refused = 0;
+  for (int i = 0; i < 20; ++i) try {
+      hpe::copy(to.data(), from.data(), longest, {.deadline = std::chrono::nanoseconds(0)});
+    } catch (const beeline::Error& error) {
+      EXPECT_EQ(error.code(), Status::deadline);
+      ++refused;
+    }
+  EXPECT_GT(refused, 0);
+  const std::vector<std::byte> data = test_bytes(longest, 9);
+  hpe::copy(from.data(), data.data(), longest);
+  hpe::copy(to.data(), from.data(), longest);
+  EXPECT_EQ(read(to.data(), longest), data);
 }
 
 TEST(Copies, ThreadsShareADevice) {

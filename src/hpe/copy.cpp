@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "beeline/core/error.hpp"
+#include "hpe/gpu.hpp"
 #include "hpe/owners.hpp"
 #include "hpe/reach.hpp"
 #include "hpe/stream_state.hpp"
@@ -59,24 +60,37 @@ void copy_objects(const Copy& copy, StreamState& stream) {
     copy.into.copying->copy_in(static_cast<std::byte*>(copy.to), copy.from, copy.bytes, stream);
 }
 
-/// Whether CUDA copies pageable memory during the call that enqueues the copy, without waiting for earlier work.
-///   is_empty  whether the stream has no earlier work
-bool is_done_at_once(const Copy& copy, const StreamState& stream, bool is_empty) {
+[[nodiscard]] bool is_pageable(const OwnedRange& range) { return range.owner.memory == Memory::pageable; }
+
+/// Whether CUDA itself copies between pageable memory and what the stream's device reaches.
+bool is_for_cuda(const Copy& copy, const StreamState& stream) {
   const Device device = stream.device().device();
-  const bool reads = copy.out_of.owner.memory == Memory::pageable && detail::is_direct(device, copy.into.owner);
-  const bool writes = copy.into.owner.memory == Memory::pageable && detail::is_direct(device, copy.out_of.owner);
-  return copy.bytes <= read_at_once_bytes && (reads || (writes && is_empty)) && stream.own().capture() == 0;
+  return device.is_gpu() && is_pageable(copy.into) != is_pageable(copy.out_of) &&
+         (is_pageable(copy.into) || detail::is_direct(device, copy.into.owner)) &&
+         (is_pageable(copy.out_of) || detail::is_direct(device, copy.out_of.owner));
 }
 
-void enqueue(const Copy& copy, StreamState& stream, bool is_empty) {
+/// Whether CUDA has read the source when the call that enqueues the copy returns.
+bool is_read_at_once(const Copy& copy, const StreamState& stream) {
+  return copy.bytes <= read_at_once_bytes && is_pageable(copy.out_of) && is_for_cuda(copy, stream) &&
+         stream.own().capture() == 0;
+}
+
+void put(const Copy& copy, beeline::Stream& stream) { stream.copy(copy.to, copy.from, copy.bytes); }
+
+void enqueue(const Copy& copy, StreamState& stream) {
   const Device device = stream.device().device();
-  const auto put = [&](beeline::Stream& on) { on.copy(copy.to, copy.from, copy.bytes); };
   if (!device.is_gpu() && copy.has_gpu())  // a GPU's stream copies, for which the host device's stream waits
     return stream.enqueue([&](beeline::Stream& on) {
       on.enqueue([to = copy.to, from = copy.from, bytes = copy.bytes] { hpe::copy(to, from, bytes); });
     });
-  if (copy.is_direct(device) || is_done_at_once(copy, stream, is_empty)) return stream.enqueue_own(put);
-  stream.enqueue(put);
+  const bool is_direct = copy.is_direct(device);
+  if (is_direct && device.is_gpu())
+    return stream.enqueue_own(
+        [&](beeline::Stream& own) { gpu::enqueue_copy(device.index(), own.native(), copy.to, copy.from, copy.bytes); });
+  if (is_direct || is_read_at_once(copy, stream))
+    return stream.enqueue_own([&](beeline::Stream& own) { put(copy, own); });
+  stream.enqueue([&](beeline::Stream& reaching) { put(copy, reaching); });
 }
 
 }  // namespace
@@ -85,7 +99,7 @@ void detail::copy(void* to, const void* from, std::size_t bytes, StreamState& st
   if (!moves_anything(to, from, bytes)) return;
   const Copy copy(to, from, bytes);
   if (copy.has_objects()) return copy_objects(copy, stream);
-  enqueue(copy, stream, false);
+  enqueue(copy, stream);
 }
 
 void copy(void* to, const void* from, std::size_t bytes, Stream& stream) {
@@ -102,8 +116,10 @@ void copy(void* to, const void* from, std::size_t bytes, const Waiting& waiting)
   detail::TakenStream stream(Runtime::get().state_of(copy.device()));
   if (copy.has_objects())
     copy_objects(copy, stream.get());
+  else if (is_for_cuda(copy, stream.get()))  // CUDA blocks while it copies pageable memory
+    stream.get().call_own([&](beeline::Stream& own) { put(copy, own); });
   else
-    enqueue(copy, stream.get(), true);
+    enqueue(copy, stream.get());
   stream.synchronize(waiting);
 }
 

@@ -18,6 +18,9 @@ namespace beeline::hpe::gpu {
 /// Runs `call` with the GPU as the calling thread's current device; afterwards the device is the one before.
 void on(int gpu, const std::function<void()>& call);
 
+/// Enqueues a copy between memory that the GPU reaches, none of it pageable, on `stream` (a cudaStream_t of the GPU).
+void enqueue_copy(int gpu, void* stream, void* to, const void* from, std::size_t bytes);
+
 /// Memory of a GPU. Throws no_resource.
 [[nodiscard]] std::byte* allocate(int gpu, std::size_t bytes);
 /// Waits for work on the GPU that uses the memory.

@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "beeline/core/error.hpp"
 #include "hpe/gpu.hpp"
@@ -23,14 +25,25 @@ std::uint64_t pack(const Owner& owner) {
          static_cast<std::uint64_t>(owner.device.index()) << index_shift;
 }
 
-/// Whether all pages of a range are mapped: one system call for each 16 MiB.
-bool is_mapped(const void* pointer, std::size_t bytes) {
+/// Whether the bytes at two addresses can be read. Where the system does not permit the question, they can.
+bool can_be_read(const std::byte* first, const std::byte* last) {
+  std::byte read[2];
+  const iovec here = {read, sizeof read};
+  const iovec there[] = {{const_cast<std::byte*>(first), 1}, {const_cast<std::byte*>(last), 1}};
+  const ssize_t got = ::process_vm_readv(::getpid(), &here, 1, there, 2, 0);
+  return got == 2 || (got < 0 && errno != EFAULT);
+}
+
+/// Whether all pages of a range are mapped, and the first and the last can be read: addresses that CUDA keeps for
+/// device memory are mapped, but cannot be read.
+bool is_readable(const void* pointer, std::size_t bytes) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   constexpr std::size_t at_once = 4096;
   unsigned char resident[at_once];
-  const auto first = reinterpret_cast<std::uintptr_t>(pointer), end = first + bytes;
-  if (end < first) return false;
-  for (std::uintptr_t next = first / page * page; next < end; next += at_once * page)
+  const auto* const first = static_cast<const std::byte*>(pointer);
+  const auto start = reinterpret_cast<std::uintptr_t>(pointer), end = start + bytes;
+  if (end < start || !can_be_read(first, first + bytes - 1)) return false;
+  for (std::uintptr_t next = start / page * page; next < end; next += at_once * page)
     if (::mincore(reinterpret_cast<void*>(next), std::min(end - next, at_once * page), resident) != 0) return false;
   return true;
 }
@@ -44,7 +57,7 @@ OwnedRange known_owner(const void* pointer) {
 
 [[noreturn]] void refuse_nobody(const void* pointer) {
   throw Error(Status::invalid_argument,
-              fmt::format("the address {} belongs to nobody: no device's memory, and not mapped", pointer));
+              fmt::format("the address {} belongs to nobody: no device's memory, and not mapped for reading", pointer));
 }
 
 }  // namespace
@@ -132,7 +145,7 @@ void OwnerTable::remove(const std::byte* start) {
 
 OwnedRange range_of(const void* pointer) {
   const OwnedRange range = known_owner(pointer);
-  if (range.owner.memory == Memory::pageable && !is_mapped(pointer, 1)) refuse_nobody(pointer);
+  if (range.owner.memory == Memory::pageable && !is_readable(pointer, 1)) refuse_nobody(pointer);
   return range;
 }
 
@@ -142,8 +155,8 @@ OwnedRange checked_range(const void* pointer, std::size_t bytes, const char* wha
   const auto refuse = [&](const std::string& why) {
     throw Error(Status::invalid_argument, fmt::format("{} of {} bytes at {} {}", what, bytes, pointer, why));
   };
-  if (owner.memory == Memory::pageable && !is_mapped(pointer, bytes)) {
-    if (!is_mapped(pointer, 1)) refuse_nobody(pointer);
+  if (owner.memory == Memory::pageable && !is_readable(pointer, bytes)) {
+    if (!is_readable(pointer, 1)) refuse_nobody(pointer);
     refuse("has pages that are not mapped");
   }
   if (owner.start == nullptr) return range;

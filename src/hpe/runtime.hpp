@@ -48,8 +48,9 @@ class DeviceState {
 
   /// Throws unavailable if the device has failed.
   void require_working() const {
-    if (has_failed_.load(std::memory_order_acquire)) refuse();
+    if (has_failed()) refuse();
   }
+  [[nodiscard]] bool has_failed() const { return has_failed_.load(std::memory_order_acquire); }
   /// From now on the device is unusable. Only the first reason counts.
   void fail(const std::string& reason);
 

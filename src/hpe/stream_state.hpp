@@ -39,6 +39,17 @@ class StreamState {
   void enqueue_own(const Call& call) {
     enqueue_on(*own_, call);
   }
+  /// As `enqueue_own`, without the lock: for the only user of a stream, and calls that may take long.
+  template <class Call>
+  void call_own(const Call& call) {
+    device_.require_working();
+    try {
+      call(*own_);
+    } catch (const Error& error) {
+      explain(error);
+      throw;
+    }
+  }
   /// As `Stream::wait_for`.
   void wait_for(StreamState& other);
 
@@ -61,6 +72,8 @@ class StreamState {
   }
   /// Throws a better error than `error` if the device has failed.
   void explain(const Error& error);
+  /// Whether a few polls in a row see the end of the work.
+  [[nodiscard]] bool is_done_soon();
   /// Waits a little for the stream, between two polls.
   void nap(std::chrono::nanoseconds period) const;
 

@@ -19,8 +19,9 @@ namespace beeline::hpe {
 /// Blocking: returns when the data have arrived. Holds a lock only while it enqueues. Takes no part in the order of any
 /// stream. Throws invalid_argument, before anything is touched, for ranges that overlap, a pointer that belongs to
 /// nobody, a range with a page that is not mapped, and one that goes beyond its allocation, where that is known;
-/// unavailable if a device does not work; deadline. For pageable memory the check of its pages is a system call.
-/// Call it by its qualified name: an unqualified call with pointers to std::byte means std::copy.
+/// unavailable if a device does not work; deadline, after which the copy may still go on. Blocking copies of pageable
+/// memory to and from GPUs are CUDA's own, which do not end at a deadline; the check of pageable memory takes two
+/// system calls. Call it by its qualified name: an unqualified call with pointers to std::byte means std::copy.
 /// Source: seed 001, virtual peer DMA.
 void copy(void* to, const void* from, std::size_t bytes, const Waiting& waiting = {});
 

@@ -16,8 +16,10 @@ namespace beeline::hpe {
 
 /// How a blocking call waits. It holds no lock meanwhile.
 struct Waiting {
-  /// Sleep between two polls, once as much time has passed in polls without a sleep. 0: the thread never sleeps.
+  /// Sleep between two polls, after a time `without_sleep` in which the thread only yields its core. 0: it never
+  /// sleeps.
   std::chrono::microseconds poll_period{20};
+  static constexpr std::chrono::microseconds without_sleep{100};
   /// The longest wait; no value: BEELINE_STREAM_DEADLINE_S.
   std::optional<std::chrono::nanoseconds> deadline;
 };

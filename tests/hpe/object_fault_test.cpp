@@ -297,13 +297,19 @@ void check_that_no_write_is_lost(Protocol protocol, std::size_t threads, std::si
       const std::uint64_t seen = object[word * threads + thread];
       if ((seen & 0xffffffff) != written[thread][word] || seen >> 32 != kernels) ++wrong;
     }
+  testing::Test::RecordProperty("kernels", std::to_string(kernels));
   EXPECT_EQ(wrong, 0u) << "of " << words * threads << " words, after " << kernels << " kernels";
 }
 
 /// BEELINE_TEST_WRITES is the number of writes of each thread.
 std::size_t writes_of_each_thread() {
   const char* const text = std::getenv("BEELINE_TEST_WRITES");
-  return text == nullptr ? 100'000 : std::stoul(text);
+#if defined(__SANITIZE_THREAD__)
+  constexpr std::size_t writes = 20'000;
+#else
+  constexpr std::size_t writes = 100'000;
+#endif
+  return text == nullptr ? writes : std::stoul(text);
 }
 
 TEST(ObjectFaults, ByProtectionLoseNoWrite) {

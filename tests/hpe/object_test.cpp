@@ -9,16 +9,20 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "beeline/core/error.hpp"
+#include "beeline/host/world.hpp"
 #include "beeline/hpe/copy.hpp"
+#include "beeline/hpe/files.hpp"
 #include "beeline/hpe/memory.hpp"
 #include "tests/hpe/object_kernels.hpp"
 #include "tests/support/errors.hpp"
+#include "tests/support/ranks.hpp"
 
 namespace beeline_test::objects {
 
@@ -279,6 +283,44 @@ TEST_P(Objects, LieInMemoryThatWasGiven) {
   stream.synchronize();
   EXPECT_EQ(object.on(Device::host(3)), memory.as<std::uint64_t>());
   EXPECT_EQ(memory.as<std::uint64_t>()[5], 4u);
+}
+
+TEST_P(Objects, LieInSymmetricMemory) {
+  expect_passed_on_cpus(2, [this](beeline::World& world) {
+    const beeline::SymmetricArray<std::uint64_t> memory(world, 2 * words_of_block);
+    const int peer = 1 - world.rank();
+    ObjectOptions over = options();
+    over.device = Device::host(world.rank());
+    over.device_memory = memory.data();
+    Object<std::uint64_t> object(2 * words_of_block, over);
+    object[3] = static_cast<std::uint64_t>(world.rank()) + 10;
+    Stream stream(*over.device);
+    {
+      const DeviceAccess access(stream, {&object.state()});
+      stream.synchronize();
+      world.barrier();
+      world.copy(world.at(memory.data() + words_of_block, peer), memory.data(), block);
+      world.barrier();
+    }
+    BEELINE_CHECK_EQ(static_cast<std::uint64_t>(peer) + 10, object[words_of_block + 3]);
+    world.barrier();
+  });
+}
+
+TEST_P(Objects, AreReadFromFilesAndWrittenToThem) {
+  char name[] = "/tmp/beeline-object-XXXXXX";
+  const int file = ::mkstemp(name);
+  ASSERT_GE(file, 0);
+  ::close(file);
+  Object<std::uint64_t> object(20 * words_of_block, options()), back(20 * words_of_block, options());
+  Stream stream(Device::host());
+  std::iota(object.begin(), object.end(), 0);
+  run_on(stream, object, add_to_all(5));
+  EXPECT_EQ(write_file(name, object.data(), 20 * block), 20 * block);
+  EXPECT_EQ(read_file(name, back.data(), 20 * block), 20 * block);
+  ::unlink(name);
+  run_on(stream, back, add_to_all(1));
+  for (std::size_t i = 0; i < back.size(); ++i) ASSERT_EQ(back[i], i + 6);
 }
 
 TEST_P(Objects, AreReleasedOnce) {

@@ -59,6 +59,7 @@ BlockObject::BlockObject(std::size_t bytes, const ObjectOptions& options, Device
   }
   if (hint_ == Hint::device_only) view_->close({0, whole}, false, written_);
   written_.clear();
+  if (given_memory_ != nullptr) static_cast<void>(copy_on(home_));
   fork_handler_ = std::make_unique<beeline::detail::ForkHandler>([this] { begin_child(); });
   OwnerTable::of_process().add(
       {{.memory = Memory::object, .device = home_, .start = memory_->program(), .bytes = bytes_}, this});

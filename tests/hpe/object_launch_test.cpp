@@ -68,7 +68,9 @@ void wait_if_managed(Protocol protocol, Stream& stream) {
 TEST_P(LaunchedObjects, MoveWhatChanges) {
   Object<std::uint64_t> object(40 * words_of_block + 3, options());
   Stream stream(devices.front());
-  if (devices.front().is_gpu()) EXPECT_EQ(object.on(devices.front()), object.data()) << "one pointer";
+  if (devices.front().is_gpu()) {
+    EXPECT_EQ(object.on(devices.front()), object.data()) << "one pointer";
+  }
   for (std::uint64_t round = 1; round <= 3; ++round) {
     for (std::size_t i = 0; i < object.size(); i += 999) object[i] += 1000;
     launch(stream, shape, AddToAll{}, object, object.size(), 1ull);
@@ -173,6 +175,31 @@ TEST_P(LaunchedObjects, WritesOfThreadsAreNotLost) {
   for (std::thread& writer : writers) writer.join();
   for (std::size_t i = 0; i < object.size(); ++i)
     ASSERT_EQ(object[i], (kernels << 32) + writes / words + ((i / threads) < writes % words ? 1 : 0));
+}
+
+struct StoreToNobody {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, std::uint64_t* all, std::uint64_t distance) const {
+    if (grid.thread_rank() == 0) all[distance] = 1;
+  }
+};
+
+/// A GPU is unusable after it, so this case has a process of its own.
+TEST(KernelsThatFault, MakeTheirObjectsUnusable) {
+  if (Device::gpus().empty()) GTEST_SKIP() << "needs a GPU: kernels of host devices end the process by their faults";
+  const Device gpu = Device::gpu(0);
+  Object<std::uint64_t> object(words_of_block), other(words_of_block);
+  Stream stream(gpu);
+  launch(stream, shape, AddToAll{}, object, object.size(), 1ull);
+  launch(stream, shape, StoreToNobody{}, object, std::uint64_t{1} << 40);
+  try {
+    HostAccess(object, Access::read);
+    ADD_FAILURE() << "no error";
+  } catch (const beeline::Error& error) {
+    EXPECT_TRUE(error.code() == Status::internal || error.code() == Status::unavailable) << error.what();
+  }
+  other[5] = 3;  // never used by the GPU
+  EXPECT_EQ(other[5], 3u);
 }
 
 }  // namespace

@@ -36,16 +36,28 @@ class BlockMap {
   }
   [[nodiscard]] std::uint32_t holders(std::size_t block) const { return holders_[block]; }
 
-  void add_host(std::size_t block) { holders_[block] |= host; }
-  void set_host_alone(std::size_t block) { holders_[block] = host; }
-  void add(std::size_t block, unsigned copy) { holders_[block] |= device(copy); }
-  void set_alone(std::size_t block, unsigned copy) { holders_[block] = device(copy); }
+  /// Whether `copy` is the only current one of every block, as between kernels of one device.
+  [[nodiscard]] bool are_all_on(unsigned copy) const { return sole_holder_ == device(copy); }
+
+  void add_host(std::size_t block) { change(block) |= host; }
+  void set_host_alone(std::size_t block) { change(block) = host; }
+  void add(std::size_t block, unsigned copy) { change(block) |= device(copy); }
+  void set_alone(Blocks blocks, unsigned copy) {
+    for (std::size_t block = blocks.first; block < blocks.end; ++block) change(block) = device(copy);
+    if (blocks.first == 0 && blocks.end == holders_.size()) sole_holder_ = device(copy);
+  }
   /// The host has changed a part of the block: of the devices' copies only `copy`, if it was current, remains, since
   /// its device gets the part.
-  void keep(std::size_t block, unsigned copy) { holders_[block] = host | (holders_[block] & device(copy)); }
+  void keep(std::size_t block, unsigned copy) { change(block) = host | (holders_[block] & device(copy)); }
 
  private:
+  [[nodiscard]] std::uint32_t& change(std::size_t block) {
+    sole_holder_ = 0;
+    return holders_[block];
+  }
+
   std::vector<std::uint32_t> holders_;
+  std::uint32_t sole_holder_ = 0;  ///< of all blocks; 0: unknown
 };
 
 }  // namespace beeline::hpe::detail

@@ -214,6 +214,7 @@ void BlockObject::abandon() noexcept {
 /// A child has neither the devices nor the threads that fetch. It keeps what the host had.
 void BlockObject::begin_child() noexcept {
   is_inherited_ = true;
+  lock_.reset();
   for (std::size_t block = 0; block < blocks_.size();) {
     std::size_t next = block + 1;
     while (next < blocks_.size() && blocks_.is_on_host(next) == blocks_.is_on_host(block)) ++next;

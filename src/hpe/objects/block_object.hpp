@@ -80,6 +80,7 @@ class BlockObject final : public ObjectState, public CopyingOwner {
   void require_usable() const;
   void await_accesses(Held& held);
   void order_after(Held& held, KernelUse& own, bool writes);
+  void hand_over(Blocks blocks, bool writes, unsigned copy, StreamState& stream, KernelUse& use);
   void close_view(Blocks blocks, bool writes);
   void mark_written(unsigned copy);
   void unmark_written();

@@ -22,6 +22,13 @@ void BlockObject::acquire(StreamState& stream, Range range, bool writes) {
   const unsigned copy = copy_on(stream.device().device());
   KernelUse& use = uses_.of(stream);
   order_after(held, use, writes);
+  if (!blocks_.are_all_on(copy)) hand_over(blocks, writes, copy, stream, use);
+  use.writes = writes;
+  uses_.begin_launch(use);
+}
+
+/// Makes blocks current on a device: takes them from the program, and sends what the device lacks.
+void BlockObject::hand_over(Blocks blocks, bool writes, unsigned copy, StreamState& stream, KernelUse& use) {
   close_view(blocks, writes);
   try {
     mark_written(copy);
@@ -30,10 +37,8 @@ void BlockObject::acquire(StreamState& stream, Range range, bool writes) {
     unmark_written();
     throw;
   }
-  for (std::size_t block = blocks.first; block < blocks.end; ++block)
-    writes ? blocks_.set_alone(block, copy) : blocks_.add(block, copy);
-  use.writes = writes;
-  uses_.begin_launch(use);
+  if (writes) return blocks_.set_alone(blocks, copy);
+  for (std::size_t block = blocks.first; block < blocks.end; ++block) blocks_.add(block, copy);
 }
 
 void BlockObject::release(StreamState& stream) {

@@ -53,6 +53,8 @@ class FutexLock {
       if (!futex_wait(word_, has_waiters, until_ns)) return false;
     return true;
   }
+  /// In a forked process, whose only thread does not hold the lock.
+  void reset() noexcept { word_.store(is_free, std::memory_order_relaxed); }
   void unlock() noexcept {
     if (word_.exchange(is_free, std::memory_order_release) == has_waiters) futex_wake(word_, 1);
   }

@@ -81,3 +81,9 @@ if several joules; then
     bench "joules-$set" 480 energy --ranks 2 --set "$set" --budget 240
   done
 fi
+if wanted objects; then
+  for part in "streaming --sizes 64M" "sparse,sequential,first_access --sizes 256M"; do
+    step "objects-${part%%[ ,]*}" 60 .venv/bin/python -m beeline bench objects --measurements $part \
+      --output "$output/objects-${part%%[ ,]*}.jsonl"
+  done
+fi

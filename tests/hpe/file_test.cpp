@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "beeline/hpe/files.hpp"
+#include "beeline/hpe/object.hpp"
 #include "beeline/runtime/file_descriptor.hpp"
 #include "hpe/files/block_io.hpp"
 #include "hpe/files/block_plan.hpp"
@@ -127,6 +128,26 @@ TEST(Files, OnStreamsOfEachDevice) {
     stream.synchronize();
     EXPECT_EQ(content_of(folder / "to"), content) << device.name();
     std::filesystem::remove(folder / "to");
+  }
+}
+
+TEST(Files, ObjectsOfEachProtocol) {
+  const FileFolder folder;
+  const std::size_t bytes = 3 * mib + 5;
+  const std::vector<std::byte> content = test_bytes(bytes + 8, 11);
+  make_file(folder / "from", content);
+  for (const Protocol protocol : {Protocol::protection, Protocol::tracking}) {
+    ObjectMemory object(bytes + 4096, {.protocol = protocol, .block_bytes = 65536});
+    auto* const start = static_cast<std::byte*>(object.data());
+    std::fill(start, start + object.bytes(), std::byte{3});
+    read_file(folder / "from", start + 1, bytes, {.offset = 3});
+    EXPECT_EQ(start[0], std::byte{3}) << name(protocol);
+    EXPECT_EQ(start[bytes + 1], std::byte{3}) << name(protocol);
+    EXPECT_EQ(std::vector<std::byte>(start + 1, start + 1 + bytes), part_of(content, 3, bytes)) << name(protocol);
+    write_file(folder / "to", start + 1, bytes);
+    EXPECT_EQ(content_of(folder / "to"), part_of(content, 3, bytes)) << name(protocol);
+    std::filesystem::remove(folder / "to");
+    EXPECT_THROW(read_file(folder / "from", start + 4096, bytes + 1), beeline::Error) << name(protocol);
   }
 }
 

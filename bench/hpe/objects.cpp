@@ -88,6 +88,7 @@ class Streaming : public Iterations {
   Streaming(Device device, std::size_t bytes)
       : stream(device), count(bytes / sizeof(std::uint32_t)), sums_(device, most_sums * sizeof(std::uint32_t)) {
     stream.fill(sums_.data(), 0, sums_.bytes());
+    stream.synchronize();
   }
   void run(int iterations) override {
     for (int i = 0; i < iterations; ++i) {
@@ -212,6 +213,7 @@ class ReadingCopies final : public Reading {
   ReadingCopies(Device device, std::size_t bytes, Places places)
       : Reading(device, bytes, std::move(places)), copies_(device, bytes) {
     stream.fill(copies_.there.data(), 0, bytes);
+    stream.synchronize();
   }
 
  private:

@@ -288,7 +288,7 @@ void check_that_no_write_is_lost(Protocol protocol, std::size_t threads, std::si
     run_on(stream, object, add_to_all(std::uint64_t{1} << 32));
     ++kernels;
     stream.synchronize();
-    std::this_thread::sleep_for(1ms);
+    std::this_thread::sleep_for(100us);
   } while (running > 0);
   for (std::thread& writer : writers) writer.join();
   std::size_t wrong = 0;

@@ -160,7 +160,7 @@ void OpenFile::open_for_writing() {
 }
 
 /// A file system without room refuses here, before any byte is written; and blocks of a file whose length grows with
-/// each of them would take turns (measured: docs/measured-objects.md).
+/// each of them would take turns.
 void OpenFile::reserve_room() {
   if (range_.bytes == 0 || range_.end() <= former_bytes_) return;
   const auto offset = static_cast<off_t>(range_.offset), bytes = static_cast<off_t>(range_.bytes);

@@ -28,7 +28,7 @@ unsigned default_cached_calls() { return std::clamp(std::thread::hardware_concur
 constexpr unsigned copied_beside = 2;
 
 /// Blocks of 256 KiB to 1 MiB, in place to 4 MiB: shorter ones cost more calls, longer buffers fall out of the
-/// second-level cache (measured: docs/measured-objects.md).
+/// second-level cache.
 std::size_t default_block_bytes(std::size_t bytes, bool in_place) {
   return std::clamp(std::bit_floor(std::max<std::size_t>(bytes / 8, 1)), 256 * kib, (in_place ? 4 : 1) * mib);
 }

@@ -29,9 +29,9 @@ struct Places {
   Places(Device device, Device other, std::size_t bytes)
       : here(device, bytes), second(device, bytes), there(other, bytes), pinned(bytes), pageable(bytes) {}
   [[nodiscard]] std::vector<Pair> pairs() {
-    return {{"pinned to device", here.data(), pinned.data()},     {"device to pinned", pinned.data(), here.data()},
-            {"pageable to device", here.data(), pageable.data()}, {"device to pageable", pageable.data(), here.data()},
-            {"device to device", second.data(), here.data()},     {"device to other", there.data(), here.data()}};
+    return {{"pinned_to_device", here.data(), pinned.data()},     {"device_to_pinned", pinned.data(), here.data()},
+            {"pageable_to_device", here.data(), pageable.data()}, {"device_to_pageable", pageable.data(), here.data()},
+            {"device_to_device", second.data(), here.data()},     {"device_to_other", there.data(), here.data()}};
   }
   DeviceMemory here, second, there;
   PinnedMemory pinned;
@@ -64,7 +64,7 @@ void measure_blocking(Stream& stream, const Pair& pair, std::size_t bytes) {
   };
   add("hpe/copy", by_us);
   add(name_of_copy(stream.device()), bare);
-  if (stream.device().is_gpu()) add("bare/cudaMemcpyAsync, cudaStreamSynchronize", waiting);
+  if (stream.device().is_gpu()) add("bare/enqueue_and_wait", waiting);
 }
 
 /// The time of the call alone: what it enqueues is waited for between samples, and not counted.

@@ -82,7 +82,7 @@ void measure(Device device, int threads, std::size_t bytes) {
     waited.values.push_back(static_cast<double>(times.waited_ns) / static_cast<double>(times.calls));
   }
   const nlohmann::ordered_json settings = {{"threads", threads}, {"longest_hold_ns", device.lock_times().longest_ns}};
-  print({"hpe_threads", "hpe/copies and a kernel", "GB/s", bytes, settings}, throughput, std::nullopt);
+  print({"hpe_threads", "hpe/copies_and_kernel", "GB/s", bytes, settings}, throughput, std::nullopt);
   print({"hpe_lock", "hpe/held", "ns", bytes, settings}, held, std::nullopt);
   print({"hpe_lock", "hpe/waited", "ns", bytes, settings}, waited, std::nullopt);
 }
@@ -116,7 +116,7 @@ void measure_one_lock(Device device, int threads, std::size_t bytes) {
     waited.values.push_back(waited_s * 1e9 / static_cast<double>(calls));
   }
   const nlohmann::ordered_json settings = {{"threads", threads}};
-  print({"hpe_threads", "bare/one lock", "GB/s", bytes, settings}, throughput, std::nullopt);
+  print({"hpe_threads", "bare/one_lock", "GB/s", bytes, settings}, throughput, std::nullopt);
   print({"hpe_lock", "bare/held", "ns", bytes, settings}, held, std::nullopt);
   print({"hpe_lock", "bare/waited", "ns", bytes, settings}, waited, std::nullopt);
 }

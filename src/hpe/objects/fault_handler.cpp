@@ -39,6 +39,7 @@ Handlers& handlers() {
 // In a signal handler, a thread-local variable must need no allocation.
 [[gnu::tls_model("initial-exec")]] thread_local BlockObject* resolved_object = nullptr;
 [[gnu::tls_model("initial-exec")]] thread_local const void* passed_on = nullptr;
+[[gnu::tls_model("initial-exec")]] thread_local const void* passing_frame = nullptr;  ///< of the call that passed it on
 
 enum class AccessKind { read, write, execution };
 
@@ -91,7 +92,10 @@ void reset(int signal) {
 /// Calls the handler that a fault which is not ours belongs to. If there is none, the fault is repeated without a
 /// handler, and ends the process as it would have without this library.
 void pass_on(int signal, siginfo_t* info, void* context) {
-  const bool is_passed_back = passed_on == info;  // the latest handler has called ours as its predecessor
+  // The latest handler has called ours as its predecessor, inside our call. If it has left by a jump, a later fault may
+  // have its information at the same address, but is passed on from the same depth of the stack.
+  const void* const frame = __builtin_frame_address(0);
+  const bool is_passed_back = passed_on == info && frame < passing_frame;
   const struct sigaction& next = is_passed_back ? handlers().first : handlers().latest;
   if ((next.sa_flags & SA_SIGINFO) == 0 && (next.sa_handler == SIG_DFL || next.sa_handler == SIG_IGN)) {
     reset(signal);
@@ -102,11 +106,13 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   if ((next.sa_flags & SA_NODEFER) == 0) ::sigaddset(&blocked, signal);
   ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
   const void* const outer = std::exchange(passed_on, info);
+  const void* const outer_frame = std::exchange(passing_frame, frame);
   if ((next.sa_flags & SA_SIGINFO) != 0)
     next.sa_sigaction(signal, info, context);
   else
     next.sa_handler(signal);
   passed_on = outer;
+  passing_frame = outer_frame;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

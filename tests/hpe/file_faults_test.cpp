@@ -90,20 +90,18 @@ constexpr const char* no_fork = "a process that uses CUDA or ThreadSanitizer doe
 TEST(FileFaults, MemoryOfNobody) {
   const FileFolder folder;
   make_file(folder / "file", test_bytes(3 * mib, 1));
-  std::byte* gone = nullptr;
-  {
-    const Mapping mapping(2 * mib);
-    gone = mapping.start();
-  }
+  auto* const gone = reinterpret_cast<std::byte*>(std::uintptr_t{4096});  // Linux maps nothing so low
   check_error(Status::invalid_argument, {}, [&] { read_file(folder / "file", gone, mib); });
   check_error(Status::invalid_argument, {}, [&] { read_file(folder / "file", nullptr, 1); });
   check_error(Status::invalid_argument, {}, [&] { write_file(folder / "new", gone, mib); });
   EXPECT_FALSE(fs::exists(folder / "new"));
-  const Mapping mapping(2 * mib);
-  ::munmap(mapping.start() + mib, mib);
-  check_error(Status::invalid_argument, {"not all of them"},
-              [&] { read_file(folder / "file", mapping.start(), mib + 1); });
-  EXPECT_EQ(mapping.start()[0], std::byte{});
+  if (!under_thread_sanitizer) {  // which maps memory of its own where some was unmapped
+    const Mapping mapping(2 * mib);
+    ::munmap(mapping.start() + mib, mib);
+    check_error(Status::invalid_argument, {"not all of them"},
+                [&] { read_file(folder / "file", mapping.start(), mib + 1); });
+    EXPECT_EQ(mapping.start()[0], std::byte{});
+  }
   const DeviceMemory device(Device::all().front(), 1000);
   check_error(Status::invalid_argument, {"ends after 400"},
               [&] { read_file(folder / "file", device.data() + 600, 401); });
@@ -319,6 +317,7 @@ TEST(FileFaults, ForkedProcessHasItsOwnCalls) {
 }
 
 TEST(FileFaults, Deadline) {
+  if (under_thread_sanitizer) GTEST_SKIP() << "ThreadSanitizer makes calls so slow that blocks never wait";
   const FileFolder folder;
   make_file(folder / "file", test_bytes(16 * mib, 12));
   std::vector<std::byte> here(16 * mib);

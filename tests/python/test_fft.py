@@ -83,6 +83,12 @@ def test_the_table_compares_with_one_device(cli):
         assert text in done.stdout
 
 
+def test_without_verification(cli):
+    done = cli("app", "fft", "--no-verify")
+    assert done.returncode == 0, done.stderr
+    assert "1.2e-07" not in done.stdout
+
+
 def test_a_wrong_result_fails(cli):
     done = cli("app", "fft", FAKE_WRONG_DATA="1")
     assert done.returncode == 1

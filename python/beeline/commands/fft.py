@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import RenderableType
 
 from beeline import options
 from beeline.applications import Asked, run_studies
 from beeline.display import (
+    MISSING,
     VERIFIED,
     Cell,
     against,
@@ -39,8 +42,12 @@ def render(results: list[Event]) -> RenderableType:
         ">share of\nbound, %": field("share_of_bound", format_share),
         ">with the\nlocal as\nmeasured": field("share_of_exchange_bound", format_share),
         ">CPU\ntime, us": field("cpu_seconds", factor=1e6),
-        ">relative\nerror": field("relative_error", "{:.1e}".format),
+        ">relative\nerror": field("relative_error", format_error),
         VERIFIED: field("verified", format_verified),
     }
     notes = "times, transfer share: lower is better; against one device (times as fast), share of the bound: higher"
     return result_table(f"Fourier transform on {devices_of(results)}", columns, results, notes, keys=3)
+
+
+def format_error(error: Any) -> str:
+    return MISSING if error is None else f"{error:.1e}"

@@ -70,10 +70,11 @@ bool is_for_cuda(const Copy& copy, const StreamState& stream) {
          (is_pageable(copy.out_of) || detail::is_direct(device, copy.out_of.owner));
 }
 
-/// Whether CUDA has read the source when the call that enqueues the copy returns.
+/// Whether CUDA may read the source during the call that enqueues the copy: no earlier work of the stream, which may
+/// write the source, is left.
 bool is_read_at_once(const Copy& copy, const StreamState& stream) {
   return copy.bytes <= read_at_once_bytes && is_pageable(copy.out_of) && is_for_cuda(copy, stream) &&
-         stream.own().capture() == 0;
+         stream.own().drained();  // false while a graph captures the stream
 }
 
 void put(const Copy& copy, beeline::Stream& stream) { stream.copy(copy.to, copy.from, copy.bytes); }

@@ -26,7 +26,7 @@ namespace beeline::hpe {
 void copy(void* to, const void* from, std::size_t bytes, const Waiting& waiting = {});
 
 /// As above, in the order of `stream`, of whichever device. Asynchronous: the memory must remain until the stream has
-/// passed the copy. From pageable memory to a GPU, up to 64 KiB are read during the call already.
+/// passed the copy.
 void copy(void* to, const void* from, std::size_t bytes, Stream& stream);
 
 }  // namespace beeline::hpe

@@ -161,25 +161,25 @@ class StreamingManaged final : public Streaming {
 // --- Reads after a kernel ---
 
 /// Word numbers that the CPU reads after each kernel.
-using Places = std::vector<std::size_t>;
+using Positions = std::vector<std::size_t>;
 
-Places places_of_every(std::size_t words, std::size_t step) {
-  Places places;
-  for (std::size_t word = step / 2; word < words; word += step) places.push_back(word);
-  return places;
+Positions positions_of_every(std::size_t words, std::size_t step) {
+  Positions positions;
+  for (std::size_t word = step / 2; word < words; word += step) positions.push_back(word);
+  return positions;
 }
 
 class Reading : public Iterations {
  public:
-  Reading(Device device, std::size_t bytes, Places places)
-      : stream(device), count(bytes / sizeof(std::uint32_t)), places_(std::move(places)) {}
+  Reading(Device device, std::size_t bytes, Positions positions)
+      : stream(device), count(bytes / sizeof(std::uint32_t)), positions_(std::move(positions)) {}
   void run(int iterations) override {
     for (int i = 0; i < iterations; ++i) {
       ++value_;
       launch_kernel();
       stream.synchronize();
       const std::uint32_t* const words = read();
-      for (const std::size_t place : places_) is_right_ &= words[place] == value_;
+      for (const std::size_t position : positions_) is_right_ &= words[position] == value_;
     }
   }
   bool is_right() override { return is_right_; }
@@ -192,15 +192,15 @@ class Reading : public Iterations {
   const std::size_t count;
 
  private:
-  const Places places_;
+  const Positions positions_;
   std::uint32_t value_ = 0;
   bool is_right_ = true;
 };
 
 class ReadingObject final : public Reading {
  public:
-  ReadingObject(const ObjectOptions& options, std::size_t bytes, Places places)
-      : Reading(*options.device, bytes, std::move(places)), words_(count, options) {}
+  ReadingObject(const ObjectOptions& options, std::size_t bytes, Positions positions)
+      : Reading(*options.device, bytes, std::move(positions)), words_(count, options) {}
 
  private:
   void launch_kernel() override { launch_increment(stream, words_); }
@@ -210,8 +210,8 @@ class ReadingObject final : public Reading {
 
 class ReadingCopies final : public Reading {
  public:
-  ReadingCopies(Device device, std::size_t bytes, Places places)
-      : Reading(device, bytes, std::move(places)), copies_(device, bytes) {
+  ReadingCopies(Device device, std::size_t bytes, Positions positions)
+      : Reading(device, bytes, std::move(positions)), copies_(device, bytes) {
     stream.fill(copies_.there.data(), 0, bytes);
     stream.synchronize();
   }
@@ -227,8 +227,8 @@ class ReadingCopies final : public Reading {
 
 class ReadingManaged final : public Reading {
  public:
-  ReadingManaged(Device device, std::size_t bytes, Places places)
-      : Reading(device, bytes, std::move(places)), words_(device, count) {}
+  ReadingManaged(Device device, std::size_t bytes, Positions positions)
+      : Reading(device, bytes, std::move(positions)), words_(device, count) {}
 
  private:
   void launch_kernel() override { launch_increment(stream, words_.data(), count); }
@@ -236,18 +236,18 @@ class ReadingManaged final : public Reading {
   ManagedWords words_;
 };
 
-void measure_reading(const std::string& operation, std::size_t bytes, const Places& places) {
+void measure_reading(const std::string& operation, std::size_t bytes, const Positions& positions) {
   const Device device = Device::all().front();
   Row row{operation, "", "us", bytes, {}};
   for (const Measured& one : objects_of(device, Hint::none)) {
     row.method = one.method, row.settings = one.settings;
-    measure(row, [&] { return std::make_unique<ReadingObject>(one.options, bytes, places); });
+    measure(row, [&] { return std::make_unique<ReadingObject>(one.options, bytes, positions); });
   }
   row.settings = {{"block", "none"}, {"hint", "none"}};
   row.method = "bare/copy_all";
-  measure(row, [&] { return std::make_unique<ReadingCopies>(device, bytes, places); });
+  measure(row, [&] { return std::make_unique<ReadingCopies>(device, bytes, positions); });
   row.method = "bare/cudaMallocManaged";
-  measure(row, [&] { return std::make_unique<ReadingManaged>(device, bytes, places); });
+  measure(row, [&] { return std::make_unique<ReadingManaged>(device, bytes, positions); });
 }
 
 constexpr std::size_t words_of_block = (64 << 10) / sizeof(std::uint32_t);
@@ -273,13 +273,13 @@ void measure_streaming(const std::vector<std::size_t>& sizes) {
 
 void measure_sparse(const std::vector<std::size_t>& sizes) {
   for (const std::size_t bytes : sizes)
-    measure_reading("hpe_sparse", bytes, places_of_every(bytes / sizeof(std::uint32_t), 100 * words_of_block));
+    measure_reading("hpe_sparse", bytes, positions_of_every(bytes / sizeof(std::uint32_t), 100 * words_of_block));
 }
 
 void measure_sequential(const std::vector<std::size_t>& sizes) {
   constexpr std::size_t words_of_line = 16;  // a word of each line of the cache
   for (const std::size_t bytes : sizes)
-    measure_reading("hpe_sequential", bytes, places_of_every(bytes / sizeof(std::uint32_t), words_of_line));
+    measure_reading("hpe_sequential", bytes, positions_of_every(bytes / sizeof(std::uint32_t), words_of_line));
 }
 
 void measure_first_access(const std::vector<std::size_t>& sizes) {

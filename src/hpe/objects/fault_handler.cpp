@@ -2,6 +2,7 @@
 #include "hpe/objects/fault_handler.hpp"
 
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -36,10 +37,38 @@ Handlers& handlers() {
   return the_only;
 }
 
-// In a signal handler, a thread-local variable must need no allocation.
-[[gnu::tls_model("initial-exec")]] thread_local BlockObject* resolved_object = nullptr;
-[[gnu::tls_model("initial-exec")]] thread_local const void* passed_on = nullptr;
-[[gnu::tls_model("initial-exec")]] thread_local const void* passing_frame = nullptr;  ///< of the call that passed it on
+/// A pointer of each thread, nullptr at first. Unlike a thread-local variable of a library that is opened at run time,
+/// it needs no allocation inside a signal handler (glibc keeps a thread's first 32 keys in the thread itself).
+template <class T>
+class PointerOfThread {
+ public:
+  PointerOfThread() {
+    require(::pthread_key_create(&key_, nullptr) == 0, Status::no_resource,
+            "objects: the process has no thread key left");
+  }
+  [[nodiscard]] T* get() const noexcept { return static_cast<T*>(::pthread_getspecific(key_)); }
+  void set(T* value) const noexcept { ::pthread_setspecific(key_, value); }
+  /// Sets `value`, and returns the pointer before.
+  T* exchange(T* value) const noexcept {
+    T* const before = get();
+    set(value);
+    return before;
+  }
+
+ private:
+  pthread_key_t key_{};
+};
+
+/// What a thread does inside the handler.
+struct ThreadState {
+  PointerOfThread<BlockObject> resolved_object;
+  PointerOfThread<const void> passed_on;
+  PointerOfThread<const void> passing_frame;  ///< of the call that passed it on
+};
+const ThreadState& thread_state() {
+  static const ThreadState& the_only = *new ThreadState;
+  return the_only;
+}
 
 enum class AccessKind { read, write, execution };
 
@@ -57,9 +86,9 @@ AccessKind kind_of([[maybe_unused]] const void* context) {
 FaultResult resolve_once(BlockObject& object, std::size_t offset, bool is_write) {
   if (object.is_inherited()) return FaultResult::foreign;
   if (!object.resolves_in_handlers()) return FaultService::get().resolve(object, offset, is_write);
-  resolved_object = &object;
+  thread_state().resolved_object.set(&object);
   const FaultResult result = object.resolve(offset, is_write);
-  resolved_object = nullptr;
+  thread_state().resolved_object.set(nullptr);
   return result;
 }
 
@@ -95,7 +124,7 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   // The latest handler has called ours as its predecessor, inside our call. If it has left by a jump, a later fault may
   // have its information at the same address, but is passed on from the same depth of the stack.
   const void* const frame = __builtin_frame_address(0);
-  const bool is_passed_back = passed_on == info && frame < passing_frame;
+  const bool is_passed_back = thread_state().passed_on.get() == info && frame < thread_state().passing_frame.get();
   const struct sigaction& next = is_passed_back ? handlers().first : handlers().latest;
   if ((next.sa_flags & SA_SIGINFO) == 0 && (next.sa_handler == SIG_DFL || next.sa_handler == SIG_IGN)) {
     reset(signal);
@@ -105,21 +134,22 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   sigset_t blocked = next.sa_mask, before;
   if ((next.sa_flags & SA_NODEFER) == 0) ::sigaddset(&blocked, signal);
   ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
-  const void* const outer = std::exchange(passed_on, info);
-  const void* const outer_frame = std::exchange(passing_frame, frame);
+  const void* const outer = thread_state().passed_on.exchange(info);
+  const void* const outer_frame = thread_state().passing_frame.exchange(frame);
   if ((next.sa_flags & SA_SIGINFO) != 0)
     next.sa_sigaction(signal, info, context);
   else
     next.sa_handler(signal);
-  passed_on = outer;
-  passing_frame = outer_frame;
+  thread_state().passed_on.set(outer);
+  thread_state().passing_frame.set(outer_frame);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
   const int error = errno;
-  if (resolved_object != nullptr) {  // inside this handler's own path, to which no handler can return
-    std::exchange(resolved_object, nullptr)->abandon();
+  if (thread_state().resolved_object.get() !=
+      nullptr) {  // inside this handler's own path, to which no handler can return
+    thread_state().resolved_object.exchange(nullptr)->abandon();
     pass_on(signal, info, context);
     reset(signal);
   } else if (info->si_code != SEGV_ACCERR || !resolve(info->si_addr, context)) {
@@ -152,6 +182,7 @@ void install_fault_handler() {
     return;
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
+  static_cast<void>(thread_state());  // makes the keys, which the handler must not do
   Handlers& before = handlers();
   if (::sigaction(SIGSEGV, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == &handle)
     return;

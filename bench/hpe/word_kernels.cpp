@@ -56,6 +56,7 @@ void launch_increment(Stream& stream, std::uint32_t* words, std::size_t count) {
 #if BEELINE_COMPILES_CUDA
 
 ManagedWords::ManagedWords(beeline::hpe::Device gpu, std::size_t count) {
+  require(gpu.is_gpu(), Status::unavailable, "managed memory is memory of GPUs");
   use_gpu(gpu.index());
   if (cudaMallocManaged(&start_, count * sizeof *start_) != cudaSuccess ||
       cudaMemset(start_, 0, count * sizeof *start_) != cudaSuccess)

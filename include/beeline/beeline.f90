@@ -434,8 +434,7 @@ module beeline
     end function
     function beeline_memory_kind(address, kind) result(answer) bind(c)
       import
-      type(c_ptr), value :: address
-      integer(c_int32_t), intent(out) :: kind
+      type(c_ptr), value :: address, kind
       integer(c_int32_t) :: answer
     end function
     function beeline_deregister(registered) result(answer) bind(c)

@@ -58,7 +58,7 @@ def test_a_command_that_prints_nothing_is_known_to_run(repository):
     assert len(done.stderr.splitlines()) >= 2
 
 
-COMPILED_BY_THE_DEMO = 29
+COMPILED_BY_THE_DEMO = 32
 
 
 def test_the_demo_builds_what_it_shows(repository, tmp_path):

@@ -85,6 +85,12 @@ std::string why_no_reach(const beeline::Config& config) {
              : "kernels have to read other devices' memory, and these devices do not reach it";
 }
 
+beeline::LaunchOptions launch_options(const hpe::Stream& stream, std::size_t blocks, unsigned threads) {
+  constexpr std::size_t most = 1 << 20;
+  if (!stream.device().is_gpu()) return {.blocks = 1, .threads = 1};
+  return {.blocks = static_cast<unsigned>(std::clamp<std::size_t>(blocks, 1, most)), .threads = threads};
+}
+
 void require_room(const Devices& devices, const DeviceNeed& need) {
   const bool on_gpus = devices.front().is_gpu();
   std::size_t host_bytes = need.host_bytes + need.reference_bytes;

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "beeline/core/config.hpp"
+#include "beeline/host/launch_options.hpp"
 #include "beeline/hpe/device.hpp"
+#include "beeline/hpe/stream.hpp"
 #include "beeline/runtime/device.hpp"
 
 namespace apps {
@@ -27,6 +29,11 @@ using Devices = std::vector<beeline::hpe::Device>;
 [[nodiscard]] bool all_reach(const Devices& devices);
 /// Why kernels of these devices cannot read each other's memory; empty if they can. For `MethodText::why_not`.
 [[nodiscard]] std::string why_no_reach(const beeline::Config& config);
+
+/// A launch of up to `blocks` blocks of `threads` threads, at most a million. A host device runs a kernel on one
+/// thread, so that each device has one.
+[[nodiscard]] beeline::LaunchOptions launch_options(const beeline::hpe::Stream& stream, std::size_t blocks,
+                                                    unsigned threads);
 
 /// The memory that a problem needs.
 struct DeviceNeed {

@@ -69,12 +69,9 @@ struct CopyPairs {
 Pair* pairs(Complex* elements) { return reinterpret_cast<Pair*>(elements); }
 const Pair* pairs(const Complex* elements) { return reinterpret_cast<const Pair*>(elements); }
 
-/// Blocks for a kernel whose threads handle `items`: a host device's runs on one thread, so that each device has one.
 beeline::LaunchOptions options_for(const beeline::hpe::Stream& stream, std::size_t items) {
   constexpr std::size_t threads = 256, most_blocks = 4096;
-  if (!stream.device().is_gpu()) return {.blocks = 1, .threads = 1};
-  return {.blocks = static_cast<unsigned>(std::clamp<std::size_t>(items / threads, 1, most_blocks)),
-          .threads = threads};
+  return apps::launch_options(stream, std::min(items / threads, most_blocks), threads);
 }
 
 }  // namespace

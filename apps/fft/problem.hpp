@@ -21,7 +21,7 @@ struct Setup {
 };
 
 /// Parses numbers of elements separated by commas, each a power of two, with or without K, M, G (powers of 1024).
-/// Throws invalid_argument naming what is wrong.
+/// Throws invalid_argument, which quotes the wrong item.
 [[nodiscard]] std::vector<std::size_t> parse_counts(const std::string& text);
 
 /// The element `index` before the transform. Values are below 1.

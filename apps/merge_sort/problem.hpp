@@ -25,7 +25,7 @@ struct Problem {
 };
 
 /// Parses numbers of keys separated by commas, 1 to 64G, with or without K, M, G (powers of 1024). Throws
-/// invalid_argument naming what is wrong.
+/// invalid_argument, which quotes the wrong item.
 [[nodiscard]] std::vector<std::size_t> parse_keys(const std::string& text);
 
 /// A part of the sequence.
@@ -62,7 +62,7 @@ struct Contents {
 /// Those of the problem, computed by `threads` CPU threads.
 [[nodiscard]] Contents contents_of(const Problem& problem, int threads);
 
-/// The result of a sort: whether it is in order, and what it contains.
+/// The result of a sort: whether its keys are in order, and their contents.
 struct Checked {
   bool in_order = true;
   Contents contents;

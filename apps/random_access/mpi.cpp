@@ -4,26 +4,16 @@
 /// and numbers. The owner's CPU applies what has arrived, or copies it to the GPU and launches a kernel. Source: seed
 /// 000 section 6.9.3; HPC Challenge, MPI RandomAccess.
 
-#include <mpi.h>
-
 #include <algorithm>
 
-#include "beeline/core/error.hpp"
+#include "common/mpi_session.hpp"
 #include "method.hpp"
 
 namespace random_access {
 
 namespace {
 
-void require_mpi(int code, const char* what) {
-  beeline::require(code == MPI_SUCCESS, beeline::Status::internal, std::string(what) + " failed");
-}
-
-bool has_begun() {
-  int begun = 0;
-  require_mpi(MPI_Initialized(&begun), "MPI_Initialized");
-  return begun != 0;
-}
+using apps::require_mpi;
 
 class Mpi final : public Method {
  public:
@@ -32,13 +22,7 @@ class Mpi final : public Method {
         sent_(world(), ranks_ * look_ahead, beeline::Heap::pinned),
         received_(world(), ranks_ * look_ahead, beeline::Heap::pinned), arrived_(world(), ranks_ * look_ahead),
         send_counts_(ranks_), receive_counts_(ranks_), send_offsets_(ranks_), receive_offsets_(ranks_) {
-    if (!has_begun()) require_mpi(MPI_Init(nullptr, nullptr), "MPI_Init");
-    int rank = -1, size = 0;
-    require_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
-    require_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
-    beeline::require(rank == world().rank() && size == world().size(), beeline::Status::internal,
-                     "MPI says rank " + std::to_string(rank) + " of " + std::to_string(size) + ", the world rank " +
-                         std::to_string(world().rank()) + " of " + std::to_string(world().size()));
+    apps::begin_mpi(world());
     for (std::size_t peer = 0; peer < ranks_; ++peer) send_offsets_[peer] = static_cast<int>(peer * look_ahead);
   }
 
@@ -110,8 +94,6 @@ std::string why_no_mpi(const beeline::Config& config) {
   return config.launcher.name == "mpirun" ? "" : "its ranks are started by mpirun, these were not";
 }
 
-void finish_mpi() {
-  if (has_begun()) static_cast<void>(MPI_Finalize());
-}
+void finish_mpi() { apps::end_mpi(); }
 
 }  // namespace random_access

@@ -41,13 +41,6 @@ Part in_chunks(std::size_t first, std::size_t end) {
   return {first, chunk, chunk, (end - first + chunk - 1) / chunk, end};
 }
 
-/// Blocks for a kernel: a host device's runs on one thread, so that each device has one.
-beeline::LaunchOptions options_for(const beeline::hpe::Stream& stream, std::size_t blocks) {
-  constexpr std::size_t most = 1 << 20;
-  if (!stream.device().is_gpu()) return {.blocks = 1, .threads = 1};
-  return {.blocks = static_cast<unsigned>(std::clamp<std::size_t>(blocks, 1, most)), .threads = block_threads};
-}
-
 }  // namespace
 
 Part edges_of(const Shape& shape) {
@@ -63,25 +56,27 @@ Part all_of(const Shape& shape) { return in_chunks(0, shape.planes); }
 
 void enqueue_update(beeline::hpe::Stream& stream, const Planes& planes, const Shape& shape, const Part& part) {
   if (part.chunks == 0) return;
-  beeline::hpe::launch(stream, options_for(stream, tiles_of(shape, part)), Update{}, planes, shape, part);
+  beeline::hpe::launch(stream, apps::launch_options(stream, tiles_of(shape, part), block_threads), Update{}, planes,
+                       shape, part);
 }
 
 void enqueue_update(beeline::hpe::Stream& stream, const beeline::hpe::Object<float>& before,
                     const beeline::hpe::Object<float>& after, const Shape& shape) {
   const Part all = all_of(shape);
-  beeline::hpe::launch(stream, options_for(stream, tiles_of(shape, all)), UpdateFields{}, before, after, shape, all);
+  beeline::hpe::launch(stream, apps::launch_options(stream, tiles_of(shape, all), block_threads), UpdateFields{},
+                       before, after, shape, all);
 }
 
 void enqueue_initial_values(beeline::hpe::Stream& stream, float* field, const Size& size, std::size_t first,
                             std::size_t planes) {
-  beeline::hpe::launch(stream, options_for(stream, planes * size.plane() / block_threads), FillWithInitialValues{},
-                       field, size.plane(), first, planes);
+  beeline::hpe::launch(stream, apps::launch_options(stream, planes * size.plane() / block_threads, block_threads),
+                       FillWithInitialValues{}, field, size.plane(), first, planes);
 }
 
 void enqueue_initial_values(beeline::hpe::Stream& stream, const beeline::hpe::Object<float>& field, const Size& size,
                             std::size_t first, std::size_t planes) {
-  beeline::hpe::launch(stream, options_for(stream, planes * size.plane() / block_threads), FillWithInitialValues{},
-                       field, size.plane(), first, planes);
+  beeline::hpe::launch(stream, apps::launch_options(stream, planes * size.plane() / block_threads, block_threads),
+                       FillWithInitialValues{}, field, size.plane(), first, planes);
 }
 
 }  // namespace stencil

@@ -33,7 +33,7 @@ struct Size {
 };
 
 /// Parses volumes separated by commas: `N` (N x N x N points) or `XxYxZ`. Numbers are 1 to 32K, with or without K
-/// (1024). Throws invalid_argument naming what is wrong.
+/// (1024). Throws invalid_argument, which quotes the wrong item.
 [[nodiscard]] std::vector<Size> parse_sizes(const std::string& text);
 
 /// The interior planes of one device.

@@ -24,7 +24,7 @@ struct Setup {
 };
 
 /// What a device computes, and the streams that do it. The planes at the edges have a stream of their own, so that
-/// they travel while the others are computed.
+/// they travel while the inner planes are computed.
 struct Domain {
   Domain(beeline::hpe::Device device, const Size& size, const Slab& part);
 

@@ -25,8 +25,8 @@ struct Pair {
 };
 
 /// Memory of each kind.
-struct Places {
-  Places(Device device, Device other, std::size_t bytes)
+struct Buffers {
+  Buffers(Device device, Device other, std::size_t bytes)
       : here(device, bytes), second(device, bytes), there(other, bytes), pinned(bytes), pageable(bytes) {}
   [[nodiscard]] std::vector<Pair> pairs() {
     return {{"pinned_to_device", here.data(), pinned.data()},     {"device_to_pinned", pinned.data(), here.data()},
@@ -67,7 +67,7 @@ void measure_blocking(Stream& stream, const Pair& pair, std::size_t bytes) {
   if (stream.device().is_gpu()) add("bare/enqueue_and_wait", waiting);
 }
 
-/// The time of the call alone: what it enqueues is waited for between samples, and not counted.
+/// Time of the call alone. The thread waits for the enqueued copies between samples, outside the measured time.
 template <class Enqueue>
 Samples call_time(Stream& stream, const Enqueue& enqueue) {
   constexpr int calls = 200;  // fewer than fill the queue of a GPU's stream
@@ -101,9 +101,9 @@ void measure_calls(Stream& stream, const Pair& pair, std::size_t bytes) {
 void measure_copy_calls(const std::vector<std::size_t>& sizes) {
   const std::vector<Device> devices = Device::all(2);
   Stream stream(devices.front());
-  Places places(devices.front(), devices.back(), sizes.back());
+  Buffers buffers(devices.front(), devices.back(), sizes.back());
   constexpr std::size_t call_bytes = 4096;
-  for (const Pair& pair : places.pairs()) {
+  for (const Pair& pair : buffers.pairs()) {
     // Copies of pageable memory take as long as the data, and are measured below.
     if (pair.kinds.find("pageable") == std::string::npos && sizes.back() >= call_bytes)
       measure_calls(stream, pair, call_bytes);

@@ -142,7 +142,7 @@ Way copy_way(const Place& place, State state) {
           place.is_gpu ? "" : "memory of the host is read and written in place"};
 }
 
-/// Whether the library reads what it has written.
+/// Whether the memory or the file has the expected bytes after one transfer.
 bool is_right(Place& place, State state, const Way& way) {
   if (way.method.starts_with("bare/")) return true;
   std::vector<std::byte> expected(place.bytes), there(place.bytes);

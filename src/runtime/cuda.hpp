@@ -33,8 +33,7 @@ class BesideCaptures {
 };
 
 /// Makes a GPU current for a scope: any thread may drive any device, also during captures. A thread without a context
-/// has none afterwards: if cudaSetDevice restored its device, CUDA would make a context on that GPU, which takes two
-/// seconds.
+/// has none afterwards: cudaSetDevice would make a context on the GPU that it restores.
 class CurrentGpu {
  public:
   explicit CurrentGpu(int index);

@@ -20,6 +20,7 @@
 #include "beeline/hpe/copy.hpp"
 #include "beeline/hpe/files.hpp"
 #include "beeline/hpe/memory.hpp"
+#include "tests/hpe/file_folder.hpp"
 #include "tests/hpe/object_kernels.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
@@ -308,17 +309,14 @@ TEST_P(Objects, LieInSymmetricMemory) {
 }
 
 TEST_P(Objects, AreReadFromFilesAndWrittenToThem) {
-  char name[] = "/tmp/beeline-object-XXXXXX";
-  const int file = ::mkstemp(name);
-  ASSERT_GE(file, 0);
-  ::close(file);
+  const FileFolder folder;
+  const std::filesystem::path file = folder / "object";
   Object<std::uint64_t> object(20 * words_of_block, options()), back(20 * words_of_block, options());
   Stream stream(Device::host());
   std::iota(object.begin(), object.end(), 0);
   run_on(stream, object, add_to_all(5));
-  EXPECT_EQ(write_file(name, object.data(), 20 * block), 20 * block);
-  EXPECT_EQ(read_file(name, back.data(), 20 * block), 20 * block);
-  ::unlink(name);
+  EXPECT_EQ(write_file(file, object.data(), 20 * block), 20 * block);
+  EXPECT_EQ(read_file(file, back.data(), 20 * block), 20 * block);
   run_on(stream, back, add_to_all(1));
   for (std::size_t i = 0; i < back.size(); ++i) ASSERT_EQ(back[i], i + 6);
 }

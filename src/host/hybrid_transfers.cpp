@@ -52,17 +52,17 @@ std::size_t chunk_of(const HybridOptions& options, std::size_t bytes) {
 }
 
 /// The sizes of the buffers, which members compare.
-struct Shape {
+struct TransferShape {
   std::uint64_t chunk_bytes, chunks;
 
-  bool operator==(const Shape&) const = default;
+  bool operator==(const TransferShape&) const = default;
 };
 
 /// Collective.
 HybridOptions agreed(Team& team, const HybridOptions& options) {
   const HybridOptions all = completed(options, configured(team.world().config()));
-  detail::require_same(team, "HybridTransfers", Shape{all.chunk_bytes, all.chunks},
-                       [](std::size_t, const Shape& first, std::size_t rank, const Shape& theirs) {
+  detail::require_same(team, "HybridTransfers", TransferShape{all.chunk_bytes, all.chunks},
+                       [](std::size_t, const TransferShape& first, std::size_t rank, const TransferShape& theirs) {
                          return fmt::format("hybrid transfers differ: {} chunks of {} bytes, and on rank {} {} of {}",
                                             first.chunks, first.chunk_bytes, rank, theirs.chunks, theirs.chunk_bytes);
                        });

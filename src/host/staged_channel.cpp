@@ -49,10 +49,10 @@ std::string other_length(const StagedReceiver* receiver, const Call& call) {
 }
 
 /// The constructor's arguments, which ranks compare.
-struct Shape {
+struct ChannelShape {
   std::uint64_t chunk_bytes, slots;
 
-  bool operator==(const Shape&) const = default;
+  bool operator==(const ChannelShape&) const = default;
 };
 
 }  // namespace
@@ -170,10 +170,10 @@ void StagedChannel::Implementation::leave(const Call& call) {
 StagedChannel::StagedChannel(World& world, std::size_t chunk_bytes, std::uint32_t slots) {
   static_cast<void>(world_part<Routes>(world).to_members(world, "StagedChannel"));
   require(slots > 0, Status::invalid_argument, "a staged channel needs at least one slot");
-  const Shape shape{chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots};
+  const ChannelShape shape{chunk_bytes == 0 ? world.config().chunk_bytes : chunk_bytes, slots};
   // Senders whose shape differs from the receiver's would write beyond the ends of its rings.
   detail::require_same(world, "StagedChannel", shape,
-                       [](std::size_t, const Shape& first, std::size_t rank, const Shape& theirs) {
+                       [](std::size_t, const ChannelShape& first, std::size_t rank, const ChannelShape& theirs) {
                          return fmt::format("staged channels differ: {} bytes in {} slots, and on rank {} {} in {}",
                                             first.chunk_bytes, first.slots, rank, theirs.chunk_bytes, theirs.slots);
                        });

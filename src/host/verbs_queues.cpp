@@ -36,16 +36,16 @@ Heap poster_heap(const VerbsOptions& options) {
 bool is_depth(std::uint32_t depth) { return depth >= 2 && depth <= most_ring_entries && std::has_single_bit(depth); }
 
 /// Options that must be the same on all members.
-struct Shape {
+struct QueueShape {
   VerbsOptions options;
   std::size_t pairs;
 
-  bool operator==(const Shape&) const = default;
+  bool operator==(const QueueShape&) const = default;
 };
 
 /// Collective. The options with all defaults filled in. Throws for options that differ or are not valid.
 VerbsOptions checked(Team& team, std::size_t pairs, VerbsOptions options) {
-  detail::require_same_options(team, "VerbsQueues", "verbs-style queue pairs", Shape{options, pairs});
+  detail::require_same_options(team, "VerbsQueues", "verbs-style queue pairs", QueueShape{options, pairs});
   require(pairs > 0 && pairs <= most_queue_pairs, Status::invalid_argument,
           fmt::format("{} verbs-style queue pairs; valid: 1 to {}", pairs, most_queue_pairs));
   require(is_depth(options.depth), Status::invalid_argument,

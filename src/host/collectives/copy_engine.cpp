@@ -18,7 +18,7 @@ constexpr auto sizes = selection::engine_sizes;
 
 constexpr std::size_t quotient_up(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-std::size_t whole_lines(std::size_t bytes) { return quotient_up(bytes, engine_alignment) * engine_alignment; }
+std::size_t whole_engine_lines(std::size_t bytes) { return quotient_up(bytes, engine_alignment) * engine_alignment; }
 
 std::size_t others(std::size_t members) { return std::max<std::size_t>(1, members - 1); }
 
@@ -146,7 +146,7 @@ std::vector<EngineChunk> CopyEngines::chunks(std::size_t part, Slots slots, bool
   for (std::size_t first = 0; first < part; first += all.back().bytes) {
     const std::size_t i = all.size(),
                       length = equal || i < count ? sizes.common_length : sizes.last_lengths[i == count ? 0 : 1];
-    const std::size_t bytes = std::min({part - first, stride, whole_lines(each * length / sizes.common_length)});
+    const std::size_t bytes = std::min({part - first, stride, whole_engine_lines(each * length / sizes.common_length)});
     const std::size_t result = slots.results == 0 ? 0 : slots.arrivals + i % slots.results;
     all.push_back({first, bytes, i % slots.arrivals * peers * stride, result * peers * stride, stride});
   }
@@ -155,7 +155,7 @@ std::vector<EngineChunk> CopyEngines::chunks(std::size_t part, Slots slots, bool
 
 void CopyEngines::run_halves(const EngineCall& call, const Chunk& whole) {
   Chunk early = whole, late = whole;
-  early.bytes = std::min(whole.bytes, whole_lines(whole.bytes / 2));
+  early.bytes = std::min(whole.bytes, whole_engine_lines(whole.bytes / 2));
   late.first = late.place = early.bytes;
   late.bytes = whole.bytes - early.bytes;
   const std::uint32_t last = context_.size - 1;

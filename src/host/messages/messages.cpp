@@ -31,7 +31,7 @@ constexpr std::size_t whole_grains(std::size_t bytes, std::size_t grain) { retur
 
 /// Number of sessions per peer for concurrent messages with all other ranks in both directions, also if ranks share a
 /// GPU. So a rank's memory does not depend on the number of ranks.
-unsigned default_sessions(Team& team) {
+unsigned default_message_sessions(Team& team) {
   const World& world = team.world();
   if (world_part<Routes>(world).needs_engine(team)) return team.size() > static_cast<int>(max_node_ranks) ? 1 : 2;
   if (any_host_rank(world)) return 2;
@@ -42,7 +42,7 @@ unsigned default_sessions(Team& team) {
 /// Collective. Fills in defaults for the options that the caller left open.
 MessageOptions complete(Team& team, MessageOptions options) {
   const World& world = team.world();
-  const unsigned sessions = detail::least_of_all(team, "Messages", default_sessions(team));
+  const unsigned sessions = detail::least_of_all(team, "Messages", default_message_sessions(team));
   if (options.sessions == 0) options.sessions = sessions;
   const MessageSizes& sizes = sizes_of(world);
   if (options.eager_bytes == 0) options.eager_bytes = options.sessions * sizes.session_eager;
@@ -96,13 +96,13 @@ MessageOptions agreed(Team& team, const MessageOptions& options) {
 }
 
 /// Offsets of the parts of a channel's memory.
-struct Layout {
+struct MessageLayout {
   std::size_t rings, staging, bytes;
 };
 
-Layout layout_of(const MessageChannel& channel, int ranks) {
+MessageLayout message_layout(const MessageChannel& channel, int ranks) {
   const std::size_t links = std::size_t{channel.sessions} * static_cast<std::size_t>(ranks);
-  Layout layout{};
+  MessageLayout layout{};
   layout.rings = links * sizeof(MessageState);
   const std::size_t ring_bytes = std::size_t{channel.depth} * channel.slot_pairs * sizeof(machine::PacketPair);
   layout.staging = whole_grains(layout.rings + links * ring_bytes, 256);
@@ -111,7 +111,7 @@ Layout layout_of(const MessageChannel& channel, int ranks) {
 }
 
 /// The states, then the pair channels of the sessions.
-Layout layout_across_nodes(const MessageChannel& channel, int ranks) {
+MessageLayout layout_across_nodes(const MessageChannel& channel, int ranks) {
   const std::size_t states = std::size_t{channel.sessions} * static_cast<std::size_t>(ranks) * sizeof(MessageState);
   return {states, 0, states + channel.sessions * sizeof(detail::PairChannel)};
 }
@@ -138,7 +138,7 @@ class Messages::Implementation {
   Implementation(Team& members, const MessageOptions& options)
       : team(members), world(team.world()), channel(channel_of(world, options)),
         layout(world_part<Routes>(world).needs_engine(team) ? layout_across_nodes(channel, team.size())
-                                                            : layout_of(channel, team.size())),
+                                                            : message_layout(channel, team.size())),
         memory(team, layout.bytes, world.mixed() ? Heap::pinned : Heap::symmetric) {
     channel.states = reinterpret_cast<MessageState*>(memory.data());
     if (world_part<Routes>(world).needs_engine(team)) {
@@ -217,7 +217,7 @@ class Messages::Implementation {
   Team& team;
   World& world;
   MessageChannel channel;  ///< of kernels in one node, and of calls
-  Layout layout;
+  MessageLayout layout;
   SymmetricArray<std::byte> memory;
   MessageChannel across{};                    ///< of kernels if members are on several nodes
   std::unique_ptr<detail::PairMemory> pairs;  ///< instead of the channel if members are on several nodes

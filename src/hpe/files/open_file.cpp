@@ -24,7 +24,7 @@ namespace beeline::hpe::detail {
 namespace {
 
 /// Blocks past the cache, and the bytes beside them that go through it, never share a page of the cache.
-constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t cache_page_bytes = 4096;
 
 std::string text_of_error(int number) { return std::generic_category().message(number); }
 
@@ -172,7 +172,7 @@ void OpenFile::reserve_room() {
 }
 
 void OpenFile::open_direct(FileAccess access) {
-  if (access == FileAccess::buffered || range_.bytes < page_bytes) return;
+  if (access == FileAccess::buffered || range_.bytes < cache_page_bytes) return;
   const int mode = direction_ == FileDirection::reads ? O_RDONLY : O_WRONLY;
   // The same file, even if its name now belongs to another one.
   const std::string name = fmt::format("/proc/self/fd/{}", buffered_.get());
@@ -180,7 +180,7 @@ void OpenFile::open_direct(FileAccess access) {
   if (!direct_) return refuse_direct();
   const DirectAlignment asked = direct_alignment_of(direct_.get());
   if (asked.memory != 0) memory_alignment_ = asked.memory;
-  offset_alignment_ = std::max<std::size_t>(asked.offset, page_bytes);
+  offset_alignment_ = std::max<std::size_t>(asked.offset, cache_page_bytes);
   asks_cache_ = access == FileAccess::automatic && direction_ == FileDirection::reads;
 }
 
@@ -195,7 +195,8 @@ void OpenFile::refuse_direct() {
 
 bool OpenFile::is_cached(const FileRange& part) const {
   if (!asks_cache_) return false;
-  const std::uint64_t first = part.offset / page_bytes, end = (part.end() + page_bytes - 1) / page_bytes;
+  const std::uint64_t first = part.offset / cache_page_bytes,
+                      end = (part.end() + cache_page_bytes - 1) / cache_page_bytes;
   return cached_pages(buffered_.get(), part) >= static_cast<std::int64_t>(end - first);
 }
 

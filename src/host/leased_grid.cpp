@@ -83,6 +83,7 @@ void LeasedGrid::want() {
 
 void LeasedGrid::run() {
   try {
+    if (world_.device().is_gpu()) use_gpu(world_.device().index);  // CUDA gives other threads a context on GPU 0
     while (!closing_) {
       if (work_.between) work_.between();
       if (changes_ > 0)

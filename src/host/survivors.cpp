@@ -11,10 +11,16 @@
 
 #include "host/world_implementation.hpp"
 #include "memory/allocator_union.hpp"
+#include "runtime/deadline.hpp"
 
 namespace beeline {
 
 namespace {
+
+/// A rank that has asked for the survivors has at least this time to complete the messages to it, also after the
+/// deadline.
+constexpr std::int64_t least_patience_ns = 1'000'000'000;
+constexpr std::int64_t longest_ns = INT64_MAX / 4;
 
 /// Ends the remaining work of this rank's streams, since its waits would outlast the abort and fail the continuing
 /// world. Drops the results of this work, which belong to the failed world.
@@ -84,13 +90,18 @@ Team& World::survivors(std::int64_t deadline_ns) {
 
 std::vector<int> World::Implementation::agree_on_connected(std::int64_t deadline_ns) {
   for (Steps steps(rank());;) {
+    const detail::Deadline deadline(deadline_ns);
     const std::vector<int> left = bootstrap->agree_on_survivors(deadline_ns);
     steps.ended("all healthy ranks asked");
     if (engines->of_peers() == nullptr) return left;
     std::vector<std::byte> lost(static_cast<std::size_t>(membership->size()));
-    for (const int peer : engines->of_peers()->settle(left)) lost[static_cast<std::size_t>(peer)] = std::byte{1};
+    // All of them have asked, so they live; the engine of one may be busy, for example in the driver of a GPU.
+    for (const int peer : engines->of_peers()->settle(left, std::max(deadline.remaining_ns(), least_patience_ns)))
+      lost[static_cast<std::size_t>(peer)] = std::byte{1};
     steps.ended("messages to them completed");
-    const auto all = bootstrap->allgather(lost, config.deadline_ns);
+    // A rank that has waited for another in vain comes later than the rest.
+    const std::int64_t longest_wait_ns = std::clamp(deadline_ns, least_patience_ns, longest_ns);
+    const auto all = bootstrap->allgather(lost, longest_wait_ns + std::min(config.deadline_ns, longest_ns));
     std::vector<int> connected;
     for (const int each : left) {
       const auto apart =

@@ -215,6 +215,7 @@ void TaskKernels::count(TaskStatistics& sums) const {
 void TaskKernels::run() {
   std::uint64_t busy = machine::clock_ns();
   try {
+    if (is_gpu()) use_gpu(team_.world().device().index);  // CUDA gives other threads a context on GPU 0
     while (!closing_) {
       if (serve()) busy = machine::clock_ns();
       const bool spins = is_gpu() && (poll_us_ == 0 || machine::clock_ns() - busy < spin_ns);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 
 #include "beeline/core/error.hpp"
 #include "hpe/gpu.hpp"
@@ -100,20 +101,21 @@ std::byte* allocate(int gpu, std::size_t bytes) {
 }
 
 void free(int gpu, std::byte* start) noexcept {
-  const BesideCaptures beside;
-  int previous = 0;
-  if (cudaGetDevice(&previous) != cudaSuccess || cudaSetDevice(gpu) != cudaSuccess) return;
-  static_cast<void>(cudaFree(start));
-  static_cast<void>(cudaSetDevice(previous));
+  try {
+    const CurrentGpu current(gpu);
+    static_cast<void>(cudaFree(start));
+  } catch (const std::exception&) {
+    // A GPU with a fault has freed its memory.
+  }
 }
 
 std::string fault(int gpu) {
-  const BesideCaptures beside;
-  int previous = 0;
-  if (const cudaError_t result = cudaGetDevice(&previous); result != cudaSuccess) return cudaGetErrorString(result);
-  std::string text = beeline::detail::gpu_fault(gpu);
-  static_cast<void>(cudaSetDevice(previous));
-  return text;
+  try {
+    const CurrentGpu current(gpu);
+    return beeline::detail::gpu_fault(gpu);
+  } catch (const Error& error) {  // after a fault every call returns its error
+    return error.what();
+  }
 }
 
 }  // namespace beeline::hpe::gpu

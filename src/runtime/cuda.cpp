@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <exception>
 #include <map>
 #include <mutex>
 
@@ -27,20 +28,31 @@ CUcontext primary_context(int gpu) {
 
 }  // namespace
 
+bool BesideCaptures::exchange() noexcept {
+  try {
+    return driver().exchange_capture_mode(&mode_) == CUDA_SUCCESS;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 CurrentGpu::CurrentGpu(int index) : index_(index) {
   check(cudaGetDevice(&previous_), "cudaGetDevice");
   if (previous_ == index_) return;
   CUcontext context = nullptr;
   check(driver().current_context(&context), "cuCtxGetCurrent");
   had_context_ = context != nullptr;
-  if (had_context_)
+  if (had_context_) {
     check(cudaSetDevice(index_), "cudaSetDevice");
-  else
-    check(driver().set_context(primary_context(index_)), "cuCtxSetCurrent");
+    return;
+  }
+  check(driver().set_context(primary_context(index_)), "cuCtxSetCurrent");
+  if (!beside_.is_changed()) beside_with_context_.emplace();
 }
 
 CurrentGpu::~CurrentGpu() {
   if (previous_ == index_) return;
+  beside_with_context_.reset();
   if (had_context_)
     static_cast<void>(cudaSetDevice(previous_));
   else

@@ -19,17 +19,24 @@ void check(CUresult result, const char* call, std::source_location where = std::
 
 /// For a scope, lets this thread make calls that CUDA forbids while any thread of the process captures a graph (mostly
 /// queries and allocations), so that neither the call nor the capture fails. Work put on a captured stream is still
-/// captured.
+/// captured. Makes no context; the runtime API's call may give a thread that has none that of GPU 0, which takes
+/// seconds in a process that does not use this GPU. Does nothing where there is no driver, since nothing is captured
+/// there.
 class BesideCaptures {
  public:
-  BesideCaptures() noexcept { exchange(); }
-  ~BesideCaptures() { exchange(); }
+  BesideCaptures() noexcept : is_changed_(exchange()) {}
+  ~BesideCaptures() {
+    if (is_changed_) static_cast<void>(exchange());
+  }
   BesideCaptures(const BesideCaptures&) = delete;
   BesideCaptures& operator=(const BesideCaptures&) = delete;
+  /// Whether the driver has changed this thread's mode.
+  [[nodiscard]] bool is_changed() const { return is_changed_; }
 
  private:
-  void exchange() noexcept { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  bool exchange() noexcept;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  const bool is_changed_;
 };
 
 /// Makes a GPU current for a scope: any thread may drive any device, also during captures. A thread without a context
@@ -46,6 +53,7 @@ class CurrentGpu {
   const int index_;
   int previous_ = 0;
   bool had_context_ = true;
+  std::optional<BesideCaptures> beside_with_context_;  ///< if the driver changes no mode without a context
 };
 
 /// Whether this thread's latest `use_gpu` named this GPU and its context is still current.
@@ -100,6 +108,8 @@ struct Driver {
   decltype(&cuCtxSetCurrent) set_context = DriverFunction("cuCtxSetCurrent");
   decltype(&cuDeviceGet) device = DriverFunction("cuDeviceGet");
   decltype(&cuDevicePrimaryCtxRetain) primary_context = DriverFunction("cuDevicePrimaryCtxRetain");
+  decltype(&cuThreadExchangeStreamCaptureMode) exchange_capture_mode =
+      DriverFunction("cuThreadExchangeStreamCaptureMode");
   decltype(&cuStreamIsCapturing) is_capturing = DriverFunction("cuStreamIsCapturing");
   decltype(&cuEventRecord) event_record = DriverFunction("cuEventRecord");
   decltype(&cuStreamWaitEvent) stream_wait_event = DriverFunction("cuStreamWaitEvent");

@@ -47,7 +47,7 @@ constexpr int longest_sleep_us = 10'000;
 constexpr std::uint64_t lost_ns = 1'000'000'000;
 /// Time between two looks for failures while the engine's thread is awake.
 constexpr std::uint64_t report_period_ns = 1'000'000;
-/// After a failure, a rank that accepts no message for this long is given up.
+/// After an abort, a rank that accepts no data of this rank for this long is given up: the caller is to get its error.
 constexpr std::uint64_t stuck_ns = 1'000'000'000;
 /// Time between two logs of a rank that completes its messages slowly.
 constexpr std::uint64_t slow_ns = 100'000'000;
@@ -68,7 +68,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   void open_queue(CarriedQueue& queue) override;
   void close_queue(CarriedQueue& queue) override;
   void end_sources(const std::vector<int>& peers) override;
-  [[nodiscard]] std::vector<int> settle(const std::vector<int>& left) override;
+  [[nodiscard]] std::vector<int> settle(const std::vector<int>& left, std::int64_t deadline_ns) override;
   void forget_failures() override;
   [[nodiscard]] NetworkStatistics network_statistics() const override {
     const auto lock = turns_.lock();
@@ -97,10 +97,15 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   /// Does some work. If another thread is working, that thread looks for work again instead.
   template <class Work>
   bool try_work(Work some) noexcept;
-  /// Works until `is_over(peer)`; gives the peer up if it makes no progress.
+  /// What this rank ends after a failure, and for how long a peer may make no progress with it before it is given up.
+  struct Ending {
+    const char* what;
+    std::uint64_t patience_ns;
+  };
+  /// Works until `is_over()`, or gives the peer up.
   template <class IsOver>
-  void work_until(int peer, const char* what, IsOver is_over);
-  void give_up(int peer, const char* what);
+  void work_until(int peer, const Ending& ending, IsOver is_over);
+  void give_up(int peer, const Ending& ending);
   /// What this rank still expects from a peer, for logs and errors.
   [[nodiscard]] std::string missing_from(int peer) const;
   void ring() noexcept;
@@ -275,7 +280,7 @@ bool NetworkEngine::work() noexcept {
 
 void NetworkEngine::run() {
   try {
-    if (plan_.gives_device_memory()) use_gpu(client_.device.index);  // the transport copies in this thread
+    if (client_.device.is_gpu()) use_gpu(client_.device.index);  // CUDA gives other threads a context on GPU 0
     std::uint64_t idle_since = 0, reported_at = 0;
     while (!closing_) {
       const std::uint64_t now = machine::clock_ns();
@@ -371,7 +376,7 @@ bool NetworkEngine::send_aborts() {
 // --- Calls after a failure ---
 
 template <class IsOver>
-void NetworkEngine::work_until(int peer, const char* what, IsOver is_over) {
+void NetworkEngine::work_until(int peer, const Ending& ending, IsOver is_over) {
   std::uint64_t seen = 0, since = machine::clock_ns(), said = since;
   for (;;) {
     {
@@ -381,10 +386,10 @@ void NetworkEngine::work_until(int peer, const char* what, IsOver is_over) {
       const RemotePeer& to = peer_of(peer);
       const std::uint64_t progress = to.acknowledged + to.sent + to.arrivals.done(), now = machine::clock_ns();
       if (std::exchange(seen, progress) != progress) since = now;
-      if (now - since >= stuck_ns) return give_up(peer, what);
+      if (now - since >= ending.patience_ns) return give_up(peer, ending);
       if (now - said >= slow_ns) {
         said = now;
-        log(LogLevel::info, fmt::format("rank {} has not completed {} yet: {}", peer, what, missing_from(peer)),
+        log(LogLevel::info, fmt::format("rank {} has not completed {} yet: {}", peer, ending.what, missing_from(peer)),
             plan_.rank);
       }
     }
@@ -398,20 +403,21 @@ std::string NetworkEngine::missing_from(int peer) const {
                      to.unanswered, exchange_.sender.has_posted() ? ", and commands were not sent" : "");
 }
 
-void NetworkEngine::give_up(int peer, const char* what) {
-  const std::string reason = fmt::format("it takes nothing from this rank, which ends {}: for {} s {}", what,
-                                         stuck_ns / 1'000'000'000, missing_from(peer));
+void NetworkEngine::give_up(int peer, const Ending& ending) {
+  const std::string reason = fmt::format("it takes nothing from this rank, which ends {}: for {} s {}", ending.what,
+                                         static_cast<double>(ending.patience_ns) / 1e9, missing_from(peer));
   log(LogLevel::warning, fmt::format("rank {} is given up: {}", peer, reason), plan_.rank);
   exchange_.give_up(peer, reason);
 }
 
 void NetworkEngine::end_sources(const std::vector<int>& peers) {
   for (const int peer : peers)
-    work_until(peer, "what it has sent there after an abort",
+    work_until(peer, {"what it has sent there after an abort", stuck_ns},
                [&] { return !exchange_.sender.reads_sources_for(peer); });
 }
 
-std::vector<int> NetworkEngine::settle(const std::vector<int>& left) {
+std::vector<int> NetworkEngine::settle(const std::vector<int>& left, std::int64_t deadline_ns) {
+  const Ending an_abort{"an abort", static_cast<std::uint64_t>(deadline_ns)};
   const std::lock_guard reporting(report_mutex_);
   static_cast<void>(send_aborts());  // sent later, an abort word could abort the world that continues
   {
@@ -426,7 +432,7 @@ std::vector<int> NetworkEngine::settle(const std::vector<int>& left) {
     const std::size_t before = lost.size();
     lost.clear();
     for (const int peer : left) {
-      work_until(peer, "an abort", [&] { return exchange_.sender.is_settled(peer); });
+      work_until(peer, an_abort, [&] { return exchange_.sender.is_settled(peer); });
       const auto lock = turns_.lock();
       if (is_remote(peer) && peer_of(peer).is_lost()) lost.push_back(peer);
       exchange_.end_lost();

@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -127,6 +130,33 @@ TEST_P(SurvivorsAcrossNodes, LeaveOutTheHigherRankOfABrokenConnection) {
         }
       },
       split_config(20'000'000'000, GetParam())));
+}
+
+/// A rank that takes part in the agreement, and whose process then stands still for longer than a second, is not lost.
+TEST_P(SurvivorsAcrossNodes, GoOnWithARankThatIsStoppedForAWhile) {
+  SKIP_WITHOUT(GetParam());
+  expect_all_passed(run_processes(
+      ranks,
+      [](const Config& config) {
+        const std::unique_ptr<World> world = World::create(config);
+        const SymmetricArray<std::uint64_t> word(*world, 1);
+        const auto pid = static_cast<std::uint64_t>(::getpid());
+        const auto pids = world->allgather(std::as_bytes(std::span(&pid, 1)));
+        std::jthread continuing;
+        if (config.rank == 0) {
+          std::uint64_t last = 0;
+          std::memcpy(&last, pids[ranks - 1].data(), sizeof last);
+          std::this_thread::sleep_for(300ms);  // it asks for the survivors meanwhile
+          ::kill(static_cast<pid_t>(last), SIGSTOP);
+          put_value(world->host_context(), word.data(), std::uint64_t{1}, ranks - 1);
+          continuing = std::jthread([last] {
+            std::this_thread::sleep_for(1500ms);
+            ::kill(static_cast<pid_t>(last), SIGCONT);
+          });
+        }
+        go_on(*world, {0, 1, 2, 3});
+      },
+      split_config(20'000'000'000, GetParam()), 60));
 }
 
 TEST(RefusalAcrossNodes, IsTheEndOfItsSenderAlone) {

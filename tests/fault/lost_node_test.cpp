@@ -182,8 +182,10 @@ void lose_a_node(World& world, const Case& of, std::chrono::milliseconds after) 
     return;
   }
   Killings::agrees();
-  Team& team = world.survivors(of.fault == Fault::stop ? 3'000'000'000 : 0);
+  const double deadline_s = of.fault == Fault::stop ? 3 : static_cast<double>(world.config().deadline_ns) / 1e9;
+  Team& team = world.survivors(static_cast<std::int64_t>(deadline_s * 1e9));
   const double took_s = Killings::went_on();
+  BEELINE_CHECK(took_s < deadline_s + 0.5);
   // Threads of the library that make a context on a second GPU take two seconds.
   if (of.on_gpus && of.fault == Fault::death) BEELINE_CHECK(took_s < 1);
   check_members(team, shape.left());

@@ -21,6 +21,8 @@ namespace beeline {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 class RemotePartsWithKeys : public RemoteParts {
  protected:
   RemotePartsWithKeys() : RemoteParts(true) {}
@@ -378,14 +380,16 @@ TEST_F(RemotePartsWithKeys, TakeKeysBackBeforeMemoryGoes) {
 class StagedRemoteEngine : public RemoteParts {
  protected:
   StagedRemoteEngine() : RemoteParts(false, true, false) {}
+  [[nodiscard]] std::vector<int> lost_after(std::chrono::milliseconds answer, std::chrono::milliseconds deadline);
 };
 
-TEST_F(StagedRemoteEngine, SettlesOnceItsPeerHasDoneEverything) {
+/// The ranks that the engine gives up if rank 1 acknowledges a put after the time `answer`.
+std::vector<int> StagedRemoteEngine::lost_after(std::chrono::milliseconds answer, std::chrono::milliseconds deadline) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   bool has_come = false;
   worker_->on_progress = [&, exchange = exchange_.get()] {
-    if (Clock::now() - start < std::chrono::milliseconds(100) || std::exchange(has_come, true)) return false;
+    if (Clock::now() - start < answer || std::exchange(has_come, true)) return false;
     NetworkMessage message = from_peer(MessageKind::acknowledge, 0);
     message.acknowledged = 1;
     exchange->receiver.received(message, {});
@@ -396,8 +400,21 @@ TEST_F(StagedRemoteEngine, SettlesOnceItsPeerHasDoneEverything) {
   events.lost = [](int, const std::string&) {};
   const std::unique_ptr<Engine> engine = make_network_engine(std::move(exchange_), std::move(events));
   engine->serve(client_);
-  EXPECT_TRUE(engine->settle({0, 1}).empty()) << "the engine's thread does not work";
-  EXPECT_TRUE(worker_->disconnected.empty());
+  const std::vector<int> lost = engine->settle({0, 1}, std::chrono::nanoseconds(deadline).count());
+  EXPECT_EQ(lost, worker_->disconnected);
+  return lost;
+}
+
+TEST_F(StagedRemoteEngine, SettlesOnceItsPeerHasDoneEverything) {
+  EXPECT_EQ(std::vector<int>{}, lost_after(100ms, 1s)) << "the engine's thread does not work";
+}
+
+TEST_F(StagedRemoteEngine, WaitsForAPeerThatIsBusyUntilTheDeadline) {
+  EXPECT_EQ(std::vector<int>{}, lost_after(1200ms, 20s));
+}
+
+TEST_F(StagedRemoteEngine, GivesUpAPeerThatCompletesNothingUntilTheDeadline) {
+  EXPECT_EQ(std::vector<int>{1}, lost_after(20s, 300ms));
 }
 
 }  // namespace

@@ -134,7 +134,11 @@ class Engine {
   virtual void end_sources([[maybe_unused]] const std::vector<int>& peers) {}
   /// Blocks until all commands to the ranks `left` are done; commands to other ranks then count as done. This rank's
   /// threads must not post meanwhile. Returns the ranks of `left` that the engine no longer reaches.
-  [[nodiscard]] virtual std::vector<int> settle([[maybe_unused]] const std::vector<int>& left) { return {}; }
+  ///   deadline_ns  the engine gives up a rank of `left` that completes nothing for this time
+  [[nodiscard]] virtual std::vector<int> settle([[maybe_unused]] const std::vector<int>& left,
+                                                [[maybe_unused]] std::int64_t deadline_ns) {
+    return {};
+  }
   /// Called once all remaining ranks have settled: from then on earlier failures do not abort the world again.
   virtual void forget_failures() {}
 };

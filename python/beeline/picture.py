@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,21 @@ def new_figure(columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
 def label_of(name: str) -> str:
     """A curve's name for a legend; matplotlib would leave out names that begin with an underscore."""
     return printable(f" {name}" if name.startswith("_") else name)
+
+
+def scale_values(axes: Any, linear_times: float) -> None:
+    """Makes the vertical axis linear from 0 if the largest value is less than `linear_times` the smallest, and
+    logarithmic otherwise."""
+    values = [value for line in axes.get_lines() for value in line.get_ydata() if not math.isnan(value)]
+    if 0 < max(values, default=0) < linear_times * min(values):
+        axes.set_ylim(bottom=0)
+    else:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(number_text)
+
+
+def number_text(value: float, _: int) -> str:
+    return f"{value:,.12g}"
 
 
 def save(figure: Any, output: Path, description: dict[str, Any]) -> None:

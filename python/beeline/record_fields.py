@@ -229,6 +229,7 @@ class OnDevices(Application, kw_only=True):
     verified_steps: Count | None = None
     compute_seconds: Number | None = None
     keys: Count | None = None
+    key_bits: Count | None = None
     keys_per_second: Number | None = None
     elements: Count | None = None
     transforms: Count | None = None

@@ -35,7 +35,7 @@ COMMANDS = {
         "--methods", "--operations", "--sizes", "--type", "--blocks", "--launcher", "--ranks", "--json", "--output",
     ],
     ("energy",): ["COMMAND", "--output", "--picture", "--period", "--json"],
-    ("plot",): ["RECORD", "--output", "-o", "--over"],
+    ("plot",): ["RECORD", "--output", "-o", "--over", "--show"],
     ("build-torch",): ["--deadline", "--json"],
     ("app",): [
         "fft", "global-reduction", "himeno", "jacobi", "merge-sort", "random-access", "ring-reduction", "stencil",

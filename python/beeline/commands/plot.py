@@ -16,9 +16,11 @@ from typing import Annotated, Any, Literal
 import typer
 
 from beeline import options
+from beeline.application_pictures import draw_joules, draw_scaling, draw_sizes, draw_trainings, is_metered, is_timed
+from beeline.commands.training_projection import projections_of
 from beeline.display import format_bytes
 from beeline.energy_record import Record, record_of
-from beeline.picture import check_picture, label_of, new_figure, save
+from beeline.picture import check_picture, label_of, new_figure, number_text, save, scale_values
 from beeline.power_picture import draw_power, draw_runs
 from beeline.programs import CliError
 from beeline.records import Event, Line, events_of, read
@@ -26,11 +28,18 @@ from beeline.texts import printable
 
 Curves = dict[str, list[tuple[int, Event]]]
 Axis = Literal["bytes", "blocks", "iterations"]
+Shown = Literal["scaling", "sizes", "energy", "trainings"]
 Panels = list[tuple[str, Callable[[Event], float]]]
 MISSING = float("nan")
 MOST_PICTURES = 64  # more operations than Beeline has; each picture takes matplotlib some tenths of a second
 FEW_TIMES = 4  # ratio of largest and smallest value: a smaller ratio is drawn on a linear axis
 LAUNCH, POWER = "launch", "power"  # names of pictures that show no operation
+# Pictures of applications: the results that they show, and what draws them.
+SHOWN: dict[str, tuple[Callable[[Event], bool], Callable[[list[Event], Path], list[str]]]] = {
+    "scaling": (is_timed, draw_scaling),
+    "sizes": (is_timed, draw_sizes),
+    "energy": (is_metered, draw_joules),
+}
 METHODS = ("message", "put", "get", "two_way")  # operations whose methods `bench methods` compares by size
 # Names of methods in records up to November 2026, with today's names.
 RENAMED = {r"/packets128(?=_|$)": "/ll128", r"/packets(?=_|$)": "/ll", r"_alike$": "_symmetric"}
@@ -53,14 +62,27 @@ def plot(
     over: Annotated[
         Literal["bytes", "blocks"], typer.Option("--over", help="The horizontal axis: bytes, or blocks of a GPU.")
     ] = "bytes",
+    show: Annotated[
+        Shown | None,
+        typer.Option(
+            "--show",
+            help="Of applications: rate and speed-up by ranks; rate by size; work a joule and power; trainings that "
+            "`beeline app training-projection` projects.",
+        ),
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Draw records as pictures: one for each operation, with a curve for each method and peer.
+    """Draw records as pictures: one for each operation or application, with a curve for each method and peer.
 
     Collectives: time and bus bandwidth by size. `bench methods`: its results by size. Metered operations: joules a
     word, and power. Metered applications, and records of `beeline energy`: power over time. `bench launch`: launches
-    and work a joule against iterations.
+    and work a joule against iterations. Applications with --show: their scaling, or their energy.
     """
+    if show == "trainings":
+        projections = [one for path in records for one in projections_of(path)]
+        return report("trainings", output, draw_trainings(projections, output), as_json)
+    if show is not None:
+        return plot_applications(records, show, output, as_json)
     results: list[Event] = []
     for path in records:
         lines = read(path)
@@ -85,9 +107,28 @@ def plot(
     for name, mine in groups.items():
         picture = output if len(groups) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}")
         shown = draw_runs(mine, picture) if name == POWER else draw_group(name, mine, over, picture)
-        if as_json:
-            event = {"event": "picture", "operation": name, "file": str(picture), "curves": shown}
-            print(json.dumps(event), flush=True)
+        report(name, picture, shown, as_json)
+
+
+def report(name: str, picture: Path, curves: list[str], as_json: bool) -> None:
+    if as_json:
+        event = {"event": "picture", "operation": name, "file": str(picture), "curves": curves}
+        print(json.dumps(event), flush=True)
+
+
+def plot_applications(records: list[Path], show: str, output: Path, as_json: bool) -> None:
+    is_shown, draw_shown = SHOWN[show]
+    groups: dict[str, list[Event]] = {}
+    for path in records:
+        for one in events_of(read(path)):
+            if one.get("event", "result") == "result" and is_shown(one):
+                groups.setdefault(one["app"], []).append(one)
+    if not groups:
+        names = ", ".join(map(str, records))
+        raise CliError(f"no result in {names} has what --show {show} draws: a rate, or work for each joule")
+    for name, mine in groups.items():
+        picture = output if len(groups) == 1 else output.with_name(f"{output.stem}-{name}{output.suffix}")
+        report(name, picture, draw_shown(mine, picture), as_json)
 
 
 def launch_of(result: Event) -> tuple[Any, ...]:
@@ -138,10 +179,7 @@ def plot_power(record: Record, path: Path, output: Path, as_json: bool) -> None:
     curves = draw_power(record, output)
     if not curves:
         raise CliError(f"{path} has no power to draw: the reasons of its samples say why")
-    if as_json:
-        print(
-            json.dumps({"event": "picture", "operation": "energy", "file": str(output), "curves": curves}), flush=True
-        )
+    report("energy", output, curves, as_json)
 
 
 def is_of_application(result: Event) -> bool:
@@ -238,10 +276,6 @@ def size_text(value: float, _: int) -> str:
     return format_bytes(int(value))
 
 
-def number_text(value: float, _: int) -> str:
-    return f"{value:,.12g}"
-
-
 def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None:
     panels = [
         (what, value) for what, value in panels_of(results[0]) if not all(math.isnan(value(one)) for one in results)
@@ -256,12 +290,7 @@ def draw(curves: Curves, over: Axis, results: list[Event], output: Path) -> None
     for axes, (what, _) in zip(axes_of_all, panels, strict=True):
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_formatter(size_text if over == "bytes" else number_text)
-        lowest, highest = axes.get_ylim()
-        if lowest > 0 and highest < FEW_TIMES * lowest:
-            axes.set_ylim(bottom=0)
-        else:
-            axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(number_text)
+        scale_values(axes, FEW_TIMES)
         axes.set_xlabel(over)
         axes.set_ylabel(what)
         axes.minorticks_off()

@@ -102,9 +102,15 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
     const char* what;
     std::uint64_t patience_ns;
   };
-  /// Works until `is_over()`, or gives the peer up.
+  /// How far a peer has come.
+  struct Waited {
+    std::uint64_t progress = 0, since_ns = 0;
+    bool has_ended = false;
+  };
+  /// Works until `is_over(peer)` for each of the peers that is not given up. Waits for all at once: of many that do not
+  /// answer, the last is given up no later than the first.
   template <class IsOver>
-  void work_until(int peer, const Ending& ending, IsOver is_over);
+  void work_until(const std::vector<int>& peers, const Ending& ending, IsOver is_over);
   void give_up(int peer, const Ending& ending);
   /// What this rank still expects from a peer, for logs and errors.
   [[nodiscard]] std::string missing_from(int peer) const;
@@ -376,24 +382,31 @@ bool NetworkEngine::send_aborts() {
 // --- Calls after a failure ---
 
 template <class IsOver>
-void NetworkEngine::work_until(int peer, const Ending& ending, IsOver is_over) {
-  std::uint64_t seen = 0, since = machine::clock_ns(), said = since;
-  for (;;) {
-    {
-      const auto lock = turns_.lock();
-      if (!is_remote(peer) || is_over()) return;
-      if (!works_alone()) static_cast<void>(exchange_.turn());
-      const RemotePeer& to = peer_of(peer);
-      const std::uint64_t progress = to.acknowledged + to.sent + to.arrivals.done(), now = machine::clock_ns();
-      if (std::exchange(seen, progress) != progress) since = now;
-      if (now - since >= ending.patience_ns) return give_up(peer, ending);
-      if (now - said >= slow_ns) {
-        said = now;
-        log(LogLevel::info, fmt::format("rank {} has not completed {} yet: {}", peer, ending.what, missing_from(peer)),
+void NetworkEngine::work_until(const std::vector<int>& peers, const Ending& ending, IsOver is_over) {
+  std::vector<Waited> waited(peers.size());
+  for (std::uint64_t said = machine::clock_ns();; ::sched_yield()) {
+    const auto lock = turns_.lock();
+    if (!works_alone()) static_cast<void>(exchange_.turn());
+    const std::uint64_t now = machine::clock_ns();
+    const bool says = now - said >= slow_ns;
+    if (says) said = now;
+    bool is_all = true;
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      if (!is_remote(peers[i]) || waited[i].has_ended || is_over(peers[i])) continue;
+      is_all = false;
+      const RemotePeer& to = peer_of(peers[i]);
+      const std::uint64_t progress = to.acknowledged + to.sent + to.arrivals.done();
+      if (waited[i].since_ns == 0 || progress != waited[i].progress) waited[i] = {progress, now};
+      if (now - waited[i].since_ns >= ending.patience_ns) {
+        give_up(peers[i], ending);
+        waited[i].has_ended = true;
+      } else if (says) {
+        log(LogLevel::info,
+            fmt::format("rank {} has not completed {} yet: {}", peers[i], ending.what, missing_from(peers[i])),
             plan_.rank);
       }
     }
-    ::sched_yield();
+    if (is_all) return;
   }
 }
 
@@ -411,13 +424,11 @@ void NetworkEngine::give_up(int peer, const Ending& ending) {
 }
 
 void NetworkEngine::end_sources(const std::vector<int>& peers) {
-  for (const int peer : peers)
-    work_until(peer, {"what it has sent there after an abort", stuck_ns},
-               [&] { return !exchange_.sender.reads_sources_for(peer); });
+  work_until(peers, {"what it has sent there after an abort", stuck_ns},
+             [this](int peer) { return !exchange_.sender.reads_sources_for(peer); });
 }
 
 std::vector<int> NetworkEngine::settle(const std::vector<int>& left, std::int64_t deadline_ns) {
-  const Ending an_abort{"an abort", static_cast<std::uint64_t>(deadline_ns)};
   const std::lock_guard reporting(report_mutex_);
   static_cast<void>(send_aborts());  // sent later, an abort word could abort the world that continues
   {
@@ -430,13 +441,13 @@ std::vector<int> NetworkEngine::settle(const std::vector<int>& left, std::int64_
   }
   for (std::vector<int> lost;;) {
     const std::size_t before = lost.size();
+    work_until(left, {"an abort", static_cast<std::uint64_t>(deadline_ns)},
+               [this](int peer) { return exchange_.sender.is_settled(peer); });
+    const auto lock = turns_.lock();
     lost.clear();
-    for (const int peer : left) {
-      work_until(peer, an_abort, [&] { return exchange_.sender.is_settled(peer); });
-      const auto lock = turns_.lock();
+    for (const int peer : left)
       if (is_remote(peer) && peer_of(peer).is_lost()) lost.push_back(peer);
-      exchange_.end_lost();
-    }
+    exchange_.end_lost();
     if (lost.size() == before) return lost;  // commands queued behind those to lost ranks are gone, too
   }
 }

@@ -78,17 +78,25 @@ class Exchange {
 
  private:
   [[nodiscard]] BEELINE_HOST_DEVICE bool fill_boxes(std::uint64_t round, std::uint32_t* counts) {
+    make_numbers_of(round, counts);
+    return sender_.send(block_, ctx_, boxes_, round, grid_.block_rank(), counts) == beeline::Status::ok;
+  }
+
+  BEELINE_HOST_DEVICE void make_numbers_of(std::uint64_t round, std::uint32_t* counts) {
+    if constexpr (beeline::detail::executor == beeline::DeviceKind::host)
+      if (is_alone_) return make_numbers_alone(round, counts);
     for (std::uint32_t rank = block_.thread_rank(); rank < ctx_.size; rank += block_.size()) counts[rank] = 0;
     block_.sync();
     make_numbers(round, counts);
     block_.sync();
-    return sender_.send(block_, ctx_, boxes_, round, grid_.block_rank(), counts) == beeline::Status::ok;
   }
 
   BEELINE_HOST_DEVICE void make_numbers(std::uint64_t round, std::uint32_t* counts) {
     const std::uint64_t most = look_ahead / block_.size(), now = left_ < most ? left_ : most;
     left_ -= now;
     const Target target = target_;  // copies: the compiler assumes that updates may change members
+    const Boxes boxes = boxes_;
+    const Sender sender = sender_;
     std::uint64_t number = number_;
     for (std::uint64_t i = 0; i < now; ++i) {
       number = next_number(number);
@@ -97,10 +105,31 @@ class Exchange {
       if (owner == ctx_.rank)
         apply(target.own(index), number, is_alone_);
       else
-        sender_.box(ctx_, boxes_, round, owner, grid_.block_rank())[count_one(counts[owner])] = number;
+        sender.box(ctx_, boxes, round, owner, grid_.block_rank())[count_one(counts[owner])] = number;
     }
     number_ = number;
   }
+
+  /// As `make_numbers`, for the only thread of a host rank. The rank's own numbers go through a box, too: a processor
+  /// mispredicts a branch that asks whether a number is one of them.
+  BEELINE_HOST_DEVICE void make_numbers_alone(std::uint64_t round, std::uint32_t* counts) {
+    const std::uint64_t now = left_ < look_ahead ? left_ : look_ahead;
+    left_ -= now;
+    std::uint64_t *boxes[most_exchanging_ranks], *ends[most_exchanging_ranks];
+    for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
+      ends[rank] = boxes[rank] = sender_.box(ctx_, boxes_, round, rank, grid_.block_rank());
+    const Layout layout = target_.layout;
+    std::uint64_t number = number_;
+    for (std::uint64_t i = 0; i < now; ++i) {
+      number = next_number(number);
+      *ends[layout.owner(layout.index_of(number))]++ = number;
+    }
+    number_ = number;
+    for (std::uint32_t rank = 0; rank < ctx_.size; ++rank)
+      counts[rank] = static_cast<std::uint32_t>(ends[rank] - boxes[rank]);
+    apply_numbers(block_, target_, boxes[ctx_.rank], counts[ctx_.rank], true);
+  }
+
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t count_one(std::uint32_t& count) const {
     return is_alone_ ? count++
                      : beeline::detail::DeviceAtomic<std::uint32_t>(count).fetch_add(1, std::memory_order_relaxed);
@@ -119,14 +148,12 @@ class Exchange {
   }
 
   BEELINE_HOST_DEVICE void empty_boxes(std::uint64_t round) const {
-    const Target target = target_;
     for (std::uint32_t rank = 0; rank < ctx_.size; ++rank) {
       if (rank == ctx_.rank) continue;
       const std::uint64_t* const box = boxes_.box(round, rank, grid_.block_rank());
       const std::uint64_t count =
           beeline::load_value(boxes_.signal(round, rank, grid_.block_rank())) % counts_of_signal;
-      for (std::uint64_t i = block_.thread_rank(); i < count; i += block_.size())
-        apply(target.own(target.layout.index_of(box[i])), box[i], is_alone_);
+      apply_numbers(block_, target_, box, count, is_alone_);
     }
   }
 

@@ -14,8 +14,10 @@ namespace random_access {
 
 namespace {
 
+/// On GPUs a worker is a warp, and most numbers are applied by workers: they have a quarter of an H200's
+/// multiprocessors, with as many workers on each as may be.
 constexpr beeline::TaskOptions shape(bool gpus) {
-  return gpus ? beeline::TaskOptions{.queues = 64, .depth = 8, .workers = 128, .multiprocessors = 16}
+  return gpus ? beeline::TaskOptions{.queues = 64, .depth = 8, .workers = 512, .multiprocessors = 32}
               : beeline::TaskOptions{.queues = 1, .depth = 8, .workers = 1};
 }
 
@@ -29,11 +31,8 @@ struct ApplyNumbers {
   struct Arguments {};
   template <class Group>
   BEELINE_HOST_DEVICE void operator()(const Group& group, const beeline::Context&, const beeline::Task& task) const {
-    const Target target = *static_cast<const Target*>(task.object);
-    const auto* const numbers = static_cast<const std::uint64_t*>(task.payload);
-    const std::uint64_t count = task.payload_bytes / sizeof(std::uint64_t);
-    for (std::uint64_t i = group.thread_rank(); i < count; i += group.size())
-      apply(target.own(target.layout.index_of(numbers[i])), numbers[i], group.size() == 1);
+    apply_numbers(group, *static_cast<const Target*>(task.object), static_cast<const std::uint64_t*>(task.payload),
+                  task.payload_bytes / sizeof(std::uint64_t), group.size() == 1);
   }
 };
 
@@ -69,15 +68,18 @@ class Poster {
   BEELINE_HOST_DEVICE void make_numbers(std::uint64_t most) {
     const std::uint64_t now = left_ < most ? left_ : most;
     left_ -= now;
+    const Target target = target_;  // copies: the compiler assumes that stores of numbers may change members
+    std::uint64_t number = number_;
     for (std::uint64_t i = 0; i < now; ++i) {
-      number_ = next_number(number_);
-      const std::uint64_t index = target_.layout.index_of(number_);
-      const std::uint32_t owner = target_.layout.owner(index);
+      number = next_number(number);
+      const std::uint64_t index = target.layout.index_of(number);
+      const std::uint32_t owner = target.layout.owner(index);
       if (beeline::detail::executor == beeline::DeviceKind::gpu && owner == ctx_.rank)
-        apply(target_.own(index), number_, false);
+        apply(target.own(index), number, false);
       else
-        numbers_[owner * look_ahead + count_one(counts_[owner])] = number_;
+        numbers_[owner * look_ahead + count_one(counts_[owner])] = number;
     }
+    number_ = number;
   }
   [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t count_one(std::uint32_t& count) const {
     return grid_.block().size() == 1

@@ -13,6 +13,7 @@
 #include "serial.hpp"
 #include "tests/support/errors.hpp"
 #include "tests/support/ranks.hpp"
+#include "tests/support/split_nodes.hpp"
 
 namespace random_access {
 
@@ -98,11 +99,12 @@ struct MethodCase {
   unsigned bits = 12;
   const char* device = "cpu";
   int nodes = 1;
+  const char* transports = "sockets";
 };
 
 std::ostream& operator<<(std::ostream& out, const MethodCase& c) {
   return out << c.ranks << " ranks of " << c.host_blocks << " blocks of " << c.host_threads << " threads on "
-             << c.device << ", " << c.nodes << " nodes";
+             << c.device << ", " << c.nodes << " nodes by " << c.transports;
 }
 
 class RandomAccessMethods : public testing::TestWithParam<MethodCase> {};
@@ -129,8 +131,9 @@ void run_methods(beeline::World& world, const MethodCase& c) {
 TEST_P(RandomAccessMethods, HaveTheReferencesTable) {
   const MethodCase& c = GetParam();
   if (const std::string why = beeline_test::missing_gpus(c.device, c.ranks); !why.empty()) GTEST_SKIP() << why;
+  if (c.nodes > 1) SKIP_WITHOUT(c.transports);
   beeline::Config config = beeline_test::test_config();
-  config.size = c.ranks;
+  config.size = c.ranks, config.split_nodes = c.nodes, config.transports = c.transports;
   fit(config, {layout_of(c.bits, c.ranks)}, {{}, SIZE_MAX});
   config.heap_bytes = std::max(config.heap_bytes, buffer_bytes(c.ranks, std::string(c.device) != "cpu") + (16u << 20));
   config.slot_shift = 32, config.device = c.device, config.host_threads = c.host_threads;
@@ -141,6 +144,9 @@ TEST_P(RandomAccessMethods, HaveTheReferencesTable) {
 INSTANTIATE_TEST_SUITE_P(Host, RandomAccessMethods,
                          testing::Values(MethodCase{1, 1, 1}, MethodCase{2, 1, 1, 14}, MethodCase{2, 2, 2},
                                          MethodCase{3, 1, 1}, MethodCase{4, 1, 1}, MethodCase{7, 1, 1}));
+INSTANTIATE_TEST_SUITE_P(AcrossNodes, RandomAccessMethods,
+                         testing::Values(MethodCase{2, 1, 1, 12, "cpu", 2}, MethodCase{3, 2, 2, 12, "cpu", 3},
+                                         MethodCase{4, 1, 1, 14, "cpu", 2, "ucx"}));
 INSTANTIATE_TEST_SUITE_P(Gpu, RandomAccessMethods,
                          testing::Values(MethodCase{1, 1, 1, 20, "auto"}, MethodCase{2, 1, 1, 20, "auto"},
                                          MethodCase{3, 1, 1, 20, "auto"}, MethodCase{4, 1, 1, 20, "auto"},
@@ -161,17 +167,16 @@ TEST(RandomAccessTable, CountsErrors) {
   });
 }
 
-/// What rank 0 hears of a method whose other rank does `other` in place of its part.
-std::string error_beside(const MethodInfo& info, beeline_test::WorldKind kind, std::int64_t deadline_ns,
+/// What rank 0 hears of a method whose other rank makes `runs` runs, and then does `other`.
+std::string error_beside(const MethodInfo& info, beeline_test::WorldKind kind, const beeline::Config& config, int runs,
                          void (*other)(beeline::World&)) {
-  beeline::Config config = beeline_test::test_config();
-  config.deadline_ns = deadline_ns;
   const auto outcomes = beeline_test::run_ranks(
       kind, 2,
       [&](beeline::World& world) {
         Table table(world, layout_of(10, 2));
         const std::unique_ptr<Method> method = info.make(table);
         table.fill();
+        for (int i = 0; i < runs; ++i) method->run(run_of(table.layout()));
         if (world.rank() == 1) return other(world);
         for (;;) method->run(run_of(table.layout()));
       },
@@ -179,21 +184,37 @@ std::string error_beside(const MethodInfo& info, beeline_test::WorldKind kind, s
   return outcomes.front().failure;
 }
 
+beeline::Config config_with(std::int64_t deadline_ns, int nodes = 1) {
+  beeline::Config config = beeline_test::test_config();
+  config.deadline_ns = deadline_ns, config.split_nodes = nodes, config.transports = "sockets";
+  return config;
+}
+
+/// At the beginning, and in the middle of the work.
 TEST(RandomAccessFaults, ADeadlineNamesTheRankThatIsMissing) {
-  for (const MethodInfo& info : {mailboxes(), put()}) {
-    const std::string error =
-        error_beside(info, beeline_test::WorldKind::threads, 300'000'000, [](beeline::World& world) {
-          while (!world.failed()) usleep(1000);
-        });
-    EXPECT_NE(error.find("rank 1"), std::string::npos) << info.name << ": " << error;
-    EXPECT_NE(error.find("wait"), std::string::npos) << info.name << ": " << error;
-  }
+  for (const MethodInfo& info : {mailboxes(), put()})
+    for (const int runs : {0, 3}) {
+      const std::string error = error_beside(info, beeline_test::WorldKind::threads, config_with(300'000'000), runs,
+                                             [](beeline::World& world) {
+                                               while (!world.failed()) usleep(1000);
+                                             });
+      EXPECT_NE(error.find("rank 1"), std::string::npos) << info.name << ": " << error;
+      EXPECT_NE(error.find("wait"), std::string::npos) << info.name << ": " << error;
+    }
 }
 
 TEST(RandomAccessFaults, ADeadRankIsNamed) {
   for (const MethodInfo& info : {mailboxes(), put(), task()}) {
-    const std::string error =
-        error_beside(info, beeline_test::WorldKind::processes, 10'000'000'000, [](beeline::World&) { _exit(3); });
+    const std::string error = error_beside(info, beeline_test::WorldKind::processes, config_with(10'000'000'000), 0,
+                                           [](beeline::World&) { _exit(3); });
+    EXPECT_NE(error.find("rank 1"), std::string::npos) << info.name << ": " << error;
+  }
+}
+
+TEST(RandomAccessFaults, ADeadRankOfAnotherNodeIsNamed) {
+  for (const MethodInfo& info : {put(), task(), atomics()}) {
+    const std::string error = error_beside(info, beeline_test::WorldKind::processes, config_with(10'000'000'000, 2), 1,
+                                           [](beeline::World&) { _exit(3); });
     EXPECT_NE(error.find("rank 1"), std::string::npos) << info.name << ": " << error;
   }
 }

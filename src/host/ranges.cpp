@@ -12,10 +12,16 @@ namespace beeline::detail {
 
 namespace {
 
+/// Whether an offset in a slot is in an area of segments.
+bool is_in_segments(SlotLayout slot, std::uint64_t offset) {
+  return offset >= slot.host_segments_offset() || (offset >= slot.device_segments_offset() && offset < slot.half());
+}
+
 /// The part of a slot that contains `offset`.
-const char* part_at(const SlotLayout& slot, std::uint64_t offset) {
+const char* part_at(SlotLayout slot, std::uint64_t offset) {
+  if (is_in_segments(slot, offset)) return "segment";
   if (offset < slot.device_segments_offset()) return "symmetric heap";
-  return offset >= slot.host_area_offset() && offset < slot.host_segments_offset() ? "pinned heap" : "segments";
+  return offset < slot.host_area_offset() ? "aliases" : "pinned heap";
 }
 
 /// Whether an address is in a part of this rank's slot by which operations name memory of other ranks: an area of
@@ -24,16 +30,19 @@ bool names_others_memory(const Context& ctx, const void* address) {
   if (ctx.owner_of(address) != ctx.own_world_rank) return false;
   const SlotLayout slot{ctx.slot_shift};
   const std::uint64_t offset = ctx.offset_in_slot(address);
-  return offset >= slot.host_segments_offset() ||
-         (offset >= slot.device_segments_offset() && offset < slot.host_area_offset());
+  return is_in_segments(slot, offset) || MemoryAliases::may_hold(slot, offset);
 }
 
-/// The end of the part of a slot that contains an address. Aliases stand for memory of other nodes alone.
-std::uint64_t end_around(const Context& ctx, const void* address) {
+/// Bytes from an address in a slot to the end of the heap, the rank's part of a segment, or the aliases in which it is;
+/// 0 if it is in none of them. Aliases stand for memory of other nodes alone.
+std::uint64_t room_from(const World& world, const void* address) {
+  const Context& ctx = world.host_context();
   const SlotLayout slot{ctx.slot_shift};
   const std::uint64_t offset = ctx.offset_in_slot(address);
+  if (is_in_segments(slot, offset)) return world_part<MemoryMap>(world).node().room_in_segment(address);
   const bool is_alias = MemoryAliases::may_hold(slot, offset) && is_elsewhere(ctx, address);
-  return is_alias ? slot.host_area_offset() : end_of_part(ctx, offset);
+  const std::uint64_t end = is_alias ? slot.host_area_offset() : end_of_part(ctx, offset);
+  return offset < end ? end - offset : 0;
 }
 
 }  // namespace
@@ -42,13 +51,12 @@ void require_extent(const World& world, Argument argument, const void* address, 
   const Context& ctx = world.host_context();
   const std::uint32_t owner = ctx.owner_of(address);
   if (owner == no_peer) return;
-  const std::uint64_t offset = ctx.offset_in_slot(address), end = end_around(ctx, address);
-  const std::uint64_t room = offset < end ? end - offset : 0;
-  if (bytes > room)
-    throw Error(Status::invalid_argument,
-                fmt::format("{}: {} {}: {} bytes, of which {} fit before the end of rank {}'s {}", argument.call,
-                            argument.name, address, bytes, room, owner, part_at(SlotLayout{ctx.slot_shift}, offset)),
-                world.rank());
+  if (const std::uint64_t room = room_from(world, address); bytes > room)
+    throw Error(
+        Status::invalid_argument,
+        fmt::format("{}: {} {}: {} bytes, of which {} fit before the end of rank {}'s {}", argument.call, argument.name,
+                    address, bytes, room, owner, part_at(SlotLayout{ctx.slot_shift}, ctx.offset_in_slot(address))),
+        world.rank());
   const Reach reach{address, bytes, 1};
   if (static_cast<int>(owner) == world.rank() && !is_allocated(ctx, reach))
     throw Error(Status::invalid_argument,

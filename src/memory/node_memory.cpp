@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
 #include <random>
 #include <utility>
 
@@ -195,7 +196,29 @@ const Segment& NodeMemory::create_segment(MemoryKind kind, std::size_t bytes) {
     for (std::size_t rank = 0; rank < parts.size(); ++rank) remove(static_cast<int>(rank), parts[rank]);
     throw;
   }
+  list(segment, true);
   return segments_[segment.id] = std::move(segment);
+}
+
+void NodeMemory::list(const Segment& segment, bool exists) {
+  const std::unique_lock lock(listing_);
+  for (const SegmentPart& part : segment.parts) {
+    if (part.bytes == 0) continue;
+    if (exists)
+      part_bytes_[part.address] = part.bytes;
+    else
+      part_bytes_.erase(part.address);
+  }
+}
+
+std::size_t NodeMemory::room_in_segment(const void* address) const {
+  const auto* const at = static_cast<const std::byte*>(address);
+  const std::shared_lock lock(listing_);
+  auto part = part_bytes_.upper_bound(at);
+  if (part == part_bytes_.begin()) return 0;
+  --part;
+  const auto offset = static_cast<std::size_t>(at - part->first);
+  return offset < part->second ? part->second - offset : 0;
 }
 
 void NodeMemory::align_segments() {
@@ -218,6 +241,7 @@ void NodeMemory::destroy_segment(std::uint32_t id) {
     require(all[rank] == 0 || all[rank] == mine, Status::invalid_argument,
             fmt::format("ranks destroy different segments: rank {} segment {}, rank {} segment {}", bootstrap_.rank(),
                         id, rank, all[rank] - 1));
+  list(segment->second, false);
   for (int rank = 0; rank < bootstrap_.size(); ++rank) {
     const SegmentPart& part = segment->second.parts[static_cast<std::size_t>(rank)];
     const bool device = part.kind == MemoryKind::device && members_[static_cast<std::size_t>(rank)].gpu >= 0;

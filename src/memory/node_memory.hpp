@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <shared_mutex>
 #include <vector>
 
 #include "beeline/memory/segment.hpp"
@@ -63,6 +64,9 @@ class NodeMemory {
   void destroy_segment(std::uint32_t id);
   /// Collective. After a failure, the remaining ranks agree on the offsets and ids of segments.
   void align_segments();
+  /// Bytes from an address in the slot of any rank to the end of the segment's part that contains it; 0 if no segment
+  /// has a part there. Any thread calls it.
+  [[nodiscard]] std::size_t room_in_segment(const void* address) const;
 
  private:
   struct Part {
@@ -84,6 +88,8 @@ class NodeMemory {
   [[nodiscard]] Part place(int rank, MemoryKind kind, std::size_t bytes);
   /// Unmaps the part of `rank`, and frees its offsets.
   void remove(int rank, const Part& part);
+  /// Adds the parts of a segment to those that `room_in_segment` finds, or removes them.
+  void list(const Segment& segment, bool exists);
 
   Bootstrap& bootstrap_;
   const std::vector<MemoryMember> members_;
@@ -94,6 +100,8 @@ class NodeMemory {
   std::vector<Placement> placements_;  ///< [ranks]
   std::map<std::uint32_t, Segment> segments_;
   std::uint32_t next_segment_ = 0;
+  mutable std::shared_mutex listing_;                   ///< for `part_bytes_`
+  std::map<const std::byte*, std::size_t> part_bytes_;  ///< usable bytes of each rank's part of each segment
 };
 
 }  // namespace beeline

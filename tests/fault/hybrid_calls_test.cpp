@@ -3,6 +3,7 @@
 // the same call continues; the object is usable afterwards.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -101,6 +102,54 @@ TEST_P(HybridCalls, OptionsThatDoNotFitAreRefused) {
       scene.hybrid.set(right);
       scene.expect_usable(1);
     }
+  });
+}
+
+/// Rank 0 has a part of 4096 bytes, which is in a larger mapping; rank 1 has none.
+TEST_P(HybridCalls, PutsBeyondThePeersPartOfASegmentAreRefused) {
+  run([](Scene& scene) {
+    World& world = scene.world;
+    constexpr std::size_t part_bytes = 4096;
+    const Segment segment = world.create_segment(MemoryKind::host, world.rank() == 0 ? part_bytes : 0);
+    std::byte* const part = segment.parts[0].address;
+    auto* const named = static_cast<std::byte*>(world.symmetric_address(part));
+    const std::vector<std::byte> mine = pattern(3, part_bytes + 1);
+    Stream& stream = world.stream();
+    const auto refused = [](int peer, std::size_t room, const auto& call) {
+      check_error(Status::invalid_argument,
+                  {join("of which ", room, " fit before the end of rank ", peer, "'s segment")}, call);
+    };
+    const auto all_refused = [&](int peer, std::size_t offset, std::size_t room) {
+      const std::size_t count = room + 1;
+      std::byte* const to = named + offset;
+      auto* const word = reinterpret_cast<std::uint64_t*>(to);
+      refused(peer, room, [&] { put_on_stream(world, to, mine.data(), count, peer, &stream); });
+      refused(peer, room, [&] {
+        put_signal_on_stream(world, to, mine.data(), count, peer, {.signal = scene.gate.data(), .stream = &stream});
+      });
+      refused(peer, room, [&] { scene.hybrid.put(to, mine.data(), count, peer); });
+      refused(peer, room, [&] { scene.hybrid.put_on_stream(to, mine.data(), count, peer, &stream); });
+      if (room < sizeof *word) refused(peer, room, [&] { signal_on_stream(world, peer, {.signal = word}); });
+      if (peer != 0) return;
+      refused(peer, room, [&] { scene.hybrid.copy(part + offset, mine.data(), count); });
+      refused(peer, room, [&] { scene.hybrid.copy_on_stream(part + offset, mine.data(), count, &stream); });
+      refused(peer, room, [&] { world.copy(part + offset, mine.data(), count); });
+    };
+    for (const std::size_t offset : {std::size_t{0}, std::size_t{1}, part_bytes - 4, part_bytes, 2 * part_bytes}) {
+      all_refused(0, offset, offset < part_bytes ? part_bytes - offset : 0);
+      all_refused(1, offset, 0);
+    }
+    world.synchronize(stream);
+    world.barrier();
+    if (world.rank() == 0)
+      BEELINE_CHECK(std::vector<std::byte>(part, part + 2 * part_bytes) == std::vector<std::byte>(2 * part_bytes));
+    world.barrier();
+    if (world.rank() == 1) scene.hybrid.put(named, mine.data(), part_bytes, 0);
+    world.barrier();
+    if (world.rank() == 0) BEELINE_CHECK(std::equal(part, part + part_bytes, mine.begin()));
+    world.destroy_segment(segment.id);
+    all_refused(0, 0, 0);
+    scene.expect_usable(1);
   });
 }
 

@@ -24,6 +24,13 @@ void log_failure(const char* function, const char* text) noexcept;
 /// Refuses a call before anything is touched.
 [[noreturn]] inline void refuse(gaspi_return_t value, const std::string& text) { throw Failure(value, text); }
 
+/// Requires that a call of Beeline has succeeded. Throws Failure with Beeline's text.
+///   value  what the caller gets otherwise
+inline void require_ok(beeline_status status, gaspi_return_t value = GASPI_ERROR) {
+  if (status != BEELINE_OK) [[unlikely]]
+    throw Failure(value, beeline_last_error());
+}
+
 template <class Type>
 void require_pointer(const Type* pointer, const char* argument) {
   if (pointer == nullptr) [[unlikely]]

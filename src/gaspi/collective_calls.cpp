@@ -150,10 +150,9 @@ gaspi_return_t pgaspi_barrier(gaspi_group_t group, gaspi_timeout_t timeout_ms) {
     const OneCall only(of.is_in_barrier, "a barrier", group);
     if (!of.has_open_barrier)
       std::atomic_ref<std::uint64_t>(*of.entered).store(*of.entered + 1, std::memory_order_relaxed);
+    const auto missing = [&of] { return members_before_barrier(of); };
     const Awaited awaited{
-        .what = "the other members' barrier of group", .number = group, .needed = of.ranks, .missing = [&of] {
-          return members_before_barrier(of);
-        }};
+        .what = "the other members' barrier of group", .number = group, .needed = of.ranks, .missing = &missing};
     const Result result = wait_for(process, awaited, timeout_ms,
                                    [&](std::uint64_t slice_ns) { return beeline_barrier(of.team, slice_ns); });
     of.has_open_barrier = result == Result::timeout;

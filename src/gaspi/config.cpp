@@ -80,7 +80,7 @@ void log_ignored(const gaspi_config_t& config) {
     log_failure("gaspi_config_set", fmt::format("ignored, since Beeline has no such setting: {}", names).c_str());
 }
 
-std::mutex changing;
+std::mutex configuring;
 
 }  // namespace
 
@@ -93,7 +93,7 @@ using namespace beeline::gaspi;
 extern "C" gaspi_return_t pgaspi_config_get(gaspi_config_t* config) {
   return call_any_time("gaspi_config_get", [&] {
     require_pointer(config, "config");
-    const std::lock_guard lock(changing);
+    const std::lock_guard lock(configuring);
     *config = configured;
   });
 }
@@ -101,7 +101,7 @@ extern "C" gaspi_return_t pgaspi_config_get(gaspi_config_t* config) {
 extern "C" gaspi_return_t pgaspi_config_set(gaspi_config_t config) {
   return call_any_time("gaspi_config_set", [&] {
     if (has_begun()) refuse(GASPI_ERR_INITED, "after gaspi_proc_init");
-    const std::lock_guard lock(changing);
+    const std::lock_guard lock(configuring);
     check(config);
     log_ignored(config);
     configured = config;

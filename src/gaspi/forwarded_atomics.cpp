@@ -5,21 +5,17 @@
 #include <chrono>
 #include <thread>
 
+#include "gaspi/remote_words.hpp"
 #include "gaspi/service.hpp"
 
 namespace beeline::gaspi {
 
 namespace {
 
-std::uint64_t load(const std::uint64_t& word) {
-  return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
-}
-
 template <class Type>
 Type* allocate(const Process& process, std::size_t count) {
   void* memory = nullptr;
-  if (beeline_allocate(process.world_team(), count * sizeof(Type), BEELINE_HEAP_PINNED, &memory) != BEELINE_OK)
-    throw Failure(beeline_last_error());
+  require_ok(beeline_allocate(process.world_team(), count * sizeof(Type), BEELINE_HEAP_PINNED, &memory));
   return static_cast<Type*>(memory);
 }
 
@@ -37,8 +33,7 @@ void ForwardedAtomics::open(Process& process) {
   const auto ranks = static_cast<std::size_t>(process.size());
   requests_ = allocate<Request>(process, ranks);
   answers_ = allocate<Answer>(process, ranks);
-  if (beeline_allocate_signals(process.world_team(), 1, BEELINE_HEAP_PINNED, &asked_) != BEELINE_OK)
-    throw Failure(beeline_last_error());
+  require_ok(beeline_allocate_signals(process.world_team(), 1, BEELINE_HEAP_PINNED, &asked_));
   served_.resize(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) outgoing_.push_back(std::make_unique<Outgoing>());
 }
@@ -64,7 +59,7 @@ Result ForwardedAtomics::change(const Process& process, int owner, const AtomicC
     const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(slice_ns);
     do {
       if (!lock.owns_lock() && !lock.try_lock()) continue;
-      if (to.is_in_flight && load(answer.number) == to.request.number) {
+      if (to.is_in_flight && load_acquired(answer.number) == to.request.number) {
         to.is_in_flight = false;
         if (to.request.change == wanted) {
           if (answer.is_refused != 0)
@@ -87,7 +82,7 @@ Result ForwardedAtomics::change(const Process& process, int owner, const AtomicC
 // --- The owner ----------------------------------------------------------------------------------------------------
 
 bool ForwardedAtomics::serve(Process& process) {
-  const std::uint64_t asked = load(*asked_);
+  const std::uint64_t asked = load_acquired(*asked_);
   if (asked == seen_ && !has_unsent_) return false;
   seen_ = asked, has_unsent_ = false;
   for (int caller = 0; caller < process.size(); ++caller) serve_one(process, caller);
@@ -96,7 +91,7 @@ bool ForwardedAtomics::serve(Process& process) {
 
 void ForwardedAtomics::serve_one(const Process& process, int caller) {
   Served& served = served_[static_cast<std::size_t>(caller)];
-  const std::uint64_t number = load(requests_[caller].number);
+  const std::uint64_t number = load_acquired(requests_[caller].number);
   if (!process.health().is_healthy(caller)) return;
   if (number != served.answer.number) {
     served.answer = carry_out(process, requests_[caller]);

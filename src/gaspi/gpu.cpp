@@ -15,14 +15,10 @@ namespace {
 
 static_assert(sizeof(Context) == sizeof(beeline_context));
 
-void require_ok(beeline_status status) {
-  if (status != BEELINE_OK) throw Failure(GASPI_ERR_DEVICE, beeline_last_error());
-}
-
 beeline_device device_of(const Process& process, int rank) {
   beeline_device device{};
   device.struct_bytes = sizeof device;
-  require_ok(beeline_world_device(process.world(), rank, &device));
+  require_ok(beeline_world_device(process.world(), rank, &device), GASPI_ERR_DEVICE);
   return device;
 }
 
@@ -52,9 +48,11 @@ void Gpu::open(Process& process) {
   table_.resize(std::size_t{configuration().segment_max} * static_cast<std::size_t>(process.size()));
   if (!any_rank_has_gpu(process)) return;
   device_ = device_of(process, process.rank()).index;
-  for (beeline_hybrid*& hybrid : hybrids_) require_ok(beeline_hybrid_create(process.world_team(), nullptr, &hybrid));
+  for (beeline_hybrid*& hybrid : hybrids_)
+    require_ok(beeline_hybrid_create(process.world_team(), nullptr, &hybrid), GASPI_ERR_DEVICE);
   require_ok(
-      beeline_allocate(process.world_team(), table_.size() * sizeof(SegmentEntry), BEELINE_HEAP_SYMMETRIC, &memory_));
+      beeline_allocate(process.world_team(), table_.size() * sizeof(SegmentEntry), BEELINE_HEAP_SYMMETRIC, &memory_),
+      GASPI_ERR_DEVICE);
 }
 
 void Gpu::close(Process& process) {
@@ -81,7 +79,8 @@ void Gpu::publish(const Process& process) {
     table_[i] = entry_of(process.segments().part(static_cast<std::uint32_t>(i / ranks), static_cast<int>(i % ranks)));
   }
   if (memory_ != nullptr)
-    require_ok(beeline_copy(process.world(), memory_, table_.data(), table_.size() * sizeof(SegmentEntry)));
+    require_ok(beeline_copy(process.world(), memory_, table_.data(), table_.size() * sizeof(SegmentEntry)),
+               GASPI_ERR_DEVICE);
   published_ = changes;
 }
 
@@ -90,12 +89,10 @@ Endpoint Gpu::endpoint(const Process& process, std::uint32_t queues) {
   publish(process);
   Endpoint endpoint{};
   beeline_context context{};
-  require_ok(beeline_team_context(process.world_team(), sizeof context, &context));
+  require_ok(beeline_team_context(process.world_team(), sizeof context, &context), GASPI_ERR_DEVICE);
   std::memcpy(static_cast<void*>(&endpoint.context), &context, sizeof context);
-  endpoint.entries = memory_ == nullptr ? table_.data() : static_cast<const SegmentEntry*>(memory_);
-  endpoint.segments = configuration().segment_max;
-  endpoint.notifications = configuration().notification_num;
-  endpoint.queues = queues;
+  endpoint.table = {memory_ == nullptr ? table_.data() : static_cast<const SegmentEntry*>(memory_),
+                    configuration().segment_max, configuration().notification_num, queues};
   return endpoint;
 }
 

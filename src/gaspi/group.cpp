@@ -18,16 +18,11 @@ std::shared_ptr<Group> GroupTable::find(std::uint32_t number) const {
   return number < most_groups ? groups_[number] : nullptr;
 }
 
-Group* GroupTable::find_again(std::uint32_t number) const {
-  struct Last {
-    std::uint64_t changes = 0;
-    std::uint32_t number = 0;
-    std::shared_ptr<Group> group;
-  };
-  thread_local Last last;
-  const std::uint64_t now = changes.load(std::memory_order_acquire);
-  if (last.changes != now || last.number != number) last = {now, number, find(number)};
-  return last.group.get();
+Group* GroupTable::find_and_keep(std::uint32_t number, std::uint64_t now) const {
+  thread_local std::shared_ptr<Group> kept;
+  kept = find(number);
+  last = {now, number, kept.get()};
+  return kept.get();
 }
 
 void GroupTable::remove(std::uint32_t number) {

@@ -60,14 +60,29 @@ class GroupTable {
   [[nodiscard]] std::shared_ptr<Group> find(std::uint32_t number) const;
   /// As `find`, without a lock if it is the group for which this thread has looked last, and no group has been made or
   /// removed since. The result is valid until the thread's next call.
-  [[nodiscard]] Group* find_again(std::uint32_t number) const;
+  [[nodiscard]] Group* find_again(std::uint32_t number) const {
+    const std::uint64_t now = changes.load(std::memory_order_acquire);
+    if (last.changes == now && last.number == number) [[likely]]
+      return last.group;
+    return find_and_keep(number, now);
+  }
   /// Removes a group from the table.
   void remove(std::uint32_t number);
   [[nodiscard]] std::uint32_t count() const;
 
  private:
+  /// The group for which a thread has looked last; the thread also keeps it alive until it looks for another one.
+  struct Last {
+    std::uint64_t changes;
+    std::uint32_t number;
+    Group* group;
+  };
+
+  [[nodiscard]] Group* find_and_keep(std::uint32_t number, std::uint64_t now) const;
+
   /// Number of changes of all tables of this process.
   static inline std::atomic<std::uint64_t> changes{1};
+  static inline thread_local constinit Last last __attribute__((tls_model("initial-exec"))) = {};
 
   mutable std::mutex mutex_;
   std::array<std::shared_ptr<Group>, most_groups> groups_;

@@ -20,8 +20,6 @@ class Life {
     return *life;
   }
 
-  [[nodiscard]] Process* running() const { return running_.load(std::memory_order_acquire); }
-
   [[nodiscard]] bool has_begun() {
     const std::lock_guard lock(mutex_);
     return process_ != nullptr;
@@ -29,7 +27,7 @@ class Life {
 
   [[nodiscard]] Result begin(std::uint64_t timeout_ms) {
     const std::lock_guard lock(mutex_);
-    if (running() != nullptr) refuse(GASPI_ERR_INITED, "the process is initialized already");
+    if (Process::running() != nullptr) refuse(GASPI_ERR_INITED, "the process is initialized already");
     if (process_ == nullptr) {
       stop_at_exit();
       leave_children_out();
@@ -41,13 +39,13 @@ class Life {
       process_.reset();
       throw;
     }
-    running_.store(process_.get(), std::memory_order_release);
+    Process::running_.store(process_.get(), std::memory_order_release);
     return Result::success;
   }
 
   [[nodiscard]] Result end(std::uint64_t timeout_ms) {
     const std::lock_guard lock(mutex_);
-    Process* const process = running();
+    Process* const process = Process::running();
     if (process == nullptr) refuse(GASPI_ERR_NOINIT, "before gaspi_proc_init or after gaspi_proc_term");
     try {
       if (process->service().perform({.action = Action::leave}, {.what = "the termination of all ranks"}, timeout_ms) ==
@@ -63,7 +61,7 @@ class Life {
 
  private:
   void finish() {
-    running_.store(nullptr, std::memory_order_release);
+    Process::running_.store(nullptr, std::memory_order_release);
     process_.reset();
   }
 
@@ -80,7 +78,7 @@ class Life {
   static void leave_children_out() {
     static const bool once = [] {
       return ::pthread_atfork(nullptr, nullptr, [] {
-               instance().running_.store(nullptr, std::memory_order_release);
+               Process::running_.store(nullptr, std::memory_order_release);
                instance().of_parent_ = instance().process_.release();
              }) == 0;
     }();
@@ -89,11 +87,8 @@ class Life {
 
   std::mutex mutex_;
   std::unique_ptr<Process> process_;
-  std::atomic<Process*> running_{nullptr};
   Process* of_parent_ = nullptr;  ///< in a child of `fork`
 };
-
-Process* Process::running() { return Life::instance().running(); }
 
 bool has_begun() { return Life::instance().has_begun(); }
 Result begin_process(std::uint64_t timeout_ms) { return Life::instance().begin(timeout_ms); }

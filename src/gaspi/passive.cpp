@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "gaspi/moves.hpp"
+#include "gaspi/remote_words.hpp"
 #include "gaspi/service.hpp"
 #include "gaspi/statistics.hpp"
 
@@ -19,10 +20,6 @@ namespace {
 constexpr unsigned segment_bits = 8;
 
 std::atomic<Passive*> opened{nullptr};
-
-std::uint64_t load(const std::uint64_t& word) {
-  return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
-}
 
 /// Sleeps between two looks of a call: 5 us at first, then half as long as it has waited, at most 4 ms, which leaves
 /// 0.6 % of a core.
@@ -46,10 +43,6 @@ class Sleeper {
   const Clock::time_point start_ = Clock::now();
   std::uint64_t slice_end_ns_ = 0;
 };
-
-void require_ok(beeline_status status) {
-  if (status != BEELINE_OK) throw Failure(beeline_last_error());
-}
 
 /// Reads a message from its sender.
 beeline_status read_message(const Process& process, int sender, const Move& move) {
@@ -99,11 +92,11 @@ Result Passive::send(const Process& process, int rank, const PassiveMessage& mes
     do {
       if (!lock.owns_lock() && !lock.try_lock()) continue;
       // An earlier message: that of this call, or one whose call was not repeated after its time-out.
-      const bool is_confirmed = load(confirmed_[rank]) >= to.number;
+      const bool is_confirmed = load_acquired(confirmed_[rank]) >= to.number;
       if (to.is_in_flight && is_confirmed) {
         to.is_in_flight = false;
         if (to.message == message) {
-          if (load(refused_[rank]) != to.number) return BEELINE_OK;
+          if (load_acquired(refused_[rank]) != to.number) return BEELINE_OK;
           throw Failure(fmt::format("rank {} has not received the message, since segment {} was deleted meanwhile",
                                     rank, message.segment));
         }
@@ -119,7 +112,7 @@ Result Passive::send(const Process& process, int rank, const PassiveMessage& mes
   });
 }
 
-std::uint64_t Passive::number_of(int sender) const { return load(cells_[sender].number); }
+std::uint64_t Passive::number_of(int sender) const { return load_acquired(cells_[sender].number); }
 
 beeline_status Passive::confirm(const Process& process, int sender, std::uint64_t number) {
   const beeline_status status =
@@ -147,7 +140,7 @@ beeline_status Passive::receive_from(const Process& process, int sender, const P
   const std::uint64_t number = number_of(sender);
   if (number == received_[static_cast<std::size_t>(sender)] || !process.health().is_healthy(sender))
     return BEELINE_IN_PROGRESS;
-  const std::uint64_t place = load(cells_[sender].place), offset = load(cells_[sender].offset);
+  const std::uint64_t place = load_acquired(cells_[sender].place), offset = load_acquired(cells_[sender].offset);
   if (place == 0) return drop(process, sender, number);
   const auto segment = static_cast<gaspi_segment_id_t>(place & ((1u << segment_bits) - 1));
   const std::uint64_t size = place >> segment_bits;

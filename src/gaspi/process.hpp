@@ -12,6 +12,7 @@
 /// team then return BEELINE_ABORTED or BEELINE_PEER_DIED until the service threads have gone on without the rank
 /// (`World::survivors`); `Waiting::go_on` waits for that.
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,7 +59,7 @@ class Process {
   Process& operator=(const Process&) = delete;
   ~Process();
   /// The process if it is initialized; nullptr before and after.
-  [[nodiscard]] static Process* running();
+  [[nodiscard]] static Process* running() { return running_.load(std::memory_order_acquire); }
 
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int size() const { return size_; }
@@ -93,6 +94,8 @@ class Process {
   friend class Objects;
   friend class Life;
   explicit Process(std::vector<std::unique_ptr<Extension>> extensions);
+
+  static inline constinit std::atomic<Process*> running_{nullptr};  ///< set by Life
 
   // Set by the service thread before the initialization ends.
   int rank_ = 0, size_ = 1;

@@ -20,7 +20,7 @@ namespace {
 int node_of(const Process& process, int rank) {
   beeline_device device{};
   device.struct_bytes = sizeof device;
-  if (beeline_world_device(process.world(), rank, &device) != BEELINE_OK) throw Failure(beeline_last_error());
+  require_ok(beeline_world_device(process.world(), rank, &device));
   return device.node;
 }
 

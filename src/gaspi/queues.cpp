@@ -78,8 +78,7 @@ beeline_stream* Queue::stream(const Process& process) {
   const std::lock_guard lock(making_);
   if (beeline_stream* const made = stream_.load(std::memory_order_relaxed)) return made;
   beeline_stream* made = nullptr;
-  if (beeline_stream_create(process.world(), 0, &made) != BEELINE_OK)
-    throw Failure(GASPI_ERR_DEVICE, beeline_last_error());
+  require_ok(beeline_stream_create(process.world(), 0, &made), GASPI_ERR_DEVICE);
   stream_.store(made, std::memory_order_release);
   return made;
 }

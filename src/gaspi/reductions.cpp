@@ -65,7 +65,7 @@ Result Reductions::reduce(const Process& process, std::uint64_t kind, std::span<
   const Awaited awaited{.what = "the other members' all-reduce of group",
                         .number = group_.number,
                         .needed = group_.ranks,
-                        .missing = missing};
+                        .missing = &missing};
   const Result result = wait_for(process, awaited, timeout_ms, [&](std::uint64_t slice_ns) -> beeline_status {
     for (; sent_ < members(); ++sent_) {
       if (sent_ == me) continue;

@@ -8,16 +8,14 @@
 #include <chrono>
 
 #include "gaspi/call.hpp"
+#include "gaspi/clock.hpp"
 #include "gaspi/config.hpp"
 #include "gaspi/process.hpp"
+#include "gaspi/remote_words.hpp"
 
 namespace beeline::gaspi {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-std::uint64_t now_ns() { return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count()); }
 
 /// What a rank says at the beginning of a round.
 struct RoundHead {
@@ -68,8 +66,9 @@ Result Service::join(std::uint64_t timeout_ms) {
 Result Service::perform(const Request& request, const Awaited& awaited, std::uint64_t timeout_ms) {
   const auto [number, is_new] = book_.find_or_add(request);
   if (is_new) ring();
+  const auto missing = [this, number = number] { return book_.missing(number); };
   Awaited known = awaited;
-  known.missing = [this, number = number] { return book_.missing(number); };
+  known.missing = &missing;
   try {
     const Result result = wait_for(process_, known, timeout_ms, [this, number = number](std::uint64_t slice_ns) {
       return book_.await(number, slice_ns) ? BEELINE_OK : BEELINE_TIMEOUT;
@@ -209,9 +208,7 @@ int Service::coordinator() const {
   return process_.rank();
 }
 
-std::uint64_t Service::word(Word which) const {
-  return std::atomic_ref<std::uint64_t>(signals_[which]).load(std::memory_order_acquire);
-}
+std::uint64_t Service::word(Word which) const { return load_acquired(signals_[which]); }
 
 bool Service::is_round_due() {
   if (must_meet_ || word(round_number) > begun_) return true;

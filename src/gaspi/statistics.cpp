@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <limits>
 
 #include "gaspi/call.hpp"
+#include "gaspi/clock.hpp"
 
 namespace beeline::gaspi {
 
@@ -48,10 +48,6 @@ std::array<Value, most_ranks> written_to{}, read_from{};
 
 std::array<Value, most_ranks>& ranks_of(Counter counter) {
   return counter == Counter::bytes_written_to ? written_to : read_from;
-}
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
 const Text& text_of(gaspi_statistic_counter_t counter) {

@@ -5,8 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "gaspi/clock.hpp"
 #include "gaspi/process.hpp"
 
 namespace beeline::gaspi {
@@ -15,10 +15,6 @@ namespace {
 
 /// Longest slice: so late is the failure of a needed rank noticed.
 constexpr std::uint64_t longest_slice_ns = 100'000'000;
-
-std::uint64_t now_ns() {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
 
 }  // namespace
 
@@ -57,7 +53,7 @@ void Waiting::require_needed() const {
 void Waiting::log_if_late() {
   if (now_ns_ - logged_ns_ < process_.deadline_ns()) return;
   logged_ns_ = now_ns_;
-  const std::vector<int> missing = awaited_.missing ? awaited_.missing() : std::vector<int>{};
+  const std::vector<int> missing = awaited_.missing();
   const std::string names =
       missing.empty() ? std::string()
                       : fmt::format("; missing: rank{} {}", missing.size() == 1 ? "" : "s", fmt::join(missing, ", "));

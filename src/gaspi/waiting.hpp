@@ -5,7 +5,6 @@
 /// world, and that end when a rank which the call needs has failed.
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,14 +19,28 @@ class Process;
 /// GASPI_BLOCK and GASPI_TEST, in milliseconds.
 inline constexpr std::uint64_t block_ms = ~std::uint64_t{0}, test_ms = 0;
 
+/// Refers to a function object that lists world ranks, and that outlives this. Making one costs nothing.
+class RankList {
+ public:
+  RankList() = default;
+  template <class List>
+  RankList(const List* list)
+      : list_(list), call_([](const void* called) { return (*static_cast<const List*>(called))(); }) {}
+  /// The ranks; none without a function object.
+  [[nodiscard]] std::vector<int> operator()() const { return list_ == nullptr ? std::vector<int>() : call_(list_); }
+
+ private:
+  const void* list_ = nullptr;
+  std::vector<int> (*call_)(const void* list) = nullptr;
+};
+
 /// What a call waits for.
 struct Awaited {
   const char* what;                  ///< for texts, such as "the barrier of group"
   std::uint64_t number = no_number;  ///< appended to `what`
   std::span<const int> needed = {};  ///< world ranks: the call fails if one of them has failed
   bool needs_a_peer = false;         ///< the call fails if no other rank is healthy, but one has failed
-  /// For the log: the ranks that the call still waits for, as far as this rank knows; empty: it does not.
-  std::function<std::vector<int>()> missing = {};
+  RankList missing = {};  ///< for the log: the ranks that the call still waits for, as far as this rank knows
 
   static constexpr std::uint64_t no_number = ~std::uint64_t{0};
 };

@@ -138,6 +138,58 @@ TEST_P(GaspiRankKilled, TheOthersContinue) {
 INSTANTIATE_TEST_SUITE_P(In, GaspiRankKilled, ::testing::ValuesIn(paths),
                          [](const auto& path) { return path.param.name; });
 
+/// What the victim calls when it dies, and what the survivors call meanwhile.
+struct Inside {
+  const char* name;
+  gaspi_return_t (*of_the_victim)();
+  gaspi_return_t (*of_the_others)();
+};
+
+gaspi_return_t write_to_all_others() {
+  for (gaspi_rank_t other = 0; other < ranks; ++other) {
+    const gaspi_offset_t offset = 1024 * gaspi_offset_t{other};
+    if (other == victim) continue;
+    if (const gaspi_return_t posted = gaspi_write_notify(0, offset, other, 0, offset, 1024, 7, 1, 0, GASPI_BLOCK);
+        posted != GASPI_SUCCESS)
+      return posted;
+  }
+  return gaspi_wait(0, GASPI_BLOCK);
+}
+gaspi_return_t receive_a_message() {
+  gaspi_rank_t sender = 0;
+  return gaspi_passive_receive(0, 0, &sender, 64, GASPI_BLOCK);
+}
+
+constexpr Inside insides[] = {
+    {"Barrier", barrier, barrier},
+    {"Allreduce", allreduce, allreduce},
+    {"Write", write_to_all_others, write_to_the_victim},
+    {"PassiveReceive", receive_a_message, message_to_the_victim},
+};
+
+class GaspiRankKilledInside : public ::testing::TestWithParam<Inside> {};
+INSTANTIATE_TEST_SUITE_P(Of, GaspiRankKilledInside, ::testing::ValuesIn(insides),
+                         [](const auto& inside) { return inside.param.name; });
+
+/// Two of the four ranks are on each node. The victim repeats a call, and dies somewhere inside.
+TEST_P(GaspiRankKilledInside, TheOthersContinueOnTwoNodes) {
+  const Inside& inside = GetParam();
+  expect_gaspi_without(victim, {.ranks = ranks, .nodes = 2}, [&](int rank) {
+    make_segment(0, 1024);
+    GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
+    if (rank == victim) {
+      std::thread([] {
+        std::this_thread::sleep_for(50ms);
+        die();
+      }).detach();
+      for (;;) GASPI_OK(inside.of_the_victim());
+    }
+    expect_failure(inside.of_the_others);
+    GASPI_OK(gaspi_queue_purge(0, GASPI_BLOCK));
+    continue_without_the_victim(rank);
+  });
+}
+
 /// Receivers need no rank in particular: they wait on while others are healthy, and get what these send.
 class GaspiFailureNodes : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(On, GaspiFailureNodes, ::testing::Values(1, 2));

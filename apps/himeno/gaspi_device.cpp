@@ -24,7 +24,7 @@ constexpr std::uint32_t gaspi_queues = 4;
 
 /// Transfer of outermost planes, in sections of whole tiles.
 struct GaspiSections {
-  const gaspi::Endpoint* endpoint;
+  gaspi::EndpointTable segments;
   std::uint32_t* finished;  ///< [sides][max_gaspi_sections]: tiles of the section that are computed
   std::uint32_t* waited;    ///< [sides]: tiles of the side that are computed, so that their blocks have waited
   std::uint32_t* failed;    ///< the first status of this rank's calls that is not ok; they have no other record
@@ -32,29 +32,31 @@ struct GaspiSections {
 
   /// Waits for every section.
   template <class BlockGroup>
-  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status await(const BlockGroup& block, const beeline::Context&,
+  [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status await(const BlockGroup& block, const beeline::Context& ctx,
                                                           const Work& work, const Edge&, unsigned,
                                                           unsigned side) const {
+    const gaspi::EndpointView endpoint(ctx, segments);
     const std::uint32_t segment = segment_of(work.step.iteration);
     beeline::Status status = beeline::Status::ok;
     for (unsigned i = block.thread_rank(); i < count && status == beeline::Status::ok; i += block.size())
-      status = wait_for_notification(beeline::Thread{}, *endpoint, segment, id_of(side, i));
+      status = wait_for_notification(beeline::Thread{}, endpoint, segment, id_of(side, i));
     return note(block, beeline::agree(block, status));
   }
 
   /// Counts the tile. The last of the side resets the notifications; the last of its section sends the section.
   template <class BlockGroup>
-  BEELINE_HOST_DEVICE void hand_over(const BlockGroup& block, const beeline::Context&, const Work& work,
+  BEELINE_HOST_DEVICE void hand_over(const BlockGroup& block, const beeline::Context& ctx, const Work& work,
                                      const Edge& edge, unsigned tile, unsigned side) const {
+    const gaspi::EndpointView endpoint(ctx, segments);
     if (work.step.needs_halos() && apps::is_last(block, &waited[side], work.tiling.tiles))
-      reset(block, segment_of(work.step.iteration), side);
+      reset(block, endpoint, segment_of(work.step.iteration), side);
     const unsigned section = tile / tiles, first_tile = section * tiles;
     const unsigned rest = work.tiling.tiles - first_tile, here = rest < tiles ? rest : tiles;
     if (!apps::is_last(block, &finished[side * max_gaspi_sections + section], here)) return;
     const Work::Range range = work.range(first_tile, here);
     const std::uint32_t segment = segment_of(work.step.iteration + 1);
     static_cast<void>(
-        note(block, gpu_write_notify(block, *endpoint, {segment, bytes_to(edge.mine + range.first)}, edge.peer,
+        note(block, gpu_write_notify(block, endpoint, {segment, bytes_to(edge.mine + range.first)}, edge.peer,
                                      {segment, bytes_to(edge.theirs + range.first)}, bytes_to(range.count),
                                      {id_of(opposite(side), section), 1}, section % gaspi_queues)));
   }
@@ -70,10 +72,11 @@ struct GaspiSections {
     return static_cast<std::uint64_t>(cells) * sizeof(float);
   }
   template <class BlockGroup>
-  BEELINE_HOST_DEVICE void reset(const BlockGroup& block, std::uint32_t segment, unsigned side) const {
+  BEELINE_HOST_DEVICE void reset(const BlockGroup& block, const gaspi::EndpointView& endpoint, std::uint32_t segment,
+                                 unsigned side) const {
     beeline::Status status = beeline::Status::ok;
     for (unsigned i = block.thread_rank(); i < count && status == beeline::Status::ok; i += block.size())
-      status = gaspi::notify_reset(beeline::Thread{}, *endpoint, segment, id_of(side, i));
+      status = gaspi::notify_reset(beeline::Thread{}, endpoint, segment, id_of(side, i));
     // Synchronizes: the reset comes before this block sends what makes the neighbour notify again.
     static_cast<void>(note(block, beeline::agree(block, status)));
   }
@@ -98,7 +101,7 @@ class GaspiDevice final : public OneKernelAnIteration<GaspiSections> {
     const unsigned all = tiling().tiles, at_most = std::min(std::clamp(wanted, 1u, max_gaspi_sections), all);
     const unsigned tiles = (all + at_most - 1) / at_most;
     set_handover(
-        {endpoint_.on_device(), finished_.data(), waited_.data(), failed_.data(), (all + tiles - 1) / tiles, tiles});
+        {endpoint_.table(), finished_.data(), waited_.data(), failed_.data(), (all + tiles - 1) / tiles, tiles});
   }
 
   void iterate(int iterations, bool communicate) override {

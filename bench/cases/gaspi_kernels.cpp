@@ -19,7 +19,7 @@ constexpr std::uint32_t sources = 0, destinations = 1, notifications = 64, queue
 
 /// The kernels' view of the buffers: segments of an endpoint, and the flag of notification 0.
 struct Ends {
-  const gaspi::Endpoint* endpoint;
+  gaspi::EndpointTable table;
   std::uint64_t* flag;
   std::byte* destination;
   const std::byte* source;
@@ -46,12 +46,13 @@ struct PutSignal {
 struct WriteNotify {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Ends ends) const {
+    const gaspi::EndpointView endpoint(ctx, ends.table);
     time_rounds(grid.block(), loop, [&](std::uint64_t sequence) {
       return round_trip(
           loop.leads,
           [&] {
-            return gpu_write_notify(grid.block(), *ends.endpoint, {sources, 0}, loop.peer, {destinations, 0},
-                                    ends.bytes, {0, static_cast<std::uint32_t>(sequence)}, queue) == Status::ok;
+            return gpu_write_notify(grid.block(), endpoint, {sources, 0}, loop.peer, {destinations, 0}, ends.bytes,
+                                    {0, static_cast<std::uint32_t>(sequence)}, queue) == Status::ok;
           },
           [&] {
             return wait(grid.block(), ctx, ends.flag, Compare::greater_equal, sequence, loop.peer) == Status::ok;
@@ -62,18 +63,19 @@ struct WriteNotify {
 
 struct WriteAndReset {
   template <class Grid>
-  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context&, Loop loop, Ends ends) const {
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, Loop loop, Ends ends) const {
+    const gaspi::EndpointView endpoint(ctx, ends.table);
     time_rounds(grid.block(), loop, [&](std::uint64_t) {
       return round_trip(
           loop.leads,
           [&] {
-            return gpu_write_notify(grid.block(), *ends.endpoint, {sources, 0}, loop.peer, {destinations, 0},
-                                    ends.bytes, {1, 1}, queue) == Status::ok;
+            return gpu_write_notify(grid.block(), endpoint, {sources, 0}, loop.peer, {destinations, 0}, ends.bytes,
+                                    {1, 1}, queue) == Status::ok;
           },
           [&] {
             std::uint32_t id = 0;
-            return notify_waitsome(grid.block(), *ends.endpoint, destinations, 1, 1, id) == Status::ok &&
-                   gaspi::notify_reset(grid.block(), *ends.endpoint, destinations, id) == Status::ok;
+            return notify_waitsome(grid.block(), endpoint, destinations, 1, 1, id) == Status::ok &&
+                   gaspi::notify_reset(grid.block(), endpoint, destinations, id) == Status::ok;
           });
     });
   }
@@ -91,7 +93,7 @@ struct State {
   template <class Kernel>
   std::vector<double> time(const GroupChoice& choice, Rounds rounds) {
     endpoint.reset_flags();
-    const Ends ends{endpoint.on_device(), endpoint.flag(destinations, 0), buffers->destination(), buffers->source(),
+    const Ends ends{endpoint.table(), endpoint.flag(destinations, 0), buffers->destination(), buffers->source(),
                     buffers->bytes()};
     return timed.run(choice.threads, bench.paired(), rounds, Kernel{}, ends);
   }

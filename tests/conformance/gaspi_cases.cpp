@@ -70,7 +70,8 @@ BEELINE_HOST_DEVICE std::uint32_t take(const Group& group, const Endpoint& endpo
     return value;
   }
   BEELINE_DEVICE_CHECK_EQ(report, Status::unreachable, status);
-  std::uint64_t* const flag = endpoint.entries[segment * endpoint.context.size + endpoint.context.rank].flags + id;
+  std::uint64_t* const flag =
+      endpoint.table.entries[segment * endpoint.context.size + endpoint.context.rank].flags + id;
   value = static_cast<std::uint32_t>(load_value(flag));
   group.sync();
   static_cast<void>(signal(group, endpoint.context, flag, 0, endpoint.context.rank, Order::relaxed));

@@ -102,7 +102,7 @@ TEST_P(GaspiGpuNodes, TheEndpointOfHostRanks) {
     const auto peer = static_cast<std::uint32_t>(1 - rank);
     mine[0] = 70 + static_cast<unsigned>(rank);
     GASPI_OK(gaspi_barrier(GASPI_GROUP_ALL, GASPI_BLOCK));
-    BEELINE_CHECK(before.queues == made.queues && before.context.rank == static_cast<std::uint32_t>(rank));
+    BEELINE_CHECK(before.table.queues == made.table.queues && before.context.rank == static_cast<std::uint32_t>(rank));
     BEELINE_CHECK(gpu_write_notify(Thread{}, made, {host, 0}, peer, {other, 8}, 8, {11, 3}, 1) == Status::ok);
     BEELINE_CHECK_EQ(3u, take_notification(other, 11));
     BEELINE_CHECK_EQ(71u - static_cast<unsigned>(rank), late[1]);

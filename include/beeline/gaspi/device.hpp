@@ -42,18 +42,27 @@ namespace beeline::gaspi {
 
 namespace detail {
 
-/// The part of `rank` of a segment; without bytes and access for numbers out of range.
-[[nodiscard]] BEELINE_HOST_DEVICE inline SegmentEntry entry_of(const Endpoint& endpoint, std::uint32_t segment,
+/// The part of `rank` of a segment; without bytes for numbers out of range. The entry is read in any case: so its load
+/// waits for no branch, and the loads of two entries run at the same time.
+[[nodiscard]] BEELINE_HOST_DEVICE inline SegmentEntry entry_of(const EndpointView& endpoint, std::uint32_t segment,
                                                                std::uint32_t rank) {
-  if (segment >= endpoint.segments || rank >= endpoint.context.size) return {};
-  return endpoint.entries[std::size_t{segment} * endpoint.context.size + rank];
+  const std::uint32_t ranks = endpoint.context.size;
+  const bool exists = (segment < endpoint.table.segments) & (rank < ranks);
+  SegmentEntry entry = endpoint.table.entries[exists ? std::size_t{segment} * ranks + rank : 0];
+  entry.bytes = exists ? entry.bytes : 0;
+  return entry;
 }
 
-/// Whether a part holds a range, and is reached.
-[[nodiscard]] BEELINE_HOST_DEVICE inline Status check_range(const SegmentEntry& part, std::uint64_t offset,
-                                                            std::uint64_t bytes) {
-  if (part.bytes == 0 || offset > part.bytes || bytes > part.bytes - offset) return Status::invalid_argument;
-  return part.access == PartAccess::none ? Status::unreachable : Status::ok;
+/// Whether a part holds a range. Evaluates everything, without a branch.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool holds_range(const SegmentEntry& part, std::uint64_t offset,
+                                                          std::uint64_t bytes) {
+  return (part.bytes != 0) & (offset <= part.bytes) & (bytes <= part.bytes - offset);
+}
+
+/// Whether kernels have an address of a part. The test of the address has it loaded together with the rest of the
+/// entry.
+[[nodiscard]] BEELINE_HOST_DEVICE inline bool is_addressed(const SegmentEntry& part) {
+  return (part.access != PartAccess::none) & (part.data != nullptr);
 }
 
 /// `ok` if operations on the symmetric address `target` at `rank` are carried out, and not refused.
@@ -75,26 +84,28 @@ struct Write {
   bool in_place;         ///< see `PartAccess`
 };
 
-[[nodiscard]] BEELINE_HOST_DEVICE inline Write checked_write(const Endpoint& endpoint, const SegmentOffset& source,
+[[nodiscard]] BEELINE_HOST_DEVICE inline Write checked_write(const EndpointView& endpoint, const SegmentOffset& source,
                                                              std::uint32_t rank, const SegmentOffset& destination,
                                                              std::uint64_t bytes, std::uint32_t queue) {
   const SegmentEntry from = entry_of(endpoint, source.segment, endpoint.context.rank);
   const SegmentEntry to = entry_of(endpoint, destination.segment, rank);
-  Status status = check_range(from, source.bytes, bytes);
-  if (status == Status::ok) status = check_range(to, destination.bytes, bytes);
-  if (queue >= endpoint.queues) status = Status::invalid_argument;
-  if (status != Status::ok) return {status, nullptr, nullptr, nullptr, false};
+  // One branch for both entries: see `entry_of`.
+  const bool is_valid = holds_range(from, source.bytes, bytes) & holds_range(to, destination.bytes, bytes) &
+                        (queue < endpoint.table.queues);
+  const bool is_reached = is_addressed(from) & is_addressed(to);
+  if (!(is_valid & is_reached)) [[unlikely]]
+    return {is_valid ? Status::unreachable : Status::invalid_argument, nullptr, nullptr, nullptr, false};
   std::byte* const target = to.data + destination.bytes;
   const bool in_place = to.access == PartAccess::in_place;
-  if (!in_place) status = check_reach(endpoint.context, target, rank);
+  const Status status = in_place ? Status::ok : check_reach(endpoint.context, target, rank);
   return {status, target, from.data + source.bytes, to.flags, in_place};
 }
 
 /// Whether a notification exists, and may be sent to flags of `rank`.
-[[nodiscard]] BEELINE_HOST_DEVICE inline Status check_notification(const Endpoint& endpoint, const std::uint64_t* flags,
-                                                                   std::uint32_t rank,
+[[nodiscard]] BEELINE_HOST_DEVICE inline Status check_notification(const EndpointView& endpoint,
+                                                                   const std::uint64_t* flags, std::uint32_t rank,
                                                                    const Notification& notification) {
-  if (flags == nullptr || notification.id >= endpoint.notifications || notification.value == 0)
+  if (flags == nullptr || notification.id >= endpoint.table.notifications || notification.value == 0)
     return Status::invalid_argument;
   return check_reach(endpoint.context, flags + notification.id, rank);
 }
@@ -106,13 +117,13 @@ inline namespace BEELINE_CALLS {
 /// Copies `bytes` from `source` in this rank's part of a segment to `destination` in the part of `rank`.
 ///   source       reusable after `wait` for the queue
 ///   destination  must not overlap the source
-///   queue        less than `Endpoint::queues`
+///   queue        less than `EndpointTable::queues`
 /// Every thread of `group` calls it. Does not block. Completion: a thread at `rank` that has acquired a later
 /// notification of this queue sees the data. See Errors at the top of this file.
 /// Speed: 16-byte accesses if both addresses are equal modulo 16.
 /// Source: seed 000, section 5.7, gpu_write; GASPI 17.1, gaspi_write.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status gpu_write(const Group& group, const Endpoint& endpoint,
+[[nodiscard]] BEELINE_HOST_DEVICE Status gpu_write(const Group& group, const EndpointView& endpoint,
                                                    const SegmentOffset& source, std::uint32_t rank,
                                                    const SegmentOffset& destination, std::uint64_t bytes,
                                                    std::uint32_t queue) {
@@ -130,7 +141,7 @@ template <class Group>
 /// Every thread of `group` calls it. Does not block. If data or notification are refused, nothing is written.
 /// Source: seed 000, section 5.7; GASPI 17.1, gaspi_write_notify.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status gpu_write_notify(const Group& group, const Endpoint& endpoint,
+[[nodiscard]] BEELINE_HOST_DEVICE Status gpu_write_notify(const Group& group, const EndpointView& endpoint,
                                                           const SegmentOffset& source, std::uint32_t rank,
                                                           const SegmentOffset& destination, std::uint64_t bytes,
                                                           const Notification& notification, std::uint32_t queue) {
@@ -152,11 +163,11 @@ template <class Group>
 /// Every thread of `group` calls it. Does not block. See Errors at the top of this file.
 /// Source: seed 000, section 5.7.5; GASPI 17.1, gaspi_notify.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status notify(const Group& group, const Endpoint& endpoint, std::uint32_t rank,
+[[nodiscard]] BEELINE_HOST_DEVICE Status notify(const Group& group, const EndpointView& endpoint, std::uint32_t rank,
                                                 std::uint32_t segment, const Notification& notification,
                                                 std::uint32_t queue) {
   const SegmentEntry part = detail::entry_of(endpoint, segment, rank);
-  if (part.bytes == 0 || queue >= endpoint.queues) return Status::invalid_argument;
+  if (part.bytes == 0 || queue >= endpoint.table.queues) return Status::invalid_argument;
   const Status status = detail::check_notification(endpoint, part.flags, rank, notification);
   if (status != Status::ok) return status;
   return signal(group, endpoint.context, part.flags + notification.id, notification.value, rank, Order::memory,
@@ -169,12 +180,12 @@ template <class Group>
 /// Every thread of `group` calls it, and gets the same status: ok; timeout; deadline; aborted; invalid_argument.
 /// Source: seed 000, listing 5.6.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status wait_for_notification(const Group& group, const Endpoint& endpoint,
+[[nodiscard]] BEELINE_HOST_DEVICE Status wait_for_notification(const Group& group, const EndpointView& endpoint,
                                                                std::uint32_t segment, std::uint32_t id,
                                                                Timeout timeout = Timeout::none()) {
   const Context& ctx = endpoint.context;
   const SegmentEntry own = detail::entry_of(endpoint, segment, ctx.rank);
-  if (own.bytes == 0 || id >= endpoint.notifications) return Status::invalid_argument;
+  if (own.bytes == 0 || id >= endpoint.table.notifications) return Status::invalid_argument;
   const detail::Limit limit(ctx, timeout);
   return limit.status(::beeline::wait(group, ctx, own.flags + id, Compare::not_equal, 0, no_peer, limit.timeout()));
 }
@@ -187,12 +198,13 @@ template <class Group>
 /// calls `notify_reset`, and exactly one of them gets the value. Returns as `wait_for_notification`; invalid_argument
 /// also for a count of 0 and a range that is not all there. Source: GASPI 17.1, gaspi_notify_waitsome.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status notify_waitsome(const Group& group, const Endpoint& endpoint,
+[[nodiscard]] BEELINE_HOST_DEVICE Status notify_waitsome(const Group& group, const EndpointView& endpoint,
                                                          std::uint32_t segment, std::uint32_t first,
                                                          std::uint32_t count, std::uint32_t& id,
                                                          Timeout timeout = Timeout::none()) {
   const SegmentEntry own = detail::entry_of(endpoint, segment, endpoint.context.rank);
-  if (own.bytes == 0 || count == 0 || first >= endpoint.notifications || count > endpoint.notifications - first)
+  if (own.bytes == 0 || count == 0 || first >= endpoint.table.notifications ||
+      count > endpoint.table.notifications - first)
     return Status::invalid_argument;
   const detail::Limit limit(endpoint.context, timeout);
   std::uint32_t index = 0;
@@ -208,22 +220,22 @@ template <class Group>
 /// Every thread of `group` calls it, and gets the same status. Does not block. In a kernel on a GPU unreachable for
 /// flags in host memory (see Flags at the top of this file). Source: GASPI 17.1, gaspi_notify_reset.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status notify_reset(const Group& group, const Endpoint& endpoint,
+[[nodiscard]] BEELINE_HOST_DEVICE Status notify_reset(const Group& group, const EndpointView& endpoint,
                                                       std::uint32_t segment, std::uint32_t id, std::uint32_t& value) {
   std::uint64_t before = 0;
   const Status status =
       detail::reset_flag(group, endpoint.context, detail::entry_of(endpoint, segment, endpoint.context.rank),
-                         id < endpoint.notifications ? id : ~0u, before);
+                         id < endpoint.table.notifications ? id : ~0u, before);
   if (status == Status::ok) value = detail::shared_word(group, static_cast<std::uint32_t>(before));
   return status;
 }
 /// The same for callers that do not need the old value: saves some synchronizations of the group.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status notify_reset(const Group& group, const Endpoint& endpoint,
+[[nodiscard]] BEELINE_HOST_DEVICE Status notify_reset(const Group& group, const EndpointView& endpoint,
                                                       std::uint32_t segment, std::uint32_t id) {
   std::uint64_t before = 0;
   return detail::reset_flag(group, endpoint.context, detail::entry_of(endpoint, segment, endpoint.context.rank),
-                            id < endpoint.notifications ? id : ~0u, before);
+                            id < endpoint.table.notifications ? id : ~0u, before);
 }
 
 /// Local completion of a queue: on return the sources of its writes may be reused. Blocks. Every thread of `group`
@@ -231,8 +243,8 @@ template <class Group>
 /// writes, also deadline or aborted. Covers all operations that happen before it, of all blocks. Source: seed 000,
 /// section 5.7.3; GASPI 17.1, gaspi_wait.
 template <class Group>
-[[nodiscard]] BEELINE_HOST_DEVICE Status wait(const Group& group, const Endpoint& endpoint, std::uint32_t queue) {
-  if (queue >= endpoint.queues) return Status::invalid_argument;
+[[nodiscard]] BEELINE_HOST_DEVICE Status wait(const Group& group, const EndpointView& endpoint, std::uint32_t queue) {
+  if (queue >= endpoint.table.queues) return Status::invalid_argument;
   return flush(group, endpoint.context, QueueId{queue});
 }
 

@@ -30,17 +30,34 @@ struct alignas(16) SegmentEntry {
 };
 static_assert(std::is_trivially_copyable_v<SegmentEntry> && sizeof(SegmentEntry) == 32);
 
-/// A rank as the end of communication: all kernels of the rank use the same endpoint, also at the same time, and from
-/// any block. Kernels take it by value, as `const __grid_constant__ Endpoint`. Its ranks are those of
-/// `gaspi_proc_rank`. Source: seed 000, section 5.7.1.
-struct Endpoint {
-  Context context;              ///< of the world
-  const SegmentEntry* entries;  ///< [segments][ranks], in memory that the rank's device reads
+/// The segments of an endpoint, and how many there are of everything.
+struct EndpointTable {
+  const SegmentEntry* entries;  ///< [segments][ranks], at least one, in memory that the rank's device reads
   std::uint32_t segments;       ///< ids of segments are less than this
   std::uint32_t notifications;  ///< ids of notifications are less than this
   std::uint32_t queues;         ///< numbers of queues are less than this; 2 to `max_queues`
 };
+
+/// A rank as the end of communication: all kernels of the rank use the same endpoint, also at the same time, and from
+/// any block. Kernels take it by value, as `const __grid_constant__ Endpoint`. Its ranks are those of
+/// `gaspi_proc_rank`. Source: seed 000, section 5.7.1.
+struct Endpoint {
+  Context context;  ///< of the world
+  EndpointTable table;
+};
 static_assert(std::is_trivially_copyable_v<Endpoint> && std::is_standard_layout_v<Endpoint>);
+
+/// An endpoint as the functions of device.hpp take it: an `Endpoint`, or, in a kernel that `launch` starts, the context
+/// that it passes and a table. Context and table are then arguments of the kernel, in constant memory; an `Endpoint` in
+/// global memory costs several dependent loads more in each call.
+struct EndpointView {
+  BEELINE_HOST_DEVICE EndpointView(const Endpoint& endpoint) : context(endpoint.context), table(endpoint.table) {}
+  ///   of     of the world; outlives the view
+  BEELINE_HOST_DEVICE EndpointView(const Context& of, const EndpointTable& segments) : context(of), table(segments) {}
+
+  const Context& context;
+  EndpointTable table;
+};
 
 /// A position in a segment.
 struct SegmentOffset {

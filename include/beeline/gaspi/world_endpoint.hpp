@@ -65,11 +65,12 @@ class WorldEndpoint {
   }
 
   /// For kernels, which take it by value as `const __grid_constant__ Endpoint`.
-  [[nodiscard]] Endpoint endpoint() const {
-    return {world_.context(), entries_.data(), size_.segments, size_.notifications, size_.queues};
+  [[nodiscard]] Endpoint endpoint() const { return {world_.context(), table()}; }
+  /// For kernels that `launch` starts: with the context that it passes they make an `EndpointView`.
+  [[nodiscard]] EndpointTable table() const {
+    return {entries_.data(), size_.segments, size_.notifications, size_.queues};
   }
-  /// A copy of `endpoint` in memory of the rank's device, for kernels that `launch` starts: they would copy so large an
-  /// argument to each thread's own memory.
+  /// A copy of `endpoint` in memory of the rank's device. Calls with it take longer than with a view (endpoint.hpp).
   [[nodiscard]] const Endpoint* on_device() const { return copy_.data(); }
   /// The flag of a notification, a symmetric address.
   [[nodiscard]] std::uint64_t* flag(std::uint32_t segment, std::uint32_t notification) const {

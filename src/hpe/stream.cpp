@@ -4,12 +4,16 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 
+#include <atomic>
 #include <functional>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "beeline/core/log.hpp"
+#include "beeline/device/group.hpp"
+#include "beeline/device/signal.hpp"
 #include "hpe/gpu.hpp"
 #include "hpe/stream_state.hpp"
 #include "transport/host_stream.hpp"
@@ -19,7 +23,8 @@ namespace beeline::hpe {
 namespace detail {
 
 StreamState::StreamState(DeviceState& device, std::unique_ptr<beeline::Stream> own)
-    : device_(device), own_(own.get()), stream_(make_reaching_stream(device, std::move(own)).release()) {
+    : device_(device), own_(own.get()), words_(device.device().is_gpu()),
+      stream_(make_reaching_stream(device, std::move(own)).release()) {
   device_.add(&mutex_);
 }
 
@@ -36,12 +41,26 @@ std::unique_ptr<StreamState> StreamState::adopt(DeviceState& device, void* nativ
 
 StreamState::~StreamState() {
   device_.remove(&mutex_);
-  if (!stream_.get_deleter().is_own()) return;
+  if (!stream_.get_deleter().is_own()) {
+    words_.leave();
+    return;
+  }
   try {
     if (own_->capture() == 0) synchronize({});
   } catch (const std::exception& error) {
     if (device_.has_failed()) return;  // calls have said so
     log(LogLevel::error, fmt::format("a stream of {} ends: {}", device_.device().name(), error.what()));
+    end_waits();
+  }
+}
+
+/// The stream's work goes on, so that it ends.
+void StreamState::end_waits() noexcept {
+  words_.leave();
+  try {
+    own_->release_waits();
+  } catch (const std::exception& error) {
+    log(LogLevel::error, fmt::format("the waits of a stream of {}: {}", device_.device().name(), error.what()));
   }
 }
 
@@ -106,11 +125,9 @@ void StreamState::synchronize(const Waiting& waiting) {
   const auto sleeps_from = Clock::now() + Waiting::without_sleep;
   std::optional<ExactSleeps> exact;
   while (!is_done_soon()) {
-    if (deadline.passed()) {
-      own_->release_waits();
+    if (deadline.passed())
       throw Error(Status::deadline, fmt::format("a wait for a stream of {} did not end within {} s",
                                                 device_.device().name(), deadline.total_seconds()));
-    }
     beeline::detail::throw_if_interrupted(-1);
     if (waiting.poll_period.count() == 0 || Clock::now() < sleeps_from) {
       std::this_thread::yield();
@@ -122,13 +139,17 @@ void StreamState::synchronize(const Waiting& waiting) {
 }
 
 void StreamState::wait_for(StreamState& other) {
-  const bool is_gpu = device_.device().is_gpu(), is_other_gpu = other.device_.device().is_gpu();
-  require(is_other_gpu || !is_gpu, Status::unavailable,
-          fmt::format("a stream of {} cannot wait for a stream of {}: synchronize the latter", device_.device().name(),
-                      other.device_.device().name()));
-  const std::shared_ptr<Event> reached = other.own_->make_event();
+  device_.require_working();
+  if (other.device_.device().is_gpu())
+    wait_for_gpu(other);
+  else
+    wait_for_host(other);
+}
+
+void StreamState::wait_for_gpu(StreamState& other) {
+  const std::shared_ptr<Event> reached = other.take_event();
   other.enqueue([&](beeline::Stream& stream) { stream.record(*reached); });
-  if (is_gpu == is_other_gpu) return enqueue([&](beeline::Stream& stream) { stream.wait_event(*reached); });
+  if (device_.device().is_gpu()) return enqueue([&](beeline::Stream& stream) { stream.wait_event(*reached); });
   enqueue([&](beeline::Stream& stream) {
     stream.enqueue([reached, limit = Runtime::get().config().stream_deadline_ns, &device = other.device_] {
       const beeline::detail::Deadline deadline(limit);
@@ -137,6 +158,28 @@ void StreamState::wait_for(StreamState& other) {
         require(!deadline.passed(), Status::deadline, "a stream's wait for a stream of " + device.device().name());
         std::this_thread::sleep_for(Waiting{}.poll_period);
       }
+    });
+  });
+}
+
+void StreamState::wait_for_host(StreamState& other) {
+  const std::shared_ptr<AwaitedWord> word = words_.of(&other);
+  std::uint64_t value = 0;
+  other.enqueue([&](beeline::Stream& stream) {
+    value = word->next_value();
+    // The work's destructor stores, if the stream skips the work after a failure.
+    std::shared_ptr<void> stored(word->address(), [word, value](void*) { word->store(value); });
+    stream.enqueue([stored = std::move(stored)]() mutable { stored.reset(); });
+  });
+  if (device_.device().is_gpu())
+    return enqueue([&](beeline::Stream& stream) { stream.wait_signal(word->address(), value); });
+  enqueue([&](beeline::Stream& stream) {
+    stream.enqueue([word, value, &device = device_, to = other.device_.device()] {
+      const Status status = wait(Thread{}, device.context(), word->address(), Compare::greater_equal, value);
+      if (status == Status::ok) return;
+      throw Error(status, fmt::format("a stream of {} waits for a stream of {}: expected its mark {}, observed {}",
+                                      device.device().name(), to.name(), value,
+                                      std::atomic_ref(*word->address()).load(std::memory_order_relaxed)));
     });
   });
 }

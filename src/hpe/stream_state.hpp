@@ -13,6 +13,8 @@
 #include "beeline/hpe/stream.hpp"
 #include "beeline/transport/stream.hpp"
 #include "core/fork.hpp"
+#include "hpe/awaited_word.hpp"
+#include "hpe/idle_events.hpp"
 #include "hpe/lock_timer.hpp"
 #include "hpe/runtime.hpp"
 #include "runtime/deadline.hpp"
@@ -52,6 +54,8 @@ class StreamState {
   }
   /// As `Stream::wait_for`.
   void wait_for(StreamState& other);
+  /// An event of the device, for one record of this stream.
+  [[nodiscard]] std::shared_ptr<Event> take_event() { return IdleEvents::take(events_, *own_); }
 
   [[nodiscard]] bool is_done();
   void synchronize(const Waiting& waiting);
@@ -76,10 +80,15 @@ class StreamState {
   [[nodiscard]] bool is_done_soon();
   /// Waits a little for the stream, between two polls.
   void nap(std::chrono::nanoseconds period) const;
+  void end_waits() noexcept;
+  void wait_for_gpu(StreamState& other);
+  void wait_for_host(StreamState& other);
 
   DeviceState& device_;
   MeasuredMutex mutex_;
   beeline::Stream* const own_;
+  const std::shared_ptr<IdleEvents> events_ = std::make_shared<IdleEvents>();
+  AwaitedWords words_;  ///< that other streams store
   // A forked process leaves the stream alone.
   const beeline::detail::ProcessOwned<beeline::Stream> stream_;  ///< wraps `own_`
 };

@@ -2,6 +2,7 @@
 // Use beside the CUDA runtime in the same process: the current device, memory of CUDA, streams of the program, graphs.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -172,18 +173,48 @@ TEST_F(BesideCuda, Graphs) {
   require_cuda(cudaGraphDestroy(graph));
 }
 
-/// A host device's stream follows a GPU's; the other way is refused.
+/// A host device's stream follows a GPU's, and the other way round.
 TEST_F(BesideCuda, StreamsOfBothKinds) {
   const DeviceMemory memory(Device::gpu(0), bytes);
+  const PinnedMemory pinned(bytes);
   Stream of_gpu(Device::gpu(0)), of_host(Device::host());
-  std::vector<std::uint32_t> seen(words);
-  of_gpu.fill(memory.data(), 1, bytes);
-  hpe::launch(of_gpu, {.blocks = 1, .threads = 32}, AddToAll{}, memory.as<std::uint32_t>(), words, 1u);
-  of_host.wait_for(of_gpu);
-  hpe::copy(seen.data(), memory.data(), bytes, of_host);
+  auto* const numbers = pinned.as<std::uint32_t>();
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    of_host.enqueue([=] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(round == 1 ? 20 : 0));
+      for (std::size_t i = 0; i < words; ++i) numbers[i] = round;
+    });
+    of_gpu.wait_for(of_host);
+    hpe::copy(memory.data(), numbers, bytes, of_gpu);
+    hpe::launch(of_gpu, {.blocks = 1, .threads = 32}, AddToAll{}, memory.as<std::uint32_t>(), words, 7u);
+    hpe::copy(numbers, memory.data(), bytes, of_gpu);
+    of_host.wait_for(of_gpu);
+    of_host.enqueue([=] {
+      for (std::size_t i = 0; i < words; ++i) BEELINE_CHECK_EQ(round + 7, numbers[i]);
+    });
+  }
   of_host.synchronize();
-  EXPECT_EQ(seen, std::vector<std::uint32_t>(words, 0x01010102u));
-  check_error(Status::unavailable, {"cannot wait"}, [&] { of_gpu.wait_for(of_host); });
+  of_gpu.synchronize();
+}
+
+/// The events of waits are used again, also those of a captured stream.
+TEST_F(BesideCuda, WaitsAroundCaptures) {
+  Stream first(Device::gpu(0)), second(Device::gpu(0)), of_host(Device::host());
+  const auto native = static_cast<cudaStream_t>(first.native());
+  for (int round = 0; round < 3; ++round) {
+    require_cuda(cudaStreamBeginCapture(native, cudaStreamCaptureModeRelaxed));
+    second.wait_for(first);
+    first.wait_for(second);
+    check_error(Status::unavailable, {"fixed value"}, [&] { first.wait_for(of_host); });
+    cudaGraph_t graph = nullptr;
+    require_cuda(cudaStreamEndCapture(native, &graph));
+    require_cuda(cudaGraphDestroy(graph));
+    second.wait_for(first);
+    first.wait_for(of_host);
+    of_host.wait_for(second);
+    of_host.synchronize();
+    first.synchronize();
+  }
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -63,6 +65,77 @@ TEST(Streams, WaitForOtherDevices) {
   second.synchronize();
   EXPECT_TRUE(first.is_done());
   if (!devices.front().is_gpu()) EXPECT_EQ(seen, 1);
+}
+
+/// Streams of all devices wait for each other in a ring, again and again: each adds to a number that is no atomic.
+TEST(Streams, WaitInRings) {
+  std::vector<Device> devices = Device::all(2);
+  devices.push_back(Device::host(2));
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (const Device device : devices) streams.push_back(std::make_unique<Stream>(device));
+  constexpr int rounds = 200;
+  unsigned sum = 0, expected = 0;
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      if (expected > 0) streams[i]->wait_for(*streams[(i + streams.size() - 1) % streams.size()]);
+      streams[i]->enqueue([&sum, add = ++expected] { sum = sum * 3 + add; });
+    }
+  for (const auto& stream : streams) stream->synchronize();
+  unsigned in_order = 0;
+  for (unsigned add = 1; add <= expected; ++add) in_order = in_order * 3 + add;
+  EXPECT_EQ(sum, in_order);
+}
+
+/// Several threads make streams wait for the same host device's stream, whose marks must stay in order.
+TEST(Streams, ManyThreadsWaitForOne) {
+  Stream one(Device::host()), waiting(Device::host(1));
+  constexpr int threads = 4, waits = 300;
+  std::atomic<int> done{0}, early{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t)
+    all.emplace_back([&] {
+      for (int i = 0; i < waits; ++i) {
+        const auto mine = std::make_shared<std::atomic<bool>>(false);
+        one.enqueue([mine, &done] { mine->store(true), ++done; });
+        waiting.wait_for(one);
+        waiting.enqueue([mine, &early] {
+          if (!mine->load()) ++early;
+        });
+      }
+    });
+  for (std::thread& thread : all) thread.join();
+  waiting.synchronize();
+  EXPECT_EQ(done, threads * waits);
+  EXPECT_EQ(early, 0);
+}
+
+/// A stream that skips its work after a failure still ends the waits for it.
+TEST(Streams, WaitsForFailedWorkEnd) {
+  Stream failing(Device::host()), waiting(Device::host(1));
+  failing.enqueue([] { throw std::runtime_error("of the work"); });
+  for (int i = 0; i < 3; ++i) waiting.wait_for(failing);
+  bool was_run = false;
+  waiting.enqueue([&] { was_run = true; });
+  waiting.synchronize({.deadline = 10s});
+  EXPECT_TRUE(was_run);
+  EXPECT_THROW(failing.synchronize(), std::runtime_error);
+}
+
+/// A deadline of a caller does not end the stream's wait.
+TEST(Streams, WaitsOutlastACallersDeadline) {
+  Stream slow(Device::host()), waiting(Device::all().front());
+  std::atomic<bool> may_end{false};
+  slow.enqueue([&] {
+    while (!may_end) std::this_thread::sleep_for(1ms);
+  });
+  waiting.wait_for(slow);
+  bool was_run = false;
+  waiting.enqueue([&] { was_run = true; });
+  check_error(Status::deadline, {waiting.device().name(), "0.02 s"}, [&] { waiting.synchronize({.deadline = 20ms}); });
+  EXPECT_FALSE(waiting.is_done());
+  may_end = true;
+  waiting.synchronize();
+  EXPECT_TRUE(was_run);
 }
 
 TEST(Streams, WaitsHaveDeadlines) {

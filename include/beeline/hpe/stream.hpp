@@ -52,8 +52,11 @@ class Stream {
   /// Runs `work` on a CPU thread in the order of the stream; on a GPU's stream it must not call CUDA, and delays such
   /// work of other streams. An exception of `work` is thrown by the next `synchronize` or `is_done`. Asynchronous.
   void enqueue(std::function<void()> work);
-  /// Holds later work of this stream until the work that is now in `other` has ended. Asynchronous. Throws unavailable
-  /// for a GPU's stream that would wait for a host device's.
+  /// Holds later work of this stream until the work that is now in `other`, of any device, has ended, with or without
+  /// failures. Asynchronous. On a host device's stream the wait fails at BEELINE_STREAM_DEADLINE_S, which its next
+  /// `synchronize` throws, and later work is skipped. A GPU's stream waits for a host device's without a deadline of
+  /// its own: calls of `synchronize` throw deadline meanwhile, and its destructor ends the wait. Throws unavailable
+  /// if a device does not work, and for a captured GPU's stream that would wait for a host device's.
   void wait_for(Stream& other);
 
   /// Whether all work has ended. Throws the first failure of the stream's work, once: internal, with the device's

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "hpe/awaited_word.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <vector>
+
+#include "memory/host_buffer.hpp"
+
+namespace beeline::hpe::detail {
+
+namespace {
+
+struct IdleWord {
+  std::uint64_t* address;
+  std::uint64_t value;  ///< the last that a stream has waited for
+};
+
+/// Words that no stream waits for, of one kind of memory.
+class IdleWords {
+ public:
+  static IdleWords& of_process(bool is_pinned) {
+    static IdleWords& pageable = *new IdleWords(false);
+    static IdleWords& pinned = *new IdleWords(true);
+    return is_pinned ? pinned : pageable;
+  }
+  IdleWord take() {
+    const std::lock_guard lock(mutex_);
+    if (words_.empty()) add_page();
+    const IdleWord word = words_.back();
+    words_.pop_back();
+    return word;
+  }
+  void give_back(const IdleWord& word) {
+    const std::lock_guard lock(mutex_);
+    words_.push_back(word);
+  }
+
+ private:
+  explicit IdleWords(bool is_pinned) : is_pinned_(is_pinned) {}
+  void add_page() {
+    constexpr std::size_t bytes = 4096, spacing = 64;  // a cache line each
+    std::byte* const page = (new HostBuffer(bytes, is_pinned_, "for words that streams wait for"))->data();
+    for (std::size_t at = 0; at < bytes; at += spacing)
+      words_.push_back({reinterpret_cast<std::uint64_t*>(page + at), 0});
+  }
+
+  const bool is_pinned_;
+  std::mutex mutex_;
+  std::vector<IdleWord> words_;
+};
+
+}  // namespace
+
+AwaitedWord::AwaitedWord(bool is_pinned) : is_pinned_(is_pinned) {
+  const IdleWord word = IdleWords::of_process(is_pinned).take();
+  address_ = word.address;
+  value_ = word.value;
+}
+
+AwaitedWord::~AwaitedWord() { IdleWords::of_process(is_pinned_).give_back({address_, value_}); }
+
+void AwaitedWord::store(std::uint64_t value) const {
+  std::atomic_ref(*address_).store(value, std::memory_order_release);
+}
+
+std::shared_ptr<AwaitedWord> AwaitedWords::of(const void* storer) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<AwaitedWord>& word = (*words_)[storer];
+  if (word == nullptr) word = std::make_shared<AwaitedWord>(is_pinned_);
+  return word;
+}
+
+void AwaitedWords::leave() noexcept { static_cast<void>(words_.release()); }
+
+}  // namespace beeline::hpe::detail

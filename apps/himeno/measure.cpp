@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "bound_share.hpp"
+#include "common/copy_bandwidth.hpp"
 #include "common/metered.hpp"
 #include "common/program.hpp"
 #include "common/sampling.hpp"
-#include "copy_bandwidth.hpp"
 #include "verify.hpp"
 
 namespace himeno {
@@ -57,7 +58,7 @@ class Session {
  public:
   Session(beeline::World& world, const Options& options)
       : world_(world), options_(options), metered_(world, options.energy_seconds),
-        copy_bandwidth_(copy_bandwidth(world)), domain_(world, options.size),
+        copy_bandwidth_(apps::copy_bandwidth(world)), domain_(world, options.size),
         iterations_(options.iterations > 0 ? options.iterations : choose_iterations(domain_, options.methods.front())) {
     if (!options.verify) return;
     official_ = expect(world, options.size, Data::official, iterations_, seconds_of_reference);

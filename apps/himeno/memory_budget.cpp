@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "copy_bandwidth.hpp"
+#include "common/copy_bandwidth.hpp"
 #include "domain.hpp"
 
 namespace himeno {
@@ -29,7 +29,7 @@ void fit(beeline::Config& config, const Size& size, bool verify, const Machine& 
              .pinned_bytes = heaps.pinned_bytes,
              .reference_bytes = verify ? reference_bytes(size) : 0},
             machine);
-  config.heap_bytes = std::max(config.heap_bytes, copy_heap_bytes);
+  config.heap_bytes = std::max(config.heap_bytes, apps::copy_heap_bytes);
 }
 
 }  // namespace himeno

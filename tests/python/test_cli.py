@@ -38,8 +38,8 @@ COMMANDS = {
     ("plot",): ["RECORD", "--output", "-o", "--over", "--show"],
     ("build-torch",): ["--deadline", "--json"],
     ("app",): [
-        "fft", "global-reduction", "himeno", "jacobi", "merge-sort", "random-access", "ring-reduction", "stencil",
-        "tree-search",
+        "fft", "global-reduction", "himeno", "jacobi", "merge-sort", "random-access", "ring-reduction", "spin-glass",
+        "stencil", "tree-search",
     ],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
     ("app", "himeno"): [
@@ -54,6 +54,10 @@ COMMANDS = {
     ("app", "ring-reduction"): ["--size", "--ranks", "--method", "--reductions", "--no-verify", "--json", "--output"],
     ("app", "merge-sort"): ["--keys", "--bits", "--devices", "--method", "--sorts", "--no-verify", "--json"],
     ("app", "stencil"): ["--size", "--devices", "--method", "--steps", "--no-verify", "--json", "--output"],
+    ("app", "spin-glass"): [
+        "--size", "--weak", "--couplings", "--heat-bath", "--temperature", "--ranks", "--method", "--sweeps",
+        "--no-verify", "--json", "--output",
+    ],
     ("app", "tree-search"): ["--nodes", "--seed", "--ranks", "--method", "--searches", "--no-verify", "--json"],
 }  # fmt: skip
 
@@ -84,6 +88,7 @@ BAD = {
     ("app", "random-access", "--method", "magic"): "valid: mpi, bare, put",
     ("app", "ring-reduction", "--ranks", "1025"): "valid: 1 to 1024",
     ("app", "ring-reduction", "--method", "magic"): "valid: host, device",
+    ("app", "spin-glass", "--method", "magic"): "valid: off, both",
     ("app", "tree-search", "--method", "magic"): "valid: bulk, task",
     ("app", "stencil", "--method", "magic"): "valid: proxy, unified",
     ("app", "merge-sort", "--method", "magic"): "valid: copied_keys, remote_reads",

@@ -62,6 +62,7 @@ HIMENO = "host_staged,host_copy_engine,stream_kernels,in_kernel,block_signals,pe
         ("jacobi", ["--size", "32", "--iterations", "5"], 8),
         ("himeno", ["--size", "20x20x20", "--iterations", "3", "--method", HIMENO], 6),
         ("random-access", ["--words", "1K", "--divisor", "8", "--method", "put,task,atomics"], 3),
+        ("spin-glass", ["--size", "4x4x8", "--sweeps", "4"], 4),
         ("tree-search", ["--nodes", "20000", "--searches", "2", "--method", "task"], 1),
     ],
 )

@@ -498,6 +498,7 @@ def test_idle_power_is_that_of_right_before_each_load(powercap: Path) -> None:
         ("global-reduction", ["--values", "64", "--method", "in_kernel", "--reductions", "5"], "reductions_per_joule"),
         ("jacobi", ["--size", "8", "--method", "device", "--iterations", "5"], "updates_per_joule"),
         ("random-access", ["--words", "1K", "--method", "put"], "updates_per_joule"),
+        ("spin-glass", ["--size", "8", "--method", "device", "--sweeps", "5"], "updates_per_joule"),
         ("ring-reduction", ["--size", "1K", "--method", "host", "--reductions", "5"], "reductions_per_joule"),
     ],
 )

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "beeline/core/error.hpp"
-#include "copy_bandwidth.hpp"
+#include "bound_share.hpp"
+#include "common/copy_bandwidth.hpp"
 #include "method.hpp"
 #include "serial.hpp"
 #include "tests/support/ranks.hpp"
@@ -233,11 +234,11 @@ TEST(HimenoBound, CopiesAreTimedOnAllRanks) {
   for (const int host_threads : {1, 2}) {
     beeline::Config config = beeline_test::test_config();
     config.device = "cpu", config.host_threads = host_threads;
-    config.heap_bytes = copy_heap_bytes, config.slot_shift = 34;
+    config.heap_bytes = apps::copy_heap_bytes, config.slot_shift = 34;
     beeline_test::expect_all_passed(beeline_test::run_ranks(
         WorldKind::threads, 2,
         [&](beeline::World& world) {
-          const std::optional<double> bandwidth = copy_bandwidth(world);
+          const std::optional<double> bandwidth = apps::copy_bandwidth(world);
           EXPECT_EQ(bandwidth.has_value(), host_threads == 1);  // one thread copies
           if (!bandwidth) return;
           EXPECT_GT(*bandwidth, 1e6);

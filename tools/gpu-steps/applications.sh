@@ -13,6 +13,12 @@ if wanted random_access; then
     command_line "random-access-$ranks" 90 app random-access --ranks "$ranks" --words 256M --weak --mpirun
   done
 fi
+if wanted spin_glass; then
+  for ranks in 1 2 4; do
+    [ "$ranks" -le "$gpus" ] || continue
+    command_line "spin-glass-$ranks" 120 app spin-glass --ranks "$ranks" --size 256,512
+  done
+fi
 if wanted jacobi; then
   for ranks in 1 "$gpus"; do
     record "jacobi-$ranks" 60 "$ranks" build/bin/jacobi

@@ -19,6 +19,7 @@ from beeline.commands import (
     merge_sort,
     random_access,
     ring_reduction,
+    spin_glass,
     stencil,
     tree_search,
 )
@@ -41,6 +42,7 @@ HANDLERS: dict[str, Callable[..., None]] = {
     "merge-sort": merge_sort.study,
     "random-access": random_access.study,
     "ring-reduction": ring_reduction.study,
+    "spin-glass": spin_glass.study,
     "stencil": stencil.study,
     "tree-search": tree_search.study,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "copy_bandwidth.hpp"
+#include "common/copy_bandwidth.hpp"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 
 #include "common/sampling.hpp"
 
-namespace himeno {
+namespace apps {
 
 namespace {
 
@@ -44,14 +44,8 @@ std::optional<double> copy_bandwidth(beeline::World& world) {
   std::ranges::sort(seconds);
   const double mine = 2.0 * static_cast<double>(copies.bytes) * copies.count / seconds[seconds.size() / 2];
   double sum = 0;
-  for (const double theirs : apps::from_all(world, mine)) sum += theirs;
+  for (const double theirs : from_all(world, mine)) sum += theirs;
   return sum;
 }
 
-std::optional<double> bound_share(const Size& size, double iterations_per_second,
-                                  const std::optional<double>& bandwidth) {
-  if (!bandwidth) return std::nullopt;
-  return size.interior() * bytes_per_point * iterations_per_second / *bandwidth;
-}
-
-}  // namespace himeno
+}  // namespace apps

@@ -12,7 +12,7 @@ namespace beeline::bench {
 
 namespace {
 
-void check(cudaError_t error, const char* call) {
+void check_copy(cudaError_t error, const char* call) {
   require(error == cudaSuccess, Status::unavailable, std::string(call) + ": " + cudaGetErrorString(error));
 }
 
@@ -23,28 +23,28 @@ __global__ void look(cudaGraphConditionalHandle handle, const std::uint64_t* for
 /// Adds a kernel that evaluates the condition, followed by the conditional node with the copy.
 void build(cudaGraph_t graph, void* to, const void* from, std::size_t bytes, const std::uint64_t* forbidden) {
   cudaGraphConditionalHandle handle{};
-  check(cudaGraphConditionalHandleCreate(&handle, graph, 0, cudaGraphCondAssignDefault),
-        "cudaGraphConditionalHandleCreate");
+  check_copy(cudaGraphConditionalHandleCreate(&handle, graph, 0, cudaGraphCondAssignDefault),
+             "cudaGraphConditionalHandleCreate");
   void* arguments[] = {&handle, &forbidden};
   cudaKernelNodeParams kernel{};
   kernel.func = reinterpret_cast<void*>(look);
   kernel.gridDim = kernel.blockDim = dim3(1);
   kernel.kernelParams = arguments;
   cudaGraphNode_t looks{}, decides{}, copies{};
-  check(cudaGraphAddKernelNode(&looks, graph, nullptr, 0, &kernel), "cudaGraphAddKernelNode");
+  check_copy(cudaGraphAddKernelNode(&looks, graph, nullptr, 0, &kernel), "cudaGraphAddKernelNode");
   cudaGraphNodeParams conditional{};
   conditional.type = cudaGraphNodeTypeConditional;
   conditional.conditional.handle = handle;
   conditional.conditional.type = cudaGraphCondTypeIf;
   conditional.conditional.size = 1;
 #if CUDART_VERSION >= 13000
-  check(cudaGraphAddNode(&decides, graph, &looks, nullptr, 1, &conditional), "cudaGraphAddNode");
+  check_copy(cudaGraphAddNode(&decides, graph, &looks, nullptr, 1, &conditional), "cudaGraphAddNode");
 #else
-  check(cudaGraphAddNode(&decides, graph, &looks, 1, &conditional), "cudaGraphAddNode");
+  check_copy(cudaGraphAddNode(&decides, graph, &looks, 1, &conditional), "cudaGraphAddNode");
 #endif
-  check(cudaGraphAddMemcpyNode1D(&copies, conditional.conditional.phGraph_out[0], nullptr, 0, to, from, bytes,
-                                 cudaMemcpyDefault),
-        "cudaGraphAddMemcpyNode1D");
+  check_copy(cudaGraphAddMemcpyNode1D(&copies, conditional.conditional.phGraph_out[0], nullptr, 0, to, from, bytes,
+                                      cudaMemcpyDefault),
+             "cudaGraphAddMemcpyNode1D");
 }
 
 }  // namespace
@@ -54,11 +54,11 @@ ConditionalCopy::ConditionalCopy(Stream& stream, void* to, const void* from, std
     : stream_(stream) {
   require(stream.device().is_gpu(), Status::unavailable, "host ranks have no CUDA graphs");
   cudaGraph_t graph = nullptr;
-  check(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
+  check_copy(cudaGraphCreate(&graph, 0), "cudaGraphCreate");
   cudaGraphExec_t executable = nullptr;
   try {
     build(graph, to, from, bytes, forbidden);
-    check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+    check_copy(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
   } catch (...) {
     static_cast<void>(cudaGraphDestroy(graph));
     throw;
@@ -72,8 +72,8 @@ ConditionalCopy::~ConditionalCopy() {
 }
 
 void ConditionalCopy::launch() {
-  check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(executable_), static_cast<cudaStream_t>(stream_.native())),
-        "cudaGraphLaunch");
+  check_copy(cudaGraphLaunch(static_cast<cudaGraphExec_t>(executable_), static_cast<cudaStream_t>(stream_.native())),
+             "cudaGraphLaunch");
 }
 
 #else

@@ -19,7 +19,7 @@ namespace beeline {
 
 namespace {
 
-constexpr std::size_t most_ranks = detail::most_mapping_members, segments = SegmentMappings::most_segments;
+constexpr std::size_t most_mapped_ranks = detail::most_mapping_members, segments = SegmentMappings::most_segments;
 
 /// During a capture memory is neither published nor mapped, since CUDA forbids the calls.
 constexpr const char* not_known_to_graph = "the ranks had not mapped it when a graph captured the call";
@@ -39,7 +39,7 @@ struct Seen {
 struct Board {
   std::uint64_t changes;  ///< number of changes of `offers`
   SegmentOffer offers[segments];
-  Seen seen[most_ranks][segments];  ///< by owner
+  Seen seen[most_mapped_ranks][segments];  ///< by owner
 };
 
 std::uint64_t read(std::uint64_t& word) {
@@ -94,7 +94,7 @@ class SegmentMappings::Implementation {
     world.barrier();
   }
   ~Implementation() {
-    for (std::size_t owner = 0; owner < most_ranks; ++owner)
+    for (std::size_t owner = 0; owner < most_mapped_ranks; ++owner)
       for (Mapping& mapping : mappings_[owner]) close(owner, mapping);
   }
 
@@ -121,7 +121,7 @@ class SegmentMappings::Implementation {
   struct Segment {
     std::size_t bytes = 0, place = segments;  ///< index on the board; `segments`: not published, for `reason`
     std::uint64_t id = 0, generation = 0;
-    std::array<std::uint64_t, most_ranks> addresses{};  ///< the ranks' mappings; 0: not known
+    std::array<std::uint64_t, most_mapped_ranks> addresses{};  ///< the ranks' mappings; 0: not known
     std::string reason;
   };
   using Segments = std::map<std::uint64_t, Segment>;  ///< by start
@@ -139,7 +139,7 @@ class SegmentMappings::Implementation {
   }
 
   /// Computes the distances from a vector to its mappings; false unless all members have mapped it.
-  bool add(Team& team, Vector vector, std::int64_t (&distances)[most_ranks]) {
+  bool add(Team& team, Vector vector, std::int64_t (&distances)[most_mapped_ranks]) {
     const Context& ctx = team.context();
     if (vector.bytes == 0 || ctx.owner_of(vector.at) == ctx.own_world_rank) return true;
     const auto at = reinterpret_cast<std::uint64_t>(vector.at);
@@ -303,16 +303,16 @@ class SegmentMappings::Implementation {
   std::mutex mutex_;
   Segments segments_;
   std::uint64_t generation_ = 0, looked_at_ = 0;
-  std::array<std::array<Mapping, segments>, most_ranks> mappings_;
-  std::array<std::uint64_t, most_ranks> changes_{};
+  std::array<std::array<Mapping, segments>, most_mapped_ranks> mappings_;
+  std::array<std::uint64_t, most_mapped_ranks> changes_{};
   bool is_captured_ = false;  ///< the current call is captured
   std::uint64_t latest_ = 0;  ///< start of the segment that this call has verified; 0: none
   std::string reason_;
 };
 
 SegmentMappings::SegmentMappings(World& world, std::unique_ptr<SegmentMemory> memory) {
-  require(static_cast<std::size_t>(world.size()) <= most_ranks, Status::invalid_argument,
-          fmt::format("{} ranks map each other's memory: at most {}", world.size(), most_ranks));
+  require(static_cast<std::size_t>(world.size()) <= most_mapped_ranks, Status::invalid_argument,
+          fmt::format("{} ranks map each other's memory: at most {}", world.size(), most_mapped_ranks));
   implementation_ = detail::TeamOwned<Implementation>(new Implementation(world, std::move(memory)),
                                                       detail::DeleteWithTeam{world.life()});
 }

@@ -16,7 +16,7 @@ namespace {
 
 /// Each chunk is a mapping of its own in every process, and the system limits the number of mappings. A chunk in device
 /// memory is also an allocation and a descriptor of its own.
-constexpr std::size_t most_chunks = 16384, most_device_chunks = 512;
+constexpr std::size_t most_host_chunks = 16384, most_device_chunks = 512;
 
 std::size_t whole_multiple(std::size_t bytes, std::size_t multiple) {
   return (bytes + multiple - 1) / multiple * multiple;
@@ -102,7 +102,7 @@ ChunkTable DistributedMemory::plan(const DistributedRequest& request, const std:
   table.chunk_pages = static_cast<std::uint32_t>(whole_multiple(wanted, granularity) >> ChunkTable::page_shift);
   table.bytes = request.bytes;
   const std::size_t count = (request.bytes + table.chunk_bytes() - 1) / table.chunk_bytes();
-  const std::size_t limit = device ? most_device_chunks : most_chunks;
+  const std::size_t limit = device ? most_device_chunks : most_host_chunks;
   require(count <= limit, Status::invalid_argument,
           fmt::format("{} chunks of {} bytes; at most {}: make them larger", count, table.chunk_bytes(), limit));
   const std::uint32_t place = find_place(all, request.bytes);

@@ -21,7 +21,7 @@ def plant(root: Path, path: str, text: str) -> None:
     file.write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", ["layers", "spdx", "style", "lists", "format", "ruff", "spelling"])
+@pytest.mark.parametrize("name", ["layers", "spdx", "style", "lists", "names", "format", "ruff", "spelling"])
 def test_the_project_passes(tool, name):
     done = tool("check", name)
     if "skipped: " in done.stdout:
@@ -108,6 +108,21 @@ def test_a_schedule_that_is_not_listed_is_found(tool, tmp_path):
     assert tool("check", "--root", tmp_path, "lists").returncode == 0
     (tmp_path / folder / "a.hpp").unlink()
     assert tool("check", "--root", tmp_path, "lists").returncode == 1
+
+
+def test_a_name_that_two_sources_of_a_batch_define_is_found(tool, tmp_path):
+    plant(tmp_path, "src/host/a.cpp", "namespace b {\nnamespace {\nstruct Shape { int x; };\nusing Size = int;\n}\n}\n")
+    plant(tmp_path, "src/memory/c.cpp", "namespace b {\nnamespace {\nvoid f(int x) {}\nusing Size = int;\n}\n}\n")
+    plant(tmp_path, "src/memory/d.cpp", "namespace b {\nnamespace {\nvoid f(char x) {}\n}\n}\n")
+    done = tool("check", "--root", tmp_path, "names")
+    if "skipped: " in done.stdout:
+        pytest.skip(done.stdout.split("skipped: ")[1].strip())
+    assert done.returncode == 0
+    plant(tmp_path, "src/memory/d.cpp", "namespace b {\nnamespace {\nenum class Shape { x };\nvoid f(int y) {}\n}\n}\n")
+    assert [line.split(";")[0] for line in tool("check", "--root", tmp_path, "names").stdout.splitlines()[:-1]] == [
+        "names: src/host/a.cpp, src/memory/d.cpp: each defines b::(anonymous)::Shape",
+        "names: src/memory/c.cpp, src/memory/d.cpp: each defines b::(anonymous)::f(int)",
+    ]
 
 
 def test_unformatted_files_are_found(tool, tmp_path, monkeypatch):

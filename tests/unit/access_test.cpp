@@ -179,24 +179,24 @@ const std::vector<Refused>& refused() {
   return all;
 }
 
-constexpr std::uint64_t before = 33;
+constexpr std::uint64_t first_value = 33;
 
 void expect_words(const SymmetricArray<std::uint64_t>& words) {
-  for (std::size_t i = 0; i < words.count(); ++i) BEELINE_CHECK_EQ(before, words.data()[i]);
+  for (std::size_t i = 0; i < words.count(); ++i) BEELINE_CHECK_EQ(first_value, words.data()[i]);
 }
 
 /// Rank 0 makes the call; both ranks get the error, and no memory has changed.
 void refuse_one(World& world, const Refused& each) {
   const Scene scene(world);
   for (const SymmetricArray<std::uint64_t>* words : {&scene.heap, &scene.pinned, &scene.mine})
-    for (std::size_t i = 0; i < words->count(); ++i) words->data()[i] = before;
+    for (std::size_t i = 0; i < words->count(); ++i) words->data()[i] = first_value;
   world.barrier();
   if (world.rank() == 0) {
     BEELINE_CHECK(has_loads_and_stores(scene.ctx, scene.pinned.data(), 1));
     BEELINE_CHECK(has_atomics(scene.ctx, scene.heap.data(), 0));
     BEELINE_CHECK(each.call(scene, scene.pinned.data()) == Status::ok);  // host memory, whichever rank owns it
     BEELINE_CHECK(!world.failed());
-    for (std::uint64_t* word : {scene.mine.data(), scene.mine.data() + 1}) *word = before;
+    for (std::uint64_t* word : {scene.mine.data(), scene.mine.data() + 1}) *word = first_value;
     BEELINE_CHECK(!has_loads_and_stores(scene.ctx, scene.heap.data(), 1));
     BEELINE_CHECK(!has_atomics(scene.ctx, scene.heap.data(), 1));
   }
@@ -221,9 +221,9 @@ TEST(Access, OfCpusChecksArgumentsInEveryBuild) {
   expect_passed_on_cpus(1, [](World& world) {
     const SymmetricArray<std::uint64_t> words(world, 2);
     const Context& ctx = world.host_context();
-    words.data()[0] = before;
+    words.data()[0] = first_value;
     BEELINE_CHECK(put(Thread{}, ctx, words.data(), words.data() + 1, 1, 1) == Status::invalid_argument);
-    BEELINE_CHECK_EQ(before, words.data()[0]);
+    BEELINE_CHECK_EQ(first_value, words.data()[0]);
     check_error(Status::invalid_argument, {"rank 0: put refused: peer 1 is no rank of the team: these are 0 to 0"},
                 [&] { world.check(); });
   });
@@ -235,13 +235,13 @@ TEST(Access, OfCpusToGpuMemoryIsRefusedToExchange) {
     const SymmetricArray<std::uint64_t> heap(world, 1), pinned(world, 1, Heap::pinned);
     Context ctx = world.host_context();
     ctx.gpu_members = 1;
-    std::uint64_t elsewhere = before, held = 0;
-    BEELINE_CHECK(exchange(ctx, pinned.data(), before, held) == Status::ok);
+    std::uint64_t elsewhere = first_value, held = 0;
+    BEELINE_CHECK(exchange(ctx, pinned.data(), first_value, held) == Status::ok);
     BEELINE_CHECK_EQ(std::uint64_t{0}, held);
     BEELINE_CHECK(exchange(ctx, &elsewhere, 1, held) == Status::ok);
-    BEELINE_CHECK_EQ(before, held);
-    BEELINE_CHECK(exchange(ctx, heap.data(), before, held) == Status::unreachable);
-    BEELINE_CHECK_EQ(before, held);
+    BEELINE_CHECK_EQ(first_value, held);
+    BEELINE_CHECK(exchange(ctx, heap.data(), first_value, held) == Status::unreachable);
+    BEELINE_CHECK_EQ(first_value, held);
     BEELINE_CHECK_EQ(std::uint64_t{0}, heap.data()[0]);
     check_error(Status::unreachable, {"rank 0: exchange refused", "CPU threads"}, [&] { world.check(); });
   });

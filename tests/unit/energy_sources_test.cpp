@@ -24,7 +24,7 @@ namespace {
 using namespace energy;
 namespace fs = std::filesystem;
 
-constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t one_ms = 1'000'000;
 
 void write(const fs::path& path, const std::string& text) {
   fs::create_directories(path.parent_path());
@@ -139,7 +139,7 @@ TEST_F(EnergySources, NvmlGpusAreMeteredAndMayBeLost) {
   const auto window = meter.start();
   const Measured measured = meter.stop(window, ShortWindow::widen);  // one tick long: the error of its ends is large
   EXPECT_LE(measured.components.at(0).seconds, 10);
-  meter.sample_every(ms);
+  meter.sample_every(one_ms);
   for (const Sample& sample : samples_of(meter, 20)) EXPECT_EQ(sample.watts, 300);
   write(lost, "");
   const auto later = meter.start();
@@ -172,7 +172,7 @@ TEST_F(EnergySources, CountersThatReadSlowlyAreReadSeldom) {
   Sources sources;
   sources.push_back(std::make_unique<Slow>());
   Meter meter(std::move(sources));
-  meter.sample_every(ms);
+  meter.sample_every(one_ms);
   const std::vector<Sample> samples = samples_of(meter, 60);
   for (const Sample& sample : samples) EXPECT_EQ(sample.watts, 7);
   EXPECT_LE(std::ranges::count_if(samples, [](const Sample& one) { return one.joules.has_value(); }), 5);
@@ -191,10 +191,10 @@ TEST_F(EnergySources, WithoutNvmlThereIsAReason) {
 TEST_F(EnergySources, TwoMetersOfOneProcess) {
   auto one = std::make_unique<Meter>(gpu_sources({}, BEELINE_FAKE_NVML));
   Meter other(gpu_sources({}, BEELINE_FAKE_NVML));
-  one->sample_every(ms);
-  other.sample_every(ms);
+  one->sample_every(one_ms);
+  other.sample_every(one_ms);
   samples_of(*one, 4);
-  beeline_test::check_error(Status::invalid_argument, {"samples already"}, [&] { other.sample_every(ms); });
+  beeline_test::check_error(Status::invalid_argument, {"samples already"}, [&] { other.sample_every(one_ms); });
   const auto window = other.start();
   one.reset();  // NVML stays open for the other
   const ComponentEnergy energy = other.stop(window, ShortWindow::widen).components.at(0);
@@ -213,7 +213,7 @@ TEST_F(EnergySources, SamplesShowPowerOverTime) {
         return Reading{.joules = static_cast<double>(now - begin.count()) * 40e-9, .watts = {}, .reason = {}};
       }));
   Meter meter(std::move(sources));
-  meter.sample_every(2 * ms);
+  meter.sample_every(2 * one_ms);
   const std::vector<Sample> samples = samples_of(meter, 10);
   for (std::size_t i = 1; i < samples.size(); ++i) {
     EXPECT_GT(samples[i].time_ns, samples[i - 1].time_ns);

@@ -16,7 +16,7 @@ namespace {
 
 using namespace beeline;
 
-constexpr int ranks = 2;
+constexpr int profiled_ranks = 2;
 
 class ProfilerRanges : public ::testing::Test {
  protected:
@@ -34,7 +34,7 @@ class ProfilerRanges : public ::testing::Test {
     config.device = "cpu";
     int before = 0, after = 0;
     expect_all_passed(run_ranks(
-        WorldKind::threads, ranks,
+        WorldKind::threads, profiled_ranks,
         [&](World& world) {
           world.barrier();
           if (world.rank() == 0) before = count_(name).pushed;
@@ -61,30 +61,30 @@ struct NothingKernel {
 TEST_F(ProfilerRanges, OfWorlds) {
   const int joined = count_("join the world").pushed + count_("make the world").pushed;
   expect_ranges("barrier", 0, [](World&) {});
-  EXPECT_GE(count_("join the world").pushed + count_("make the world").pushed, joined + ranks);
+  EXPECT_GE(count_("join the world").pushed + count_("make the world").pushed, joined + profiled_ranks);
 }
 
 TEST_F(ProfilerRanges, OfBarriers) {
-  expect_ranges("barrier", 3 * ranks, [](World& world) {
+  expect_ranges("barrier", 3 * profiled_ranks, [](World& world) {
     for (int i = 0; i < 3; ++i) world.barrier();
   });
 }
 
 TEST_F(ProfilerRanges, OfAllocations) {
-  expect_ranges("allocate", 2 * ranks, [](World& world) {
+  expect_ranges("allocate", 2 * profiled_ranks, [](World& world) {
     for (int i = 0; i < 2; ++i) world.free(world.allocate(1000));
   });
 }
 
 TEST_F(ProfilerRanges, OfLaunches) {
-  expect_ranges("launch", 4 * ranks, [](World& world) {
+  expect_ranges("launch", 4 * profiled_ranks, [](World& world) {
     for (int i = 0; i < 4; ++i) launch(world, {}, NothingKernel{});
     world.synchronize();
   });
 }
 
 TEST_F(ProfilerRanges, OfCopies) {
-  expect_ranges("copy", ranks, [](World& world) {
+  expect_ranges("copy", profiled_ranks, [](World& world) {
     int from = 1, to = 0;
     world.copy(&to, &from, sizeof from);
   });

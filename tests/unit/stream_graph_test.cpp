@@ -19,7 +19,7 @@ using namespace beeline;
 
 using StreamsOfTwoRanks = TwoRanks;
 
-constexpr unsigned threads = 64;
+constexpr unsigned block_threads = 64;
 
 /// Data that two ranks exchange by operations on streams. All numbers that change from step to step are in memory.
 struct StreamExchange {
@@ -65,7 +65,7 @@ void repeat_operations(World& world, std::uint64_t runs) {
     const StreamExchange exchange = with_words(by_kernel ? most : most / 2);
     std::uint64_t *const arrived = exchange.signals, *const credits = exchange.signals + 1;
     const std::size_t bytes = exchange.words * sizeof(std::uint64_t);
-    launch(world, {.threads = threads}, FillOutbox{}, exchange);
+    launch(world, {.threads = block_threads}, FillOutbox{}, exchange);
     wait_on_stream(world, {.signal = credits, .sequence = exchange.sequences + 3, .peer = peer});
     const SignalCall announced{.signal = arrived, .sequence = exchange.sequences};
     if (by_kernel) {
@@ -75,7 +75,7 @@ void repeat_operations(World& world, std::uint64_t runs) {
       signal_on_stream(world, to, announced);
     }
     wait_on_stream(world, {.signal = arrived, .sequence = exchange.sequences + 1, .peer = peer});
-    launch(world, {.threads = threads}, CheckInbox{}, exchange);
+    launch(world, {.threads = block_threads}, CheckInbox{}, exchange);
     signal_on_stream(world, to, {.signal = credits, .sequence = exchange.sequences + 2});
   };
   signal_on_stream(world, to, {.signal = signals.data() + 1, .sequence = sequences.data() + 2});  // the first credit

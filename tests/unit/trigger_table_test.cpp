@@ -17,13 +17,13 @@ namespace beeline {
 
 namespace {
 
-constexpr std::uint64_t deadline_ns = 1'000'000'000;
+constexpr std::uint64_t entry_deadline_ns = 1'000'000'000;
 
 class Table : public ::testing::Test {
  protected:
   explicit Table(std::uint32_t queues = 1, std::uint32_t entries = 8) {
     table_ = std::make_unique<HostTriggers>(
-        TriggerTable::Size{16, entries, deadline_ns}, queues, [this](std::uint32_t queue) { ++wakes_[queue]; },
+        TriggerTable::Size{16, entries, entry_deadline_ns}, queues, [this](std::uint32_t queue) { ++wakes_[queue]; },
         [this](const std::string& reason) { failures_.push_back(reason); });
   }
 
@@ -179,26 +179,26 @@ TEST_F(Table, AnUnmatchedOperationIsAnErrorAtItsDeadline) {
   table_->arm(named(1, 7, 4));
   trigger(7, 3);
   const std::uint64_t after = machine::clock_ns();
-  table_->check_deadlines(before + deadline_ns - 1);
+  table_->check_deadlines(before + entry_deadline_ns - 1);
   EXPECT_TRUE(failures_.empty());
-  table_->check_deadlines(after + deadline_ns + 1);
+  table_->check_deadlines(after + entry_deadline_ns + 1);
   ASSERT_EQ(1u, failures_.size());
   for (const char* part : {"tag 7", "count 3", "threshold 4", "store"})
     EXPECT_NE(std::string::npos, failures_[0].find(part)) << failures_[0];
   trigger(7);
   EXPECT_EQ(Names{}, fired()) << "it does not fire after that";
-  table_->check_deadlines(after + 100 * deadline_ns);
+  table_->check_deadlines(after + 100 * entry_deadline_ns);
   EXPECT_EQ(1u, failures_.size()) << "said once";
 }
 
 TEST_F(Table, ADeadlineOfItsOwn) {
   TriggeredCommands patient = named(1, 7, 1);
-  patient.deadline_ns = 5 * deadline_ns;
+  patient.deadline_ns = 5 * entry_deadline_ns;
   table_->arm(patient);
   const std::uint64_t armed = machine::clock_ns();
-  table_->check_deadlines(armed + 4 * deadline_ns);
+  table_->check_deadlines(armed + 4 * entry_deadline_ns);
   EXPECT_TRUE(failures_.empty());
-  table_->check_deadlines(armed + 5 * deadline_ns);
+  table_->check_deadlines(armed + 5 * entry_deadline_ns);
   EXPECT_EQ(1u, failures_.size());
 }
 
@@ -206,10 +206,10 @@ TEST_F(Table, AnUnmatchedTriggerIsAnErrorAtItsDeadline) {
   table_->arm(named(1, 7, 1));
   trigger(7);
   EXPECT_EQ(Names{1}, fired());
-  table_->check_deadlines(machine::clock_ns() + 10 * deadline_ns);
+  table_->check_deadlines(machine::clock_ns() + 10 * entry_deadline_ns);
   EXPECT_TRUE(failures_.empty()) << "all triggers have had their operation";
   trigger(7);
-  table_->check_deadlines(machine::clock_ns() + deadline_ns);
+  table_->check_deadlines(machine::clock_ns() + entry_deadline_ns);
   ASSERT_EQ(1u, failures_.size());
   for (const char* part : {"tag 7", "count 2", "threshold 1", "1 s"})
     EXPECT_NE(std::string::npos, failures_[0].find(part)) << failures_[0];

@@ -23,19 +23,19 @@ namespace {
 
 bool started = false;
 
-void check(cudaError_t result, const char* what) {
+void check_device(cudaError_t result, const char* what) {
   if (result != cudaSuccess)
     throw Error(Status::internal, std::string("beside NVSHMEM, ") + what + ": " + cudaGetErrorString(result));
 }
 
 /// Waits for the default stream, at most until the world's deadline: NVSHMEM's own waits have none.
 void finish(const Bench& bench) {
-  check(cudaGetLastError(), "launch");
+  check_device(cudaGetLastError(), "launch");
   const auto end = std::chrono::steady_clock::now() + std::chrono::nanoseconds(bench.world().config().deadline_ns);
   for (;;) {
     const cudaError_t state = cudaStreamQuery(nullptr);
     if (state == cudaSuccess) return;
-    if (state != cudaErrorNotReady) check(state, "kernel");
+    if (state != cudaErrorNotReady) check_device(state, "kernel");
     require(std::chrono::steady_clock::now() < end, Status::deadline, "a kernel with NVSHMEM's operations did not end");
     std::this_thread::yield();
   }
@@ -188,7 +188,7 @@ void start(Bench& bench) {
   const World& world = bench.world();
   require(bench.everywhere(world.device().is_gpu()), Status::unavailable, "NVSHMEM's ranks are GPUs");
   require(!world.config().threads, Status::unavailable, "NVSHMEM's ranks are processes, and these are threads");
-  check(cudaSetDevice(world.device().index), "cudaSetDevice");
+  check_device(cudaSetDevice(world.device().index), "cudaSetDevice");
   constexpr std::size_t gib = std::size_t{1} << 30;
   const std::size_t heap = std::max(4 * gib, heap_bytes_for(bench.options(), world.size(), true) + gib);  // its own
   setenv("NVSHMEM_SYMMETRIC_SIZE", std::to_string(heap).c_str(), 0);
@@ -212,18 +212,18 @@ void stop() {
 Memory::Memory(std::size_t bytes) : data_(static_cast<std::byte*>(nvshmem_malloc(std::max<std::size_t>(bytes, 8)))) {
   require(data_ != nullptr, Status::no_resource,
           "NVSHMEM's heap has no room for " + std::to_string(bytes) + " bytes; see NVSHMEM_SYMMETRIC_SIZE");
-  check(cudaMemset(data_, 0, bytes), "cudaMemset");
-  check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  check_device(cudaMemset(data_, 0, bytes), "cudaMemset");
+  check_device(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   nvshmem_barrier_all();
 }
 Memory::~Memory() {
   if (started) nvshmem_free(data_);
 }
 void Memory::write(const void* from, std::size_t bytes) {
-  check(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+  check_device(cudaMemcpy(data_, from, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
 }
 void Memory::read(void* to, std::size_t bytes) const {
-  check(cudaMemcpy(to, data_, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  check_device(cudaMemcpy(to, data_, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy");
 }
 
 TimedBlock::TimedBlock(Bench& bench)

@@ -16,10 +16,11 @@ namespace beeline {
 /// queue is identified by any address that belongs to it alone.
 class Refusals {
  public:
-  void add(const void* queue, std::string text) {
+  ///   is_reported  another error reports what caused it: `take` leaves it out
+  void add(const void* queue, std::string text, bool is_reported = false) {
     const std::lock_guard lock(mutex_);
-    ++untaken_;
-    first_[queue] = {std::move(text)};
+    if (!is_reported) ++untaken_;
+    first_[queue] = {std::move(text), is_reported};
   }
   /// The refusal of a queue; empty if none of its commands was refused.
   [[nodiscard]] std::string of(const void* queue) const {

@@ -77,11 +77,11 @@ void DeviceEngine::answer(std::uint32_t queue, const char* reason) {
       .store(detail::load_acquired(handed.number), std::memory_order_release);
 }
 
-void DeviceEngine::note_refusal(std::uint32_t queue, const Command& command, const char* reason) {
+void DeviceEngine::note_refusal(std::uint32_t queue, const Command& command, const char* reason, bool is_reported) {
   const std::string text = refusal_of(client_.rank, command, reason);
   log(LogLevel::error, text, client_.rank);
   client_.note_refusal(text);
-  refusals_.add(&rings_[queue], text);
+  refusals_.add(&rings_[queue], text, is_reported);
 }
 
 void DeviceEngine::open_carried() {
@@ -116,13 +116,12 @@ void DeviceEngine::Carried::give_up_overdue() {
   const std::uint64_t now = machine::clock_ns();
   if (std::exchange(seen_, sent) != sent) since_ns_ = now;
   const std::uint32_t peer = handed.command.peer;
-  std::string reason;
-  if (now - since_ns_ >= ctx.deadline_ns)
-    reason = fmt::format("rank {} has not completed it for {:.3g} s", peer, static_cast<double>(ctx.deadline_ns) / 1e9);
-  else if (detail::read_abort_word(ctx) != 0)
-    reason = fmt::format("the world failed before rank {} had completed it", peer);
-  if (reason.empty()) return;
-  engine_.note_refusal(queue_, handed.command, reason.c_str());
+  const bool is_late = now - since_ns_ >= ctx.deadline_ns;
+  if (!is_late && detail::read_abort_word(ctx) == 0) return;
+  const std::string reason = is_late ? fmt::format("rank {} has not completed it for {:.3g} s", peer,
+                                                   static_cast<double>(ctx.deadline_ns) / 1e9)
+                                     : fmt::format("the world failed before rank {} had completed it", peer);
+  engine_.note_refusal(queue_, handed.command, reason.c_str(), !is_late);
   detail::SystemAtomic<std::uint64_t>(handed.given_up).store(sent, std::memory_order_release);
 }
 

@@ -135,6 +135,7 @@ void World::Implementation::regroup(const std::vector<int>& left) {
   if (memory->aliases().is_used()) unite_allocators(*bootstrap, {&memory->aliases().offsets()}, config.deadline_ns);
   steps.ended("allocations compared");
   if (engines->of_peers() != nullptr) engines->of_peers()->forget_failures();
+  static_cast<void>(engines->take_refusals());  // of commands from before the loss, which the caller knows
   const std::uint32_t id = agree_on_free_id();
   failures->clear(Teams::world_id);
   failures->forget_waits(~teams->living());

@@ -239,12 +239,14 @@ TEST_F(LonePartsOfAWorld, EnginesKeepRefusalsUntilTheyAreTaken) {
   Engines engines(config_, Device{}, [] { return EngineClient{}; });
   EXPECT_EQ(nullptr, engines.of_peers());
   EXPECT_EQ(Status::invalid_argument, code_of([&] { static_cast<void>(engines.make_host_engine(0, false)); }));
-  const int first = 0, second = 0;
+  const int first = 0, second = 0, third = 0;
+  engines.device_refusals().add(&third, "third", true);
   engines.device_refusals().add(&first, "first");
   engines.device_refusals().add(&second, "second");
   engines.device_refusals().forget(&first);
   EXPECT_EQ(std::vector<std::string>{"second"}, engines.take_refusals());
   EXPECT_TRUE(engines.take_refusals().empty());
+  EXPECT_EQ("third", engines.device_refusals().of(&third));
 }
 
 }  // namespace

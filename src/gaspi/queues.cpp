@@ -11,11 +11,11 @@ namespace beeline::gaspi {
 
 namespace {
 
-std::atomic<Queues*> opened{nullptr};
+std::atomic<Queues*> opened_queues{nullptr};
 
 }  // namespace
 
-Queues& queues() { return *opened.load(std::memory_order_acquire); }
+Queues& queues() { return *opened_queues.load(std::memory_order_acquire); }
 
 /// The right to wait for a queue, which one thread has at a time.
 class Queue::Exclusive {
@@ -142,7 +142,7 @@ void Queues::open(Process& process) {
     carriers_.push_back(beeline_team_route(process.world_team(), rank) == BEELINE_ROUTE_DIRECT ? Carrier::nothing
                                                                                                : Carrier::engine);
   for (std::uint32_t number = 0; number < configuration().queue_num; ++number) all_[number]->exists_ = true;
-  opened.store(this, std::memory_order_release);
+  opened_queues.store(this, std::memory_order_release);
 }
 
 void Queues::drain(Process& process) {
@@ -155,7 +155,7 @@ void Queues::drain(Process& process) {
 }
 
 void Queues::close(Process&) {
-  opened.store(nullptr, std::memory_order_release);
+  opened_queues.store(nullptr, std::memory_order_release);
   for (const auto& queue : all_) queue->end_stream();
 }
 

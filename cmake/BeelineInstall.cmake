@@ -27,8 +27,8 @@ if(BEELINE_BUILD_BENCH)
   list(APPEND programs beeline-bench beeline-bench-collectives)
 endif()
 if(BEELINE_BUILD_APPS)
-  list(APPEND programs
-    fft global-reduction himeno jacobi merge-sort random-access ring-reduction spin-glass stencil tree-search)
+  list(APPEND programs breadth-first fft global-reduction himeno jacobi merge-sort random-access ring-reduction
+    spin-glass stencil tree-search)
   if(BEELINE_CUDA)
     list(APPEND programs himeno-device-launched)
   endif()

@@ -11,7 +11,8 @@
 /// | aml_barrier                        | `Handlers::barrier`                                   |
 /// | aml_my_pe, aml_n_pes               | `rank`, `size` of the context                         |
 ///
-/// Handlers run at the destination rank, one after another, and may send. Messages to one rank are not aggregated.
+/// Handlers run at the destination rank, those of a queue's messages one after another, and may send. A rank's messages
+/// in one queue are handled in the order in which it has sent them. Messages to one rank are not aggregated.
 
 #include <cstddef>
 #include <cstdint>
@@ -47,18 +48,20 @@ class Sender {
 
   /// Every thread of `group` calls it. `data` [bytes] may be reused on return. A handler's message for which no cell is
   /// free is refused at once with `timeout`, so that handlers never wait for each other.
+  ///   queue  one of `queues()`
   template <class Handler, class Group>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status send(const Group& group, const beeline::Context& ctx,
-                                                         const void* data, std::size_t bytes,
-                                                         std::uint32_t rank) const {
+                                                         const void* data, std::size_t bytes, std::uint32_t rank,
+                                                         std::uint32_t queue = 0) const {
     using Function = HandlerTask<Handler, List>;
     const typename Function::Arguments arguments{bytes};
-    beeline::TaskPost post = beeline::task_of<typename List::Functions, Function>(arguments, rank);
+    beeline::TaskPost post = beeline::task_of<typename List::Functions, Function>(arguments, rank, queue);
     post.payload = data, post.payload_bytes = bytes;
     const bool in_handler = tasks_.running != beeline::outside_tasks;
     return beeline::post_task(group, ctx, tasks_, post,
                               in_handler ? beeline::Timeout::test() : beeline::Timeout::none());
   }
+  [[nodiscard]] BEELINE_HOST_DEVICE std::uint32_t queues() const { return tasks_.queues; }
 
  private:
   beeline::TaskChannel tasks_;
@@ -77,8 +80,9 @@ template <class List>
 class Handlers {
  public:
   ///   most_bytes  of a message
-  Handlers(beeline::Team& team, std::size_t most_bytes)
-      : tasks_(team, {.queues = 1, .workers = 1}), payloads_(team, tasks_.payload_buffer_bytes(most_bytes)) {}
+  ///   shape       by default all handlers of a rank run one after another
+  Handlers(beeline::Team& team, std::size_t most_bytes, const beeline::TaskOptions& shape = {.queues = 1, .workers = 1})
+      : tasks_(team, shape), payloads_(team, tasks_.payload_buffer_bytes(most_bytes)) {}
 
   /// Collective. `object` is passed to the handler when it runs on this rank.
   template <class Handler>

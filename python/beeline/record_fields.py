@@ -214,6 +214,11 @@ class Application(Fields, kw_only=True):
     deepest: Count | None = None
     nodes_per_second: Number | None = None
     searches_per_joule: Number | None = None
+    scale: Count | None = None
+    roots: Count | None = None
+    validated_roots: Count | None = None
+    teps: Number | None = None
+    edges_per_joule: Number | None = None
 
     def __post_init__(self) -> None:
         lacking = [name for name in ("size", "seconds", "iterations") if getattr(self, name) is None]

@@ -38,8 +38,11 @@ COMMANDS = {
     ("plot",): ["RECORD", "--output", "-o", "--over", "--show"],
     ("build-torch",): ["--deadline", "--json"],
     ("app",): [
-        "fft", "global-reduction", "himeno", "jacobi", "merge-sort", "random-access", "ring-reduction", "spin-glass",
-        "stencil", "tree-search",
+        "breadth-first", "fft", "global-reduction", "himeno", "jacobi", "merge-sort", "random-access", "ring-reduction",
+        "spin-glass", "stencil", "tree-search",
+    ],
+    ("app", "breadth-first"): [
+        "--scale", "--root", "--roots", "--ranks", "--method", "--validate", "--no-verify", "--json",
     ],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
     ("app", "himeno"): [

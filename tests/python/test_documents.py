@@ -64,6 +64,7 @@ HIMENO = "host_staged,host_copy_engine,stream_kernels,in_kernel,block_signals,pe
         ("random-access", ["--words", "1K", "--divisor", "8", "--method", "put,task,atomics"], 3),
         ("spin-glass", ["--size", "4x4x8", "--sweeps", "4"], 4),
         ("tree-search", ["--nodes", "20000", "--searches", "2", "--method", "task"], 1),
+        ("breadth-first", ["--scale", "10", "--roots", "2"], 4),
     ],
 )
 def test_the_programs_of_apps_are_verified_on_two_nodes(repository: Path, program, arguments, methods) -> None:

@@ -170,6 +170,10 @@ REFUSED = {
     ("merge-sort", "--keys", "3", "--devices", "1,4"): "each device needs at least one",
     ("stencil", "--size", "16,5x7"): "--size: '5x7' is no size; valid: N (N x N x N points) or XxYxZ",
     ("stencil", "--size", "9x9x15", "--devices", "1,4"): "each device needs at least 4",
+    ("breadth-first", "--scale", "27"): "10 to 26",
+    ("breadth-first", "--scale", "10", "--root", "1024"): "--root: 1024 is no vertex of a graph of scale 10",
+    ("breadth-first", "--root", "1", "--roots", "2"): "--root excludes --roots",
+    ("breadth-first", "--scale", "10", "--roots", "2000"): "--roots: a graph of scale 10 has 1024 vertices",
 }
 
 

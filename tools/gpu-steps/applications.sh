@@ -13,6 +13,16 @@ if wanted random_access; then
     command_line "random-access-$ranks" 90 app random-access --ranks "$ranks" --words 256M --weak --mpirun
   done
 fi
+if wanted breadth_first; then
+  for ranks in 1 2 4; do
+    [ "$ranks" -le "$gpus" ] || continue
+    record "breadth-first-22-$ranks" 60 "$ranks" build/bin/breadth-first --scale 22 --roots 16 --validate
+    for scale in 24 26; do
+      record "breadth-first-$scale-$ranks" 60 "$ranks" build/bin/breadth-first --scale "$scale" --method bitmap \
+        --no-verify --energy 0.3
+    done
+  done
+fi
 if wanted spin_glass; then
   for ranks in 1 2 4; do
     [ "$ranks" -le "$gpus" ] || continue

@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from beeline import options
 from beeline.applications import Asked
 from beeline.commands import (
+    breadth_first,
     fft,
     global_reduction,
     himeno,
@@ -35,6 +36,7 @@ from beeline.description import (
 from beeline.programs import CliError, World
 
 HANDLERS: dict[str, Callable[..., None]] = {
+    "breadth-first": breadth_first.study,
     "fft": fft.study,
     "global-reduction": global_reduction.study,
     "himeno": himeno.study,

@@ -75,14 +75,24 @@ class Asked:
             describe(self.program, *arguments, "--describe", str(count))
 
 
-def run_studies(asked: Asked, studies: Sequence[Study], render: Render) -> None:
-    """Runs all studies, shows the results, and raises the failures at the end."""
+def run_studies(
+    asked: Asked,
+    studies: Sequence[Study],
+    render: Render,
+    beside: Callable[[ResultView, int], None] = lambda _view, _ranks: None,
+) -> None:
+    """Runs all studies, shows the results, and raises the failures at the end.
+
+    `beside` is called after the methods on each number of ranks, if none of them failed, to add results of others.
+    """
     failures: list[CliError] = []
     with ResultView(asked.as_json, asked.output, render) as view:
         for study in studies:
             for ranks in study.ranks:
                 view.set_progress(f"{study.label}{ranks} {study.unit}")
                 failures += run_methods(study, ranks, view)
+                if not failures:
+                    beside(view, ranks)
     raise_failures(failures, view)
 
 

@@ -42,7 +42,7 @@ COMMANDS = {
         "spin-glass", "stencil", "tree-search",
     ],
     ("app", "breadth-first"): [
-        "--scale", "--root", "--roots", "--ranks", "--method", "--validate", "--no-verify", "--json",
+        "--scale", "--root", "--roots", "--ranks", "--method", "--validate", "--no-verify", "--official", "--json",
     ],
     ("app", "global-reduction"): ["--values", "--ranks", "--method", "--reductions", "--mpirun", "--json", "--output"],
     ("app", "himeno"): [

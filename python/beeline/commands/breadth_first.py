@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`beeline app breadth-first`: breadth-first search on Graph500 graphs, by each method."""
+"""`beeline app breadth-first`: breadth-first search on Graph500 graphs, by each method, and by the official program."""
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
 from rich.console import RenderableType
 
 from beeline import options
@@ -10,6 +16,7 @@ from beeline.applications import Asked, run_studies
 from beeline.display import (
     VERIFIED,
     Cell,
+    ResultView,
     against,
     devices_of,
     field,
@@ -20,12 +27,36 @@ from beeline.display import (
     result_table,
 )
 from beeline.jobs import Event
+from beeline.programs import mpirun_command
 
 BASELINE = "alltoallv"  # the method that the others are compared with
 
 
-def study(asked: Asked, ranks: options.Ranks = "2") -> None:
-    run_studies(asked, [asked.study(ranks)], render)
+def study(
+    asked: Asked,
+    ranks: options.Ranks = "2",
+    official: Annotated[
+        Path | None,
+        typer.Option(
+            "--official", metavar="PROGRAM", exists=True, dir_okay=False,
+            help="Run Graph500's own graph500_reference_bfs, too, under mpirun: a power of two ranks.",
+        ),
+    ] = None,
+) -> None:  # fmt: skip
+    def beside(view: ResultView, count: int) -> None:
+        if official is not None:
+            run_official(asked, official, view, count)
+
+    run_studies(asked, [asked.study(ranks)], render, beside)
+
+
+def run_official(asked: Asked, program: Path, view: ResultView, ranks: int) -> None:
+    """Runs the official program on the graph of the methods' last result."""
+    last = view.results[-1]
+    mpirun = mpirun_command(replace(asked.world, ranks=ranks, device="cpu"))
+    figures = [str(last["device"]), str(ranks), str(last["scale"])]
+    module = [sys.executable, "-m", "beeline.official_graph500"]
+    view.run([*module, *figures, "--", *mpirun, str(program.resolve())], lambda _: f"official, {ranks} ranks")
 
 
 def render(results: list[Event]) -> RenderableType:

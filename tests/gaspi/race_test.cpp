@@ -7,9 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <future>
 #include <thread>
+#include <vector>
 
 #include "tests/gaspi/gaspi_ranks.hpp"
 
@@ -57,6 +61,49 @@ TEST(GaspiNewSegment, IsWrittenAtOnceByARankThatItIsRegisteredWith) {
       }
       GASPI_OK(gaspi_wait(0, GASPI_BLOCK));
     }
+  });
+}
+
+/// Threads of a rank write to its segment while another one deletes it and makes it again: each write is done, or
+/// refused since there is no segment, and none touches memory that was unmapped.
+TEST(GaspiNewSegment, IsDeletedWhileThreadsWriteToIt) {
+  expect_gaspi({.ranks = 2}, [](int rank) {
+    constexpr std::uint32_t threads = 3, rounds = 40, bytes = 512;
+    constexpr gaspi_segment_id_t changing = 5;
+    std::fill_n(make_segment(0, bytes / 8), bytes / 8, 42);
+    std::atomic<std::uint32_t> written{0};
+    std::atomic<bool> is_over{false};
+    const auto write_on = [&](gaspi_queue_id_t queue) {
+      while (!is_over) {
+        const gaspi_return_t result = gaspi_write(0, 0, static_cast<gaspi_rank_t>(rank), changing,
+                                                  gaspi_offset_t{queue} * bytes, bytes, queue, GASPI_BLOCK);
+        if (result != GASPI_ERR_INV_SEG) GASPI_OK(result);
+        if (result == GASPI_SUCCESS) ++written;
+        if (result != GASPI_SUCCESS) std::this_thread::sleep_for(50us);
+        GASPI_OK(gaspi_wait(queue, GASPI_BLOCK));
+      }
+    };
+    const auto make_and_await_writes = [&] {
+      if (gaspi_segment_alloc(changing, threads * bytes, GASPI_MEM_INITIALIZED) != GASPI_SUCCESS) return false;
+      const std::uint32_t before = written;
+      const auto end = std::chrono::steady_clock::now() + 10s;
+      while (written < before + 10 * threads && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      return written > before;
+    };
+    bool are_made = true;
+    static_cast<void>(logged_by([&] {  // a line for each refused write
+      std::vector<std::future<void>> writers;
+      for (std::uint32_t thread = 0; thread < threads; ++thread)
+        writers.push_back(std::async(std::launch::async, write_on, static_cast<gaspi_queue_id_t>(thread)));
+      for (std::uint32_t round = 0; round < rounds && are_made; ++round)
+        are_made = make_and_await_writes() && gaspi_segment_delete(changing) == GASPI_SUCCESS;
+      are_made = are_made && make_and_await_writes();
+      is_over = true;
+      for (std::future<void>& writer : writers) writer.get();
+    }));
+    BEELINE_CHECK(are_made);
+    const std::uint64_t* const segment = segment_memory(changing);
+    BEELINE_CHECK(std::count(segment, segment + threads * bytes / 8, 42) >= bytes / 8);
   });
 }
 

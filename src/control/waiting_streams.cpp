@@ -296,6 +296,8 @@ void WaitingStreams::watch() {
     std::string reason;
     bool is_armed = true;
     try {
+      const Device& device = lanes_.front().stream->device();
+      if (device.is_gpu()) use_gpu(device.index);  // CUDA gives other threads a context on GPU 0
       is_armed = any_armed();
       reason = find_overdue();
     } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <exception>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -48,6 +49,17 @@ bool are_apart(const std::vector<std::vector<std::byte>>& lost, int a, int b) {
     return static_cast<std::size_t>(other) < theirs.size() && theirs[static_cast<std::size_t>(other)] != std::byte{0};
   };
   return has_lost(a, b) || has_lost(b, a);
+}
+
+/// Collective. The least number of all ranks.
+std::int64_t least_of(Bootstrap& bootstrap, std::int64_t mine, std::int64_t deadline_ns) {
+  std::int64_t least = mine;
+  for (const auto& bytes : bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns)) {
+    std::int64_t theirs = least;  // of a rank that has ended
+    if (bytes.size() == sizeof theirs) std::memcpy(&theirs, bytes.data(), sizeof theirs);
+    least = std::min(least, theirs);
+  }
+  return least;
 }
 
 /// Logs when each step of the continuation ended, by the machine's steady clock, which all its ranks share.
@@ -95,13 +107,15 @@ std::vector<int> World::Implementation::agree_on_connected(std::int64_t deadline
     steps.ended("all healthy ranks asked");
     if (engines->of_peers() == nullptr) return left;
     std::vector<std::byte> lost(static_cast<std::size_t>(membership->size()));
-    // All of them have asked, so they live; the engine of one may be busy, for example in the driver of a GPU.
-    for (const int peer : engines->of_peers()->settle(left, std::max(deadline.remaining_ns(), least_patience_ns)))
+    // All of them have asked, so they live; the engine of one may be busy, for example in the driver of a GPU. They
+    // wait for it until the deadline of the first that has asked.
+    const std::int64_t remaining_ns = least_of(*bootstrap, deadline.remaining_ns(), config.deadline_ns);
+    const std::int64_t patience_ns = std::clamp(remaining_ns, least_patience_ns, longest_ns);
+    for (const int peer : engines->of_peers()->settle(left, patience_ns))
       lost[static_cast<std::size_t>(peer)] = std::byte{1};
     steps.ended("messages to them completed");
     // A rank that has waited for another in vain comes later than the rest.
-    const std::int64_t longest_wait_ns = std::clamp(deadline_ns, least_patience_ns, longest_ns);
-    const auto all = bootstrap->allgather(lost, longest_wait_ns + std::min(config.deadline_ns, longest_ns));
+    const auto all = bootstrap->allgather(lost, patience_ns + std::min(config.deadline_ns, longest_ns));
     std::vector<int> connected;
     for (const int each : left) {
       const auto apart =

@@ -47,7 +47,8 @@ constexpr int longest_sleep_us = 10'000;
 constexpr std::uint64_t lost_ns = 1'000'000'000;
 /// Time between two looks for failures while the engine's thread is awake.
 constexpr std::uint64_t report_period_ns = 1'000'000;
-/// After an abort, a rank that accepts no data of this rank for this long is given up: the caller is to get its error.
+/// After an abort, the sources of data that a rank has not accepted for this long are copied, so that the caller gets
+/// its error. If the transport cannot copy them, the rank is given up.
 constexpr std::uint64_t stuck_ns = 1'000'000'000;
 /// Time between two logs of a rank that completes its messages slowly.
 constexpr std::uint64_t slow_ns = 100'000'000;
@@ -101,6 +102,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   struct Ending {
     const char* what;
     std::uint64_t patience_ns;
+    bool may_copy = false;  ///< sources, so that the peer need not be given up
   };
   /// How far a peer has come.
   struct Waited {
@@ -398,8 +400,9 @@ void NetworkEngine::work_until(const std::vector<int>& peers, const Ending& endi
       const std::uint64_t progress = to.acknowledged + to.sent + to.arrivals.done();
       if (waited[i].since_ns == 0 || progress != waited[i].progress) waited[i] = {progress, now};
       if (now - waited[i].since_ns >= ending.patience_ns) {
-        give_up(peers[i], ending);
         waited[i].has_ended = true;
+        const bool is_free = ending.may_copy && to.worker->copy_sources(peers[i]) && is_over(peers[i]);
+        if (!is_free) give_up(peers[i], ending);
       } else if (says) {
         log(LogLevel::info,
             fmt::format("rank {} has not completed {} yet: {}", peers[i], ending.what, missing_from(peers[i])),
@@ -424,7 +427,7 @@ void NetworkEngine::give_up(int peer, const Ending& ending) {
 }
 
 void NetworkEngine::end_sources(const std::vector<int>& peers) {
-  work_until(peers, {"what it has sent there after an abort", stuck_ns},
+  work_until(peers, {"what it has sent there after an abort", stuck_ns, true},
              [this](int peer) { return !exchange_.sender.reads_sources_for(peer); });
 }
 

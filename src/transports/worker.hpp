@@ -95,6 +95,11 @@ class TransportWorker {
   /// nullptr if this worker has no transfers by keys.
   [[nodiscard]] virtual KeyedTransfers* keyed_transfers() { return nullptr; }
 
+  /// Copies what messages to a rank still read from their sources, which then count as sent. Returns false if the
+  /// transport cannot, or if the copies would be larger than `most_copied_bytes`.
+  [[nodiscard]] virtual bool copy_sources([[maybe_unused]] int peer) { return false; }
+  static constexpr std::size_t most_copied_bytes = std::size_t{256} << 20;
+
   /// Ends all connections at once, as `disconnect` does. No key is in use from now on.
   virtual void close() = 0;
   /// Ends the connection to a rank at once: messages in flight to it count as sent, and their sources may be reused.

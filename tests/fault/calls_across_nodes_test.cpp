@@ -5,12 +5,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <thread>
+#include <vector>
 
 #include "beeline/beeline.hpp"
 #include "beeline/collectives/movement.hpp"
@@ -163,6 +166,55 @@ TEST(DeviceEngine, OutlastsACommandToASilentRank) {
             ::kill(static_cast<pid_t>(stopped), SIGKILL);
           },
           split_config(1'000'000'000, "sockets")));
+}
+
+/// Rank 0 stops rank 3 for 2.5 s, puts 16 MiB to it, and lets rank 2 die.
+void put_to_a_stopped_rank(World& world) {
+  constexpr std::size_t count = std::size_t{2} << 20;
+  const SymmetricArray<std::uint64_t> to(world, count), dies(world, 1);
+  std::vector<std::uint64_t> source(count, 7);
+  const auto pid = static_cast<std::uint64_t>(::getpid());
+  const auto pids = world.allgather(std::as_bytes(std::span(&pid, 1)));
+  std::jthread continuing;
+  try {
+    if (world.rank() == 2) {
+      static_cast<void>(wait(Thread{}, world.host_context(), dies.data(), Compare::equal, 1, 0));
+      ::kill(::getpid(), SIGKILL);
+    }
+    if (world.rank() == 0) {
+      std::uint64_t stopped = 0;
+      std::memcpy(&stopped, pids[victim].data(), sizeof stopped);
+      std::this_thread::sleep_for(100ms);
+      ::kill(static_cast<pid_t>(stopped), SIGSTOP);
+      continuing = std::jthread([stopped] {
+        std::this_thread::sleep_for(2500ms);
+        ::kill(static_cast<pid_t>(stopped), SIGCONT);
+      });
+      put(Thread{}, world.host_context(), to.data(), source.data(), count, victim);
+      put_value(world.host_context(), dies.data(), std::uint64_t{1}, 2);
+    }
+    world.barrier();
+    throw CheckFailure("no error");
+  } catch (const Error& error) {
+    BEELINE_CHECK_CONTAINS(error.what(), "rank 2");
+  }
+  std::fill(source.begin(), source.end(), 8);
+  Team& team = world.survivors();
+  BEELINE_CHECK_EQ(3, team.size());
+  team.barrier();
+  for (std::size_t i = 0; world.rank() == victim && i < count; ++i) BEELINE_CHECK_EQ(std::uint64_t{7}, to.data()[i]);
+  team.barrier();
+}
+
+/// While a rank's process stands still, the others get the error of a death, though they have a long put in flight to
+/// that rank. It goes on with them, and the data arrive, though their source was reused.
+TEST(Sources, OfPutsToARankThatIsStoppedForAWhile) {
+  SKIP_WITHOUT("sockets");
+  Config all = split_config(20'000'000'000, "sockets");
+  all.heap_bytes = std::size_t{64} << 20;
+  expect_others_passed(
+      2, run_processes(
+             ranks, [](const Config& config) { put_to_a_stopped_rank(*World::create(config)); }, all, 60));
 }
 
 struct DifferentKernel {

@@ -114,6 +114,32 @@ void Connection::end(Outgoing& outgoing) {
   if (outgoing.borrows) events_.sent(outgoing.token);
 }
 
+std::vector<Connection::Outgoing*> Connection::borrowing() {
+  std::vector<Outgoing*> found;
+  const auto add = [&found](Outgoing& each) {
+    if (each.borrows) found.push_back(&each);
+  };
+  for (Outgoing& each : queue_) add(each);
+  for (auto& [departure, each] : delayed_) add(each);
+  for (auto& [parcel, each] : announced_) add(each);
+  return found;
+}
+
+bool Connection::copy_sources(std::size_t most_bytes) {
+  const std::vector<Outgoing*> all = borrowing();
+  std::size_t bytes = 0;
+  for (const Outgoing* each : all) bytes += each->payload.size();
+  if (bytes > most_bytes) return false;
+  for (Outgoing* each : all) {
+    each->staged = make_staged(each->payload.size());
+    std::memcpy(each->staged.get(), each->payload.data(), each->payload.size());
+    each->payload = {each->staged.get(), each->payload.size()};
+    end(*each);
+    each->borrows = false;
+  }
+  return true;
+}
+
 bool Connection::release_delayed() {
   bool any = false;
   while (!delayed_.empty() && is_open() && delayed_.begin()->first <= machine::clock_ns()) {

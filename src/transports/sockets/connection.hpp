@@ -72,6 +72,8 @@ class Connection {
   void write();
   /// Sends delayed messages that are due. Returns whether there were any.
   bool release_delayed();
+  /// See TransportWorker::copy_sources.
+  [[nodiscard]] bool copy_sources(std::size_t most_bytes);
   /// Ends the connection at once: sources may be reused, and fetches end.
   void lose(const std::string& reason);
   /// Ends the connection without a report.
@@ -97,6 +99,8 @@ class Connection {
   /// Writes part of a frame. Returns false if the socket accepts no more, or the connection is lost.
   bool write_some(Outgoing& outgoing);
   void end(Outgoing& outgoing);
+  /// Those that read a source.
+  [[nodiscard]] std::vector<Outgoing*> borrowing();
   bool read_once();
   /// Handles the next frame in the buffer. Returns whether the buffer held a whole frame.
   bool take_frame();

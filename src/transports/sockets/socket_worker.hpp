@@ -30,6 +30,7 @@ class SocketWorker final : public TransportWorker {
             StagedBytes staged, DeviceKind kind) override;
   bool fetch(int peer, void* parcel, std::span<std::byte> to, std::uint64_t number, DeviceKind kind) override;
   void drop(void* parcel) override;
+  [[nodiscard]] bool copy_sources(int peer) override { return to(peer).copy_sources(most_copied_bytes); }
   void close() override;
   void disconnect(int peer) override;
   bool progress() override;

@@ -16,9 +16,11 @@ namespace {
 
 /// On GPUs a worker is a warp, and most numbers are applied by workers: they have a quarter of an H200's
 /// multiprocessors, with as many workers on each as may be.
+/// Host ranks may share cores, so that a poster whose queue is full yields the core to a worker: a deep queue needs
+/// fewer such turns.
 constexpr beeline::TaskOptions shape(bool gpus) {
   return gpus ? beeline::TaskOptions{.queues = 64, .depth = 8, .workers = 512, .multiprocessors = 32}
-              : beeline::TaskOptions{.queues = 1, .depth = 8, .workers = 1};
+              : beeline::TaskOptions{.queues = 1, .depth = 32, .workers = 1};
 }
 
 struct ApplyNumbers;

@@ -13,7 +13,7 @@ namespace beeline::hpe::detail {
 
 /// One system call.
 struct BlockCall {
-  enum class Kind { read, write, sync };
+  enum class Kind { read, write, sync_data, sync };  ///< sync_data: fdatasync, sync: fsync
   Kind kind = Kind::read;
   int descriptor = -1;
   std::byte* memory = nullptr;
@@ -30,7 +30,7 @@ struct BlockResult {
 
 /// Carries out a call; returns the value of its result.
 using CallFunction = std::function<std::int64_t(const BlockCall&)>;
-/// By pread, pwrite and fsync.
+/// By pread, pwrite, fdatasync and fsync.
 [[nodiscard]] std::int64_t carry_out_call(const BlockCall& call);
 
 /// Carries out calls in any order. One thread at a time uses it.

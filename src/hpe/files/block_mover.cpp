@@ -37,9 +37,9 @@ void BlockMover::run() {
     while (moved_ < plan_.bytes()) {
       bool has_progressed = start_waiting_calls();
       has_progressed |= start_blocks();
-      has_progressed |= look_at_copies();
-      has_progressed |= take_results(has_progressed);
-      if (has_progressed)
+      const bool has_copied = look_at_copies();
+      has_progressed |= take_results(!has_copied);
+      if (has_progressed || has_copied)
         note_progress();
       else
         check_limits("blocks");
@@ -145,10 +145,10 @@ std::int64_t BlockMover::patience_ns() const {
   return std::clamp<std::int64_t>(left_ns, 0, in_copy_ > 0 ? beside_copies_ns : longest_ns);
 }
 
-bool BlockMover::take_results(bool has_progressed) {
+bool BlockMover::take_results(bool waits) {
   BlockResult result;
-  if (in_call_ == 0 && !has_progressed) std::this_thread::yield();  // the copies' device works
-  if (in_call_ == 0 || !parts_.io.await(result, has_progressed ? 0 : patience_ns())) return false;
+  if (in_call_ == 0 && waits) std::this_thread::yield();  // the copies' device works
+  if (in_call_ == 0 || !parts_.io.await(result, waits ? patience_ns() : 0)) return false;
   do end_call(result);
   while (in_call_ > 0 && parts_.io.await(result, 0));
   return true;
@@ -162,11 +162,7 @@ void BlockMover::end_call(const BlockResult& result) {
   if (result.value == -EINTR || result.value == -EAGAIN) return;
   if (result.value == -EINVAL && slot.is_direct) return parts_.file.refuse_direct();
   if (result.value < 0) parts_.file.fail(static_cast<int>(-result.value), offset);
-  require(result.value != 0 || !reads(), Status::invalid_argument,
-          fmt::format("{} has shrunk while it was read: {} bytes, and byte {} was to be read", parts_.file.text(),
-                      parts_.file.bytes_now(), offset));
-  require(result.value != 0, Status::no_resource,
-          fmt::format("{} takes no more bytes at offset {}", parts_.file.text(), offset));
+  if (result.value == 0) fail_empty_call(offset);
   slot.moved += static_cast<std::size_t>(result.value);
   if (slot.moved < slot.block.bytes) return;
   if (!reads() || !slot.is_staged) return end_block(result.tag);
@@ -176,18 +172,38 @@ void BlockMover::end_call(const BlockResult& result) {
   if (parts_.copies.is_done(result.tag)) end_copy(result.tag);
 }
 
+void BlockMover::fail_empty_call(std::uint64_t offset) const {
+  if (reads())
+    throw Error(Status::invalid_argument,
+                fmt::format("{} has shrunk while it was read: {} bytes, and byte {} was to be read", parts_.file.text(),
+                            parts_.file.bytes_now(), offset));
+  throw Error(Status::no_resource, fmt::format("{} takes no more bytes at offset {}", parts_.file.text(), offset));
+}
+
 void BlockMover::end_block(unsigned index) {
   moved_ += slots_[index].block.bytes;
   slots_[index].stage = Stage::idle;
 }
 
+/// The file, and the folder of a new one at the same time: both wait for the same commit of a journal.
 void BlockMover::sync() {
-  BlockResult result;
-  parts_.io.start({.kind = BlockCall::Kind::sync, .descriptor = parts_.file.buffered()});
+  constexpr unsigned of_file = 0, of_folder = 1;
+  const FileDescriptor folder = parts_.file.folder_to_sync();
+  parts_.io.start({.kind = BlockCall::Kind::sync_data, .descriptor = parts_.file.any(), .tag = of_file});
+  if (folder) parts_.io.start({.kind = BlockCall::Kind::sync, .descriptor = folder.get(), .tag = of_folder});
   last_progress_ = Clock::now();
-  while (!parts_.io.await(result, patience_ns())) check_limits("fsync");
-  if (result.value < 0) parts_.file.fail(static_cast<int>(-result.value), parts_.file.range().end());
-  parts_.file.sync_folder();
+  for (unsigned left = folder ? 2 : 1; left > 0;) {
+    BlockResult result;
+    if (!parts_.io.await(result, patience_ns())) {
+      check_limits("fsync");
+      continue;
+    }
+    --left;
+    if (result.value >= 0) continue;
+    const int error_number = static_cast<int>(-result.value);
+    if (result.tag == of_folder) parts_.file.fail_folder(error_number);
+    parts_.file.fail(error_number, parts_.file.range().end());
+  }
 }
 
 void BlockMover::note_progress() {
@@ -206,11 +222,12 @@ void BlockMover::note_progress() {
 void BlockMover::check_limits(const char* what) {
   beeline::detail::throw_if_interrupted(-1);
   const std::chrono::nanoseconds waited = Clock::now() - last_progress_;
-  require(waited < deadline_, Status::deadline,
-          fmt::format("{} {}: no progress of {} in {:.3g} s, after {} of {} bytes; {} blocks in the file system, {} in "
-                      "copies",
-                      reads() ? "reading" : "writing", parts_.file.text(), what,
-                      std::chrono::duration<double>(waited).count(), moved_, plan_.bytes(), in_call_, in_copy_));
+  if (waited < deadline_) return;
+  throw Error(Status::deadline,
+              fmt::format("{} {}: no progress of {} in {:.3g} s, after {} of {} bytes; {} blocks in the file system, "
+                          "{} in copies",
+                          reads() ? "reading" : "writing", parts_.file.text(), what,
+                          std::chrono::duration<double>(waited).count(), moved_, plan_.bytes(), in_call_, in_copy_));
 }
 
 void BlockMover::settle() noexcept {

@@ -55,8 +55,10 @@ class BlockMover {
   void start_call(unsigned index);
   bool start_waiting_calls();
   bool look_at_copies();
-  bool take_results(bool has_progressed);
+  ///   waits  whether nothing else can begin before a result is there
+  bool take_results(bool waits);
   void end_call(const BlockResult& result);
+  [[noreturn]] void fail_empty_call(std::uint64_t offset) const;
   void end_copy(unsigned index);
   void end_block(unsigned index);
   void sync();

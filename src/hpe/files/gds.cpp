@@ -88,7 +88,7 @@ class CuFileHandle {
   [[nodiscard]] bool is_known() const { return handle_ != nullptr; }
 
   [[nodiscard]] std::int64_t carry_out(const BlockCall& call) const {
-    if (call.kind == BlockCall::Kind::sync) return ::fsync(call.descriptor) == 0 ? 0 : -errno;
+    if (call.kind != BlockCall::Kind::read && call.kind != BlockCall::Kind::write) return carry_out_call(call);
     const CuFileFunctions& cufile = CuFile::of_process().functions;
     const auto offset = static_cast<off_t>(call.offset);
     const ssize_t moved = call.kind == BlockCall::Kind::read

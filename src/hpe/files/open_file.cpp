@@ -82,8 +82,9 @@ std::int64_t cached_pages(int descriptor, const FileRange& part) {
 OpenFile::OpenFile(std::filesystem::path path, FileDirection direction, FileRange range, FileAccess access)
     : path_(std::move(path)), direction_(direction), range_(range) {
   constexpr auto longest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  require(range_.offset <= longest && range_.bytes <= longest - range_.offset, Status::invalid_argument,
-          fmt::format("{} bytes at offset {} of {}: files end before", range_.bytes, range_.offset, text()));
+  if (range_.offset > longest || range_.bytes > longest - range_.offset)
+    throw Error(Status::invalid_argument,
+                fmt::format("{} bytes at offset {} of {}: files end before", range_.bytes, range_.offset, text()));
   if (direction_ == FileDirection::reads)
     open_for_reading();
   else
@@ -96,10 +97,10 @@ OpenFile::~OpenFile() {
 }
 
 void OpenFile::restore() const {
-  if (direction_ == FileDirection::reads || !buffered_) return;
+  if (direction_ == FileDirection::reads || any() < 0) return;
   if (is_new_)
     static_cast<void>(::unlink(path_.c_str()));
-  else if (bytes_now() > former_bytes_ && ::ftruncate(buffered_.get(), static_cast<off_t>(former_bytes_)) != 0)
+  else if (bytes_now() > former_bytes_ && ::ftruncate(any(), static_cast<off_t>(former_bytes_)) != 0)
     log(LogLevel::warning,
         fmt::format("{} keeps more than its former {} bytes: {}", text(), former_bytes_, text_of_error(errno)));
 }
@@ -133,18 +134,19 @@ void OpenFile::open_for_reading() {
     throw Error(status_of_file_error(errno), fmt::format("{} cannot be read: {}", text(), text_of_error(errno)));
   check_kind(about.st_mode);
   const auto bytes = static_cast<std::uint64_t>(about.st_size);
-  require(
-      range_.end() <= bytes, Status::invalid_argument,
-      fmt::format("{} has {} bytes: {} bytes at offset {} were asked for", text(), bytes, range_.bytes, range_.offset));
+  if (range_.end() > bytes)
+    throw Error(Status::invalid_argument, fmt::format("{} has {} bytes: {} bytes at offset {} were asked for", text(),
+                                                      bytes, range_.bytes, range_.offset));
 }
 
 void OpenFile::open_for_writing() {
   // The kernel ends a process by a signal that goes beyond this limit.
   struct ::rlimit limit {};
   const bool is_limited = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  require(!is_limited || range_.end() <= limit.rlim_cur, Status::no_resource,
-          fmt::format("{} bytes at offset {} of {} go beyond RLIMIT_FSIZE, {} bytes (ulimit -f)", range_.bytes,
-                      range_.offset, text(), limit.rlim_cur));
+  if (is_limited && range_.end() > limit.rlim_cur)
+    throw Error(Status::no_resource,
+                fmt::format("{} bytes at offset {} of {} go beyond RLIMIT_FSIZE, {} bytes (ulimit -f)", range_.bytes,
+                            range_.offset, text(), limit.rlim_cur));
   struct ::stat about {};
   if (::stat(path_.c_str(), &about) == 0) check_kind(about.st_mode);
   buffered_ = FileDescriptor(::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK));
@@ -173,19 +175,28 @@ void OpenFile::reserve_room() {
 
 void OpenFile::open_direct(FileAccess access) {
   if (access == FileAccess::buffered || range_.bytes < cache_page_bytes) return;
-  const int mode = direction_ == FileDirection::reads ? O_RDONLY : O_WRONLY;
-  // The same file, even if its name now belongs to another one.
-  const std::string name = fmt::format("/proc/self/fd/{}", buffered_.get());
-  direct_ = FileDescriptor(::open(name.c_str(), mode | O_CLOEXEC | O_DIRECT));
-  if (!direct_) return refuse_direct();
+  if (::fcntl(buffered_.get(), F_SETFL, O_NONBLOCK | O_DIRECT) != 0) return refuse_direct();
+  direct_ = std::move(buffered_);
   const DirectAlignment asked = direct_alignment_of(direct_.get());
   if (asked.memory != 0) memory_alignment_ = asked.memory;
   offset_alignment_ = std::max<std::size_t>(asked.offset, cache_page_bytes);
   asks_cache_ = access == FileAccess::automatic && direction_ == FileDirection::reads;
 }
 
+int OpenFile::buffered() {
+  if (!buffered_) {
+    // The same file, even if its name now belongs to another one.
+    const std::string name = fmt::format("/proc/self/fd/{}", direct_.get());
+    buffered_ =
+        FileDescriptor(::open(name.c_str(), (direction_ == FileDirection::reads ? O_RDONLY : O_WRONLY) | O_CLOEXEC));
+    if (!buffered_) fail(errno, range_.offset);
+  }
+  return buffered_.get();
+}
+
+/// Its descriptor stays, since calls may be in flight.
 void OpenFile::refuse_direct() {
-  direct_.reset();
+  is_direct_refused_ = true;
   static std::once_flag once;
   std::call_once(once, [this] {
     log(LogLevel::warning,
@@ -193,24 +204,30 @@ void OpenFile::refuse_direct() {
   });
 }
 
-bool OpenFile::is_cached(const FileRange& part) const {
+bool OpenFile::is_cached(const FileRange& part) {
+  // One question for all blocks of a file that is not in the cache at all.
+  if (asks_cache_ && !std::exchange(has_asked_cache_, true)) asks_cache_ = cached_pages(any(), range_) > 0;
   if (!asks_cache_) return false;
   const std::uint64_t first = part.offset / cache_page_bytes,
                       end = (part.end() + cache_page_bytes - 1) / cache_page_bytes;
-  return cached_pages(buffered_.get(), part) >= static_cast<std::int64_t>(end - first);
+  return cached_pages(any(), part) >= static_cast<std::int64_t>(end - first);
 }
 
-void OpenFile::sync_folder() const {
-  if (!is_new_) return;
+FileDescriptor OpenFile::folder_to_sync() const {
+  if (!is_new_) return {};
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
-  const FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
-  if (!opened || ::fsync(opened.get()) != 0)
-    throw Error(Status::internal, fmt::format("the name of {} is not durable: {}", text(), text_of_error(errno)));
+  FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
+  if (!opened) fail_folder(errno);
+  return opened;
+}
+
+void OpenFile::fail_folder(int error_number) const {
+  throw Error(Status::internal, fmt::format("the name of {} is not durable: {}", text(), text_of_error(error_number)));
 }
 
 std::uint64_t OpenFile::bytes_now() const {
   struct ::stat about {};
-  return ::fstat(buffered_.get(), &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
+  return ::fstat(any(), &about) == 0 ? static_cast<std::uint64_t>(about.st_size) : 0;
 }
 
 }  // namespace beeline::hpe::detail

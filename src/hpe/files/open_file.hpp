@@ -38,9 +38,12 @@ class OpenFile {
   [[nodiscard]] FileDirection direction() const { return direction_; }
   [[nodiscard]] bool is_new() const { return is_new_; }
 
-  [[nodiscard]] int buffered() const { return buffered_.get(); }
+  /// Opened at its first use, since many files need only the other one.
+  [[nodiscard]] int buffered();
   /// -1: blocks cannot go past the page cache.
-  [[nodiscard]] int direct() const { return direct_.get(); }
+  [[nodiscard]] int direct() const { return is_direct_refused_ ? -1 : direct_.get(); }
+  /// Either of them, for calls that do not depend on the cache.
+  [[nodiscard]] int any() const { return buffered_ ? buffered_.get() : direct_.get(); }
   /// Alignment of offsets and lengths of blocks past the cache.
   [[nodiscard]] std::size_t offset_alignment() const { return offset_alignment_; }
   /// Alignment of their memory.
@@ -48,13 +51,14 @@ class OpenFile {
   /// From now on everything goes through the cache: the file system has refused a block.
   void refuse_direct();
   /// Whether the cache holds all of a part of the file, so that copying it is faster than reading the storage.
-  [[nodiscard]] bool is_cached(const FileRange& part) const;
-  /// Makes the name of a new file durable.
-  void sync_folder() const;
+  [[nodiscard]] bool is_cached(const FileRange& part);
+  /// The folder whose fsync makes the name of a new file durable; none for a file that existed.
+  [[nodiscard]] FileDescriptor folder_to_sync() const;
 
   [[nodiscard]] std::uint64_t bytes_now() const;
   /// An error that names what failed, the file and the offset.
   [[noreturn]] void fail(int error_number, std::uint64_t offset) const;
+  [[noreturn]] void fail_folder(int error_number) const;
   /// The file's name, for errors.
   [[nodiscard]] std::string text() const;
 
@@ -71,7 +75,8 @@ class OpenFile {
   const FileRange range_;
   FileDescriptor buffered_, direct_;
   std::size_t offset_alignment_ = 4096, memory_alignment_ = 4096;
-  bool asks_cache_ = false;
+  bool is_direct_refused_ = false;
+  bool asks_cache_ = false, has_asked_cache_ = false;
   bool is_new_ = false, is_kept_ = false;
   std::uint64_t former_bytes_ = 0;
 };

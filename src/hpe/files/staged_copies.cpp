@@ -28,9 +28,9 @@ class HostCopies final : public StagedCopies {
     static const bool by_call = may_copy_by_call();
     if (!by_call)
       std::memcpy(to, from, bytes);
-    else
-      require(
-          beeline::detail::copy_if_there(to, from, bytes), Status::invalid_argument,
+    else if (!beeline::detail::copy_if_there(to, from, bytes))
+      throw Error(
+          Status::invalid_argument,
           fmt::format("{} bytes of the memory of a transfer with a file are not mapped any more, or protected", bytes));
   }
   bool is_done(unsigned) override { return true; }

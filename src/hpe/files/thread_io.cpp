@@ -110,6 +110,9 @@ std::int64_t carry_out_call(const BlockCall& call) {
     case BlockCall::Kind::write:
       result = ::pwrite(call.descriptor, call.memory, call.bytes, offset);
       break;
+    case BlockCall::Kind::sync_data:
+      result = ::fdatasync(call.descriptor);
+      break;
     case BlockCall::Kind::sync:
       result = ::fsync(call.descriptor);
       break;

@@ -78,18 +78,18 @@ bool FileMemory::is_of_host() const {
 
 FileMemory checked_memory(std::byte* address, std::size_t bytes) {
   if (bytes == 0) return {};
-  require(reinterpret_cast<std::uintptr_t>(address) <= UINTPTR_MAX - bytes, Status::invalid_argument,
-          fmt::format("{} bytes at {}: no memory is so long", bytes, static_cast<const void*>(address)));
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Status::invalid_argument,
+                fmt::format("{} bytes at {}: {}", bytes, static_cast<const void*>(address), why));
+  };
+  if (reinterpret_cast<std::uintptr_t>(address) > UINTPTR_MAX - bytes) refuse("no memory is so long");
   const FileMemory memory{address, owner_of(address)};
   const Owner& owner = memory.owner;
   const std::size_t left =
       owner.start == nullptr ? bytes : owner.bytes - static_cast<std::size_t>(address - owner.start);
-  require(bytes <= left, Status::invalid_argument,
-          fmt::format("{} bytes at {}: its memory on {} ends after {}", bytes, static_cast<const void*>(address),
-                      owner.device.name(), left));
-  require(owner.start != nullptr || !memory.is_of_host() || is_mapped(address, bytes), Status::invalid_argument,
-          fmt::format("{} bytes at {}: not all of them are memory of this process", bytes,
-                      static_cast<const void*>(address)));
+  if (bytes > left) refuse(fmt::format("its memory on {} ends after {}", owner.device.name(), left));
+  if (owner.start == nullptr && memory.is_of_host() && !is_mapped(address, bytes))
+    refuse("not all of them are memory of this process");
   return memory;
 }
 

@@ -41,6 +41,9 @@ class UringIo final : public BlockIo {
       case BlockCall::Kind::write:
         io_uring_prep_write(entry, call.descriptor, call.memory, bytes, call.offset);
         break;
+      case BlockCall::Kind::sync_data:
+        io_uring_prep_fsync(entry, call.descriptor, IORING_FSYNC_DATASYNC);
+        break;
       case BlockCall::Kind::sync:
         io_uring_prep_fsync(entry, call.descriptor, 0);
         break;

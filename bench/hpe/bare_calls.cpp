@@ -112,4 +112,18 @@ void DoubleBuffer::copy(std::byte* to, const std::byte* from, std::size_t bytes)
 #endif
 }
 
+#if BEELINE_COMPILES_CUDA
+BareWait::BareWait(const Stream& stream, const Stream& other)
+    : stream_(stream), other_(other), event_(event_of(other.device())) {}
+BareWait::~BareWait() { cudaEventDestroy(static_cast<cudaEvent_t>(event_)); }
+void BareWait::enqueue() {
+  require_cuda(cudaEventRecord(static_cast<cudaEvent_t>(event_), native(other_)));
+  require_cuda(cudaStreamWaitEvent(native(stream_), static_cast<cudaEvent_t>(event_), 0));
+}
+#else
+BareWait::BareWait(const Stream& stream, const Stream& other) : stream_(stream), other_(other) {}
+BareWait::~BareWait() = default;
+void BareWait::enqueue() { static_cast<void>(&stream_), static_cast<void>(&other_); }
+#endif
+
 }  // namespace beeline::bench::hpe

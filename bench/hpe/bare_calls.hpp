@@ -46,4 +46,19 @@ class DoubleBuffer {
   const std::unique_ptr<Events> events_;  ///< of GPUs
 };
 
+/// Makes a GPU's stream wait for another GPU's with one event, which is recorded again for each wait.
+class BareWait {
+ public:
+  BareWait(const beeline::hpe::Stream& stream, const beeline::hpe::Stream& other);
+  ~BareWait();
+  BareWait(const BareWait&) = delete;
+  BareWait& operator=(const BareWait&) = delete;
+  void enqueue();
+
+ private:
+  const beeline::hpe::Stream& stream_;
+  const beeline::hpe::Stream& other_;
+  void* event_ = nullptr;  ///< a cudaEvent_t
+};
+
 }  // namespace beeline::bench::hpe

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,26 @@ void measure_calls(Stream& stream, const Pair& pair, std::size_t bytes) {
   if (stream.device().is_gpu()) add("bare/cudaMemcpyAsync", bare);
 }
 
+/// Time of the call that makes `stream` wait for `other`, and of the same by bare calls.
+void measure_wait(const std::string& pair, Stream& stream, Stream& other) {
+  Row row{"hpe_wait", "hpe/wait_for", "us", 0, {{"pair", pair}}};
+  print(row, call_time(stream, [&] { stream.wait_for(other); }), std::nullopt);
+  other.synchronize();
+  if (!stream.device().is_gpu() || !other.device().is_gpu()) return;
+  BareWait bare(stream, other);
+  row.method = "bare/cudaStreamWaitEvent";
+  print(row, call_time(stream, [&] { bare.enqueue(); }), std::nullopt);
+}
+
+void measure_waits(Stream& stream, Device other) {
+  Stream second(stream.device()), there(other), of_host(Device::host());
+  measure_wait("for the same device", stream, second);
+  if (other != stream.device()) measure_wait("for another device", stream, there);
+  if (!stream.device().is_gpu()) return;
+  measure_wait("for a host device", stream, of_host);
+  measure_wait("of a host device", of_host, stream);
+}
+
 }  // namespace
 
 void measure_copy_calls(const std::vector<std::size_t>& sizes) {
@@ -109,6 +130,7 @@ void measure_copy_calls(const std::vector<std::size_t>& sizes) {
       measure_calls(stream, pair, call_bytes);
     for (const std::size_t bytes : sizes) measure_blocking(stream, pair, bytes);
   }
+  measure_waits(stream, devices.back());
 }
 
 }  // namespace beeline::bench::hpe

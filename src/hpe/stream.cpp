@@ -2,7 +2,6 @@
 #include "beeline/hpe/stream.hpp"
 
 #include <fmt/format.h>
-#include <sys/prctl.h>
 
 #include <atomic>
 #include <functional>
@@ -14,6 +13,7 @@
 #include "beeline/core/log.hpp"
 #include "beeline/device/group.hpp"
 #include "beeline/device/signal.hpp"
+#include "hpe/exact_sleeps.hpp"
 #include "hpe/gpu.hpp"
 #include "hpe/stream_state.hpp"
 #include "transport/host_stream.hpp"
@@ -98,24 +98,6 @@ void StreamState::nap(std::chrono::nanoseconds period) const {
       !device_.device().is_gpu() && own_->sleep_until_drained(std::chrono::nanoseconds(longest).count());
   if (!sleeps) std::this_thread::sleep_for(period);
 }
-
-namespace {
-
-/// Until its end, this thread's sleeps end as exactly as the kernel can, which otherwise adds 50 us.
-class ExactSleeps {
- public:
-  ExactSleeps() : slack_ns_(::prctl(PR_GET_TIMERSLACK)) { ::prctl(PR_SET_TIMERSLACK, 1); }
-  ~ExactSleeps() {
-    if (slack_ns_ > 0) ::prctl(PR_SET_TIMERSLACK, slack_ns_);
-  }
-  ExactSleeps(const ExactSleeps&) = delete;
-  ExactSleeps& operator=(const ExactSleeps&) = delete;
-
- private:
-  const int slack_ns_;
-};
-
-}  // namespace
 
 void StreamState::synchronize(const Waiting& waiting) {
   using Clock = beeline::detail::Deadline::Clock;

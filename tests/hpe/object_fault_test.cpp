@@ -21,6 +21,8 @@
 
 #include "beeline/core/error.hpp"
 #include "beeline/hpe/object.hpp"
+#include "hpe/objects/block_object.hpp"
+#include "hpe/objects/fault_service.hpp"
 #include "tests/hpe/object_kernels.hpp"
 #include "tests/support/child_process.hpp"
 #include "tests/support/errors.hpp"
@@ -310,6 +312,33 @@ std::size_t writes_of_each_thread() {
   constexpr std::size_t writes = 100'000;
 #endif
   return text == nullptr ? writes : std::stoul(text);
+}
+
+/// Threads ask the service for blocks, as signal handlers do for objects on GPUs: in a row, and after it has fallen
+/// asleep. Each block that it made current is read without a fault.
+TEST(ObjectFaults, TheServiceMakesBlocksCurrent) {
+  constexpr std::size_t blocks = 64, threads = 4;
+  Object<std::uint64_t> object(blocks * words_of_block, small());
+  Stream stream(Device::host());
+  run_on(stream, object, add_to_all(9));
+  stream.synchronize();
+  auto& asked = static_cast<detail::BlockObject&>(object.state());
+  std::atomic<std::size_t> resolved{0};
+  std::vector<std::thread> all;
+  for (std::size_t t = 0; t < threads; ++t)
+    all.emplace_back([&, t] {
+      for (std::size_t i = t; i < blocks; i += threads) {
+        asked.pin();
+        if (detail::FaultService::get().resolve(asked, i * block, false) == detail::FaultResult::resolved) ++resolved;
+        asked.unpin();
+        if (i % 16 == t) std::this_thread::sleep_for(1ms);
+      }
+    });
+  for (std::thread& thread : all) thread.join();
+  EXPECT_EQ(resolved, blocks);
+  const std::uint64_t faults = object.memory().statistics().faults;
+  for (std::size_t i = 0; i < blocks; ++i) EXPECT_EQ(object[i * words_of_block], 9u);
+  EXPECT_EQ(object.memory().statistics().faults, faults);
 }
 
 TEST(ObjectFaults, ByProtectionLoseNoWrite) {

@@ -181,6 +181,27 @@ TEST_P(Objects, StreamingMovesWhatTheHostWrites) {
   EXPECT_EQ(object.memory().statistics().fetched_bytes, 0u);
 }
 
+/// Objects that have some large pages, one whole one, or none; written from the start and from the middle.
+TEST_P(Objects, StreamingInLargePages) {
+  constexpr std::size_t large = std::size_t{2} << 20;
+  for (const std::size_t bytes : {large - block, large, 2 * large + 3 * block}) {
+    Object<std::uint64_t> object(bytes / 8, options(Hint::streaming));
+    Stream stream(Device::host());
+    for (std::uint64_t round = 1; round <= 4; ++round) {
+      const std::size_t first = round % 2 * object.size() / 2;
+      for (std::size_t i = 0; i < object.size(); ++i) object[(first + i) % object.size()] = round + i;
+      std::uint64_t wrong = 0;
+      run_on(stream, object, [&](const std::uint64_t* all, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) wrong += all[i] != round + i;
+      });
+      stream.synchronize();
+      ASSERT_EQ(wrong, 0u) << bytes;
+      for (std::size_t i = 0; i < object.size(); i += words_of_block) ASSERT_EQ(object[i], round + i);
+    }
+    EXPECT_EQ(object.memory().statistics().fetched_bytes, 0u);
+  }
+}
+
 TEST_P(Objects, AreReachedByCopies) {
   Object<std::uint64_t> object(16 * words_of_block, options()), other(16 * words_of_block, options());
   std::vector<std::uint64_t> all(object.size());

@@ -42,7 +42,8 @@ BlockObject::BlockObject(std::size_t bytes, const ObjectOptions& options, Device
              options.hint == Hint::streaming ? blocks_.size() : 1) {
   const std::size_t whole = blocks_.size() * block_bytes_;
   if (home.is_gpu() && given_memory_ == nullptr) place_.emplace(home, whole);
-  memory_.emplace(whole, place_ ? place_->address() : nullptr, Runtime::get().has_gpus());
+  const bool is_whole = hint_ == Hint::streaming && options.protocol == Protocol::protection;
+  memory_.emplace(whole, place_ ? place_->address() : nullptr, Runtime::get().has_gpus(), is_whole);
   if (options.protocol == Protocol::tracking) {
     std::string why_not;
     view_ = make_tracked_view(*memory_, block_bytes_, why_not);

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "beeline/core/error.hpp"
 #include "core/thread.hpp"
@@ -55,8 +56,10 @@ FaultResult FaultService::resolve(BlockObject& object, std::size_t offset, bool 
   request->offset = offset;
   request->is_write = is_write;
   request->state.store(is_posted, std::memory_order_release);
+  // Either this thread sees that the service sleeps, or the service sees the number before it sleeps.
+  posted_.fetch_add(1, std::memory_order_seq_cst);
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(wakeups_.get(), &one, sizeof one));
+  if (is_asleep_.load(std::memory_order_seq_cst)) static_cast<void>(!::write(wakeups_.get(), &one, sizeof one));
   // The service answers: each of its waits has a deadline.
   for (int poll = 0; poll < 2000 && request->state.load(std::memory_order_acquire) != is_done; ++poll) ::sched_yield();
   while (request->state.load(std::memory_order_acquire) != is_done)
@@ -69,11 +72,22 @@ FaultResult FaultService::resolve(BlockObject& object, std::size_t offset, bool 
 void FaultService::serve() {
   ::prctl(PR_SET_TIMERSLACK, 1);  // otherwise a sleep of 20 us lasts three times as long
   for (bool is_polling = false;;) {
-    await(is_polling);
+    if (!is_asked_soon()) await(is_polling);
     serve_requests();
     take_events();
     is_polling = serve_events();
   }
+}
+
+/// A program that reads some blocks faults again within microseconds, and waking a thread takes tens of them.
+bool FaultService::is_asked_soon() const noexcept {
+  constexpr std::int64_t awake_ns = 50'000;
+  do {
+    if (posted_.load(std::memory_order_acquire) != seen_) return true;
+    if (!waiting_.empty()) return false;
+    ::sched_yield();
+  } while (now_ns() - latest_request_ns_ < awake_ns);
+  return false;
 }
 
 /// Sleeps until there is something to do, or briefly if threads wait for kernels.
@@ -81,18 +95,24 @@ void FaultService::await(bool is_polling) {
   std::array<pollfd, 2> sources{
       {{wakeups_.get(), POLLIN, 0}, {faults_ != nullptr ? faults_->descriptor() : -1, POLLIN, 0}}};
   const timespec period{0, poll_period_ns};
-  ::ppoll(sources.data(), sources.size(), is_polling ? &period : nullptr, nullptr);
+  is_asleep_.store(true, std::memory_order_seq_cst);
+  if (posted_.load(std::memory_order_seq_cst) == seen_)
+    ::ppoll(sources.data(), sources.size(), is_polling ? &period : nullptr, nullptr);
+  is_asleep_.store(false, std::memory_order_relaxed);
   std::uint64_t count = 0;
   static_cast<void>(!::read(wakeups_.get(), &count, sizeof count));
 }
 
 void FaultService::serve_requests() {
+  const std::uint32_t posted = posted_.load(std::memory_order_acquire);
+  if (posted == std::exchange(seen_, posted)) return;
   for (Request& request : requests_) {
     if (request.state.load(std::memory_order_acquire) != is_posted) continue;
     request.result = request.object->resolve(request.offset, request.is_write);
     request.state.store(is_done, std::memory_order_release);
     futex_wake(request.state);
   }
+  latest_request_ns_ = now_ns();
 }
 
 void FaultService::take_events() {

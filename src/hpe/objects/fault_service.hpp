@@ -47,6 +47,8 @@ class FaultService {
 
   [[nodiscard]] Request* take() noexcept;
   void serve();
+  /// Whether a request comes while the thread stays awake after the latest one.
+  [[nodiscard]] bool is_asked_soon() const noexcept;
   void await(bool is_polling);
   void take_events();
   /// Returns whether threads wait for kernels.
@@ -56,6 +58,10 @@ class FaultService {
   FileDescriptor wakeups_;  ///< an eventfd
   Userfaults* const faults_;
   std::array<Request, 256> requests_;
+  std::atomic<std::uint32_t> posted_{0};  ///< number of requests so far
+  std::uint32_t seen_ = 0;                ///< of them, before the latest look at `requests_`
+  std::int64_t latest_request_ns_ = 0;
+  std::atomic<bool> is_asleep_{false};  ///< the thread needs a wake-up
   std::vector<Waiting> waiting_;
   std::thread thread_;
 };

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "hpe/exact_sleeps.hpp"
+
 namespace beeline::hpe::detail {
 
 /// Nanoseconds of the monotonic clock.
@@ -24,6 +26,7 @@ namespace beeline::hpe::detail {
 
 /// Sleeps for `nanoseconds`, or until a signal.
 inline void nap(std::int64_t nanoseconds) noexcept {
+  const ExactSleeps exact;
   const timespec time{static_cast<time_t>(nanoseconds / 1'000'000'000), nanoseconds % 1'000'000'000};
   ::nanosleep(&time, nullptr);
 }

@@ -8,16 +8,20 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
 #include "beeline/core/error.hpp"
+#include "beeline/core/log.hpp"
 #include "memory/gpu_memory.hpp"
 #include "memory/memory_limits.hpp"
 
 namespace beeline::hpe::detail {
 
 namespace {
+
+constexpr std::size_t large_page_bytes = std::size_t{2} << 20;
 
 std::string limit_text(int resource) {
   rlimit limit{};
@@ -37,15 +41,16 @@ std::string limit_text(int resource) {
 
 }  // namespace
 
-ShadowMemory::ShadowMemory(std::size_t bytes, std::byte* at, bool is_pinned)
+ShadowMemory::ShadowMemory(std::size_t bytes, std::byte* at, bool is_pinned, bool is_whole)
     : bytes_(bytes), is_placed_(at != nullptr) {
   check_file_size(bytes, "use smaller objects");
   file_ = FileDescriptor(::memfd_create("beeline-object", MFD_CLOEXEC));
   if (!file_) fail("memfd_create", bytes, errno);
   if (::ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) fail("ftruncate", bytes, errno);
   try {
-    program_ = map(at);
-    shadow_ = map(nullptr);
+    program_ = at != nullptr ? map(at) : map_aligned();
+    shadow_ = map_aligned();
+    if (is_whole && bytes_ >= large_page_bytes) use_large_pages();
     if (is_pinned) gpu_memory::register_host(shadow_, bytes_);
     is_pinned_ = is_pinned;
   } catch (...) {
@@ -64,6 +69,35 @@ std::byte* ShadowMemory::map(std::byte* at) const {
       ::mmap(at, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0), file_.get(), 0);
   if (given == MAP_FAILED) fail("mmap", bytes_, errno);
   return static_cast<std::byte*>(given);
+}
+
+/// At addresses where large pages of the file can be mapped, of more addresses than are needed.
+std::byte* ShadowMemory::map_aligned() const {
+  if (bytes_ < large_page_bytes) return map(nullptr);
+  const std::size_t reserved = bytes_ + large_page_bytes;
+  void* const given = ::mmap(nullptr, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (given == MAP_FAILED) fail("mmap", bytes_, errno);
+  auto* const start = static_cast<std::byte*>(given);
+  const std::size_t before =
+      (large_page_bytes - reinterpret_cast<std::uintptr_t>(start) % large_page_bytes) % large_page_bytes;
+  std::byte* mapped = nullptr;
+  try {
+    mapped = map(start + before);
+  } catch (...) {
+    ::munmap(start, reserved);
+    throw;
+  }
+  if (before > 0) ::munmap(start, before);
+  ::munmap(mapped + bytes_, reserved - before - bytes_);
+  return mapped;
+}
+
+void ShadowMemory::use_large_pages() const {
+  constexpr int collapse = 25;  // MADV_COLLAPSE, which glibc's header may lack; it needs a page in each large one
+  const std::size_t whole = bytes_ / large_page_bytes * large_page_bytes;
+  for (std::size_t at = 0; at < whole; at += large_page_bytes) shadow_[at] = std::byte{};
+  if (::madvise(shadow_, whole, collapse) != 0)
+    log(LogLevel::info, fmt::format("an object of {} bytes keeps small pages: {}", bytes_, std::strerror(errno)));
 }
 
 void ShadowMemory::unmap() noexcept {

@@ -15,8 +15,11 @@ class ShadowMemory {
   ///   bytes     whole pages
   ///   at        where the program's mapping begins, in addresses that the caller has reserved; nullptr: anywhere
   ///   is_pinned whether GPUs copy to and from the shadow mapping
+  ///   is_whole  whether the program's mapping is mostly opened and closed as a whole: large pages then make this a
+  ///             hundred times faster, where the kernel has them (Linux 6.1), and allocate all memory at once. Parts
+  ///             would have to split them.
   /// Throws no_resource, with the limit that applies.
-  ShadowMemory(std::size_t bytes, std::byte* at, bool is_pinned);
+  ShadowMemory(std::size_t bytes, std::byte* at, bool is_pinned, bool is_whole = false);
   ~ShadowMemory();
   ShadowMemory(const ShadowMemory&) = delete;
   ShadowMemory& operator=(const ShadowMemory&) = delete;
@@ -35,6 +38,8 @@ class ShadowMemory {
 
  private:
   [[nodiscard]] std::byte* map(std::byte* at) const;
+  [[nodiscard]] std::byte* map_aligned() const;
+  void use_large_pages() const;
   void unmap() noexcept;
 
   const std::size_t bytes_;

@@ -58,14 +58,15 @@ void require_done(int error, const char* function, beeline::hpe::Device gpu) {
 
 std::string why_no_cufft() { return library().why_not; }
 
-CufftTransform::CufftTransform(beeline::hpe::Device gpu, std::size_t count) : gpu_(gpu) {
+CufftTransform::CufftTransform(beeline::hpe::Device gpu, std::size_t count, std::size_t transforms) : gpu_(gpu) {
   constexpr int complex_to_complex = 0x29;  // CUFFT_C2C
   constexpr std::size_t largest = std::size_t{1} << 30;
   require(why_no_cufft().empty(), Status::unavailable, why_no_cufft());
-  require(count <= largest, Status::invalid_argument,
-          fmt::format("{} elements on {}: cuFFT's plans have at most {}", count, gpu.name(), largest));
+  require(count * transforms <= largest, Status::invalid_argument,
+          fmt::format("{} elements on {}: cuFFT's plans have at most {}", count * transforms, gpu.name(), largest));
   beeline::use_gpu(gpu.index());  // cuFFT works on the current GPU
-  require_done(library().plan(&plan_, static_cast<int>(count), complex_to_complex, 1), "cufftPlan1d", gpu_);
+  require_done(library().plan(&plan_, static_cast<int>(count), complex_to_complex, static_cast<int>(transforms)),
+               "cufftPlan1d", gpu_);
 }
 
 CufftTransform::~CufftTransform() {

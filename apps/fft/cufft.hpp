@@ -7,10 +7,10 @@
 
 namespace fft {
 
-/// A transform in place, by cuFFT.
+/// Transforms in place, by cuFFT.
 class CufftTransform final : public LocalTransform {
  public:
-  CufftTransform(beeline::hpe::Device gpu, std::size_t count);
+  CufftTransform(beeline::hpe::Device gpu, std::size_t count, std::size_t transforms);
   ~CufftTransform() override;
   CufftTransform(const CufftTransform&) = delete;
   CufftTransform& operator=(const CufftTransform&) = delete;

@@ -23,6 +23,11 @@ struct Share {
 void enqueue_butterflies(beeline::hpe::Stream& stream, Complex* out, const Complex* lower, const Complex* upper,
                          const Share& share);
 
+/// Enqueues the last step between devices together with the steps inside each device that follow it, which divide its
+/// part into `splits_of_a_step` sub-parts, one behind the other. `share.count` is at least twice as many.
+void enqueue_split_butterflies(beeline::hpe::Stream& stream, Complex* out, const Complex* lower, const Complex* upper,
+                               const Share& share);
+
 /// Enqueues one of the log2(count) passes of a transform inside a device, for host devices: Stockham's, which keeps the
 /// order of the elements.
 ///   roots   [count / 2], from `enqueue_roots`

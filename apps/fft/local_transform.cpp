@@ -14,8 +14,8 @@ namespace {
 
 class KernelPasses final : public LocalTransform {
  public:
-  KernelPasses(beeline::hpe::Device device, std::size_t count)
-      : count_(count), roots_(device, count / 2 * sizeof(Complex)) {
+  KernelPasses(beeline::hpe::Device device, std::size_t count, std::size_t transforms)
+      : count_(count), transforms_(transforms), roots_(device, count / 2 * sizeof(Complex)) {
     beeline::hpe::Stream stream(device);
     enqueue_roots(stream, roots_.as<Complex>(), static_cast<unsigned>(std::countr_zero(count)));
     stream.synchronize();
@@ -23,22 +23,24 @@ class KernelPasses final : public LocalTransform {
 
   Complex* enqueue(beeline::hpe::Stream& stream, Complex* elements, Complex* other) override {
     for (std::size_t stride = 1; stride < count_; stride *= 2) {
-      enqueue_pass(stream, other, elements, roots_.as<Complex>(), count_, stride);
+      for (std::size_t first = 0; first < transforms_ * count_; first += count_)
+        enqueue_pass(stream, other + first, elements + first, roots_.as<Complex>(), count_, stride);
       std::swap(elements, other);
     }
     return elements;
   }
 
  private:
-  std::size_t count_;
+  std::size_t count_, transforms_;
   beeline::hpe::DeviceMemory roots_;
 };
 
 }  // namespace
 
-std::unique_ptr<LocalTransform> make_local_transform(beeline::hpe::Device device, std::size_t count) {
-  if (device.is_gpu()) return std::make_unique<CufftTransform>(device, count);
-  return std::make_unique<KernelPasses>(device, count);
+std::unique_ptr<LocalTransform> make_local_transform(beeline::hpe::Device device, std::size_t count,
+                                                     std::size_t transforms) {
+  if (device.is_gpu()) return std::make_unique<CufftTransform>(device, count, transforms);
+  return std::make_unique<KernelPasses>(device, count, transforms);
 }
 
 int least_passes(std::size_t count) {

@@ -12,17 +12,19 @@
 
 namespace fft {
 
-/// Transforms of one length on one device.
+/// One or several transforms of one length on one device.
 class LocalTransform {
  public:
   virtual ~LocalTransform() = default;
-  /// Enqueues the transform of `elements`. Both buffers have the transform's length, and both may be written. Returns
-  /// the one that has the result, in the order of frequencies.
+  /// Enqueues the transforms of `elements`, one vector behind the other. Both buffers have the length of all, and both
+  /// may be written. Returns the one that has the results, each in the order of frequencies.
   [[nodiscard]] virtual Complex* enqueue(beeline::hpe::Stream& stream, Complex* elements, Complex* other) = 0;
 };
 
-/// A transform of `count` elements, a power of two. Throws unavailable for a GPU without cuFFT, and no_resource.
-[[nodiscard]] std::unique_ptr<LocalTransform> make_local_transform(beeline::hpe::Device device, std::size_t count);
+/// `transforms` transforms of `count` elements each, a power of two. Throws unavailable for a GPU without cuFFT, and
+/// no_resource.
+[[nodiscard]] std::unique_ptr<LocalTransform> make_local_transform(beeline::hpe::Device device, std::size_t count,
+                                                                   std::size_t transforms);
 
 /// Why GPUs have no transform; empty if they have. Opens the library of cuFFT.
 [[nodiscard]] std::string why_no_cufft();

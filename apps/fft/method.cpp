@@ -49,8 +49,9 @@ std::string why_not_unified(const beeline::Config& config) {
 
 }  // namespace
 
-Method::Method(const Setup& setup) : MethodOn(setup), parts_(setup) {
-  for (const beeline::hpe::Device device : setup.devices) local_.push_back(make_local_transform(device, setup.part()));
+Method::Method(const Setup& setup) : MethodOn(setup), parts_(setup), splits_(setup.splits()) {
+  for (const beeline::hpe::Device device : setup.devices)
+    local_.push_back(make_local_transform(device, setup.part() / splits_, splits_));
 }
 
 void Method::exchange(std::size_t distance) {
@@ -61,8 +62,8 @@ void Method::exchange(std::size_t distance) {
     const Complex* const own = parts_.elements(number);
     const Complex* const partners = partner_elements(number, number ^ distance);
     const Share share{parts_.count(), number % distance * parts_.count(), log_length, is_upper};
-    enqueue_butterflies(parts_.stream(number), parts_.other(number), is_upper ? partners : own,
-                        is_upper ? own : partners, share);
+    const auto enqueue = distance == 1 && splits_ > 1 ? enqueue_split_butterflies : enqueue_butterflies;
+    enqueue(parts_.stream(number), parts_.other(number), is_upper ? partners : own, is_upper ? own : partners, share);
   }
   parts_.flip();
 }

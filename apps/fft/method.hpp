@@ -12,8 +12,8 @@
 
 namespace fft {
 
-/// A transform over devices: steps between pairs of devices, as many as the logarithm of their number, then a transform
-/// inside each device.
+/// A transform over devices: steps between pairs of devices, as many as the logarithm of their number, of which the
+/// last one divides each device's part into sub-parts; then transforms of these inside each device.
 class Method : public apps::MethodOn<const Setup> {
  public:
   /// Uses the devices of `setup`; work on them is over when the constructor returns.
@@ -25,7 +25,7 @@ class Method : public apps::MethodOn<const Setup> {
   /// steps between devices are left out.
   void run(int transforms, bool communicate = true);
   /// The transformed vector in the order of frequencies, after one transform. Blocking.
-  [[nodiscard]] std::vector<Complex> gather() const { return in_order(parts_.gather(), parts_.devices()); }
+  [[nodiscard]] std::vector<Complex> gather() const { return in_order(parts_.gather(), parts_.devices() * splits_); }
   /// For measurements of the devices' bandwidths.
   [[nodiscard]] Parts& parts() { return parts_; }
 
@@ -39,6 +39,7 @@ class Method : public apps::MethodOn<const Setup> {
   void transform_parts();
 
   Parts parts_;
+  const std::size_t splits_;  ///< sub-parts of a device's part
   std::vector<std::unique_ptr<LocalTransform>> local_;
 };
 

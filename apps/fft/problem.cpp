@@ -41,18 +41,18 @@ int transforms_in_range(std::size_t count) {
   return exponents / std::bit_width(count);
 }
 
-std::size_t first_frequency(std::size_t number, std::size_t devices) {
+std::size_t first_frequency(std::size_t number, std::size_t all) {
   std::size_t reversed = 0;
-  for (std::size_t bit = 1; bit < devices; bit <<= 1) reversed = reversed << 1 | ((number & bit) != 0 ? 1u : 0u);
+  for (std::size_t bit = 1; bit < all; bit <<= 1) reversed = reversed << 1 | ((number & bit) != 0 ? 1u : 0u);
   return reversed;
 }
 
-std::vector<Complex> in_order(const std::vector<Complex>& parts, std::size_t devices) {
+std::vector<Complex> in_order(const std::vector<Complex>& parts, std::size_t all) {
   std::vector<Complex> ordered(parts.size());
-  const std::size_t part = parts.size() / devices;
-  for (std::size_t number = 0; number < devices; ++number) {
-    const std::size_t first = first_frequency(number, devices);
-    for (std::size_t m = 0; m < part; ++m) ordered[m * devices + first] = parts[number * part + m];
+  const std::size_t part = parts.size() / all;
+  for (std::size_t number = 0; number < all; ++number) {
+    const std::size_t first = first_frequency(number, all);
+    for (std::size_t m = 0; m < part; ++m) ordered[m * all + first] = parts[number * part + m];
   }
   return ordered;
 }

@@ -13,11 +13,18 @@
 
 namespace fft {
 
+constexpr std::size_t splits_of_a_step = 8;
+
 /// A vector on devices: device d has the elements [d * part, (d + 1) * part).
 struct Setup {
   apps::Devices devices;
   std::size_t count;  ///< complex elements of the whole vector, a power of two
   [[nodiscard]] std::size_t part() const { return count / devices.size(); }
+  /// Sub-parts of a part that the transform inside a device transforms one by one: the last step between devices also
+  /// does the steps between these, so that the transform inside a device passes over the memory fewer times.
+  [[nodiscard]] std::size_t splits() const {
+    return devices.size() == 1 || part() < 2 * splits_of_a_step ? 1 : splits_of_a_step;
+  }
 };
 
 /// Parses numbers of elements separated by commas, each a power of two, with or without K, M, G (powers of 1024).
@@ -33,13 +40,13 @@ BEELINE_HOST_DEVICE inline Complex initial_element(std::size_t index) {
 /// Transforms in a row, of which each multiplies values by up to `count`, that stay within the range of float32.
 [[nodiscard]] int transforms_in_range(std::size_t count);
 
-/// The smallest frequency that device `number` of `devices` has after the transform. Its element m has the frequency
-/// m * devices + this.
-[[nodiscard]] std::size_t first_frequency(std::size_t number, std::size_t devices);
+/// The smallest frequency that sub-part `number` of `all` sub-parts of all devices has after the transform. Its element
+/// m has the frequency m * all + this.
+[[nodiscard]] std::size_t first_frequency(std::size_t number, std::size_t all);
 
 /// The same vector in the order of frequencies.
-///   parts  [devices * part], as the devices hold it after the transform
-[[nodiscard]] std::vector<Complex> in_order(const std::vector<Complex>& parts, std::size_t devices);
+///   parts  [all, elements of a sub-part], as the devices hold it after the transform
+[[nodiscard]] std::vector<Complex> in_order(const std::vector<Complex>& parts, std::size_t all);
 
 /// Checks, before anything is allocated, that the devices are a power of two, that each has at least two elements, and
 /// that the memory suffices for the vectors, which are measured one after the other. Throws invalid_argument, or as

@@ -167,6 +167,25 @@ TEST(FileFaults, NoPermission) {
   }));
 }
 
+/// The umask forbids even the file's maker to open it again, as a transfer with blocks past the page cache and through
+/// it does.
+TEST(FileFaults, NewFileThatCannotBeOpenedAgain) {
+  if (!may_fork()) GTEST_SKIP() << no_fork;
+  const FileFolder folder;
+  const std::vector<std::byte> data = test_bytes(3 * mib + 77, 5);
+  ASSERT_EQ(::chmod((folder / ".").c_str(), 0777), 0);
+  expect_good(ChildProcess([&](const std::string&) {
+    if (::geteuid() == 0 && ::setuid(65534) != 0) return std::string("root cannot become another user");
+    ::umask(0777);
+    write_file(folder / "new", data.data(), data.size(), {.offset = 3, .durable = true});
+    return std::string();
+  }));
+  ASSERT_EQ(::chmod((folder / "new").c_str(), 0600), 0);
+  std::vector<std::byte> expected(3);
+  expected.insert(expected.end(), data.begin(), data.end());
+  EXPECT_EQ(content_of(folder / "new"), expected);
+}
+
 TEST(FileFaults, FileThatShrinks) {
   const FileFolder folder;
   make_file(folder / "file", test_bytes(4 * mib, 5));

@@ -184,12 +184,14 @@ void OpenFile::open_direct(FileAccess access) {
 }
 
 int OpenFile::buffered() {
-  if (!buffered_) {
-    // The same file, even if its name now belongs to another one.
-    const std::string name = fmt::format("/proc/self/fd/{}", direct_.get());
-    buffered_ =
-        FileDescriptor(::open(name.c_str(), (direction_ == FileDirection::reads ? O_RDONLY : O_WRONLY) | O_CLOEXEC));
-    if (!buffered_) fail(errno, range_.offset);
+  if (buffered_) return buffered_.get();
+  // The same file, even if its name now belongs to another one.
+  const std::string name = fmt::format("/proc/self/fd/{}", direct_.get());
+  buffered_ =
+      FileDescriptor(::open(name.c_str(), (direction_ == FileDirection::reads ? O_RDONLY : O_WRONLY) | O_CLOEXEC));
+  if (!buffered_) {  // such as a new file whose mode, by the umask, does not permit what its maker may do
+    if (::fcntl(direct_.get(), F_SETFL, O_NONBLOCK) != 0) fail(errno, range_.offset);
+    buffered_ = std::move(direct_);
   }
   return buffered_.get();
 }

@@ -80,7 +80,8 @@ class GpuCopy final : public DeviceCopy {
   Device device() const override { return stream_.device(); }
   std::byte* address() const override { return address_; }
   void start_fetch(std::byte* to, std::size_t offset, std::size_t bytes) override {
-    stream_.state().enqueue_own([&](beeline::Stream& own) { own.copy(to, address_ + offset, bytes); });
+    stream_.state().enqueue_own(
+        [&](beeline::Stream& own) { gpu::enqueue_copy(device().index(), own.native(), to, address_ + offset, bytes); });
     fetched_bytes_ += bytes;
   }
   void finish_fetches() override {

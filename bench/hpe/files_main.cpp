@@ -105,6 +105,12 @@ void prepare(const Place& place, State state) {
     static_cast<void>(::pread(file.get(), some.data(), some.size(), static_cast<off_t>(at)));
 }
 
+/// The data of a new file, and its name.
+void make_durable(const Place& place, const FileDescriptor& file) {
+  const FileDescriptor folder(::open(place.path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  require(::fdatasync(file.get()) == 0 && ::fsync(folder.get()) == 0, Status::internal, "a new file is not durable");
+}
+
 /// Blocks to and from the memory of the host; for a GPU, buffers from which nothing is copied on.
 ///   discards  also for the host: what a loop does that only shows the file system's speed
 Way bare_way(Place& place, State state, bool discards) {
@@ -115,7 +121,7 @@ Way bare_way(Place& place, State state, bool discards) {
               static_cast<void>(::fallocate(file.get(), 0, 0, static_cast<off_t>(place.bytes)));
             place.uring.move(file.get(), reads(state), place.bytes,
                              place.is_gpu || discards ? nullptr : place.memory());
-            if (state == State::durable) ::fsync(file.get());
+            if (state == State::durable) make_durable(place, file);
           },
           discards && place.is_gpu ? "bare/io_uring has only buffers, too" : BareUring::lacking()};
 }

@@ -189,7 +189,10 @@ TEST_P(Objects, StreamingInLargePages) {
     Stream stream(Device::host());
     for (std::uint64_t round = 1; round <= 4; ++round) {
       const std::size_t first = round % 2 * object.size() / 2;
-      for (std::size_t i = 0; i < object.size(); ++i) object[(first + i) % object.size()] = round + i;
+      for (std::size_t i = 0; i < object.size(); ++i) {
+        const std::size_t at = (first + i) % object.size();
+        object[at] = round + at;
+      }
       std::uint64_t wrong = 0;
       run_on(stream, object, [&](const std::uint64_t* all, std::size_t count) {
         for (std::size_t i = 0; i < count; ++i) wrong += all[i] != round + i;

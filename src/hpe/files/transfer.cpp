@@ -23,7 +23,10 @@ constexpr std::size_t kib = 1024, mib = kib * kib;
 constexpr std::size_t largest_block = 1024 * mib;  // of a system call; Linux moves up to 2 GiB less a page
 constexpr unsigned default_calls = 4;
 /// Each call that the page cache answers copies its block on a core of its own.
-unsigned default_cached_calls() { return std::clamp(std::thread::hardware_concurrency(), default_calls, 16u); }
+unsigned default_cached_calls() {
+  static const unsigned calls = std::clamp(std::thread::hardware_concurrency(), default_calls, 16u);  // reads a file
+  return calls;
+}
 /// Buffers beyond those of the file system's calls, so that calls and copies overlap.
 constexpr unsigned copied_beside = 2;
 

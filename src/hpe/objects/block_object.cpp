@@ -42,7 +42,7 @@ BlockObject::BlockObject(std::size_t bytes, const ObjectOptions& options, Device
              options.hint == Hint::streaming ? blocks_.size() : 1) {
   const std::size_t whole = blocks_.size() * block_bytes_;
   if (home.is_gpu() && given_memory_ == nullptr) place_.emplace(home, whole);
-  const bool is_whole = hint_ == Hint::streaming && options.protocol == Protocol::protection;
+  const bool is_whole = hint_ == Hint::streaming && options.protocol != Protocol::tracking;
   memory_.emplace(whole, place_ ? place_->address() : nullptr, Runtime::get().has_gpus(), is_whole);
   if (options.protocol == Protocol::tracking) {
     std::string why_not;

@@ -11,6 +11,23 @@
 
 namespace beeline {
 
+namespace {
+
+/// A put and its signal as a single command: one message to another node, and one command of a device engine's block.
+TriggeredCommands joined(const TriggeredCommands& what) {
+  const Command& signal = what.commands[1];
+  const bool is_put = has_shape_alone<VerbShape::to_peer>(what.commands[0].verb),
+             is_signal = has_shape<VerbShape::word>(signal.verb) && signal.width == sizeof(std::uint64_t);
+  if (what.count != 2 || !is_put || !is_signal || signal.peer != what.commands[0].peer) return what;
+  TriggeredCommands one = what;
+  one.commands[0].verb = Verb::put_signal;
+  one.commands[0].remote_stride = signal.remote, one.commands[0].local_stride = signal.local;
+  one.count = 1;
+  return one;
+}
+
+}  // namespace
+
 std::string text_of_armed(std::uint32_t tag, std::uint64_t count, std::uint64_t threshold, const Command& command) {
   return fmt::format("tag {} has count {} of threshold {} ({})", tag, count, threshold, text_of(command));
 }
@@ -25,7 +42,8 @@ TriggerTable::TriggerTable(const Size& size, const TriggerLists& here, const Tri
     : size_(size), here_(here), there_(there), tags_(size.tags), entries_(size.entries + std::size_t{1}),
       fail_(std::move(fail)) {}
 
-ArmedOperation TriggerTable::arm(const TriggeredCommands& what) {
+ArmedOperation TriggerTable::arm(const TriggeredCommands& operation) {
+  const TriggeredCommands what = joined(operation);
   ArmedOperation armed;
   const auto insert_it = [&] {
     const std::uint32_t number = free_entry();

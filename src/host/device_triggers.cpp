@@ -15,18 +15,6 @@ namespace {
 /// Time between two checks of the deadlines.
 constexpr std::uint64_t trigger_look_ns = 20'000'000;
 
-/// Joins a put and its signal to a single command of the block.
-void join(TriggeredCommands& what) {
-  Command& put = what.commands[0];
-  const Command& signal = what.commands[1];
-  const bool is_put = has_shape_alone<VerbShape::to_peer>(put.verb),
-             is_signal = has_shape<VerbShape::word>(signal.verb);
-  if (what.count != 2 || !is_put || !is_signal || signal.peer != put.peer) return;
-  put.verb = Verb::put_signal;
-  put.remote_stride = signal.remote, put.local_stride = signal.local;
-  what.count = 1;
-}
-
 /// Turns a copy into symmetric memory into a put, which the block carries out without the host.
 void put_for_copy(const Context& ctx, Command& command) {
   const std::uint64_t offset = command.remote - reinterpret_cast<std::uintptr_t>(ctx.range);
@@ -85,10 +73,9 @@ void DeviceTriggers::read_lists() {
 }
 
 ArmedOperation DeviceTriggers::arm(const TriggeredCommands& what) {
-  TriggeredCommands joined = what;
-  for (Command& command : joined.commands) put_for_copy(team_.host_context(), command);
-  join(joined);
-  return TriggerTable::arm(joined);
+  TriggeredCommands changed = what;
+  for (Command& command : changed.commands) put_for_copy(team_.host_context(), command);
+  return TriggerTable::arm(changed);
 }
 
 void DeviceTriggers::fire_met(std::uint32_t tag) {

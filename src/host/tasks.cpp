@@ -65,10 +65,11 @@ std::size_t checked(const Team& team, const TaskOptions& options, std::size_t co
   return count;
 }
 
-/// Memory for tasks to members on other nodes.
+/// Memory for tasks to members on other nodes: host memory, from which the network sends without a copy by the GPU.
 std::optional<SymmetricArray<SignaledWord>> copies_of(Team& team, std::size_t words) {
   if (!world_part<Routes>(team.world()).needs_engine(team)) return std::nullopt;
-  return std::optional<SymmetricArray<SignaledWord>>(std::in_place, team, words);
+  const Heap heap = team.world().device().is_gpu() ? Heap::pinned : Heap::symmetric;
+  return std::optional<SymmetricArray<SignaledWord>>(std::in_place, team, words, heap);
 }
 
 /// The grid of a GPU's workers: one block for each multiprocessor that they may use.

@@ -257,6 +257,45 @@ BEELINE_CASE(task, replies_and_completions, 1) {
   world.barrier();
 }
 
+/// Posts a task with a reply to the next rank.
+struct OneTaskKernel {
+  template <class Grid>
+  BEELINE_HOST_DEVICE void operator()(Grid& grid, const Context& ctx, DeviceReport* report, ReplyArguments a) const {
+    if (grid.block().thread_rank() != 0) return;
+    const std::uint32_t peer = (ctx.rank + 1) % ctx.size;
+    const Back::Arguments one{1};
+    TaskPost post = task_of<List, Back>(one, peer);
+    post.reply = a.reply, post.reply_value = 1;
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, post_task(Thread{}, ctx, a.channel, post));
+    BEELINE_DEVICE_CHECK_EQ(report, Status::ok, wait(Thread{}, ctx, a.reply, Compare::equal, 1, peer));
+  }
+};
+
+/// A task for a rank of another node is one command, on a GPU with one more that asks for workers; its reply and the
+/// report that it has run are one, too.
+BEELINE_CASE(task, one_command_each_way, 2) {
+  need_one_kind(test);
+  World& world = test.world();
+  Tasks<List> tasks(world, {.queues = 1, .workers = 1});
+  const SymmetricArray<Seen> seen(world, 1);
+  const Signals reply(world, 1);
+  tasks.register_function<Back>({seen.data(), nullptr, 0, nullptr});
+  const Context& ctx = world.context();
+  const auto posted = [&] {
+    return ctx.has_routes == 0 ? std::uint64_t{0} : test.read_value(&ctx.routes->tickets[0].next);
+  };
+  const auto is_remote = [&](int rank) {
+    return ctx.access_to(static_cast<std::uint32_t>(rank)).access == PeerAccess::engine;
+  };
+  const std::uint64_t before = posted(), of_task = world.device().is_gpu() ? 2 : 1;
+  world.barrier();  // no rank has answered yet
+  test.run(test.shape(1, true), OneTaskKernel{}, ReplyArguments{tasks.channel(), reply.data()}, "one task");
+  tasks.quiet();
+  BEELINE_CHECK_EQ((is_remote(test.ahead(1)) ? of_task : 0) + (is_remote(test.behind(1)) ? 1u : 0u), posted() - before);
+  BEELINE_CHECK_EQ(std::uint64_t{1}, test.read_value(&seen.data()->sum));
+  world.barrier();
+}
+
 constexpr std::uint64_t looks = 200;
 struct Looked {
   std::uint64_t next;  ///< the function's

@@ -126,6 +126,35 @@ TEST_F(Table, OperationsOfTwoCommands) {
   EXPECT_TRUE(table_->is_idle());
 }
 
+/// A put and its signal are one command, so that one message carries both to another node.
+TEST_F(Table, PutAndSignalAreOneCommand) {
+  TriggeredCommands put = named(0x100, 0, 1);
+  put.count = 2;
+  put.commands[0].verb = Verb::put, put.commands[0].rows = 1, put.commands[0].row_bytes = 64;
+  put.commands[1].verb = Verb::store, put.commands[1].width = 8;
+  put.commands[1].remote = 0x40, put.commands[1].local = 7;
+  TriggeredCommands elsewhere = put;  // the signal of another rank
+  elsewhere.commands[1].peer = 1;
+  table_->arm(put);
+  table_->arm(elsewhere);
+  trigger(0);
+  Command command;
+  FiredCommand fired;
+  ASSERT_TRUE(table_->take(0, command, fired));
+  EXPECT_TRUE(fired.is_last);
+  EXPECT_EQ(Verb::put_signal, command.verb);
+  EXPECT_EQ(0x40u, command.remote_stride);
+  EXPECT_EQ(7u, command.local_stride);
+  EXPECT_EQ(64u, command.row_bytes);
+  table_->finish(fired, true);
+  for (const Verb verb : {Verb::put, Verb::store}) {
+    ASSERT_TRUE(table_->take(0, command, fired));
+    EXPECT_EQ(verb == Verb::store, fired.is_last);
+    EXPECT_EQ(verb, command.verb);
+  }
+  table_->finish(fired, true);
+}
+
 TEST_F(Table, WhatIsRefusedTriggersNothing) {
   table_->arm(named(1, 0, 1, 1));
   table_->arm(named(2, 1, 1));

@@ -314,11 +314,13 @@ struct TaskDraft {
 }
 
 /// Writes a task into its slot; from then on a worker may run it. One thread calls it.
+///   is_copy  see TaskSlotWriter
+template <bool is_copy = false>
 BEELINE_HOST_DEVICE inline void publish_task(const Context& ctx, const TaskChannel& channel, const TaskPost& post,
                                              const TaskDraft& draft, const EarlyPayload& early, std::uint64_t ticket) {
   const TaskLayout layout{post.argument_bytes};
   if (draft.header.is_ordered && !layout.holds(post.payload_bytes)) fence_towards(ctx, post.rank);
-  const TaskSlotWriter writer(&draft.ring[channel.slot_index(0, ticket) * task_words], ticket + 1);
+  const TaskSlotWriter<is_copy> writer(&draft.ring[channel.slot_index(0, ticket) * task_words], ticket + 1);
   writer.store_bytes(task_header_words, post.arguments, post.argument_bytes);
   if (post.argument_bytes % task_alignment - 1 < 8) writer.store(layout.payload_word() - 1, 0);
   if (layout.holds(post.payload_bytes) && !early.store(writer, layout.payload_word()))
@@ -353,7 +355,7 @@ BEELINE_HOST_DEVICE inline Status send_task(const Context& ctx, const TaskChanne
   if (status != Status::ok) return status;
   const TaskDraft draft{&channel.copies[channel.slot_index(channel.ring(post.queue, post.rank), 0) * task_words],
                         draft_of(ctx, channel, post).header};
-  publish_task(ctx, channel, post, draft, {}, ticket);
+  publish_task<true>(ctx, channel, post, draft, {}, ticket);
   const SignaledWord* const copy = &draft.ring[channel.slot_index(0, ticket) * task_words];
   status = send_slot(ctx, post.rank, &channel.slots[index * task_words], copy, draft.header.words, ticket + 1);
   if (status == Status::ok && channel.wanted != nullptr)  // a lease of the target's workers may have ended meanwhile

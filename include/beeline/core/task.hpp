@@ -31,6 +31,12 @@ struct SignaledWord;
 inline constexpr std::uint32_t max_task_arguments = 256;
 /// Number of words of a slot, and of words before the arguments.
 inline constexpr std::uint32_t task_words = 40, task_header_words = 4;
+/// Position of a task's word in its slot. The words stand in reverse order: the signal of the first word, whose arrival
+/// announces a task, is at the end of the slot, behind all other bytes of the task. So a put with a signal carries the
+/// whole task to another node.
+[[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint32_t task_word_position(std::uint32_t word) {
+  return task_words - 1 - word;
+}
 /// Alignment in bytes of the arguments, and of a payload that travels in the slot after them.
 inline constexpr std::uint32_t task_alignment = 16;
 
@@ -114,7 +120,7 @@ inline constexpr std::uint32_t outside_tasks = 0xffffffffu;
 struct TaskChannel {
   SignaledWord* slots;    ///< [queues, members, depth, task_words] slots of this rank as target; symmetric
   SignaledWord* copies;   ///< [queues, members, depth, task_words] tasks for members on other nodes, until they have
-                          ///< run; nullptr: all members are on one node
+                          ///< run, in host memory; nullptr: all members are on one node
   TaskTickets* tickets;   ///< [queues, members] tickets of this rank as poster, for its posts to each member; symmetric
   TaskPlace* places;      ///< [members, functions]
   std::uint64_t* asleep;  ///< [members] whether a member's workers have ended; symmetric, written by the workers

@@ -110,7 +110,7 @@ enum class TriggeredBy : std::uint32_t {
   /// A separate device engine (EngineKind::device): a block of the rank's device counts and moves the bytes by loads
   /// and stores; no CPU takes part. It supports all functions of this file. `arm`, `cancel` and `trigger` of the host
   /// wait for the end of the block's lease, up to 2 ms. Operations on memory that is not symmetric are done by the
-  /// host. The members of the team are on one node.
+  /// host, those on ranks of other nodes by the network's engine.
   device_engine,
   /// Streams of the rank's device. Each stream waits for the count of one tag. Neither multiprocessors nor an engine
   /// nor the CPU take part; on a GPU a copy engine copies. There are few streams, each with up to 64 operations, whose

@@ -19,13 +19,28 @@ namespace beeline::detail {
 /// In a team with tasks either all members are GPUs, whose rings are in GPU memory, or all are host ranks.
 inline constexpr bool task_words_are_whole = executor == DeviceKind::gpu;
 
+/// Loads a word of a slot. CPU threads read the value only beside the expected signal: before that, an engine may be
+/// copying bytes there.
+[[nodiscard]] BEELINE_HOST_DEVICE inline SignaledWord load_task_word(const SignaledWord* word,
+                                                                     [[maybe_unused]] std::uint64_t sequence) {
+  if constexpr (executor == DeviceKind::host)
+    if (load_acquired(word->signal) != sequence) return {};
+  return load_signaled(word, task_words_are_whole);
+}
+
 /// A poster's access to a slot.
+///   is_copy  whether the slot is a copy in the poster's memory, which an engine reads once all of it is written
+template <bool is_copy>
 class TaskSlotWriter {
  public:
   BEELINE_HOST_DEVICE TaskSlotWriter(SignaledWord* slot, std::uint64_t sequence) : slot_(slot), sequence_(sequence) {}
 
   BEELINE_HOST_DEVICE void store(std::uint32_t word, std::uint64_t value) const {
-    store_signaled(&slot_[word], {value, sequence_}, task_words_are_whole);
+    SignaledWord* const to = &slot_[task_word_position(word)];
+    if constexpr (is_copy)
+      machine::store_as(reinterpret_cast<std::byte*>(to), machine::Word16{value, sequence_});
+    else
+      store_signaled(to, {value, sequence_}, task_words_are_whole);
   }
   BEELINE_HOST_DEVICE void store_header(const TaskHeader& header) const {
     std::uint64_t words[task_header_words];
@@ -67,7 +82,8 @@ class EarlyPayload {
       if (i < words_) values_[i] = machine::load_as<std::uint64_t>(static_cast<const std::byte*>(payload) + 8 * i);
   }
   /// Stores the payload into the slot; returns false if it was not loaded.
-  BEELINE_HOST_DEVICE bool store(const TaskSlotWriter& writer, std::uint32_t word) const {
+  template <class Writer>
+  BEELINE_HOST_DEVICE bool store(const Writer& writer, std::uint32_t word) const {
     if (words_ == 0) return false;
     BEELINE_UNROLL
     for (std::uint32_t i = 0; i < most_words; ++i)
@@ -104,13 +120,16 @@ class TaskSlotReader {
   BEELINE_HOST_DEVICE TaskSlotReader(const Group& group, TaskScratch& scratch) : group_(group), scratch_(scratch) {}
 
   /// Loads this thread's word of a slot.
-  [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look(const SignaledWord* slot) const {
-    return load_signaled(&slot[group_.thread_rank()], task_words_are_whole);
+  ///   sequence  the word's signal if the task has arrived
+  [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look(const SignaledWord* slot, std::uint64_t sequence) const {
+    return load_task_word(&slot[task_word_position(group_.thread_rank())], sequence);
   }
   /// As `look`, with acquire order: if the word has arrived, the poster's earlier writes are visible. On a GPU this
   /// invalidates the multiprocessor's first-level cache, so it is for slots in which a task is likely.
-  [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look_acquiring(const SignaledWord* slot) const {
-    return load_signaled_acquired(&slot[group_.thread_rank()], task_words_are_whole);
+  [[nodiscard]] BEELINE_HOST_DEVICE SignaledWord look_acquiring(const SignaledWord* slot,
+                                                                std::uint64_t sequence) const {
+    if constexpr (executor == DeviceKind::host) return look(slot, sequence);  // on CPUs each load acquires
+    return load_signaled_acquired(&slot[task_word_position(group_.thread_rank())], task_words_are_whole);
   }
   /// Whether the whole task has arrived. If so, the task is in the scratch memory, visible to the whole group, and each
   /// thread has the header.
@@ -158,7 +177,7 @@ class TaskSlotReader {
 #if BEELINE_ON_GPU
     machine::acquire_whole();
 #else
-    static_cast<void>(load_signaled(slot, task_words_are_whole));  // on CPUs each load acquires
+    static_cast<void>(load_acquired(slot[task_word_position(0)].signal));  // on CPUs each load acquires
 #endif
     group_.sync();
   }
@@ -168,7 +187,7 @@ class TaskSlotReader {
                                                        std::uint32_t lost) const {
     BEELINE_NO_UNROLL
     for (std::uint32_t i = first; i < end; i += group_.size()) {
-      const SignaledWord word = load_signaled(&slot[i], task_words_are_whole);
+      const SignaledWord word = load_task_word(&slot[task_word_position(i)], sequence);
       scratch_.words[i] = word.value;
       if (word.signal != sequence && i < lost) lost = i;
     }

@@ -121,7 +121,7 @@ class TaskWorker {
     Seen seen{{here, {}}, {there, {}}};
     BEELINE_NO_UNROLL
     for (std::uint32_t left = looks_; left > 0; --left) {
-      seen.here.word = reader.look(slot_here), seen.there.word = reader.look(slot_there);
+      seen.here.word = reader.look(slot_here, here + 1), seen.there.word = reader.look(slot_there, there + 1);
       if (group_.any(is_last && (seen.here.word.signal == here + 1 || seen.there.word.signal == there + 1))) break;
     }
     return seen;
@@ -139,7 +139,7 @@ class TaskWorker {
     const auto poster = static_cast<std::uint32_t>(call.poster);
     const std::uint64_t ticket = scratch_.heads[poster];
     if (call.ticket != ticket + 1) return 0;
-    return serve_ring(poster, {ticket, TaskSlotReader<Group>(group_, scratch_).look(slot(poster, ticket))});
+    return serve_ring(poster, {ticket, TaskSlotReader<Group>(group_, scratch_).look(slot(poster, ticket), ticket + 1)});
   }
   /// Serves all rings once. Returns the number of tasks that have run, or `has_failed`.
   BEELINE_HOST_DEVICE std::uint32_t serve_rings() {
@@ -167,7 +167,7 @@ class TaskWorker {
       if (is_paused()) break;
       ++ran, ++ticket;
       if (ran == tasks_at_once) break;
-      seen.word = reader.look_acquiring(slot(poster, ticket));
+      seen.word = reader.look_acquiring(slot(poster, ticket), ticket + 1);
     }
     if (ran == 0) return 0;
     if (group_.thread_rank() == 0) {
@@ -328,8 +328,6 @@ class TaskWorker {
     const bool is_direct = scratch_.posters[poster] != nullptr;
     if (reply != 0 && is_direct)
       store_signal(reply_of(poster, reply), reply_value, fences ? Order::relaxed : Order::memory);
-    if (reply != 0 && !is_direct) [[unlikely]]
-      static_cast<void>(store_for_task(ctx_, poster, reply, reply_value));
     if (target.completion > TaskTarget::registered_bit)
       SystemAtomic<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(target.completion - TaskTarget::registered_bit))
           .fetch_add(1, order);
@@ -338,7 +336,8 @@ class TaskWorker {
     if (is_direct)
       SystemAtomic<std::uint64_t>(*reply_of(poster, ctx_.offset_in_slot(&mine.done))).store(done, order);
     else
-      static_cast<void>(store_for_task(ctx_, poster, ctx_.offset_in_slot(&mine.done), done));
+      static_cast<void>(
+          acknowledge_by_engine(ctx_, poster, {reply, reply_value}, {ctx_.offset_in_slot(&mine.done), done}));
     head(channel_.ring(queue_, poster)).store(done, std::memory_order_relaxed);
     scratch_.untold[poster] = 0;
   }
@@ -399,8 +398,8 @@ class TaskWorker {
     const std::size_t rings = std::size_t{channel_.queues} * channel_.members;
     for (std::size_t ring = group_.thread_rank(); ring < rings; ring += group_.size()) {
       const std::uint64_t ticket = head(ring).load(std::memory_order_relaxed);
-      const SignaledWord* const first = &channel_.slots[channel_.slot_index(ring, ticket) * task_words];
-      any |= load_signaled(first, task_words_are_whole).signal == ticket + 1;
+      const SignaledWord* const words = &channel_.slots[channel_.slot_index(ring, ticket) * task_words];
+      any |= load_task_word(&words[task_word_position(0)], ticket + 1).signal == ticket + 1;
     }
     if (any) service_.lease.ask();
   }

@@ -56,14 +56,21 @@ BEELINE_HOST_DEVICE inline Status await_epoch_of_round(const Context& ctx, std::
     return await_epoch(ctx, ctx.sync->rounds[round], peer, order, timeout);
 }
 
-/// Waits until the engine has completed a queue's commands. A CPU thread wakes the engine only if some are not.
+/// Waits until the engine has completed a queue's commands. A CPU thread wakes the engine only if some are not. A GPU,
+/// which reads the engine's count across the bus, reads it only if something was posted since it last waited here.
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_one_queue(const Context& ctx, CommandQueue queue,
                                                                Timeout timeout) {
+  const std::uint64_t posted = posted_to(queue);
+  const TicketWord known(queue.tickets->completed);
   if constexpr (executor == DeviceKind::host) {
-    if (DoneCount{load_acquired(queue.ring->completed.value)}.commands() >= posted_to(queue)) return Status::ok;
+    if (DoneCount{load_acquired(queue.ring->completed.value)}.commands() >= posted) return Status::ok;
     wake_engine_of(queue);
+  } else if (DoneCount{known.load(std::memory_order_relaxed)}.commands() >= posted) {
+    return Status::ok;
   }
-  return drain_queue(ctx, Operation::quiet, queue, {true, timeout}).status;
+  const Status status = drain_queue(ctx, Operation::quiet, queue, {true, timeout}).status;
+  if (executor == DeviceKind::gpu && status == Status::ok) known.store(posted, std::memory_order_relaxed);
+  return status;
 }
 
 /// Waits until the engine has completed what this rank's threads have posted to any queue. It does not wait for signals
@@ -72,12 +79,12 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_one_queue(const Context& ct
 BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_all_queues(const Context& ctx, Timeout timeout) {
   const std::uint64_t posted = posted_to(ctx.routes->queue(0));
   SystemAtomic<std::uint64_t> drained(ctx.sync->drained.value);
+  const bool is_drained = drained.load(std::memory_order_acquire) == posted;
   Status status = Status::ok;
   BEELINE_NO_UNROLL
-  for (std::uint32_t queue = drained.load(std::memory_order_acquire) == posted ? 1 : 0;
-       queue < command_rings && status == Status::ok; ++queue)
+  for (std::uint32_t queue = is_drained ? 1 : 0; queue < command_rings && status == Status::ok; ++queue)
     status = drain_one_queue(ctx, ctx.routes->queue(queue), timeout);
-  if (status == Status::ok) drained.store(posted, std::memory_order_release);
+  if (status == Status::ok && !is_drained) drained.store(posted, std::memory_order_release);
   return status;
 }
 

@@ -15,7 +15,8 @@ inline constexpr std::uint64_t polynomial = 7;
 
 /// The number after `number`: the product with x.
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t next_number(std::uint64_t number) {
-  return (number << 1) ^ ((number >> 63) * polynomial);
+  const auto sign = static_cast<std::uint64_t>(static_cast<std::int64_t>(number) >> 63);  // all bits, or none
+  return (number << 1) ^ (sign & polynomial);
 }
 
 namespace detail {

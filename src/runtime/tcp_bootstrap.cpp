@@ -41,9 +41,10 @@ constexpr std::int64_t most_patience_ns = 5'000'000'000;  // limit of retries wi
 constexpr std::chrono::milliseconds longest_pause{100};
 constexpr auto news_time = std::chrono::seconds(1);  // for the server to report which rank ended first
 
-/// Extends a call's deadline, so that the server, which knows the missing ranks, reports them first.
+/// Extends a call's deadline, so that the server, which knows the missing ranks, reports them first. Its cores may be
+/// busy, and without its answer no rank goes on.
 std::int64_t with_margin(std::int64_t deadline_ns) {
-  return deadline_ns + std::max<std::int64_t>(deadline_ns / 20, 50'000'000);
+  return deadline_ns + std::max<std::int64_t>(deadline_ns / 20, 1'000'000'000);
 }
 
 class TcpBootstrap final : public Bootstrap {

@@ -11,6 +11,8 @@
 #include <tuple>
 
 #include "bootstrap_worlds.hpp"
+#include "runtime/rendezvous_protocol.hpp"
+#include "runtime/tcp_bootstrap.hpp"
 #include "tests/support/ranks.hpp"
 
 namespace beeline::tests {
@@ -306,6 +308,39 @@ TEST(SingleBootstrap, IsAWorldOfOne) {
 TEST(ThreadBootstraps, RefuseSizesThatNoWorldHas) {
   for (const int size : {-1, 0, 1025})
     EXPECT_EQ(error_of([&] { (void)make_thread_bootstraps(size); }).code(), Status::invalid_argument);
+}
+
+/// A rendezvous server that welcomes rank 0 and answers its request for the survivors late.
+void answer_late(int listener, std::chrono::milliseconds late) {
+  pollfd visit{listener, POLLIN, 0};
+  ASSERT_EQ(1, ::poll(&visit, 1, 10'000));
+  const FileDescriptor rank(::accept(listener, nullptr, nullptr));
+  const auto read_header = [&rank](detail::FrameHeader& header) {
+    EXPECT_EQ(static_cast<ssize_t>(sizeof header), ::recv(rank.get(), &header, sizeof header, MSG_WAITALL));
+    std::vector<std::byte> payload(header.bytes);
+    if (!payload.empty()) static_cast<void>(::recv(rank.get(), payload.data(), payload.size(), MSG_WAITALL));
+  };
+  const auto say = [&rank](const detail::EncodedFrame& frame) {
+    EXPECT_EQ(static_cast<ssize_t>(frame->size()), ::send(rank.get(), frame->data(), frame->size(), MSG_NOSIGNAL));
+  };
+  detail::FrameHeader hello, asked;
+  read_header(hello);
+  say(detail::encode({.type = detail::FrameType::welcome}));
+  read_header(asked);
+  std::this_thread::sleep_for(late);
+  const std::int32_t survivor = 0;
+  say(detail::encode({.type = detail::FrameType::agreed, .sequence = asked.sequence}, &survivor, sizeof survivor));
+}
+
+/// A server whose cores are busy when the deadline passes loses no rank.
+TEST(AgreementOnSurvivors, WaitsForAnAnswerThatIsLate) {
+  const FileDescriptor listener = detail::listen_tcp("127.0.0.1");
+  const std::jthread server([&listener] { answer_late(listener.get(), std::chrono::milliseconds(500)); });
+  Config config;
+  config.rank = 0, config.size = 2, config.token = "token", config.deadline_ns = generous_ns;
+  config.rendezvous = detail::local_endpoint(listener.get());
+  const std::unique_ptr<Bootstrap> rank = detail::connect_bootstrap(config, detail::Deadline(generous_ns));
+  EXPECT_EQ(rank->agree_on_survivors(100'000'000), std::vector<int>{0});
 }
 
 }  // namespace

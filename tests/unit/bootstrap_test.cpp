@@ -323,13 +323,14 @@ void answer_late(int listener, std::chrono::milliseconds late) {
   const auto say = [&rank](const detail::EncodedFrame& frame) {
     EXPECT_EQ(static_cast<ssize_t>(frame->size()), ::send(rank.get(), frame->data(), frame->size(), MSG_NOSIGNAL));
   };
-  detail::FrameHeader hello, asked;
+  detail::FrameHeader hello, asked, goodbye;
   read_header(hello);
   say(detail::encode({.type = detail::FrameType::welcome}));
   read_header(asked);
   std::this_thread::sleep_for(late);
   const std::int32_t survivor = 0;
   say(detail::encode({.type = detail::FrameType::agreed, .sequence = asked.sequence}, &survivor, sizeof survivor));
+  read_header(goodbye);  // a connection that closes before would be the server's end
 }
 
 /// A server whose cores are busy when the deadline passes loses no rank.

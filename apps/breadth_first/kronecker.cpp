@@ -11,7 +11,7 @@ constexpr std::uint64_t seeds[2] = {2, 3};
 
 /// A number of the range [0, 1) from two of the sequence.
 double fraction(Random& state) {
-  // Both factors as the official program has them: 1 / (2^31 - 1), and its square.
+  // Both factors are those of the official program: 1 / (2^31 - 1), and its square.
   const double high = state.next() * .000000000465661287524579692;
   return high + state.next() * .0000000000000000002168404346990492787;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What ranks tell each other after a level, for the methods whose kernel searches all levels.
+/// The exchange of numbers between ranks after a level, for the methods whose kernel searches all levels.
 
 #include "beeline/device/barrier.hpp"
 #include "beeline/device/put_get.hpp"
@@ -9,7 +9,7 @@
 
 namespace breadth_first {
 
-/// Numbers of this rank for the others.
+/// Numbers that this rank puts to all ranks.
 struct Numbers {
   std::uint32_t* first;
   std::uint32_t stride;  ///< 1: each rank gets a number of its own, first[rank]; 0: all get the same
@@ -35,8 +35,8 @@ template <class Grid>
   return grid.sync(ctx) == beeline::Status::ok;
 }
 
-/// Ends a level: tells all ranks how many vertices this rank has for the next one, and gives the queue of this level
-/// back. Every thread of the grid calls it. Returns false if a wait failed.
+/// Ends a level: publishes how many vertices this rank has for the next one, and empties the queue of this level. Every
+/// thread of the grid calls it. Returns false if a wait failed.
 ///   lengths  [2, ranks] symmetric: of the next queues of all ranks
 ///   goes_on  set to whether any rank has vertices for the next level
 template <class Grid>

@@ -15,7 +15,7 @@ namespace breadth_first {
 struct Course {
   std::uint64_t levels;       ///< levels with vertices, the root's included
   std::uint64_t search_ns;    ///< of the level loop
-  std::uint64_t exchange_ns;  ///< of it: moving vertices or bitmaps to other ranks, and waiting for them
+  std::uint64_t exchange_ns;  ///< of `search_ns`: moving vertices or bitmaps to other ranks, and waiting for them
 };
 
 /// One method to search. Constructors and destructors are collective.

@@ -11,8 +11,8 @@ Order order_of(const std::vector<std::uint32_t>& degrees, std::uint32_t ranks) {
   order.ranks = ranks;
   order.largest_degree = *std::ranges::max_element(degrees);
   order.entries = std::accumulate(degrees.begin(), degrees.end(), std::uint64_t{0});
-  // A counting sort: `next[d]` is the number of vertices of a degree above d, then the place of the next one of degree
-  // d.
+  // A counting sort: `next[d]` is the number of vertices of a degree above d, then the number of the next vertex of
+  // degree d in the order.
   std::vector<std::uint64_t> next(std::size_t{order.largest_degree} + 1);
   for (const std::uint32_t degree : degrees) ++next[degree];
   for (std::size_t degree = next.size(); degree-- > 0;) {

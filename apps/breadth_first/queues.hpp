@@ -30,8 +30,8 @@ using DeviceWord = beeline::machine::DeviceAtomic<std::uint32_t>;
   return true;
 }
 
-/// Local vertices that a thread has found, and for which it has no places in the next queue yet. A CPU thread takes
-/// places for many at once, since the counter may be in the cache of another core.
+/// Local vertices that a thread has found, and which are not in the next queue yet. A CPU thread appends many at once,
+/// since the queue's length may be in the cache of another core.
 struct Found {
   static constexpr std::uint32_t most = BEELINE_ON_GPU ? 1 : 64;
   std::uint32_t count = 0;

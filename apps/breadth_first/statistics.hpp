@@ -7,7 +7,7 @@
 
 namespace breadth_first {
 
-/// Quartiles as the official program has them: the mean of the two nearest values; `deviation` is the sample's.
+/// Quartiles as the official program computes them: the mean of the two nearest values; `deviation` is the sample's.
 struct Statistics {
   double minimum, first_quartile, median, third_quartile, maximum, mean, deviation;
 };

@@ -20,8 +20,8 @@ struct Setup {
   apps::Devices devices;
   std::size_t count;  ///< complex elements of the whole vector, a power of two
   [[nodiscard]] std::size_t part() const { return count / devices.size(); }
-  /// Sub-parts of a part that the transform inside a device transforms one by one: the last step between devices also
-  /// does the steps between these, so that the transform inside a device passes over the memory fewer times.
+  /// Sub-parts of a device's part, which the device transforms one by one. The last step between devices also does the
+  /// steps that divide a part into these, so that the transform inside a device passes over the memory fewer times.
   [[nodiscard]] std::size_t splits() const {
     return devices.size() == 1 || part() < 2 * splits_of_a_step ? 1 : splits_of_a_step;
   }

@@ -11,12 +11,12 @@
 
 namespace random_access {
 
-/// Rounds by which a block is ahead of the boxes that it empties, so that ranks need not run in step.
+/// Rounds that a block fills before it empties the boxes of the first of them, so that ranks need not run in step.
 inline constexpr std::uint32_t lag_on_gpus = 2, lag_on_hosts = 8;
 
 /// The boxes of a rank, and what a block counts. Rounds take turns with 2 `lag` boxes of a sender: before a block sends
-/// round n it has emptied the boxes of round n - lag, so its signal of round n also says this. It fills the boxes of
-/// round n again in round n + 2 lag, when it has received the signals of round n + lag.
+/// round n it has emptied the boxes of round n - lag, so its signal of round n also acknowledges those boxes. It fills
+/// the boxes of round n again in round n + 2 lag, when it has received the signals of round n + lag.
 struct Boxes {
   std::uint64_t* numbers;  ///< [2 lag, ranks, blocks, look_ahead] symmetric, by round, sender and block
   std::uint64_t* signals;  ///< [2 lag, ranks, blocks] symmetric: see `signal_value`
@@ -37,7 +37,7 @@ struct Boxes {
   }
 };
 
-/// A signal says which round's box is full, and how many numbers it holds.
+/// The value of a signal: the round whose box is full, and how many numbers the box holds.
 inline constexpr std::uint64_t counts_of_signal = 2 * look_ahead;
 [[nodiscard]] BEELINE_HOST_DEVICE constexpr std::uint64_t signal_value(std::uint64_t round, std::uint64_t count) {
   return round * counts_of_signal + count;

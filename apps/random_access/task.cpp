@@ -14,10 +14,9 @@ namespace random_access {
 
 namespace {
 
-/// On GPUs a worker is a warp, and most numbers are applied by workers: they have a quarter of an H200's
-/// multiprocessors, with as many workers on each as may be.
-/// Host ranks may share cores, so that a poster whose queue is full yields the core to a worker: a deep queue needs
-/// fewer such turns.
+/// On GPUs a worker is a warp, and workers apply most numbers: they have a quarter of an H200's multiprocessors, with
+/// as many workers on each as fit. Host ranks may share cores: a poster whose queue is full yields its core to a
+/// worker, less often if the queue is deep.
 constexpr beeline::TaskOptions shape(bool gpus) {
   return gpus ? beeline::TaskOptions{.queues = 64, .depth = 8, .workers = 512, .multiprocessors = 32}
               : beeline::TaskOptions{.queues = 1, .depth = 32, .workers = 1};
@@ -129,7 +128,7 @@ class ByTasks final : public Method {
   explicit ByTasks(Table& table)
       : Method(table), tasks_(world(), shape(world().device().is_gpu())),
         payloads_(world(), tasks_.payload_buffer_bytes(look_ahead * sizeof(std::uint64_t))), target_(world(), 1),
-        // The workers have booked their share of the device before this point.
+        // Before this point the workers have reserved their part of the device.
         blocks_(table.blocks<PostNumbers, Target, beeline::TaskChannel, Buffers, Piece>()),
         numbers_(world(), std::size_t{blocks_} * table.layout().ranks * look_ahead),
         counts_(world(), std::size_t{blocks_} * table.layout().ranks) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The problem: a periodic 3-D lattice of spins with random couplings, and the ranks' slices of it along z.
+/// The problem: a periodic 3-D lattice of spins with random couplings, and the ranks' slabs of it along z.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// What happens at one site, and the random numbers of a site. Every operation is rounded alike on all devices: sums,
+/// The update of one site, and its random numbers. All devices round every operation in the same way: sums,
 /// products, quotients and square roots of IEEE 754, without contraction, and no functions of a mathematical library.
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 #pragma once
 /// @file
 /// The reference: loops over the sites of the whole lattice, in its own arrangement of memory. It shares with the
-/// methods what happens at one site (rules.hpp). Threads may share the planes: sites of one colour do not read each
+/// methods the update of one site (rules.hpp). Threads may share the planes: sites of one colour do not read each
 /// other.
 
 #include <vector>

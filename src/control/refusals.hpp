@@ -16,7 +16,7 @@ namespace beeline {
 /// queue is identified by any address that belongs to it alone.
 class Refusals {
  public:
-  ///   is_reported  another error reports what caused it: `take` leaves it out
+  ///   is_reported  whether another error reports its cause; `take` then leaves it out
   void add(const void* queue, std::string text, bool is_reported = false) {
     const std::lock_guard lock(mutex_);
     if (!is_reported) ++untaken_;

@@ -8,7 +8,7 @@
 
 namespace beeline::gaspi {
 
-/// The value of a word. What its sender wrote before it is visible afterwards.
+/// Loads a word. What its sender wrote before it is visible afterwards.
 [[nodiscard]] inline std::uint64_t load_acquired(const std::uint64_t& word) {
   return std::atomic_ref<std::uint64_t>(const_cast<std::uint64_t&>(word)).load(std::memory_order_acquire);
 }

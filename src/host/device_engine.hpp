@@ -83,7 +83,7 @@ class DeviceEngine {
   ///   reason  why it was refused; nullptr: it was not
   void answer(std::uint32_t queue, const char* reason);
   /// Keeps the text of a refusal, for the queue's poster and for ranks that wait for the command's effect.
-  ///   is_reported  it follows from the world's failure, whose error is another
+  ///   is_reported  whether it follows from the world's failure, which has an error of its own
   void note_refusal(std::uint32_t queue, const Command& command, const char* reason, bool is_reported = false);
 
   Team& team_;

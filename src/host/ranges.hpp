@@ -15,9 +15,9 @@ struct Argument {
   const char *call, *name;
 };
 
-/// Throws invalid_argument if a range reaches beyond the end of the heap, or of the rank's part of a segment, in which
-/// it begins, or begins in a slot but in no such memory; in a heap of this host rank, if it reaches beyond one
-/// allocation. The end of memory outside the ranks' slots is not known, and not checked.
+/// Throws invalid_argument for a range that begins in a slot, but in no heap and in no rank's part of a segment; for
+/// one that reaches beyond the end of the heap or part in which it begins; and, in a heap of this host rank, for one
+/// that reaches beyond one allocation. The end of memory outside the ranks' slots is not known, and not checked.
 void require_extent(const World& world, Argument argument, const void* address, std::size_t bytes);
 /// Throws invalid_argument if an address is in the slot of a rank on another node, whose memory is not mapped here.
 ///   ctx   context of CPU threads;  name  of the argument

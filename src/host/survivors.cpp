@@ -51,7 +51,7 @@ bool are_apart(const std::vector<std::vector<std::byte>>& lost, int a, int b) {
   return has_lost(a, b) || has_lost(b, a);
 }
 
-/// Collective. The least number of all ranks.
+/// Collective. The smallest of all ranks' numbers.
 std::int64_t least_of(Bootstrap& bootstrap, std::int64_t mine, std::int64_t deadline_ns) {
   std::int64_t least = mine;
   for (const auto& bytes : bootstrap.allgather(std::as_bytes(std::span(&mine, 1)), deadline_ns)) {
@@ -107,8 +107,8 @@ std::vector<int> World::Implementation::agree_on_connected(std::int64_t deadline
     steps.ended("all healthy ranks asked");
     if (engines->of_peers() == nullptr) return left;
     std::vector<std::byte> lost(static_cast<std::size_t>(membership->size()));
-    // All of them have asked, so they live; the engine of one may be busy, for example in the driver of a GPU. They
-    // wait for it until the deadline of the first that has asked.
+    // All ranks in `left` have asked, so they are alive; the engine of one may be busy, for example in the driver of a
+    // GPU. The others wait for it until the deadline of the first that has asked.
     const std::int64_t remaining_ns = least_of(*bootstrap, deadline.remaining_ns(), config.deadline_ns);
     const std::int64_t patience_ns = std::clamp(remaining_ns, least_patience_ns, longest_ns);
     for (const int peer : engines->of_peers()->settle(left, patience_ns))

@@ -7,8 +7,8 @@
 
 namespace beeline::hpe::detail {
 
-/// Until its end, this thread's sleeps end as exactly as the kernel can, which otherwise adds 50 us. Signal handlers
-/// may use it.
+/// While an object of this class exists, sleeps of its thread end as exactly as the kernel can; otherwise they last 50
+/// us longer. Signal handlers may use it.
 class ExactSleeps {
  public:
   ExactSleeps() noexcept : slack_ns_(::prctl(PR_GET_TIMERSLACK)) { ::prctl(PR_SET_TIMERSLACK, 1); }

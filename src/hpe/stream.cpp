@@ -54,7 +54,7 @@ StreamState::~StreamState() {
   }
 }
 
-/// The stream's work goes on, so that it ends.
+/// Ends the stream's waits for words, so that its other work goes on and ends.
 void StreamState::end_waits() noexcept {
   words_.leave();
   try {

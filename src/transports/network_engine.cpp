@@ -98,13 +98,14 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   /// Does some work. If another thread is working, that thread looks for work again instead.
   template <class Work>
   bool try_work(Work some) noexcept;
-  /// What this rank ends after a failure, and for how long a peer may make no progress with it before it is given up.
+  /// Work that this rank completes after a failure, and for how long a peer may make no progress with it before the
+  /// peer is given up.
   struct Ending {
     const char* what;
     std::uint64_t patience_ns;
-    bool may_copy = false;  ///< sources, so that the peer need not be given up
+    bool may_copy = false;  ///< copies the sources instead, so that the peer need not be given up
   };
-  /// How far a peer has come.
+  /// Progress of a peer, and since when it has made none.
   struct Waited {
     std::uint64_t progress = 0, since_ns = 0;
     bool has_ended = false;

@@ -42,8 +42,8 @@ namespace beeline::gaspi {
 
 namespace detail {
 
-/// The part of `rank` of a segment; without bytes for numbers out of range. The entry is read in any case: so its load
-/// waits for no branch, and the loads of two entries run at the same time.
+/// The part of `rank` of a segment; of 0 bytes if segment or rank is out of range. An entry is read in any case, so
+/// that the load waits for no branch, and the loads of two entries run at the same time.
 [[nodiscard]] BEELINE_HOST_DEVICE inline SegmentEntry entry_of(const EndpointView& endpoint, std::uint32_t segment,
                                                                std::uint32_t rank) {
   const std::uint32_t ranks = endpoint.context.size;
@@ -59,7 +59,7 @@ namespace detail {
   return (part.bytes != 0) & (offset <= part.bytes) & (bytes <= part.bytes - offset);
 }
 
-/// Whether kernels have an address of a part. The test of the address has it loaded together with the rest of the
+/// Whether kernels have an address of a part. The address is tested so that it is loaded together with the rest of the
 /// entry.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool is_addressed(const SegmentEntry& part) {
   return (part.access != PartAccess::none) & (part.data != nullptr);

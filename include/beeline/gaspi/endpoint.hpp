@@ -30,7 +30,7 @@ struct alignas(16) SegmentEntry {
 };
 static_assert(std::is_trivially_copyable_v<SegmentEntry> && sizeof(SegmentEntry) == 32);
 
-/// The segments of an endpoint, and how many there are of everything.
+/// The segments of an endpoint, and the numbers of its segments, notifications and queues.
 struct EndpointTable {
   const SegmentEntry* entries;  ///< [segments][ranks], at least one, in memory that the rank's device reads
   std::uint32_t segments;       ///< ids of segments are less than this

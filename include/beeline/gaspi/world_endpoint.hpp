@@ -66,7 +66,7 @@ class WorldEndpoint {
 
   /// For kernels, which take it by value as `const __grid_constant__ Endpoint`.
   [[nodiscard]] Endpoint endpoint() const { return {world_.context(), table()}; }
-  /// For kernels that `launch` starts: with the context that it passes they make an `EndpointView`.
+  /// For kernels that `launch` starts, which make an `EndpointView` of it and of the context that `launch` passes.
   [[nodiscard]] EndpointTable table() const {
     return {entries_.data(), size_.segments, size_.notifications, size_.queues};
   }

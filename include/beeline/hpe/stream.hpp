@@ -53,10 +53,10 @@ class Stream {
   /// work of other streams. An exception of `work` is thrown by the next `synchronize` or `is_done`. Asynchronous.
   void enqueue(std::function<void()> work);
   /// Holds later work of this stream until the work that is now in `other`, of any device, has ended, with or without
-  /// failures. Asynchronous. On a host device's stream the wait fails at BEELINE_STREAM_DEADLINE_S, which its next
-  /// `synchronize` throws, and later work is skipped. A GPU's stream waits for a host device's without a deadline of
-  /// its own: calls of `synchronize` throw deadline meanwhile, and its destructor ends the wait. Throws unavailable
-  /// if a device does not work, and for a captured GPU's stream that would wait for a host device's.
+  /// failures. Asynchronous. The wait of a host device's stream fails at BEELINE_STREAM_DEADLINE_S: later work is
+  /// skipped, and the next `synchronize` throws deadline. A GPU's stream waits for a host device's without a deadline:
+  /// `synchronize` throws deadline meanwhile, and the destructor of the waiting stream ends the wait. Throws
+  /// unavailable if a device does not work, and if a GPU's stream that is captured would wait for a host device's.
   void wait_for(Stream& other);
 
   /// Whether all work has ended. Throws the first failure of the stream's work, once: internal, with the device's

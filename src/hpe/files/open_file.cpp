@@ -196,7 +196,7 @@ int OpenFile::buffered() {
   return buffered_.get();
 }
 
-/// Its descriptor stays, since calls may be in flight.
+/// Leaves the descriptor open, since calls may be in flight.
 void OpenFile::refuse_direct() {
   is_direct_refused_ = true;
   static std::once_flag once;
@@ -207,7 +207,7 @@ void OpenFile::refuse_direct() {
 }
 
 bool OpenFile::is_cached(const FileRange& part) {
-  // One question for all blocks of a file that is not in the cache at all.
+  // One look at the whole file suffices if none of it is in the cache.
   if (asks_cache_ && !std::exchange(has_asked_cache_, true)) asks_cache_ = cached_pages(any(), range_) > 0;
   if (!asks_cache_) return false;
   const std::uint64_t first = part.offset / cache_page_bytes,

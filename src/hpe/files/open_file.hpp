@@ -38,9 +38,9 @@ class OpenFile {
   [[nodiscard]] FileDirection direction() const { return direction_; }
   [[nodiscard]] bool is_new() const { return is_new_; }
 
-  /// Opened at its first use, since many files need only the other one.
+  /// The descriptor for the page cache. Opened at its first use, since many files need only `direct`.
   [[nodiscard]] int buffered();
-  /// -1: blocks cannot go past the page cache.
+  /// The descriptor past the page cache; -1: blocks cannot go past it.
   [[nodiscard]] int direct() const { return is_direct_refused_ ? -1 : direct_.get(); }
   /// Either of them, for calls that do not depend on the cache.
   [[nodiscard]] int any() const { return buffered_ ? buffered_.get() : direct_.get(); }

@@ -79,7 +79,7 @@ void FaultService::serve() {
   }
 }
 
-/// A program that reads some blocks faults again within microseconds, and waking a thread takes tens of them.
+/// A program that reads some blocks faults again within microseconds, and waking a thread takes tens of microseconds.
 bool FaultService::is_asked_soon() const noexcept {
   constexpr std::int64_t awake_ns = 50'000;
   do {

@@ -59,7 +59,7 @@ class FaultService {
   Userfaults* const faults_;
   std::array<Request, 256> requests_;
   std::atomic<std::uint32_t> posted_{0};  ///< number of requests so far
-  std::uint32_t seen_ = 0;                ///< of them, before the latest look at `requests_`
+  std::uint32_t seen_ = 0;                ///< value of `posted_` before the latest look at `requests_`
   std::int64_t latest_request_ns_ = 0;
   std::atomic<bool> is_asleep_{false};  ///< the thread needs a wake-up
   std::vector<Waiting> waiting_;

@@ -71,7 +71,8 @@ std::byte* ShadowMemory::map(std::byte* at) const {
   return static_cast<std::byte*>(given);
 }
 
-/// At addresses where large pages of the file can be mapped, of more addresses than are needed.
+/// Maps the file at an address that large pages need, a multiple of their size: reserves more addresses than the file
+/// has bytes, and gives the rest back.
 std::byte* ShadowMemory::map_aligned() const {
   if (bytes_ < large_page_bytes) return map(nullptr);
   const std::size_t reserved = bytes_ + large_page_bytes;

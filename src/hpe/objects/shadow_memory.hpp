@@ -15,9 +15,9 @@ class ShadowMemory {
   ///   bytes     whole pages
   ///   at        where the program's mapping begins, in addresses that the caller has reserved; nullptr: anywhere
   ///   is_pinned whether GPUs copy to and from the shadow mapping
-  ///   is_whole  whether the program's mapping is mostly opened and closed as a whole: large pages then make this a
-  ///             hundred times faster, where the kernel has them (Linux 6.1), and allocate all memory at once. Parts
-  ///             would have to split them.
+  ///   is_whole  whether the program's mapping is mostly opened and closed as a whole. It then has large pages, where
+  ///             the kernel provides them (Linux 6.1): opening and closing all of it takes far less time, all memory is
+  ///             allocated at once, and opening a part splits a page
   /// Throws no_resource, with the limit that applies.
   ShadowMemory(std::size_t bytes, std::byte* at, bool is_pinned, bool is_whole = false);
   ~ShadowMemory();

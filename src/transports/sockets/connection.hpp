@@ -99,7 +99,7 @@ class Connection {
   /// Writes part of a frame. Returns false if the socket accepts no more, or the connection is lost.
   bool write_some(Outgoing& outgoing);
   void end(Outgoing& outgoing);
-  /// Those that read a source.
+  /// Messages whose payload is still read from its source.
   [[nodiscard]] std::vector<Outgoing*> borrowing();
   bool read_once();
   /// Handles the next frame in the buffer. Returns whether the buffer held a whole frame.

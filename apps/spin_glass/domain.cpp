@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "beeline/device/impl/scalar_machine.hpp"
 #include "beeline/device/wait.hpp"
@@ -45,6 +46,8 @@ struct FillCouplings {
   }
 };
 
+constexpr float infinite = std::numeric_limits<float>::infinity();
+
 struct SumUp {
   template <class Grid>
   BEELINE_HOST_DEVICE void operator()(const Grid& grid, const beeline::Context&, const Lattice& lattice,
@@ -60,9 +63,10 @@ struct SumUp {
             Distances::of(lattice, lattice.shift_of(colour, row, plane), row, at - row * lattice.half_x);
         const Spin spin = load_spin(sheet.own, sheet.area, static_cast<int>(at));
         const float part = dot(spin, sheet.forward_field(static_cast<int>(at), to));
-        energy -= static_cast<std::int64_t>(static_cast<double>(part) * steps_of_energy);
+        if (part == part) energy -= static_cast<std::int64_t>(static_cast<double>(part) * steps_of_energy);
         const float difference = dot(spin, spin) - 1, magnitude = difference < 0 ? -difference : difference;
-        if (!(magnitude <= error)) error = magnitude;  // also for a spin that is not a number
+        // A spin that is not a number has an error that every maximum keeps.
+        if (!(magnitude <= error)) error = magnitude == magnitude ? magnitude : infinite;
       }
     beeline::machine::reduce_add(&sums[0], static_cast<std::uint64_t>(energy));
     // Bits of numbers that are not negative have the order of the numbers.

@@ -7,7 +7,7 @@
 
 int main(int argc, char** argv) {
   using namespace spin_glass;
-  apps::CommandLine command({"spin-glass", "Over-relaxation of a 3-D Heisenberg spin glass, in slices along z",
+  apps::CommandLine command({"spin-glass", "Over-relaxation of a 3-D Heisenberg spin glass, in slabs along z",
                              "--sweeps", "sweeps of a timed run; without it, about a tenth of a second each"});
   std::string sizes = "64", couplings = "plus_minus";
   Model model;

@@ -29,6 +29,9 @@ class alignas(fetched_bytes) CommandWorker {
   CommandWorker(const CommandWorker&) = delete;
   CommandWorker& operator=(const CommandWorker&) = delete;
 
+  /// Called first by the thread that makes all other calls.
+  virtual void enter_thread() {}
+
   /// Begins a command without its signal, after the earlier commands of its ring.
   ///   command  used only during the call
   ///   remote   the address that the command names at the peer, where all its bytes are mapped; for `copy` its

@@ -167,7 +167,7 @@ EngineStatistics EngineThread::statistics() const {
 void EngineThread::run() {
   std::unique_lock lock(mutex_);
   try {
-    if (client_.device.is_gpu()) use_gpu(client_.device.index);  // CUDA gives other threads a context on GPU 0
+    for (const auto& lane : lanes_) lane->worker->enter_thread();
     std::uint64_t idle_since = 0;
     for (std::uint32_t idle = 0, rounds = 0; !closing_;) {
       if (changes_ > 0) {

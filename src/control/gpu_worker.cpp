@@ -121,6 +121,7 @@ class GpuWorker final : public CommandWorker {
     is_busy_ = false;
     return true;
   }
+  void enter_thread() override { use_gpu_in_this_thread(); }  // CUDA gives other threads a context on GPU 0
   std::uint64_t cpu_stores() const override { return stores_.count(); }
   std::uint64_t result(std::size_t slot) const override {
     return static_cast<volatile const std::uint64_t*>(memory_->results)[slot];

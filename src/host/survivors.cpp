@@ -114,8 +114,8 @@ std::vector<int> World::Implementation::agree_on_connected(std::int64_t deadline
     for (const int peer : engines->of_peers()->settle(left, patience_ns))
       lost[static_cast<std::size_t>(peer)] = std::byte{1};
     steps.ended("messages to them completed");
-    // A rank that has waited for another in vain comes later than the rest.
-    const auto all = bootstrap->allgather(lost, patience_ns + std::min(config.deadline_ns, longest_ns));
+    // A rank that has waited for another in vain, and then for those behind it, comes later than the rest.
+    const auto all = bootstrap->allgather(lost, 2 * patience_ns + std::min(config.deadline_ns, longest_ns));
     std::vector<int> connected;
     for (const int each : left) {
       const auto apart =

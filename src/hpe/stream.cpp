@@ -144,8 +144,19 @@ void StreamState::wait_for_gpu(StreamState& other) {
   });
 }
 
+std::shared_ptr<AwaitedWord> StreamState::word_of(const void* storer) {
+  std::shared_ptr<AwaitedWord> word;
+  const auto find = [&] { word = words_.of(storer); };
+  // Pinning would give a thread without a context that of GPU 0.
+  if (device_.device().is_gpu())
+    gpu::on(device_.device().index(), find);
+  else
+    find();
+  return word;
+}
+
 void StreamState::wait_for_host(StreamState& other) {
-  const std::shared_ptr<AwaitedWord> word = words_.of(&other);
+  const std::shared_ptr<AwaitedWord> word = word_of(&other);
   std::uint64_t value = 0;
   other.enqueue([&](beeline::Stream& stream) {
     value = word->next_value();

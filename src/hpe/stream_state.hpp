@@ -56,6 +56,8 @@ class StreamState {
   void wait_for(StreamState& other);
   /// An event of the device, for one record of this stream.
   [[nodiscard]] std::shared_ptr<Event> take_event() { return IdleEvents::take(events_, *own_); }
+  /// The word for which this stream waits, and which `storer` stores.
+  [[nodiscard]] std::shared_ptr<AwaitedWord> word_of(const void* storer);
 
   [[nodiscard]] bool is_done();
   void synchronize(const Waiting& waiting);

@@ -38,10 +38,12 @@ bool BesideCaptures::exchange() noexcept {
 
 CurrentGpu::CurrentGpu(int index) : index_(index) {
   check(cudaGetDevice(&previous_), "cudaGetDevice");
-  if (previous_ == index_) return;
+  if (previous_ == index_ && beside_.is_changed()) return;
   CUcontext context = nullptr;
   check(driver().current_context(&context), "cuCtxGetCurrent");
   had_context_ = context != nullptr;
+  is_other_ = previous_ != index_ || !had_context_;
+  if (!is_other_) return;
   if (had_context_) {
     check(cudaSetDevice(index_), "cudaSetDevice");
     return;
@@ -51,7 +53,7 @@ CurrentGpu::CurrentGpu(int index) : index_(index) {
 }
 
 CurrentGpu::~CurrentGpu() {
-  if (previous_ == index_) return;
+  if (!is_other_) return;
   beside_with_context_.reset();
   if (had_context_)
     static_cast<void>(cudaSetDevice(previous_));

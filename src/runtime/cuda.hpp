@@ -53,6 +53,7 @@ class CurrentGpu {
   const int index_;
   int previous_ = 0;
   bool had_context_ = true;
+  bool is_other_ = false;                              ///< whether this object has changed the thread's GPU or context
   std::optional<BesideCaptures> beside_with_context_;  ///< if the driver changes no mode without a context
 };
 

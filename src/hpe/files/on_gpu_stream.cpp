@@ -21,9 +21,9 @@ namespace {
 /// The stream, its transfer and the thread share this.
 struct HeldTransfer {
   std::shared_ptr<FileTransfer> transfer;
-  std::shared_ptr<Event> earlier;  ///< work of the stream before the transfer
-  AwaitedWord word{true};
-  std::uint64_t value = word.next_value();
+  std::shared_ptr<Event> earlier;     ///< work of the stream before the transfer
+  std::shared_ptr<AwaitedWord> word;  ///< of all transfers of the stream, which follow one another
+  std::uint64_t value = 0;
   std::exception_ptr failure;  ///< written before the word, read by the stream's callback behind it
 
   void await_earlier() const {
@@ -42,7 +42,7 @@ struct HeldTransfer {
       failure = std::current_exception();
     }
     transfer.reset();
-    word.store(value);
+    word->store(value);
   }
 };
 
@@ -51,11 +51,13 @@ struct HeldTransfer {
 void run_on_gpu_stream(std::shared_ptr<FileTransfer> transfer, Stream& stream) {
   const auto held = std::make_shared<HeldTransfer>();
   held->transfer = std::move(transfer);
+  held->word = stream.state().word_of(&stream.state());
   stream.state().enqueue_own([&](beeline::Stream& own) {
     held->earlier = stream.state().take_event();
     own.record(*held->earlier);
+    held->value = held->word->next_value();
     run_on_file_thread([held] { held->run(); });
-    own.wait_signal(held->word.address(), held->value);
+    own.wait_signal(held->word->address(), held->value);
     own.enqueue([held] {
       if (held->failure) std::rethrow_exception(held->failure);
     });

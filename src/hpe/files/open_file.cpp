@@ -174,8 +174,13 @@ void OpenFile::reserve_room() {
 }
 
 void OpenFile::open_direct(FileAccess access) {
-  if (access == FileAccess::buffered || range_.bytes < cache_page_bytes) return;
-  if (::fcntl(buffered_.get(), F_SETFL, O_NONBLOCK | O_DIRECT) != 0) return refuse_direct();
+  const bool is_direct = access != FileAccess::buffered && range_.bytes >= cache_page_bytes;
+  // O_NONBLOCK was for opening alone: with it some kernels end calls before they have moved anything.
+  if (!is_direct || ::fcntl(buffered_.get(), F_SETFL, O_DIRECT) != 0) {
+    static_cast<void>(::fcntl(buffered_.get(), F_SETFL, 0));
+    if (is_direct) refuse_direct();
+    return;
+  }
   direct_ = std::move(buffered_);
   const DirectAlignment asked = direct_alignment_of(direct_.get());
   if (asked.memory != 0) memory_alignment_ = asked.memory;
@@ -190,7 +195,7 @@ int OpenFile::buffered() {
   buffered_ =
       FileDescriptor(::open(name.c_str(), (direction_ == FileDirection::reads ? O_RDONLY : O_WRONLY) | O_CLOEXEC));
   if (!buffered_) {  // such as a new file whose mode, by the umask, does not permit what its maker may do
-    if (::fcntl(direct_.get(), F_SETFL, O_NONBLOCK) != 0) fail(errno, range_.offset);
+    if (::fcntl(direct_.get(), F_SETFL, 0) != 0) fail(errno, range_.offset);
     buffered_ = std::move(direct_);
   }
   return buffered_.get();

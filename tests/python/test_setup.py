@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 COMMANDS = (
-    "apt-get", "basename", "bash", "cat", "ccache", "chmod", "cksum", "cmake", "cut", "dirname", "env", "g++", "grep",
-    "head", "id", "mkdir", "mpicxx", "mpirun", "mv", "ninja", "python3", "readlink", "rm", "sed", "sh", "sha256sum",
-    "sort", "tail", "tee", "tr",
+    "apt-get", "basename", "bash", "cat", "ccache", "chmod", "cksum", "cmake", "ctags", "cut", "dirname", "env", "g++",
+    "grep", "head", "id", "mkdir", "mpicxx", "mpirun", "mv", "ninja", "python3", "readlink", "rm", "sed", "sh",
+    "sha256sum", "sort", "tail", "tee", "tr",
 )  # fmt: skip
 
 Setup = Callable[..., str]

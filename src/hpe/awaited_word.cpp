@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "memory/host_buffer.hpp"
@@ -40,13 +41,14 @@ class IdleWords {
   explicit IdleWords(bool is_pinned) : is_pinned_(is_pinned) {}
   void add_page() {
     constexpr std::size_t bytes = 4096, spacing = 64;  // a cache line each
-    std::byte* const page = (new HostBuffer(bytes, is_pinned_, "for words that streams wait for"))->data();
+    pages_.push_back(std::make_unique<HostBuffer>(bytes, is_pinned_, "for words that streams wait for"));
     for (std::size_t at = 0; at < bytes; at += spacing)
-      words_.push_back({reinterpret_cast<std::uint64_t*>(page + at), 0});
+      words_.push_back({reinterpret_cast<std::uint64_t*>(pages_.back()->data() + at), 0});
   }
 
   const bool is_pinned_;
   std::mutex mutex_;
+  std::vector<std::unique_ptr<HostBuffer>> pages_;
   std::vector<IdleWord> words_;
 };
 

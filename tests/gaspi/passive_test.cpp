@@ -113,6 +113,12 @@ double processor_seconds() {
 }
 
 /// A receiver that waits, and the threads that the library has beside it, leave the processor to others.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr double most_share = 0.05;  // sanitized code takes several times as long
+#else
+constexpr double most_share = 0.01;
+#endif
+
 TEST(GaspiPassive, AWaitingReceiverTakesOnePercentOfAProcessor) {
   expect_gaspi({}, [](int rank) {
     make_segment(0, 16);
@@ -127,7 +133,7 @@ TEST(GaspiPassive, AWaitingReceiverTakesOnePercentOfAProcessor) {
     const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const double used = processor_seconds() - before;
     BEELINE_CHECK(elapsed > 1.5);
-    if (used > 0.01 * elapsed) throw CheckFailure(join("took ", used, " s of ", elapsed, " s"));
+    if (used > most_share * elapsed) throw CheckFailure(join("took ", used, " s of ", elapsed, " s"));
   });
 }
 

@@ -38,7 +38,7 @@ class Aggregator {
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status pass(const Block& block, const beeline::Context& ctx) {
     return is_alone_ && !is_due_ ? beeline::Status::ok : send_above(block, ctx, full_);
   }
-  /// Sends what is left. The block calls it after its last step.
+  /// Sends the entries that are not sent yet. The block calls it after its last step.
   template <class Block>
   [[nodiscard]] BEELINE_HOST_DEVICE beeline::Status finish(const Block& block, const beeline::Context& ctx) {
     return send_above(block, ctx, 0);

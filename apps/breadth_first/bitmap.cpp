@@ -18,7 +18,7 @@ namespace breadth_first {
 
 namespace {
 
-/// Symmetric memory of the method. Every rank has the bits of all positions, whose order is that of ranks.
+/// The method's symmetric memory. Every rank has the bits of all ranks' positions, in the order of the ranks.
 struct Bitmaps {
   std::uint32_t* level;   ///< [ranks, words] vertices of the level
   std::uint32_t* next;    ///< [ranks, words] vertices that this rank has found

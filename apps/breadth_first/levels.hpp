@@ -15,8 +15,8 @@ struct Numbers {
   std::uint32_t stride;  ///< 1: each rank gets a number of its own, first[rank]; 0: all get the same
 };
 
-/// Puts a number to each rank, and waits for all ranks' numbers and for what they have put before. Every thread of the
-/// grid calls it, at the end of `level`. Returns false if a wait failed.
+/// Puts a number to each rank, and waits for the numbers of all ranks. Their earlier puts have then arrived, too. Every
+/// thread of the grid calls it, at the end of `level`. Returns false if a wait failed.
 ///   table  [2, ranks] symmetric: numbers of each rank; levels alternate
 template <class Grid>
 [[nodiscard]] BEELINE_HOST_DEVICE bool publish(Grid& grid, const beeline::Context& ctx, std::uint32_t level,

@@ -71,7 +71,7 @@ struct SendVisits {
   }
 };
 
-/// Symmetric memory of the method, beside queues and buffers.
+/// The method's symmetric memory, without queues and buffers.
 struct MessageWords {
   std::uint32_t* level;    ///< `Receiver::level`
   std::uint64_t* ended;    ///< `Receiver::ended`

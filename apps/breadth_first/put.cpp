@@ -11,7 +11,7 @@ namespace breadth_first {
 
 namespace {
 
-/// Symmetric memory of the method. A rank sends a vertex once, so what it sends to another in a search always fits.
+/// The method's symmetric memory. In a search a rank sends each vertex at most once, so all visits fit.
 struct Inbox {
   Visit* visits;           ///< [ranks, per_rank] from each rank, one after the other over all levels
   std::uint32_t* put;      ///< [ranks] visits that this rank has put to each rank

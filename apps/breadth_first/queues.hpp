@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 /// @file
-/// The search with queues, for the methods that send vertices to their owners: a level's queue is expanded, neighbours
-/// of this rank are visited at once, the others are given to an `Outlet`, each once in a search.
+/// The search with queues, for the methods that send vertices to their owners. A rank looks at the neighbours of all
+/// vertices in a level's queue. It visits its own at once, and passes each other one to an `Outlet`, once in a search.
 
 #include <memory>
 

@@ -34,7 +34,7 @@ struct Model {
 [[nodiscard]] Couplings parse_couplings(const std::string& text);
 
 /// Parses lattices separated by commas: `N` is N x N x N, otherwise XxYxZ; with `weak` z is that of each rank. Throws
-/// invalid_argument, naming what is wrong, for other texts, odd numbers, and numbers outside of 2 to 4096.
+/// invalid_argument, and names the faulty part, for other texts and for numbers that are odd or not within 2 to 4096.
 [[nodiscard]] std::vector<Size> parse_sizes(const std::string& text, int ranks, bool weak);
 
 /// The planes of one rank.

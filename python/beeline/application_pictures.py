@@ -105,7 +105,7 @@ def draw_joules(results: list[Event], output: Path) -> list[str]:
 
 
 def draw_power(axes: Any, shown: list[Event]) -> None:
-    """Stacks the power of the components that were metered, and names the others."""
+    """Stacks the power of the metered components; the axis names those without a meter."""
     kinds = list(shown[0]["energy"]["components"])
     left, without = [0.0] * len(shown), []
     for kind in kinds:

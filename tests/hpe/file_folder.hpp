@@ -20,7 +20,8 @@ namespace beeline_test {
 class FileFolder {
  public:
   FileFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "beeline-files-XXXXXX").string();
+    // mkdtemp replaces the six letters.
+    std::string name = (std::filesystem::temp_directory_path() / "beeline-files-").string() + std::string(6, 'X');
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no folder " + name);
     path_ = name;
   }

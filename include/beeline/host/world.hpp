@@ -115,7 +115,8 @@ class World final : public Team {
   /// the call blocks, and has no order with any stream: `synchronize` first if a kernel writes the data. Any thread may
   /// call it, for any device: host ranks reach GPU memory through a GPU that their process sees. A copy of a range onto
   /// itself does nothing. Throws unreachable for GPU memory that no GPU of this process reaches, invalid_argument if
-  /// the ranges overlap otherwise, or if a range extends beyond the end of the heap in which it begins.
+  /// the ranges overlap otherwise, or if a range extends beyond the end of the heap, or of the part of a segment, in
+  /// which it begins.
   void copy(void* destination, const void* source, std::size_t bytes);
   void copy(void* destination, const void* source, std::size_t bytes, Stream& stream);
   /// Copies to or from registered memory, given by rank and offset, over the best available path. Blocks. Throws

@@ -29,7 +29,7 @@ from beeline.display import (
 from beeline.jobs import Event
 from beeline.programs import mpirun_command
 
-BASELINE = "alltoallv"  # the method that the others are compared with
+BASELINE = "alltoallv"  # the other methods are compared with this one
 
 
 def study(

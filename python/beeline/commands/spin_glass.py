@@ -22,7 +22,7 @@ from beeline.display import (
 )
 from beeline.jobs import Event
 
-BASELINE = "off"  # the method that the others are compared with
+BASELINE = "off"  # the other methods are compared with this one
 
 
 def study(asked: Asked, ranks: options.Ranks = "2") -> None:

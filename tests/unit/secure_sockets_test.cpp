@@ -13,6 +13,7 @@
 #include "beeline/core/error.hpp"
 #include "runtime/socket.hpp"
 #include "runtime/stream.hpp"
+#include "transports/sockets/connection.hpp"
 #include "transports/sockets/connection_keys.hpp"
 #include "transports/transport.hpp"
 
@@ -165,6 +166,52 @@ TEST_F(SecureSockets, CarryShortAndLongPayloads) {
       EXPECT_TRUE(payloads[each - 1] == reports(to).payloads[each]) << "message " << each;
     reports(to).payloads.clear();
   }
+}
+
+/// Reads all that has arrived. Returns the number of bytes.
+std::size_t drain(Stream& stream) {
+  std::vector<std::byte> some(1 << 20);
+  std::size_t total = 0;
+  for (ssize_t got = 0; (got = stream.read(some)) > 0;) total += static_cast<std::size_t>(got);
+  return total;
+}
+
+TEST_F(SecureSockets, GoOnWithTheQueueWhenAReadHasSentWhatWaited) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(0, ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()));
+  const std::array<std::byte, 16> secret{};
+  const NetworkPlan near_plan = plan_of(0), far_plan = plan_of(1);
+  Stream far(FileDescriptor(ends[1]), accepting_session(far_plan, secret));
+  SocketFaults no_faults({});
+  Connection near(1, reports(0), no_faults);
+  near.open(Stream(FileDescriptor(ends[0]), dialing_session(near_plan, 1, secret)), {});
+  for (int step = 0; step < 10 && !far.is_ready(); ++step) {
+    EXPECT_EQ(0u, drain(far));
+    near.read();
+  }
+  ASSERT_TRUE(far.is_ready());
+
+  const std::vector<std::byte> payload(most_eager_bytes);
+  NetworkMessage message{};
+  std::uint64_t messages = 0;
+  for (int more = 0; more < 3 && messages < 1000; more += near.is_blocked() ? 1 : 0) {
+    message.number = ++messages;
+    near.send(message, payload, messages, nullptr);
+  }
+  ASSERT_TRUE(near.is_blocked());
+  std::size_t received = drain(far);
+  const SocketFrame frame{FrameKind::message, 0, 0, 0};
+  ASSERT_EQ(static_cast<ssize_t>(sizeof frame + sizeof message),
+            far.write(std::as_bytes(std::span(&frame, 1)), std::as_bytes(std::span(&message, 1))));
+  near.read();  // before anything reports that the socket has room
+  EXPECT_TRUE(reports(0).payloads.contains(messages));
+  const std::size_t all = messages * (sizeof frame + sizeof message + payload.size());
+  for (std::size_t step = 0; step < all && received < all; ++step) {
+    received += drain(far);
+    if (!near.is_blocked()) break;
+    near.write();
+  }
+  EXPECT_EQ(all, received + drain(far));
 }
 
 TEST_F(SecureSockets, CloseConnectionsWithoutTheKeyAndSayNothing) {

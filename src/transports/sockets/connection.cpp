@@ -184,10 +184,8 @@ void Connection::lose_stream(int error) {
 }
 
 std::size_t Connection::read_some(std::span<std::byte> to) {
-  const bool was_ready = stream_.is_ready();
   const ssize_t bytes = stream_.read(to);
   if (const int error = bytes == 0 ? 0 : errno; bytes == 0 || (bytes < 0 && error != EAGAIN)) lose_stream(error);
-  if (!was_ready && is_open() && stream_.is_ready()) write();
   return static_cast<std::size_t>(std::max<ssize_t>(bytes, 0));
 }
 
@@ -195,6 +193,9 @@ bool Connection::read() {
   bool any = false;
   do any = read_once() || any;
   while (is_open() && stream_.has_input());
+  // Reading TLS may have ended the handshake, or sent the bytes for which the socket had no room: no event reports that
+  // the queue can go on.
+  if (!stream_.is_blocked()) write();
   return any;
 }
 

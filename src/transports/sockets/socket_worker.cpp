@@ -215,12 +215,15 @@ bool SocketWorker::send(int peer, const NetworkMessage& message, std::span<const
 
 bool SocketWorker::fetch(int peer, void* parcel, std::span<std::byte> to_memory, std::uint64_t number, DeviceKind) {
   to(peer).fetch(*static_cast<Parcel*>(parcel), to_memory, number);
+  watch_blocked(peer);
   return false;
 }
 
 void SocketWorker::drop(void* parcel) {
   auto& dropped = *static_cast<Parcel*>(parcel);
-  to(dropped.peer).drop(dropped);
+  const int peer = dropped.peer;
+  to(peer).drop(dropped);
+  watch_blocked(peer);
 }
 
 void SocketWorker::close() {
@@ -231,10 +234,18 @@ void SocketWorker::close() {
 
 void SocketWorker::disconnect(int peer) { to(peer).lose("it was given up"); }
 
+bool SocketWorker::release_delayed() {
+  bool any = false;
+  for (std::size_t peer = 0; peer < connections_.size(); ++peer) {
+    any = connections_[peer].release_delayed() || any;
+    watch_blocked(static_cast<int>(peer));
+  }
+  return any;
+}
+
 bool SocketWorker::progress() {
   bool any = false;
-  if (faults_.delays())
-    for (Connection& each : connections_) any = each.release_delayed() || any;
+  if (faults_.delays()) any = release_delayed();
   std::array<epoll_event, most_ready> ready;
   const int count = ::epoll_wait(ready_.get(), ready.data(), most_ready, 0);
   bool has_visitors = !visitors_.empty(), has_dials = false;

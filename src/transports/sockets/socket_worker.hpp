@@ -74,7 +74,9 @@ class SocketWorker final : public TransportWorker {
   void open(int peer, detail::Stream stream, std::vector<std::byte> first);
   /// Adds a descriptor to `ready_`.
   void watch(int descriptor, std::uint32_t events, std::uint64_t what);
+  /// Watches a connection for room to write while it has none.
   void watch_blocked(int peer);
+  bool release_delayed();
   [[nodiscard]] Connection& to(int peer) { return connections_[static_cast<std::size_t>(peer)]; }
 
   const NetworkPlan plan_;

@@ -38,7 +38,6 @@ bool BesideCaptures::exchange() noexcept {
 
 CurrentGpu::CurrentGpu(int index) : index_(index) {
   check(cudaGetDevice(&previous_), "cudaGetDevice");
-  if (previous_ == index_ && beside_.is_changed()) return;
   CUcontext context = nullptr;
   check(driver().current_context(&context), "cuCtxGetCurrent");
   had_context_ = context != nullptr;

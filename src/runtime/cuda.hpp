@@ -39,8 +39,9 @@ class BesideCaptures {
   const bool is_changed_;
 };
 
-/// Makes a GPU current for a scope: any thread may drive any device, also during captures. A thread without a context
-/// has none afterwards: cudaSetDevice would make a context on the GPU that it restores.
+/// Makes a GPU current for a scope: any thread may drive any device, also during captures. In the scope the thread has
+/// the GPU's context, without which driver functions fail. A thread without a context has none afterwards:
+/// cudaSetDevice would make a context on the GPU that it restores.
 class CurrentGpu {
  public:
   explicit CurrentGpu(int index);

@@ -28,11 +28,12 @@ std::byte* allocate_managed(int gpu, std::size_t bytes) {
 }
 
 void free_managed(int gpu, std::byte* start) noexcept {
-  const cuda_api::BesideCaptures beside;
-  int previous = 0;
-  if (cudaGetDevice(&previous) != cudaSuccess || cudaSetDevice(gpu) != cudaSuccess) return;
-  static_cast<void>(cudaFree(start));
-  static_cast<void>(cudaSetDevice(previous));
+  try {
+    const cuda_api::CurrentGpu current(gpu);
+    static_cast<void>(cudaFree(start));
+  } catch (const Error&) {
+    // A GPU with a fault has freed its memory.
+  }
 }
 
 }  // namespace beeline::hpe::detail

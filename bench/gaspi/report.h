@@ -27,10 +27,12 @@ static inline double now_us(void) {
   return 1e6 * (double)time.tv_sec + 1e-3 * (double)time.tv_nsec;
 }
 
-/// Operations of a batch of about 3 ms, if one takes `time_us`; at least 20, so that a delay does not make the sample.
+/// Operations of a batch of about 3 ms, if one takes `time_us`; at least 20, so that a delay does not make the sample,
+/// but no more than 60 ms hold: batches of large transfers would take minutes.
 static inline int operations_in_batch(double time_us) {
-  const double fit = 3000 / (time_us > 0.01 ? time_us : 0.01);
-  return fit > 20000 ? 20000 : fit < 20 ? 20 : (int)fit;
+  const double time = time_us > 0.01 ? time_us : 0.01, most = time < 1 ? 20000 : 60000 / time;
+  const double fit = 3000 / time < 20 ? 20 : 3000 / time, count = fit < most ? fit : most;
+  return count < 1 ? 1 : (int)count;
 }
 
 static int compare_samples(const void* left, const void* right) {

@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto patience = 2s;  // for killed processes that the system cannot end at once
+constexpr auto longest_end = 2s;  // for killed processes that the system cannot end at once
 
 /// Blocks until the child has ended, and passes every other signal on to the child. Stops together with the job, so
 /// that a shell sees it stop.
@@ -69,7 +69,7 @@ sigset_t handled_signals() {
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 void end_children() {
-  const auto end = std::chrono::steady_clock::now() + patience;
+  const auto end = std::chrono::steady_clock::now() + longest_end;
   for (bool any = true; any && std::chrono::steady_clock::now() < end;) {
     any = false;
     for (const pid_t each : children()) {

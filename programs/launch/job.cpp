@@ -166,8 +166,8 @@ class Job {
   int next_signal_ = SIGTERM;                                   ///< for ranks that have not ended by next_signal_at_
   Clock::time_point next_signal_at_ = Clock::time_point::max();
   Clock::time_point end_began_at_;
-  std::vector<int> terminated_;             ///< ranks that did not end by themselves
-  std::chrono::duration<double> patience_;  ///< their time to end: less than `end_time` if the user insisted
+  std::vector<int> terminated_;              ///< ranks that did not end by themselves
+  std::chrono::duration<double> end_limit_;  ///< their time to end: less than `end_time` if the user insisted
   Clock::time_point beginning_due_at_ = Clock::time_point::max();  ///< when the next unfinished line is printed
   bool children_changed_ = false;                                  ///< a child has ended, stopped or continued
   Clock::time_point standstill_ends_at_ = Clock::time_point::max();
@@ -471,7 +471,7 @@ void Job::enforce_end() {
   if (Clock::now() >= grace_ends_at_) end_by_signal();
   if (Clock::now() < next_signal_at_) return;
   if (terminated_.empty()) {
-    patience_ = std::min<std::chrono::duration<double>>(Clock::now() - end_began_at_, end_time);
+    end_limit_ = std::min<std::chrono::duration<double>>(Clock::now() - end_began_at_, end_time);
     for (const RankProcess& each : processes_)
       if (!each.ending()) terminated_.push_back(each.rank());
   }
@@ -569,7 +569,7 @@ std::vector<std::string> Job::report() const {
                                 is_one ? "was" : "were", end));
   };
   say(stopped_, "had been stopped by a signal,", "killed");
-  say(terminated_, fmt::format("did not end within {:.3g} s", patience_.count()), "terminated");
+  say(terminated_, fmt::format("did not end within {:.3g} s", end_limit_.count()), "terminated");
   return lines;
 }
 

@@ -81,17 +81,17 @@ def _end_worlds() -> None:
 atexit.register(_end_worlds)
 
 
-_PATIENCE_S = 5.0  # after the deadline, for a rank to return after another has failed
+_RETURN_S = 5.0  # after the deadline, for a rank to return after another has failed
 
 
-def _join(running: dict[int, threading.Thread], has_failed: threading.Event, patience_s: float) -> str:
-    """Waits for the ranks' threads, after a failure only for `patience_s`; describes the ranks that still run."""
+def _join(running: dict[int, threading.Thread], has_failed: threading.Event, limit_s: float) -> str:
+    """Waits for the ranks' threads, after a failure only for `limit_s`; describes the ranks that still run."""
     end = float("inf")
     for thread in running.values():
         while thread.is_alive() and time.monotonic() < end:
             thread.join(0.05 if has_failed.is_set() else 0.2)
             if has_failed.is_set() and end == float("inf"):
-                end = time.monotonic() + patience_s
+                end = time.monotonic() + limit_s
     left = [str(rank) for rank, thread in running.items() if thread.is_alive()]
     return f"rank {left[0]}" if len(left) == 1 else f"ranks {', '.join(left)}" if left else ""
 
@@ -126,7 +126,7 @@ def run(
     for tests, not for speed.
     """
     threads = _beeline._ThreadRanks(ranks)
-    patience_s = threads.deadline_s(deadline_s) + _PATIENCE_S
+    limit_s = threads.deadline_s(deadline_s) + _RETURN_S
     results: dict[int, Result] = {}
     failures: list[BaseException] = []
     has_failed = threading.Event()
@@ -150,10 +150,10 @@ def run(
     }
     for thread in running.values():
         thread.start()
-    stuck = _join(running, has_failed, patience_s)
+    stuck = _join(running, has_failed, limit_s)
     if failures:
         cause = _cause_of(failures)
         if stuck:
-            _note(cause, f"{stuck} did not return within {patience_s:g} s of this: left behind")
+            _note(cause, f"{stuck} did not return within {limit_s:g} s of this: left behind")
         raise cause
     return [results[rank] for rank in range(ranks)]

@@ -26,7 +26,7 @@ namespace beeline {
 namespace {
 
 /// Time for which a thread without work looks for some before it sleeps.
-constexpr std::uint64_t engine_patience_ns = 200'000;
+constexpr std::uint64_t engine_spin_ns = 200'000;
 /// Longest sleep of a host rank's thread, which posters wake.
 constexpr int woken_engine_poll_us = 100'000;
 /// Rounds over all rings between two checks of the deadlines of triggered operations; each sleep checks them, too.
@@ -425,7 +425,7 @@ void EngineThread::rest(std::uint32_t idle, std::uint64_t idle_since) {
   if (poll_us_ == 0) return machine::back_off(idle, Polling(WaitPolicy::spin, 0));
   const Polling polling = client_.context.polling;
   const bool looks = idle % detail::polls_per_look == 0 || machine::backs_off(idle, polling);
-  if (looks && machine::clock_ns() - idle_since > engine_patience_ns) return sleep();
+  if (looks && machine::clock_ns() - idle_since > engine_spin_ns) return sleep();
   machine::back_off(idle, polling.sleeps_at_once() ? Polling(WaitPolicy::yield, 0) : polling);
 }
 

@@ -22,9 +22,9 @@ namespace {
 
 using Mark = Counter::Mark;
 
-constexpr std::int64_t poll_ns = 1'000'000;          // while a tick is awaited
-constexpr std::int64_t patience_ns = 1'000'000'000;  // 10 ticks of NVML; a counter without a tick by then stands still
-constexpr int rest_of_reading = 250;                 // pause after a reading, in reading times: 0.4 % of a core
+constexpr std::int64_t poll_ns = 1'000'000;              // while a tick is awaited
+constexpr std::int64_t longest_wait_ns = 1'000'000'000;  // 10 ticks of NVML: a counter without one stands still
+constexpr int rest_of_reading = 250;                     // pause after a reading, in reading times: 0.4 % of a core
 constexpr std::size_t most_samples = std::size_t{1} << 20;
 
 double cpu_seconds_of_this_thread() {
@@ -89,7 +89,7 @@ std::vector<Mark> Meter::Implementation::next_ticks() {
       before.push_back(counter.ticks());
     }
   }
-  const std::int64_t end_ns = clock.now_ns() + patience_ns;
+  const std::int64_t end_ns = clock.now_ns() + longest_wait_ns;
   for (bool waits = true; waits;) {
     waits = false;
     const bool is_late = clock.now_ns() >= end_ns;

@@ -63,9 +63,9 @@ class LaunchService {
   }
 
   /// Shorter than a lease, since the time of the first refusal is lost at the end of a lease.
-  [[nodiscard]] __device__ std::uint64_t patience_ns() const {
+  [[nodiscard]] __device__ std::uint64_t retry_ns() const {
     const std::uint64_t half = terms_.kernels.service.lease_ns / 2;
-    return half < LaunchServiceTerms::patience_ns ? half : LaunchServiceTerms::patience_ns;
+    return half < LaunchServiceTerms::retry_ns ? half : LaunchServiceTerms::retry_ns;
   }
 
   /// Starts kernels, one thread after the other, up to the number that this graph may launch.
@@ -92,7 +92,7 @@ class LaunchService {
     counts.last_error = error;
     const std::uint64_t now = machine::clock_ns();
     if (refused_ns_ == 0) refused_ns_ = now;
-    if (now - refused_ns_ < patience_ns()) return false;
+    if (now - refused_ns_ < retry_ns()) return false;
     // The task is not lost: the engine starts the kernel.
     machine::reduce_add(&counts.handed, std::uint64_t{1});
     note_start(number);

@@ -23,7 +23,7 @@ inline constexpr std::uint32_t most_fired_graphs = 120;
 struct LaunchCounts {
   std::uint64_t fired;       ///< graphs
   std::uint64_t refused;     ///< launches that the device refused, mostly because the graph still ran; repeated
-  std::uint64_t handed;      ///< kernels left to the engine after `patience_ns` of refusals
+  std::uint64_t handed;      ///< kernels left to the engine after `retry_ns` of refusals
   std::uint64_t last_error;  ///< the cudaError_t of the last refusal
 };
 
@@ -34,7 +34,7 @@ struct LaunchServiceTerms {
   std::uint64_t* over;  ///< leases that have ended, in host memory; nullptr: a lease ends at once
   std::uint32_t calls;  ///< number of calls that the lease polls
   /// Time for which a refused launch is repeated; half a lease if that is shorter.
-  static constexpr std::uint64_t patience_ns = 1'000'000;
+  static constexpr std::uint64_t retry_ns = 1'000'000;
 };
 
 /// Launches one lease on a stream that records it.

@@ -37,7 +37,7 @@ struct RankError {
 };
 
 /// How long a rank may take to return from a failed world. The agreement on the survivors may take the deadline.
-std::chrono::nanoseconds patience_of(const Config& config) {
+std::chrono::nanoseconds end_limit_of(const Config& config) {
   return std::chrono::nanoseconds(config.deadline_ns) + std::chrono::seconds(5);
 }
 
@@ -52,11 +52,11 @@ std::chrono::nanoseconds patience_of(const Config& config) {
 class EndWatch {
  public:
   ///   before_end  called before the process ends
-  EndWatch(int rank, std::chrono::nanoseconds patience, std::function<void()> before_end)
+  EndWatch(int rank, std::chrono::nanoseconds limit, std::function<void()> before_end)
       : thread_(detail::start_thread_for(
-            "the watch over the end of a failed world", [this, rank, patience, before_end = std::move(before_end)] {
+            "the watch over the end of a failed world", [this, rank, limit, before_end = std::move(before_end)] {
               std::unique_lock lock(mutex_);
-              if (changed_.wait_for(lock, patience, [this] { return is_over_; })) return;
+              if (changed_.wait_for(lock, limit, [this] { return is_over_; })) return;
               before_end();
               end_process(fmt::format("rank {}: work on its streams does not end although its world has failed", rank));
             })) {}
@@ -87,7 +87,7 @@ class LocalRanks {
   void run(const Config& config, std::unique_ptr<Bootstrap> bootstrap, const std::function<void(World&)>& body);
   /// Blocks until every rank has ended. A thread cannot be ended from outside: if a world has failed and a rank does
   /// not return from it, the whole process ends.
-  void await_end(std::chrono::nanoseconds patience);
+  void await_end(std::chrono::nanoseconds limit);
   /// Prints now the errors that are kept until all ranks have ended.
   void print_errors() {
     const std::lock_guard lock(mutex_);
@@ -230,7 +230,7 @@ void LocalRanks::run(const Config& config, std::unique_ptr<Bootstrap> bootstrap,
     std::optional<EndWatch> watch;
     try {
       if (world && world->failed() && !is_forked())
-        watch.emplace(rank, patience_of(config), [this] { print_errors(); });
+        watch.emplace(rank, end_limit_of(config), [this] { print_errors(); });
     } catch (const Error& error) {  // then the end of the world is not watched
       report(rank, error.what(), false);
     }
@@ -247,14 +247,14 @@ int LocalRanks::stuck_rank() const {
   return -1;
 }
 
-void LocalRanks::await_end(std::chrono::nanoseconds patience) {
+void LocalRanks::await_end(std::chrono::nanoseconds limit) {
   using Clock = std::chrono::steady_clock;
   auto well_at = Clock::now();
   std::unique_lock lock(mutex_);
   while (!ended_.wait_for(lock, std::chrono::milliseconds(200), [this] { return running_.empty(); })) {
     const int stuck = stuck_rank();
     if (stuck < 0) well_at = Clock::now();
-    if (Clock::now() - well_at < patience) continue;
+    if (Clock::now() - well_at < limit) continue;
     print_followers();
     end_process(fmt::format("rank {} does not return from a world that has failed", stuck));
   }
@@ -315,7 +315,7 @@ int run(const Config& config, const std::function<void(World&)>& body, Version h
   }
   rank_threads = &ranks;
   begins.set_value(true);
-  ranks.await_end(patience_of(config));
+  ranks.await_end(end_limit_of(config));
   rank_threads = nullptr;
   for (std::thread& thread : threads) thread.join();
   return ranks.all_well() ? 0 : 1;

@@ -20,7 +20,7 @@ namespace {
 
 /// A rank that has asked for the survivors has at least this time to complete the messages to it, also after the
 /// deadline.
-constexpr std::int64_t least_patience_ns = 1'000'000'000;
+constexpr std::int64_t least_settling_ns = 1'000'000'000;
 constexpr std::int64_t longest_ns = INT64_MAX / 4;
 
 /// Ends the remaining work of this rank's streams, since its waits would outlast the abort and fail the continuing
@@ -110,12 +110,12 @@ std::vector<int> World::Implementation::agree_on_connected(std::int64_t deadline
     // All ranks in `left` have asked, so they are alive; the engine of one may be busy, for example in the driver of a
     // GPU. The others wait for it until the deadline of the first that has asked.
     const std::int64_t remaining_ns = least_of(*bootstrap, deadline.remaining_ns(), config.deadline_ns);
-    const std::int64_t patience_ns = std::clamp(remaining_ns, least_patience_ns, longest_ns);
-    for (const int peer : engines->of_peers()->settle(left, patience_ns))
+    const std::int64_t settling_ns = std::clamp(remaining_ns, least_settling_ns, longest_ns);
+    for (const int peer : engines->of_peers()->settle(left, settling_ns))
       lost[static_cast<std::size_t>(peer)] = std::byte{1};
     steps.ended("messages to them completed");
     // A rank that has waited for another in vain, and then for those behind it, comes later than the rest.
-    const auto all = bootstrap->allgather(lost, 2 * patience_ns + std::min(config.deadline_ns, longest_ns));
+    const auto all = bootstrap->allgather(lost, 2 * settling_ns + std::min(config.deadline_ns, longest_ns));
     std::vector<int> connected;
     for (const int each : left) {
       const auto apart =

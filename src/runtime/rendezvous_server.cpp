@@ -215,7 +215,7 @@ int RendezvousServer::Implementation::poll_milliseconds() const {
   };
   if (pause_) consider(*pause_);
   for (const auto& each : connections_) {
-    if (each->rank < 0) consider(each->patience);
+    if (each->rank < 0) consider(each->stranger_deadline);
     if (each->waiting) consider(each->waiting->deadline);
   }
   return least;
@@ -354,7 +354,8 @@ void RendezvousServer::Implementation::refuse(Connection& connection, const std:
     vacate(connection);
   }
   connection.refused = true;
-  connection.patience = Deadline(refused_linger_ns);  // closing at once could discard the reason before it is sent
+  // Closing at once could discard the reason before it is sent.
+  connection.stranger_deadline = Deadline(refused_linger_ns);
   connection.send(encode({.type = FrameType::refuse}, why));
 }
 
@@ -508,7 +509,7 @@ void RendezvousServer::Implementation::expire() {
     expire_survivors(world);
   }
   for (const auto& each : connections_)
-    if (each->rank < 0 && each->patience.passed()) each->broken = true;
+    if (each->rank < 0 && each->stranger_deadline.passed()) each->broken = true;
 }
 
 void RendezvousServer::Implementation::expire_allgather(ServedWorld& world) {

@@ -49,9 +49,9 @@ class Connection {
   FrameReader reader{max_hello_bytes};
   int rank = -1;
   ServedWorld* world = nullptr;
-  bool refused = false;               ///< the reason is being sent; arriving bytes are ignored
-  bool broken = false;                ///< the connection is to be dropped
-  Deadline patience{10'000'000'000};  ///< time for a stranger's hello, or to send the reason of a refusal
+  bool refused = false;                        ///< the reason is being sent; arriving bytes are ignored
+  bool broken = false;                         ///< the connection is to be dropped
+  Deadline stranger_deadline{10'000'000'000};  ///< time for a stranger's hello, or to send the reason of a refusal
   std::optional<Contribution> waiting;
 
  private:

@@ -37,7 +37,7 @@ using detail::FrameReader;
 using detail::FrameType;
 
 constexpr std::int64_t farewell_ns = 1'000'000'000;
-constexpr std::int64_t most_patience_ns = 5'000'000'000;  // limit of retries with a server that closes connections
+constexpr std::int64_t longest_retry_ns = 5'000'000'000;  // limit of retries with a server that closes connections
 constexpr std::chrono::milliseconds longest_pause{100};
 constexpr auto news_time = std::chrono::seconds(1);  // for the server to report which rank ended first
 
@@ -156,18 +156,18 @@ void TcpBootstrap::join(const Config& config, const Deadline& deadline) {
   require(!config.secure || !config.token.empty(), Status::invalid_argument,
           "BEELINE_SECURE=1 derives keys from BEELINE_TOKEN, which is not set");
   // The limit covers a crowd of strangers at a real server; another program at this address closes connections forever.
-  const Deadline patience(std::min<std::int64_t>(deadline.remaining_ns() / 2, most_patience_ns));
+  const Deadline retries(std::min<std::int64_t>(deadline.remaining_ns() / 2, longest_retry_ns));
   for (std::chrono::milliseconds pause{1};; pause = std::min(pause * 2, longest_pause)) {
     stream_ = detail::Stream(detail::connect_tcp(config.rendezvous, deadline),
                              config.secure ? detail::greet_rendezvous(config.token, rank_, size_) : nullptr);
     reader_ = FrameReader(most_answer_bytes_);
     if (shake_hands(deadline) && greet(config.secure ? "" : config.token, deadline)) return;
-    if (patience.passed())
+    if (retries.passed())
       throw Error(
           Status::unreachable,
           fmt::format("the program that listens at the rendezvous has closed every connection for {} s: it is no "
                       "Beeline server, or has too many connections of others{}",
-                      patience.total_seconds(),
+                      retries.total_seconds(),
                       config.secure ? ", or another BEELINE_TOKEN" : ", or expects BEELINE_SECURE=1"),
           rank_);
     detail::throw_if_interrupted(rank_);

@@ -32,7 +32,7 @@ void HostWorkers::run(unsigned count, unsigned at_once, const std::function<void
   if (count == 1) return task(0);
   if (threads_.size() + 1 < count) provide(count - 1);
   std::unique_lock lock(mutex_);
-  if (at_once < count && !std::exchange(is_timed_, true)) set_timer(patience_ns_);
+  if (at_once < count && !std::exchange(is_timed_, true)) set_timer(wake_all_ns_);
   task_ = &task;
   count_ = unfinished_ = count, at_once_ = at_once;
   unbegun_.store(count, std::memory_order_relaxed);

@@ -20,11 +20,11 @@ namespace beeline {
 ///
 /// More threads than cores do not run concurrently, and waking them costs microseconds: a task without a core starts
 /// when another thread gives up its core in one of the library's waits. Tasks may also wait by other means, so a timer
-/// wakes all threads at most `patience_ns` after the beginning of the run. Setting the timer may take 10 us (on a
+/// wakes all threads at most `wake_all_ns` after the beginning of the run. Setting the timer may take 10 us (on a
 /// virtual machine), so it is set only if it is not set already, and never cancelled.
 class HostWorkers : detail::WaitListener {
  public:
-  explicit HostWorkers(long patience_ns = 1'000'000) : patience_ns_(patience_ns) {}
+  explicit HostWorkers(long wake_all_ns = 1'000'000) : wake_all_ns_(wake_all_ns) {}
   ~HostWorkers();
 
   /// Runs `task(0)` to `task(count - 1)`, which may wait for each other and must not throw: on the calling thread and
@@ -44,7 +44,7 @@ class HostWorkers : detail::WaitListener {
   void keep_time();
   void set_timer(long ns) const;
 
-  const long patience_ns_;
+  const long wake_all_ns_;
   std::mutex mutex_;
   std::condition_variable wake_, over_;
   const std::function<void(unsigned)>* task_ = nullptr;

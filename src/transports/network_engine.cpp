@@ -33,14 +33,14 @@ namespace beeline {
 namespace {
 
 /// The engine's thread looks for work for this long before it sleeps.
-constexpr std::uint64_t network_patience_ns = 50'000;
+constexpr std::uint64_t network_spin_ns = 50'000;
 /// A thread that has posted a command with an answer, such as a get, first polls for the answer for this long: its wait
 /// would poll less often.
-constexpr std::uint64_t answer_patience_ns = 30'000;
+constexpr std::uint64_t answer_spin_ns = 30'000;
 /// A yield takes as long as a turn without work, and delays what arrives meanwhile.
 constexpr unsigned idle_turns_per_yield = 4;
-/// As `network_patience_ns`, for the rank of a GPU, which cannot wake the engine's thread.
-constexpr std::uint64_t gpu_patience_ns = 200'000;
+/// As `network_spin_ns`, for the rank of a GPU, which cannot wake the engine's thread.
+constexpr std::uint64_t gpu_spin_ns = 200'000;
 /// Longest sleep of the engine's thread. It then reads the abort words, because storing one wakes no thread.
 constexpr int longest_sleep_us = 10'000;
 /// Time from the loss of a connection to its report, in which the cause of the peer's end may be reported first.
@@ -102,7 +102,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   /// peer is given up.
   struct Ending {
     const char* what;
-    std::uint64_t patience_ns;
+    std::uint64_t limit_ns;
     bool may_copy = false;  ///< copies the sources instead, so that the peer need not be given up
   };
   /// Progress of a peer, and since when it has made none.
@@ -136,7 +136,7 @@ class NetworkEngine final : public Engine, Waker, detail::WaitWork, UnmapWatcher
   RemoteExchange& exchange_;  ///< used by the thread whose turn it is
   const NetworkPlan& plan_;
   const FailureEvents events_;
-  std::uint64_t patience_ns_ = network_patience_ns;
+  std::uint64_t spin_ns_ = network_spin_ns;
   int longest_sleep_us_ = longest_sleep_us;
   mutable WorkTurns turns_;
   ThreadWaker thread_waker_{*this};
@@ -184,7 +184,7 @@ PeerRoute NetworkEngine::route_to(int peer) const {
 void NetworkEngine::serve(const EngineClient& client) {
   client_ = client;
   if (client_.device.is_gpu()) {
-    patience_ns_ = plan_.poll_us == 0 ? ~std::uint64_t{0} : gpu_patience_ns;
+    spin_ns_ = plan_.poll_us == 0 ? ~std::uint64_t{0} : gpu_spin_ns;
     longest_sleep_us_ = std::min(longest_sleep_us, plan_.poll_us);
   }
   exchange_.serve(client_);
@@ -278,7 +278,7 @@ void NetworkEngine::look_for_answer() {
   if (asked == nullptr) return;
   const std::uint64_t start = machine::clock_ns();
   helpers_.count(start);  // the engine's thread would only contend for the core
-  for (unsigned idle = 0; asked->unanswered != 0 && machine::clock_ns() - start < answer_patience_ns;)
+  for (unsigned idle = 0; asked->unanswered != 0 && machine::clock_ns() - start < answer_spin_ns;)
     if (!exchange_.turn() && ++idle % idle_turns_per_yield == 0) ::sched_yield();
 }
 
@@ -303,7 +303,7 @@ void NetworkEngine::run() {
         continue;
       }
       if (idle_since == 0) idle_since = now;
-      if (now - idle_since < patience_ns_)
+      if (now - idle_since < spin_ns_)
         ::sched_yield();
       else if (!report_failures())
         sleep();
@@ -400,7 +400,7 @@ void NetworkEngine::work_until(const std::vector<int>& peers, const Ending& endi
       const RemotePeer& to = peer_of(peers[i]);
       const std::uint64_t progress = to.acknowledged + to.sent + to.arrivals.done();
       if (waited[i].since_ns == 0 || progress != waited[i].progress) waited[i] = {progress, now};
-      if (now - waited[i].since_ns >= ending.patience_ns) {
+      if (now - waited[i].since_ns >= ending.limit_ns) {
         waited[i].has_ended = true;
         const bool is_free = ending.may_copy && to.worker->copy_sources(peers[i]) && is_over(peers[i]);
         if (!is_free) give_up(peers[i], ending);
@@ -422,7 +422,7 @@ std::string NetworkEngine::missing_from(int peer) const {
 
 void NetworkEngine::give_up(int peer, const Ending& ending) {
   const std::string reason = fmt::format("it takes nothing from this rank, which ends {}: for {} s {}", ending.what,
-                                         static_cast<double>(ending.patience_ns) / 1e9, missing_from(peer));
+                                         static_cast<double>(ending.limit_ns) / 1e9, missing_from(peer));
   log(LogLevel::warning, fmt::format("rank {} is given up: {}", peer, reason), plan_.rank);
   exchange_.give_up(peer, reason);
 }

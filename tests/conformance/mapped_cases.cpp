@@ -296,8 +296,7 @@ BEELINE_CASE(collectives, overlapped_calls, 2) {
       calls.overlapped = turn == 3 || turn == test.rank();
       calls.check(memory.data(), selection::least_overlapped_bytes / sizeof(Element), shift_of(test, 4), {});
       calls.check(memory.data(), selection::least_drawn_piece_bytes / sizeof(Element) + 1001, shift_of(test, 1), {});
-      if (test.rank() == turn)
-        std::this_thread::sleep_for(std::chrono::nanoseconds(3 * selection::arrival_patience_ns));
+      if (test.rank() == turn) std::this_thread::sleep_for(std::chrono::nanoseconds(3 * selection::arrival_limit_ns));
       calls.check_allreduce(memory.data(), longest, shift_of(test, 4), {});
     }
   }
@@ -323,13 +322,13 @@ BEELINE_CASE(collectives, overlapped_grids_start_late, 2) {
   };
   if (test.rank() == 0) {
     const auto start = std::chrono::steady_clock::now();
-    const auto is_patient = [&] {
-      return std::chrono::steady_clock::now() - start < std::chrono::nanoseconds(selection::arrival_patience_ns / 2);
+    const auto is_early = [&] {
+      return std::chrono::steady_clock::now() - start < std::chrono::nanoseconds(selection::arrival_limit_ns / 2);
     };
     call();
     SessionState seen = state();
-    while (is_patient() && seen.reached == 0) seen = state();
-    if (is_patient()) {
+    while (is_early() && seen.reached == 0) seen = state();
+    if (is_early()) {
       BEELINE_CHECK(seen.reached != 0);
       BEELINE_CHECK(detail::last_call(&seen) != seen.reached);
     }

@@ -147,7 +147,7 @@ void TriggerOracle::add(std::size_t counter, std::uint64_t count) {
   check(fi_cntr_add(implementation_->counters.at(counter).get(), count), "fi_cntr_add");
 }
 
-std::set<std::size_t> TriggerOracle::arrived(std::size_t expected, std::chrono::milliseconds patience) {
+std::set<std::size_t> TriggerOracle::arrived(std::size_t expected, std::chrono::milliseconds limit) {
   constexpr std::chrono::milliseconds surplus(30);
   Implementation& in = *implementation_;
   std::set<std::size_t> fresh;
@@ -158,7 +158,7 @@ std::set<std::size_t> TriggerOracle::arrived(std::size_t expected, std::chrono::
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   };
   const auto start = std::chrono::steady_clock::now();
-  while (fresh.size() < expected && std::chrono::steady_clock::now() - start < patience) look();
+  while (fresh.size() < expected && std::chrono::steady_clock::now() - start < limit) look();
   const auto end = std::chrono::steady_clock::now() + surplus;
   while (std::chrono::steady_clock::now() < end) look();
   return fresh;

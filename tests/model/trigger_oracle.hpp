@@ -26,9 +26,9 @@ class TriggerOracle {
   ///   then  the counter to which its completion adds; -1: none
   void defer(std::size_t name, std::size_t counter, std::uint64_t threshold, int then);
   void add(std::size_t counter, std::uint64_t count);
-  /// The writes that have arrived since the last call. Waits for `expected` of them, up to `patience`, and then for a
+  /// The writes that have arrived since the last call. Waits for `expected` of them, up to `limit`, and then for a
   /// short time for more.
-  [[nodiscard]] std::set<std::size_t> arrived(std::size_t expected, std::chrono::milliseconds patience);
+  [[nodiscard]] std::set<std::size_t> arrived(std::size_t expected, std::chrono::milliseconds limit);
 
  private:
   class Implementation;

@@ -373,7 +373,7 @@ class TestFailure:
             raise LookupError("nothing here")
 
         over = threading.Event()
-        monkeypatch.setattr(beeline.library, "_PATIENCE_S", 0.1)
+        monkeypatch.setattr(beeline.library, "_RETURN_S", 0.1)
         with pytest.raises(LookupError) as first:
             beeline.run(2, body, deadline_s=1.5)
         over.set()

@@ -250,7 +250,7 @@ inline constexpr BlockRule block_rules[] = {
 /// of this wait. Members that arrive later are rare, and errors that only the grid detects must not be delayed for
 /// long.
 inline constexpr std::size_t least_overlapped_bytes = mib;
-inline constexpr std::uint64_t arrival_patience_ns = 50'000'000;
+inline constexpr std::uint64_t arrival_limit_ns = 50'000'000;
 
 /// The smallest all-reduce by `two_shot` whose blocks take their parts dynamically. In a shorter kernel the blocks'
 /// progress differs little.

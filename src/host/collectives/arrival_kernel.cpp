@@ -26,7 +26,7 @@ struct ArrivalKernel {
     for (std::uint32_t peer = thread; peer < ctx.size; peer += grid.block().size()) {
       if (peer == ctx.rank) continue;
       SessionState* const theirs = ctx.translate(mine, peer);
-      static_cast<void>(poll_until(ctx, Arrival{}, Timeout{selection::arrival_patience_ns},
+      static_cast<void>(poll_until(ctx, Arrival{}, Timeout{selection::arrival_limit_ns},
                                    [&](std::uint64_t&) { return has_come_to(theirs, number); }));
     }
   }

@@ -300,7 +300,7 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status PairLinks::check_taken() const {
   // Kernels do not compare here: in their calls each member puts chunks to all others, and a chunk shows its sender's
   // call.
   if constexpr (executor == DeviceKind::host)
-    if (state.status == Status::ok && wait.compared != nullptr && waited >= patience_ns) {
+    if (state.status == Status::ok && wait.compared != nullptr && waited >= comparison_after_ns) {
       state.status = wait.compared->compare_calls(wait.peer);
       return state;
     }

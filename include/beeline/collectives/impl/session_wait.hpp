@@ -148,15 +148,16 @@ struct SessionWait {
   std::uint64_t expected;
 };
 
-/// A wait longer than `patience_ns` compares the calls with the peer's calls, in one of `looks_per_comparison` checks
-/// (a power of two). So with equal calls the comparison costs nothing in short waits, and less than a thousandth of
-/// long waits.
-inline constexpr std::uint64_t patience_ns = 1'000'000, looks_per_comparison = 8;
+/// A wait longer than `comparison_after_ns` compares the calls with the peer's calls, in one of `looks_per_comparison`
+/// checks (a power of two). So with equal calls the comparison costs nothing in short waits, and less than a thousandth
+/// of long waits.
+inline constexpr std::uint64_t comparison_after_ns = 1'000'000, looks_per_comparison = 8;
 
 /// Whether this check compares the calls. A call with a time-out compares when it times out.
 [[nodiscard]] BEELINE_HOST_DEVICE inline bool compares_calls(const WaitState& state, std::uint64_t now) {
   if (state.status == Status::timeout) return true;
-  return state.status == Status::ok && state.waited_ns(now) >= patience_ns && (now >> 10) % looks_per_comparison == 0;
+  return state.status == Status::ok && state.waited_ns(now) >= comparison_after_ns &&
+         (now >> 10) % looks_per_comparison == 0;
 }
 
 /// As `look` of other waits; also compares this member's calls with the peer's calls. poll_until finds this overload by

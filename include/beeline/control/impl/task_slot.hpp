@@ -103,7 +103,8 @@ struct TaskScratch {
   std::uint64_t heads[max_node_ranks];  ///< [members] number of tasks of each ring that have run
   std::byte* posters[max_node_ranks];   ///< [members] start of each member's slot in the address range; nullptr for
                                         ///< members on other nodes
-  std::uint8_t untold[max_node_ranks];  ///< [members] number of tasks that have run and are not acknowledged
+  std::uint8_t unacknowledged[max_node_ranks];  ///< [members] number of tasks that have run since the last
+                                                ///< acknowledgement
 
   [[nodiscard]] BEELINE_HOST_DEVICE TaskHeader header() const {
     TaskHeader header;

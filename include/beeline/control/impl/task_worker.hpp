@@ -45,7 +45,7 @@ class TaskWorker {
       scratch.heads[poster] = head(channel_.ring(queue_, poster)).load(std::memory_order_relaxed);
       scratch.posters[poster] =
           is_reached_by_engine(ctx, poster) ? nullptr : ctx.translate(at_offset(ctx, 0), ctx.access_to(poster).place);
-      scratch.untold[poster] = 0;
+      scratch.unacknowledged[poster] = 0;
     }
     group.sync();
   }
@@ -56,7 +56,7 @@ class TaskWorker {
     start_ = machine::clock_ns();
     if constexpr (executor == DeviceKind::gpu) {
       if (group_.thread_rank() == 0) service_.shared->begin();
-      tell_posters(0);
+      publish_asleep(0);
     }
     std::uint32_t passes = 0;  // since the last check of the clock and the abort word
     bool has_run = false;      // whether a task has run since that check
@@ -70,10 +70,10 @@ class TaskWorker {
       has_run |= ran != 0;
       idle = ran != 0 ? 0 : idle + looks_;
       passes += looks_ + ran;
-      if (idle == passes_before_telling) tell_rest();
+      if (idle == passes_before_acknowledging) acknowledge_rest();
       if (idle > 0) machine::back_off(idle, ctx_.polling);
       if (passes < polls_per_look && !machine::backs_off(idle, ctx_.polling)) continue;
-      if (++looks % looks_before_telling == 0) tell_rest();
+      if (++looks % looks_before_acknowledging == 0) acknowledge_rest();
       if (group_.any(group_.thread_rank() == 0 && is_over(has_run)) && may_end()) break;
       passes = 0, has_run = false;
     }
@@ -83,15 +83,15 @@ class TaskWorker {
  private:
   static constexpr std::uint32_t tasks_at_once = 64, has_failed = ~0u;
   /// Number of completed tasks that are acknowledged together, if their poster waits for none of them separately.
-  static constexpr std::uint32_t most_untold = 32;
+  static constexpr std::uint32_t most_unacknowledged = 32;
   /// Polls of empty rings, some 5 us, before answered tasks are acknowledged: a poster that posts one task after the
   /// other is then not delayed by a fence.
-  static constexpr std::uint32_t passes_before_telling = 16;
+  static constexpr std::uint32_t passes_before_acknowledging = 16;
   /// Polls of a GPU worker's rings, if it has only two, before other work.
   static constexpr std::uint32_t most_looks = 4;
-  static_assert(passes_before_telling % most_looks == 0);
+  static_assert(passes_before_acknowledging % most_looks == 0);
   /// Checks of the clock before answered tasks are acknowledged while tasks of other posters continue to arrive.
-  static constexpr std::uint32_t looks_before_telling = 16;
+  static constexpr std::uint32_t looks_before_acknowledging = 16;
   /// Polls of a kernel's end for each check of the clock and the abort word.
   static constexpr std::uint32_t polls_of_kernel = executor == DeviceKind::gpu ? 16 : 1;
 
@@ -171,7 +171,7 @@ class TaskWorker {
     }
     if (ran == 0) return 0;
     if (group_.thread_rank() == 0) {
-      if (is_awaited) tell(poster, ticket, TaskTarget{}, 0, 0);
+      if (is_awaited) acknowledge(poster, ticket, TaskTarget{}, 0, 0);
       scratch_.heads[poster] = ticket;
     }
     group_.sync();
@@ -311,16 +311,16 @@ class TaskWorker {
       store_signal(reply_of(poster, reply), header.reply_value, Order::relaxed);
       reply = 0;
     }
-    const std::uint32_t most = channel_.depth / 4 < most_untold ? channel_.depth / 4 : most_untold;
-    if (++scratch_.untold[poster] < most && reply == 0 && target.completion == TaskTarget::registered_bit) {
+    const std::uint32_t most = channel_.depth / 4 < most_unacknowledged ? channel_.depth / 4 : most_unacknowledged;
+    if (++scratch_.unacknowledged[poster] < most && reply == 0 && target.completion == TaskTarget::registered_bit) {
       is_awaited |= !has_answered;
       return;
     }
     is_awaited = false;
-    tell(poster, ticket + 1, target, reply, reply_value);
+    acknowledge(poster, ticket + 1, target, reply, reply_value);
   }
-  BEELINE_HOST_DEVICE void tell(std::uint32_t poster, std::uint64_t done, const TaskTarget& target, std::uint64_t reply,
-                                std::uint64_t reply_value) {
+  BEELINE_HOST_DEVICE void acknowledge(std::uint32_t poster, std::uint64_t done, const TaskTarget& target,
+                                       std::uint64_t reply, std::uint64_t reply_value) {
     // On a GPU one fence replaces the fence of each release; on CPUs a release needs no fence.
     constexpr bool fences = executor == DeviceKind::gpu;
     constexpr auto order = fences ? std::memory_order_relaxed : std::memory_order_release;
@@ -339,13 +339,13 @@ class TaskWorker {
       static_cast<void>(
           acknowledge_by_engine(ctx_, poster, {reply, reply_value}, {ctx_.offset_in_slot(&mine.done), done}));
     head(channel_.ring(queue_, poster)).store(done, std::memory_order_relaxed);
-    scratch_.untold[poster] = 0;
+    scratch_.unacknowledged[poster] = 0;
   }
   /// Acknowledges all tasks that have run and are not yet acknowledged.
-  BEELINE_HOST_DEVICE void tell_rest() {
+  BEELINE_HOST_DEVICE void acknowledge_rest() {
     if (group_.thread_rank() != 0) return;
     for (std::uint32_t poster = first_; poster < channel_.members; poster += step_)
-      if (scratch_.untold[poster] != 0) tell(poster, scratch_.heads[poster], TaskTarget{}, 0, 0);
+      if (scratch_.unacknowledged[poster] != 0) acknowledge(poster, scratch_.heads[poster], TaskTarget{}, 0, 0);
   }
 
   BEELINE_HOST_DEVICE void show(std::uint64_t what) {
@@ -369,7 +369,7 @@ class TaskWorker {
 
   /// Whether this worker, whose time is over, ends now: a GPU's workers end together.
   BEELINE_HOST_DEVICE bool may_end() {
-    tell_rest();
+    acknowledge_rest();
     if constexpr (executor == DeviceKind::gpu) {
       const WaitingTasks waiting{&channel_.tickets[channel_.ring(0, ctx_.rank)], channel_.queues, channel_.members};
       return group_.any(group_.thread_rank() == 0 && service_.shared->end(ctx_, waiting));
@@ -378,7 +378,7 @@ class TaskWorker {
   }
 
   /// Publishes to each poster of this node whether this rank's workers have ended.
-  BEELINE_HOST_DEVICE void tell_posters(std::uint64_t asleep) const {
+  BEELINE_HOST_DEVICE void publish_asleep(std::uint64_t asleep) const {
     for (std::uint32_t member = group_.thread_rank(); member < channel_.members; member += group_.size()) {
       if (scratch_.posters[member] == nullptr) continue;  // its engine requests a lease behind each task
       std::uint64_t* const word = ctx_.translate(&channel_.asleep[ctx_.rank], ctx_.access_to(member).place);
@@ -390,7 +390,7 @@ class TaskWorker {
   /// posts, then reads `asleep`. So either this worker sees the task, or the poster sees that the workers have ended,
   /// and requests a new lease.
   BEELINE_HOST_DEVICE void end() const {
-    tell_posters(1);
+    publish_asleep(1);
     machine::fence_system();
     group_.sync();
     machine::fence_system();

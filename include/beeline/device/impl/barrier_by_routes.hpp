@@ -68,9 +68,10 @@ BEELINE_COLD BEELINE_HOST_DEVICE inline Status drain_one_queue(const Context& ct
   } else if (DoneCount{known.load(std::memory_order_relaxed)}.commands() >= posted) {
     return Status::ok;
   }
-  const Status status = drain_queue(ctx, Operation::quiet, queue, {true, timeout}).status;
-  if (executor == DeviceKind::gpu && status == Status::ok) known.store(posted, std::memory_order_relaxed);
-  return status;
+  const Fetched drained = drain_queue(ctx, Operation::quiet, queue, {true, timeout});
+  if (executor == DeviceKind::gpu && drained.status == Status::ok)
+    known.store(DoneCount::of(posted, drained.value != 0).word, std::memory_order_relaxed);
+  return drained.status;
 }
 
 /// Waits until the engine has completed what this rank's threads have posted to any queue. It does not wait for signals

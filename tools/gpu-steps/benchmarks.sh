@@ -15,11 +15,11 @@ if wanted packets-block; then
     --methods device/peer/ll,device/peer/ll128 --threads-per-block 256
 fi
 if wanted gaspi-speed; then  # at 64 MB gaspi_gpu_write is compared with the copy engine, which gaspi-copies measures
-  bench gaspi 60 gaspi --ranks "$two" --sizes 8,4K,32K,1M --turns 1
-  bench gaspi-64M 100 gaspi --ranks "$two" --sizes 64M --turns 1
+  record gaspi-kernels 40 "$two" build/bin/beeline-bench latency --operations gaspi_message --sizes 8,4K,64K
   record gaspi-copies 40 "$two" build/bin/beeline-bench bandwidth --operations put --sizes 64M \
     --methods host/copy_engine/signal,stream/copy_engine/signal
-  record gaspi-kernels 40 "$two" build/bin/beeline-bench latency --operations gaspi_message --sizes 8,4K,64K
+  bench gaspi-64M 100 gaspi --ranks "$two" --sizes 64M --turns 1
+  bench gaspi 60 gaspi --ranks "$two" --sizes 8,4K,32K,1M --turns 1
   bench gaspi-nodes 60 gaspi --ranks "$two" --split-nodes 2 --sizes 8,32K,1M --turns 1
 fi
 if wanted address-space; then record address-space 150 "$two" build/bin/beeline-bench address-space; fi

@@ -237,10 +237,7 @@ class ByBitmaps final : public Method {
                           course_.data()};
     beeline::launch(world(), {.blocks = blocks_, .threads = block_threads, .waits = true}, SearchByBitmaps{}, rows,
                     bitmaps, root);
-    world().synchronize();
-    Course course{};
-    world().copy(&course, course_.data(), sizeof course);
-    return course;
+    return end_search(course_);
   }
 
  private:

@@ -174,10 +174,7 @@ class ByMessages final : public Method {
     beeline::launch(world(), {.blocks = buffers_.blocks(), .threads = block_threads, .waits = true}, SearchByMessages{},
                     graph().rows(), memory_.queues(), buffers_.buffers(), handlers_.sender(),
                     MessageWords{levels_.data(), ended_.data(), lengths_.data(), course_.data()});
-    world().synchronize();
-    Course course{};
-    world().copy(&course, course_.data(), sizeof course);
-    return course;
+    return end_search(course_);
   }
 
  private:

@@ -29,6 +29,13 @@ class Method : public apps::MethodOn<Graph> {
 
  protected:
   [[nodiscard]] Graph& graph() const { return data(); }
+  /// Waits for the kernel of a search, which has stored its course.
+  [[nodiscard]] Course end_search(const beeline::SymmetricArray<Course>& stored) const {
+    world().synchronize();
+    Course course{};
+    world().copy(&course, stored.data(), sizeof course);
+    return course;
+  }
 };
 
 using MethodInfo = apps::MethodInfo<Method, Graph>;

@@ -114,10 +114,7 @@ class ByPuts final : public Method {
                       words + 5 * rows.ranks, course_.data()};
     beeline::launch(world(), {.blocks = buffers_.blocks(), .threads = block_threads, .waits = true}, SearchByPuts{},
                     rows, memory_.queues(), buffers_.buffers(), inbox);
-    world().synchronize();
-    Course course{};
-    world().copy(&course, course_.data(), sizeof course);
-    return course;
+    return end_search(course_);
   }
 
  private:

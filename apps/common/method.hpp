@@ -65,6 +65,19 @@ template <class Info>
   throw beeline::Error(beeline::Status::invalid_argument, "--method: no method '" + name + "'; valid: " + known);
 }
 
+/// Measures every method on every size, in a `Session` for each size, made with `where`, `options` and the size.
+/// Returns whether every result was right.
+///   where  the world, or the devices
+template <class Session, class Where, class Options, class Size>
+[[nodiscard]] bool measure_on(Where& where, const Options& options, const std::vector<Size>& sizes) {
+  bool is_right = true;
+  for (const Size& size : sizes) {
+    Session session(where, options, size);
+    for (const auto& info : options.methods) is_right = session.run(info) && is_right;
+  }
+  return is_right;
+}
+
 /// If a wait of one of this rank's CPU threads failed, throws the failure as the world knows it.
 inline void require_ok(beeline::World& world, beeline::Status status, const char* what) {
   if (status == beeline::Status::ok) return;

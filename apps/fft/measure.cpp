@@ -143,12 +143,7 @@ class Session {
 }  // namespace
 
 bool measure(const apps::Devices& devices, const Options& options) {
-  bool is_right = true;
-  for (const std::size_t count : options.counts) {
-    Session session(devices, options, count);
-    for (const MethodInfo& info : options.methods) is_right &= session.run(info);
-  }
-  return is_right;
+  return apps::measure_on<Session>(devices, options, options.counts);
 }
 
 }  // namespace fft

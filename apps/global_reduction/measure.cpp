@@ -110,12 +110,7 @@ class Session {
 }  // namespace
 
 bool measure(beeline::World& world, const Options& options) {
-  bool good = true;
-  for (const std::size_t count : options.counts) {
-    Session session(world, options, count);
-    for (const MethodInfo& info : options.methods) good = session.run(info) && good;
-  }
-  return good;
+  return apps::measure_on<Session>(world, options, options.counts);
 }
 
 }  // namespace global_reduction

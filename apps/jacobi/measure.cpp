@@ -160,12 +160,7 @@ class Session {
 }  // namespace
 
 bool measure(beeline::World& world, const Options& options) {
-  bool good = true;
-  for (const Size& size : options.sizes) {
-    Session session(world, options, size);
-    for (const MethodInfo& info : options.methods) good = session.run(info) && good;
-  }
-  return good;
+  return apps::measure_on<Session>(world, options, options.sizes);
 }
 
 }  // namespace jacobi

@@ -95,12 +95,7 @@ class Session {
 }  // namespace
 
 bool measure(const apps::Devices& devices, const Options& options) {
-  bool good = true;
-  for (const std::size_t keys : options.keys) {
-    Session session(devices, options, keys);
-    for (const MethodInfo& info : options.methods) good = session.run(info) && good;
-  }
-  return good;
+  return apps::measure_on<Session>(devices, options, options.keys);
 }
 
 }  // namespace merge_sort

@@ -97,12 +97,7 @@ class Session {
 }  // namespace
 
 bool measure(beeline::World& world, const Options& options) {
-  bool good = true;
-  for (const Layout& layout : options.tables) {
-    Session session(world, options, layout);
-    for (const MethodInfo& info : options.methods) good = session.run(info) && good;
-  }
-  return good;
+  return apps::measure_on<Session>(world, options, options.tables);
 }
 
 }  // namespace random_access

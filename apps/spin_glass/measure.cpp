@@ -156,12 +156,7 @@ double tolerance(int sweeps) {
 }
 
 bool measure(beeline::World& world, const Options& options) {
-  bool good = true;
-  for (const Size& size : options.sizes) {
-    Session session(world, options, size);
-    for (const MethodInfo& info : options.methods) good = session.run(info) && good;
-  }
-  return good;
+  return apps::measure_on<Session>(world, options, options.sizes);
 }
 
 }  // namespace spin_glass

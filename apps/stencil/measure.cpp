@@ -122,12 +122,7 @@ class Session {
 }  // namespace
 
 bool measure(const apps::Devices& devices, const Options& options) {
-  bool good = true;
-  for (const Size& size : options.sizes) {
-    Session session(devices, options, size);
-    for (const MethodInfo& info : options.methods) good = session.run(info) && good;
-  }
-  return good;
+  return apps::measure_on<Session>(devices, options, options.sizes);
 }
 
 }  // namespace stencil

@@ -252,6 +252,46 @@ void measure_reading(const std::string& operation, std::size_t bytes, const Posi
 
 constexpr std::size_t words_of_block = (64 << 10) / sizeof(std::uint32_t);
 
+constexpr std::size_t first_accesses = 50, first_step = 3;  // every third block, so that none is fetched ahead
+
+Row first_access_row(const std::string& method, std::size_t block) {
+  return {"hpe_first_access", method, "us", block, {{"block", std::to_string(block)}, {"hint", "none"}}};
+}
+
+/// Times first accesses to words of different blocks.
+///   prepare  called before each sample;  access  of a word; returns whether it had the right value
+void time_accesses(const Row& row, const std::function<void()>& prepare,
+                   const std::function<bool(std::size_t)>& access) {
+  Samples samples;
+  samples.operations = first_accesses;
+  bool is_right = true;
+  for (int sample = -1; sample < sample_count; ++sample) {
+    prepare();
+    const double begun = now_s();
+    for (std::size_t each = 0; each < first_accesses; ++each)
+      is_right &= access(each * first_step * row.bytes / sizeof(std::uint32_t));
+    if (sample >= 0) samples.values.push_back((now_s() - begun) * 1e6 / first_accesses);
+  }
+  print(row, samples, is_right);
+}
+
+/// A protocol's fault and copy of one block.
+void measure_first_access_of_object(const Device& device, const Measured& one, std::size_t block) {
+  ObjectOptions options = one.options;
+  options.block_bytes = block;
+  Words object(first_accesses * first_step * block / sizeof(std::uint32_t), options);
+  Stream stream(device);
+  std::uint32_t value = 0;
+  time_accesses(
+      first_access_row(one.method, block),
+      [&] {
+        ++value;
+        launch_increment(stream, object);
+        stream.synchronize();
+      },
+      [&](std::size_t word) { return object[word] == value; });
+}
+
 }  // namespace
 
 void measure_streaming(const std::vector<std::size_t>& sizes) {
@@ -283,40 +323,11 @@ void measure_sequential(const std::vector<std::size_t>& sizes) {
 }
 
 void measure_first_access(const std::vector<std::size_t>& sizes) {
-  constexpr std::size_t accesses = 50, step = 3;  // every third block, so that none is fetched ahead
   const Device device = Device::all().front();
   for (const std::size_t block : sizes) {
-    const std::size_t words = block / sizeof(std::uint32_t);
-    const std::size_t bytes = accesses * step * block;
-    const auto time_accesses = [&](const Row& row, const std::function<void()>& prepare,
-                                   const std::function<bool(std::size_t)>& access) {
-      Samples samples;
-      samples.operations = accesses;
-      bool is_right = true;
-      for (int sample = -1; sample < sample_count; ++sample) {
-        prepare();
-        const double begun = now_s();
-        for (std::size_t each = 0; each < accesses; ++each) is_right &= access(each * step * words);
-        if (sample >= 0) samples.values.push_back((now_s() - begun) * 1e6 / accesses);
-      }
-      print(row, samples, is_right);
-    };
-    for (const Measured& one : objects_of(device, Hint::none)) {
-      if (one.options.block_bytes != 0) continue;
-      ObjectOptions options = one.options;
-      options.block_bytes = block;
-      Words object(bytes / sizeof(std::uint32_t), options);
-      Stream stream(device);
-      std::uint32_t value = 0;
-      time_accesses(
-          {"hpe_first_access", one.method, "us", block, {{"block", std::to_string(block)}, {"hint", "none"}}},
-          [&] {
-            ++value;
-            launch_increment(stream, object);
-            stream.synchronize();
-          },
-          [&](std::size_t word) { return object[word] == value; });
-    }
+    for (const Measured& one : objects_of(device, Hint::none))
+      if (one.options.block_bytes == 0) measure_first_access_of_object(device, one, block);
+    const std::size_t bytes = first_accesses * first_step * block;
     BareFaults faults(bytes);
     TwoCopies copies(device, bytes);
     Stream stream(device);
@@ -325,18 +336,17 @@ void measure_first_access(const std::vector<std::size_t>& sizes) {
     const auto copy_block = [&](std::size_t word) {
       bare_copy_and_wait(stream, copies.here.data() + word * 4, copies.there.data() + word * 4, block);
     };
-    const nlohmann::ordered_json settings = {{"block", std::to_string(block)}, {"hint", "none"}};
     time_accesses(
-        {"hpe_first_access", "bare/fault", "us", block, settings}, [&] { faults.protect(); },
+        first_access_row("bare/fault", block), [&] { faults.protect(); },
         [&](std::size_t word) { return faults.words()[word] == 0; });
     time_accesses(
-        {"hpe_first_access", "bare/fault_and_copy", "us", block, settings}, [&] { faults.protect(); },
+        first_access_row("bare/fault_and_copy", block), [&] { faults.protect(); },
         [&](std::size_t word) {
           copy_block(word);
           return faults.words()[word] == 0;
         });
     time_accesses(
-        {"hpe_first_access", "bare/copy", "us", block, settings}, [] {},
+        first_access_row("bare/copy", block), [] {},
         [&](std::size_t word) {
           copy_block(word);
           return true;

@@ -76,20 +76,12 @@ void check_nodes(const beeline::launch::Options& options) {
                                                       most, limit));
 }
 
-}  // namespace
-
-int main(int argument_count, char** arguments) {
-  beeline::launch::open_standard_descriptors();
-  beeline::launch::reset_signals();
-  beeline::launch::Options options;
-  CLI::App app(
-      "beeline-launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS...]\n"
-      "Starts PROGRAM as the ranks of a Beeline world, and ends all of them when one fails.",
-      "beeline-launch");
+/// Options of the world. Returns the one that the options of hosts exclude.
+CLI::Option* add_world_options(CLI::App& app, beeline::launch::Options& options) {
   app.add_option("-n,--ranks", options.ranks, "Ranks in the world")
       ->required()
       ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));
-  CLI::Option* threads =
+  CLI::Option* const threads =
       app.add_flag("--threads", options.threads, "Ranks are threads of one process: of C++ programs that call run");
   app.add_flag("--keep-going", options.keep_going,
                "A rank that fails does not end the job: the others go on without it")
@@ -106,9 +98,14 @@ int main(int argument_count, char** arguments) {
                  "Nodes that this machine counts as, by blocks of ranks; between nodes data goes over UCX; without it, "
                  "BEELINE_SPLIT_NODES, or 1")
       ->check(CLI::Range(1, static_cast<int>(beeline::max_ranks)));
+  return threads;
+}
+
+/// Options of the ranks' places and connections.
+void add_host_options(CLI::App& app, beeline::launch::Options& options, CLI::Option* threads) {
   app.add_option("--bind", options.bind,
                  "host[:port] where ranks meet; 127.0.0.1, or this machine's address that the hosts reach");
-  CLI::Option* hosts =
+  CLI::Option* const hosts =
       app.add_option("--hosts", options.hosts, "Hosts that ssh starts the ranks on, by blocks: a,b")->delimiter(',');
   hosts->excludes(threads);
   app.add_option("--ssh", options.ssh, "What starts a command on a host, in place of ssh")
@@ -116,6 +113,15 @@ int main(int argument_count, char** arguments) {
       ->check([](const std::string& text) {
         return text.find_first_not_of(' ') == std::string::npos ? "no command" : std::string();
       });
+  app.add_flag("--secure", options.secure,
+               "Encrypt the ranks' connections (TLS 1.3), for which they need the world's token");
+  app.add_flag("--trusted-network", options.trusted_network,
+               "With --hosts, without --secure: only hosts and users that may write to the ranks' memory reach them")
+      ->needs(hosts);
+}
+
+/// Options of the ranks' input, output and end.
+void add_job_options(CLI::App& app, beeline::launch::Options& options) {
   app.add_option("--stdin", options.standard_input,
                  "Which ranks get standard input: none, 0 or all, of which each gets all of it; without it, 0, or none "
                  "with --hosts")
@@ -124,13 +130,22 @@ int main(int argument_count, char** arguments) {
                  "Seconds after SIGTERM, which ranks get, in which they go on together, to save their state")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
-  app.add_flag("--secure", options.secure,
-               "Encrypt the ranks' connections (TLS 1.3), for which they need the world's token");
-  app.add_flag("--trusted-network", options.trusted_network,
-               "With --hosts, without --secure: only hosts and users that may write to the ranks' memory reach them")
-      ->needs(hosts);
   app.add_flag("--no-prefix", options.no_prefix, "Print the ranks' lines without \"[rank] \"");
   app.add_flag("--json", options.json, "Standard output: the ranks' JSON lines only; all else goes to standard error");
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  beeline::launch::open_standard_descriptors();
+  beeline::launch::reset_signals();
+  beeline::launch::Options options;
+  CLI::App app(
+      "beeline-launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS...]\n"
+      "Starts PROGRAM as the ranks of a Beeline world, and ends all of them when one fails.",
+      "beeline-launch");
+  add_host_options(app, options, add_world_options(app, options));
+  add_job_options(app, options);
   app.prefix_command();
   try {
     app.parse(argument_count, arguments);
